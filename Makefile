@@ -1,0 +1,74 @@
+# `make help` lists the targets.
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+SOAK_SECONDS ?= 600
+
+# Of `make sts`; ARGS adds to them or overrides them.
+RECORDS ?= 1000000
+FLOWS ?= 4
+RANDOMNESS ?= 1
+SEED ?= 1
+ENGINES ?= stride,rocksdb,lmdb
+DURABILITY ?= sync
+REPEAT ?= 3
+JSON ?= build/sts.json
+PLOT ?= build/sts.svg
+ARGS ?=
+
+.DEFAULT_GOAL := build
+.PHONY: help install build debug test asan tsan soak sts peers format clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@echo 'SKIP_INSTALL=1 installs nothing and says what is missing; JOBS=N limits the compile jobs'
+
+install: ## install the packages that are missing
+	@.ci/install-packages build
+
+# $(call build_preset,NAME): configure and build; the programs go to build/NAME/bin.
+define build_preset
+	@! command -v ninja >/dev/null || [ -e build/$(1)/CMakeCache.txt ] || export CMAKE_GENERATOR=Ninja; \
+	cmake --preset $(1)
+	@cmake --build build/$(1) -j $(JOBS)
+endef
+
+build: install ## build the release programs into build/release/bin (the default)
+	$(call build_preset,release)
+
+debug: install ## build with assertions into build/debug/bin
+	$(call build_preset,debug)
+
+test: build ## build and run the tests
+	@JOBS=$(JOBS) tests/run release
+
+asan: install ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call build_preset,asan)
+	@JOBS=$(JOBS) tests/run asan
+
+tsan: install ## run the tests under ThreadSanitizer
+	$(call build_preset,tsan)
+	@JOBS=$(JOBS) tests/run tsan
+
+soak: build ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
+	@STRIDE_SOAK_SECONDS=$(SOAK_SECONDS) JOBS=1 tests/run release -L soak
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory tsan
+
+sts: build ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
+	build/release/bin/stride-bench sts --records $(RECORDS) --flows $(FLOWS) \
+	  --randomness $(RANDOMNESS) --seed $(SEED) --engines $(ENGINES) --durability $(DURABILITY) \
+	  --repeat $(REPEAT) --json $(JSON) --plot $(PLOT) $(ARGS)
+
+peers: ## build RocksDB in release mode for a fair comparison (minutes)
+	@.ci/install-packages build peers
+	@PEERS_JOBS=$(JOBS) benchmark/peers/build_rocksdb.sh
+
+format: ## format the sources
+	@.ci/install-packages format
+	@git ls-files -co --exclude-standard '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format -i
+
+clean: ## remove what was built, except the peers
+	@find build -mindepth 1 -maxdepth 1 ! -name peers -exec rm -rf {} + 2>/dev/null || true
+
+distclean: ## remove all that was built
+	@rm -rf build

@@ -1,0 +1,112 @@
+// Carrying out a group of commits: one sort and one segment for each table, one edit for all.
+#include <algorithm>
+#include <map>
+
+#include "engine/database_impl.h"
+#include "engine/no_throw.h"
+#include "engine/segment_builder.h"
+
+namespace stride {
+namespace {
+
+constexpr uint64_t max_chunks = uint64_t{1} << (32 - row_bits);
+
+StagedRows rows_of(const StagedTable& table) {
+  StagedRows rows;
+  for (const auto& chunk : table.chunks) {
+    if (chunk->rows() == 0) continue;
+    rows.chunks.push_back(chunk.get());
+    rows.keys.push_back(chunk->keys());
+    rows.values.push_back(chunk->values());
+  }
+  return rows;
+}
+
+// Where nothing lies below, a tombstone hides nothing.
+void drop_tombstones(StagedRows* rows) {
+  Sorted& sorted = rows->sorted;
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < sorted.order.size(); ++i) {
+    if (rows->kind(i) == EntryKind::tombstone) continue;
+    sorted.order[kept] = sorted.order[i];
+    if (!sorted.keys8.empty()) sorted.keys8[kept] = sorted.keys8[i];
+    ++kept;
+  }
+  sorted.order.resize(kept);
+  if (!sorted.keys8.empty()) sorted.keys8.resize(kept);
+}
+
+bool any_tombstones(const StagedRows& rows) {
+  return std::any_of(rows.chunks.begin(), rows.chunks.end(),
+                     [](const StagedChunk* c) { return c->has_tombstones(); });
+}
+
+Durability strongest(std::span<CommitRequest* const> group) {
+  Durability d = Durability::none;
+  for (const CommitRequest* r : group) d = std::min(d, r->durability);  // sync is the smallest
+  return d;
+}
+
+}  // namespace
+
+// Collects the group's rows by table. A request that names a dropped table fails alone; one that
+// would overflow the row ids of a table begins the next round.
+void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
+  std::lock_guard guard(commit_mutex);
+  std::map<uint32_t, StagedTable> tables;
+  std::vector<CommitRequest*> round;
+  auto carry_out = [&] {
+    if (round.empty()) return;
+    std::vector<StagedTable> rows;
+    for (auto& [id, table] : tables) rows.push_back(std::move(table));
+    Status s = no_throw([&] { return commit_rows(std::move(rows), strongest(round)); });
+    for (CommitRequest* r : round) r->status = s;
+    tables.clear();
+    round.clear();
+  };
+  for (CommitRequest* request : group) {
+    std::vector<StagedTable> staged = request->staging->take();
+    bool overflow = false;
+    for (const StagedTable& t : staged) {
+      if (!current()->find(t.table->id))
+        request->status = Status(StatusCode::not_found, "table '" + t.table->name +
+                                                            "' was dropped before the commit");
+      auto found = tables.find(t.table->id);
+      overflow |= found != tables.end() &&
+                  found->second.chunks.size() + t.chunks.size() > max_chunks;
+    }
+    if (!request->status.ok()) continue;
+    if (overflow) carry_out();
+    for (StagedTable& t : staged) {
+      StagedTable& to = tables[t.table->id];
+      to.table = t.table;
+      std::move(t.chunks.begin(), t.chunks.end(), std::back_inserter(to.chunks));
+    }
+    round.push_back(request);
+  }
+  carry_out();
+}
+
+Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability durability) {
+  STRIDE_TRY(writable_locked());
+  VersionEdit edit;
+  std::vector<std::shared_ptr<Segment>> built;
+  uint64_t run = next_id++;
+  auto version = current();
+  for (StagedTable& table : tables) {
+    StagedRows rows = rows_of(table);
+    Status s = backend->sort(rows.keys, &rows.sorted);
+    if (s.ok() && version->find(table.table->id)->segments.empty() && any_tombstones(rows))
+      drop_tombstones(&rows);
+    if (s.ok() && rows.size() > 0) s = build(rows, table.table->id, durability, &edit, &built);
+    if (!s.ok()) {
+      discard(built);
+      return s;
+    }
+    table.chunks.clear();
+  }
+  for (SegmentRecord& added : edit.added) added.run = run;
+  return built.empty() ? Status() : apply(std::move(edit), built, durability);
+}
+
+}  // namespace stride

@@ -1,0 +1,62 @@
+// Group commit: commits that arrive together are carried out as one.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/options.h"
+#include "engine/staging.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct CommitRequest {
+  Staging* staging = nullptr;
+  Durability durability = Durability::sync;
+  Status status;      // the answer
+  bool done = false;
+};
+
+// Thread-safe. The first to arrive leads: it waits for transactions that are staging at that moment
+// (each bulk run costs every later read, so one run of four flows is better than four), carries
+// out all that have arrived, and wakes them.
+//
+// It waits no longer than its own transaction took to stage, nor than max_wait, nor for a
+// transaction that has stopped staging; so a lone or small commit does not wait at all.
+class CommitQueue {
+ public:
+  static constexpr std::chrono::milliseconds max_wait{200};
+
+  // A transaction that staged its first rows; and one that ends (committed or aborted).
+  void enter(const Staging* staging);
+  void leave(const Staging* staging);
+
+  // Calls carry_out with the group, in the order of arrival, on the thread of one of its members;
+  // never from two threads at once. Returns request->status.
+  using CarryOut = std::function<void(const std::vector<CommitRequest*>&)>;
+  Status commit(CommitRequest* request, const CarryOut& carry_out);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void wait_for_siblings(std::unique_lock<std::mutex>& lock, const Staging* leader);
+  // How many open transactions other than the waiting ones went on staging since the last call.
+  uint64_t busy_siblings();
+
+  struct Open {
+    Clock::time_point since;
+    uint64_t rows = 0;  // when last looked at
+    bool waiting = false;
+  };
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unordered_map<const Staging*, Open> open_;
+  std::vector<CommitRequest*> waiting_;
+  bool leading_ = false;
+};
+
+}  // namespace stride

@@ -1,0 +1,108 @@
+#include "engine/database.h"
+
+#include <algorithm>
+
+#include "engine/database_impl.h"
+#include "engine/no_throw.h"
+#include "engine/transaction_state.h"
+
+namespace stride {
+
+uint32_t Table::id() const { return record_ ? record_->id : 0; }
+uint32_t Table::key_width() const { return record_ ? record_->key_width : 0; }
+const std::string& Table::name() const {
+  static const std::string none;
+  return record_ ? record_->name : none;
+}
+
+Database::Database(std::shared_ptr<DatabaseImpl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, const Options& options) {
+  std::shared_ptr<DatabaseImpl> impl;
+  STRIDE_TRY(no_throw([&] {
+    auto opened = DatabaseImpl::open(path, options);
+    if (opened.ok()) impl = std::move(*opened);
+    return opened.status();
+  }));
+  return std::unique_ptr<Database>(new Database(std::move(impl)));
+}
+
+Database::~Database() {
+  if (impl_) Status ignored = impl_->close();
+}
+
+Result<Table> Database::create_table(const std::string& name, const TableOptions& options) {
+  return impl_->create_table(name, options);
+}
+
+Result<Table> Database::open_table(const std::string& name) const {
+  auto version = impl_->current();
+  for (const TableVersion& t : version->tables)
+    if (t.table->name == name) return DatabaseImpl::handle(t.table);
+  return Status(StatusCode::not_found, "no table '" + name + "'")
+      .with_file(impl_->path)
+      .with_remedy("create it, or list the tables there are");
+}
+
+Result<Table> Database::open_or_create_table(const std::string& name,
+                                             const TableOptions& options) {
+  auto check_width = [&](const Table& table) -> Result<Table> {
+    if (table.key_width() == options.key_width) return table;
+    return Status::invalid("table '" + name + "' has keys of width " +
+                           std::to_string(table.key_width()) + ", not " +
+                           std::to_string(options.key_width) + " (0: any)");
+  };
+  if (auto table = open_table(name); table.ok()) return check_width(*table);
+  auto table = create_table(name, options);
+  if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
+  table = open_table(name);  // another thread was faster
+  return table.ok() ? check_width(*table) : table;
+}
+
+Status Database::drop_table(const std::string& name) { return impl_->drop_table(name); }
+
+std::vector<TableStatistics> Database::tables() const {
+  std::vector<TableStatistics> result;
+  for (const TableVersion& t : impl_->current()->tables) {
+    TableStatistics s;
+    s.name = t.table->name;
+    s.key_width = t.table->key_width;
+    s.runs = t.segments.size();
+    for (const auto& segment : t.segments) {
+      s.rows += segment->rows();
+      s.bytes_on_disk += segment->record().bytes;
+      s.resident_bytes += segment->segment().resident_bytes();
+    }
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
+WriteTransaction Database::begin() {
+  auto state = std::make_shared<WriteTransaction::State>();
+  state->database = impl_;
+  return WriteTransaction(std::move(state));
+}
+
+Snapshot Database::snapshot() const { return Snapshot(impl_->current()); }
+
+Status Database::compact() {
+  return no_throw([&] { return impl_->compact(); });
+}
+
+uint64_t Database::size_bytes() const { return impl_->size_bytes.load(std::memory_order_relaxed); }
+
+Status Database::verify() const {
+  for (const TableVersion& t : impl_->current()->tables)
+    for (const auto& s : t.segments) {
+      STRIDE_TRY(s->segment().verify());
+      STRIDE_TRY(s->prepare());
+    }
+  return {};
+}
+
+Status Database::close() { return impl_->close(); }
+
+std::string Database::backend_name() const { return impl_->backend->name(); }
+
+}  // namespace stride

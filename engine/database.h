@@ -1,0 +1,74 @@
+// StrideDB: an embeddable, ordered, durable key-value store for bulk work.
+//
+//   Result<std::unique_ptr<Database>> db = Database::open("/var/lib/app/db");
+//   Result<Table> table = (*db)->open_or_create_table("ticks", {.key_width = 8});
+//   WriteTransaction t = (*db)->begin();
+//   Status s = t.put(*table, keys, values);  // columns
+//   if (s.ok()) s = t.commit();              // durable
+//   GetResult result;
+//   s = (*db)->snapshot().get(*table, keys, &result);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/options.h"
+#include "engine/snapshot.h"
+#include "engine/table.h"
+#include "engine/write_transaction.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct DatabaseImpl;
+
+struct TableStatistics {
+  std::string name;
+  uint32_t key_width = 0;
+  uint64_t runs = 0;
+  uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
+  uint64_t bytes_on_disk = 0;
+  uint64_t resident_bytes = 0;
+};
+
+// Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
+class Database {
+ public:
+  // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
+  // database), corruption, unsupported_version, permission_denied, io_error.
+  static Result<std::unique_ptr<Database>> open(const std::string& path, const Options& options = {});
+  ~Database();  // closes, ignoring errors
+
+  // already_exists where there is one of that name, invalid_argument for a bad name or width.
+  Result<Table> create_table(const std::string& name, const TableOptions& options = {});
+  // not_found where there is none.
+  Result<Table> open_table(const std::string& name) const;
+  // invalid_argument where it exists with another key width.
+  Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
+  // not_found where there is none. Snapshots taken before still read it.
+  Status drop_table(const std::string& name);
+  std::vector<TableStatistics> tables() const;
+
+  WriteTransaction begin();
+  Snapshot snapshot() const;
+
+  // Merges all runs of each table into one, and drops tombstones and superseded entries.
+  Status compact();
+  // Bytes of all files; cheap (no call to the operating system).
+  uint64_t size_bytes() const;
+  // Reads and checks every byte of every file.
+  Status verify() const;
+  // Makes everything durable, whatever its level, and ends: later calls return `closed`. Snapshots
+  // stay valid.
+  Status close();
+
+  std::string backend_name() const;
+
+ private:
+  explicit Database(std::shared_ptr<DatabaseImpl> impl);
+  std::shared_ptr<DatabaseImpl> impl_;
+};
+
+}  // namespace stride

@@ -1,0 +1,356 @@
+#include "engine/database_impl.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "engine/merge.h"
+#include "engine/no_throw.h"
+#include "engine/segment_builder.h"
+
+namespace stride {
+namespace {
+
+uint64_t half_of_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
+}
+
+Status check_table_options(const std::string& name, const TableOptions& options) {
+  if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
+    return Status::invalid("a table's name has 1 to 255 bytes and no NUL; this one has " +
+                           std::to_string(name.size()) + " bytes");
+  if (options.key_width > max_key_bytes)
+    return Status::invalid("key_width " + std::to_string(options.key_width) +
+                           " is too large; at most 65535 bytes are possible");
+  return {};
+}
+
+}  // namespace
+
+std::string DatabaseImpl::segment_path(uint64_t id) const {
+  char name[32];
+  std::snprintf(name, sizeof name, "/%06llu.seg", static_cast<unsigned long long>(id));
+  return path + name;
+}
+
+Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
+                                                         const Options& options) {
+  STRIDE_TRY(options.tree.check());
+  auto impl = std::make_shared<DatabaseImpl>();
+  impl->path = path;
+  impl->options = options;
+  impl->fs = options.file_system ? options.file_system : &FileSystem::posix();
+  if (!impl->options.memory_limit_bytes) impl->options.memory_limit_bytes = half_of_memory();
+  impl->backend = Backend::host(options.threads);
+  if (!options.read_only) {
+    if (options.create_if_missing) STRIDE_TRY(impl->fs->create_directory(path));
+    auto lock = impl->fs->lock(path + "/LOCK");
+    if (!lock.ok()) return lock.status();
+    impl->lock = std::move(*lock);
+  }
+  // A read-only handle may meet a writer that compacts: what the manifest named a moment ago is
+  // gone, and reading the manifest again finds what took its place.
+  Status s = impl->recover();
+  for (int again = 0; options.read_only && again < 10 && !s.ok(); ++again) {
+    if (s.code() != StatusCode::not_found || !impl->manifest_was_read) break;
+    s = impl->recover();
+  }
+  if (!s.ok()) return s;
+  return impl;
+}
+
+Status DatabaseImpl::recover() {
+  auto recovered = Manifest::recover(*fs, path, options.read_only);
+  if (!recovered.ok() && recovered.status().code() == StatusCode::not_found &&
+      options.create_if_missing && !options.read_only) {
+    recovered = Manifest::create(*fs, path);
+  } else if (recovered.ok() && options.error_if_exists) {
+    return Status(StatusCode::already_exists, "there is a database already").with_file(path);
+  }
+  if (!recovered.ok()) return recovered.status();
+  manifest = std::move(recovered->manifest);
+  state = std::move(recovered->state);
+  manifest_was_read = true;
+  STRIDE_TRY(apply_unsynced(recovered->unsynced));
+  next_id = state.next_id;
+  if (!options.read_only) remove_orphans();
+  return open_segments();
+}
+
+// Edits that were not synced when the process ended count as far as their files are whole.
+Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
+  for (const UnsyncedEdit& unsynced : edits) {
+    ManifestState after = state;
+    Status s = after.apply(unsynced.edit);
+    for (const SegmentRecord& record : unsynced.edit.added) {
+      std::string file = segment_path(record.segment);
+      auto segment = Segment::open(*fs, file, record.segment);
+      if (s.ok()) s = segment.status();
+      if (s.ok()) s = (*segment)->verify();
+      unsynced_files.push_back(std::move(file));
+    }
+    if (!s.ok()) return manifest ? manifest->cut(unsynced.offset) : Status();
+    state = std::move(after);
+    unsynced_edits = true;
+  }
+  return {};
+}
+
+// Files of commits and compactions that were cut off before their edit was written.
+void DatabaseImpl::remove_orphans() {
+  auto names = fs->list(path);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!name.ends_with(".seg")) continue;
+    std::string file = path + "/" + name;
+    bool named = std::any_of(state.segments.begin(), state.segments.end(),
+                             [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
+    if (!named) Status ignored = fs->remove(file);
+  }
+}
+
+Status DatabaseImpl::open_segments() {
+  std::vector<std::shared_ptr<Segment>> opened(state.segments.size());
+  std::mutex mutex;
+  Status failure;
+  backend->parallel_for(opened.size(), 8, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const SegmentRecord& record = state.segments[i];
+      auto segment = Segment::open(*fs, segment_path(record.segment), record.segment);
+      Status s = segment.status();
+      if (s.ok() && (*segment)->rows() != record.rows)
+        s = Status::corruption(segment_path(record.segment), 0,
+                               "the segment has another number of rows than the manifest says");
+      if (s.ok()) {
+        opened[i] = std::move(*segment);
+        continue;
+      }
+      std::lock_guard guard(mutex);
+      failure = std::move(s);
+    }
+  });
+  STRIDE_TRY(failure);
+  auto version = std::make_shared<Version>();
+  version->backend = backend;
+  for (const TableRecord& t : state.tables)
+    version->tables.push_back({std::make_shared<const TableRecord>(t), {}});
+  uint64_t bytes = manifest ? manifest->bytes() : 0;
+  for (size_t i = state.segments.size(); i-- > 0;) {
+    const SegmentRecord& record = state.segments[i];
+    auto* table = const_cast<TableVersion*>(version->find(record.table));
+    table->segments.push_back(std::make_shared<IndexedSegment>(fs, opened[i], record));
+    bytes += record.bytes;
+  }
+  size_bytes = bytes;
+  publish(std::move(version));
+  return {};
+}
+
+void DatabaseImpl::publish(std::shared_ptr<const Version> version) {
+  std::lock_guard guard(version_mutex_);
+  version_.swap(version);
+  // The old one is released after the lock: it may be the last pin of files.
+}
+
+Status DatabaseImpl::writable() {
+  std::lock_guard guard(commit_mutex);
+  return writable_locked();
+}
+
+Status DatabaseImpl::writable_locked() const {
+  if (closed) return Status(StatusCode::closed, "the database has been closed").with_file(path);
+  if (options.read_only)
+    return Status(StatusCode::read_only, "the database was opened read-only")
+        .with_file(path)
+        .with_remedy("open it without read_only to write");
+  return poison;
+}
+
+Status DatabaseImpl::poison_with(Status s) {
+  poison = Status(StatusCode::poisoned, "an earlier sync failed (" + s.message() +
+                                            "): nothing more is written through this handle")
+               .with_file(s.file())
+               .with_remedy("check the disk, then open the database again; reads go on meanwhile");
+  return s;
+}
+
+Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOptions& table) {
+  STRIDE_TRY(check_table_options(name, table));
+  std::lock_guard guard(commit_mutex);
+  STRIDE_TRY(writable_locked());
+  for (const TableRecord& t : state.tables)
+    if (t.name == name)
+      return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
+          .with_file(path);
+  VersionEdit edit;
+  edit.created.push_back({static_cast<uint32_t>(next_id++), name, table.key_width, 0});
+  uint32_t id = edit.created[0].id;
+  STRIDE_TRY(apply(std::move(edit), {}, options.durability));
+  return handle(current()->find(id)->table);
+}
+
+Status DatabaseImpl::drop_table(const std::string& name) {
+  std::lock_guard guard(commit_mutex);
+  STRIDE_TRY(writable_locked());
+  for (const TableRecord& t : state.tables) {
+    if (t.name != name) continue;
+    VersionEdit edit;
+    edit.dropped.push_back(t.id);
+    return apply(std::move(edit), {}, Durability::sync);
+  }
+  return Status(StatusCode::not_found, "no table '" + name + "'").with_file(path);
+}
+
+Status DatabaseImpl::apply(VersionEdit edit, const std::vector<std::shared_ptr<Segment>>& built,
+                           Durability durability) {
+  edit.next_id = next_id;
+  ManifestState after = state;
+  Status s = after.apply(edit);
+  if (s.ok()) s = log(edit, !built.empty(), durability);
+  if (!s.ok()) {
+    // After a failed sync nobody knows whether the edit is in the log: its files stay.
+    if (poison.ok()) discard(built);
+    return s;
+  }
+  state = std::move(after);
+  publish_edit(edit, built);
+  return {};
+}
+
+// A synced edit makes every edit before it durable too, and so must their files be.
+Status DatabaseImpl::log(const VersionEdit& edit, bool new_files, Durability durability) {
+  bool sync = durability == Durability::sync;
+  if (sync) STRIDE_TRY(sync_files());
+  if (sync && new_files)
+    if (Status s = fs->sync_directory(path); !s.ok()) return poison_with(std::move(s));
+  Status s = manifest->append(edit, sync);
+  if (s.ok()) unsynced_edits = !sync;
+  if (s.code() == StatusCode::poisoned || (sync && s.code() == StatusCode::io_error))
+    return poison_with(std::move(s));
+  return s;
+}
+
+Status DatabaseImpl::sync_files() {
+  for (const std::string& name : unsynced_files) {
+    auto file = fs->open(name, OpenMode::write);
+    if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since
+    Status s = file.ok() ? (*file)->sync() : file.status();
+    if (!s.ok()) return poison_with(std::move(s));
+  }
+  if (!unsynced_files.empty())
+    if (Status s = fs->sync_directory(path); !s.ok()) return poison_with(std::move(s));
+  unsynced_files.clear();
+  return {};
+}
+
+void DatabaseImpl::discard(const std::vector<std::shared_ptr<Segment>>& built) {
+  for (const auto& segment : built) {
+    std::erase(unsynced_files, segment->path());
+    Status ignored = fs->remove(segment->path());
+  }
+}
+
+void DatabaseImpl::publish_edit(const VersionEdit& edit,
+                                const std::vector<std::shared_ptr<Segment>>& built) {
+  auto old = current();
+  auto version = std::make_shared<Version>();
+  version->backend = backend;
+  uint64_t bytes = manifest->bytes();
+  auto gone = [](auto& list, auto id) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  for (const TableVersion& t : old->tables) {
+    bool dropped = gone(edit.dropped, t.table->id);
+    TableVersion kept{t.table, {}};
+    for (size_t i = 0; i < edit.added.size(); ++i)
+      if (edit.added[i].table == t.table->id)
+        kept.segments.push_back(std::make_shared<IndexedSegment>(fs, built[i], edit.added[i]));
+    for (const auto& s : t.segments) {
+      if (dropped || gone(edit.removed, s->record().segment)) {
+        s->remove_when_unused();
+      } else {
+        kept.segments.push_back(s);
+      }
+    }
+    for (const auto& s : kept.segments) bytes += s->record().bytes;
+    if (!dropped) version->tables.push_back(std::move(kept));
+  }
+  for (const TableRecord& t : edit.created)
+    version->tables.push_back({std::make_shared<const TableRecord>(t), {}});
+  size_bytes = bytes;
+  publish(std::move(version));
+}
+
+template <class Rows>
+Status DatabaseImpl::build(const Rows& rows, uint32_t table, Durability durability, VersionEdit* edit,
+                           std::vector<std::shared_ptr<Segment>>* built) {
+  uint64_t resident = 0;
+  for (const TableVersion& t : current()->tables)
+    for (const auto& s : t.segments) resident += s->segment().resident_bytes();
+  for (const auto& s : *built) resident += s->resident_bytes();
+  SegmentBuildOptions build;
+  build.fs = fs;
+  build.backend = backend.get();
+  build.id = next_id++;
+  build.path = segment_path(build.id);
+  build.tree = &options.tree;
+  build.resident_budget_bytes =
+      options.memory_limit_bytes > resident ? options.memory_limit_bytes - resident : 0;
+  build.sync = durability == Durability::sync;
+  auto segment = build_segment(rows, build);
+  if (!segment.ok()) {
+    Status s = segment.status();
+    return build.sync && s.code() == StatusCode::io_error ? poison_with(std::move(s)) : s;
+  }
+  if (!build.sync) unsynced_files.push_back(build.path);
+  edit->added.push_back({build.id, table, 0, (*segment)->rows(), (*segment)->tombstones(),
+                         (*segment)->bytes_on_disk()});
+  built->push_back(std::move(*segment));
+  return {};
+}
+
+template Status DatabaseImpl::build(const StagedRows&, uint32_t, Durability, VersionEdit*,
+                                    std::vector<std::shared_ptr<Segment>>*);
+
+Status DatabaseImpl::compact() {
+  std::lock_guard guard(commit_mutex);
+  STRIDE_TRY(writable_locked());
+  auto version = current();
+  for (const TableVersion& table : version->tables) STRIDE_TRY(compact_table(table));
+  return {};
+}
+
+// Synced whatever options.durability is: files may go only when no log that could come back after a
+// power loss names them. So is drop_table().
+Status DatabaseImpl::compact_table(const TableVersion& table) {
+  const SegmentList& segments = table.segments;
+  if (segments.empty() || (segments.size() == 1 && segments[0]->record().tombstones == 0)) return {};
+  MergedRows rows;
+  STRIDE_TRY(merge_all(*backend, segments, &rows));
+  VersionEdit edit;
+  std::vector<std::shared_ptr<Segment>> built;
+  for (const auto& s : segments) edit.removed.push_back(s->record().segment);
+  if (rows.size() > 0) {
+    STRIDE_TRY(build(rows, table.table->id, Durability::sync, &edit, &built));
+    // It takes the place of the runs that it merged.
+    edit.added[0].run = segments[0]->record().run;
+  }
+  return apply(std::move(edit), built, Durability::sync);
+}
+
+Status DatabaseImpl::close() {
+  std::lock_guard guard(commit_mutex);
+  if (closed) return {};
+  closed = true;
+  Status s;
+  if (manifest && poison.ok() && unsynced_edits) {
+    VersionEdit nothing;
+    nothing.next_id = next_id;
+    s = log(nothing, false, Durability::sync);
+  }
+  manifest.reset();
+  lock.reset();
+  return s;
+}
+
+}  // namespace stride

@@ -1,0 +1,52 @@
+// Rows in ascending key order, wherever they lie: what a segment is built from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/staging.h"
+#include "engine/version.h"
+#include "gpu/backend.h"
+
+namespace stride {
+
+// Rows of staged chunks, in the order of a sort.
+struct StagedRows {
+  std::vector<const StagedChunk*> chunks;
+  std::vector<KeyColumn> keys;      // of each chunk
+  std::vector<ValueColumn> values;  // of each chunk
+  Sorted sorted;
+
+  uint64_t size() const { return sorted.order.size(); }
+  Bytes key(uint64_t i) const { return keys[chunk(i)][row(i)]; }
+  Bytes value(uint64_t i) const { return values[chunk(i)][row(i)]; }
+  EntryKind kind(uint64_t i) const { return chunks[chunk(i)]->kind(row(i)); }
+  void prefetch_offsets(uint64_t i) const {
+    const KeyColumn& k = keys[chunk(i)];
+    if (k.offsets) __builtin_prefetch(k.offsets + row(i));
+    __builtin_prefetch(values[chunk(i)].offsets + row(i));
+  }
+  const uint64_t* keys8() const {
+    return sorted.keys8.empty() ? nullptr : sorted.keys8.data();
+  }
+
+ private:
+  uint32_t chunk(uint64_t i) const { return sorted.order[i] >> row_bits; }
+  uint32_t row(uint64_t i) const { return sorted.order[i] & (StagedChunk::max_rows - 1); }
+};
+
+// Rows of segments, in the order of a merge. Their bytes have been checked (ensure_rows).
+struct MergedRows {
+  SegmentList segments;
+  std::vector<Location> order;
+
+  uint64_t size() const { return order.size(); }
+  Bytes key(uint64_t i) const { return segments[order[i].index]->keys()[order[i].rank]; }
+  Bytes value(uint64_t i) const { return segments[order[i].index]->values()[order[i].rank]; }
+  EntryKind kind(uint64_t i) const { return segments[order[i].index]->kind(order[i].rank); }
+  void prefetch_offsets(uint64_t) const {}  // ranks ascend: the hardware sees it coming
+  const uint64_t* keys8() const { return nullptr; }
+};
+
+}  // namespace stride

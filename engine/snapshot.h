@@ -1,0 +1,71 @@
+// The database as it was at one moment, for as long as the snapshot lives.
+//
+//   Snapshot s = database->snapshot();
+//   Result<std::optional<Bytes>> one = s.get(table, "key");       // a view, no copy
+//   GetResult many;                                               // reuse it: it keeps its memory
+//   Status status = s.get(table, keys, &many);                    // one contiguous value column
+//   if (many.found[7]) use(many.values[7]);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "engine/result_buffer.h"
+#include "engine/scan.h"
+#include "engine/table.h"
+#include "storage/column.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct Version;
+
+// References to stored values: entry i belongs to query i and is valid while the snapshot lives.
+struct FindResult {
+  Bitmap found;
+  ResultBuffer<Bytes> values;  // empty where not found
+  ResultBuffer<uint64_t> scratch;
+};
+
+// Copied values: row i belongs to query i and is empty where not found.
+struct GetResult {
+  Bitmap found;
+  ValueColumn values;  // points into data and offsets
+  ResultBuffer<std::byte> data;
+  ResultBuffer<uint64_t> offsets;
+  ResultBuffer<uint64_t> scratch;
+};
+
+// For each query, the first entry whose key is not smaller. Valid while the snapshot lives.
+struct LowerBoundResult {
+  Bitmap found;  // 0: no such entry
+  ResultBuffer<Bytes> keys;
+  ResultBuffer<Bytes> values;
+};
+
+// Thread-safe and cheap to copy. Readers never wait for writers. Every call returns not_found for
+// a table that is not in the snapshot and corruption where it met damaged bytes. Keys longer than
+// a table can hold are just not found.
+class Snapshot {
+ public:
+  Result<std::optional<Bytes>> get(const Table& table, Bytes key) const;
+  Result<std::optional<Bytes>> get(const Table& table, std::string_view key) const {
+    return get(table, as_bytes(key));
+  }
+  Status find(const Table& table, const KeyColumn& queries, FindResult* result) const;
+  Status get(const Table& table, const KeyColumn& queries, GetResult* result) const;
+  Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  Result<Scan> scan(const Table& table, const ScanOptions& options = {}) const;
+  Result<Iterator> iterate(const Table& table, const ScanOptions& options = {}) const;
+  // Keys in the table.
+  Result<uint64_t> count(const Table& table) const;
+
+ private:
+  friend class Database;
+  explicit Snapshot(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
+  std::shared_ptr<const Version> version_;
+};
+
+}  // namespace stride

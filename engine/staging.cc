@@ -1,0 +1,212 @@
+#include "engine/staging.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace stride {
+namespace {
+
+uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+Status check_row_count(const KeyColumn& keys, const ValueColumn* values) {
+  if (values && values->size != keys.size)
+    return Status::invalid("keys have " + std::to_string(keys.size) + " rows and values " +
+                           std::to_string(values->size) + ": give one value for each key");
+  return {};
+}
+
+Status key_width_error(const TableRecord& table, uint64_t row, uint64_t bytes) {
+  return Status::invalid("row " + std::to_string(row) + ": a key has " + std::to_string(bytes) +
+                         " bytes, but every key of table '" + table.name + "' has " +
+                         std::to_string(table.key_width));
+}
+
+Status check_keys(const TableRecord& table, const KeyColumn& keys) {
+  uint32_t width = table.key_width;
+  if (keys.is_fixed()) {
+    if (width && keys.width != width) return key_width_error(table, 0, keys.width);
+    if (keys.width > max_key_bytes)
+      return Status::invalid("a key has " + std::to_string(keys.width) +
+                             " bytes; at most 65535 are possible");
+    return {};
+  }
+  for (uint64_t i = 0; i < keys.size; ++i) {
+    uint64_t bytes = keys.offsets[i + 1] - keys.offsets[i];
+    if (width && bytes != width) return key_width_error(table, i, bytes);
+    if (keys.offsets[i + 1] < keys.offsets[i])
+      return Status::invalid("row " + std::to_string(i) + ": key offsets descend");
+    if (bytes > max_key_bytes)
+      return Status::invalid("row " + std::to_string(i) + ": a key has " + std::to_string(bytes) +
+                             " bytes; at most 65535 are possible");
+  }
+  return {};
+}
+
+Status check_values(const ValueColumn& values) {
+  if (values.is_fixed()) return {};
+  for (uint64_t i = 0; i < values.size; ++i) {
+    if (values.offsets[i + 1] < values.offsets[i])
+      return Status::invalid("row " + std::to_string(i) + ": value offsets descend");
+    if (values.offsets[i + 1] - values.offsets[i] > max_value_bytes)
+      return Status::invalid("row " + std::to_string(i) + ": a value has " +
+                             std::to_string(values.offsets[i + 1] - values.offsets[i]) +
+                             " bytes; at most 4294967295 are possible");
+  }
+  return {};
+}
+
+// How many of rows [first, first + most) hold at most `bytes` bytes.
+uint64_t rows_within(const Column& column, uint64_t first, uint64_t most, uint64_t bytes) {
+  if (column.is_fixed())
+    return column.width ? std::min<uint64_t>(most, bytes / column.width) : most;
+  const uint64_t* o = column.offsets + first;
+  return std::upper_bound(o + 1, o + most + 1, o[0] + bytes) - (o + 1);
+}
+
+void copy_offsets(uint64_t* to, uint64_t base, const Column& from, uint64_t first, uint64_t n) {
+  if (from.is_fixed()) {
+    for (uint64_t i = 1; i <= n; ++i) to[i] = base + i * from.width;
+  } else {
+    uint64_t shift = base - from.offsets[first];
+    for (uint64_t i = 1; i <= n; ++i) to[i] = from.offsets[first + i] + shift;
+  }
+}
+
+void copy_bytes(std::byte* to, const Column& from, uint64_t first, uint64_t n) {
+  uint64_t begin = from.begin(first), bytes = from.begin(first + n) - begin;
+  if (bytes) std::memcpy(to, from.data + begin, bytes);
+}
+
+}  // namespace
+
+StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
+    : key_width_(key_width), capacity_(capacity) {
+  uint64_t offset_bytes = (capacity.rows + 1) * sizeof(uint64_t);
+  uint64_t key_bytes = key_width ? capacity.rows * key_width : capacity.key_bytes;
+  auto memory = ReservedMemory::reserve(offset_bytes * (key_width ? 1 : 2) +
+                                        round_up(key_bytes, 64) + capacity.value_bytes);
+  if (!memory.ok()) throw std::bad_alloc();
+  memory_ = std::move(*memory);
+  std::byte* p = memory_.data();
+  value_offsets_ = reinterpret_cast<uint64_t*>(p);
+  value_offsets_[0] = 0;
+  p += offset_bytes;
+  if (!key_width) {
+    key_offsets_ = reinterpret_cast<uint64_t*>(p);
+    key_offsets_[0] = 0;
+    p += offset_bytes;
+  }
+  keys_ = p;
+  values_ = p + round_up(key_bytes, 64);
+}
+
+uint64_t StagedChunk::fitting_rows(const KeyColumn& keys, const ValueColumn* values,
+                                   uint64_t first) const {
+  uint64_t n = std::min(keys.size - first, capacity_.rows - rows_);
+  if (key_offsets_) n = rows_within(keys, first, n, capacity_.key_bytes - key_offsets_[rows_]);
+  if (values) n = rows_within(*values, first, n, capacity_.value_bytes - value_offsets_[rows_]);
+  return n;
+}
+
+uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, uint64_t first) {
+  uint64_t n = fitting_rows(keys, values, first);
+  if (n == 0) return 0;
+  if (key_offsets_) {
+    copy_bytes(keys_ + key_offsets_[rows_], keys, first, n);
+    copy_offsets(key_offsets_ + rows_, key_offsets_[rows_], keys, first, n);
+  } else {
+    copy_bytes(keys_ + rows_ * key_width_, keys, first, n);
+  }
+  if (values) {
+    copy_bytes(values_ + value_offsets_[rows_], *values, first, n);
+    copy_offsets(value_offsets_ + rows_, value_offsets_[rows_], *values, first, n);
+  } else {
+    std::fill_n(value_offsets_ + rows_ + 1, n, value_offsets_[rows_]);
+  }
+  if (!values || !kinds_.empty()) {
+    kinds_.resize(rows_, static_cast<uint8_t>(EntryKind::put));
+    kinds_.resize(rows_ + n,
+                  static_cast<uint8_t>(values ? EntryKind::put : EntryKind::tombstone));
+  }
+  rows_ += n;
+  return n;
+}
+
+KeyColumn StagedChunk::keys() const {
+  return key_offsets_ ? Column::variable(keys_, key_offsets_, rows_)
+                      : Column::fixed(keys_, key_width_, rows_);
+}
+
+ValueColumn StagedChunk::values() const { return Column::variable(values_, value_offsets_, rows_); }
+
+Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                      const ValueColumn* values) {
+  STRIDE_TRY(check_row_count(keys, values));
+  STRIDE_TRY(check_keys(*table, keys));
+  if (values) STRIDE_TRY(check_values(*values));
+  if (keys.size == 0) return {};
+  try {
+    Slot* slot = slot_of_this_thread(table);
+    for (uint64_t done = 0; done < keys.size;) {
+      uint64_t n = slot->chunk ? slot->chunk->append(keys, values, done) : 0;
+      if (n == 0) slot->chunk = next_chunk(slot, keys, values, done);
+      done += n;
+    }
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::resource_exhausted, "no memory to stage more rows")
+        .with_remedy("commit in smaller transactions, or give the process more memory");
+  }
+  rows_.fetch_add(keys.size, std::memory_order_relaxed);
+  return {};
+}
+
+Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {
+  std::thread::id self = std::this_thread::get_id();
+  std::lock_guard lock(mutex_);
+  for (auto& slot : slots_)
+    if (slot->thread == self && slot->table->table->id == table->id) return slot.get();
+  auto of_table = std::find_if(tables_.begin(), tables_.end(),
+                               [&](auto& t) { return t->table->id == table->id; });
+  if (of_table == tables_.end()) {
+    tables_.push_back(std::make_unique<StagedTable>(StagedTable{table, {}}));
+    of_table = tables_.end() - 1;
+  }
+  slots_.push_back(std::make_unique<Slot>(Slot{self, of_table->get(), nullptr}));
+  return slots_.back().get();
+}
+
+// A thread's first chunk is small and each next one twice as large, so that small transactions
+// touch little memory; a put that brings many rows gets a large one at once.
+StagedChunk* Staging::next_chunk(Slot* slot, const KeyColumn& keys, const ValueColumn* values,
+                                 uint64_t first) {
+  uint64_t left = keys.size - first;
+  uint64_t before = slot->chunk ? slot->chunk->capacity().rows : 32;
+  uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, StagedChunk::max_rows),
+                                       StagedChunk::max_rows);
+  uint64_t sampled = std::min<uint64_t>(left, rows);
+  auto bytes_for = [&](const Column& c) {
+    uint64_t sample = c.begin(first + sampled) - c.begin(first);
+    uint64_t one = c.begin(first + 1) - c.begin(first);
+    uint64_t want = sample / sampled * rows + sample % sampled + rows * 4;
+    return std::max(std::min(want, StagedChunk::target_bytes), one);
+  };
+  StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
+  if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
+  auto chunk = std::make_unique<StagedChunk>(slot->table->table->key_width, capacity);
+  StagedChunk* result = chunk.get();
+  std::lock_guard lock(mutex_);
+  slot->table->chunks.push_back(std::move(chunk));
+  return result;
+}
+
+std::vector<StagedTable> Staging::take() {
+  std::lock_guard lock(mutex_);
+  std::vector<StagedTable> result;
+  for (auto& table : tables_) result.push_back(std::move(*table));
+  tables_.clear();
+  slots_.clear();
+  return result;
+}
+
+}  // namespace stride

@@ -1,0 +1,92 @@
+// Where a transaction's rows wait for the commit: chunks of columns, each filled by one thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/table.h"
+#include "gpu/backend.h"
+#include "storage/column.h"
+#include "storage/manifest.h"
+#include "storage/reserved_memory.h"
+#include "storage/segment_format.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Up to 65,536 rows in one allocation, which is touched only as far as it is filled. Not
+// thread-safe.
+class StagedChunk {
+ public:
+  static constexpr uint64_t max_rows = uint64_t{1} << row_bits;
+  static constexpr uint64_t target_bytes = 8 << 20;
+
+  struct Capacity {
+    uint64_t rows, key_bytes, value_bytes;
+  };
+  // key_width 0: keys of any length.
+  StagedChunk(uint32_t key_width, Capacity capacity);
+
+  uint64_t rows() const { return rows_; }
+  const Capacity& capacity() const { return capacity_; }
+  // Copies rows [first, first + n) where n is as many as fit, and returns n. values null: erases.
+  uint64_t append(const KeyColumn& keys, const ValueColumn* values, uint64_t first);
+
+  KeyColumn keys() const;
+  ValueColumn values() const;
+  EntryKind kind(uint64_t row) const {
+    return kinds_.empty() ? EntryKind::put : static_cast<EntryKind>(kinds_[row]);
+  }
+  bool has_tombstones() const { return !kinds_.empty(); }
+
+ private:
+  uint64_t fitting_rows(const KeyColumn& keys, const ValueColumn* values, uint64_t first) const;
+
+  uint32_t key_width_;
+  Capacity capacity_;
+  uint64_t rows_ = 0;
+  ReservedMemory memory_;
+  uint64_t* value_offsets_ = nullptr;
+  uint64_t* key_offsets_ = nullptr;  // null where keys have one width
+  std::byte* keys_ = nullptr;
+  std::byte* values_ = nullptr;
+  std::vector<uint8_t> kinds_;       // empty: all puts
+};
+
+// All that a transaction has staged for one table, in the order of its puts (for each thread).
+struct StagedTable {
+  std::shared_ptr<const TableRecord> table;
+  std::vector<std::unique_ptr<StagedChunk>> chunks;
+};
+
+// Thread-safe: each thread fills chunks of its own.
+class Staging {
+ public:
+  // values null: erases. Validates before it copies anything.
+  Status stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+               const ValueColumn* values);
+  uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  // Call when no stage() is under way.
+  std::vector<StagedTable> take();
+
+ private:
+  struct Slot {
+    std::thread::id thread;
+    StagedTable* table;
+    StagedChunk* chunk;
+  };
+  Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
+  StagedChunk* next_chunk(Slot* slot, const KeyColumn& keys, const ValueColumn* values,
+                          uint64_t first);
+
+  std::mutex mutex_;  // guards the lists, not the chunks' content
+  std::vector<std::unique_ptr<StagedTable>> tables_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<uint64_t> rows_{0};
+};
+
+}  // namespace stride

@@ -1,0 +1,27 @@
+// A named, ordered map of byte strings to byte strings.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace stride {
+
+struct TableRecord;
+
+// A handle, cheap to copy; names a table of one Database. Stays valid, but finds nothing and takes
+// nothing (not_found), once the table is dropped.
+class Table {
+ public:
+  Table() = default;
+  uint32_t id() const;
+  const std::string& name() const;
+  uint32_t key_width() const;  // bytes of every key; 0: any length
+
+ private:
+  friend struct DatabaseImpl;
+  explicit Table(std::shared_ptr<const TableRecord> record) : record_(std::move(record)) {}
+  std::shared_ptr<const TableRecord> record_;
+};
+
+}  // namespace stride

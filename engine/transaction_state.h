@@ -1,0 +1,22 @@
+// What a WriteTransaction holds.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "engine/database_impl.h"
+#include "engine/staging.h"
+#include "engine/write_transaction.h"
+
+namespace stride {
+
+struct WriteTransaction::State {
+  std::shared_ptr<DatabaseImpl> database;
+  Staging staging;
+  std::atomic<bool> entered{false};  // the commit queue knows of it
+  std::atomic<bool> ended{false};
+
+  Status stage(const Table& table, const KeyColumn& keys, const ValueColumn* values);
+};
+
+}  // namespace stride

@@ -1,0 +1,94 @@
+#include "engine/version.h"
+
+#include <algorithm>
+
+namespace stride {
+
+IndexedSegment::IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment,
+                               SegmentRecord record)
+    : fs_(fs),
+      segment_(std::move(segment)),
+      record_(record),
+      keys_(segment_->keys()),
+      values_(segment_->values()),
+      kinds_(segment_->kinds()),
+      tree_(segment_->tree()),
+      first_key_(segment_->first_key()),
+      last_key_(segment_->last_key()) {}
+
+IndexedSegment::~IndexedSegment() {
+  if (obsolete_.load(std::memory_order_relaxed)) {
+    // A file that cannot be removed now is removed when the database is next opened.
+    Status ignored = fs_->remove(segment_->path());
+  }
+}
+
+Status IndexedSegment::prepare_once() const {
+  std::lock_guard lock(prepare_mutex_);
+  if (ready_.load(std::memory_order_relaxed)) return {};
+  if (!tree_.empty()) {
+    if (BlockGuard* guard = segment_->guard())
+      if (!guard->ensure(tree_.data(), tree_.size())) return guard->failure();
+    Status s = check_tree(tree_, keys_.size);
+    if (!s.ok()) return std::move(s).with_file(segment_->path());
+  }
+  ready_.store(true, std::memory_order_release);
+  return {};
+}
+
+Status IndexedSegment::ensure_column(const PackedColumn& c, uint64_t first, uint64_t last) const {
+  BlockGuard* guard = segment_->guard();
+  if (!guard || first == last) return {};
+  if (c.fixed) {
+    return guard->ensure(c.data + first * c.width, (last - first) * c.width) ? Status()
+                                                                            : guard->failure();
+  }
+  const PackedOffsets& o = c.offsets;
+  uint64_t first_group = first >> PackedOffsets::group_bits;
+  uint64_t last_group = last >> PackedOffsets::group_bits;
+  auto* deltas = static_cast<const std::byte*>(o.deltas);
+  if (!guard->ensure(o.bases + first_group, (last_group - first_group + 1) * sizeof(uint64_t)) ||
+      !guard->ensure(deltas + first * o.delta_width, (last - first + 1) * o.delta_width))
+    return guard->failure();
+  Bytes begin = c[first], end = c[last - 1];
+  if (end.data() + end.size() <= begin.data()) return {};
+  return guard->ensure(begin.data(), end.data() + end.size() - begin.data()) ? Status()
+                                                                             : guard->failure();
+}
+
+Status IndexedSegment::key(uint64_t rank, Bytes* key) const {
+  STRIDE_TRY(ensure_column(keys_, rank, rank + 1));
+  *key = keys_[rank];
+  return {};
+}
+
+Status IndexedSegment::value(uint64_t rank, Bytes* value) const {
+  STRIDE_TRY(ensure_column(values_, rank, rank + 1));
+  *value = values_[rank];
+  return {};
+}
+
+Status IndexedSegment::is_tombstone(uint64_t rank, bool* tombstone) const {
+  *tombstone = false;
+  if (!kinds_) return {};
+  if (BlockGuard* guard = segment_->guard())
+    if (!guard->ensure(kinds_ + rank, 1)) return guard->failure();
+  *tombstone = kind(rank) == EntryKind::tombstone;
+  return {};
+}
+
+Status IndexedSegment::ensure_rows(uint64_t first, uint64_t last) const {
+  BlockGuard* guard = segment_->guard();
+  if (!guard || first == last) return {};
+  if (kinds_ && !guard->ensure(kinds_ + first, last - first)) return guard->failure();
+  STRIDE_TRY(ensure_column(keys_, first, last));
+  return ensure_column(values_, first, last);
+}
+
+const TableVersion* Version::find(uint32_t table) const {
+  auto it = std::lower_bound(tables.begin(), tables.end(), table,
+                             [](const TableVersion& t, uint32_t id) { return t.table->id < id; });
+  return it != tables.end() && it->table->id == table ? &*it : nullptr;
+}
+
+}  // namespace stride

@@ -1,0 +1,86 @@
+// What a snapshot sees: an immutable list of tables, each with its segments, newest first.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gpu/backend.h"
+#include "storage/manifest.h"
+#include "storage/segment.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// A segment that is ready to be searched, with what a search needs at hand. Thread-safe. Pins its
+// file: an obsolete one is removed when the last reference goes.
+class IndexedSegment {
+ public:
+  IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment, SegmentRecord record);
+  ~IndexedSegment();
+
+  const SegmentRecord& record() const { return record_; }
+  Segment& segment() const { return *segment_; }
+  uint64_t rows() const { return keys_.size; }
+  Bytes first_key() const { return first_key_; }
+  Bytes last_key() const { return last_key_; }
+  bool has_tombstones() const { return kinds_ != nullptr; }
+
+  // Checks the tree before its first use. Call before index() and after.
+  Status prepare() const {
+    return ready_.load(std::memory_order_acquire) ? Status() : prepare_once();
+  }
+  // Precondition: prepare() was ok.
+  IndexView index() const { return {keys_, {tree_.data(), tree_.size()}, segment_->guard()}; }
+  PackedColumn keys() const { return keys_; }
+  PackedColumn values() const { return values_; }
+
+  // Each checks the bytes that it is about to return, unless all are known to be intact.
+  Status key(uint64_t rank, Bytes* key) const;
+  Status value(uint64_t rank, Bytes* value) const;
+  Status is_tombstone(uint64_t rank, bool* tombstone) const;
+  // The same for rows [first, last) at once.
+  Status ensure_rows(uint64_t first, uint64_t last) const;
+
+  void remove_when_unused() { obsolete_.store(true, std::memory_order_relaxed); }
+
+  // Unchecked, for callers that know guard() to be null or have ensured the row.
+  EntryKind kind(uint64_t rank) const {
+    return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
+  }
+  const uint8_t* kinds() const { return kinds_; }
+
+ private:
+  Status prepare_once() const;
+  Status ensure_column(const PackedColumn& column, uint64_t first, uint64_t last) const;
+
+  FileSystem* fs_;
+  std::shared_ptr<Segment> segment_;
+  SegmentRecord record_;
+  PackedColumn keys_, values_;
+  const uint8_t* kinds_;
+  Bytes tree_, first_key_, last_key_;
+  std::atomic<bool> obsolete_{false};
+  mutable std::atomic<bool> ready_{false};
+  mutable std::mutex prepare_mutex_;
+};
+
+using SegmentList = std::vector<std::shared_ptr<IndexedSegment>>;  // newest first
+
+struct TableVersion {
+  std::shared_ptr<const TableRecord> table;
+  SegmentList segments;
+};
+
+struct Version {
+  std::vector<TableVersion> tables;  // ascending id
+  std::shared_ptr<Backend> backend;  // reads run on it
+
+  // Null where the table is not there.
+  const TableVersion* find(uint32_t table) const;
+};
+
+}  // namespace stride

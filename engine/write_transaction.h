@@ -1,0 +1,59 @@
+// A set of changes that becomes visible and durable as a whole or not at all.
+//
+//   WriteTransaction t = database->begin();
+//   Status s = t.put(ticks, keys, values);        // columns, copied
+//   if (s.ok()) s = t.put(ticks, "key", "value");
+//   if (s.ok()) s = t.erase(ticks, "old key");
+//   if (s.ok()) s = t.commit();                   // durable when it returns
+//
+// Any number of transactions may be open at once, each staging in memory without waiting for
+// another; commits that arrive together become one run. There are no reads inside a transaction
+// and no conflicts: of two commits that change a key the later one wins. Within a transaction the
+// last change of a key wins; of changes that several threads make, any may.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "engine/options.h"
+#include "engine/table.h"
+#include "storage/column.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// put and erase may be called from several threads at once; commit and abort from one, when no put
+// or erase is under way.
+class WriteTransaction {
+ public:
+  struct State;
+  explicit WriteTransaction(std::shared_ptr<State> state);
+  WriteTransaction(WriteTransaction&&) noexcept;
+  WriteTransaction& operator=(WriteTransaction&&) noexcept;
+  ~WriteTransaction();  // aborts what was not committed
+
+  // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
+  // key too long or of the wrong width, value too long, columns of different sizes.
+  Status put(const Table& table, const KeyColumn& keys, const ValueColumn& values);
+  Status put(const Table& table, Bytes key, Bytes value);
+  Status put(const Table& table, std::string_view key, std::string_view value) {
+    return put(table, as_bytes(key), as_bytes(value));
+  }
+  // Erasing a key that is not there is fine.
+  Status erase(const Table& table, const KeyColumn& keys);
+  Status erase(const Table& table, Bytes key);
+  Status erase(const Table& table, std::string_view key) { return erase(table, as_bytes(key)); }
+
+  // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
+  // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
+  Status commit(std::optional<Durability> durability = std::nullopt);
+  void abort();
+
+  uint64_t staged_rows() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace stride

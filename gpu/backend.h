@@ -1,0 +1,128 @@
+// What executes batches: host threads now, a CUDA device behind the same interface later.
+//
+//   std::unique_ptr<Backend> backend = Backend::host(0);        // 0: all cores
+//   Sorted s;
+//   backend->sort(chunks, &s);                                   // newest of equal keys stays
+//   std::vector<std::byte> image;
+//   backend->build_tree(column, TreeOptions{}, &image);
+//   IndexView index{column, tree};
+//   backend->find({&index, 1}, queries, locations);
+//
+// Every call is one virtual call for a whole batch, blocks until the batch is done, and may be made
+// from several threads at once. Ranks are 32 bits: an index holds at most 2^32 - 2 keys.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/tree_options.h"
+#include "storage/block_guard.h"
+#include "storage/column.h"
+#include "storage/status.h"
+
+namespace stride {
+
+inline constexpr uint64_t max_index_keys = 0xFFFFFFFEull;
+
+// Row `row` of chunk `chunk` of a staged batch. A chunk has at most 65,536 rows.
+inline constexpr uint32_t row_bits = 16;
+inline uint32_t make_row_id(uint32_t chunk, uint32_t row) { return chunk << row_bits | row; }
+
+struct Sorted {
+  // Row ids in ascending key order; of equal keys only the one with the largest id (the newest).
+  std::vector<uint32_t> order;
+  // Where all keys are 8 bytes: the keys in that order, as stored (big-endian bytes). Else empty.
+  std::vector<uint64_t> keys8;
+};
+
+// Where a tree was found to be sound, and what it holds. Points into the image.
+struct TreeView {
+  const std::byte* image = nullptr;  // null: no tree, search the column alone
+  uint64_t image_bytes = 0;
+};
+
+// One sorted, duplicate-free key column and its tree: what a segment offers to a search.
+struct IndexView {
+  PackedColumn keys;
+  TreeView tree;
+  BlockGuard* guard = nullptr;  // null: all bytes are known to be intact
+};
+
+// Where a key was found: which index of the span, and its rank there.
+struct Location {
+  uint32_t index;
+  uint32_t rank;
+  static constexpr uint32_t absent = 0xFFFFFFFF;  // as `index`
+  bool found() const { return index != absent; }
+};
+
+// The half-open interval of ranks [first, last).
+struct RankInterval {
+  uint32_t first;
+  uint32_t last;
+};
+
+struct TreeStatistics {
+  std::vector<uint32_t> strides;    // as built
+  std::vector<uint64_t> nodes;      // of each level; the root is level 0
+  std::vector<NodeKind> kinds;      // of each level
+  uint32_t prefix_bits = 0;         // that all keys share
+  uint32_t leaf_capacity = 0;
+  uint64_t keys = 0;
+  uint64_t image_bytes = 0;
+};
+
+class Backend {
+ public:
+  // A pool of `threads` workers (the calling thread is one of them), at most one a core; 0: one for
+  // each core.
+  static std::unique_ptr<Backend> host(unsigned threads);
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;      // "host (16 threads)"
+  virtual unsigned threads() const = 0;
+
+  // Sorts the rows of `chunks` by key (unsigned bytes, a prefix first). Chunks may mix fixed and
+  // variable layouts. At most 65,536 chunks of at most 65,536 rows. Stable: of equal keys only the
+  // row with the largest id is kept.
+  virtual Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) = 0;
+
+  // Builds the tree over a strictly ascending column, as a flat image (docs/format.md).
+  // invalid_argument: more than max_index_keys keys, or options that do not hold.
+  virtual Status build_tree(const PackedColumn& keys, const TreeOptions& options,
+                            std::vector<std::byte>* image) = 0;
+
+  // For each query, the first of `indexes` (newest first) that holds the key, and its rank.
+  // out has queries.size entries. The trees must have passed check_tree().
+  virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
+                      std::span<Location> out) = 0;
+  // For each query, how many keys of the index are smaller than it.
+  virtual Status lower_bound(const IndexView& index, const KeyColumn& queries,
+                             std::span<uint32_t> out) = 0;
+  // For each query, the ranks of the keys that start with it.
+  virtual Status prefix_interval(const IndexView& index, const KeyColumn& queries,
+                                 std::span<RankInterval> out) = 0;
+
+  // Calls body(begin, end) for disjoint ranges that cover [0, n), each of about `grain` or more,
+  // on the pool's threads. A single range is run on the calling thread without waking anybody.
+  virtual void parallel_for(uint64_t n, uint64_t grain,
+                            const std::function<void(uint64_t begin, uint64_t end)>& body) = 0;
+};
+
+// Single searches on the calling thread, without a backend: what a get of one key uses.
+// nullopt-like: returns Location::absent where the key is not there, or where the guard found
+// damage (then index.guard->failure() is not ok).
+uint32_t find_one(const IndexView& index, Bytes key);
+uint32_t lower_bound_one(const IndexView& index, Bytes key);
+
+// Checks everything that a search relies on (sizes, ranges, ascending starts), so that no image
+// whatever can send a search outside the image or the column. Corruption says what is wrong.
+Status check_tree(std::span<const std::byte> image, uint64_t keys);
+// Precondition: check_tree() passed.
+TreeStatistics tree_statistics(const TreeView& tree);
+
+}  // namespace stride

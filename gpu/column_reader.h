@@ -1,0 +1,87 @@
+// Reads keys of a segment's column, and has damaged blocks found first where it has a guard.
+//
+//   ColumnReader<true> keys(index);
+//   Bytes key = keys[rank];              // empty where the guard found damage
+//   if (keys.damaged()) return keys.guard()->failure();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "gpu/backend.h"
+#include "gpu/key_bits.h"
+
+namespace stride {
+
+inline constexpr uint64_t cache_line = 64;
+
+inline void prefetch(const void* p) { __builtin_prefetch(p); }
+
+// As compare(), without a call where the first 8 bytes differ.
+inline int compare_keys(Bytes a, Bytes b) {
+  if (a.size() >= 8 && b.size() >= 8) {
+    uint64_t x = load_big_endian(a.data()), y = load_big_endian(b.data());
+    if (x != y) return x < y ? -1 : 1;
+    a = a.subspan(8);
+    b = b.subspan(8);
+  }
+  return compare(a, b);
+}
+
+inline bool equal_keys(Bytes a, Bytes b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+template <bool guarded>
+class ColumnReader {
+ public:
+  explicit ColumnReader(const IndexView& index) : column_(index.keys), guard_(index.guard) {}
+
+  uint64_t size() const { return column_.size; }
+  const PackedColumn& column() const { return column_; }
+  BlockGuard* guard() const { return guard_; }
+  bool damaged() const { return guarded && damaged_; }
+
+  Bytes operator[](uint64_t row) {
+    if constexpr (!guarded) return column_[row];
+    uint64_t first = begin(row), last = begin(row + 1);
+    if (last <= first || !ensure(column_.data + first, last - first)) return {};
+    return {column_.data + first, last - first};
+  }
+
+  // Where row `row` begins in the data, at most data_bytes. row <= size().
+  uint64_t begin(uint64_t row) {
+    if (column_.fixed) return row * column_.width;
+    const PackedOffsets& offsets = column_.offsets;
+    if (guarded && !(ensure(offsets.bases + (row >> PackedOffsets::group_bits), 8) &&
+                     ensure(delta(row), offsets.delta_width))) {
+      return 0;
+    }
+    uint64_t offset = offsets[row];
+    return offset < column_.data_bytes ? offset : column_.data_bytes;
+  }
+
+  void prefetch_offset(uint64_t row) const {
+    if (column_.fixed) return;
+    prefetch(column_.offsets.bases + (row >> PackedOffsets::group_bits));
+    prefetch(delta(row));
+  }
+
+  bool ensure(const void* p, uint64_t bytes) {
+    if (guarded && !guard_->ensure(p, bytes)) damaged_ = true;
+    return !damaged();
+  }
+
+ private:
+  const std::byte* delta(uint64_t row) const {
+    return static_cast<const std::byte*>(column_.offsets.deltas) +
+           row * column_.offsets.delta_width;
+  }
+
+  PackedColumn column_;
+  BlockGuard* guard_;
+  bool damaged_ = false;
+};
+
+}  // namespace stride

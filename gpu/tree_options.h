@@ -1,0 +1,35 @@
+// How a tree is laid out.
+//
+//   TreeOptions automatic;                                   // strides from the data
+//   TreeOptions mine{.strides = {20, 8, 8}, .leaf_capacity = 8};
+//   TreeOptions classic = TreeOptions::flavors({16, 8, 8});  // Wolant and Kaczmarski, GTC 2018
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "storage/status.h"
+
+namespace stride {
+
+enum class NodeKind : uint8_t { automatic, dense, bitmap };
+
+struct TreeOptions {
+  // Bits that each level consumes: first the root (1 to 28), then deeper levels (1 to 16).
+  // Empty: chosen from the keys. At most 32 levels; bits past the last level are left to the
+  // comparisons in the leaf.
+  std::vector<uint32_t> strides;
+  // A node is split further only where it holds more keys than this. 0: chosen. At most 65535.
+  uint32_t leaf_capacity = 0;
+  NodeKind node_kind = NodeKind::automatic;  // of the levels below the root
+  bool path_compression = true;              // skip bits that all keys of a node share
+
+  // Flavors' own tree: dense nodes, leaf capacity 1, no skipping.
+  static TreeOptions flavors(std::vector<uint32_t> strides) {
+    return {std::move(strides), 1, NodeKind::dense, false};
+  }
+  // Says which stride is out of range, and the limits.
+  Status check() const;
+};
+
+}  // namespace stride

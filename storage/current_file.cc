@@ -1,0 +1,117 @@
+#include "storage/current_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "storage/manifest_format.h"
+
+namespace stride {
+
+namespace {
+
+bool has_suffix(const std::string& name, std::string_view suffix) {
+  return name.size() > suffix.size() && std::string_view(name).ends_with(suffix);
+}
+
+bool is_data_file(const std::string& name) {
+  if (!has_suffix(name, ".seg") && !has_suffix(name, ".wal")) return false;
+  return std::all_of(name.begin(), name.end() - 4, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Files that any directory may have before a database is created in it: the lock is taken first,
+// and the root of a file system is never empty.
+bool is_neutral(const std::string& name) { return name == "LOCK" || name == "lost+found"; }
+
+bool is_creation_file(const std::string& name) {
+  return name == "CURRENT.tmp" || manifest_number(name).has_value();
+}
+
+// LevelDB and its descendants have files of the same names.
+bool is_our_manifest(FileSystem& fs, const std::string& path) {
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
+  uint64_t magic = 0;
+  return file.ok() && (*file)->read_at(0, std::as_writable_bytes(std::span(&magic, 1))).ok() &&
+         magic == manifest_magic;
+}
+
+Status not_a_database(const std::string& directory) {
+  return Status::invalid("not a StrideDB database: the directory has other files")
+      .with_file(directory)
+      .with_remedy("give the directory of a database, or an empty or new one");
+}
+
+Status explain_missing(FileSystem& fs, const std::string& directory) {
+  Result<std::vector<std::string>> names = fs.list(directory);
+  if (!names.ok()) return names.status();
+  if (std::any_of(names->begin(), names->end(), is_data_file)) {
+    return Status(StatusCode::corruption, "CURRENT is missing, but data files are there")
+        .with_file(directory + "/CURRENT")
+        .with_remedy("restore CURRENT from a backup");
+  }
+  bool ours = std::all_of(names->begin(), names->end(), [&](const std::string& name) {
+    return is_neutral(name) || is_creation_file(name);
+  });
+  if (!ours) return not_a_database(directory);
+  return Status(StatusCode::not_found, "no database here").with_file(directory);
+}
+
+Status explain_damaged(FileSystem& fs, const std::string& directory) {
+  Result<std::vector<std::string>> names = fs.list(directory);
+  if (!names.ok()) return names.status();
+  bool ours = std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    return has_suffix(name, ".seg") ||
+           (manifest_number(name) && is_our_manifest(fs, directory + "/" + name));
+  });
+  if (!ours) return not_a_database(directory);
+  return Status::corruption(directory + "/CURRENT", 0, "CURRENT is damaged")
+      .with_remedy("restore CURRENT from a backup");
+}
+
+Status write_temporary(FileSystem& fs, const std::string& path, const std::string& text) {
+  Result<bool> leftover = fs.exists(path);
+  if (!leftover.ok()) return leftover.status();
+  if (*leftover) STRIDE_TRY(fs.remove(path));
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create);
+  if (!file.ok()) return file.status();
+  STRIDE_TRY((*file)->write_at(0, as_bytes(text)));
+  return (*file)->sync();
+}
+
+}  // namespace
+
+CurrentChange write_current(FileSystem& fs, const std::string& directory, uint64_t number) {
+  std::string temporary = directory + "/CURRENT.tmp";
+  Status status = write_temporary(fs, temporary, encode_current(number));
+  if (status.ok()) status = fs.rename(temporary, directory + "/CURRENT");
+  if (!status.ok()) {
+    (void)fs.remove(temporary);
+    return {std::move(status), true};
+  }
+  return {fs.sync_directory(directory), false};
+}
+
+Result<std::string> read_file(FileSystem& fs, const std::string& path) {
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
+  if (!file.ok()) return file.status();
+  Result<uint64_t> size = (*file)->size();
+  if (!size.ok()) return size.status();
+  std::string bytes(*size, '\0');
+  STRIDE_TRY((*file)->read_at(0, std::as_writable_bytes(std::span(bytes))));
+  return bytes;
+}
+
+Result<uint64_t> read_current(FileSystem& fs, const std::string& directory) {
+  Result<std::string> text = read_file(fs, directory + "/CURRENT");
+  if (!text.ok()) {
+    bool missing = text.status().code() == StatusCode::not_found;
+    return missing ? explain_missing(fs, directory) : text.status();
+  }
+  std::optional<uint64_t> number = decode_current(*text);
+  if (!number) return explain_damaged(fs, directory);
+  return *number;
+}
+
+}  // namespace stride

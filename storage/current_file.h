@@ -1,0 +1,30 @@
+// CURRENT: which manifest is the database's. Replaced as a whole, atomically and durably.
+// Internal to storage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "storage/file.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct CurrentChange {
+  Status status;
+  // True where CURRENT is certain to name what it did before; else either, after a power loss.
+  bool unchanged = false;
+};
+
+// Writes CURRENT.tmp, syncs and renames it, and syncs the directory.
+CurrentChange write_current(FileSystem& fs, const std::string& directory, uint64_t number);
+
+// The manifest's number. Where there is no CURRENT, says why: not_found (no database here, or one
+// whose creation was interrupted), corruption (it is gone, and segments are there), or
+// invalid_argument (the directory is not a database's).
+Result<uint64_t> read_current(FileSystem& fs, const std::string& directory);
+
+// The file as bytes.
+Result<std::string> read_file(FileSystem& fs, const std::string& path);
+
+}  // namespace stride

@@ -1,0 +1,88 @@
+// The one seam through which all file work passes.
+//
+//   FileSystem& fs = FileSystem::posix();
+//   Result<std::unique_ptr<File>> file = fs.open("db/000001.seg", OpenMode::create);
+//   Status s = (*file)->write_at(0, bytes);
+//   if (s.ok()) s = (*file)->sync();
+//
+// Tests put a MemoryFileSystem (storage/memory_file_system.h) in its place, which can drop, tear
+// and reorder unsynced writes, fail the n-th call and fill the disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/column.h"
+#include "storage/status.h"
+
+namespace stride {
+
+enum class OpenMode : uint8_t {
+  read,           // must exist; read-only
+  create,         // must not exist; read and write
+  create_direct,  // as create; aligned writes bypass the page cache where the file system can
+  write,          // must exist; read and write
+};
+
+// A read-only view of a whole file. Stays valid after the File is closed or the file removed.
+class Mapping {
+ public:
+  virtual ~Mapping() = default;
+  Bytes bytes() const { return bytes_; }
+
+ protected:
+  Bytes bytes_;
+};
+
+// One open file; closes when destroyed. Writes may be made from several threads at once, to
+// disjoint ranges.
+class File {
+ public:
+  // Direct writes need the pointer, offset and size to be multiples of this; others are buffered.
+  static constexpr uint64_t direct_alignment = 4096;
+
+  virtual ~File() = default;
+  virtual const std::string& path() const = 0;
+  // Reads exactly `out.size()` bytes; corruption where the file ends before that.
+  virtual Status read_at(uint64_t offset, std::span<std::byte> out) = 0;
+  // Writes all of `data`, growing the file where needed. no_space: nothing certain was written.
+  virtual Status write_at(uint64_t offset, Bytes data) = 0;
+  // Reserves disk space for [0, bytes) and sets the size. no_space says so before any write.
+  virtual Status allocate(uint64_t bytes) = 0;
+  virtual Status truncate(uint64_t bytes) = 0;
+  // Returns once all data and the size are on stable storage. After a failure the state of unsynced
+  // writes is unknown for good: it must not be retried.
+  virtual Status sync() = 0;
+  virtual Result<uint64_t> size() = 0;
+  virtual Result<std::shared_ptr<const Mapping>> map() = 0;
+};
+
+// Held while a database is open for writing; released when destroyed.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
+  virtual Result<bool> exists(const std::string& path) = 0;
+  // Names (not paths) of a directory's entries, sorted. not_found where it is absent.
+  virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;
+  virtual Status create_directory(const std::string& path) = 0;  // and its parents; fine if there
+  virtual Status remove(const std::string& path) = 0;
+  // Atomic; replaces `to`.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  // Makes creations, removals and renames in the directory durable.
+  virtual Status sync_directory(const std::string& directory) = 0;
+  // locked: names the process that holds it, where that is known. Excludes other handles of the
+  // same process too.
+  virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
+
+  static FileSystem& posix();
+};
+
+}  // namespace stride

@@ -1,0 +1,334 @@
+// The real file system. Errors carry the path and, where one is known, the remedy.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "storage/file.h"
+
+namespace stride {
+
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Repeats a call that a signal interrupted; every other failure is final.
+template <class Call>
+auto retry(Call call) {
+  decltype(call()) r;
+  do {
+    r = call();
+  } while (r == -1 && errno == EINTR);
+  return r;
+}
+
+Descriptor open_descriptor(const std::string& path, int flags) {
+  return Descriptor(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); }));
+}
+
+std::string parent_of(const std::string& path) {
+  size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class PosixMapping final : public Mapping {
+ public:
+  PosixMapping(void* address, size_t bytes) : address_(address) {
+    bytes_ = {static_cast<const std::byte*>(address), bytes};
+  }
+  ~PosixMapping() override {
+    if (address_) ::munmap(address_, bytes_.size());
+  }
+  PosixMapping(const PosixMapping&) = delete;
+  PosixMapping& operator=(const PosixMapping&) = delete;
+
+ private:
+  void* address_;
+};
+
+class PosixFile final : public File {
+ public:
+  PosixFile(std::string path, Descriptor buffered, Descriptor direct)
+      : path_(std::move(path)), buffered_(std::move(buffered)), direct_(std::move(direct)) {}
+
+  const std::string& path() const override { return path_; }
+  Status read_at(uint64_t offset, std::span<std::byte> out) override;
+  Status write_at(uint64_t offset, Bytes data) override;
+  Status allocate(uint64_t bytes) override;
+  Status truncate(uint64_t bytes) override;
+  Status sync() override;
+  Result<uint64_t> size() override;
+  Result<std::shared_ptr<const Mapping>> map() override;
+
+ private:
+  Status failed(int error, const char* what) const {
+    return Status::from_errno(error, what, path_);
+  }
+  bool can_go_direct(uint64_t offset, Bytes data) const;
+
+  const std::string path_;
+  const Descriptor buffered_;
+  // A second descriptor of the same file, opened with O_DIRECT; invalid where it is not wanted or
+  // the file system refused. The kernel keeps the page cache coherent with direct writes, and
+  // fsync of either descriptor covers both.
+  const Descriptor direct_;
+  std::atomic<bool> direct_refused_{false};
+};
+
+Status PosixFile::read_at(uint64_t offset, std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    ssize_t n = retry([&] {
+      return ::pread(buffered_.get(), out.data() + done, out.size() - done,
+                     static_cast<off_t>(offset + done));
+    });
+    if (n < 0) return failed(errno, "read");
+    if (n == 0) {
+      return Status::corruption(path_, offset + done, "the file ends early")
+          .with_remedy("restore the file from a backup");
+    }
+    done += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+bool PosixFile::can_go_direct(uint64_t offset, Bytes data) const {
+  if (!direct_.valid() || direct_refused_.load(std::memory_order_relaxed)) return false;
+  uint64_t bits = offset | data.size() | reinterpret_cast<uintptr_t>(data.data());
+  return bits % direct_alignment == 0;
+}
+
+Status PosixFile::write_at(uint64_t offset, Bytes data) {
+  bool direct = can_go_direct(offset, data);
+  while (!data.empty()) {
+    int fd = direct ? direct_.get() : buffered_.get();
+    ssize_t n =
+        retry([&] { return ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset)); });
+    if (n < 0 && errno == EINVAL && direct) {
+      direct_refused_.store(true, std::memory_order_relaxed);
+      direct = false;
+      continue;
+    }
+    if (n < 0) return failed(errno, "write");
+    if (n == 0) return failed(ENOSPC, "write");
+    offset += static_cast<uint64_t>(n);
+    data = data.subspan(static_cast<size_t>(n));
+    // A partial direct write may end off the alignment; the rest then goes through the cache.
+    direct = direct && can_go_direct(offset, data);
+  }
+  return {};
+}
+
+Status PosixFile::allocate(uint64_t bytes) {
+  int r = retry([&] { return ::fallocate(buffered_.get(), 0, 0, static_cast<off_t>(bytes)); });
+  if (r != 0 && errno != EOPNOTSUPP && errno != ENOSYS) return failed(errno, "allocate");
+  // fallocate never shrinks, and is absent on some file systems.
+  Result<uint64_t> now = size();
+  if (!now.ok()) return now.status();
+  return *now == bytes ? Status() : truncate(bytes);
+}
+
+Status PosixFile::truncate(uint64_t bytes) {
+  int r = retry([&] { return ::ftruncate(buffered_.get(), static_cast<off_t>(bytes)); });
+  return r == 0 ? Status() : failed(errno, "truncate");
+}
+
+Status PosixFile::sync() {
+  // fdatasync also writes the metadata that is needed to read the data back: size and extents.
+  int r = retry([&] { return ::fdatasync(buffered_.get()); });
+  return r == 0 ? Status() : failed(errno, "sync");
+}
+
+Result<uint64_t> PosixFile::size() {
+  struct stat st;
+  if (::fstat(buffered_.get(), &st) != 0) return failed(errno, "stat");
+  return static_cast<uint64_t>(st.st_size);
+}
+
+Result<std::shared_ptr<const Mapping>> PosixFile::map() {
+  Result<uint64_t> bytes = size();
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes == 0) return std::shared_ptr<const Mapping>(new PosixMapping(nullptr, 0));
+  void* p = ::mmap(nullptr, *bytes, PROT_READ, MAP_SHARED, buffered_.get(), 0);
+  if (p == MAP_FAILED) return failed(errno, "mmap");
+  return std::shared_ptr<const Mapping>(new PosixMapping(p, *bytes));
+}
+
+// flock() belongs to the open file description, so a second handle of this very process is kept
+// out too, and the kernel drops it when the process dies.
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(Descriptor fd) : fd_(std::move(fd)) {}
+  ~PosixLock() override { ::flock(fd_.get(), LOCK_UN); }
+
+ private:
+  Descriptor fd_;
+};
+
+std::string read_owner(int fd) {
+  char text[32];
+  ssize_t n = retry([&] { return ::pread(fd, text, sizeof text, 0); });
+  std::string pid;
+  for (ssize_t i = 0; i < n && text[i] >= '0' && text[i] <= '9'; ++i) pid += text[i];
+  return pid;
+}
+
+Status write_owner(int fd, const std::string& path) {
+  std::string pid = std::to_string(::getpid()) + "\n";
+  if (retry([&] { return ::ftruncate(fd, 0); }) != 0 ||
+      retry([&] { return ::pwrite(fd, pid.data(), pid.size(), 0); }) < 0) {
+    return Status::from_errno(errno, "write", path);
+  }
+  return {};
+}
+
+Status create_one_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0) return {};
+  int error = errno;
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0) {
+    return S_ISDIR(st.st_mode) ? Status() : Status::from_errno(ENOTDIR, "create directory", path);
+  }
+  return Status::from_errno(error, "create directory", path);
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
+  Result<bool> exists(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& directory) override;
+  Status create_directory(const std::string& path) override;
+  Status remove(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status sync_directory(const std::string& directory) override;
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
+};
+
+int flags_of(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::read:
+      return O_RDONLY;
+    case OpenMode::create:
+    case OpenMode::create_direct:
+      return O_RDWR | O_CREAT | O_EXCL;
+    case OpenMode::write:
+      return O_RDWR;
+  }
+  return O_RDONLY;
+}
+
+Result<std::unique_ptr<File>> PosixFileSystem::open(const std::string& path, OpenMode mode) {
+  Descriptor buffered = open_descriptor(path, flags_of(mode));
+  if (!buffered.valid()) {
+    bool creates = mode == OpenMode::create || mode == OpenMode::create_direct;
+    return Status::from_errno(errno, creates ? "create" : "open", path);
+  }
+  Descriptor direct;
+  if (mode == OpenMode::create_direct) direct = open_descriptor(path, O_WRONLY | O_DIRECT);
+  return std::unique_ptr<File>(new PosixFile(path, std::move(buffered), std::move(direct)));
+}
+
+Result<bool> PosixFileSystem::exists(const std::string& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return Status::from_errno(errno, "stat", path);
+}
+
+Result<std::vector<std::string>> PosixFileSystem::list(const std::string& directory) {
+  DIR* dir = ::opendir(directory.c_str());
+  if (!dir) return Status::from_errno(errno, "open directory", directory);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(dir)) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+    errno = 0;
+  }
+  int error = errno;
+  ::closedir(dir);
+  if (error) return Status::from_errno(error, "read directory", directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status PosixFileSystem::create_directory(const std::string& path) {
+  Result<bool> there = exists(path);
+  if (!there.ok()) return there.status();
+  if (*there || path.empty()) return create_one_directory(path);
+  std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
+  std::string parent = parent_of(trimmed);
+  STRIDE_TRY(create_directory(parent));
+  STRIDE_TRY(create_one_directory(trimmed));
+  return sync_directory(parent);
+}
+
+Status PosixFileSystem::remove(const std::string& path) {
+  return ::unlink(path.c_str()) == 0 ? Status() : Status::from_errno(errno, "remove", path);
+}
+
+Status PosixFileSystem::rename(const std::string& from, const std::string& to) {
+  return ::rename(from.c_str(), to.c_str()) == 0 ? Status()
+                                                 : Status::from_errno(errno, "rename", from);
+}
+
+Status PosixFileSystem::sync_directory(const std::string& directory) {
+  Descriptor fd = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd.valid()) return Status::from_errno(errno, "open directory", directory);
+  if (retry([&] { return ::fsync(fd.get()); }) == 0) return {};
+  // Some network file systems have no sync of directories and say so with EINVAL.
+  return errno == EINVAL ? Status() : Status::from_errno(errno, "sync directory", directory);
+}
+
+Result<std::unique_ptr<FileLock>> PosixFileSystem::lock(const std::string& path) {
+  Descriptor fd = open_descriptor(path, O_RDWR | O_CREAT);
+  if (!fd.valid()) return Status::from_errno(errno, "open", path);
+  if (retry([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
+    if (errno != EWOULDBLOCK) return Status::from_errno(errno, "lock", path);
+    std::string pid = read_owner(fd.get());
+    bool ours = pid == std::to_string(::getpid());
+    std::string holder = pid.empty() ? "another process"
+                         : ours      ? "another handle of this process (" + pid + ")"
+                                     : "process " + pid;
+    return Status(StatusCode::locked, "locked by " + holder)
+        .with_file(path)
+        .with_remedy("close it there first, or open the database read-only");
+  }
+  STRIDE_TRY(write_owner(fd.get(), path));
+  return std::unique_ptr<FileLock>(new PosixLock(std::move(fd)));
+}
+
+}  // namespace
+
+FileSystem& FileSystem::posix() {
+  static PosixFileSystem instance;
+  return instance;
+}
+
+}  // namespace stride

@@ -1,0 +1,280 @@
+#include "storage/manifest.h"
+
+#include <cstring>
+#include <utility>
+
+#include "storage/checksum.h"
+#include "storage/current_file.h"
+#include "storage/manifest_format.h"
+
+namespace stride {
+
+namespace {
+
+constexpr uint64_t rewrite_above_bytes = 1 << 20;
+constexpr uint64_t rewrite_above_ratio = 4;  // of the log's size to that of its content
+constexpr int read_only_attempts = 10;
+
+VersionEdit snapshot_of(const ManifestState& state) {
+  VersionEdit edit;
+  edit.created = state.tables;
+  edit.added = state.segments;
+  edit.next_id = state.next_id;
+  return edit;
+}
+
+std::string path_of(const std::string& directory, uint64_t number) {
+  return directory + "/" + manifest_name(number);
+}
+
+// What a manifest file says, and how far it can be trusted.
+struct Replay {
+  ManifestState state;
+  std::vector<UnsyncedEdit> unsynced;  // not in state
+  uint64_t end = 0;  // what follows is a torn tail
+};
+
+Status check_header(const std::string& path, uint64_t number, Bytes bytes) {
+  ManifestHeader header{};
+  constexpr const char* remedy = "restore the database from a backup";
+  if (bytes.size() < sizeof header) {
+    return Status::corruption(path, bytes.size(), "the manifest is cut off within its header")
+        .with_remedy(remedy);
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != manifest_magic ||
+      checksum(bytes.first(offsetof(ManifestHeader, checksum))) != header.checksum) {
+    return Status::corruption(path, 0, "the manifest's header is damaged").with_remedy(remedy);
+  }
+  if (header.database_format_version > database_format_version) {
+    return Status(StatusCode::unsupported_version,
+                  "database format version " + std::to_string(header.database_format_version) +
+                      " is newer than " + std::to_string(database_format_version))
+        .with_file(path)
+        .with_remedy("open the database with a newer StrideDB");
+  }
+  if (header.number != number) {
+    return Status::corruption(path, 0, "the file holds another manifest").with_remedy(remedy);
+  }
+  return {};
+}
+
+// Whether what begins at `end` can be what a power loss left of writes that were not synced: no
+// later record may know it as synced.
+bool is_torn_tail(Bytes bytes, uint64_t end) {
+  for (uint64_t at = end + 8; at < bytes.size(); at += 8) {
+    std::optional<ManifestRecord> record = find_record(bytes.subspan(at));
+    if (record && record->header.synced_bytes > end) return false;
+  }
+  return true;
+}
+
+Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
+  STRIDE_TRY(check_header(path, number, bytes));
+  Replay result;
+  result.end = sizeof(ManifestHeader);
+  while (std::optional<ManifestRecord> record = find_record(bytes.subspan(result.end))) {
+    Result<VersionEdit> edit = decode_edit(*record, path, result.end);
+    if (!edit.ok()) return edit.status();
+    result.unsynced.push_back({std::move(*edit), result.end});
+    result.end += record->record_bytes;
+    if (record->header.kind != manifest_edit) continue;
+    for (const UnsyncedEdit& settled : result.unsynced) {
+      if (Status s = result.state.apply(settled.edit); !s.ok()) {
+        return std::move(s).with_file(path).with_offset(settled.offset);
+      }
+    }
+    result.unsynced.clear();
+  }
+  if (!is_torn_tail(bytes, result.end)) {
+    return Status::corruption(path, result.end, "a record of the manifest is damaged")
+        .with_remedy("restore the database from a backup");
+  }
+  return result;
+}
+
+// The number of the manifest with what it says, for a database that another process may be writing:
+// the file that CURRENT named may be gone, or be cut off, by the time that it is read.
+struct Found {
+  uint64_t number = 0;
+  std::string bytes;  // of the file
+  Replay replay;
+};
+
+Result<Found> find(FileSystem& fs, const std::string& directory) {
+  Result<uint64_t> number = read_current(fs, directory);
+  if (!number.ok()) return number.status();
+  std::string path = path_of(directory, *number);
+  Result<std::string> bytes = read_file(fs, path);
+  if (!bytes.ok() && bytes.status().code() == StatusCode::not_found) {
+    return Status(StatusCode::corruption, "the manifest that CURRENT names is missing")
+        .with_file(path)
+        .with_remedy("restore the database from a backup");
+  }
+  if (!bytes.ok()) return bytes.status();
+  Result<Replay> replayed = replay(path, *number, as_bytes(*bytes));
+  if (!replayed.ok()) return replayed.status();
+  return Found{*number, std::move(*bytes), std::move(*replayed)};
+}
+
+Result<Found> find_while_written(FileSystem& fs, const std::string& directory) {
+  for (int attempt = 1;; ++attempt) {
+    Result<Found> found = find(fs, directory);
+    bool again = !found.ok() && found.status().code() == StatusCode::corruption;
+    if (!again || attempt == read_only_attempts) return found;
+  }
+}
+
+void remove_leftovers(FileSystem& fs, const std::string& directory, uint64_t keep) {
+  Result<std::vector<std::string>> names = fs.list(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    std::optional<uint64_t> number = manifest_number(name);
+    bool leftover = number ? *number != keep : name == "CURRENT.tmp";
+    // They do no harm: it is tried again when the database is next opened.
+    if (leftover) (void)fs.remove(directory + "/" + name);
+  }
+}
+
+// Puts all that was read on stable storage and cuts off the rest, before anything is built on it.
+// The bytes are written again because a sync that failed in an earlier process can have left the
+// kernel with a copy that it shows to readers, takes for written and will never write.
+Status settle(File& file, const Found& found) {
+  uint64_t end = found.replay.end;
+  STRIDE_TRY(file.write_at(0, as_bytes(found.bytes).first(end)));
+  if (found.bytes.size() > end) STRIDE_TRY(file.truncate(end));
+  return file.sync();
+}
+
+// A new manifest file that holds `edit`, synced.
+struct NewFile {
+  std::unique_ptr<File> file;
+  uint64_t bytes = 0;
+};
+
+Result<NewFile> write_new_file(FileSystem& fs, const std::string& path, uint64_t number,
+                               const VersionEdit& edit) {
+  std::vector<std::byte> bytes = encode_manifest_header(number);
+  Result<std::vector<std::byte>> record = encode_record(edit, 0);
+  if (!record.ok()) return record.status();
+  bytes.insert(bytes.end(), record->begin(), record->end());
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create);
+  if (!file.ok()) return file.status();
+  Status status = (*file)->write_at(0, bytes);
+  if (status.ok()) status = (*file)->sync();
+  if (!status.ok()) {
+    (void)fs.remove(path);
+    return status;
+  }
+  return NewFile{std::move(*file), bytes.size()};
+}
+
+}  // namespace
+
+struct Manifest::State {
+  std::unique_ptr<File> file;
+  uint64_t end = 0;     // of the log
+  uint64_t synced = 0;  // so much of it is on stable storage
+  bool poisoned = false;
+
+  Status sync();
+  Status usable() const {
+    if (!poisoned) return {};
+    return Status(StatusCode::poisoned, "an earlier failure left the manifest in an unknown state")
+        .with_file(file->path())
+        .with_remedy("close the database, see to the disk, and open it again");
+  }
+};
+
+Manifest::Manifest(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Manifest::~Manifest() = default;
+
+uint64_t Manifest::bytes() const { return state_->end; }
+const std::string& Manifest::path() const { return state_->file->path(); }
+
+Status Manifest::append(const VersionEdit& edit, bool sync) {
+  State& s = *state_;
+  STRIDE_TRY(s.usable());
+  Result<std::vector<std::byte>> record =
+      encode_record(edit, s.synced, sync ? manifest_edit : manifest_unsynced_edit);
+  if (!record.ok()) return record.status();
+  if (Status status = s.file->write_at(s.end, *record); !status.ok()) {
+    s.poisoned = !s.file->truncate(s.end).ok();
+    return status;
+  }
+  s.end += record->size();
+  return sync ? s.sync() : Status();
+}
+
+Status Manifest::State::sync() {
+  Status status = file->sync();
+  if (status.ok()) {
+    synced = end;
+    return status;
+  }
+  poisoned = true;
+  return Status(StatusCode::io_error, "what was committed last may be lost: " + status.message())
+      .with_file(file->path())
+      .with_remedy("close the database, see to the disk, and open it again");
+}
+
+Status Manifest::cut(uint64_t offset) {
+  State& s = *state_;
+  STRIDE_TRY(s.usable());
+  STRIDE_TRY(s.file->truncate(offset));
+  s.end = offset;
+  return s.sync();
+}
+
+Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& directory) {
+  constexpr uint64_t number = 1;
+  remove_leftovers(fs, directory, 0);
+  Result<NewFile> made = write_new_file(fs, path_of(directory, number), number, VersionEdit{});
+  if (!made.ok()) return made.status();
+  STRIDE_TRY(write_current(fs, directory, number).status);
+  auto state = std::make_unique<State>();
+  state->file = std::move(made->file);
+  state->end = state->synced = made->bytes;
+  return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), ManifestState{}, {}};
+}
+
+Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string& directory,
+                                              bool read_only) {
+  Result<Found> found = read_only ? find_while_written(fs, directory) : find(fs, directory);
+  if (!found.ok()) return found.status();
+  ManifestState& content = found->replay.state;
+  std::vector<UnsyncedEdit>& unsynced = found->replay.unsynced;
+  if (read_only) return Recovered{nullptr, std::move(content), std::move(unsynced)};
+
+  auto state = std::make_unique<State>();
+  state->end = state->synced = found->replay.end;
+  uint64_t number = found->number;
+  Result<std::vector<std::byte>> snapshot = encode_record(snapshot_of(content), 0);
+  if (snapshot.ok() && unsynced.empty() && state->end > rewrite_above_bytes &&
+      state->end > rewrite_above_ratio * snapshot->size()) {
+    // A disk too full for it is no reason not to open the database.
+    std::string path = path_of(directory, number + 1);
+    (void)fs.remove(path);
+    Result<NewFile> made = write_new_file(fs, path, number + 1, snapshot_of(content));
+    if (made.ok()) {
+      CurrentChange change = write_current(fs, directory, number + 1);
+      if (!change.status.ok() && !change.unchanged) return change.status;
+      if (change.status.ok()) {
+        state->file = std::move(made->file);
+        state->end = state->synced = made->bytes;
+        ++number;
+      }
+    }
+  }
+  if (!state->file) {
+    Result<std::unique_ptr<File>> file = fs.open(path_of(directory, number), OpenMode::write);
+    if (!file.ok()) return file.status();
+    state->file = std::move(*file);
+    STRIDE_TRY(settle(*state->file, *found));
+  }
+  remove_leftovers(fs, directory, number);
+  return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), std::move(content),
+                   std::move(unsynced)};
+}
+
+}  // namespace stride

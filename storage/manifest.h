@@ -1,0 +1,102 @@
+// The manifest: the durable log of version edits, and with it the list of tables and segments.
+//
+//   Result<Recovered> r = Manifest::recover(fs, "db", /*read_only=*/false);
+//   VersionEdit edit;
+//   edit.added.push_back({.segment = 8, .table = 1, .run = 3, .rows = n, .bytes = b});
+//   Status s = r->manifest->append(edit, /*sync=*/true);   // the commit point
+//
+// An edit is atomic: after any crash it is there whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/file.h"
+#include "storage/status.h"
+
+namespace stride {
+
+inline constexpr uint32_t database_format_version = 1;
+
+struct TableRecord {
+  uint32_t id = 0;
+  std::string name;        // 1 to 255 bytes of UTF-8
+  uint32_t key_width = 0;  // bytes of every key; 0: any
+  uint32_t kind = 0;       // 0: byte keys (others are for later versions)
+};
+
+struct SegmentRecord {
+  uint64_t segment = 0;  // file id
+  uint32_t table = 0;
+  uint64_t run = 0;  // higher is newer; segments of one run have disjoint key ranges
+  uint64_t rows = 0;
+  uint64_t tombstones = 0;
+  uint64_t bytes = 0;  // of the file
+};
+
+// Applied in this order: removed, dropped, created, added.
+struct VersionEdit {
+  std::vector<TableRecord> created;
+  std::vector<uint32_t> dropped;  // tables; their segments go with them
+  std::vector<SegmentRecord> added;
+  std::vector<uint64_t> removed;  // segments
+  uint64_t next_id = 0;           // file, run and table ids below are used up; 0: as it was
+};
+
+struct ManifestState {
+  std::vector<TableRecord> tables;      // ascending id
+  std::vector<SegmentRecord> segments;  // ascending run
+  uint64_t next_id = 1;                 // above every id in use, whatever the edits said
+  // Whole or not at all. corruption where it does not fit (unknown table, ...).
+  Status apply(const VersionEdit& edit);
+};
+
+// One writer at a time; not thread-safe.
+class Manifest {
+ public:
+  struct Recovered;
+  // Makes a new database's MANIFEST-<n> and CURRENT in an existing directory.
+  static Result<Recovered> create(FileSystem& fs, const std::string& directory);
+  // Reads CURRENT and the manifest that it names. What a power loss can have torn, the tail that
+  // was not synced, is dropped (and, unless read_only, cut off); damage before it is corruption.
+  // unsupported_version where newer. A log that has grown far past its content is rewritten, and
+  // files of interrupted creations and rewritings are removed (unless read_only).
+  // not_found: no database here, or one whose creation was interrupted; create() makes one.
+  // invalid_argument: the directory holds other files and no database.
+  static Result<Recovered> recover(FileSystem& fs, const std::string& directory, bool read_only);
+  ~Manifest();
+
+  // With `sync` the files that this edit and all edits before it name must be on stable storage, and
+  // so is the edit when this returns. Without, a power loss may take the edit or its files.
+  // no_space and other failed writes leave the log as it was (the torn tail is cut off), and it can
+  // be tried again. A failed sync cannot: it is io_error, and every later call poisoned.
+  // invalid_argument: a table name of 0 or more than 255 bytes.
+  Status append(const VersionEdit& edit, bool sync);
+  // Drops the log from `offset` on, where an edit of Recovered::unsynced begins.
+  Status cut(uint64_t offset);
+  uint64_t bytes() const;
+  const std::string& path() const;
+
+ private:
+  struct State;
+  explicit Manifest(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+struct UnsyncedEdit {
+  VersionEdit edit;
+  uint64_t offset;  // in the log
+};
+
+struct Manifest::Recovered {
+  std::unique_ptr<Manifest> manifest;  // null where read_only
+  ManifestState state;                 // without `unsynced`
+  // The edits after the last synced one, in order. A power loss may have taken or torn files that
+  // they name: the caller looks, applies what is whole, and cuts the log before the first that is
+  // not.
+  std::vector<UnsyncedEdit> unsynced;
+};
+
+}  // namespace stride

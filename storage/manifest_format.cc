@@ -1,0 +1,227 @@
+#include "storage/manifest_format.h"
+
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "storage/checksum.h"
+
+namespace stride {
+
+namespace {
+
+constexpr std::string_view name_prefix = "MANIFEST-";
+constexpr size_t max_table_name_bytes = 255;
+
+std::string hex(uint64_t n) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(n));
+  return text;
+}
+
+uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+
+class EditEncoder {
+ public:
+  void put(const void* p, size_t bytes) {
+    auto* b = static_cast<const std::byte*>(p);
+    out_.insert(out_.end(), b, b + bytes);
+  }
+  template <class T>
+  void field(EditTag tag, const T& body, std::string_view rest = {}) {
+    EditField head{static_cast<uint32_t>(tag), static_cast<uint32_t>(sizeof body + rest.size())};
+    put(&head, sizeof head);
+    put(&body, sizeof body);
+    put(rest.data(), rest.size());
+  }
+  std::vector<std::byte>& out() { return out_; }
+
+ private:
+  std::vector<std::byte> out_;
+};
+
+class EditDecoder {
+ public:
+  EditDecoder(Bytes payload, const std::string& file, uint64_t offset)
+      : left_(payload), file_(file), offset_(offset) {}
+
+  Status run(VersionEdit* edit) {
+    while (!left_.empty()) {
+      EditField head{};
+      if (!take(&head) || head.bytes > left_.size()) return damaged("a field is cut off");
+      Bytes body = left_.first(head.bytes);
+      left_ = left_.subspan(head.bytes);
+      STRIDE_TRY(decode_field(static_cast<EditTag>(head.tag), body, edit));
+    }
+    return {};
+  }
+
+ private:
+  template <class T>
+  bool take(T* value) {
+    if (left_.size() < sizeof *value) return false;
+    std::memcpy(value, left_.data(), sizeof *value);
+    left_ = left_.subspan(sizeof *value);
+    return true;
+  }
+  template <class T>
+  Status whole(Bytes body, T* value) const {
+    if (body.size() != sizeof *value) return damaged("a field has the wrong size");
+    std::memcpy(value, body.data(), sizeof *value);
+    return {};
+  }
+  Status damaged(const char* what) const {
+    return Status::corruption(file_, offset_, std::string("version edit: ") + what)
+        .with_remedy("restore the database from a backup");
+  }
+  Status decode_field(EditTag tag, Bytes body, VersionEdit* edit) const;
+  Status decode_table(Bytes body, VersionEdit* edit) const;
+  Status decode_segment(Bytes body, VersionEdit* edit) const;
+
+  Bytes left_;
+  const std::string& file_;
+  const uint64_t offset_;
+};
+
+Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) const {
+  switch (tag) {
+    case EditTag::next_id:
+      return whole(body, &edit->next_id);
+    case EditTag::created_table:
+      return decode_table(body, edit);
+    case EditTag::dropped_table:
+      return whole(body, &edit->dropped.emplace_back());
+    case EditTag::added_segment:
+      return decode_segment(body, edit);
+    case EditTag::removed_segment:
+      return whole(body, &edit->removed.emplace_back());
+  }
+  return Status(StatusCode::unsupported_version,
+                "version edit: unknown tag " + std::to_string(static_cast<uint32_t>(tag)))
+      .with_file(file_)
+      .with_offset(offset_)
+      .with_remedy("open the database with a newer StrideDB");
+}
+
+Status EditDecoder::decode_table(Bytes body, VersionEdit* edit) const {
+  CreatedTable table{};
+  if (body.size() <= sizeof table || body.size() > sizeof table + max_table_name_bytes) {
+    return damaged("a table's name has the wrong size");
+  }
+  std::memcpy(&table, body.data(), sizeof table);
+  std::string name(as_text(body.subspan(sizeof table)));
+  edit->created.push_back({table.id, std::move(name), table.key_width, table.kind});
+  return {};
+}
+
+Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
+  AddedSegment s{};
+  STRIDE_TRY(whole(body, &s));
+  edit->added.push_back({s.segment, s.table, s.run, s.rows, s.tombstones, s.bytes});
+  return {};
+}
+
+}  // namespace
+
+std::string manifest_name(uint64_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%06llu", static_cast<unsigned long long>(number));
+  return std::string(name_prefix) + text;
+}
+
+std::optional<uint64_t> manifest_number(std::string_view name) {
+  if (name.substr(0, name_prefix.size()) != name_prefix) return std::nullopt;
+  std::string_view digits = name.substr(name_prefix.size());
+  if (digits.empty() || digits.size() > 18) return std::nullopt;
+  uint64_t number = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  // One name for each number.
+  if (manifest_name(number) != name) return std::nullopt;
+  return number;
+}
+
+std::string encode_current(uint64_t number) {
+  std::string line = manifest_name(number) + "\n";
+  return line + hex(checksum(as_bytes(line))) + "\n";
+}
+
+std::optional<uint64_t> decode_current(std::string_view text) {
+  std::optional<uint64_t> number = manifest_number(text.substr(0, text.find('\n')));
+  if (!number || encode_current(*number) != text) return std::nullopt;
+  return number;
+}
+
+std::vector<std::byte> encode_manifest_header(uint64_t number) {
+  ManifestHeader header{manifest_magic, database_format_version, 0, number, 0};
+  std::vector<std::byte> out(sizeof header);
+  std::memcpy(out.data(), &header, sizeof header);
+  header.checksum = checksum(Bytes(out).first(offsetof(ManifestHeader, checksum)));
+  std::memcpy(out.data(), &header, sizeof header);
+  return out;
+}
+
+Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t synced_bytes,
+                                             uint32_t kind) {
+  EditEncoder encoder;
+  ManifestRecordHeader header{0, 0, kind, synced_bytes};
+  encoder.put(&header, sizeof header);
+  if (edit.next_id != 0) encoder.field(EditTag::next_id, edit.next_id);
+  for (uint64_t segment : edit.removed) encoder.field(EditTag::removed_segment, segment);
+  for (uint32_t table : edit.dropped) encoder.field(EditTag::dropped_table, table);
+  for (const TableRecord& t : edit.created) {
+    if (t.name.empty() || t.name.size() > max_table_name_bytes) {
+      return Status::invalid("a table's name has 1 to 255 bytes, not " +
+                             std::to_string(t.name.size()));
+    }
+    encoder.field(EditTag::created_table, CreatedTable{t.id, t.key_width, t.kind}, t.name);
+  }
+  for (const SegmentRecord& s : edit.added) {
+    encoder.field(EditTag::added_segment,
+                  AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
+  }
+  std::vector<std::byte>& out = encoder.out();
+  uint64_t payload_bytes = out.size() - sizeof header;
+  if (payload_bytes > std::numeric_limits<uint32_t>::max() - 8) {
+    return Status::invalid("a version edit of more than 4 GiB");
+  }
+  header.payload_bytes = static_cast<uint32_t>(payload_bytes);
+  out.resize(padded(out.size()));
+  std::memcpy(out.data(), &header, sizeof header);
+  header.checksum = checksum(Bytes(out).subspan(sizeof header.checksum));
+  std::memcpy(out.data(), &header, sizeof header);
+  return std::move(out);
+}
+
+std::optional<ManifestRecord> find_record(Bytes bytes) {
+  ManifestRecord record{};
+  constexpr size_t head = sizeof record.header;
+  if (bytes.size() < head) return std::nullopt;
+  std::memcpy(&record.header, bytes.data(), head);
+  uint64_t payload = record.header.payload_bytes;
+  record.record_bytes = head + padded(payload);
+  if (record.record_bytes > bytes.size()) return std::nullopt;
+  constexpr size_t skipped = sizeof record.header.checksum;
+  Bytes covered = bytes.subspan(skipped, record.record_bytes - skipped);
+  if (checksum(covered) != record.header.checksum) return std::nullopt;
+  record.payload = bytes.subspan(head, payload);
+  return record;
+}
+
+Result<VersionEdit> decode_edit(const ManifestRecord& record, const std::string& file,
+                                uint64_t offset) {
+  if (record.header.kind != manifest_edit && record.header.kind != manifest_unsynced_edit) {
+    return Status(StatusCode::unsupported_version,
+                  "unknown record kind " + std::to_string(record.header.kind))
+        .with_file(file)
+        .with_offset(offset)
+        .with_remedy("open the database with a newer StrideDB");
+  }
+  VersionEdit edit;
+  STRIDE_TRY(EditDecoder(record.payload, file, offset).run(&edit));
+  return edit;
+}
+
+}  // namespace stride

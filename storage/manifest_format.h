@@ -1,0 +1,110 @@
+// The bytes of a manifest and of CURRENT, shared by writer and reader. docs/format.md describes
+// them.
+//
+//   0          32
+//   +--------+--------------------------------+--------------------------------+----
+//   | header | record header | payload | 0..7 | record header | payload | 0..7 | ...
+//   +--------+--------------------------------+--------------------------------+----
+//
+// A record is one VersionEdit: fields of a tag, a size and that many bytes, one after the other.
+// Records start at multiples of 8. All integers are little-endian.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/column.h"
+#include "storage/manifest.h"
+#include "storage/status.h"
+
+namespace stride {
+
+static_assert(std::endian::native == std::endian::little, "files are written as structs lie");
+
+inline constexpr uint64_t manifest_magic = 0x0A4E414D44525453;  // "STRDMAN\n"
+
+// The same in every format version.
+struct ManifestHeader {
+  uint64_t magic;
+  uint32_t database_format_version;
+  uint32_t zero;
+  uint64_t number;    // of the file's name
+  uint64_t checksum;  // of the bytes before it
+};
+static_assert(sizeof(ManifestHeader) == 32 && alignof(ManifestHeader) == 8);
+
+struct ManifestRecordHeader {
+  uint64_t checksum;       // of the rest of this header, the payload and its padding
+  uint32_t payload_bytes;  // without padding
+  uint32_t kind;           // manifest_edit or manifest_unsynced_edit
+  // So much of the file was on stable storage when this was written. It tells a torn tail, where
+  // later records may have reached the disk before earlier ones, from damage to what was synced.
+  uint64_t synced_bytes;
+};
+static_assert(sizeof(ManifestRecordHeader) == 24 && alignof(ManifestRecordHeader) == 8);
+// The files that this edit and all before it name were on stable storage when it was written.
+inline constexpr uint32_t manifest_edit = 1;
+// They may not have been: after a power loss they may be missing or torn.
+inline constexpr uint32_t manifest_unsynced_edit = 2;
+
+enum class EditTag : uint32_t {
+  next_id = 1,          // uint64_t
+  created_table = 2,    // CreatedTable, then the name
+  dropped_table = 3,    // uint32_t
+  added_segment = 4,    // AddedSegment
+  removed_segment = 5,  // uint64_t
+};
+struct EditField {
+  uint32_t tag;
+  uint32_t bytes;  // that follow
+};
+static_assert(sizeof(EditField) == 8);
+
+struct CreatedTable {
+  uint32_t id;
+  uint32_t key_width;
+  uint32_t kind;
+};
+static_assert(sizeof(CreatedTable) == 12);
+
+struct AddedSegment {
+  uint64_t segment;
+  uint64_t run;
+  uint64_t rows;
+  uint64_t tombstones;
+  uint64_t bytes;
+  uint32_t table;
+  uint32_t zero;
+};
+static_assert(sizeof(AddedSegment) == 48 && alignof(AddedSegment) == 8);
+
+// "MANIFEST-000001".
+std::string manifest_name(uint64_t number);
+// The number in such a name.
+std::optional<uint64_t> manifest_number(std::string_view name);
+
+// The text of CURRENT: the name of a manifest, and the checksum of that line in 16 hex digits.
+std::string encode_current(uint64_t number);
+std::optional<uint64_t> decode_current(std::string_view text);
+
+std::vector<std::byte> encode_manifest_header(uint64_t number);
+// A whole record. invalid_argument: a name that is no name, or more than 4 GiB.
+Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t synced_bytes,
+                                             uint32_t kind = manifest_edit);
+
+// The record at the start of `bytes`, where there is one whose checksum matches.
+struct ManifestRecord {
+  ManifestRecordHeader header;
+  Bytes payload;
+  uint64_t record_bytes;  // with header and padding
+};
+std::optional<ManifestRecord> find_record(Bytes bytes);
+// `file` and `offset`, of the record, are for the error: corruption or unsupported_version.
+Result<VersionEdit> decode_edit(const ManifestRecord& record, const std::string& file,
+                                uint64_t offset);
+
+}  // namespace stride

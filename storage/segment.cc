@@ -1,0 +1,183 @@
+#include "storage/segment.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "storage/segment_layout.h"
+#include "storage/segment_verify.h"
+
+namespace stride {
+
+struct Segment::State {
+  std::string path;
+  uint64_t id = 0;
+  std::shared_ptr<const void> owner;  // of the bytes: a mapping, or the writer's image
+  uint64_t resident_bytes = 0;
+  SegmentLayout layout;
+  Bytes first_key, last_key;
+
+  // One bit a block, set once the block has matched its checksum. The blocks never change, so that
+  // a reader needs no more order than to see its bit set.
+  std::unique_ptr<std::atomic<uint64_t>[]> verified;
+  std::atomic<uint64_t> verified_blocks{0};
+
+  mutable std::mutex failure_mutex;
+  Status failure;  // the first one
+
+  bool is_verified(uint64_t block) const {
+    return verified[block >> 6].load(std::memory_order_relaxed) >> (block & 63) & 1;
+  }
+  bool check_block(uint64_t block);
+  void fail(uint64_t offset, std::string message);
+};
+
+void Segment::State::fail(uint64_t offset, std::string message) {
+  std::lock_guard lock(failure_mutex);
+  if (!failure.ok()) return;
+  failure = Status::corruption(path, offset, std::move(message))
+                .with_remedy("restore the file from a backup");
+}
+
+bool Segment::State::check_block(uint64_t block) {
+  if (checksum(layout.block(block)) != layout.checksums[block]) {
+    uint64_t offset = block * segment_block_bytes;
+    uint64_t last = offset + layout.block(block).size() - 1;
+    std::string name = layout.place_name(offset);
+    std::string last_name = layout.place_name(last);
+    if (last_name != name) name += " to " + last_name;
+    fail(offset, "the checksum of a block differs, in " + name);
+    return false;
+  }
+  uint64_t bit = uint64_t{1} << (block & 63);
+  uint64_t before = verified[block >> 6].fetch_or(bit, std::memory_order_relaxed);
+  if (!(before & bit)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+Segment::Segment(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Segment::~Segment() = default;
+
+namespace {
+
+// Brings header, statistics, tables and footer into the page cache with two exact reads. A page
+// fault in the mapping would read megabytes around each, as much as the disk's read-ahead is.
+Status read_ends(File& file) {
+  Result<uint64_t> size = file.size();
+  if (!size.ok()) return size.status();
+  uint64_t tail = segment_page_bytes + 3 * segment_block_bytes + blocks_of(*size) * 8;
+  std::vector<std::byte> scratch(std::min(tail, *size));
+  STRIDE_TRY(file.read_at(*size - scratch.size(), scratch));
+  return file.read_at(0, std::span(scratch).first(std::min(*size, segment_page_bytes)));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Segment>> Segment::open(FileSystem& fs, const std::string& path,
+                                               uint64_t id) {
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
+  if (!file.ok()) return file.status();
+  STRIDE_TRY(read_ends(**file));
+  Result<std::shared_ptr<const Mapping>> mapping = (*file)->map();
+  if (!mapping.ok()) return mapping.status();
+  Bytes bytes = (*mapping)->bytes();
+  return adopt(path, id, bytes, std::move(*mapping), 0, false);
+}
+
+Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_t id, Bytes file,
+                                                std::shared_ptr<const void> owner,
+                                                uint64_t resident_bytes, bool intact) {
+  Result<SegmentLayout> layout = SegmentLayout::parse(path, id, file);
+  if (!layout.ok()) return layout.status();
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->id = id;
+  state->owner = std::move(owner);
+  state->resident_bytes = resident_bytes;
+  state->layout = *layout;
+  uint64_t words = (layout->footer.blocks + 63) / 64;
+  state->verified = std::make_unique<std::atomic<uint64_t>[]>(words);
+  std::shared_ptr<Segment> segment(new Segment(std::move(state)));
+  segment->intact_.store(intact, std::memory_order_release);
+  STRIDE_TRY(segment->read_statistics());
+  return segment;
+}
+
+Status Segment::read_statistics() {
+  Bytes section = this->section(SectionType::statistics);
+  if (!ensure(section.data(), section.size())) return failure();
+  uint64_t offset = static_cast<uint64_t>(section.data() - state_->layout.file.data());
+  SegmentStatistics head{};
+  if (section.size() >= sizeof head) std::memcpy(&head, section.data(), sizeof head);
+  if (sizeof head + uint64_t{head.first_key_bytes} + head.last_key_bytes != section.size()) {
+    return Status::corruption(state_->path, offset, "the section statistics does not hold")
+        .with_remedy("restore the file from a backup");
+  }
+  state_->first_key = section.subspan(sizeof head, head.first_key_bytes);
+  state_->last_key = section.last(head.last_key_bytes);
+  return {};
+}
+
+uint64_t Segment::id() const { return state_->id; }
+uint64_t Segment::rows() const { return state_->layout.header.rows; }
+uint64_t Segment::tombstones() const { return state_->layout.header.tombstones; }
+const std::string& Segment::path() const { return state_->path; }
+uint64_t Segment::bytes_on_disk() const { return state_->layout.file.size(); }
+uint64_t Segment::resident_bytes() const { return state_->resident_bytes; }
+PackedColumn Segment::keys() const { return state_->layout.keys; }
+PackedColumn Segment::values() const { return state_->layout.values; }
+Bytes Segment::tree() const { return section(SectionType::tree); }
+Bytes Segment::section(SectionType type) const { return state_->layout.section(type); }
+Bytes Segment::first_key() const { return state_->first_key; }
+Bytes Segment::last_key() const { return state_->last_key; }
+
+const uint8_t* Segment::kinds() const {
+  return reinterpret_cast<const uint8_t*>(section(SectionType::kinds).data());
+}
+
+bool Segment::ensure(const void* p, uint64_t bytes) {
+  if (bytes == 0 || intact()) return true;
+  uintptr_t start = reinterpret_cast<uintptr_t>(state_->layout.file.data());
+  uint64_t offset = reinterpret_cast<uintptr_t>(p) - start;  // wraps where p is before the file
+  uint64_t limit = state_->layout.footer.tables_offset;
+  if (offset >= limit || bytes > limit - offset) {
+    state_->fail(limit, "a read past the last section");
+    return false;
+  }
+  uint64_t first = offset / segment_block_bytes;
+  uint64_t last = (offset + bytes - 1) / segment_block_bytes;
+  if (first == last && state_->is_verified(first)) return true;
+  return check_blocks(first, last);
+}
+
+bool Segment::check_blocks(uint64_t first, uint64_t last) {
+  for (uint64_t block = first; block <= last; ++block) {
+    if (!state_->is_verified(block) && !state_->check_block(block)) return false;
+  }
+  if (state_->verified_blocks.load(std::memory_order_relaxed) == state_->layout.footer.blocks) {
+    intact_.store(true, std::memory_order_release);
+  }
+  return true;
+}
+
+Status Segment::failure() const {
+  std::lock_guard lock(state_->failure_mutex);
+  return state_->failure;
+}
+
+Status Segment::verify() {
+  // Every block again, also those that a read has checked already: memory and disks decay.
+  const SegmentLayout& layout = state_->layout;
+  for (uint64_t block = 0; block < layout.footer.blocks; ++block) {
+    if (!state_->check_block(block)) return failure();
+  }
+  STRIDE_TRY(verify_rows(state_->path, layout, state_->first_key, state_->last_key));
+  intact_.store(true, std::memory_order_release);
+  return {};
+}
+
+}  // namespace stride

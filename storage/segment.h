@@ -1,0 +1,75 @@
+// A segment: one immutable file that holds a sorted key column, values and a tree image.
+//
+//   Result<std::shared_ptr<Segment>> segment = Segment::open(fs, "db/000007.seg", 7);
+//   PackedColumn keys = (*segment)->keys();
+//   PackedColumn values = (*segment)->values();
+//   Status s = (*segment)->ensure(&keys.data[0], 64);   // checked against its checksum, once
+//
+// docs/format.md has every byte; storage/segment_format.h has the structs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "storage/block_guard.h"
+#include "storage/column.h"
+#include "storage/file.h"
+#include "storage/segment_format.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Thread-safe: all members may be called from any number of threads.
+class Segment final : public BlockGuard {
+ public:
+  // Reads header, section table and checksum table, and checks those; the sections' own blocks are
+  // checked as they are read (ensure), each once. Costs no more than a few pages of the file.
+  // corruption, unsupported_version, not_found or io_error, naming file and offset.
+  static Result<std::shared_ptr<Segment>> open(FileSystem& fs, const std::string& path,
+                                               uint64_t id);
+  ~Segment() override;
+
+  uint64_t id() const;
+  uint64_t rows() const;
+  uint64_t tombstones() const;
+  const std::string& path() const;
+  uint64_t bytes_on_disk() const;
+  uint64_t resident_bytes() const;  // of memory that is held besides the page cache
+
+  PackedColumn keys() const;
+  PackedColumn values() const;            // rows that are tombstones have empty values
+  const uint8_t* kinds() const;           // EntryKind of each row; null: all are puts
+  Bytes tree() const;                     // the tree image; empty: none
+  Bytes section(SectionType type) const;  // empty where absent
+  Bytes first_key() const;                // kept in the statistics section, checked at open
+  Bytes last_key() const;
+
+  // True once every block is known to be intact (at once for a segment that was just written).
+  bool intact() const { return intact_.load(std::memory_order_acquire); }
+  // This, or null where intact(): what an IndexView wants.
+  BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
+  bool ensure(const void* p, uint64_t bytes) override;
+  Status failure() const override;
+  // Reads and checks every byte that this object holds: of the mapped file, or of the resident
+  // image (open the file anew to check what is on the disk).
+  Status verify();
+
+ private:
+  friend class SegmentWriter;
+  struct State;
+  explicit Segment(std::unique_ptr<State> state);
+  // A segment over the bytes of a whole file, which `owner` keeps alive.
+  static Result<std::shared_ptr<Segment>> adopt(const std::string& path, uint64_t id, Bytes file,
+                                                std::shared_ptr<const void> owner,
+                                                uint64_t resident_bytes, bool intact);
+  bool check_blocks(uint64_t first, uint64_t last);
+  Status read_statistics();
+
+  std::unique_ptr<State> state_;
+  std::atomic<bool> intact_{false};
+};
+
+}  // namespace stride

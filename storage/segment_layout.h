@@ -1,0 +1,39 @@
+// Where the parts of a segment file are, found and checked before any of them is used.
+//
+//   Result<SegmentLayout> layout = SegmentLayout::parse("db/000007.seg", 7, bytes);
+//   Bytes keys = layout->section(SectionType::key_data);
+//
+// Internal to storage. Whatever the bytes are, parse() reads none outside them and accepts only
+// sections inside them, so that columns made from a layout never leave the file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "storage/column.h"
+#include "storage/segment_format.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct SegmentLayout {
+  Bytes file;
+  SegmentHeader header{};
+  SegmentFooter footer{};
+  std::array<SectionEntry, section_types + 1> sections{};  // by type; type 0 where absent
+  const uint64_t* checksums = nullptr;                     // footer.blocks of them
+  PackedColumn keys, values;
+
+  // Checks header, footer and tables, and that sections fit rows and widths; the bytes of the
+  // sections themselves are not read. corruption or unsupported_version.
+  static Result<SegmentLayout> parse(const std::string& path, uint64_t id, Bytes file);
+
+  Bytes section(SectionType type) const;
+  // Of the section that holds this byte of the file: "section key_data", or "the header".
+  std::string place_name(uint64_t offset) const;
+  // Offset and bytes of a block; the last one is shorter.
+  Bytes block(uint64_t index) const;
+};
+
+}  // namespace stride

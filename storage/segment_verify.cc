@@ -1,0 +1,77 @@
+#include "storage/segment_verify.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stride {
+
+namespace {
+
+class RowVerifier {
+ public:
+  RowVerifier(const std::string& path, const SegmentLayout& layout)
+      : path_(path), layout_(layout) {}
+
+  Status check_offsets(const PackedColumn& column, SectionType data, SectionType deltas) const {
+    if (column.fixed) return {};
+    uint64_t before = column.offsets[0];
+    bool ascends = before == 0;
+    for (uint64_t row = 1; row <= column.size && ascends; ++row) {
+      uint64_t now = column.offsets[row];
+      ascends = before <= now;
+      before = now;
+    }
+    if (ascends && before == column.data_bytes) return {};
+    return damaged(deltas, "does not divide section " + std::string(to_string(data)));
+  }
+
+  Status check_keys(Bytes first_key, Bytes last_key) const {
+    const PackedColumn& keys = layout_.keys;
+    if (keys.size == 0) return {};
+    for (uint64_t row = 1; row < keys.size; ++row) {
+      if (compare(keys[row - 1], keys[row]) >= 0) {
+        return damaged(SectionType::key_data, "does not ascend at row " + std::to_string(row));
+      }
+    }
+    if (compare(keys[0], first_key) != 0 || compare(keys[keys.size - 1], last_key) != 0) {
+      return damaged(SectionType::statistics, "names other first and last keys");
+    }
+    return {};
+  }
+
+  Status check_kinds() const {
+    Bytes kinds = layout_.section(SectionType::kinds);
+    auto above = [](std::byte b) { return b > std::byte{static_cast<uint8_t>(EntryKind::delta)}; };
+    if (std::any_of(kinds.begin(), kinds.end(), above)) {
+      return damaged(SectionType::kinds, "holds an unknown entry kind");
+    }
+    auto count = std::count(kinds.begin(), kinds.end(),
+                            std::byte{static_cast<uint8_t>(EntryKind::tombstone)});
+    if (static_cast<uint64_t>(count) == layout_.header.tombstones) return {};
+    return damaged(SectionType::kinds, "holds another number of tombstones than the header says");
+  }
+
+ private:
+  Status damaged(SectionType type, const std::string& what) const {
+    uint64_t offset = layout_.sections[static_cast<uint32_t>(type)].offset;
+    return Status::corruption(path_, offset, "section " + std::string(to_string(type)) + " " + what)
+        .with_remedy("restore the file from a backup");
+  }
+
+  const std::string& path_;
+  const SegmentLayout& layout_;
+};
+
+}  // namespace
+
+Status verify_rows(const std::string& path, const SegmentLayout& layout, Bytes first_key,
+                   Bytes last_key) {
+  RowVerifier verifier(path, layout);
+  using enum SectionType;
+  STRIDE_TRY(verifier.check_offsets(layout.keys, key_data, key_deltas));
+  STRIDE_TRY(verifier.check_offsets(layout.values, value_data, value_deltas));
+  STRIDE_TRY(verifier.check_kinds());
+  return verifier.check_keys(first_key, last_key);
+}
+
+}  // namespace stride

@@ -1,0 +1,253 @@
+#include "storage/segment_writer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "storage/piece_writer.h"
+#include "storage/reserved_memory.h"
+#include "storage/segment_layout.h"
+
+namespace stride {
+
+namespace {
+
+constexpr uint64_t piece_bytes = PieceWriter::piece_bytes;
+
+// What a file has besides the caller's sections, at the most.
+uint64_t overhead_bytes(uint64_t section_bytes) {
+  uint64_t statistics = sizeof(SegmentStatistics) + 2 * uint64_t{max_key_bytes};
+  uint64_t data = segment_page_bytes + section_bytes + statistics +
+                  section_types * (section_alignment + sizeof(SectionEntry));
+  uint64_t tables = (blocks_of(data) + 1) * 8 + sizeof(SegmentFooter) + segment_page_bytes;
+  return data + tables - section_bytes;
+}
+
+}  // namespace
+
+struct SegmentWriter::State {
+  FileSystem& fs;
+  std::string path;
+  uint64_t id;
+  SegmentWriterOptions options;
+  std::unique_ptr<File> file;
+  ReservedMemory image;
+  std::unique_ptr<PieceWriter> pieces;
+  // Final bytes of each piece, padding included; a piece goes out once it has all of them.
+  std::vector<std::atomic<uint64_t>> final_bytes;
+  std::vector<SectionEntry> sections;
+  uint64_t end = segment_page_bytes;  // of the last section, in the file
+  Status misuse;                      // of add_section()
+  bool finished = false;
+
+  State(FileSystem& file_system, std::string file_path, uint64_t segment_id,
+        SegmentWriterOptions writer_options)
+      : fs(file_system),
+        path(std::move(file_path)),
+        id(segment_id),
+        options(writer_options),
+        final_bytes(writer_options.max_bytes / piece_bytes + 2) {}
+
+  std::byte* at(uint64_t offset) const { return image.data() + offset; }
+  void account(uint64_t offset, uint64_t bytes);
+  void add_statistics(const SegmentSummary& summary);
+  void write_header(const SegmentSummary& summary);
+  Status write_full_pieces(uint64_t data_end);
+  uint64_t write_tables(uint64_t data_end);
+  Status write_tail(uint64_t from, uint64_t file_bytes);
+  Status sync();
+};
+
+SegmentWriter::SegmentWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+SegmentWriter::~SegmentWriter() {
+  state_->pieces.reset();
+  state_->file.reset();
+  // A leftover that cannot be removed is in no manifest, and goes when the database is next opened.
+  if (!state_->finished) (void)state_->fs.remove(state_->path);
+}
+
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
+                                                             const std::string& path, uint64_t id,
+                                                             SegmentWriterOptions options) {
+  constexpr uint64_t limit = uint64_t{1} << 46;  // of the address space
+  if (options.max_bytes > limit) {
+    return Status::invalid("a segment of " + std::to_string(options.max_bytes) + " bytes");
+  }
+  uint64_t bytes = options.max_bytes + overhead_bytes(options.max_bytes);
+  Result<ReservedMemory> image = ReservedMemory::reserve(bytes);
+  if (!image.ok()) return image.status();
+  Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create_direct);
+  if (!file.ok()) return file.status();
+  auto state = std::make_unique<State>(fs, path, id, options);
+  state->image = std::move(*image);
+  state->file = std::move(*file);
+  state->pieces =
+      std::make_unique<PieceWriter>(*state->file, state->image.data(), bytes, options.io_threads);
+  return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(state)));
+}
+
+std::span<std::byte> SegmentWriter::add_section(SectionType type, uint64_t bytes) {
+  State& s = *state_;
+  bool repeated = false;
+  uint64_t total = bytes;
+  for (const SectionEntry& entry : s.sections) {
+    repeated |= entry.type == static_cast<uint32_t>(type);
+    if (__builtin_add_overflow(total, entry.bytes, &total)) total = ~uint64_t{0};
+  }
+  if (repeated || type == SectionType::statistics || total > s.options.max_bytes) {
+    s.misuse = Status::invalid(std::string("section ") + std::string(to_string(type)) +
+                               (repeated ? " is added twice" : " does not fit the writer's bound"))
+                   .with_file(s.path);
+    return {};
+  }
+  uint64_t offset = align_up(s.end, section_alignment);
+  s.sections.push_back({static_cast<uint32_t>(type), 0, offset, bytes});
+  s.account(s.end, offset - s.end);
+  s.end = offset + bytes;
+  s.pieces->plan(s.end);
+  return {s.at(offset), bytes};
+}
+
+void SegmentWriter::complete(std::span<const std::byte> range) {
+  state_->account(static_cast<uint64_t>(range.data() - state_->image.data()), range.size());
+}
+
+void SegmentWriter::State::account(uint64_t offset, uint64_t bytes) {
+  while (bytes > 0) {
+    uint64_t piece = offset / piece_bytes;
+    uint64_t part = std::min(bytes, (piece + 1) * piece_bytes - offset);
+    // Acquire and release: who completes the piece has seen what all others wrote to it.
+    uint64_t before = final_bytes[piece].fetch_add(part, std::memory_order_acq_rel);
+    if (before < piece_bytes && before + part >= piece_bytes) pieces->submit(piece);
+    offset += part;
+    bytes -= part;
+  }
+}
+
+void SegmentWriter::State::add_statistics(const SegmentSummary& summary) {
+  SegmentStatistics head{static_cast<uint32_t>(summary.first_key.size()),
+                         static_cast<uint32_t>(summary.last_key.size())};
+  uint64_t offset = align_up(end, section_alignment);
+  uint64_t bytes = sizeof head + summary.first_key.size() + summary.last_key.size();
+  std::byte* out = at(offset);
+  std::memcpy(out, &head, sizeof head);
+  out += sizeof head;
+  if (head.first_key_bytes) std::memcpy(out, summary.first_key.data(), head.first_key_bytes);
+  out += head.first_key_bytes;
+  if (head.last_key_bytes) std::memcpy(out, summary.last_key.data(), head.last_key_bytes);
+  sections.push_back({static_cast<uint32_t>(SectionType::statistics), 0, offset, bytes});
+  end = offset + bytes;
+}
+
+void SegmentWriter::State::write_header(const SegmentSummary& summary) {
+  SegmentHeader header{};
+  header.magic = segment_magic;
+  header.format_version = segment_format_version;
+  header.flags = (summary.fixed_keys ? SegmentHeader::fixed_keys : 0) |
+                 (summary.fixed_values ? SegmentHeader::fixed_values : 0);
+  header.id = id;
+  header.rows = summary.rows;
+  header.tombstones = summary.tombstones;
+  header.key_width = summary.fixed_keys ? summary.key_width : 0;
+  header.value_width = summary.fixed_values ? summary.value_width : 0;
+  header.key_delta_width = summary.fixed_keys ? 0 : summary.key_delta_width;
+  header.value_delta_width = summary.fixed_values ? 0 : summary.value_delta_width;
+  std::memcpy(at(0), &header, sizeof header);
+  header.checksum = checksum({at(0), offsetof(SegmentHeader, checksum)});
+  std::memcpy(at(0), &header, sizeof header);
+}
+
+// The first piece holds the header and so is never complete before.
+Status SegmentWriter::State::write_full_pieces(uint64_t data_end) {
+  for (uint64_t piece = 0; piece < data_end / piece_bytes; ++piece) {
+    if (final_bytes[piece].load(std::memory_order_acquire) < piece_bytes) pieces->submit(piece);
+  }
+  return pieces->drain();
+}
+
+// Returns the size of the file.
+uint64_t SegmentWriter::State::write_tables(uint64_t data_end) {
+  uint64_t blocks = blocks_of(data_end);
+  std::vector<uint64_t>& checksums = pieces->checksums();
+  uint64_t first = data_end / piece_bytes * piece_bytes / segment_block_bytes;
+  for (uint64_t block = first; block < blocks; ++block) {
+    uint64_t offset = block * segment_block_bytes;
+    checksums[block] = checksum({at(offset), std::min(segment_block_bytes, data_end - offset)});
+  }
+  uint64_t section_table_bytes = sections.size() * sizeof(SectionEntry);
+  std::memcpy(at(data_end), sections.data(), section_table_bytes);
+  std::memcpy(at(data_end + section_table_bytes), checksums.data(), blocks * 8);
+
+  uint64_t tables_end = data_end + section_table_bytes + blocks * 8;
+  uint64_t file_bytes = align_up(tables_end + sizeof(SegmentFooter), segment_page_bytes);
+  uint64_t footer_offset = file_bytes - sizeof(SegmentFooter);
+  SegmentFooter footer{segment_footer_magic,
+                       segment_format_version,
+                       static_cast<uint32_t>(sections.size()),
+                       id,
+                       data_end,
+                       blocks,
+                       file_bytes,
+                       checksum({at(data_end), footer_offset - data_end}),
+                       0};
+  std::memcpy(at(footer_offset), &footer, sizeof footer);
+  footer.checksum = checksum({at(footer_offset), offsetof(SegmentFooter, checksum)});
+  std::memcpy(at(footer_offset), &footer, sizeof footer);
+  return file_bytes;
+}
+
+Status SegmentWriter::State::write_tail(uint64_t from, uint64_t file_bytes) {
+  STRIDE_TRY(file->write_at(from, {at(from), file_bytes - from}));
+  return pieces->allocated() > file_bytes ? file->truncate(file_bytes) : Status();
+}
+
+Status SegmentWriter::State::sync() {
+  Status status = file->sync();
+  if (status.ok()) return status;
+  // Always io_error, whatever the cause: there is nothing that could be tried again.
+  return Status(StatusCode::io_error, "what was written may be lost: " + status.message())
+      .with_file(path)
+      .with_remedy("close the database, see to the disk, and open it again");
+}
+
+Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& summary, bool sync) {
+  State& s = *state_;
+  STRIDE_TRY(s.misuse);
+  if (summary.first_key.size() > max_key_bytes || summary.last_key.size() > max_key_bytes) {
+    return Status::invalid("the first or last key is too long").with_file(s.path);
+  }
+  s.add_statistics(summary);
+  s.write_header(summary);
+  uint64_t data_end = align_up(s.end, section_alignment);
+  STRIDE_TRY(s.write_full_pieces(data_end));
+  uint64_t file_bytes = s.write_tables(data_end);
+  Bytes file_image{s.at(0), file_bytes};
+  if (Result<SegmentLayout> layout = SegmentLayout::parse(s.path, s.id, file_image); !layout.ok()) {
+    return Status::invalid("sections and summary do not fit: " + layout.status().message())
+        .with_file(s.path);
+  }
+  STRIDE_TRY(s.write_tail(data_end / piece_bytes * piece_bytes, file_bytes));
+  if (sync) STRIDE_TRY(s.sync());
+
+  std::shared_ptr<const void> owner;
+  if (s.options.keep_resident) {
+    s.image.shrink(file_bytes);
+    owner = std::make_shared<ReservedMemory>(std::move(s.image));
+  } else {
+    Result<std::shared_ptr<const Mapping>> mapping = s.file->map();
+    if (!mapping.ok()) return mapping.status();
+    file_image = (*mapping)->bytes();
+    owner = std::move(*mapping);
+  }
+  Result<std::shared_ptr<Segment>> segment =
+      Segment::adopt(s.path, s.id, file_image, std::move(owner),
+                     s.options.keep_resident ? file_bytes : 0, s.options.keep_resident);
+  s.finished = segment.ok();
+  return segment;
+}
+
+}  // namespace stride

@@ -1,0 +1,68 @@
+// Writes one segment: the caller fills sections in memory, in any order and from any threads, and
+// what is final goes to the disk meanwhile.
+//
+//   auto writer = SegmentWriter::create(fs, "db/000007.seg", 7, {.max_bytes = bound});
+//   std::span<std::byte> keys = (*writer)->add_section(SectionType::key_data, 8 * rows);
+//   ... fill keys[0, 4 MiB) ...
+//   (*writer)->complete(keys.first(4 << 20));     // checksummed and written in the background
+//   ...
+//   Result<std::shared_ptr<Segment>> segment = (*writer)->finish(summary, /*sync=*/true);
+//
+// The image is built in (huge-page) memory and written past the page cache by a few threads, 2 MiB
+// at a time. After finish() the image stays as the segment's resident memory where `keep_resident`,
+// else the file is mapped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "storage/file.h"
+#include "storage/segment.h"
+#include "storage/segment_format.h"
+
+namespace stride {
+
+struct SegmentWriterOptions {
+  uint64_t max_bytes = 0;  // bound on the sum of all sections; address space only until used
+  bool keep_resident = true;
+  unsigned io_threads = 4;
+};
+
+// What the header tells about the whole. first_key and last_key are copied.
+struct SegmentSummary {
+  uint64_t rows = 0;
+  uint64_t tombstones = 0;
+  uint32_t key_width = 0;    // where fixed_keys
+  uint32_t value_width = 0;  // where fixed_values
+  bool fixed_keys = true;
+  bool fixed_values = true;
+  uint32_t key_delta_width = 0;  // PackedOffsets::delta_width, where variable
+  uint32_t value_delta_width = 0;
+  Bytes first_key, last_key;
+};
+
+class SegmentWriter {
+ public:
+  static Result<std::unique_ptr<SegmentWriter>> create(FileSystem& fs, const std::string& path,
+                                                       uint64_t id, SegmentWriterOptions options);
+  // Stops the background writes and removes the file, unless finish() succeeded.
+  ~SegmentWriter();
+
+  // Zero-filled and 64-byte aligned; valid until finish(). Each type at most once. Not thread-safe.
+  std::span<std::byte> add_section(SectionType type, uint64_t bytes);
+  // These bytes of a section are final. Thread-safe; ranges may come in any order and must not
+  // overlap. What was not completed by finish() is taken as final then.
+  void complete(std::span<const std::byte> range);
+  // Writes what is left, the tables and the footer; with `sync` returns once all is on stable
+  // storage (the file and not yet its directory entry).
+  Result<std::shared_ptr<Segment>> finish(const SegmentSummary& summary, bool sync);
+
+ private:
+  struct State;
+  explicit SegmentWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stride

@@ -1,0 +1,150 @@
+#include "benchmark/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "benchmark/plot.h"
+#include "benchmark/text_table.h"
+
+namespace stride::benchmark {
+namespace {
+
+ResultRow row(const std::string& engine, const std::string& configuration,
+              const std::string& phase, double seconds) {
+  ResultRow r;
+  r.workload = "sts";
+  r.engine = engine;
+  r.configuration = configuration;
+  r.backend = "host";
+  r.phase = phase;
+  r.records = 1'000'000;
+  r.seconds = seconds;
+  r.bytes_on_disk = 60'000'000;
+  r.peak_rss_bytes = 104'000'000;
+  r.is_database = engine != "hash";
+  r.raw_bytes = 52'000'000;
+  r.machine = "a <fast> machine & \"more\"";
+  r.numbers = {{"flows", 4}, {"randomness", 0.5}};
+  r.texts = {{"durability", "sync"}};
+  return r;
+}
+
+std::vector<ResultRow> sample() {
+  return {row("stride", "defaults", "write", 0.1),  row("stride", "defaults", "read", 0.01),
+          row("stride", "defaults", "open", 0.002), row("rocksdb", "defaults", "write", 1),
+          row("rocksdb", "defaults", "read", 0.25), row("rocksdb", "ingest", "write", 0.2),
+          row("rocksdb", "ingest", "read", 0.1),    row("hash", "plain", "read", 0.005)};
+}
+
+TEST(ReportTest, JsonRowsHaveEveryField) {
+  auto json = nlohmann::json::parse(to_json(sample()));
+  ASSERT_TRUE(json.is_array());
+  ASSERT_EQ(json.size(), sample().size());
+  EXPECT_EQ(json[0]["workload"], "sts");
+  EXPECT_EQ(json[0]["engine"], "stride");
+  EXPECT_EQ(json[0]["configuration"], "defaults");
+  EXPECT_EQ(json[0]["backend"], "host");
+  EXPECT_EQ(json[0]["phase"], "write");
+  EXPECT_EQ(json[0]["records"], 1'000'000);
+  EXPECT_DOUBLE_EQ(json[0]["seconds"], 0.1);
+  EXPECT_DOUBLE_EQ(json[0]["records_per_second"], 1e7);
+  EXPECT_EQ(json[0]["bytes_on_disk"], 60'000'000);
+  EXPECT_EQ(json[0]["peak_rss_bytes"], 104'000'000);
+  EXPECT_EQ(json[0]["machine"], "a <fast> machine & \"more\"");
+  EXPECT_EQ(json[0]["flows"], 4);
+  EXPECT_EQ(json[0]["durability"], "sync");
+  EXPECT_TRUE(nlohmann::json::parse(to_json({})).empty());
+}
+
+TEST(ReportTest, MediansByRate) {
+  std::vector<ResultRow> rows;
+  for (double seconds : {3.0, 1.0, 2.0}) {
+    rows.push_back(row("stride", "defaults", "write", seconds));
+    rows.push_back(row("stride", "defaults", "read", seconds / 10));
+  }
+  std::vector<ResultRow> middle = medians(rows);
+  ASSERT_EQ(middle.size(), 2u);
+  EXPECT_EQ(middle[0].seconds, 2.0);
+  EXPECT_EQ(middle[0].numbers.at("repeats"), 3);
+  EXPECT_EQ(middle[1].phase, "read");
+  EXPECT_EQ(middle[1].seconds, 0.2);
+}
+
+TEST(ReportTest, ComparisonShowsRatiosToTheBestPeerAndToDefaults) {
+  std::string text = comparison(sample());
+  auto line = [&](const std::string& start) {
+    size_t at = text.find("\n" + start);
+    EXPECT_NE(at, std::string::npos) << start << " in\n" << text;
+    return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  };
+  EXPECT_NE(line("stride to the best peer").find("2.00x"), std::string::npos);  // write: ingest
+  EXPECT_NE(line("stride to the best peer").find("10.0x"), std::string::npos);  // read, not hash
+  EXPECT_NE(line("stride to rocksdb:defaults").find("25.0x"), std::string::npos);
+  EXPECT_NE(line("rocksdb:ingest").find("5.00*"), std::string::npos);
+  EXPECT_NE(line("stride:defaults").find("2.00  "), std::string::npos);  // ms to open
+  EXPECT_EQ(comparison({row("stride", "defaults", "read", 1)}).find("stride to"),
+            std::string::npos);
+}
+
+TEST(ReportTest, UnwritableFile) {
+  Status status = write_json("/nonexistent/directory/file.json", sample());
+  EXPECT_FALSE(status.ok());
+  EXPECT_EQ(status.file(), "/nonexistent/directory/file.json");
+}
+
+TEST(TextTableTest, ThreeDigits) {
+  EXPECT_EQ(three_digits(0), "0");
+  EXPECT_EQ(three_digits(0.01234), "0.0123");
+  EXPECT_EQ(three_digits(4.5678), "4.57");
+  EXPECT_EQ(three_digits(45.678), "45.7");
+  EXPECT_EQ(three_digits(4567.8), "4568");
+  EXPECT_EQ(three_digits(9.9999), "10.0");
+  EXPECT_EQ(three_digits(9.99), "9.99");
+}
+
+// Every element is closed in the right order, and no text has a bare < or &.
+void expect_well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  size_t at = 0;
+  while ((at = xml.find('<', at)) != std::string::npos) {
+    size_t end = xml.find('>', at);
+    ASSERT_NE(end, std::string::npos);
+    std::string tag = xml.substr(at + 1, end - at - 1);
+    at = end;
+    ASSERT_EQ(tag.find('<'), std::string::npos) << tag;
+    if (tag[0] == '?' || tag.back() == '/') continue;
+    std::string name = tag.substr(tag[0] == '/', tag.find(' '));
+    if (tag[0] != '/') {
+      open.push_back(name);
+    } else {
+      ASSERT_FALSE(open.empty());
+      ASSERT_EQ(open.back(), name);
+      open.pop_back();
+    }
+  }
+  EXPECT_TRUE(open.empty());
+  for (at = xml.find('&'); at != std::string::npos; at = xml.find('&', at + 1)) {
+    ASSERT_LT(xml.find(';', at), at + 7);
+  }
+}
+
+TEST(PlotTest, IsWellFormedAndHasABarForEachRate) {
+  std::string svg = plot_svg("1 < 2 & \"so on\"", sample());
+  expect_well_formed(svg);
+  EXPECT_TRUE(svg.starts_with("<?xml"));
+  EXPECT_NE(svg.find("stride:defaults, write: 10.0 M/s"), std::string::npos);
+  EXPECT_NE(svg.find("rocksdb:ingest, read: 10.0 M/s"), std::string::npos);
+  EXPECT_NE(svg.find("a &lt;fast&gt; machine &amp;"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST(PlotTest, NothingToShow) {
+  expect_well_formed(plot_svg("nothing", {}));
+  ResultRow zero = row("stride", "defaults", "read", 0);
+  expect_well_formed(plot_svg("zero", {zero}));
+}
+
+}  // namespace
+}  // namespace stride::benchmark

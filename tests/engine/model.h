@@ -1,0 +1,160 @@
+// A std::map that does what a table must do, and the comparison of the two.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/database.h"
+
+namespace stride::test {
+
+using Model = std::map<std::string, std::string>;
+
+inline std::string text(Bytes b) { return std::string(as_text(b)); }
+
+// A fresh directory, removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "stride_test_XXXXXX").string();
+    if (!mkdtemp(name.data())) std::abort();
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// Owns the memory of a variable-width column.
+class Rows {
+ public:
+  Rows() = default;
+  explicit Rows(const std::vector<std::string>& rows) {
+    for (const std::string& r : rows) add(r);
+  }
+  void add(const std::string& row) {
+    data_ += row;
+    offsets_.push_back(data_.size());
+  }
+  Column column() const {
+    return Column::variable(data_.data(), offsets_.data(), offsets_.size() - 1);
+  }
+
+ private:
+  std::string data_;
+  std::vector<uint64_t> offsets_{0};
+};
+
+#define STRIDE_ASSERT_OK(expression)                        \
+  do {                                                      \
+    ::stride::Status stride_s_ = (expression);              \
+    ASSERT_TRUE(stride_s_.ok()) << stride_s_.to_string();   \
+  } while (0)
+
+inline void expect_lookups(const Snapshot& snapshot, const Table& table, const Model& model,
+                           const std::vector<std::string>& queries) {
+  Rows rows(queries);
+  FindResult found;
+  GetResult got;
+  LowerBoundResult bounds;
+  STRIDE_ASSERT_OK(snapshot.find(table, rows.column(), &found));
+  STRIDE_ASSERT_OK(snapshot.get(table, rows.column(), &got));
+  STRIDE_ASSERT_OK(snapshot.lower_bound(table, rows.column(), &bounds));
+  ASSERT_EQ(got.values.size, queries.size());
+  for (size_t i = 0; i < queries.size(); ++i) {
+    auto expected = model.find(queries[i]);
+    bool there = expected != model.end();
+    auto one = snapshot.get(table, std::string_view(queries[i]));
+    ASSERT_TRUE(one.ok()) << one.status().to_string();
+    ASSERT_EQ(one->has_value(), there) << "query " << i;
+    ASSERT_EQ(found.found[i], there) << "query " << i;
+    ASSERT_EQ(got.found[i], there) << "query " << i;
+    std::string value = there ? expected->second : "";
+    if (there) ASSERT_EQ(text(**one), value);
+    ASSERT_EQ(text(found.values[i]), value);
+    ASSERT_EQ(text(got.values[i]), value);
+    auto lower = model.lower_bound(queries[i]);
+    ASSERT_EQ(bounds.found[i], lower != model.end()) << "query " << i;
+    if (lower == model.end()) continue;
+    ASSERT_EQ(text(bounds.keys[i]), lower->first);
+    ASSERT_EQ(text(bounds.values[i]), lower->second);
+  }
+}
+
+inline bool within(const std::string& key, const ScanOptions& o) {
+  if (o.from && (o.from_inclusive ? key < *o.from : key <= *o.from)) return false;
+  if (o.to && (o.to_inclusive ? key > *o.to : key >= *o.to)) return false;
+  return !o.prefix || key.starts_with(*o.prefix);
+}
+
+inline void expect_scan(const Snapshot& snapshot, const Table& table, const Model& model,
+                        const ScanOptions& options) {
+  std::vector<std::pair<std::string, std::string>> expected, batches, single;
+  for (const auto& entry : model)
+    if (within(entry.first, options)) expected.push_back(entry);
+  if (options.reverse) std::reverse(expected.begin(), expected.end());
+  auto scan = snapshot.scan(table, options);
+  ASSERT_TRUE(scan.ok()) << scan.status().to_string();
+  ScanBatch batch;
+  while (scan->next(&batch)) {
+    ASSERT_GT(batch.keys.size, 0u);
+    ASSERT_EQ(batch.keys.size, batch.values.size);
+    for (uint64_t i = 0; i < batch.keys.size; ++i)
+      batches.emplace_back(text(batch.keys[i]), text(batch.values[i]));
+  }
+  STRIDE_ASSERT_OK(scan->status());
+  ASSERT_EQ(batches, expected);
+  auto it = snapshot.iterate(table, options);
+  ASSERT_TRUE(it.ok());
+  for (; it->valid(); it->next()) single.emplace_back(text(it->key()), text(it->value()));
+  STRIDE_ASSERT_OK(it->status());
+  ASSERT_EQ(single, expected);
+}
+
+// Compares everything that a snapshot can be asked.
+inline void expect_equal(const Snapshot& snapshot, const Table& table, const Model& model,
+                         std::mt19937_64& random) {
+  auto count = snapshot.count(table);
+  ASSERT_TRUE(count.ok()) << count.status().to_string();
+  ASSERT_EQ(*count, model.size());
+  std::vector<std::string> queries = {"", std::string(1, '\0'), "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"};
+  for (const auto& [key, value] : model) {
+    queries.push_back(key);
+    if (random() % 4 == 0) queries.push_back(key + '\0');
+    if (random() % 4 == 0 && !key.empty()) queries.push_back(key.substr(0, random() % key.size()));
+    if (random() % 4 == 0 && !key.empty()) {
+      queries.push_back(key);
+      queries.back()[random() % key.size()] ^= static_cast<char>(1 << random() % 8);
+    }
+  }
+  std::shuffle(queries.begin(), queries.end(), random);
+  expect_lookups(snapshot, table, model, queries);
+  auto any = [&] { return queries[random() % queries.size()]; };
+  expect_scan(snapshot, table, model, {});
+  expect_scan(snapshot, table, model, {.reverse = true, .batch_rows = 7});
+  for (int i = 0; i < 6; ++i) {
+    ScanOptions o;
+    if (random() % 2) o.from = any();
+    if (random() % 2) o.to = any();
+    if (random() % 3 == 0) o.prefix = any().substr(0, random() % 3);
+    o.from_inclusive = random() % 2;
+    o.to_inclusive = random() % 2;
+    o.reverse = random() % 2;
+    o.batch_rows = random() % 2 ? 0 : 1 + random() % 10;
+    expect_scan(snapshot, table, model, o);
+  }
+}
+
+}  // namespace stride::test

@@ -1,0 +1,109 @@
+// Every operation against a std::map, on random data, through many option sets and reopens.
+#include "tests/engine/model.h"
+#include "tests/printed_seed.h"
+
+namespace stride::test {
+namespace {
+
+struct Shape {
+  const char* name;
+  uint32_t key_width;  // 0: any
+  int alphabet;        // bytes that keys are made of
+  int longest_key;
+  int longest_value;
+};
+
+class ModelTest : public ::testing::TestWithParam<Shape> {
+ protected:
+  std::string key() {
+    const Shape& s = GetParam();
+    size_t n = s.key_width ? s.key_width : random_() % (s.longest_key + 1);
+    std::string k(n, '\0');
+    for (char& c : k) {
+      uint64_t r = random_() % s.alphabet;
+      c = static_cast<char>(r == 0 ? 0x00 : r == 1 ? 0xFF : 'a' + r % 26);
+    }
+    return k;
+  }
+  std::string value() {
+    std::string v(random_() % 5 ? random_() % (GetParam().longest_value + 1) : 3, 'v');
+    for (char& c : v) c = static_cast<char>(random_());
+    return v;
+  }
+
+  void random_commit(Database& db, const Table& table, Model* model) {
+    WriteTransaction t = db.begin();
+    for (int part = random_() % 4; part >= 0; --part) {
+      Rows keys, values;
+      bool erase = random_() % 3 == 0;
+      for (int n = random_() % 60; n > 0; --n) {
+        std::string k = key(), v = value();
+        if (erase && !model->empty() && random_() % 2)
+          k = std::next(model->begin(), random_() % model->size())->first;
+        keys.add(k);
+        values.add(v);
+        if (erase) {
+          model->erase(k);
+        } else {
+          (*model)[k] = v;
+        }
+      }
+      STRIDE_ASSERT_OK(erase ? t.erase(table, keys.column())
+                             : t.put(table, keys.column(), values.column()));
+      std::string k = key(), v = value();
+      if (random_() % 2) {
+        STRIDE_ASSERT_OK(t.put(table, k, v));
+        (*model)[k] = v;
+      } else {
+        STRIDE_ASSERT_OK(t.erase(table, k));
+        model->erase(k);
+      }
+    }
+    STRIDE_ASSERT_OK(t.commit(static_cast<Durability>(random_() % 3)));
+  }
+
+  std::mt19937_64 random_{seed()};
+};
+
+TEST_P(ModelTest, AnswersAsAMapDoes) {
+  for (int round = 0; round < 6; ++round) {
+    TemporaryDirectory directory;
+    Options options;
+    options.threads = 1 + random_() % 4;
+    if (random_() % 2) options.memory_limit_bytes = 1;  // segments are mapped, not resident
+    if (random_() % 2) options.tree.strides = {1 + uint32_t(random_() % 12), 4, 8, 3};
+    if (random_() % 2) options.tree.leaf_capacity = 1 + random_() % 9;
+    Model model, other;
+    for (int reopen = 0; reopen < 3; ++reopen) {
+      auto db = Database::open(directory.path(), options);
+      ASSERT_TRUE(db.ok()) << db.status().to_string();
+      auto table = (*db)->open_or_create_table("t", {.key_width = GetParam().key_width});
+      auto second = (*db)->open_or_create_table("u");
+      ASSERT_TRUE(table.ok() && second.ok());
+      for (int commit = 0; commit < 5; ++commit) {
+        Snapshot before = (*db)->snapshot();
+        Model model_before = model;
+        random_commit(**db, *table, &model);
+        if (HasFatalFailure()) return;
+        if (random_() % 5 == 0) STRIDE_ASSERT_OK((*db)->compact());
+        expect_equal((*db)->snapshot(), *table, model, random_);
+        if (random_() % 4 == 0) expect_equal(before, *table, model_before, random_);
+        if (HasFatalFailure()) return;
+      }
+      expect_equal((*db)->snapshot(), *second, other, random_);
+      STRIDE_ASSERT_OK((*db)->verify());
+      if (random_() % 2) STRIDE_ASSERT_OK((*db)->close());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ModelTest,
+    ::testing::Values(Shape{"short", 0, 4, 4, 20}, Shape{"dense", 0, 2, 9, 5},
+                      Shape{"long", 0, 3, 300, 700}, Shape{"wide", 8, 26, 8, 44},
+                      Shape{"clustered", 8, 3, 8, 44}, Shape{"narrow", 3, 26, 3, 0},
+                      Shape{"fixed20", 20, 3, 20, 3}),
+    [](const auto& shape) { return shape.param.name; });
+
+}  // namespace
+}  // namespace stride::test

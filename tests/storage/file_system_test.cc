@@ -1,0 +1,254 @@
+// What every FileSystem must do, of the real one and of the one in memory.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/file.h"
+#include "storage/memory_file_system.h"
+#include "storage/reserved_memory.h"
+
+namespace stride {
+namespace {
+
+class PosixRoom {
+ public:
+  PosixRoom() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "storage_test.XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~PosixRoom() { std::filesystem::remove_all(path_); }
+  FileSystem& fs() { return FileSystem::posix(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class MemoryRoom {
+ public:
+  MemoryRoom() { (void)fs_.create_directory(path_); }
+  FileSystem& fs() { return fs_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MemoryFileSystem fs_;
+  std::string path_ = "room";
+};
+
+template <class Room>
+class FileSystemTest : public testing::Test {
+ protected:
+  FileSystem& fs() { return room_.fs(); }
+  std::string in_room(const std::string& name) { return room_.path() + "/" + name; }
+  const std::string& room() { return room_.path(); }
+  std::unique_ptr<File> make(const std::string& name, std::string_view bytes,
+                             OpenMode mode = OpenMode::create) {
+    auto file = fs().open(in_room(name), mode);
+    EXPECT_TRUE(file.ok()) << file.status().to_string();
+    EXPECT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+    return std::move(*file);
+  }
+  std::string read(File& file) {
+    std::string bytes(*file.size(), '\0');
+    EXPECT_TRUE(file.read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
+    return bytes;
+  }
+
+ private:
+  Room room_;
+};
+
+using Rooms = testing::Types<PosixRoom, MemoryRoom>;
+TYPED_TEST_SUITE(FileSystemTest, Rooms);
+
+TYPED_TEST(FileSystemTest, ReadsWhatWasWritten) {
+  auto file = this->make("a", "hello");
+  ASSERT_TRUE(file->write_at(7, as_bytes("you")).ok());
+  EXPECT_EQ(this->read(*file), std::string("hello\0\0you", 10));
+  EXPECT_TRUE(file->sync().ok());
+  auto again = this->fs().open(this->in_room("a"), OpenMode::read);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(this->read(**again).size(), 10u);
+  EXPECT_FALSE((*again)->write_at(0, as_bytes("x")).ok());
+}
+
+TYPED_TEST(FileSystemTest, ReadPastTheEndIsCorruption) {
+  auto file = this->make("a", "hello");
+  std::byte buffer[4];
+  Status status = file->read_at(3, buffer);
+  EXPECT_EQ(status.code(), StatusCode::corruption);
+  EXPECT_EQ(status.offset(), 5u);
+  EXPECT_EQ(status.file(), this->in_room("a"));
+}
+
+TYPED_TEST(FileSystemTest, ModesMindWhetherAFileIsThere) {
+  auto code = [&](const std::string& name, OpenMode mode) {
+    return this->fs().open(this->in_room(name), mode).status().code();
+  };
+  EXPECT_EQ(code("absent", OpenMode::read), StatusCode::not_found);
+  EXPECT_EQ(code("absent", OpenMode::write), StatusCode::not_found);
+  EXPECT_EQ(code("no/such/directory", OpenMode::create), StatusCode::not_found);
+  this->make("there", "x");
+  EXPECT_EQ(code("there", OpenMode::create), StatusCode::already_exists);
+  EXPECT_EQ(code("there", OpenMode::create_direct), StatusCode::already_exists);
+  EXPECT_EQ(code("there", OpenMode::write), StatusCode::ok);
+}
+
+TYPED_TEST(FileSystemTest, AllocateAndTruncateSetTheSize) {
+  auto file = this->make("a", "hello");
+  ASSERT_TRUE(file->allocate(8192).ok());
+  EXPECT_EQ(*file->size(), 8192u);
+  ASSERT_TRUE(file->truncate(4).ok());
+  ASSERT_TRUE(file->truncate(6).ok());
+  EXPECT_EQ(this->read(*file), std::string("hell\0\0", 6));
+}
+
+TYPED_TEST(FileSystemTest, DirectAndBufferedWritesMix) {
+  auto file = this->make("a", "", OpenMode::create_direct);
+  auto image = ReservedMemory::reserve(3 * 4096);
+  ASSERT_TRUE(image.ok());
+  std::memset(image->data(), 'd', 3 * 4096);
+  ASSERT_TRUE(file->write_at(4096, {image->data(), 8192}).ok());
+  ASSERT_TRUE(file->write_at(4000, {image->data(), 200}).ok());
+  ASSERT_TRUE(file->write_at(0, {image->data() + 1, 100}).ok());
+  ASSERT_TRUE(file->write_at(12288, {image->data(), 5}).ok());
+  ASSERT_TRUE(file->sync().ok());
+  std::string expected(12293, 'd');
+  std::memset(expected.data() + 100, 0, 3900);
+  EXPECT_EQ(this->read(*file), expected);
+}
+
+TYPED_TEST(FileSystemTest, ThreadsWriteDisjointRanges) {
+  auto file = this->make("a", "", OpenMode::create_direct);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::string bytes(1000, static_cast<char>('a' + t));
+      for (uint64_t i = 0; i < 8; ++i) {
+        EXPECT_TRUE(file->write_at((i * 4 + static_cast<uint64_t>(t)) * 1000, as_bytes(bytes)).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::string bytes = this->read(*file);
+  ASSERT_EQ(bytes.size(), 32000u);
+  for (size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(bytes[i], 'a' + static_cast<int>(i / 1000 % 4));
+}
+
+TYPED_TEST(FileSystemTest, AMappingOutlivesItsFile) {
+  auto file = this->make("a", "hello");
+  auto mapping = file->map();
+  ASSERT_TRUE(mapping.ok());
+  file.reset();
+  ASSERT_TRUE(this->fs().remove(this->in_room("a")).ok());
+  EXPECT_EQ(as_text((*mapping)->bytes()), "hello");
+  auto empty = this->make("b", "");
+  EXPECT_TRUE((*empty->map())->bytes().empty());
+}
+
+TYPED_TEST(FileSystemTest, ListsRenamesAndRemoves) {
+  EXPECT_TRUE(this->fs().list(this->room())->empty());
+  this->make("b", "1");
+  this->make("a", "2");
+  ASSERT_TRUE(this->fs().create_directory(this->in_room("c/d")).ok());
+  ASSERT_TRUE(this->fs().create_directory(this->in_room("c/d/")).ok());
+  EXPECT_EQ(*this->fs().list(this->room()), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(*this->fs().list(this->in_room("c")), (std::vector<std::string>{"d"}));
+  ASSERT_TRUE(this->fs().rename(this->in_room("a"), this->in_room("b")).ok());
+  EXPECT_TRUE(this->fs().sync_directory(this->room()).ok());
+  EXPECT_FALSE(*this->fs().exists(this->in_room("a")));
+  EXPECT_TRUE(*this->fs().exists(this->in_room("c")));
+  auto file = this->fs().open(this->in_room("b"), OpenMode::read);
+  EXPECT_EQ(this->read(**file), "2");
+  EXPECT_TRUE(this->fs().remove(this->in_room("b")).ok());
+  EXPECT_EQ(this->fs().remove(this->in_room("b")).code(), StatusCode::not_found);
+  EXPECT_EQ(this->fs().list(this->in_room("absent")).status().code(), StatusCode::not_found);
+  EXPECT_EQ(this->fs().rename(this->in_room("x"), this->in_room("y")).code(),
+            StatusCode::not_found);
+}
+
+TYPED_TEST(FileSystemTest, AFileIsNoDirectory) {
+  this->make("a", "x");
+  EXPECT_EQ(this->fs().list(this->in_room("a")).status().code(), StatusCode::invalid_argument);
+  EXPECT_EQ(this->fs().create_directory(this->in_room("a")).code(), StatusCode::invalid_argument);
+}
+
+TYPED_TEST(FileSystemTest, ALockExcludesOtherHandles) {
+  auto held = this->fs().lock(this->in_room("LOCK"));
+  ASSERT_TRUE(held.ok()) << held.status().to_string();
+  EXPECT_TRUE(*this->fs().exists(this->in_room("LOCK")));
+  Status status = this->fs().lock(this->in_room("LOCK")).status();
+  EXPECT_EQ(status.code(), StatusCode::locked);
+  EXPECT_NE(status.message().find("another handle of this process"), std::string::npos);
+  EXPECT_FALSE(status.remedy().empty());
+  held->reset();
+  EXPECT_TRUE(this->fs().lock(this->in_room("LOCK")).ok());
+}
+
+TEST(PosixFileSystemTest, NamesTheProcessThatHoldsALock) {
+  PosixRoom room;
+  std::string path = room.path() + "/LOCK";
+  int ready[2], done[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(done), 0);
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto held = room.fs().lock(path);
+    char byte = held.ok() ? 'y' : 'n';
+    (void)!::write(ready[1], &byte, 1);
+    (void)!::read(done[0], &byte, 1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 'y');
+  Status status = room.fs().lock(path).status();
+  EXPECT_EQ(status.code(), StatusCode::locked);
+  EXPECT_EQ(status.message(), "locked by process " + std::to_string(child));
+  ASSERT_EQ(::write(done[1], &byte, 1), 1);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(room.fs().lock(path).ok()) << "the kernel frees the lock of a dead process";
+}
+
+TEST(PosixFileSystemTest, SaysWhatToDoAboutPermissions) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  PosixRoom room;
+  std::filesystem::permissions(room.path(), std::filesystem::perms::owner_read |
+                                                std::filesystem::perms::owner_exec);
+  Status status = room.fs().open(room.path() + "/a", OpenMode::create).status();
+  EXPECT_EQ(status.code(), StatusCode::permission_denied);
+  EXPECT_FALSE(status.remedy().empty());
+  EXPECT_EQ(status.file(), room.path() + "/a");
+  std::filesystem::permissions(room.path(), std::filesystem::perms::owner_all);
+}
+
+TEST(PosixFileSystemTest, AFullDiskIsNoSpace) {
+  auto full = FileSystem::posix().open("/dev/full", OpenMode::write);
+  if (!full.ok()) GTEST_SKIP() << full.status().to_string();
+  Status status = (*full)->write_at(0, as_bytes("x"));
+  EXPECT_EQ(status.code(), StatusCode::no_space);
+  EXPECT_FALSE(status.remedy().empty());
+}
+
+TEST(PosixFileSystemTest, WorksWhereDirectWritesAreRefused) {
+  std::string path = "/dev/shm/storage_test." + std::to_string(::getpid());
+  auto file = FileSystem::posix().open(path, OpenMode::create_direct);
+  if (!file.ok()) GTEST_SKIP() << file.status().to_string();
+  auto image = ReservedMemory::reserve(8192);
+  EXPECT_TRUE((*file)->allocate(8192).ok());
+  EXPECT_TRUE((*file)->write_at(0, {image->data(), 8192}).ok());
+  EXPECT_TRUE((*file)->sync().ok());
+  EXPECT_TRUE(FileSystem::posix().remove(path).ok());
+}
+
+}  // namespace
+}  // namespace stride

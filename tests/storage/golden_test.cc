@@ -1,0 +1,262 @@
+// The formats of files, byte by byte: whatever changes one of these dumps changes the format, and
+// needs a new format version and a new page of docs/format.md.
+#include "tests/storage/golden.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "storage/current_file.h"
+#include "storage/manifest.h"
+#include "storage/manifest_format.h"
+#include "storage/memory_file_system.h"
+#include "tests/storage/segments.h"
+
+namespace stride {
+namespace {
+
+using test::expect_dump;
+using test::parse_dump;
+
+const char* const golden_segment = R"(
+0000 | 53 54 52 44 53 45 47 0a                         | magic "STRDSEG\n"
+0008 | 01 00 00 00                                     | format version 1
+000c | 01 00 00 00                                     | flags: fixed keys
+0010 | 07 00 00 00 00 00 00 00                         | segment 7
+0018 | 03 00 00 00 00 00 00 00                         | 3 rows
+0020 | 01 00 00 00 00 00 00 00                         | 1 tombstone
+0028 | 03 00 00 00                                     | keys of 3 bytes
+002c | 00 00 00 00                                     | values of any size
+0030 | 00 00 00 00                                     | no key offsets
+0034 | 02 00 00 00                                     | value offsets of 2 bytes
+0038 | 00 * 64                                         | zeros
+0078 | 71 35 b1 91 f9 2b 7f 7e                         | checksum of 0000 to 0077
+0080 | 00 * 3968                                       | rest of the header page
+1000 | 61 6e 74 62 65 65 63 6f 77                      | key_data: ant, bee, cow
+1009 | 00 * 55                                         | padding to a multiple of 64
+1040 | 68 6f 6e 65 79 6d 69 6c 6b                      | value_data: honey, milk
+1049 | 00 * 55                                         | padding
+1080 | 00 00 00 00 00 00 00 00                         | value_bases: of rows 0 to 127
+1088 | 00 * 56                                         | padding
+10c0 | 00 00 00 00 05 00 09 00                         | value_deltas: 0, 0, 5, 9
+10c8 | 00 * 56                                         | padding
+1100 | 01 00 00                                        | kinds: tombstone, put, put
+1103 | 00 * 61                                         | padding
+1140 | 28 61 20 74 72 65 65 29                         | tree: (a tree)
+1148 | 00 * 56                                         | padding
+1180 | 03 00 00 00                                     | statistics: bytes of the first key
+1184 | 03 00 00 00                                     | bytes of the last key
+1188 | 61 6e 74 63 6f 77                               | ant, cow
+118e | 00 * 50                                         | padding
+11c0 | 01 00 00 00                                     | section type 1: key_data
+11c4 | 00 00 00 00                                     | zero
+11c8 | 00 10 00 00 00 00 00 00                         | offset
+11d0 | 09 00 00 00 00 00 00 00                         | bytes
+11d8 | 04 00 00 00                                     | section type 4: value_data
+11dc | 00 00 00 00                                     | zero
+11e0 | 40 10 00 00 00 00 00 00                         | offset
+11e8 | 09 00 00 00 00 00 00 00                         | bytes
+11f0 | 05 00 00 00                                     | section type 5: value_bases
+11f4 | 00 00 00 00                                     | zero
+11f8 | 80 10 00 00 00 00 00 00                         | offset
+1200 | 08 00 00 00 00 00 00 00                         | bytes
+1208 | 06 00 00 00                                     | section type 6: value_deltas
+120c | 00 00 00 00                                     | zero
+1210 | c0 10 00 00 00 00 00 00                         | offset
+1218 | 08 00 00 00 00 00 00 00                         | bytes
+1220 | 07 00 00 00                                     | section type 7: kinds
+1224 | 00 00 00 00                                     | zero
+1228 | 00 11 00 00 00 00 00 00                         | offset
+1230 | 03 00 00 00 00 00 00 00                         | bytes
+1238 | 08 00 00 00                                     | section type 8: tree
+123c | 00 00 00 00                                     | zero
+1240 | 40 11 00 00 00 00 00 00                         | offset
+1248 | 08 00 00 00 00 00 00 00                         | bytes
+1250 | 09 00 00 00                                     | section type 9: statistics
+1254 | 00 00 00 00                                     | zero
+1258 | 80 11 00 00 00 00 00 00                         | offset
+1260 | 0e 00 00 00 00 00 00 00                         | bytes
+1268 | 60 8c b1 44 4b ca e4 1c                         | checksum of block 0: 0000 to 11bf
+1270 | 00 * 3408                                       | padding before the footer
+1fc0 | 53 54 52 44 45 4e 44 0a                         | magic "STRDEND\n"
+1fc8 | 01 00 00 00                                     | format version 1
+1fcc | 07 00 00 00                                     | 7 sections
+1fd0 | 07 00 00 00 00 00 00 00                         | segment 7
+1fd8 | c0 11 00 00 00 00 00 00                         | the tables are at 11c0
+1fe0 | 01 00 00 00 00 00 00 00                         | 1 block
+1fe8 | 00 20 00 00 00 00 00 00                         | bytes of the file
+1ff0 | cf 82 5e be fb 85 06 c3                         | checksum of 11c0 to 1fbf
+1ff8 | fb d6 a0 fd be 0e 81 a1                         | checksum of 1fc0 to 1ff7
+)";
+
+const char* const golden_manifest = R"(
+0000 | 53 54 52 44 4d 41 4e 0a                         | magic "STRDMAN\n"
+0008 | 01 00 00 00                                     | database format version 1
+000c | 00 00 00 00                                     | zero
+0010 | 01 00 00 00 00 00 00 00                         | manifest 1
+0018 | 7b e4 6c e3 6b 5e 1f 1c                         | checksum of 0000 to 0017
+0020 | 0f 6c 2d 5d 44 7b 98 de                         | checksum of what follows: the empty edit of creation
+0028 | 00 00 00 00                                     | payload bytes
+002c | 01 00 00 00                                     | kind 1: an edit
+0030 | 00 00 00 00 00 00 00 00                         | bytes that were synced before
+0038 | d0 59 88 7c 05 40 48 47                         | checksum of what follows: 0040 to 00b7
+0040 | 61 00 00 00                                     | payload bytes
+0044 | 01 00 00 00                                     | kind 1: an edit
+0048 | 38 00 00 00 00 00 00 00                         | bytes that were synced before
+0050 | 01 00 00 00                                     | tag 1: next_id
+0054 | 08 00 00 00                                     | 8 bytes
+0058 | 04 00 00 00 00 00 00 00                         | next id 4
+0060 | 02 00 00 00                                     | tag 2: created_table
+0064 | 11 00 00 00                                     | 17 bytes
+0068 | 01 00 00 00                                     | table 1
+006c | 08 00 00 00                                     | keys of 8 bytes
+0070 | 00 00 00 00                                     | kind 0: byte keys
+0074 | 74 69 63 6b 73                                  | name "ticks"
+0079 | 04 00 00 00                                     | tag 4: added_segment
+007d | 30 00 00 00                                     | 48 bytes
+0081 | 02 00 00 00 00 00 00 00                         | segment 2
+0089 | 03 00 00 00 00 00 00 00                         | run 3
+0091 | 64 00 00 00 00 00 00 00                         | 100 rows
+0099 | 05 00 00 00 00 00 00 00                         | 5 tombstones
+00a1 | 00 20 00 00 00 00 00 00                         | 8192 bytes
+00a9 | 01 00 00 00                                     | of table 1
+00ad | 00 00 00 00                                     | zero
+00b1 | 00 00 00 00 00 00 00                            | padding to a multiple of 8
+00b8 | f2 c8 7f 2d 85 95 4e 06                         | checksum of what follows: 00c0 to 00ef
+00c0 | 1c 00 00 00                                     | payload bytes
+00c4 | 01 00 00 00                                     | kind 1: an edit
+00c8 | b8 00 00 00 00 00 00 00                         | bytes that were synced before
+00d0 | 05 00 00 00                                     | tag 5: removed_segment
+00d4 | 08 00 00 00                                     | 8 bytes
+00d8 | 02 00 00 00 00 00 00 00                         | segment 2
+00e0 | 03 00 00 00                                     | tag 3: dropped_table
+00e4 | 04 00 00 00                                     | 4 bytes
+00e8 | 01 00 00 00                                     | table 1
+00ec | 00 00 00 00                                     | padding
+)";
+
+const char* const golden_current = R"(
+0000 | 4d 41 4e 49 46 45 53 54 2d 30 30 30 30 30 31 0a | "MANIFEST-000001\n"
+0010 | 64 65 62 36 34 64 62 36 63 39 64 61 65 39 30 33 | checksum of that line in hex
+0020 | 0a                                              | "\n"
+)";
+
+void put_file(FileSystem& fs, const std::string& path, const std::string& bytes) {
+  auto file = fs.open(path, OpenMode::create);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+}
+
+std::vector<test::Row> golden_rows() {
+  return {{"ant", "", EntryKind::tombstone}, {"bee", "honey"}, {"cow", "milk"}};
+}
+
+VersionEdit golden_creation() {
+  VersionEdit edit;
+  edit.created.push_back({1, "ticks", 8, 0});
+  edit.added.push_back({2, 1, 3, 100, 5, 8192});
+  edit.next_id = 4;
+  return edit;
+}
+
+VersionEdit golden_removal() {
+  VersionEdit edit;
+  edit.removed = {2};
+  edit.dropped = {1};
+  return edit;
+}
+
+class GoldenTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+  MemoryFileSystem fs_;
+};
+
+TEST_F(GoldenTest, SegmentIsWrittenSo) {
+  auto segment = test::write_segment(fs_, "db/000007.seg", 7, golden_rows(),
+                                     {.fixed_keys = true, .tree = "(a tree)"});
+  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  expect_dump(*read_file(fs_, "db/000007.seg"), golden_segment);
+}
+
+TEST_F(GoldenTest, SegmentIsReadSo) {
+  put_file(fs_, "db/000007.seg", parse_dump(golden_segment));
+  auto segment = Segment::open(fs_, "db/000007.seg", 7);
+  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  EXPECT_TRUE((*segment)->verify().ok());
+  std::vector<test::Row> rows;
+  ASSERT_TRUE(test::read_rows(**segment, &rows).ok());
+  EXPECT_EQ(rows, golden_rows());
+  EXPECT_EQ((*segment)->tombstones(), 1u);
+  EXPECT_EQ(as_text((*segment)->tree()), "(a tree)");
+  EXPECT_EQ(as_text((*segment)->first_key()), "ant");
+  EXPECT_EQ(as_text((*segment)->last_key()), "cow");
+}
+
+TEST_F(GoldenTest, EveryByteOfASegmentMatters) {
+  const std::string golden = parse_dump(golden_segment);
+  put_file(fs_, "db/000007.seg", golden);
+  auto file = fs_.open("db/000007.seg", OpenMode::write);
+  for (size_t i = 0; i < golden.size(); ++i) {
+    char flipped = static_cast<char>(golden[i] ^ 1 << i % 8);
+    ASSERT_TRUE((*file)->write_at(i, as_bytes({&flipped, 1})).ok());
+    auto segment = Segment::open(fs_, "db/000007.seg", 7);
+    EXPECT_FALSE(segment.ok() && (*segment)->verify().ok()) << "at offset " << i;
+    ASSERT_TRUE((*file)->write_at(i, as_bytes({&golden[i], 1})).ok());
+  }
+}
+
+TEST_F(GoldenTest, ManifestAndCurrentAreWrittenSo) {
+  auto made = Manifest::create(fs_, "db");
+  ASSERT_TRUE(made.ok());
+  ASSERT_TRUE(made->manifest->append(golden_creation(), true).ok());
+  ASSERT_TRUE(made->manifest->append(golden_removal(), true).ok());
+  expect_dump(*read_file(fs_, "db/MANIFEST-000001"), golden_manifest);
+  expect_dump(*read_file(fs_, "db/CURRENT"), golden_current);
+}
+
+TEST_F(GoldenTest, ManifestIsReadSo) {
+  const std::string golden = parse_dump(golden_manifest);
+  // Without its last record: then there is something to read.
+  put_file(fs_, "db/MANIFEST-000001", golden.substr(0, 0xb8));
+  put_file(fs_, "db/CURRENT", parse_dump(golden_current));
+  auto recovered = Manifest::recover(fs_, "db", false);
+  ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
+  const ManifestState& state = recovered->state;
+  ASSERT_EQ(state.tables.size(), 1u);
+  EXPECT_EQ(state.tables[0].name, "ticks");
+  EXPECT_EQ(state.tables[0].key_width, 8u);
+  ASSERT_EQ(state.segments.size(), 1u);
+  EXPECT_EQ(state.segments[0].segment, 2u);
+  EXPECT_EQ(state.segments[0].run, 3u);
+  EXPECT_EQ(state.segments[0].rows, 100u);
+  EXPECT_EQ(state.segments[0].tombstones, 5u);
+  EXPECT_EQ(state.segments[0].bytes, 8192u);
+  EXPECT_EQ(state.next_id, 4u);
+}
+
+// The last record may also be a torn tail; each byte before it, of the header and of CURRENT must
+// be as it is.
+TEST_F(GoldenTest, EveryByteOfAManifestMatters) {
+  const std::string golden = parse_dump(golden_manifest), current = parse_dump(golden_current);
+  for (size_t i = 0; i < golden.size() + current.size(); ++i) {
+    std::string manifest = golden, line = current;
+    char& byte = i < golden.size() ? manifest[i] : line[i - golden.size()];
+    byte = static_cast<char>(byte ^ 1 << i % 8);
+    MemoryFileSystem fs;
+    ASSERT_TRUE(fs.create_directory("db").ok());
+    put_file(fs, "db/MANIFEST-000001", manifest);
+    put_file(fs, "db/CURRENT", line);
+    auto recovered = Manifest::recover(fs, "db", true);
+    if (i >= 0xb8 && i < golden.size()) {
+      ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
+      EXPECT_EQ(recovered->state.tables.size(), 1u) << "at offset " << i;
+    } else {
+      EXPECT_FALSE(recovered.ok()) << "at offset " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stride

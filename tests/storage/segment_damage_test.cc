@@ -1,0 +1,207 @@
+// No bytes whatever in a segment file crash a reader or are taken for others.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "storage/current_file.h"
+#include "storage/memory_file_system.h"
+#include "storage/segment.h"
+#include "tests/printed_seed.h"
+#include "tests/storage/segments.h"
+
+namespace stride {
+namespace {
+
+using test::Row;
+
+Status open_and_read(const std::string& bytes, std::vector<Row>* rows) {
+  MemoryFileSystem fs({.crashable = false});
+  auto file = fs.open("a.seg", OpenMode::create);
+  if (!file.ok()) return file.status();
+  STRIDE_TRY((*file)->write_at(0, as_bytes(bytes)));
+  auto segment = Segment::open(fs, "a.seg", 1);
+  if (!segment.ok()) return segment.status();
+  Status read = test::read_rows(**segment, rows);
+  Status verified = (*segment)->verify();
+  return read.ok() ? verified : read;
+}
+
+void expect_damage(const std::string& bytes, const std::string& what) {
+  std::vector<Row> rows;
+  Status status = open_and_read(bytes, &rows);
+  EXPECT_TRUE(status.code() == StatusCode::corruption ||
+              status.code() == StatusCode::unsupported_version)
+      << what << ": " << status.to_string();
+  EXPECT_EQ(status.file(), "a.seg") << what;
+  EXPECT_FALSE(status.remedy().empty()) << what << ": " << status.to_string();
+}
+
+class SegmentDamageTest : public testing::Test {
+ protected:
+  SegmentDamageTest() {
+    std::vector<Row> rows;
+    for (int i = 1000; i < 2500; ++i) {
+      rows.push_back({"key" + std::to_string(i), std::string(random_() % 200, 'v')});
+      if (i % 10 == 0) rows.back() = {rows.back().key, "", EntryKind::tombstone};
+    }
+    MemoryFileSystem fs;
+    auto written = test::write_segment(fs, "a.seg", 1, rows, {.delta_width = 4, .tree = "a tree"});
+    EXPECT_TRUE(written.ok()) << written.status().to_string();
+    good_ = *read_file(fs, "a.seg");
+  }
+  template <class T>
+  T get(uint64_t offset) const {
+    T value;
+    std::memcpy(&value, good_.data() + offset, sizeof value);
+    return value;
+  }
+  SegmentFooter footer() const { return get<SegmentFooter>(good_.size() - sizeof(SegmentFooter)); }
+
+  std::mt19937_64 random_{test::seed()};
+  std::string good_;
+};
+
+template <class T>
+void put(std::string* bytes, uint64_t offset, T value) {
+  std::memcpy(bytes->data() + offset, &value, sizeof value);
+}
+
+// Makes all checksums match what the bytes are now, as a foe or a bug of a writer would.
+void seal(std::string* bytes) {
+  auto sum = [&](uint64_t offset, uint64_t size) {
+    return checksum(as_bytes(std::string_view(*bytes).substr(offset, size)));
+  };
+  put(bytes, offsetof(SegmentHeader, checksum), sum(0, offsetof(SegmentHeader, checksum)));
+  uint64_t at = bytes->size() - sizeof(SegmentFooter);
+  SegmentFooter footer;
+  std::memcpy(&footer, bytes->data() + at, sizeof footer);
+  uint64_t start = footer.tables_offset, table = footer.sections * sizeof(SectionEntry);
+  if (start <= at && footer.blocks == blocks_of(start) && table + footer.blocks * 8 <= at - start) {
+    for (uint64_t block = 0; block < footer.blocks; ++block) {
+      uint64_t offset = block * segment_block_bytes;
+      put(bytes, start + table + block * 8,
+          sum(offset, std::min(segment_block_bytes, start - offset)));
+    }
+    put(bytes, at + offsetof(SegmentFooter, tables_checksum), sum(start, at - start));
+  }
+  put(bytes, at + offsetof(SegmentFooter, checksum),
+      sum(at, offsetof(SegmentFooter, checksum)));
+}
+
+TEST_F(SegmentDamageTest, TheUndamagedFileIsGood) {
+  std::vector<Row> rows;
+  Status status = open_and_read(good_, &rows);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(rows.size(), 1500u);
+  std::string sealed = good_;
+  seal(&sealed);
+  EXPECT_EQ(sealed, good_);
+}
+
+TEST_F(SegmentDamageTest, FlippedBytes) {
+  for (int i = 0; i < 1500; ++i) {
+    std::string bytes = good_;
+    for (uint64_t n = 1 + random_() % 4; n > 0; --n) {
+      bytes[random_() % bytes.size()] ^= static_cast<char>(1 + random_() % 255);
+    }
+    if (bytes != good_) expect_damage(bytes, "flips " + std::to_string(i));
+  }
+}
+
+TEST_F(SegmentDamageTest, Truncations) {
+  std::vector<uint64_t> sizes = {0, 1, 127, 128, 4095, 4096, 4097, 8191, 8192};
+  for (uint64_t delta : {1, 8, 63, 64, 65, 4095, 4096, 8192}) sizes.push_back(good_.size() - delta);
+  for (uint64_t d : {-1, 0, 1}) {
+    sizes.push_back(footer().tables_offset + d);
+    for (uint64_t b = 1; b < footer().blocks; ++b) sizes.push_back(b * segment_block_bytes + d);
+  }
+  for (int i = 0; i < 200; ++i) sizes.push_back(random_() % good_.size());
+  for (uint64_t size : sizes) expect_damage(good_.substr(0, size), std::to_string(size));
+  expect_damage(good_ + std::string(4096, '\0'), "longer");
+  expect_damage(good_ + good_, "twice");
+}
+
+TEST_F(SegmentDamageTest, Garbage) {
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes(random_() % 3 ? random_() % 20000 : 4096 * (random_() % 8), '\0');
+    for (char& c : bytes) c = static_cast<char>(random_());
+    if (bytes.size() >= 8 && random_() % 2) put(&bytes, 0, segment_magic);
+    expect_damage(bytes, "garbage " + std::to_string(i));
+  }
+}
+
+// With checksums that match, any number may be any other. Then it need not be found, but nothing
+// outside the file may be read (AddressSanitizer would tell).
+TEST_F(SegmentDamageTest, ForgedNumbers) {
+  auto odd_number = [&]() -> uint64_t {
+    switch (random_() % 6) {
+      case 0: return ~uint64_t{0} - random_() % 4;
+      case 1: return uint64_t{1} << random_() % 64;
+      case 2: return good_.size() + random_() % 200 - 100;
+      case 3: return random_();
+      case 4: return random_() % 5;
+      default: return (uint64_t{1} << random_() % 64) - 1;
+    }
+  };
+  uint64_t tables = footer().tables_offset, footer_at = good_.size() - sizeof(SegmentFooter);
+  uint64_t table_bytes = footer().sections * sizeof(SectionEntry);
+  for (int i = 0; i < 3000; ++i) {
+    std::string bytes = good_;
+    for (uint64_t n = 1 + random_() % 2; n > 0; --n) {
+      uint64_t value = odd_number();
+      uint64_t kind = random_() % 4;
+      uint64_t at = kind == 0   ? random_() % 16 * 4
+                    : kind == 1 ? tables + random_() % (table_bytes / 4) * 4
+                    : kind == 2 ? footer_at + random_() % 16 * 4
+                                : 4096 + random_() % (tables - 4096 - 8);
+      std::memcpy(bytes.data() + at, &value, random_() % 2 ? 4 : 8);
+    }
+    seal(&bytes);
+    std::vector<Row> rows;
+    Status status = open_and_read(bytes, &rows);
+    EXPECT_TRUE(status.ok() || status.code() == StatusCode::corruption ||
+                status.code() == StatusCode::unsupported_version)
+        << status.to_string();
+  }
+}
+
+TEST_F(SegmentDamageTest, ANewerVersionIsNotTakenForDamage) {
+  std::string bytes = good_;
+  put(&bytes, offsetof(SegmentHeader, format_version), uint32_t{segment_format_version + 1});
+  std::vector<Row> rows;
+  EXPECT_EQ(open_and_read(bytes, &rows).code(), StatusCode::corruption);
+  seal(&bytes);
+  Status status = open_and_read(bytes, &rows);
+  EXPECT_EQ(status.code(), StatusCode::unsupported_version);
+  EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+}
+
+TEST_F(SegmentDamageTest, NamesFileSectionAndOffset) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(fs.create_directory("db").ok());
+  std::vector<Row> rows;
+  for (int i = 1000; i < 3000; ++i) rows.push_back({std::to_string(i), std::string(100, 'v')});
+  ASSERT_TRUE(test::write_segment(fs, "db/1.seg", 1, rows, {.delta_width = 4}).ok());
+  uint64_t offset = 2 * segment_block_bytes + 5;
+  auto file = fs.open("db/1.seg", OpenMode::write);
+  ASSERT_TRUE((*file)->write_at(offset, as_bytes("!")).ok());
+  auto segment = Segment::open(fs, "db/1.seg", 1);
+  ASSERT_TRUE(segment.ok()) << "damage elsewhere does not keep it from opening";
+  Bytes values = (*segment)->section(SectionType::value_data);
+  EXPECT_TRUE((*segment)->ensure(values.data(), 1));
+  EXPECT_FALSE((*segment)->ensure(values.data(), values.size()));
+  EXPECT_FALSE((*segment)->intact());
+  Status status = (*segment)->failure();
+  EXPECT_EQ(status.to_string(),
+            "corruption: the checksum of a block differs, in section value_data "
+            "(db/1.seg, offset 131072): restore the file from a backup");
+  EXPECT_EQ((*segment)->verify().to_string(), status.to_string());
+  EXPECT_FALSE((*segment)->ensure(values.data() + values.size(), 1 << 20));
+}
+
+}  // namespace
+}  // namespace stride

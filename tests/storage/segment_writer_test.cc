@@ -1,0 +1,180 @@
+#include "storage/segment_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/memory_file_system.h"
+#include "tests/printed_seed.h"
+#include "tests/storage/segments.h"
+
+namespace stride {
+namespace {
+
+constexpr uint64_t rows = 400'000;
+
+SegmentSummary summary_of(Bytes keys) {
+  return {.rows = rows,
+          .key_width = 8,
+          .value_width = 16,
+          .first_key = keys.first(8),
+          .last_key = keys.last(8)};
+}
+
+// About 9 MiB, completed by several threads in pieces of any size and order.
+Result<std::shared_ptr<Segment>> write_large(FileSystem& fs, uint64_t seed, bool resident) {
+  auto writer = SegmentWriter::create(fs, "db/1.seg", 1, {rows * 24, resident, 3});
+  if (!writer.ok()) return writer.status();
+  std::span<std::byte> keys = (*writer)->add_section(SectionType::key_data, rows * 8);
+  std::span<std::byte> values = (*writer)->add_section(SectionType::value_data, rows * 16);
+  auto fill = [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < last; ++i) {
+      uint64_t key = __builtin_bswap64(i), value[2] = {i * i, ~i};
+      std::memcpy(&keys[i * 8], &key, 8);
+      std::memcpy(&values[i * 16], value, 16);
+    }
+    (*writer)->complete(keys.subspan(first * 8, (last - first) * 8));
+    (*writer)->complete(values.subspan(first * 16, (last - first) * 16));
+  };
+  std::vector<std::thread> threads;
+  constexpr uint64_t workers = 4;
+  for (uint64_t t = 0; t < workers; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(seed + t);
+      uint64_t end = (t + 1) * rows / workers;
+      for (uint64_t row = t * rows / workers; row < end;) {
+        uint64_t next = std::min(end, row + 1 + random() % 50'000);
+        fill(row, next);
+        row = next;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return (*writer)->finish(summary_of(keys), true);
+}
+
+class SegmentWriterTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+  void expect_large(Segment& segment) {
+    ASSERT_TRUE(segment.verify().ok()) << segment.verify().to_string();
+    for (uint64_t i = 0; i < rows; i += 997) {
+      uint64_t value[2];
+      std::memcpy(value, segment.values()[i].data(), 16);
+      ASSERT_EQ(value[0], i * i);
+      ASSERT_EQ(value[1], ~i);
+    }
+  }
+  MemoryFileSystem fs_;
+};
+
+TEST_F(SegmentWriterTest, ThreadsCompleteInAnyOrder) {
+  for (bool resident : {true, false}) {
+    auto segment = write_large(fs_, test::seed(), resident);
+    ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+    expect_large(**segment);
+    auto opened = Segment::open(fs_, "db/1.seg", 1);
+    ASSERT_TRUE(opened.ok());
+    expect_large(**opened);
+    ASSERT_TRUE(fs_.remove("db/1.seg").ok());
+  }
+}
+
+TEST_F(SegmentWriterTest, SurvivesAPowerLossOnceFinished) {
+  ASSERT_TRUE(write_large(fs_, test::seed(), true).ok());
+  ASSERT_TRUE(fs_.sync_directory("db").ok());
+  auto after = fs_.crash(test::seed(), CrashPolicy::lose_unsynced);
+  auto opened = Segment::open(*after, "db/1.seg", 1);
+  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  expect_large(**opened);
+}
+
+TEST_F(SegmentWriterTest, EveryFailingCallIsReportedAndLeavesNoFile) {
+  ASSERT_TRUE(write_large(fs_, test::seed(), true).ok());
+  uint64_t calls = fs_.calls();
+  ASSERT_TRUE(fs_.remove("db/1.seg").ok());
+  for (uint64_t n = 1; n < calls; ++n) {
+    fs_.fail_call(n, StatusCode::io_error);
+    Status status = write_large(fs_, test::seed(), true).status();
+    EXPECT_EQ(status.code(), StatusCode::io_error) << "call " << n;
+    EXPECT_EQ(status.file(), "db/1.seg");
+    fs_.fail_call(0, StatusCode::ok);
+    EXPECT_TRUE(fs_.list("db")->empty()) << "call " << n;
+  }
+}
+
+TEST_F(SegmentWriterTest, AFailedSyncIsAnIoErrorWhateverItsCause) {
+  fs_.fail_sync(1, StatusCode::no_space);
+  Status status = test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).status();
+  EXPECT_EQ(status.code(), StatusCode::io_error);
+  EXPECT_NE(status.to_string().find("may be lost"), std::string::npos);
+  EXPECT_TRUE(fs_.list("db")->empty());
+}
+
+TEST_F(SegmentWriterTest, AFullDiskIsNoSpace) {
+  for (uint64_t capacity : {uint64_t{0}, uint64_t{4096}, rows * 8, rows * 24}) {
+    fs_.set_capacity(capacity);
+    EXPECT_EQ(write_large(fs_, test::seed(), true).status().code(), StatusCode::no_space);
+    EXPECT_TRUE(fs_.list("db")->empty());
+  }
+  fs_.set_capacity(rows * 25);
+  EXPECT_TRUE(write_large(fs_, test::seed(), true).ok());
+}
+
+TEST_F(SegmentWriterTest, AnAbandonedWriterRemovesItsFile) {
+  {
+    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {8 << 20, true, 2});
+    ASSERT_TRUE(writer.ok());
+    auto keys = (*writer)->add_section(SectionType::key_data, 8 << 20);
+    (*writer)->complete(keys);
+    EXPECT_TRUE(*fs_.exists("db/1.seg"));
+  }
+  EXPECT_FALSE(*fs_.exists("db/1.seg"));
+}
+
+TEST_F(SegmentWriterTest, RefusesAFileThatIsThere) {
+  ASSERT_TRUE(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).ok());
+  EXPECT_EQ(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).status().code(),
+            StatusCode::already_exists);
+  EXPECT_TRUE(*fs_.exists("db/1.seg"));
+}
+
+TEST_F(SegmentWriterTest, MisuseIsInvalid) {
+  auto misuse = [&](auto use) {
+    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {100, true, 2});
+    use(**writer);
+    return (*writer)->finish({.rows = 1, .key_width = 8, .value_width = 0}, true).status().code();
+  };
+  EXPECT_EQ(misuse([](SegmentWriter& w) {
+              EXPECT_TRUE(w.add_section(SectionType::key_data, 101).empty());
+            }),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(misuse([](SegmentWriter& w) {
+              (void)w.add_section(SectionType::key_data, 8);
+              (void)w.add_section(SectionType::key_data, 8);
+            }),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::statistics, 8); }),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 7); }),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(misuse([](SegmentWriter& w) {
+              EXPECT_TRUE(w.add_section(SectionType::tree, ~uint64_t{0}).empty());
+            }),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 8); }),
+            StatusCode::ok);
+}
+
+TEST_F(SegmentWriterTest, MoreThanTheAddressSpaceIsAnError) {
+  EXPECT_FALSE(SegmentWriter::create(fs_, "db/1.seg", 1, {~uint64_t{0}, true, 2}).ok());
+  EXPECT_FALSE(*fs_.exists("db/1.seg"));
+}
+
+}  // namespace
+}  // namespace stride

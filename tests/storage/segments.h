@@ -1,0 +1,140 @@
+// Segments made from rows, for the tests of what reads them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/segment.h"
+#include "storage/segment_writer.h"
+
+namespace stride::test {
+
+struct Row {
+  std::string key;
+  std::string value;
+  EntryKind kind = EntryKind::put;
+};
+
+struct SegmentOptions {
+  bool fixed_keys = false;
+  bool fixed_values = false;
+  uint32_t delta_width = 2;
+  std::string tree;
+  bool keep_resident = true;
+  unsigned io_threads = 2;
+  bool sync = true;
+};
+
+struct Packed {
+  std::string data;
+  std::vector<uint64_t> bases;
+  std::string deltas;
+};
+
+inline Packed pack(const std::vector<std::string>& strings, uint32_t delta_width) {
+  Packed packed;
+  for (size_t row = 0; row <= strings.size(); ++row) {
+    if (row % 128 == 0) packed.bases.push_back(packed.data.size());
+    uint64_t delta = packed.data.size() - packed.bases.back();
+    packed.deltas.append(reinterpret_cast<const char*>(&delta), delta_width);
+    if (row < strings.size()) packed.data += strings[row];
+  }
+  return packed;
+}
+
+inline std::string_view bytes_of(const std::vector<uint64_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.size() * 8};
+}
+
+// Adds sections and completes each of them.
+class SectionFiller {
+ public:
+  explicit SectionFiller(SegmentWriter& writer) : writer_(writer) {}
+  void add(SectionType type, std::string_view bytes) {
+    std::span<std::byte> out = writer_.add_section(type, bytes.size());
+    ASSERT_EQ(out.size(), bytes.size());
+    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    writer_.complete(out);
+  }
+  void add_column(SectionType data, bool fixed, const std::vector<std::string>& strings,
+                  uint32_t delta_width) {
+    Packed packed = pack(strings, delta_width);
+    add(data, packed.data);
+    if (fixed) return;
+    add(SectionType{static_cast<uint32_t>(data) + 1}, bytes_of(packed.bases));
+    add(SectionType{static_cast<uint32_t>(data) + 2}, packed.deltas);
+  }
+
+ private:
+  SegmentWriter& writer_;
+};
+
+inline uint64_t bound(const std::vector<Row>& rows, const SegmentOptions& options) {
+  uint64_t bytes = 64 + options.tree.size();
+  for (const Row& row : rows) bytes += row.key.size() + row.value.size() + 33;
+  return bytes;
+}
+
+inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std::string& path,
+                                                      uint64_t id, const std::vector<Row>& rows,
+                                                      const SegmentOptions& options = {}) {
+  auto writer = SegmentWriter::create(
+      fs, path, id, {bound(rows, options), options.keep_resident, options.io_threads});
+  if (!writer.ok()) return writer.status();
+  SegmentSummary summary{.rows = rows.size(),
+                         .fixed_keys = options.fixed_keys,
+                         .fixed_values = options.fixed_values,
+                         .key_delta_width = options.delta_width,
+                         .value_delta_width = options.delta_width};
+  std::vector<std::string> keys, values;
+  std::string kinds;
+  for (const Row& row : rows) {
+    keys.push_back(row.key);
+    values.push_back(row.value);
+    kinds.push_back(static_cast<char>(row.kind));
+    summary.tombstones += row.kind == EntryKind::tombstone;
+  }
+  if (!rows.empty()) {
+    summary.key_width = static_cast<uint32_t>(keys[0].size());
+    summary.value_width = static_cast<uint32_t>(values[0].size());
+    summary.first_key = as_bytes(keys.front());
+    summary.last_key = as_bytes(keys.back());
+  }
+  SectionFiller filler(**writer);
+  filler.add_column(SectionType::key_data, options.fixed_keys, keys, options.delta_width);
+  filler.add_column(SectionType::value_data, options.fixed_values, values, options.delta_width);
+  bool all_puts = kinds.find_first_not_of('\0') == std::string::npos;
+  if (!all_puts) filler.add(SectionType::kinds, kinds);
+  if (!options.tree.empty()) filler.add(SectionType::tree, options.tree);
+  return (*writer)->finish(summary, options.sync);
+}
+
+// What a reader sees, guard and all, in the form that write_segment takes.
+inline Status read_rows(Segment& segment, std::vector<Row>* rows) {
+  auto ensured = [&](Bytes bytes) {
+    return segment.ensure(bytes.data(), bytes.size()) ? Status() : segment.failure();
+  };
+  for (auto type : {SectionType::key_bases, SectionType::key_deltas, SectionType::value_bases,
+                    SectionType::value_deltas, SectionType::kinds}) {
+    STRIDE_TRY(ensured(segment.section(type)));
+  }
+  PackedColumn keys = segment.keys(), values = segment.values();
+  for (uint64_t i = 0; i < segment.rows(); ++i) {
+    STRIDE_TRY(ensured(keys[i]));
+    STRIDE_TRY(ensured(values[i]));
+    EntryKind kind = segment.kinds() ? EntryKind{segment.kinds()[i]} : EntryKind::put;
+    rows->push_back({std::string(as_text(keys[i])), std::string(as_text(values[i])), kind});
+  }
+  return {};
+}
+
+inline bool operator==(const Row& a, const Row& b) {
+  return a.key == b.key && a.value == b.value && a.kind == b.kind;
+}
+
+}  // namespace stride::test
