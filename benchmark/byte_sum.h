@@ -45,8 +45,7 @@ inline uint64_t byte_sum(const std::byte* p, uint64_t n) {
   for (; i + 16 <= n; i += 16) a = _mm_add_epi64(a, internal::sad(p + i));
   // The last register overlaps what is summed already: only its new bytes are kept.
   __m128i last = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + n - 16));
-  __m128i mask =
-      _mm_loadu_si128(reinterpret_cast<const __m128i*>(internal::tail_mask + (n - i)));
+  __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i*>(internal::tail_mask + (n - i)));
   b = _mm_add_epi64(b, _mm_sad_epu8(_mm_and_si128(last, mask), _mm_setzero_si128()));
   a = _mm_add_epi64(a, b);
   return static_cast<uint64_t>(_mm_cvtsi128_si64(a)) +

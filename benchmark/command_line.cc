@@ -50,8 +50,10 @@ struct DictionaryArguments {
 Result<uint64_t> parse_count(const std::string& what, const std::string& text, uint64_t largest) {
   size_t digits = text.find_first_not_of("0123456789");
   std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-  uint64_t factor = unit.empty() ? 1 : unit == "k" || unit == "K" ? 1000
-                    : unit == "m" || unit == "M" ? 1'000'000 : 0;
+  uint64_t factor = unit.empty()                 ? 1
+                    : unit == "k" || unit == "K" ? 1000
+                    : unit == "m" || unit == "M" ? 1'000'000
+                                                 : 0;
   std::string number = text.substr(0, digits);
   if (factor == 0 || number.empty() || number.size() > 15 ||
       std::stoull(number) * factor > largest || std::stoull(number) == 0) {
@@ -74,13 +76,13 @@ Result<std::vector<uint64_t>> parse_batches(std::string_view list) {
 }
 
 Durability parse_durability(const std::string& name) {
-  return name == "sync" ? Durability::sync
-                        : name == "flush" ? Durability::flush : Durability::none;
+  return name == "sync" ? Durability::sync : name == "flush" ? Durability::flush : Durability::none;
 }
 
 std::string engines_help() {
-  std::string text = "Engines to compare, with commas between; an engine's name means all its "
-                     "configurations:";
+  std::string text =
+      "Engines to compare, with commas between; an engine's name means all its "
+      "configurations:";
   for (const EngineConfiguration& e : all_engines()) {
     text += "\n  " + e.name() + ": " + e.description;
   }
@@ -89,8 +91,9 @@ std::string engines_help() {
 
 void add_common(CLI::App* command, CommonArguments* common) {
   command->add_option("--engines", common->engines, engines_help())->capture_default_str();
-  command->add_option("--durability", common->durability,
-                      "What a commit survives: sync (power loss), flush (a killed process), none")
+  command
+      ->add_option("--durability", common->durability,
+                   "What a commit survives: sync (power loss), flush (a killed process), none")
       ->check(CLI::IsMember({"sync", "flush", "none"}))
       ->capture_default_str();
   command->add_option("--repeat", common->repeats, "How often; medians are shown")
@@ -99,8 +102,9 @@ void add_common(CLI::App* command, CommonArguments* common) {
   command->add_option("--threads", common->threads, "For lookups and loads; 0: one for each core")
       ->check(CLI::Range(0u, 4096u))
       ->capture_default_str();
-  command->add_option("--directory", common->directory,
-                      "Where the databases are made, each in a new directory that is removed")
+  command
+      ->add_option("--directory", common->directory,
+                   "Where the databases are made, each in a new directory that is removed")
       ->capture_default_str();
   command->add_option("--json", common->json, "File for the results as JSON rows");
   command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
@@ -112,8 +116,9 @@ void add_sts(CLI::App* command, StsArguments* sts) {
   command->add_option("--flows", sts->flows, "Flows that write at once, a transaction each")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
-  command->add_option("--randomness", sts->randomness,
-                      "Chance that a key is random; otherwise it is the one before plus 1")
+  command
+      ->add_option("--randomness", sts->randomness,
+                   "Chance that a key is random; otherwise it is the one before plus 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", sts->seed, "Equal seeds give equal records and lookups")
@@ -129,12 +134,14 @@ void add_sts(CLI::App* command, StsArguments* sts) {
 void add_dictionary(CLI::App* command, DictionaryArguments* dictionary) {
   command->add_option("--words", dictionary->words, "File with a word a line (.zst is unpacked)")
       ->capture_default_str();
-  command->add_option("--text", dictionary->texts,
-                      "Files whose words are looked up: as written, then in lower case")
+  command
+      ->add_option("--text", dictionary->texts,
+                   "Files whose words are looked up: as written, then in lower case")
       ->capture_default_str();
-  command->footer("Words are ASCII letters with apostrophes inside. A text's words are looked up\n"
-                  "in one batch, and those that are not there once more in lower case; splitting\n"
-                  "the text is not timed. The defaults are found from the source tree's root.");
+  command->footer(
+      "Words are ASCII letters with apostrophes inside. A text's words are looked up\n"
+      "in one batch, and those that are not there once more in lower case; splitting\n"
+      "the text is not timed. The defaults are found from the source tree's root.");
 }
 
 unsigned chosen_threads(const CommonArguments& common) {
@@ -166,7 +173,8 @@ Status check_memory(uint64_t records) {
                 std::to_string(records) + " records take about " +
                     std::to_string(records * bytes_a_record >> 30) +
                     " GiB before any engine runs, and this machine has " +
-                    std::to_string(memory >> 30) + " GiB").with_remedy("lower --records");
+                    std::to_string(memory >> 30) + " GiB")
+      .with_remedy("lower --records");
 }
 
 // Prints the medians of all repeats, and writes the files that were asked for.
@@ -179,8 +187,15 @@ Status show(const CommonArguments& common, const std::string& title,
   return write_files(common, title, rows);
 }
 
+// 1,000,000
+std::string with_commas(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
 std::string sts_title(const StsWorkloadOptions& options, const CommonArguments& common) {
-  return "STS workload: " + std::to_string(options.records) + " records, " +
+  return "STS workload: " + with_commas(options.records) + " records, " +
          std::to_string(options.flows) + " flows, randomness " +
          CLI::detail::to_string(options.randomness) + ", seed " + std::to_string(options.seed) +
          ", durability " + common.durability + ", median of " + std::to_string(options.repeats);
@@ -218,7 +233,8 @@ std::string summary(const std::vector<TextSummary>& texts) {
   table.add({"text", "words", "found", "%"});
   table.add_rule();
   for (const TextSummary& text : texts) {
-    double share = text.words ? static_cast<double>(text.hits) / static_cast<double>(text.words) : 0;
+    double share =
+        text.words ? static_cast<double>(text.hits) / static_cast<double>(text.words) : 0;
     table.add({text.name, std::to_string(text.words), std::to_string(text.hits),
                three_digits(100 * share)});
   }
@@ -264,8 +280,8 @@ int run_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  Status status = *sts_command ? run_sts_command(common, sts)
-                               : run_dictionary_command(common, dictionary);
+  Status status =
+      *sts_command ? run_sts_command(common, sts) : run_dictionary_command(common, dictionary);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";
   return status.code() == StatusCode::invalid_argument ? 2 : 1;

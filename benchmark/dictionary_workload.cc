@@ -127,10 +127,9 @@ Status Dictionary::run_phases(EngineRun* run) {
   STRIDE_TRY(run->measure("write", records_.size(), [&] { return engine.write(records_); }));
   for (const Text& text : texts_) {
     STRIDE_TRY(check_text(&engine, text));
-    STRIDE_TRY(run->measure_parts("lookup_" + text.summary.name,
-                                  [&](uint64_t* words, double* seconds) {
-      return look_up(&engine, text, words, seconds);
-    }));
+    STRIDE_TRY(run->measure_parts(
+        "lookup_" + text.summary.name,
+        [&](uint64_t* words, double* seconds) { return look_up(&engine, text, words, seconds); }));
   }
   STRIDE_TRY(run->reopen(records_.size()));
   FullCheck check(&*expected_);

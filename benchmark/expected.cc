@@ -88,7 +88,8 @@ void Expected::sum_values(Parallel* parallel) {
       uint64_t low = ~uint64_t{0}, high = 0;
       uint64_t first = group_begin(rank), last = group_end(rank) - 1;
       for (uint64_t i = first; i <= last; ++i) {
-        bool replaced = i < last && records_->flow_of(order_[i]) == records_->flow_of(order_[i + 1]);
+        bool replaced =
+            i < last && records_->flow_of(order_[i]) == records_->flow_of(order_[i + 1]);
         if (replaced) continue;
         Bytes value = records_->value(order_[i]);
         uint64_t sum = benchmark::byte_sum(value.data(), value.size());
@@ -148,8 +149,8 @@ void FullCheck::record(Bytes key, Bytes value) {
   uint64_t rank = next_++;
   if (!problem_.empty() || rank >= expected_->size()) return;
   if (Bytes wanted = expected_->key(rank); compare(wanted, key) != 0) {
-    problem_ = "record " + std::to_string(rank) + " has the key " + describe(key) +
-               " instead of " + describe(wanted);
+    problem_ = "record " + std::to_string(rank) + " has the key " + describe(key) + " instead of " +
+               describe(wanted);
   } else if (!expected_->has_value(rank, value)) {
     problem_ = "record " + std::to_string(rank) + " with the key " + describe(key) +
                " has the value " + describe(value) + ", which was not its last";

@@ -85,8 +85,8 @@ Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, uint64_t* recor
 Status check_answers(const Expected& expected, const uint32_t* ranks, const KeyColumn& queries,
                      const LookupResult& result) {
   auto wrong = [&](uint64_t i, const char* what) {
-    return Status(StatusCode::corruption, "wrong answer: the look-up of " + describe(queries[i]) +
-                                              " " + what);
+    return Status(StatusCode::corruption,
+                  "wrong answer: the look-up of " + describe(queries[i]) + " " + what);
   };
   if (result.found.size() != queries.size || result.values.size != queries.size) {
     return Status(StatusCode::corruption, "wrong answer: a look-up of " +
@@ -100,8 +100,8 @@ Status check_answers(const Expected& expected, const uint32_t* ranks, const KeyC
                             : "found a value, but the key was never written");
     }
     if (there && !expected.has_value(ranks[i], result.values[i])) {
-      return wrong(i, ("gave the value " + describe(result.values[i]) + ", which was not its last")
-                          .c_str());
+      return wrong(
+          i, ("gave the value " + describe(result.values[i]) + ", which was not its last").c_str());
     }
   }
   return {};

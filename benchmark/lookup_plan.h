@@ -15,7 +15,7 @@ namespace stride::benchmark {
 struct LookupOptions {
   uint64_t seed = 1;
   uint64_t queries = 1'000'000;
-  double miss_share = 0.1;  // of queries for keys that are not there
+  double miss_share = 0.1;     // of queries for keys that are not there
   double least_seconds = 0.2;  // that a timed phase takes, ...
   uint64_t least_batches = 3;  // ... unless it does not do that many batches by then, but
   double most_seconds = 3;     // ... at the most, one batch at least
@@ -44,7 +44,7 @@ class LookupPlan {
   LookupOptions options_;
   ResultBuffer<std::byte> keys_;
   ResultBuffer<uint32_t> ranks_;
-  uint64_t at_ = 0;  // where the next batch begins
+  uint64_t at_ = 0;      // where the next batch begins
   LookupResult result_;  // reused: its memory is there before the clock starts
 };
 

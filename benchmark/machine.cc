@@ -32,8 +32,7 @@ uint64_t proc_kilobytes(const char* file, const std::string& name) {
 
 std::string Machine::to_string() const {
   char memory[32];
-  std::snprintf(memory, sizeof(memory), "%.1f GiB",
-                static_cast<double>(memory_bytes) / (1 << 30));
+  std::snprintf(memory, sizeof(memory), "%.1f GiB", static_cast<double>(memory_bytes) / (1 << 30));
   return cpu + ", " + std::to_string(cores) + (cores == 1 ? " core, " : " cores, ") + memory +
          ", " + kernel;
 }

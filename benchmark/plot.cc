@@ -36,11 +36,20 @@ std::string escape(const std::string& text) {
   std::string escaped;
   for (char c : text) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -76,7 +85,8 @@ std::vector<Series> find_series(const std::vector<ResultRow>& rows) {
     if (count == used.end()) count = used.insert(used.end(), {row.engine, 0});
     std::string color = "#b07aa1";
     for (const Palette& palette : palettes()) {
-      if (palette.engine == row.engine) color = palette.shades[count->second % palette.shades.size()];
+      if (palette.engine == row.engine)
+        color = palette.shades[count->second % palette.shades.size()];
     }
     ++count->second;
     series.push_back({row.engine_name(), color});
@@ -148,17 +158,17 @@ std::string draw_group(const std::vector<ResultRow>& rows, const std::string& ph
       double millions = row.records_per_second() / 1e6;
       if (millions <= 0) continue;
       double bar_x = x + bar_width * static_cast<double>(i), y = scale.y(millions);
-      svg += rectangle(bar_x, y, bar_width - 1.5, top + plot_height - y, series[i].color,
-                       series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) +
-                           " M/s");
+      svg += rectangle(
+          bar_x, y, bar_width - 1.5, top + plot_height - y, series[i].color,
+          series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) + " M/s");
       svg += "<text transform=\"translate(" + number(bar_x + bar_width / 2 + 2) + " " +
              number(y - 4) + ") rotate(-90)\" font-size=\"9\" fill=\"#444\">" +
              three_digits(millions) + "</text>\n";
     }
   }
   double middle = x + bar_width * static_cast<double>(series.size()) / 2;
-  return svg + text_at(middle, top + plot_height + 20, "text-anchor=\"middle\"",
-                       phase_title(phase));
+  return svg +
+         text_at(middle, top + plot_height + 20, "text-anchor=\"middle\"", phase_title(phase));
 }
 
 std::string draw_legend(const std::vector<Series>& series, double right, double* height) {
@@ -189,11 +199,12 @@ std::string plot_svg(const std::string& title, const std::vector<ResultRow>& row
   double height = 0;
   std::string legend = draw_legend(series, right, &height);
   std::string size = number(right + 20) + " " + number(height);
-  std::string svg = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size +
-                    "\" width=\"" + number(right + 20) + "\" height=\"" + number(height) +
-                    "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                    "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  std::string svg =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
+      size + "\" width=\"" + number(right + 20) + "\" height=\"" + number(height) +
+      "\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
   svg += text_at(left, 24, "font-size=\"15\" font-weight=\"bold\"", title);
   if (!rows.empty()) svg += text_at(left, 44, "fill=\"#555\"", rows[0].machine);
   svg += draw_axis(scale, right);

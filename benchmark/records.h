@@ -31,7 +31,8 @@ class Records {
   uint64_t start(uint64_t flow) const { return starts_[flow]; }
   uint64_t flow_of(uint64_t row) const {
     return static_cast<uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), row) -
-                                 starts_.begin()) - 1;
+                                 starts_.begin()) -
+           1;
   }
   Bytes key(uint64_t row) const {
     uint64_t flow = flow_of(row);

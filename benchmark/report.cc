@@ -95,8 +95,8 @@ void add_ratio(const std::vector<ResultRow>& rows, const std::string& title, Tex
         fastest(rows, phase, [](const ResultRow& r) { return r.engine == "stride"; });
     const ResultRow* peer = fastest(rows, phase, wanted);
     bool both = ours != nullptr && peer != nullptr;
-    ratios.push_back(
-        both ? ratio(ours->records_per_second(), peer->records_per_second()) + "x" : "-");
+    ratios.push_back(both ? ratio(ours->records_per_second(), peer->records_per_second()) + "x"
+                          : "-");
   }
   table->add(ratios);
 }

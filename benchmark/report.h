@@ -23,14 +23,14 @@ struct ResultRow {
   std::string phase;          // "write", "read", "lookup_1k", ...
   uint64_t records = 0;       // that the phase wrote, read or looked up
   double seconds = 0;
-  uint64_t bytes_on_disk = 0;    // of the closed database
+  uint64_t bytes_on_disk = 0;  // of the closed database
   // The most memory during the phase, less what the process held before the write phase: the
   // harness's own records. Mapped files count as far as they were in memory.
   uint64_t peak_rss_bytes = 0;
   std::string machine;
-  bool is_database = true;       // false: for reference only, in no ratio to the best peer
-  uint64_t raw_bytes = 0;        // of the keys and values
-  std::map<std::string, double> numbers;     // more columns: the workload's parameters
+  bool is_database = true;                // false: for reference only, in no ratio to the best peer
+  uint64_t raw_bytes = 0;                 // of the keys and values
+  std::map<std::string, double> numbers;  // more columns: the workload's parameters
   std::map<std::string, std::string> texts;
 
   double records_per_second() const {

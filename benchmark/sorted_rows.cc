@@ -31,8 +31,8 @@ BucketOf choose_buckets(const SortedRow* rows, uint64_t n, Parallel* parallel) {
   BucketOf bucket_of;
   bucket_of.smallest = *std::min_element(low.begin(), low.end());
   uint64_t range = *std::max_element(high.begin(), high.end()) - bucket_of.smallest;
-  unsigned wanted = std::min<unsigned>(
-      max_bucket_bits, static_cast<unsigned>(std::bit_width(n / rows_per_bucket)));
+  unsigned wanted = std::min<unsigned>(max_bucket_bits,
+                                       static_cast<unsigned>(std::bit_width(n / rows_per_bucket)));
   unsigned range_bits = static_cast<unsigned>(std::bit_width(range));
   bucket_of.shift = std::min(63u, range_bits > wanted ? range_bits - wanted : 0);
   bucket_of.count = (range >> bucket_of.shift) + 1;
@@ -104,14 +104,15 @@ void sort_rows(const Records& records, Parallel* parallel, ResultBuffer<SortedRo
     uint64_t start = records.start(f);
     fill(records.flows()[f].keys, start, parallel, rows->data() + start);
   }
-  sort_by_key(records.key_width() == 8, [&](uint32_t row) { return records.key(row); }, parallel,
-              rows);
+  sort_by_key(
+      records.key_width() == 8, [&](uint32_t row) { return records.key(row); }, parallel, rows);
 }
 
 void sort_rows(const KeyColumn& keys, Parallel* parallel, ResultBuffer<SortedRow>* rows) {
   rows->reset(keys.size);
   fill(keys, 0, parallel, rows->data());
-  sort_by_key(holds_only_numbers(keys), [&](uint32_t row) { return keys[row]; }, parallel, rows);
+  sort_by_key(
+      holds_only_numbers(keys), [&](uint32_t row) { return keys[row]; }, parallel, rows);
 }
 
 uint64_t keep_last_of_equal(const Records& records, ResultBuffer<SortedRow>* rows) {
@@ -119,9 +120,9 @@ uint64_t keep_last_of_equal(const Records& records, ResultBuffer<SortedRow>* row
   uint64_t kept = 0;
   for (uint64_t i = 0; i < rows->size(); ++i) {
     const SortedRow& row = (*rows)[i];
-    bool replaced = i + 1 < rows->size() && (*rows)[i + 1].prefix == row.prefix &&
-                    (prefix_is_key ||
-                     compare(records.key((*rows)[i + 1].row), records.key(row.row)) == 0);
+    bool replaced =
+        i + 1 < rows->size() && (*rows)[i + 1].prefix == row.prefix &&
+        (prefix_is_key || compare(records.key((*rows)[i + 1].row), records.key(row.row)) == 0);
     if (!replaced) (*rows)[kept++] = row;
   }
   return kept;

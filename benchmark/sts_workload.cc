@@ -70,8 +70,10 @@ class StsWorkload {
 
 void StsWorkload::prepare() {
   progress_.show("making " + std::to_string(options_.records) + " records");
-  StsOptions sts{.records = options_.records, .flows = options_.flows,
-                 .randomness = options_.randomness, .seed = options_.seed};
+  StsOptions sts{.records = options_.records,
+                 .flows = options_.flows,
+                 .randomness = options_.randomness,
+                 .seed = options_.seed};
   flows_.resize(options_.flows);
   std::vector<Flow> views;
   for (uint32_t f = 0; f < options_.flows; ++f) {
@@ -82,8 +84,8 @@ void StsWorkload::prepare() {
   expected_.emplace(&records_, &parallel_);
   if (!options_.batches.empty()) {
     uint64_t largest = *std::max_element(options_.batches.begin(), options_.batches.end());
-    uint64_t queries = std::max(largest, std::min(most_queries, 4 * std::max(largest,
-                                                                             uint64_t{250'000})));
+    uint64_t queries =
+        std::max(largest, std::min(most_queries, 4 * std::max(largest, uint64_t{250'000})));
     lookups_.emplace(&*expected_, LookupOptions{.seed = options_.seed,
                                                 .queries = queries,
                                                 .least_seconds = options_.lookup_seconds});

@@ -2,10 +2,10 @@
 // and random look-ups in batches.
 //
 // All records are made, in columns, before a clock starts. For every engine in turn, in a fresh
-// directory: write (from the first record until all flows are durable), read and secondary_read (all
-// records in order, on one thread, checked: keys ascend, their count, the sum of all value bytes),
-// lookup_N (random batches of N keys, 10 % of them not there, values copied out), open (after
-// closing). Untimed: every answer of some batches, and, after reopening, every record.
+// directory: write (from the first record until all flows are durable), read and secondary_read
+// (all records in order, on one thread, checked: keys ascend, their count, the sum of all value
+// bytes), lookup_N (random batches of N keys, 10 % of them not there, values copied out), open
+// (after closing). Untimed: every answer of some batches, and, after reopening, every record.
 #pragma once
 
 #include <cstdint>

@@ -37,29 +37,37 @@ void copy_values(const ResultBuffer<Bytes>& values, uint64_t begin, uint64_t end
   }
 }
 
+void finish(uint64_t n, uint64_t bytes, LookupResult* result) {
+  result->offsets[n] = bytes;
+  result->values = ValueColumn::variable(result->data.data(), result->offsets.data(), n);
+}
+
 }  // namespace
+
+void gather_few_values(const ResultBuffer<Bytes>& values, LookupResult* result) {
+  uint64_t n = values.size(), bytes = sum_sizes(values.data(), n);
+  clear_found(n, &result->found);
+  result->offsets.reset(n + 1);
+  result->data.reset(bytes);
+  copy_values(values, 0, n, 0, result);
+  finish(n, bytes, result);
+}
 
 void gather_values(const ResultBuffer<Bytes>& values, Parallel* parallel, LookupResult* result) {
   uint64_t n = values.size(), total = 0;
+  if (n < 2 * least_part) return gather_few_values(values, result);
   clear_found(n, &result->found);
   result->offsets.reset(n + 1);
-  if (n < 2 * least_part) {
-    total = sum_sizes(values.data(), n);
-    result->data.reset(total);
-    copy_values(values, 0, n, 0, result);
-  } else {
-    std::vector<uint64_t> starts(parallel->max_parts());
-    parallel->for_parts(n, least_part, [&](unsigned part, uint64_t begin, uint64_t end) {
-      starts[part] = sum_sizes(values.data() + begin, end - begin);
-    });
-    for (uint64_t& start : starts) total += std::exchange(start, total);
-    result->data.reset(total);
-    parallel->for_parts(n, least_part, [&](unsigned part, uint64_t begin, uint64_t end) {
-      copy_values(values, begin, end, starts[part], result);
-    });
-  }
-  result->offsets[n] = total;
-  result->values = ValueColumn::variable(result->data.data(), result->offsets.data(), n);
+  std::vector<uint64_t> starts(parallel->max_parts());
+  parallel->for_parts(n, least_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+    starts[part] = sum_sizes(values.data() + begin, end - begin);
+  });
+  for (uint64_t& start : starts) total += std::exchange(start, total);
+  result->data.reset(total);
+  parallel->for_parts(n, least_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+    copy_values(values, begin, end, starts[part], result);
+  });
+  finish(n, total, result);
 }
 
 }  // namespace stride::benchmark

@@ -14,6 +14,9 @@ namespace stride::benchmark {
 // values[i].data() is null where query i was not found. Copies the values on all cores.
 void gather_values(const ResultBuffer<Bytes>& values, Parallel* parallel, LookupResult* result);
 
+// The same on the calling thread, for a batch that is too small for more.
+void gather_few_values(const ResultBuffer<Bytes>& values, LookupResult* result);
+
 // A reference to nothing, which is another thing than a found, empty value.
 inline constexpr Bytes not_found_value{};
 inline constexpr std::byte empty_value_place{};

@@ -6,7 +6,8 @@ namespace stride {
 
 void CommitQueue::enter(const Staging* staging) {
   std::lock_guard lock(mutex_);
-  open_[staging] = {Clock::now(), 0, false};
+  open_[staging] = {};
+  changed_.notify_all();
 }
 
 void CommitQueue::leave(const Staging* staging) {
@@ -26,19 +27,19 @@ uint64_t CommitQueue::busy_siblings() {
 }
 
 void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const Staging* leader) {
+  using std::chrono::nanoseconds;
+  auto cost = std::min<Clock::duration>(nanoseconds(leader->bytes()), max_wait);
+  auto all_here = [&] { return open_.size() <= waiting_.size(); };
   auto now = Clock::now();
-  auto found = open_.find(leader);
-  if (found == open_.end() || open_.size() == waiting_.size()) return;
-  auto staged_for = std::min<Clock::duration>(now - found->second.since, max_wait);
-  auto deadline = now + staged_for;
-  // A sibling is given up when it stages nothing for a tenth of the longest wait.
-  auto patience = std::max<Clock::duration>(staged_for / 10, std::chrono::microseconds(100));
+  auto deadline = now + cost;
+  if (all_here()) changed_.wait_until(lock, now + cost / 16, [&] { return !all_here(); });
+  // Siblings are given up when none of them stages anything for a while. A thread can be off its
+  // core for some milliseconds, which is no reason to give it up.
+  auto patience = std::max<Clock::duration>(cost / 2, std::chrono::milliseconds(5));
   busy_siblings();
-  while (now < deadline && open_.size() > waiting_.size()) {
+  while ((now = Clock::now()) < deadline && !all_here()) {
     auto look_again = std::min(deadline, now + patience);
-    changed_.wait_until(lock, look_again, [&] { return open_.size() <= waiting_.size(); });
-    now = Clock::now();
-    if (now >= look_again && busy_siblings() == 0) return;
+    if (!changed_.wait_until(lock, look_again, all_here) && busy_siblings() == 0) return;
   }
 }
 

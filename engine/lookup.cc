@@ -61,6 +61,25 @@ void prefetch_row(const Source& source, uint32_t rank) {
   if (source.kinds) __builtin_prefetch(source.kinds + rank);
 }
 
+// So few that a loop of single lookups is faster than to set up a batch.
+constexpr uint64_t few_queries = 4;
+
+// Calls put(i, value) for each query that is found, absent(i) for the others.
+template <class Put, class Absent>
+Status look_up_each(const SegmentList& segments, const KeyColumn& queries, const Put& put,
+                    const Absent& absent) {
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    auto value = lookup_one(segments, queries[i]);
+    if (!value.ok()) return value.status();
+    if (*value) {
+      put(i, **value);
+    } else {
+      absent(i);
+    }
+  }
+  return {};
+}
+
 // Calls put(i, value) for each row of [begin, end) that was found, absent(i) for the others.
 template <class Put, class Absent>
 Status resolve(const std::vector<Source>& sources, const uint64_t* locations, uint64_t begin,
@@ -150,35 +169,63 @@ Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key) 
 
 Status lookup_references(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
                          FindResult* result) {
+  result->found.reset(queries.size);
+  result->values.reset(queries.size);
+  Bytes* values = result->values.data();
+  auto put = [&](uint64_t i, Bytes value) {
+    values[i] = value;
+    result->found.set(i);
+  };
+  auto absent = [&](uint64_t i) { values[i] = {}; };
+  if (queries.size <= few_queries) return look_up_each(segments, queries, put, absent);
+
   std::vector<IndexView> indexes;
   std::vector<Source> sources;
   STRIDE_TRY(prepare(segments, &indexes, &sources));
   STRIDE_TRY(locate(backend, indexes, queries, &result->scratch));
-  result->found.reset(queries.size);
-  result->values.reset(queries.size);
-  Bytes* values = result->values.data();
   return for_each_task(backend, queries.size, [&](uint64_t, uint64_t begin, uint64_t end) {
-    return resolve(
-        sources, result->scratch.data(), begin, end,
-        [&](uint64_t i, Bytes value) {
-          values[i] = value;
-          result->found.set(i);
-        },
-        [&](uint64_t i) { values[i] = {}; });
+    return resolve(sources, result->scratch.data(), begin, end, put, absent);
   });
 }
+
+namespace {
+
+// The copies of few values, one after the other.
+Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult* result) {
+  Bytes values[few_queries];
+  uint64_t* offsets = result->offsets.data();
+  STRIDE_TRY(look_up_each(
+      segments, queries,
+      [&](uint64_t i, Bytes value) {
+        values[i] = value;
+        result->found.set(i);
+      },
+      [&](uint64_t i) { values[i] = {}; }));
+  offsets[0] = 0;
+  for (uint64_t i = 0; i < queries.size; ++i) offsets[i + 1] = offsets[i] + values[i].size();
+  result->data.reset(offsets[queries.size]);
+  for (uint64_t i = 0; i < queries.size; ++i)
+    if (!values[i].empty())
+      std::memcpy(result->data.data() + offsets[i], values[i].data(), values[i].size());
+  result->values = Column::variable(result->data.data(), offsets, queries.size);
+  return {};
+}
+
+}  // namespace
 
 // Two passes: first where each value lies and how long it is, then, once it is known where each
 // goes, the copies. Between them only 16 bytes a query are kept.
 Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
                      GetResult* result) {
+  uint64_t n = queries.size;
+  result->found.reset(n);
+  result->offsets.reset(n + 1);
+  if (n <= few_queries) return copy_few(segments, queries, result);
+
   std::vector<IndexView> indexes;
   std::vector<Source> sources;
   STRIDE_TRY(prepare(segments, &indexes, &sources));
   STRIDE_TRY(locate(backend, indexes, queries, &result->scratch));
-  uint64_t n = queries.size;
-  result->found.reset(n);
-  result->offsets.reset(n + 1);
   const std::byte* source_end = nullptr;  // shared by all values only where there is one segment
   if (sources.size() == 1) source_end = sources[0].values.data + sources[0].values.data_bytes;
   uint64_t* offsets = result->offsets.data();

@@ -1,13 +1,26 @@
 #include "engine/merge.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <mutex>
 
 namespace stride {
 
+namespace {
+
+// Keys with different prefixes order as those do; a key that is shorter goes on with zeros.
+uint64_t prefix_of(Bytes key) {
+  uint64_t x = 0;
+  if (!key.empty()) std::memcpy(&x, key.data(), std::min<size_t>(key.size(), 8));
+  return std::endian::native == std::endian::little ? __builtin_bswap64(x) : x;
+}
+
+}  // namespace
+
 RunMerger::RunMerger(std::vector<Input> inputs, bool reverse) : reverse_(reverse) {
   for (const Input& input : inputs) {
-    Cursor cursor{input, {}};
+    Cursor cursor{input, 0, {}};
     if (load(&cursor)) heap_.push_back(cursor);
   }
   std::make_heap(heap_.begin(), heap_.end(),
@@ -15,6 +28,7 @@ RunMerger::RunMerger(std::vector<Input> inputs, bool reverse) : reverse_(reverse
 }
 
 bool RunMerger::after(const Cursor& a, const Cursor& b) const {
+  if (a.prefix != b.prefix) return (a.prefix > b.prefix) != reverse_;
   int c = compare(a.key, b.key);
   if (c != 0) return reverse_ ? c < 0 : c > 0;
   return a.input.index > b.input.index;
@@ -23,11 +37,15 @@ bool RunMerger::after(const Cursor& a, const Cursor& b) const {
 bool RunMerger::load(Cursor* cursor) {
   if (cursor->input.first >= cursor->input.last) return false;
   uint64_t r = rank(*cursor);
-  if (Status s = cursor->input.segment->ensure_rows(r, r + 1); !s.ok()) {
-    status_ = std::move(s);
-    return false;
+  const IndexedSegment& segment = *cursor->input.segment;
+  if (!segment.segment().intact()) {
+    if (Status s = segment.ensure_rows(r, r + 1); !s.ok()) {
+      status_ = std::move(s);
+      return false;
+    }
   }
-  cursor->key = cursor->input.segment->keys()[r];
+  cursor->key = segment.keys()[r];
+  cursor->prefix = prefix_of(cursor->key);
   return true;
 }
 
@@ -56,18 +74,23 @@ void RunMerger::advance(Cursor* cursor) {
   sift_down();
 }
 
+bool RunMerger::superseded(const Cursor& c) const {
+  return any_ && c.prefix == last_prefix_ && compare(c.key, last_key_) == 0;
+}
+
 bool RunMerger::next(Location* location) {
   while (status_.ok() && !heap_.empty()) {
     const Cursor& top = heap_.front();
-    bool superseded = any_ && compare(top.key, last_key_) == 0;
-    if (!superseded) {
+    bool skip = superseded(top);
+    if (!skip) {
       *location = {top.input.index, static_cast<uint32_t>(rank(top))};
       last_key_ = top.key;
+      last_prefix_ = top.prefix;
       any_ = true;
     }
     advance(&heap_.front());
     // Damage ends the merge at once: an entry after it might be missing a newer one.
-    if (!superseded) return status_.ok();
+    if (!skip) return status_.ok();
   }
   return false;
 }

@@ -29,6 +29,7 @@ class RunMerger {
  private:
   struct Cursor {
     Input input;
+    uint64_t prefix;  // the key's first 8 bytes, which settle most comparisons
     Bytes key;
   };
   uint64_t rank(const Cursor& c) const { return reverse_ ? c.input.last - 1 : c.input.first; }
@@ -39,7 +40,10 @@ class RunMerger {
   void sift_down();
 
   std::vector<Cursor> heap_;
+  bool superseded(const Cursor& c) const;  // its key has been handed out
+
   Bytes last_key_;  // handed out last; in its segment
+  uint64_t last_prefix_ = 0;
   bool any_ = false;
   bool reverse_;
   Status status_;

@@ -63,36 +63,58 @@ Column slice(const PackedColumn& c, uint64_t first, uint64_t n, ResultBuffer<uin
   return Column::variable(c.data, offsets->data(), n);
 }
 
-// One segment without tombstones, forwards: slices of the stored columns.
+// Segments without tombstones and with disjoint key ranges, forwards: slices of the stored columns.
 class SliceScan final : public Scan::Impl {
  public:
-  SliceScan(std::shared_ptr<const Version> version, const IndexedSegment* segment, uint64_t first,
-            uint64_t last, uint32_t batch_rows)
-      : version_(std::move(version)),
-        segment_(segment),
-        next_(first),
-        last_(last),
-        batch_rows_(batch_rows) {}
+  // inputs: in the order of their keys.
+  SliceScan(std::shared_ptr<const Version> version, std::vector<RunMerger::Input> inputs,
+            uint32_t batch_rows)
+      : version_(std::move(version)), inputs_(std::move(inputs)), batch_rows_(batch_rows) {}
 
   bool next(ScanBatch* batch) override {
-    uint64_t n = std::min<uint64_t>(batch_rows_, last_ - next_);
     *batch = {};
-    if (n == 0 || !status_.ok()) return false;
-    status_ = segment_->ensure_rows(next_, next_ + n);
+    while (at_ < inputs_.size() && inputs_[at_].first == inputs_[at_].last) ++at_;
+    if (at_ == inputs_.size() || !status_.ok()) return false;
+    RunMerger::Input& input = inputs_[at_];
+    uint64_t n = std::min<uint64_t>(batch_rows_, input.last - input.first);
+    status_ = input.segment->ensure_rows(input.first, input.first + n);
     if (!status_.ok()) return false;
-    batch->keys = slice(segment_->keys(), next_, n, &key_offsets_);
-    batch->values = slice(segment_->values(), next_, n, &value_offsets_);
-    next_ += n;
+    batch->keys = slice(input.segment->keys(), input.first, n, &key_offsets_);
+    batch->values = slice(input.segment->values(), input.first, n, &value_offsets_);
+    input.first += n;
     return true;
   }
 
  private:
   std::shared_ptr<const Version> version_;
-  const IndexedSegment* segment_;
-  uint64_t next_, last_;
+  std::vector<RunMerger::Input> inputs_;
+  size_t at_ = 0;
   uint32_t batch_rows_;
   ResultBuffer<uint64_t> key_offsets_, value_offsets_;
 };
+
+// Sorts the inputs by key where no two of them overlap and none has tombstones.
+Status sort_if_disjoint(std::vector<RunMerger::Input>* inputs, bool* disjoint) {
+  *disjoint = false;
+  struct Range {
+    Bytes first, last;
+    RunMerger::Input input;
+  };
+  std::vector<Range> ranges;
+  for (const RunMerger::Input& input : *inputs) {
+    if (input.segment->has_tombstones()) return {};
+    ranges.push_back({{}, {}, input});
+    STRIDE_TRY(input.segment->key(input.first, &ranges.back().first));
+    STRIDE_TRY(input.segment->key(input.last - 1, &ranges.back().last));
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return compare(a.first, b.first) < 0; });
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (compare(ranges[i - 1].last, ranges[i].first) >= 0) return {};
+  for (size_t i = 0; i < ranges.size(); ++i) (*inputs)[i] = ranges[i].input;
+  *disjoint = true;
+  return {};
+}
 
 // Rows copied one after another.
 class ColumnBuilder {
@@ -189,9 +211,10 @@ Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersio
     if (first < last) inputs.push_back({&segment, i, first, last});
   }
   uint32_t rows = options.batch_rows ? options.batch_rows : default_batch_rows;
-  if (inputs.size() == 1 && !options.reverse && !inputs[0].segment->has_tombstones())
-    return Scan(std::make_unique<SliceScan>(std::move(version), inputs[0].segment, inputs[0].first,
-                                            inputs[0].last, rows));
+  bool disjoint = false;
+  if (!options.reverse) STRIDE_TRY(sort_if_disjoint(&inputs, &disjoint));
+  if (disjoint)
+    return Scan(std::make_unique<SliceScan>(std::move(version), std::move(inputs), rows));
   return Scan(std::make_unique<MergeScan>(std::move(version), table.segments, std::move(inputs),
                                           options.reverse, rows));
 }

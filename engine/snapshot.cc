@@ -4,6 +4,7 @@
 
 #include "engine/lookup.h"
 #include "engine/merge.h"
+#include "engine/no_throw.h"
 #include "engine/scan_impl.h"
 #include "engine/version.h"
 
@@ -48,13 +49,16 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
   auto found = find_table(*version_, table);
   if (!found.ok()) return found.status();
-  return lookup_references(*version_->backend, (*found)->segments, queries, result);
+  return no_throw([&] {
+    return lookup_references(*version_->backend, (*found)->segments, queries, result);
+  });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
   auto found = find_table(*version_, table);
   if (!found.ok()) return found.status();
-  return lookup_copies(*version_->backend, (*found)->segments, queries, result);
+  return no_throw(
+      [&] { return lookup_copies(*version_->backend, (*found)->segments, queries, result); });
 }
 
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,

@@ -158,6 +158,7 @@ Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const Key
         .with_remedy("commit in smaller transactions, or give the process more memory");
   }
   rows_.fetch_add(keys.size, std::memory_order_relaxed);
+  bytes_.fetch_add(keys.bytes() + (values ? values->bytes() : 0), std::memory_order_relaxed);
   return {};
 }
 

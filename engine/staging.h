@@ -70,6 +70,7 @@ class Staging {
   Status stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                const ValueColumn* values);
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // Call when no stage() is under way.
   std::vector<StagedTable> take();
 
@@ -86,7 +87,7 @@ class Staging {
   std::mutex mutex_;  // guards the lists, not the chunks' content
   std::vector<std::unique_ptr<StagedTable>> tables_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::atomic<uint64_t> rows_{0};
+  std::atomic<uint64_t> rows_{0}, bytes_{0};
 };
 
 }  // namespace stride

@@ -35,8 +35,8 @@ class IndexedSegment {
   }
   // Precondition: prepare() was ok.
   IndexView index() const { return {keys_, {tree_.data(), tree_.size()}, segment_->guard()}; }
-  PackedColumn keys() const { return keys_; }
-  PackedColumn values() const { return values_; }
+  const PackedColumn& keys() const { return keys_; }
+  const PackedColumn& values() const { return values_; }
 
   // Each checks the bytes that it is about to return, unless all are known to be intact.
   Status key(uint64_t rank, Bytes* key) const;

@@ -50,6 +50,20 @@ class ColumnReader {
     return {column_.data + first, last - first};
   }
 
+  // slice8() of a key.
+  uint64_t slice(uint64_t row, uint64_t at) {
+    if constexpr (guarded) {
+      Bytes key = (*this)[row];
+      return slice8(key.data(), key.size(), at);
+    }
+    uint64_t first = begin(row) + at, last = begin(row + 1);
+    if (first >= last) return 0;
+    if (first + 8 > column_.data_bytes) return load_short(column_.data + first, last - first);
+    // Bytes of the keys that follow are read too, and shifted out.
+    uint64_t other_bits = last - first < 8 ? 64 - 8 * (last - first) : 0;
+    return load_big_endian(column_.data + first) >> other_bits << other_bits;
+  }
+
   // Where row `row` begins in the data, at most data_bytes. row <= size().
   uint64_t begin(uint64_t row) {
     if (column_.fixed) return row * column_.width;

@@ -57,15 +57,26 @@ STRIDE_HD inline uint64_t load_big_endian(const std::byte* p) {
   return byte_swap(x);
 }
 
+// 1 to 7 bytes as the first ones of 8, without a loop: loads that overlap.
+STRIDE_HD inline uint64_t load_short(const std::byte* p, uint64_t bytes) {
+  if (bytes >= 4) {
+    uint32_t first, last;
+    memcpy(&first, p, 4);
+    memcpy(&last, p + bytes - 4, 4);
+    return byte_swap(first | uint64_t{last} << 8 * (bytes - 4));
+  }
+  uint64_t middle = bytes / 2, last = bytes - 1;
+  return static_cast<uint64_t>(p[0]) << 56 | static_cast<uint64_t>(p[middle]) << (56 - 8 * middle) |
+         static_cast<uint64_t>(p[last]) << (56 - 8 * last);
+}
+
 // The 8 bytes from byte `at` of a key as a number, zeros past its end.
 STRIDE_HD inline uint64_t slice8(const std::byte* key, uint64_t bytes, uint64_t at) {
   if (at + 8 <= bytes) return load_big_endian(key + at);
   if (at >= bytes) return 0;
   uint64_t left = bytes - at;
   if (bytes >= 8) return load_big_endian(key + bytes - 8) << 8 * (8 - left);
-  uint64_t x = 0;
-  for (uint64_t i = 0; i < left; ++i) x |= static_cast<uint64_t>(key[at + i]) << (56 - 8 * i);
-  return x;
+  return load_short(key + at, left);
 }
 
 // Bits [depth, depth + count) of a number of 64 bits that goes on with zeros. 1 <= count <= 32.

@@ -5,6 +5,7 @@
 // (ICDE 2004), where this is group prefetching.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gpu/column_reader.h"
@@ -82,6 +83,9 @@ struct GroupDescent {
 };
 
 // Searches of a group in a column of any layout.
+//
+// The keys of a leaf share the bits that the tree used, and so does a query that is among them. So
+// the 8 bytes that follow are compared first, and whole keys only where those are equal.
 template <bool guarded>
 class GroupSearch {
  public:
@@ -91,52 +95,71 @@ class GroupSearch {
 
   // Sets ranks[i] to the rank of query i, or Location::absent. count <= group_queries.
   void find(const Bytes* queries, uint32_t count, uint32_t* ranks) {
-    descend_all(queries, count);
-    for (uint32_t i = 0; i < count; ++i) ranks[i] = Location::absent;
-    bisect(queries, count, [&](uint32_t i, RankInterval left, bool equal) {
-      if (equal) ranks[i] = left.first;
-    });
+    descend(queries, count);
+    for (uint32_t i = 0; i < count; ++i) left_[i] = descent_.ranks[i];
+    bisect(queries, count);
+    for (uint32_t i = 0; i < count; ++i) {
+      uint32_t rank = left_[i].first;
+      bool equal = rank < descent_.ranks[i].last && keys_.slice(rank, skipped_[i]) == slices_[i] &&
+                   equal_keys(keys_[rank], queries[i]);
+      ranks[i] = equal ? rank : Location::absent;
+    }
   }
 
   // Sets ranks[i] to the number of keys that are smaller than query i.
   void lower_bound(const Bytes* queries, uint32_t count, uint32_t* ranks) {
-    descend_all(queries, count);
-    bisect(queries, count, [&](uint32_t i, RankInterval left, bool) { ranks[i] = left.first; });
-    if (!tree_) return;
+    descend(queries, count);
     for (uint32_t i = 0; i < count; ++i) {
-      if (damaged()) return;
-      if (!is_lower_bound(keys_, queries[i], ranks[i], descent_.ranks[i])) {
+      left_[i] = descent_.ranks[i];
+      if (skipped_[i] == 0 || shares_skipped(queries[i], i)) continue;
+      ranks[i] = lower_bound_beside(*tree_, keys_, queries[i]);
+      left_[i] = descent_.ranks[i] = {ranks[i], ranks[i]};
+    }
+    bisect(queries, count);
+    for (uint32_t i = 0; i < count && !damaged(); ++i) {
+      ranks[i] = left_[i].first;
+      if (tree_ && !is_lower_bound(keys_, queries[i], ranks[i], descent_.ranks[i])) {
         ranks[i] = lower_bound_beside(*tree_, keys_, queries[i]);
       }
     }
   }
 
  private:
-  void descend_all(const Bytes* queries, uint32_t count) {
-    if (!tree_) {
-      RankInterval all{0, static_cast<uint32_t>(keys_.size())};
-      for (uint32_t i = 0; i < count; ++i) descent_.ranks[i] = all;
-      return;
+  void descend(const Bytes* queries, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      queries_[i] = ByteQuery(queries[i].data(), queries[i].size());
     }
-    ByteQuery byte_queries[group_queries];
-    for (uint32_t i = 0; i < count; ++i) byte_queries[i] = {queries[i].data(), queries[i].size()};
-    descent_.run(*tree_, byte_queries, count);
+    if (tree_) {
+      descent_.run(*tree_, queries_, count);
+    } else {
+      RankInterval all{0, static_cast<uint32_t>(keys_.size())};
+      std::fill_n(descent_.ranks, count, all);
+      std::fill_n(descent_.used_bits, count, 0);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      skipped_[i] = descent_.used_bits[i] / 8;
+      slices_[i] = skipped_[i] ? slice8(queries[i].data(), queries[i].size(), skipped_[i])
+                               : queries_[i].head;
+      keys_.prefetch_offset(descent_.ranks[i].first);
+      keys_.prefetch_offset(descent_.ranks[i].last);
+    }
   }
 
-  // Halves each query's interval in turn, until what is left of it is short: that is fetched as a
-  // whole. Calls done(i, [rank, ...), whether the key at rank is the query).
-  template <class Done>
-  void bisect(const Bytes* queries, uint32_t count, const Done& done) {
+  // Whether the query begins with the bytes that the keys of its leaf share.
+  bool shares_skipped(Bytes query, uint32_t i) {
+    if (left_[i].first == left_[i].last) return true;
+    Bytes key = keys_[left_[i].first];
+    return shared_bits(query.data(), query.size(), key.data(), key.size()) >= skipped_[i] * 8;
+  }
+
+  // Narrows left_ down to the first key that is not smaller, given that the bytes before the slice
+  // are equal: halves each query's interval in turn, until what is left of it is short. That is
+  // fetched as a whole.
+  void bisect(const Bytes* queries, uint32_t count) {
     uint32_t active = 0;
     for (uint32_t i = 0; i < count; ++i) {
-      left_[i] = descent_.ranks[i];
-      if (left_[i].first < left_[i].last) {
-        list_[active++] = i;
-        keys_.prefetch_offset(left_[i].first);
-        keys_.prefetch_offset(left_[i].last);
-      } else {
-        done(i, left_[i], false);
-      }
+      list_[active] = i;
+      active += left_[i].first < left_[i].last;
     }
     while (active > 0 && !damaged()) {
       for (uint32_t k = 0; k < active; ++k) fetch(list_[k]);
@@ -144,16 +167,12 @@ class GroupSearch {
       active = 0;
       for (uint32_t k = 0; k < before; ++k) {
         uint32_t i = list_[k];
-        bool equal = false;
         do {
-          equal = halve(i, queries[i]);
-        } while (short_[i] && !equal && left_[i].first < left_[i].last);
-        if (equal || left_[i].first == left_[i].last) {
-          done(i, left_[i], equal);
-        } else {
-          list_[active++] = i;
-          keys_.prefetch_offset(middle(i));
-        }
+          halve(i, queries[i]);
+        } while (short_[i] && left_[i].first < left_[i].last);
+        if (left_[i].first == left_[i].last) continue;
+        list_[active++] = i;
+        keys_.prefetch_offset(middle(i));
       }
     }
   }
@@ -164,8 +183,8 @@ class GroupSearch {
     uint64_t first = keys_.begin(left_[i].first), last = keys_.begin(left_[i].last);
     short_[i] = last - first <= short_bytes || last < first;
     if (!short_[i]) {
-      first = keys_.begin(middle(i));
-      last = first + cache_line;
+      first = keys_.begin(middle(i)) + skipped_[i];
+      last = first + 8;
     }
     if (first >= last) return;
     const std::byte* data = keys_.column().data;
@@ -173,18 +192,14 @@ class GroupSearch {
     prefetch(data + last - 1);
   }
 
-  // Compares with the middle key and keeps the half where the query is. True: that key is it.
-  bool halve(uint32_t i, Bytes query) {
+  // Compares with the middle key and keeps the half where the query is.
+  void halve(uint32_t i, Bytes query) {
     uint32_t rank = middle(i);
-    int order = compare_keys(keys_[rank], query);
-    if (order == 0) {
-      left_[i] = {rank, rank};
-    } else if (order < 0) {
-      left_[i].first = rank + 1;
-    } else {
-      left_[i].last = rank;
-    }
-    return order == 0;
+    uint64_t slice = keys_.slice(rank, skipped_[i]);
+    bool smaller = slice < slices_[i];
+    if (slice == slices_[i]) smaller = compare_keys(keys_[rank], query) < 0;
+    left_[i].first = smaller ? rank + 1 : left_[i].first;
+    left_[i].last = smaller ? left_[i].last : rank;
   }
 
   uint32_t middle(uint32_t i) const {
@@ -194,9 +209,12 @@ class GroupSearch {
   ColumnReader<guarded> keys_;
   const TreeRef* tree_;
   GroupDescent descent_;
+  ByteQuery queries_[group_queries];
+  uint32_t skipped_[group_queries];  // bytes, which the tree used
+  uint64_t slices_[group_queries];   // of the queries, after those
   RankInterval left_[group_queries];
   bool short_[group_queries];
-  uint32_t list_[group_queries];
+  uint32_t list_[group_queries + 1];
 };
 
 }  // namespace stride

@@ -68,8 +68,14 @@ struct NumberQuery {  // 8 bytes, as a big-endian number
 struct ByteQuery {
   const std::byte* data;
   uint64_t bytes;
+  uint64_t head;  // the first 8 bytes
+
+  ByteQuery() = default;
+  STRIDE_HD ByteQuery(const std::byte* query, uint64_t query_bytes)
+      : data(query), bytes(query_bytes), head(slice8(query, query_bytes, 0)) {}
   STRIDE_HD uint32_t bits(uint32_t depth, uint32_t count) const {
-    return bits_at(data, bytes, depth, count);
+    return depth + count <= 64 ? bits_of(head, depth, count)
+                               : bits_at(data, bytes, depth, count);
   }
 };
 

@@ -31,7 +31,7 @@ std::string path_of(const std::string& directory, uint64_t number) {
 struct Replay {
   ManifestState state;
   std::vector<UnsyncedEdit> unsynced;  // not in state
-  uint64_t end = 0;  // what follows is a torn tail
+  uint64_t end = 0;                    // what follows is a torn tail
 };
 
 Status check_header(const std::string& path, uint64_t number, Bytes bytes) {
@@ -146,14 +146,16 @@ Status settle(File& file, const Found& found) {
   return file.sync();
 }
 
-// A new manifest file that holds `edit`, synced.
+// A new manifest file that holds `edit`, synced together with its directory entry: CURRENT must not
+// name a file that a power loss takes.
 struct NewFile {
   std::unique_ptr<File> file;
   uint64_t bytes = 0;
 };
 
-Result<NewFile> write_new_file(FileSystem& fs, const std::string& path, uint64_t number,
+Result<NewFile> write_new_file(FileSystem& fs, const std::string& directory, uint64_t number,
                                const VersionEdit& edit) {
+  std::string path = path_of(directory, number);
   std::vector<std::byte> bytes = encode_manifest_header(number);
   Result<std::vector<std::byte>> record = encode_record(edit, 0);
   if (!record.ok()) return record.status();
@@ -162,6 +164,7 @@ Result<NewFile> write_new_file(FileSystem& fs, const std::string& path, uint64_t
   if (!file.ok()) return file.status();
   Status status = (*file)->write_at(0, bytes);
   if (status.ok()) status = (*file)->sync();
+  if (status.ok()) status = fs.sync_directory(directory);
   if (!status.ok()) {
     (void)fs.remove(path);
     return status;
@@ -229,7 +232,7 @@ Status Manifest::cut(uint64_t offset) {
 Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& directory) {
   constexpr uint64_t number = 1;
   remove_leftovers(fs, directory, 0);
-  Result<NewFile> made = write_new_file(fs, path_of(directory, number), number, VersionEdit{});
+  Result<NewFile> made = write_new_file(fs, directory, number, VersionEdit{});
   if (!made.ok()) return made.status();
   STRIDE_TRY(write_current(fs, directory, number).status);
   auto state = std::make_unique<State>();
@@ -253,9 +256,8 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   if (snapshot.ok() && unsynced.empty() && state->end > rewrite_above_bytes &&
       state->end > rewrite_above_ratio * snapshot->size()) {
     // A disk too full for it is no reason not to open the database.
-    std::string path = path_of(directory, number + 1);
-    (void)fs.remove(path);
-    Result<NewFile> made = write_new_file(fs, path, number + 1, snapshot_of(content));
+    (void)fs.remove(path_of(directory, number + 1));
+    Result<NewFile> made = write_new_file(fs, directory, number + 1, snapshot_of(content));
     if (made.ok()) {
       CurrentChange change = write_current(fs, directory, number + 1);
       if (!change.status.ok() && !change.unchanged) return change.status;

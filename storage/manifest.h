@@ -68,8 +68,8 @@ class Manifest {
   static Result<Recovered> recover(FileSystem& fs, const std::string& directory, bool read_only);
   ~Manifest();
 
-  // With `sync` the files that this edit and all edits before it name must be on stable storage, and
-  // so is the edit when this returns. Without, a power loss may take the edit or its files.
+  // With `sync` the files that this edit and all edits before it name must be on stable storage,
+  // and so is the edit when this returns. Without, a power loss may take the edit or its files.
   // no_space and other failed writes leave the log as it was (the torn tail is cut off), and it can
   // be tried again. A failed sync cannot: it is io_error, and every later call poisoned.
   // invalid_argument: a table name of 0 or more than 255 bytes.

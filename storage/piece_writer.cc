@@ -81,7 +81,7 @@ Status PieceWriter::reserve(uint64_t end) {
   if (end <= allocated()) return {};
   std::lock_guard lock(allocate_mutex_);
   if (end <= allocated()) return {};
-  uint64_t bytes = std::max(end, align_up(planned_.load(std::memory_order_relaxed), piece_bytes));
+  uint64_t bytes = std::max(end, planned_.load(std::memory_order_relaxed));
   STRIDE_TRY(file_.allocate(bytes));
   allocated_.store(bytes, std::memory_order_relaxed);
   return {};

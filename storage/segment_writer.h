@@ -40,7 +40,7 @@ struct SegmentSummary {
   bool fixed_values = true;
   uint32_t key_delta_width = 0;  // PackedOffsets::delta_width, where variable
   uint32_t value_delta_width = 0;
-  Bytes first_key, last_key;
+  Bytes first_key{}, last_key{};
 };
 
 class SegmentWriter {

@@ -42,7 +42,8 @@ Status not_known(std::string_view name) {
     }
   }
   std::string known;
-  for (const EngineConfiguration& e : all_engines()) known += (known.empty() ? "" : ", ") + e.name();
+  for (const EngineConfiguration& e : all_engines())
+    known += (known.empty() ? "" : ", ") + e.name();
   return Status::invalid("unknown engine '" + std::string(name) + "'; known are " + known);
 }
 

@@ -24,9 +24,9 @@ constexpr uint64_t least_lookups = 128;
 Status from_lmdb(int code, const char* what) {
   if (code == MDB_SUCCESS) return {};
   std::string message = std::string("LMDB: ") + what + ": " + mdb_strerror(code);
-  return Status(code == MDB_MAP_FULL || code == ENOSPC ? StatusCode::no_space
-                                                       : StatusCode::io_error,
-                std::move(message));
+  return Status(
+      code == MDB_MAP_FULL || code == ENOSPC ? StatusCode::no_space : StatusCode::io_error,
+      std::move(message));
 }
 #define TRY_LMDB(call, what) STRIDE_TRY(from_lmdb((call), (what)))
 
@@ -192,8 +192,7 @@ Status LmdbPeer::read_all(Check& check) {
       std::memcpy(&number, key.mv_data, sizeof(number));
       local.record(number, to_bytes(value));
     } else {
-      local.record(Bytes{static_cast<const std::byte*>(key.mv_data), key.mv_size},
-                   to_bytes(value));
+      local.record(Bytes{static_cast<const std::byte*>(key.mv_data), key.mv_size}, to_bytes(value));
     }
   }
   check = local;
@@ -230,41 +229,40 @@ Status LmdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
 
 Status LmdbPeer::find(const KeyColumn& queries) {
   std::atomic<int> failure{MDB_SUCCESS};
-  parallel_.for_parts(queries.size, least_lookups, [&](unsigned part, uint64_t begin,
-                                                       uint64_t end) {
-    for (uint64_t i = begin; i < end; ++i) {
-      uint64_t number;
-      MDB_val key = key_of(queries[i], integer_keys_, &number), value;
-      int code = mdb_get(readers_[part].transaction, database_, &key, &value);
-      found_[i] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
-      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
-    }
-  });
+  parallel_.for_parts(queries.size, least_lookups,
+                      [&](unsigned part, uint64_t begin, uint64_t end) {
+                        for (uint64_t i = begin; i < end; ++i) {
+                          uint64_t number;
+                          MDB_val key = key_of(queries[i], integer_keys_, &number), value;
+                          int code = mdb_get(readers_[part].transaction, database_, &key, &value);
+                          found_[i] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
+                          if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
+                        }
+                      });
   return from_lmdb(failure, "mdb_get");
 }
 
 Status LmdbPeer::find_sorted(const KeyColumn& queries) {
   sort_rows(queries, &parallel_, &sorted_);
   std::atomic<int> failure{MDB_SUCCESS};
-  parallel_.for_parts(queries.size, least_lookups, [&](unsigned part, uint64_t begin,
-                                                       uint64_t end) {
-    for (uint64_t i = begin; i < end; ++i) {
-      uint32_t row = sorted_[i].row;
-      uint64_t number = sorted_[i].prefix;
-      MDB_val key = integer_keys_ ? MDB_val{sizeof(number), &number}
-                                  : key_of(queries[row], false, nullptr);
-      MDB_val value;
-      // MDB_SET first looks into the page that the cursor is on.
-      int code = mdb_cursor_get(readers_[part].cursor, &key, &value, MDB_SET);
-      found_[row] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
-      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
-    }
-  });
+  parallel_.for_parts(queries.size, least_lookups,
+                      [&](unsigned part, uint64_t begin, uint64_t end) {
+                        for (uint64_t i = begin; i < end; ++i) {
+                          uint32_t row = sorted_[i].row;
+                          uint64_t number = sorted_[i].prefix;
+                          MDB_val key = integer_keys_ ? MDB_val{sizeof(number), &number}
+                                                      : key_of(queries[row], false, nullptr);
+                          MDB_val value;
+                          // MDB_SET first looks into the page that the cursor is on.
+                          int code = mdb_cursor_get(readers_[part].cursor, &key, &value, MDB_SET);
+                          found_[row] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
+                          if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
+                        }
+                      });
   return from_lmdb(failure, "mdb_cursor_get");
 }
 
-EngineConfiguration configuration(const char* name, const char* description,
-                                  LmdbOptions options) {
+EngineConfiguration configuration(const char* name, const char* description, LmdbOptions options) {
   EngineConfiguration c{.engine = "lmdb", .configuration = name, .description = description};
   c.make = [options](const EngineSettings& settings) {
     return std::make_unique<LmdbPeer>(settings, options);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t least_lookups = 256;  // fewer are not worth another core
 constexpr uint64_t least_rows = 16384;
-constexpr unsigned group = 16;           // queries whose memory accesses overlap
+constexpr unsigned group = 16;  // queries whose memory accesses overlap
 constexpr uint32_t no_rank = 0xFFFFFFFF;
 
 // What the dump begins with; the arrays follow in the order of the members of Arrays.
@@ -59,7 +59,9 @@ uint64_t hash_of(Bytes key) {
 class PlainPeer : public EngineUnderTest {
  public:
   PlainPeer(const EngineSettings& settings, bool hashed)
-      : settings_(settings), hashed_(hashed), numbers_(settings.key_width == 8),
+      : settings_(settings),
+        hashed_(hashed),
+        numbers_(settings.key_width == 8),
         parallel_(settings.threads) {}
 
   Status open() override;
@@ -283,8 +285,7 @@ void PlainPeer::search(const KeyColumn& queries, uint64_t begin, unsigned n,
   }
 }
 
-void PlainPeer::probe(const KeyColumn& queries, uint64_t begin, unsigned n,
-                      uint32_t* ranks) const {
+void PlainPeer::probe(const KeyColumn& queries, uint64_t begin, unsigned n, uint32_t* ranks) const {
   uint64_t wanted[group], at[group];
   for (unsigned k = 0; k < n; ++k) {
     wanted[k] = key_prefix(queries[begin + k]);

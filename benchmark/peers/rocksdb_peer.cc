@@ -27,10 +27,10 @@ struct RocksdbOptions {
 };
 
 constexpr uint64_t batch_records = 1000;
-constexpr uint64_t least_lookups = 64;   // fewer are not worth another core
-constexpr uint64_t group = 32;           // what MultiGet itself works on at a time
-constexpr uint64_t dense_gap = 24;       // records between two queries that an iterator steps over
-constexpr size_t length_bytes = 2;       // before a padded value
+constexpr uint64_t least_lookups = 64;  // fewer are not worth another core
+constexpr uint64_t group = 32;          // what MultiGet itself works on at a time
+constexpr uint64_t dense_gap = 24;      // records between two queries that an iterator steps over
+constexpr size_t length_bytes = 2;      // before a padded value
 
 Status from_rocksdb(const rocksdb::Status& s) {
   if (s.ok()) return {};
@@ -99,9 +99,12 @@ class RocksdbPeer : public EngineUnderTest {
 
 rocksdb::Options RocksdbPeer::options() const {
   switch (how_.load) {
-    case Load::ingest: return ingest_options();
-    case Load::cuckoo: return cuckoo_options();
-    default: break;
+    case Load::ingest:
+      return ingest_options();
+    case Load::cuckoo:
+      return cuckoo_options();
+    default:
+      break;
   }
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -115,7 +118,8 @@ rocksdb::Options RocksdbPeer::ingest_options() const {
   options.allow_mmap_reads = true;
   options.max_open_files = -1;
   options.disable_auto_compactions = true;
-  options.advise_random_on_open = false;  // else the first read of a mapped file faults page by page
+  options.advise_random_on_open =
+      false;  // else the first read of a mapped file faults page by page
   options.IncreaseParallelism(static_cast<int>(settings_.threads));
   rocksdb::BlockBasedTableOptions table;
   table.no_block_cache = true;       // blocks are used where the file is mapped
@@ -198,11 +202,12 @@ Status RocksdbPeer::ingest(const Records& records) {
   if (n == 0) return {};
   std::vector<std::string> paths(parallel_.max_parts());
   std::vector<Status> results(paths.size());
-  parallel_.for_parts(n, std::max<uint64_t>(100'000, n / parallel_.threads()),
-                      [&](unsigned part, uint64_t begin, uint64_t end) {
-    paths[part] = settings_.directory + "/load-" + std::to_string(part) + ".sst";
-    results[part] = write_file(paths[part], records, rows.data() + begin, end - begin);
-  });
+  parallel_.for_parts(
+      n, std::max<uint64_t>(100'000, n / parallel_.threads()),
+      [&](unsigned part, uint64_t begin, uint64_t end) {
+        paths[part] = settings_.directory + "/load-" + std::to_string(part) + ".sst";
+        results[part] = write_file(paths[part], records, rows.data() + begin, end - begin);
+      });
   for (Status& result : results) STRIDE_TRY(std::move(result));
   std::erase(paths, std::string());
   rocksdb::IngestExternalFileOptions ingestion;
@@ -218,8 +223,8 @@ Status RocksdbPeer::write_file(const std::string& path, const Records& records,
   constexpr uint64_t ahead = 16;  // values are read in key order, which is none in memory
   for (uint64_t i = 0; i < n; ++i) {
     if (i + ahead < n) __builtin_prefetch(records.value(rows[i + ahead].row).data());
-    TRY_ROCKSDB(writer.Put(to_slice(records.key(rows[i].row)),
-                           to_slice(records.value(rows[i].row))));
+    TRY_ROCKSDB(
+        writer.Put(to_slice(records.key(rows[i].row)), to_slice(records.value(rows[i].row))));
   }
   return from_rocksdb(writer.Finish());
 }
@@ -258,8 +263,7 @@ Status RocksdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
 Status RocksdbPeer::find_one(Bytes key, Bytes* value) {
   rocksdb::PinnableSlice& found = parts_[0]->found[0];
   found.Reset();
-  rocksdb::Status status =
-      db_->Get(reading_, db_->DefaultColumnFamily(), to_slice(key), &found);
+  rocksdb::Status status = db_->Get(reading_, db_->DefaultColumnFamily(), to_slice(key), &found);
   if (!status.ok() && !status.IsNotFound()) return from_rocksdb(status);
   *value = status.ok() ? unpad(found) : not_found_value;
   return {};

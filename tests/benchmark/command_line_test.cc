@@ -29,7 +29,7 @@ class CommandLineTest : public testing::Test {
   }
   // sts with small defaults, and then these.
   int sts(std::vector<std::string> arguments) {
-    std::vector<std::string> all = {"sts",      "--records",   "2000", "--repeat", "1",
+    std::vector<std::string> all = {"sts",       "--records",   "2000",      "--repeat", "1",
                                     "--engines", "vector,hash", "--batches", "1,100"};
     for (std::string& argument : arguments) {
       auto same = std::find(all.begin(), all.end(), argument);
@@ -55,7 +55,7 @@ TEST_F(CommandLineTest, StsPrintsATableAndWritesFiles) {
   std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
   ASSERT_EQ(sts({"--json", json, "--plot", plot, "--randomness", "0.5", "--flows", "2"}), 0)
       << error_;
-  EXPECT_NE(out_.find("2000 records, 2 flows, randomness 0.5"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("2,000 records, 2 flows, randomness 0.5"), std::string::npos) << out_;
   EXPECT_NE(out_.find("\nhash:plain"), std::string::npos);
   EXPECT_EQ(error_, "");
   auto rows = nlohmann::json::parse(std::ifstream(json));
@@ -113,7 +113,9 @@ TEST_F(CommandLineTest, Dictionary) {
   std::ofstream(text) << "One, two, three!";
   std::string json = directory_ + "/rows.json";
   ASSERT_EQ(run({"dictionary", "--words", words, "--text", text, "--engines", "hash", "--repeat",
-                 "1", "--directory", directory_, "--json", json}), 0) << error_;
+                 "1", "--directory", directory_, "--json", json}),
+            0)
+      << error_;
   EXPECT_NE(out_.find("66.7"), std::string::npos) << out_;
   auto rows = nlohmann::json::parse(std::ifstream(json));
   ASSERT_EQ(rows.size(), 3u);

@@ -1,4 +1,6 @@
 // Every engine of the comparison holds what it is given, and a faulty one is found out.
+#include "benchmark/peers/engines.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,7 +9,6 @@
 
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_plan.h"
-#include "benchmark/peers/engines.h"
 #include "benchmark/sts_workload.h"
 #include "tests/benchmark/sample_records.h"
 #include "tests/printed_seed.h"
@@ -60,8 +61,12 @@ TEST_P(EnginesTest, RepeatedKeys) {
   for (Durability durability : {Durability::sync, Durability::flush, Durability::none}) {
     auto directory = ScratchDirectory::create(scratch(), "repeated");
     ASSERT_TRUE(directory.ok());
-    EngineSettings settings{.directory = directory->path(), .threads = 2, .durability = durability,
-                            .key_width = 8, .records = records.size(), .bytes = records.bytes(),
+    EngineSettings settings{.directory = directory->path(),
+                            .threads = 2,
+                            .durability = durability,
+                            .key_width = 8,
+                            .records = records.size(),
+                            .bytes = records.bytes(),
                             .longest_value = records.longest_value()};
     auto engine = GetParam().make(settings);
     ASSERT_TRUE(engine->open().ok());
@@ -92,8 +97,12 @@ TEST_P(EnginesTest, Dictionary) {
   std::string words = scratch() + "/words.txt", text = scratch() + "/text_small.txt";
   std::ofstream(words) << "apple\npear\napplesauce\ndon't\nParis\nan\napplesaucepans\n\nzebra\n";
   std::ofstream(text) << "An Apple, a PEAR and 'applesauce' don't go to Paris; paris 7 zebras.\n";
-  DictionaryOptions options{.words = words, .texts = {text}, .engines = {GetParam()},
-                            .repeats = 1, .threads = 2, .directory = scratch() + "/db"};
+  DictionaryOptions options{.words = words,
+                            .texts = {text},
+                            .engines = {GetParam()},
+                            .repeats = 1,
+                            .threads = 2,
+                            .directory = scratch() + "/db"};
   std::vector<TextSummary> texts;
   std::vector<ResultRow> rows;
   Status status = run_dictionary(options, Progress(false), &texts, &rows);
@@ -107,10 +116,9 @@ TEST_P(EnginesTest, Dictionary) {
   EXPECT_EQ(rows[1].phase, "lookup_small");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EnginesTest, testing::ValuesIn(all_engines()),
-                         [](const auto& test) {
-                           return test.param.engine + "_" + test.param.configuration;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, EnginesTest, testing::ValuesIn(all_engines()), [](const auto& test) {
+  return test.param.engine + "_" + test.param.configuration;
+});
 
 // An engine that answers as the plain hash table does, except for one planted fault.
 enum class Fault { none, lost_record, changed_value, lookup_miss, lookup_value, lost_on_close };
@@ -156,8 +164,8 @@ class FaultyEngine : public EngineUnderTest {
 };
 
 TEST(FaultyEngineTest, EveryFaultStopsTheWorkload) {
-  EngineConfiguration hash = choose_engines("hash").ok() ? (*choose_engines("hash"))[0]
-                                                         : EngineConfiguration{};
+  EngineConfiguration hash =
+      choose_engines("hash").ok() ? (*choose_engines("hash"))[0] : EngineConfiguration{};
   for (Fault fault : {Fault::none, Fault::lost_record, Fault::changed_value, Fault::lookup_miss,
                       Fault::lookup_value, Fault::lost_on_close}) {
     StsWorkloadOptions options;

@@ -10,8 +10,8 @@
 namespace stride::benchmark {
 namespace {
 
-ResultRow row(const std::string& engine, const std::string& configuration,
-              const std::string& phase, double seconds) {
+ResultRow row(const std::string& engine, const std::string& configuration, const std::string& phase,
+              double seconds) {
   ResultRow r;
   r.workload = "sts";
   r.engine = engine;

@@ -26,8 +26,8 @@ class SampleRecords {
   benchmark::Records records() const {
     std::vector<benchmark::Flow> flows;
     for (size_t f = 0; f < keys_.size(); ++f) {
-      flows.push_back({KeyColumn::fixed(keys_[f].data(), 8, keys_[f].size() / 8),
-                       values_[f].view()});
+      flows.push_back(
+          {KeyColumn::fixed(keys_[f].data(), 8, keys_[f].size() / 8), values_[f].view()});
     }
     return benchmark::Records(std::move(flows));
   }

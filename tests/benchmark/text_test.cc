@@ -42,8 +42,7 @@ class FilesTest : public testing::Test {
     return packed;
   }
 
-  std::string path_ =
-      testing::TempDir() + "stride-text-" + std::to_string(getpid()) + ".txt.zst";
+  std::string path_ = testing::TempDir() + "stride-text-" + std::to_string(getpid()) + ".txt.zst";
 };
 
 TEST_F(FilesTest, PackedText) {

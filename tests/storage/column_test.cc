@@ -40,7 +40,10 @@ TEST(ColumnTest, PackedOffsetsOfEveryWidth) {
   for (uint32_t width : {2u, 4u, 8u}) {
     test::Packed packed = test::pack(rows, width);
     PackedColumn column{reinterpret_cast<const std::byte*>(packed.data.data()),
-                        packed.data.size(), rows.size(), 0, false,
+                        packed.data.size(),
+                        rows.size(),
+                        0,
+                        false,
                         {packed.bases.data(), packed.deltas.data(), width}};
     for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(as_text(column[i]), rows[i]);
   }
@@ -50,7 +53,11 @@ TEST(ColumnTest, DamagedOffsetsStayInside) {
   std::string data(100, 'x');
   uint64_t bases[] = {~uint64_t{0} - 50};
   uint16_t deltas[] = {0, 100, 10, 65535, 60};
-  PackedColumn column{reinterpret_cast<const std::byte*>(data.data()), data.size(), 4, 0, false,
+  PackedColumn column{reinterpret_cast<const std::byte*>(data.data()),
+                      data.size(),
+                      4,
+                      0,
+                      false,
                       {bases, deltas, 2}};
   for (uint64_t i = 0; i < 4; ++i) {
     Bytes row = column[i];

@@ -96,11 +96,11 @@ const char* const golden_manifest = R"(
 000c | 00 00 00 00                                     | zero
 0010 | 01 00 00 00 00 00 00 00                         | manifest 1
 0018 | 7b e4 6c e3 6b 5e 1f 1c                         | checksum of 0000 to 0017
-0020 | 0f 6c 2d 5d 44 7b 98 de                         | checksum of what follows: the empty edit of creation
+0020 | 0f 6c 2d 5d 44 7b 98 de                         | checksum of 0028 to 0037 (an empty edit)
 0028 | 00 00 00 00                                     | payload bytes
 002c | 01 00 00 00                                     | kind 1: an edit
 0030 | 00 00 00 00 00 00 00 00                         | bytes that were synced before
-0038 | d0 59 88 7c 05 40 48 47                         | checksum of what follows: 0040 to 00b7
+0038 | d0 59 88 7c 05 40 48 47                         | checksum of 0040 to 00b7
 0040 | 61 00 00 00                                     | payload bytes
 0044 | 01 00 00 00                                     | kind 1: an edit
 0048 | 38 00 00 00 00 00 00 00                         | bytes that were synced before
@@ -123,7 +123,7 @@ const char* const golden_manifest = R"(
 00a9 | 01 00 00 00                                     | of table 1
 00ad | 00 00 00 00                                     | zero
 00b1 | 00 00 00 00 00 00 00                            | padding to a multiple of 8
-00b8 | f2 c8 7f 2d 85 95 4e 06                         | checksum of what follows: 00c0 to 00ef
+00b8 | f2 c8 7f 2d 85 95 4e 06                         | checksum of 00c0 to 00ef
 00c0 | 1c 00 00 00                                     | payload bytes
 00c4 | 01 00 00 00                                     | kind 1: an edit
 00c8 | b8 00 00 00 00 00 00 00                         | bytes that were synced before

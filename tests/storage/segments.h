@@ -16,7 +16,7 @@ namespace stride::test {
 
 struct Row {
   std::string key;
-  std::string value;
+  std::string value{};
   EntryKind kind = EntryKind::put;
 };
 
@@ -24,7 +24,7 @@ struct SegmentOptions {
   bool fixed_keys = false;
   bool fixed_values = false;
   uint32_t delta_width = 2;
-  std::string tree;
+  std::string tree{};
   bool keep_resident = true;
   unsigned io_threads = 2;
   bool sync = true;

@@ -1,0 +1,78 @@
+// Random sequences of version edits that fit, and what they add up to.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "storage/manifest.h"
+
+namespace stride::test {
+
+inline std::string describe(const ManifestState& state) {
+  std::ostringstream out;
+  out << "next " << state.next_id;
+  for (const TableRecord& t : state.tables) {
+    out << "; table " << t.id << " " << t.name << " " << t.key_width;
+  }
+  for (const SegmentRecord& s : state.segments) {
+    out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
+        << s.tombstones << " " << s.bytes;
+  }
+  return out.str();
+}
+
+// With the edits that were not synced, where nothing is wrong with the files that they name.
+inline ManifestState whole(const Manifest::Recovered& recovered) {
+  ManifestState state = recovered.state;
+  for (const UnsyncedEdit& unsynced : recovered.unsynced) {
+    Status status = state.apply(unsynced.edit);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+  return state;
+}
+
+class EditMaker {
+ public:
+  explicit EditMaker(uint64_t seed) : random_(seed) {}
+  const ManifestState& state() const { return state_; }
+
+  // An edit that fits what the earlier ones made. apply() it, or make another in its place.
+  VersionEdit make() {
+    VersionEdit edit;
+    uint64_t next = state_.next_id;
+    if (state_.tables.empty() || random_() % 4 == 0) {
+      std::string name = "table " + std::to_string(next) + std::string(random_() % 40, 'x');
+      edit.created.push_back(
+          {static_cast<uint32_t>(next++), name, static_cast<uint32_t>(random_() % 9), 0});
+    } else if (random_() % 6 == 0) {
+      edit.dropped.push_back(any(state_.tables).id);
+    }
+    if (!state_.segments.empty() && edit.dropped.empty() && random_() % 3 == 0) {
+      edit.removed.push_back(any(state_.segments).segment);
+    }
+    for (uint64_t n = random_() % 4; n > 0 && !state_.tables.empty() && edit.dropped.empty(); --n) {
+      uint64_t id = next++, rows = random_() % 1000;
+      edit.added.push_back({id, any(state_.tables).id, next++, rows, rows / 10, rows * 50});
+    }
+    edit.next_id = next;
+    return edit;
+  }
+  void apply(const VersionEdit& edit) {
+    Status status = state_.apply(edit);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+
+ private:
+  template <class T>
+  const T& any(const std::vector<T>& from) {
+    return from[random_() % from.size()];
+  }
+  std::mt19937_64 random_;
+  ManifestState state_;
+};
+
+}  // namespace stride::test

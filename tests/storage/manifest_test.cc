@@ -1,0 +1,362 @@
+#include "storage/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "storage/current_file.h"
+#include "storage/manifest_format.h"
+#include "storage/memory_file_system.h"
+#include "tests/printed_seed.h"
+#include "tests/storage/edits.h"
+
+namespace stride {
+namespace {
+
+using test::describe;
+using test::EditMaker;
+using test::whole;
+
+class ManifestTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+
+  static std::unique_ptr<Manifest> create(FileSystem& fs) {
+    auto made = Manifest::create(fs, "db");
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return std::move(made->manifest);
+  }
+  static std::string recovered(FileSystem& fs, bool read_only = true) {
+    auto r = Manifest::recover(fs, "db", read_only);
+    return r.ok() ? describe(whole(*r)) : r.status().to_string();
+  }
+  static StatusCode code(FileSystem& fs, bool read_only = false) {
+    return Manifest::recover(fs, "db", read_only).status().code();
+  }
+  static void put_file(FileSystem& fs, const std::string& path, std::string_view bytes) {
+    (void)fs.remove(path);
+    auto file = fs.open(path, OpenMode::create);
+    ASSERT_TRUE(file.ok()) << file.status().to_string();
+    ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+  }
+  static VersionEdit table_edit(uint32_t id, std::string name) {
+    VersionEdit edit;
+    edit.created.push_back({id, std::move(name), 0, 0});
+    return edit;
+  }
+
+  MemoryFileSystem fs_;
+};
+
+TEST_F(ManifestTest, RecoversWhatWasAppended) {
+  auto manifest = create(fs_);
+  EditMaker maker(test::seed());
+  for (int i = 0; i < 200; ++i) {
+    VersionEdit edit = maker.make();
+    ASSERT_TRUE(manifest->append(edit, i % 2).ok());
+    maker.apply(edit);
+    if (i % 40 == 7) {
+      manifest.reset();
+      auto again = Manifest::recover(fs_, "db", false);
+      ASSERT_TRUE(again.ok()) << again.status().to_string();
+      ASSERT_EQ(describe(whole(*again)), describe(maker.state()));
+      manifest = std::move(again->manifest);
+    }
+  }
+  EXPECT_EQ(recovered(fs_), describe(maker.state()));
+}
+
+TEST_F(ManifestTest, StateRefusesWhatDoesNotFit) {
+  ManifestState state;
+  ASSERT_TRUE(state.apply(table_edit(1, "a")).ok());
+  auto refused = [&](auto change) {
+    VersionEdit edit;
+    change(edit);
+    std::string before = describe(state);
+    StatusCode result = state.apply(edit).code();
+    EXPECT_EQ(describe(state), before);
+    return result;
+  };
+  EXPECT_EQ(refused([](auto& e) { e.dropped = {2}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) { e.removed = {9}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) { e.created = {{1, "b", 0, 0}}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) { e.created = {{2, "a", 0, 0}}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) {
+              e.created = {{2, "b", 0, 7}};
+            }),
+            StatusCode::unsupported_version);
+  EXPECT_EQ(refused([](auto& e) { e.added = {{5, 2, 6, 1, 0, 1}}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) { e.added = {{5, 1, 6, 1, 2, 1}}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) {
+              e.added = {{5, 1, 6, 1, 0, 1}, {5, 1, 6, 1, 0, 1}};
+            }),
+            StatusCode::corruption);
+}
+
+TEST_F(ManifestTest, SegmentsStayInTheOrderOfTheirRuns) {
+  ManifestState state;
+  ASSERT_TRUE(state.apply(table_edit(1, "a")).ok());
+  VersionEdit edit;
+  edit.added = {{10, 1, 9, 1, 0, 1}, {11, 1, 3, 1, 0, 1}, {12, 1, 9, 1, 0, 1}};
+  ASSERT_TRUE(state.apply(edit).ok());
+  ASSERT_EQ(state.segments.size(), 3u);
+  EXPECT_EQ(state.segments[0].segment, 11u);
+  EXPECT_EQ(state.segments[1].segment, 10u);
+  EXPECT_EQ(state.segments[2].segment, 12u);
+  EXPECT_EQ(state.next_id, 13u);
+  VersionEdit drop;
+  drop.dropped = {1};
+  drop.created = {{20, "a", 4, 0}};
+  ASSERT_TRUE(state.apply(drop).ok());
+  EXPECT_EQ(describe(state), "next 21; table 20 a 4");
+}
+
+TEST_F(ManifestTest, TableNamesHaveALength) {
+  auto manifest = create(fs_);
+  EXPECT_EQ(manifest->append(table_edit(1, ""), true).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(manifest->append(table_edit(1, std::string(256, 'x')), true).code(),
+            StatusCode::invalid_argument);
+  EXPECT_TRUE(manifest->append(table_edit(1, std::string(255, 'x')), true).ok());
+}
+
+TEST_F(ManifestTest, ATornTailIsDroppedAtEveryLength) {
+  auto manifest = create(fs_);
+  std::vector<uint64_t> ends = {manifest->bytes()};
+  std::vector<std::string> states = {describe({})};
+  EditMaker maker(test::seed());
+  for (int i = 0; i < 12; ++i) {
+    VersionEdit edit = maker.make();
+    ASSERT_TRUE(manifest->append(edit, true).ok());
+    maker.apply(edit);
+    ends.push_back(manifest->bytes());
+    states.push_back(describe(maker.state()));
+  }
+  std::string whole_log = *read_file(fs_, manifest->path());
+  for (size_t size = ends[0]; size <= whole_log.size(); ++size) {
+    // A file may have grown before its bytes got there; a record may end with zeros anyway.
+    std::string bytes = whole_log.substr(0, size) + std::string(size % 3 * 5, '\0');
+    size_t records = 0;
+    while (records + 1 < ends.size() && bytes.size() >= ends[records + 1] &&
+           whole_log.starts_with(bytes.substr(0, ends[records + 1]))) {
+      ++records;
+    }
+    MemoryFileSystem fs;
+    ASSERT_TRUE(fs.create_directory("db").ok());
+    put_file(fs, "db/CURRENT", encode_current(1));
+    put_file(fs, "db/MANIFEST-000001", bytes);
+    ASSERT_EQ(recovered(fs), states[records]) << "cut at " << size;
+    auto again = Manifest::recover(fs, "db", false);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->manifest->bytes(), ends[records]);
+    VersionEdit edit = table_edit(1000, "after the cut");
+    ASSERT_TRUE(again->manifest->append(edit, true).ok());
+    ASSERT_TRUE(again->state.apply(edit).ok());
+    ASSERT_EQ(recovered(fs), describe(again->state)) << "cut at " << size;
+  }
+}
+
+TEST_F(ManifestTest, DamageBeforeASyncedRecordIsCorruption) {
+  auto manifest = create(fs_);
+  uint64_t second = manifest->bytes();
+  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
+  ASSERT_TRUE(manifest->append(table_edit(2, "two"), true).ok());
+  std::string bytes = *read_file(fs_, manifest->path());
+  bytes[second + 30] ^= 1;
+  put_file(fs_, manifest->path(), bytes);
+  Status status = Manifest::recover(fs_, "db", true).status();
+  EXPECT_EQ(status.code(), StatusCode::corruption);
+  EXPECT_EQ(status.offset(), second);
+  EXPECT_EQ(status.file(), "db/MANIFEST-000001");
+  EXPECT_FALSE(status.remedy().empty());
+}
+
+TEST_F(ManifestTest, DamageBeforeUnsyncedRecordsIsATornTail) {
+  auto manifest = create(fs_);
+  uint64_t second = manifest->bytes();
+  ASSERT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
+  ASSERT_TRUE(manifest->append(table_edit(2, "two"), false).ok());
+  std::string bytes = *read_file(fs_, manifest->path());
+  bytes[second + 30] ^= 1;
+  put_file(fs_, manifest->path(), bytes);
+  EXPECT_EQ(recovered(fs_), describe({}));
+}
+
+TEST_F(ManifestTest, KeepsUnsyncedEditsApartAndCutsThem) {
+  auto manifest = create(fs_);
+  ASSERT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
+  ASSERT_TRUE(manifest->append(table_edit(2, "two"), true).ok());
+  uint64_t third = manifest->bytes();
+  ASSERT_TRUE(manifest->append(table_edit(3, "three"), false).ok());
+  ASSERT_TRUE(manifest->append(table_edit(4, "four"), false).ok());
+  auto again = Manifest::recover(fs_, "db", false);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(describe(again->state), "next 3; table 1 one 0; table 2 two 0");
+  ASSERT_EQ(again->unsynced.size(), 2u);
+  EXPECT_EQ(again->unsynced[0].edit.created[0].name, "three");
+  EXPECT_EQ(again->unsynced[0].offset, third);
+  ASSERT_TRUE(again->manifest->cut(again->unsynced[1].offset).ok());
+  EXPECT_EQ(recovered(fs_), "next 4; table 1 one 0; table 2 two 0; table 3 three 0");
+  ASSERT_TRUE(again->manifest->append(table_edit(5, "five"), true).ok());
+  auto settled = Manifest::recover(fs_, "db", true);
+  EXPECT_TRUE(settled->unsynced.empty());
+  EXPECT_EQ(describe(settled->state),
+            "next 6; table 1 one 0; table 2 two 0; table 3 three 0; table 5 five 0");
+}
+
+TEST_F(ManifestTest, ANewerVersionIsUnsupported) {
+  auto manifest = create(fs_);
+  std::string bytes = *read_file(fs_, manifest->path());
+  ++bytes[offsetof(ManifestHeader, database_format_version)];
+  put_file(fs_, manifest->path(), bytes);
+  EXPECT_EQ(code(fs_), StatusCode::corruption);
+  uint64_t sum = checksum(as_bytes(std::string_view(bytes).substr(0, 24)));
+  std::memcpy(bytes.data() + 24, &sum, 8);
+  put_file(fs_, manifest->path(), bytes);
+  EXPECT_EQ(code(fs_), StatusCode::unsupported_version);
+}
+
+TEST_F(ManifestTest, UnknownTagsAndKindsAreUnsupported) {
+  auto manifest = create(fs_);
+  uint64_t at = manifest->bytes();
+  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
+  std::string good = *read_file(fs_, manifest->path());
+  auto with = [&](uint64_t offset, uint32_t value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + at + offset, &value, 4);
+    uint64_t sum = checksum(as_bytes(std::string_view(bytes).substr(at + 8)));
+    std::memcpy(bytes.data() + at, &sum, 8);
+    put_file(fs_, manifest->path(), bytes);
+    return code(fs_);
+  };
+  EXPECT_EQ(with(12, manifest_edit), StatusCode::ok);
+  EXPECT_EQ(with(12, manifest_unsynced_edit), StatusCode::ok);
+  EXPECT_EQ(with(12, 3), StatusCode::unsupported_version);
+  EXPECT_EQ(with(24, 99), StatusCode::unsupported_version);
+  EXPECT_EQ(with(28, 16), StatusCode::corruption) << "a field that is cut off";
+  EXPECT_EQ(with(28, 12), StatusCode::corruption) << "a table without a name";
+  EXPECT_EQ(with(8, 4), StatusCode::ok) << "less payload, but then the padding is off: a torn tail";
+}
+
+TEST_F(ManifestTest, SaysWhatKindOfDirectoryItIs) {
+  auto make = [](std::vector<std::pair<std::string, std::string>> files) {
+    auto fs = std::make_unique<MemoryFileSystem>();
+    (void)fs->create_directory("db");
+    for (auto& [name, bytes] : files) put_file(*fs, "db/" + name, bytes);
+    return fs;
+  };
+  std::string line = encode_current(1);
+  std::string leveldb = "MANIFEST-000001\n";
+  EXPECT_EQ(code(*std::make_unique<MemoryFileSystem>()), StatusCode::not_found);
+  EXPECT_EQ(code(*make({})), StatusCode::not_found);
+  EXPECT_EQ(code(*make({{"LOCK", ""}, {"lost+found", ""}})), StatusCode::not_found);
+  EXPECT_EQ(code(*make({{"LOCK", ""}, {"MANIFEST-000001", "x"}, {"CURRENT.tmp", "x"}})),
+            StatusCode::not_found);
+  EXPECT_EQ(code(*make({{"LOCK", ""}, {"000003.seg", "x"}})), StatusCode::corruption);
+  EXPECT_EQ(code(*make({{"000003.wal", "x"}})), StatusCode::corruption);
+  EXPECT_EQ(code(*make({{"LOCK", ""}, {"letter.txt", "x"}})), StatusCode::invalid_argument);
+  EXPECT_EQ(code(*make({{"CURRENT", leveldb}, {"MANIFEST-000001", "leveldb's"}})),
+            StatusCode::invalid_argument);
+  EXPECT_EQ(code(*make({{"CURRENT", line}})), StatusCode::corruption);
+  EXPECT_EQ(code(*make({{"CURRENT", line}, {"MANIFEST-000001", ""}})), StatusCode::corruption);
+  create(fs_);
+  put_file(fs_, "db/CURRENT", leveldb);
+  EXPECT_EQ(code(fs_), StatusCode::corruption);
+  EXPECT_NE(recovered(fs_).find("restore CURRENT from a backup"), std::string::npos);
+}
+
+TEST_F(ManifestTest, CreatesOverAnInterruptedCreation) {
+  put_file(fs_, "db/MANIFEST-000001", "half");
+  put_file(fs_, "db/CURRENT.tmp", "half");
+  ASSERT_TRUE(create(fs_)->append(table_edit(1, "one"), true).ok());
+  EXPECT_EQ(recovered(fs_), "next 2; table 1 one 0");
+  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
+}
+
+TEST_F(ManifestTest, RewritesALogThatHasGrown) {
+  auto manifest = create(fs_);
+  std::string name(200, 'n');
+  for (uint32_t i = 1; manifest->bytes() <= 1 << 20; ++i) {
+    VersionEdit edit = table_edit(i, name);
+    if (i > 1) edit.dropped = {i - 1};
+    ASSERT_TRUE(manifest->append(edit, false).ok());
+  }
+  ASSERT_TRUE(manifest->append({}, true).ok());
+  manifest.reset();
+  std::string before = recovered(fs_);
+  EXPECT_EQ(fs_.list("db")->back(), "MANIFEST-000001") << "reading only changes nothing";
+  // A full disk does not keep the database from opening.
+  fs_.set_capacity(fs_.used_bytes());
+  EXPECT_EQ(recovered(fs_, false), before);
+  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
+  fs_.set_capacity(~uint64_t{0});
+  EXPECT_EQ(recovered(fs_, false), before);
+  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000002"}));
+  auto again = Manifest::recover(fs_, "db", false);
+  EXPECT_LT(again->manifest->bytes(), 1000u);
+  EXPECT_EQ(describe(again->state), before);
+  auto after = fs_.crash(1, CrashPolicy::lose_unsynced);
+  EXPECT_EQ(recovered(*after), before);
+}
+
+TEST_F(ManifestTest, AReaderKeepsUpWithAWriterThatRewrites) {
+  create(fs_);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (uint64_t number = 2; number < 300; ++number) {
+      std::vector<std::byte> bytes = encode_manifest_header(number);
+      put_file(fs_, "db/" + manifest_name(number), as_text(bytes));
+      EXPECT_TRUE(write_current(fs_, "db", number).status.ok());
+      EXPECT_TRUE(fs_.remove("db/" + manifest_name(number - 1)).ok());
+    }
+    done = true;
+  });
+  while (!done) {
+    auto r = Manifest::recover(fs_, "db", true);
+    EXPECT_TRUE(r.ok()) << r.status().to_string();
+    EXPECT_EQ(r->manifest, nullptr);
+  }
+  writer.join();
+}
+
+TEST_F(ManifestTest, AFullDiskLeavesTheLogAsItWas) {
+  auto manifest = create(fs_);
+  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
+  fs_.set_capacity(fs_.used_bytes() + 10);
+  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::no_space);
+  EXPECT_EQ(recovered(fs_), "next 2; table 1 one 0");
+  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::no_space);
+  fs_.set_capacity(~uint64_t{0});
+  EXPECT_TRUE(manifest->append(table_edit(3, "three"), true).ok());
+  EXPECT_EQ(recovered(fs_), "next 4; table 1 one 0; table 3 three 0");
+}
+
+TEST_F(ManifestTest, AFailedSyncPoisons) {
+  auto manifest = create(fs_);
+  fs_.fail_sync(1, StatusCode::no_space);
+  Status status = manifest->append(table_edit(1, "one"), true);
+  EXPECT_EQ(status.code(), StatusCode::io_error);
+  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::poisoned);
+  EXPECT_EQ(manifest->cut(0).code(), StatusCode::poisoned);
+  // What the next process reads it also makes to last, though this kernel takes it for written.
+  std::string seen = recovered(fs_, false);
+  EXPECT_EQ(recovered(*fs_.crash(1, CrashPolicy::lose_unsynced)), seen);
+}
+
+TEST_F(ManifestTest, AFailedWriteThatCannotBeUndonePoisons) {
+  auto manifest = create(fs_);
+  fs_.fail_call(1, StatusCode::io_error, true);
+  EXPECT_EQ(manifest->append(table_edit(1, "one"), true).code(), StatusCode::io_error);
+  fs_.fail_call(0, StatusCode::ok);
+  EXPECT_EQ(manifest->append(table_edit(1, "one"), true).code(), StatusCode::poisoned);
+  EXPECT_EQ(recovered(fs_), describe({}));
+}
+
+}  // namespace
+}  // namespace stride
