@@ -167,9 +167,7 @@ class GroupSearch {
       active = 0;
       for (uint32_t k = 0; k < before; ++k) {
         uint32_t i = list_[k];
-        do {
-          halve(i, queries[i]);
-        } while (short_[i] && left_[i].first < left_[i].last);
+        left_[i] = narrow(left_[i], queries[i], slices_[i], skipped_[i], !short_[i]);
         if (left_[i].first == left_[i].last) continue;
         list_[active++] = i;
         keys_.prefetch_offset(middle(i));
@@ -192,14 +190,19 @@ class GroupSearch {
     prefetch(data + last - 1);
   }
 
-  // Compares with the middle key and keeps the half where the query is.
-  void halve(uint32_t i, Bytes query) {
-    uint32_t rank = middle(i);
-    uint64_t slice = keys_.slice(rank, skipped_[i]);
-    bool smaller = slice < slices_[i];
-    if (slice == slices_[i]) smaller = compare_keys(keys_[rank], query) < 0;
-    left_[i].first = smaller ? rank + 1 : left_[i].first;
-    left_[i].last = smaller ? left_[i].last : rank;
+  // Compares with the middle key and keeps the half where the query is; once, or until none is
+  // left.
+  RankInterval narrow(RankInterval ranks, Bytes query, uint64_t query_slice, uint32_t skipped,
+                      bool once) {
+    do {
+      uint32_t rank = ranks.first + (ranks.last - ranks.first) / 2;
+      uint64_t slice = keys_.slice(rank, skipped);
+      bool smaller = slice < query_slice;
+      if (slice == query_slice) smaller = compare_keys(keys_[rank], query) < 0;
+      ranks.first = smaller ? rank + 1 : ranks.first;
+      ranks.last = smaller ? ranks.last : rank;
+    } while (!once && ranks.first < ranks.last);
+    return ranks;
   }
 
   uint32_t middle(uint32_t i) const {

@@ -172,6 +172,25 @@ Result<NewFile> write_new_file(FileSystem& fs, const std::string& directory, uin
   return NewFile{std::move(*file), bytes.size()};
 }
 
+// Puts the content into a new log where the old one has grown far past it. `made` stays empty where
+// it has not, or where that fails: a disk too full for it is no reason not to open the database. An
+// error only where a power loss may leave either log in charge.
+Status rewrite_grown(FileSystem& fs, const std::string& directory, const Found& found,
+                     NewFile* made) {
+  uint64_t bytes = found.replay.end;
+  if (bytes <= rewrite_above_bytes || !found.replay.unsynced.empty()) return {};
+  VersionEdit snapshot = snapshot_of(found.replay.state);
+  Result<std::vector<std::byte>> record = encode_record(snapshot, 0);
+  if (!record.ok() || bytes <= rewrite_above_ratio * record->size()) return {};
+  uint64_t number = found.number + 1;
+  (void)fs.remove(path_of(directory, number));
+  Result<NewFile> file = write_new_file(fs, directory, number, snapshot);
+  if (!file.ok()) return {};
+  CurrentChange change = write_current(fs, directory, number);
+  if (change.status.ok()) *made = std::move(*file);
+  return change.unchanged ? Status() : change.status;
+}
+
 }  // namespace
 
 struct Manifest::State {
@@ -250,29 +269,20 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   if (read_only) return Recovered{nullptr, std::move(content), std::move(unsynced)};
 
   auto state = std::make_unique<State>();
-  state->end = state->synced = found->replay.end;
   uint64_t number = found->number;
-  Result<std::vector<std::byte>> snapshot = encode_record(snapshot_of(content), 0);
-  if (snapshot.ok() && unsynced.empty() && state->end > rewrite_above_bytes &&
-      state->end > rewrite_above_ratio * snapshot->size()) {
-    // A disk too full for it is no reason not to open the database.
-    (void)fs.remove(path_of(directory, number + 1));
-    Result<NewFile> made = write_new_file(fs, directory, number + 1, snapshot_of(content));
-    if (made.ok()) {
-      CurrentChange change = write_current(fs, directory, number + 1);
-      if (!change.status.ok() && !change.unchanged) return change.status;
-      if (change.status.ok()) {
-        state->file = std::move(made->file);
-        state->end = state->synced = made->bytes;
-        ++number;
-      }
-    }
+  NewFile rewritten;
+  STRIDE_TRY(rewrite_grown(fs, directory, *found, &rewritten));
+  if (rewritten.file) {
+    ++number;
+    state->file = std::move(rewritten.file);
+    state->end = state->synced = rewritten.bytes;
   }
   if (!state->file) {
     Result<std::unique_ptr<File>> file = fs.open(path_of(directory, number), OpenMode::write);
     if (!file.ok()) return file.status();
     state->file = std::move(*file);
     STRIDE_TRY(settle(*state->file, *found));
+    state->end = state->synced = found->replay.end;
   }
   remove_leftovers(fs, directory, number);
   return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), std::move(content),

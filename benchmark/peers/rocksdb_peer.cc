@@ -76,7 +76,7 @@ class RocksdbPeer : public EngineUnderTest {
   Status ingest(const Records& records);
   Status write_file(const std::string& path, const Records& records, const SortedRow* rows,
                     uint64_t n);
-  Status find_one(Bytes key, Bytes* value);
+  Status find_one(Bytes key, Part* part, Bytes* value);
   Status find(const KeyColumn& queries, Part* part, uint64_t begin, uint64_t end);
   Status find_in_order(const KeyColumn& queries, Part* part, uint64_t begin, uint64_t end);
   Status multi_get(const KeyColumn& queries, Part* part, const uint64_t* rows, uint64_t n,
@@ -243,9 +243,8 @@ Status RocksdbPeer::read_all(Check& check) {
 Status RocksdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
   found_.reset(queries.size);
   if (queries.size == 1) {
-    parts_[0]->values.clear();
-    STRIDE_TRY(find_one(queries[0], &found_[0]));
-    gather_values(found_, &parallel_, result);
+    STRIDE_TRY(find_one(queries[0], parts_[0].get(), &found_[0]));
+    gather_few_values(found_, result);
     return {};
   }
   if (how_.sorted_lookups) sort_rows(queries, &parallel_, &sorted_);
@@ -260,8 +259,9 @@ Status RocksdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
   return {};
 }
 
-Status RocksdbPeer::find_one(Bytes key, Bytes* value) {
-  rocksdb::PinnableSlice& found = parts_[0]->found[0];
+// *value is valid until the next call.
+Status RocksdbPeer::find_one(Bytes key, Part* part, Bytes* value) {
+  rocksdb::PinnableSlice& found = part->found[0];
   found.Reset();
   rocksdb::Status status = db_->Get(reading_, db_->DefaultColumnFamily(), to_slice(key), &found);
   if (!status.ok() && !status.IsNotFound()) return from_rocksdb(status);
@@ -270,6 +270,16 @@ Status RocksdbPeer::find_one(Bytes key, Bytes* value) {
 }
 
 Status RocksdbPeer::find(const KeyColumn& queries, Part* part, uint64_t begin, uint64_t end) {
+  // MultiGet searches a block-based file for a whole group; other tables get key after key anyway.
+  if (how_.load != Load::ingest) {
+    for (uint64_t i = begin; i < end; ++i) {
+      Bytes value;
+      STRIDE_TRY(find_one(queries[i], part, &value));
+      bool found = value.data() != nullptr;
+      found_[i] = found ? part->values.copy(value.data(), value.size()) : not_found_value;
+    }
+    return {};
+  }
   for (uint64_t i = begin; i < end; i += group) {
     uint64_t rows[group], n = std::min(group, end - i);
     std::iota(rows, rows + n, i);

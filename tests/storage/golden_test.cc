@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -141,6 +143,14 @@ const char* const golden_current = R"(
 0010 | 64 65 62 36 34 64 62 36 63 39 64 61 65 39 30 33 | checksum of that line in hex
 0020 | 0a                                              | "\n"
 )";
+
+TEST(FormatPageTest, ShowsTheSameDumps) {
+  std::ifstream file(STRIDE_SOURCE_DIR "/docs/format.md");
+  std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const char* dump : {golden_segment, golden_manifest, golden_current}) {
+    EXPECT_NE(page.find(dump), std::string::npos) << dump;
+  }
+}
 
 void put_file(FileSystem& fs, const std::string& path, const std::string& bytes) {
   auto file = fs.open(path, OpenMode::create);

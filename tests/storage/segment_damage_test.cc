@@ -102,7 +102,7 @@ TEST_F(SegmentDamageTest, TheUndamagedFileIsGood) {
 }
 
 TEST_F(SegmentDamageTest, FlippedBytes) {
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 400; ++i) {
     std::string bytes = good_;
     for (uint64_t n = 1 + random_() % 4; n > 0; --n) {
       bytes[random_() % bytes.size()] ^= static_cast<char>(1 + random_() % 255);
@@ -154,7 +154,7 @@ TEST_F(SegmentDamageTest, ForgedNumbers) {
   };
   uint64_t tables = footer().tables_offset, footer_at = good_.size() - sizeof(SegmentFooter);
   uint64_t table_bytes = footer().sections * sizeof(SectionEntry);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 400; ++i) {
     std::string bytes = good_;
     for (uint64_t n = 1 + random_() % 2; n > 0; --n) {
       uint64_t value = odd_number();
