@@ -27,15 +27,16 @@ uint64_t CommitQueue::busy_siblings() {
 }
 
 void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const Staging* leader) {
-  using std::chrono::nanoseconds;
-  auto cost = std::min<Clock::duration>(nanoseconds(leader->bytes()), max_wait);
+  using std::chrono::microseconds;
+  auto wait = std::min<Clock::duration>(microseconds(leader->bytes() / wait_bytes_per_us), max_wait);
+  auto linger = std::min<Clock::duration>(microseconds(leader->bytes() / linger_bytes_per_us), wait);
   auto all_here = [&] { return open_.size() <= waiting_.size(); };
   auto now = Clock::now();
-  auto deadline = now + cost;
-  if (all_here()) changed_.wait_until(lock, now + cost / 16, [&] { return !all_here(); });
+  auto deadline = now + wait;
+  if (all_here()) changed_.wait_until(lock, now + linger, [&] { return !all_here(); });
   // Siblings are given up when none of them stages anything for a while. A thread can be off its
   // core for some milliseconds, which is no reason to give it up.
-  auto patience = std::max<Clock::duration>(cost / 2, std::chrono::milliseconds(5));
+  auto patience = std::max<Clock::duration>(wait / 2, std::chrono::milliseconds(5));
   busy_siblings();
   while ((now = Clock::now()) < deadline && !all_here()) {
     auto look_again = std::min(deadline, now + patience);

@@ -26,12 +26,14 @@ struct CommitRequest {
 // (each bulk run costs every later read, so one run of four flows is better than four), carries
 // out all that have arrived, and wakes them.
 //
-// How long is measured by what its own commit will cost, at a rough gigabyte a second: a sixteenth of
-// that even where it sees no other transaction (one may be about to begin), all of it while others
-// go on staging, and never more than max_wait. So a small commit does not wait.
+// How long is measured by the bytes that it would write itself: a few per cent of what that takes
+// where it sees no other transaction (one may be about to begin), about as long as that takes while
+// others go on staging, and never more than max_wait. So a small commit does not wait.
 class CommitQueue {
  public:
-  static constexpr std::chrono::milliseconds max_wait{200};
+  static constexpr std::chrono::milliseconds max_wait{500};
+  static constexpr uint64_t wait_bytes_per_us = 200;
+  static constexpr uint64_t linger_bytes_per_us = 20'000;
 
   // A transaction that staged its first rows; and one that ends (committed or aborted).
   void enter(const Staging* staging);

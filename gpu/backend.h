@@ -12,11 +12,14 @@
 // from several threads at once. Ranks are 32 bits: an index holds at most 2^32 - 2 keys.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/tree_options.h"
@@ -32,16 +35,44 @@ inline constexpr uint64_t max_index_keys = 0xFFFFFFFEull;
 inline constexpr uint32_t row_bits = 16;
 inline uint32_t make_row_id(uint32_t chunk, uint32_t row) { return chunk << row_bits | row; }
 
+// Memory for large arrays that are written in any order: on huge pages where they are worth it.
+// Throws std::bad_alloc.
+void* allocate_bulk(uint64_t bytes);
+void free_bulk(void* memory);
+
+// A vector whose resize() leaves new elements uninitialised, so that the threads which fill it are
+// the first to touch its pages.
+template <class T>
+struct BulkAllocator {
+  using value_type = T;
+  BulkAllocator() = default;
+  template <class U>
+  BulkAllocator(const BulkAllocator<U>&) {}  // NOLINT: implicit on purpose
+  T* allocate(size_t n) { return static_cast<T*>(allocate_bulk(n * sizeof(T))); }
+  void deallocate(T* p, size_t) { free_bulk(p); }
+  template <class U>
+  void construct(U* p) {
+    ::new (static_cast<void*>(p)) U;
+  }
+  template <class U, class... Arguments>
+  void construct(U* p, Arguments&&... arguments) {
+    ::new (static_cast<void*>(p)) U(std::forward<Arguments>(arguments)...);
+  }
+  bool operator==(const BulkAllocator&) const { return true; }
+};
+template <class T>
+using BulkVector = std::vector<T, BulkAllocator<T>>;
+
 struct Sorted {
   // Row ids in ascending key order; of equal keys only the one with the largest id (the newest).
-  std::vector<uint32_t> order;
+  BulkVector<uint32_t> order;
   // Where all keys are 8 bytes: the keys in that order, as stored (big-endian bytes). Else empty.
-  std::vector<uint64_t> keys8;
+  BulkVector<uint64_t> keys8;
 };
 
-// Where a tree was found to be sound, and what it holds. Points into the image.
+// A tree that was found to be sound. Owns nothing.
 struct TreeView {
-  const std::byte* image = nullptr;  // null: no tree, search the column alone
+  const std::byte* image = nullptr;  // aligned to 8 bytes; null: no tree, search the column alone
   uint64_t image_bytes = 0;
 };
 

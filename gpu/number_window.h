@@ -55,8 +55,8 @@ inline uint32_t smaller_in_window(const std::byte* p, uint64_t number) {
     return _mm_cmpgt_epi64(q, _mm_xor_si128(x, sign));
   };
   // Each smaller number counts -1.
-  __m128i sum = _mm_add_epi64(_mm_add_epi64(smaller(0), smaller(1)),
-                              _mm_add_epi64(smaller(2), smaller(3)));
+  __m128i sum =
+      _mm_add_epi64(_mm_add_epi64(smaller(0), smaller(1)), _mm_add_epi64(smaller(2), smaller(3)));
   return static_cast<uint32_t>(-(_mm_extract_epi64(sum, 0) + _mm_extract_epi64(sum, 1)));
 #else
   uint32_t count = 0;

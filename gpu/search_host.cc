@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,14 @@ constexpr uint64_t queries_per_block = 1024;
 
 // An index, ready to be searched by any thread.
 struct Prepared {
-  explicit Prepared(const IndexView& index_view, bool number_queries)
-      : index(index_view), treed(has_tree(index_view)) {
-    if (treed) tree = tree_ref(index.tree.image);
-    numbers = number_queries && treed && index.keys.fixed && index.keys.width == 8 &&
-              index.keys.size >= window_keys;
+  Prepared(const IndexView& index_view, bool number_queries)
+      : index(index_view), numbers(number_queries && has_numbers(index_view)) {
+    if (has_tree(index)) tree.emplace(index.tree.image);
   }
-  const TreeRef* tree_or_null() const { return treed ? &tree : nullptr; }
 
   IndexView index;
-  bool treed;
   bool numbers;
-  TreeRef tree;
+  std::optional<TreeRef> tree;
 };
 
 bool are_numbers(const KeyColumn& queries) { return queries.is_fixed() && queries.width == 8; }
@@ -61,7 +58,7 @@ struct NumberGroups {
   using Query = uint64_t;
   NumberSearch<guarded> search;
 
-  explicit NumberGroups(const Prepared& prepared) : search(prepared.index, prepared.tree) {}
+  explicit NumberGroups(const Prepared& prepared) : search(prepared.index, *prepared.tree) {}
   static uint64_t take(const KeyColumn& queries, uint64_t row) {
     uint64_t stored;
     std::memcpy(&stored, queries.data + row * 8, 8);
@@ -74,7 +71,7 @@ struct ByteGroups {
   GroupSearch<guarded> search;
 
   explicit ByteGroups(const Prepared& prepared)
-      : search(prepared.index, prepared.tree_or_null()) {}
+      : search(prepared.index, prepared.tree ? &*prepared.tree : nullptr) {}
   static Bytes take(const KeyColumn& queries, uint64_t row) { return queries[row]; }
 };
 
@@ -148,9 +145,8 @@ void lower_bound_range(const Prepared& prepared, const KeyColumn& queries, uint3
 
 void lower_bound_any(const Prepared& prepared, const KeyColumn& queries, uint32_t* out,
                      Damage& damage) {
-  dispatch(prepared, [&]<class Groups>() {
-    lower_bound_range<Groups>(prepared, queries, out, damage);
-  });
+  dispatch(prepared,
+           [&]<class Groups>() { lower_bound_range<Groups>(prepared, queries, out, damage); });
 }
 
 // For each query, the smallest byte string that is greater than all that start with it.
@@ -178,8 +174,8 @@ class Successors {
   std::vector<uint64_t> offsets_;
 };
 
-void prefix_block(const Prepared& prepared, const Prepared& of_successors,
-                  const KeyColumn& queries, RankInterval* out, Damage& damage) {
+void prefix_block(const Prepared& prepared, const Prepared& of_successors, const KeyColumn& queries,
+                  RankInterval* out, Damage& damage) {
   uint32_t first[queries_per_block], last[queries_per_block];
   lower_bound_any(prepared, queries, first, damage);
   Successors successors(queries);
@@ -209,11 +205,27 @@ Status check_sizes(const KeyColumn& queries, size_t out) {
                          std::to_string(queries.size) + " queries");
 }
 
+// One query: nothing to prepare or to overlap.
+Status find_single(std::span<const IndexView> indexes, Bytes query, Location* out) {
+  *out = {Location::absent, Location::absent};
+  for (uint32_t number = 0; number < indexes.size(); ++number) {
+    bool damaged = false;
+    uint32_t rank = find_one(indexes[number], query, &damaged);
+    if (damaged) return indexes[number].guard->failure();
+    if (rank != Location::absent) {
+      *out = {number, rank};
+      return {};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyColumn& queries,
                  std::span<Location> out) {
   STRIDE_TRY(check_sizes(queries, out.size()));
+  if (queries.size == 1) return find_single(indexes, queries[0], out.data());
   std::vector<Prepared> prepared;
   prepared.reserve(indexes.size());
   for (const IndexView& index : indexes) prepared.emplace_back(index, are_numbers(queries));

@@ -13,12 +13,20 @@
 
 namespace stride {
 
-// Preconditions: the column has 8-byte keys, at least window_keys of them, and a tree.
+// Whether NumberSearch can search the index.
+inline bool has_numbers(const IndexView& index) {
+  return index.keys.fixed && index.keys.width == 8 && index.keys.size >= window_keys &&
+         has_tree(index);
+}
+
+// Precondition: has_numbers(index).
 template <bool guarded>
 class NumberSearch {
  public:
   NumberSearch(const IndexView& index, const TreeRef& tree)
-      : keys_(index), data_(index.keys.data), last_window_(index.keys.size - window_keys),
+      : keys_(index),
+        data_(index.keys.data),
+        last_window_(index.keys.size - window_keys),
         tree_(tree) {}
 
   bool damaged() const { return keys_.damaged(); }
@@ -27,11 +35,11 @@ class NumberSearch {
   void find(const uint64_t* stored, uint32_t count, uint32_t* ranks) {
     start(stored, count);
     for (uint32_t i = 0; i < count; ++i) ranks[i] = Location::absent;
-    run(count, [&](uint32_t i, uint64_t window) {
+    run([&](uint32_t i, uint64_t window) {
       const std::byte* p = data_ + window * 8;
       uint32_t equal = equal_in_window(p, stored[i]);
-      uint32_t found = static_cast<uint32_t>(window) + static_cast<uint32_t>(__builtin_ctz(equal | 0x100));
-      ranks[i] = equal ? found : ranks[i];
+      auto place = static_cast<uint32_t>(__builtin_ctz(equal | 1u << window_keys));
+      ranks[i] = equal ? static_cast<uint32_t>(window) + place : ranks[i];
       bool left = queries_[i].number < load_big_endian(p);
       bool right = queries_[i].number > load_big_endian(p + 56);
       return narrow(i, window, left, right) & !equal;
@@ -42,12 +50,14 @@ class NumberSearch {
   void lower_bound(const uint64_t* stored, uint32_t count, uint32_t* ranks) {
     start(stored, count);
     for (uint32_t i = 0; i < count; ++i) ranks[i] = low_[i];
-    run(count, [&](uint32_t i, uint64_t window) {
+    run([&](uint32_t i, uint64_t window) {
       uint32_t smaller = smaller_in_window(data_ + window * 8, queries_[i].number);
       uint64_t rank = window + smaller;
       rank = std::clamp<uint64_t>(rank, low_[i], high_[i]);
       ranks[i] = static_cast<uint32_t>(rank);
-      return narrow(i, window, smaller == 0, smaller == window_keys);
+      // Where the first number is the query itself, there is none before it.
+      bool left = smaller == 0 && stored[i] != load_stored(data_ + window * 8);
+      return narrow(i, window, left, smaller == window_keys);
     });
     for (uint32_t i = 0; i < count; ++i) {
       RankInterval ranks_of_leaf = descent_.ranks[i];
@@ -77,6 +87,12 @@ class NumberSearch {
     }
   }
 
+  static uint64_t load_stored(const std::byte* p) {
+    uint64_t stored;
+    memcpy(&stored, p, 8);
+    return stored;
+  }
+
   // Aligned, so that it is one line of cache; the last one is not, so that it ends with the column.
   uint64_t window_at(uint64_t rank) const {
     return std::min(rank / window_keys * window_keys, last_window_);
@@ -84,7 +100,7 @@ class NumberSearch {
 
   // Calls compare(i, window) for each active query until it returns false.
   template <class Compare>
-  void run(uint32_t, const Compare& compare) {
+  void run(const Compare& compare) {
     for (uint32_t round = 0; active_ > 0; ++round) {
       uint32_t before = active_;
       active_ = 0;

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/scratch.h"
 #include "gpu/sort_input.h"
 #include "gpu/sort_rows.h"
 #include "gpu/sort_ties.h"
@@ -23,9 +22,9 @@ namespace {
 struct Part {
   uint64_t begin;
   uint64_t size;
-  uint64_t depth;   // bytes that its keys share
-  bool in_result;   // where its rows are: in the result's arrays or in the second ones
-  uint64_t kept;    // once sorted: rows without those that a newer one replaces
+  uint64_t depth;  // bytes that its keys share
+  bool in_result;  // where its rows are: in the result's arrays or in the second ones
+  uint64_t kept;   // once sorted: rows without those that a newer one replaces
 };
 
 class Sorter {
@@ -60,8 +59,8 @@ class Sorter {
   RowOrder find_order() {
     std::vector<RowOrder> orders(tasks(rows_));
     for_tasks(rows_, [&](uint64_t task, uint64_t begin, uint64_t end) {
-      orders[task] = numbers() ? order_of_numbers(input_, begin, end)
-                               : order_of_keys(input_, begin, end);
+      orders[task] =
+          numbers() ? order_of_numbers(input_, begin, end) : order_of_keys(input_, begin, end);
     });
     for (const RowOrder& order : orders) orders[0].add(order);
     return orders[0];
@@ -99,7 +98,7 @@ class Sorter {
   }
 
   void drop_equal_neighbours() {
-    std::vector<uint32_t>& order = sorted_->order;
+    BulkVector<uint32_t>& order = sorted_->order;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < rows_; ++i) {
       if (i + 1 < rows_ && equal_keys(keys_[order[i]], keys_[order[i + 1]])) continue;
@@ -113,10 +112,10 @@ class Sorter {
     if (numbers()) {
       sorted_->keys8.resize(rows_);
     } else {
-      result_numbers_ = Scratch<uint64_t>(rows_);
+      result_numbers_ = BulkVector<uint64_t>(rows_);
     }
-    numbers_ = Scratch<uint64_t>(rows_);
-    ids_ = Scratch<uint32_t>(rows_);
+    numbers_ = BulkVector<uint64_t>(rows_);
+    ids_ = BulkVector<uint32_t>(rows_);
   }
   Rows result() {
     return {numbers() ? sorted_->keys8.data() : result_numbers_.data(), sorted_->order.data()};
@@ -230,8 +229,8 @@ class Sorter {
       done_.push_back(part);
       return;
     }
-    uint64_t settled = TieSorter(keys_).split_by_length(rows.ids, rows.numbers, part.size,
-                                                        part.depth);
+    uint64_t settled =
+        TieSorter(keys_).split_by_length(rows.ids, rows.numbers, part.size, part.depth);
     settle(part, rows, settled);
     Part rest{part.begin + settled, part.size - settled, part.depth + 8, part.in_result, 0};
     if (rest.size == 0) return;
@@ -319,9 +318,9 @@ class Sorter {
   ChunkKeys keys_;
   Sorted* sorted_;
   uint64_t rows_;
-  Scratch<uint64_t> result_numbers_;
-  Scratch<uint64_t> numbers_;
-  Scratch<uint32_t> ids_;
+  BulkVector<uint64_t> result_numbers_;
+  BulkVector<uint64_t> numbers_;
+  BulkVector<uint32_t> ids_;
   std::vector<Part> large_, small_, done_;
 };
 

@@ -61,9 +61,8 @@ class SortInput {
 
   uint32_t id_at(uint64_t position) const {
     uint32_t id = 0;
-    for_parts(position, position + 1, [&](uint64_t, const KeyColumn&, uint32_t first) {
-      id = first;
-    });
+    for_parts(position, position + 1,
+              [&](uint64_t, const KeyColumn&, uint32_t first) { id = first; });
     return id;
   }
 
@@ -75,9 +74,9 @@ class SortInput {
 
 // What is known of rows before they are sorted.
 struct RowOrder {
-  bool ascending = true;             // none is smaller than the one before
-  bool strictly = true;              // and none is equal to it
-  uint64_t differing = 0;            // bits of numbers
+  bool ascending = true;               // none is smaller than the one before
+  bool strictly = true;                // and none is equal to it
+  uint64_t differing = 0;              // bits of numbers
   uint64_t shared_bytes = UINT64_MAX;  // that all keys begin with
 
   void add(const RowOrder& other) {

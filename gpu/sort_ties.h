@@ -31,8 +31,8 @@ struct ChunkKeys {
 inline uint64_t shared_bytes(Bytes a, Bytes b, uint64_t depth, uint64_t most) {
   most = std::min<uint64_t>({most, a.size() - depth, b.size() - depth});
   for (uint64_t at = 0; at < most; at += 8) {
-    uint64_t difference = slice8(a.data(), a.size(), depth + at) ^
-                          slice8(b.data(), b.size(), depth + at);
+    uint64_t difference =
+        slice8(a.data(), a.size(), depth + at) ^ slice8(b.data(), b.size(), depth + at);
     if (difference) return std::min<uint64_t>(most, at + leading_zeros(difference) / 8);
   }
   return most;
@@ -102,8 +102,8 @@ class TieSorter {
         insert(rows.ids + begin, stop - begin, depth);
         mark_last_of_equal(rows.at(begin), stop - begin);
       } else {
-        uint64_t settled = split_by_length(rows.ids + begin, rows.numbers + begin, stop - begin,
-                                           depth);
+        uint64_t settled =
+            split_by_length(rows.ids + begin, rows.numbers + begin, stop - begin, depth);
         if (begin + settled < stop) groups_.push_back({begin + settled, stop, depth + 8});
       }
       begin = stop;

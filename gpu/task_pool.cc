@@ -1,16 +1,16 @@
 #include "gpu/task_pool.h"
 
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+#include <tbb/task_arena.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
-#include <tbb/task_arena.h>
 
 namespace stride {
 
@@ -24,8 +24,7 @@ struct TaskPool::Arena {
 
 namespace {
 
-void run_on_threads(unsigned threads, uint64_t tasks,
-                    const std::function<void(uint64_t)>& task) {
+void run_on_threads(unsigned threads, uint64_t tasks, const std::function<void(uint64_t)>& task) {
   std::atomic<uint64_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
@@ -99,13 +98,11 @@ void TaskPool::run(uint64_t n, uint64_t grain, const Body& body) {
   if (n == 0) return;
   // More pieces than threads, so that a thread which is held up does not hold up all.
   constexpr uint64_t pieces_per_thread = 8;
-  uint64_t pieces = std::clamp<uint64_t>(n / std::max<uint64_t>(grain, 1), 1,
-                                         threads_ * pieces_per_thread);
+  uint64_t pieces =
+      std::clamp<uint64_t>(n / std::max<uint64_t>(grain, 1), 1, threads_ * pieces_per_thread);
   if (pieces == 1 || threads_ == 1) return body(0, n);
   run_each(pieces, [&](uint64_t i, uint64_t) {
-    auto edge = [&](uint64_t piece) {
-      return n / pieces * piece + std::min(piece, n % pieces);
-    };
+    auto edge = [&](uint64_t piece) { return n / pieces * piece + std::min(piece, n % pieces); };
     body(edge(i), edge(i + 1));
   });
 }

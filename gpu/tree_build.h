@@ -12,18 +12,18 @@
 // The image depends on the keys and options alone, not on the Space.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <thrust/fill.h>
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/scan.h>
 #include <thrust/transform_reduce.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "gpu/tree_layout.h"
 #include "gpu/tree_options.h"
@@ -42,7 +42,10 @@ class TreeBuilder {
   // Preconditions: options.check(); size <= max_index_keys; the keys ascend strictly.
   TreeBuilder(Space& space, const Keys& keys, uint32_t size, uint64_t key_bytes,
               const TreeOptions& options)
-      : space_(space), keys_(keys), size_(size), options_(options),
+      : space_(space),
+        keys_(keys),
+        size_(size),
+        options_(options),
         plan_(plan_leaves(options, size, key_bytes)) {}
 
   Status build(std::vector<std::byte>* image) {
@@ -90,8 +93,8 @@ class TreeBuilder {
     each(tasks_for(level_keys_), KeyTask<Keys, Op>{view(stride), op});
   }
   LevelKeys<Keys> view(uint32_t stride) const {
-    return {keys_,           spans_.data(), depths_.data(), offsets_.data(), nodes_,
-            stride, Space::keys_per_task};
+    return {keys_,  spans_.data(), depths_.data(),      offsets_.data(),
+            nodes_, stride,        Space::keys_per_task};
   }
 
   void start_root() {
@@ -121,18 +124,16 @@ class TreeBuilder {
     STRIDE_HD uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
   };
   uint32_t shared_by_all() {
-    return static_cast<uint32_t>(
-        reduce(1, SharedByAll{keys_, size_}, uint64_t{0}, Add()));
+    return static_cast<uint32_t>(reduce(1, SharedByAll{keys_, size_}, uint64_t{0}, Add()));
   }
 
   uint32_t root_stride() {
     if (!options_.strides.empty()) return options_.strides[0];
     SharedBitsHistogram histogram;
     if (size_ > 1) {
-      histogram = reduce(
-          tasks_for(size_ - 1),
-          CountSharedBits<Keys>{keys_, size_, Space::keys_per_task, prefix_bits_},
-          SharedBitsHistogram{}, AddHistograms());
+      histogram = reduce(tasks_for(size_ - 1),
+                         CountSharedBits<Keys>{keys_, size_, Space::keys_per_task, prefix_bits_},
+                         SharedBitsHistogram{}, AddHistograms());
     }
     return plan_root_stride(plan_, size_, histogram);
   }
@@ -160,9 +161,9 @@ class TreeBuilder {
     NodeKind kind = levels_.empty() ? NodeKind::dense : options_.node_kind;
     uint64_t entries = 0;
     if (kind != NodeKind::dense) {
-      entries = reduce(tasks_for(level_keys_),
-                       KeyTask<Keys, CountEntries>{view(stride), CountEntries()}, uint64_t{0},
-                       Add());
+      entries =
+          reduce(tasks_for(level_keys_), KeyTask<Keys, CountEntries>{view(stride), CountEntries()},
+                 uint64_t{0}, Add());
       if (kind == NodeKind::automatic) kind = plan_kind(nodes_, stride, entries);
     }
     bool dense = kind == NodeKind::dense;
@@ -201,8 +202,8 @@ class TreeBuilder {
 
   void rank_words(Buffer<RankedWord>& words, uint64_t words_per_node) {
     Buffer<uint32_t> counts(words.size());
-    auto bits = thrust::make_transform_iterator(
-        static_cast<const RankedWord*>(words.data()), CountWordBits());
+    auto bits = thrust::make_transform_iterator(static_cast<const RankedWord*>(words.data()),
+                                                CountWordBits());
     thrust::exclusive_scan(space_.policy(), bits, bits + static_cast<ptrdiff_t>(words.size()),
                            counts.data(), 0u);
     each(words.size(), RankWord{words.data(), counts.data(), words_per_node});
@@ -217,8 +218,8 @@ class TreeBuilder {
   void mark_children() {
     Level& level = levels_.back();
     level.children = Buffer<RankedWord>(child_words_of(level.shape));
-    each(level.children.size(), MarkChildren<Keys>{keys_, built_starts(), level.children.data(),
-                                                   plan_.leaf_capacity});
+    each(level.children.size(),
+         MarkChildren<Keys>{keys_, built_starts(), level.children.data(), plan_.leaf_capacity});
   }
 
   Oversized measure_oversized() {
@@ -239,8 +240,7 @@ class TreeBuilder {
     offsets_ = Buffer<uint64_t>(nodes_ + uint64_t{1});
     each(level.children.size(),
          EmitNodes<Keys>{keys_, built_starts(), level.children.data(), depths_.data(),
-                         spans_.data(), depths.data(), offsets_.data(),
-                         options_.path_compression});
+                         spans_.data(), depths.data(), offsets_.data(), options_.path_compression});
     thrust::exclusive_scan(space_.policy(), offsets_.data(), offsets_.data() + nodes_,
                            offsets_.data(), uint64_t{0});
     space_.copy_in(offsets_.data() + nodes_, &level_keys_, sizeof level_keys_);
@@ -252,8 +252,14 @@ class TreeBuilder {
     levels_.back().depths = std::move(depths_);
     std::vector<TreeLevel> shapes = this->shapes();
     uint64_t bytes = place_tree_arrays(&shapes);
-    TreeHeader header{tree_magic, tree_version, static_cast<uint32_t>(shapes.size()), bytes,
-                      size_,      prefix_bits_, plan_.leaf_capacity,                  {}};
+    TreeHeader header{tree_magic,
+                      tree_version,
+                      static_cast<uint32_t>(shapes.size()),
+                      bytes,
+                      size_,
+                      prefix_bits_,
+                      plan_.leaf_capacity,
+                      {}};
     image->clear();
     image->resize(bytes);
     std::memcpy(image->data(), &header, sizeof header);
@@ -268,8 +274,8 @@ class TreeBuilder {
 
   template <class T>
   void put(std::vector<std::byte>* image, uint64_t offset, Buffer<T>& buffer) {
-    if (buffer.size()) space_.copy_out(image->data() + offset, buffer.data(),
-                                       buffer.size() * sizeof(T));
+    if (buffer.size())
+      space_.copy_out(image->data() + offset, buffer.data(), buffer.size() * sizeof(T));
     buffer = {};
   }
 

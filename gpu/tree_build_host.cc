@@ -1,11 +1,11 @@
 #include "gpu/tree_build_host.h"
 
+#include <thrust/system/cpp/execution_policy.h>
+#include <thrust/system/tbb/execution_policy.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
-
-#include <thrust/system/cpp/execution_policy.h>
-#include <thrust/system/tbb/execution_policy.h>
 
 #include "gpu/backend.h"
 #include "gpu/tree_build.h"
@@ -48,8 +48,8 @@ Status build(const ThrustPolicy& policy, const PackedColumn& keys, const TreeOpt
   HostSpace<ThrustPolicy> space(policy);
   auto size = static_cast<uint32_t>(keys.size);
   if (keys.fixed && keys.width == 8) {
-    return TreeBuilder<HostSpace<ThrustPolicy>, NumberKeys>(
-               space, NumberKeys{keys.data}, size, keys.size * 8, options)
+    return TreeBuilder<HostSpace<ThrustPolicy>, NumberKeys>(space, NumberKeys{keys.data}, size,
+                                                            keys.size * 8, options)
         .build(image);
   }
   uint64_t key_bytes = keys.fixed ? keys.size * keys.width : keys.data_bytes;

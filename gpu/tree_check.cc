@@ -39,7 +39,7 @@ class TreeChecker {
   Status check() {
     STRIDE_TRY(check_header());
     STRIDE_TRY(check_shapes());
-    tree_ = tree_ref(image_.data());
+    tree_ = TreeRef(image_.data());
     ExpectedNodes nodes;
     nodes.ranks.push_back({0, tree_.keys});
     nodes.least_depths.push_back(tree_.prefix_bits);
@@ -119,8 +119,8 @@ class TreeChecker {
     if (expected.ranks.size() != shapes_[i].nodes) return damaged("node count" + of_level(i));
     uint32_t start = 0;
     for (uint32_t node = 0; node < shapes_[i].nodes; ++node) {
-      if (i > 0 && (level.depths[node] < expected.least_depths[node] ||
-                    level.depths[node] > max_depth)) {
+      if (i > 0 &&
+          (level.depths[node] < expected.least_depths[node] || level.depths[node] > max_depth)) {
         return damaged("node depth" + of_level(i));
       }
       uint64_t entries = uint64_t{1} << level.stride;
@@ -136,8 +136,7 @@ class TreeChecker {
     return start == shapes_[i].starts ? Status() : damaged("entry count" + of_level(i));
   }
 
-  static bool check_words(const LevelRef& level, uint32_t node, uint32_t start,
-                          uint64_t* entries) {
+  static bool check_words(const LevelRef& level, uint32_t node, uint32_t start, uint64_t* entries) {
     uint64_t words = words_of_node(level.stride);
     uint32_t allowed = level.stride < 5 ? (uint32_t{1} << (1u << level.stride)) - 1 : 0xFFFFFFFF;
     *entries = 0;

@@ -17,8 +17,8 @@
 //   dense (and the root):  2^stride entries, entry = slot. Node i owns starts
 //                          [i * (2^stride + 1), (i + 1) * (2^stride + 1)).
 //   bitmap:                entries of the slots that have keys. A node owns max(1, 2^stride / 32)
-//                          words; bit b of word w stands for slot 32 w + b. A word's `before` is the
-//                          index of the start that belongs to its first bit set.
+//                          words; bit b of word w stands for slot 32 w + b. A word's `before` is
+//                          the index of the start that belongs to its first bit set.
 //
 // An entry of more than leaf_capacity ranks may have a child, a node of the next level: the child
 // references of a level are words over its starts (bit b of word w: start 32 w + b), and `before`

@@ -8,8 +8,8 @@ namespace stride {
 
 Status TreeOptions::check() const {
   if (strides.size() > max_tree_levels) {
-    return Status::invalid("a tree of " + std::to_string(strides.size()) +
-                           " levels: at most " + std::to_string(max_tree_levels));
+    return Status::invalid("a tree of " + std::to_string(strides.size()) + " levels: at most " +
+                           std::to_string(max_tree_levels));
   }
   for (size_t level = 0; level < strides.size(); ++level) {
     if (strides[level] >= 1 && strides[level] <= max_stride) continue;

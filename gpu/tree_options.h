@@ -15,9 +15,9 @@ namespace stride {
 enum class NodeKind : uint8_t { automatic, dense, bitmap };
 
 struct TreeOptions {
-  // Bits that each level consumes: first the root (1 to 28), then deeper levels (1 to 16).
-  // Empty: chosen from the keys. At most 32 levels; bits past the last level are left to the
-  // comparisons in the leaf.
+  // Bits that each level consumes, the root first: 1 to 28 each. Empty: chosen from the keys. At
+  // most 32 levels; bits past the last level are left to the comparisons in the leaf. A level of
+  // more than 2^32 - 1 entries is refused when the tree is built.
   std::vector<uint32_t> strides;
   // A node is split further only where it holds more keys than this. 0: chosen. At most 65535.
   uint32_t leaf_capacity = 0;

@@ -80,11 +80,9 @@ struct CountEntries {
   template <class Keys>
   STRIDE_HD uint64_t operator()(const LevelKeys<Keys>& level, uint32_t node, uint32_t begin,
                                 uint32_t end) const {
-    uint64_t entries = 0;
     bool at_start = begin == level.spans[node].first;
-    uint32_t before = at_start ? 0 : level.slot(node, begin - 1);
-    entries += at_start;
-    if (at_start) before = level.slot(node, begin);
+    uint64_t entries = at_start;
+    uint32_t before = level.slot(node, at_start ? begin : begin - 1);
     for (uint32_t rank = begin; rank < end; ++rank) {
       uint32_t slot = level.slot(node, rank);
       entries += slot != before;

@@ -1,6 +1,6 @@
 // Single searches in a tree, for host and device code alike: what one thread does for one query.
 //
-//   TreeRef tree = tree_ref(view.image);               // after check_tree()
+//   TreeRef tree(view.image);                            // after check_tree()
 //   RankInterval ranks = descend(tree, NumberQuery{q});  // the only ranks that can hold q
 //
 // A descent looks at the bits of the query that the levels name and at no others. So the interval
@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/backend.h"
 #include "gpu/key_bits.h"
@@ -33,30 +34,30 @@ struct TreeRef {
   uint32_t leaf_capacity;
   uint32_t levels;
   LevelRef level[max_tree_levels];
-};
 
-// Precondition: check_tree() passed.
-inline TreeRef tree_ref(const std::byte* image) {
-  const auto* header = reinterpret_cast<const TreeHeader*>(image);
-  const auto* shapes = reinterpret_cast<const TreeLevel*>(image + sizeof(TreeHeader));
-  auto words = [&](uint64_t offset) {
-    return offset ? reinterpret_cast<const RankedWord*>(image + offset) : nullptr;
-  };
-  auto numbers = [&](uint64_t offset) {
-    return offset ? reinterpret_cast<const uint32_t*>(image + offset) : nullptr;
-  };
-  TreeRef tree;
-  tree.keys = header->keys;
-  tree.prefix_bits = header->prefix_bits;
-  tree.leaf_capacity = header->leaf_capacity;
-  tree.levels = header->levels;
-  for (uint32_t i = 0; i < header->levels; ++i) {
-    tree.level[i] = {numbers(shapes[i].depths_offset), words(shapes[i].words_offset),
-                     numbers(shapes[i].starts_offset), words(shapes[i].children_offset),
-                     shapes[i].stride};
+  TreeRef() = default;
+  // Precondition: check_tree() passed, and the image is in host memory.
+  explicit TreeRef(const std::byte* image) {
+    const auto* header = reinterpret_cast<const TreeHeader*>(image);
+    const auto* shapes = reinterpret_cast<const TreeLevel*>(image + sizeof(TreeHeader));
+    auto words = [&](uint64_t offset) {
+      return offset ? reinterpret_cast<const RankedWord*>(image + offset) : nullptr;
+    };
+    auto numbers = [&](uint64_t offset) {
+      return offset ? reinterpret_cast<const uint32_t*>(image + offset) : nullptr;
+    };
+    keys = header->keys;
+    prefix_bits = header->prefix_bits;
+    leaf_capacity = header->leaf_capacity;
+    levels = header->levels;
+    for (uint32_t i = 0; i < levels; ++i) {
+      level[i] = {numbers(shapes[i].depths_offset), words(shapes[i].words_offset),
+                  numbers(shapes[i].starts_offset), words(shapes[i].children_offset),
+                  shapes[i].stride};
+    }
   }
-  return tree;
-}
+};
+static_assert(std::is_trivially_copyable_v<TreeRef>);
 
 // A query whose bits a descent reads.
 struct NumberQuery {  // 8 bytes, as a big-endian number
@@ -74,8 +75,7 @@ struct ByteQuery {
   STRIDE_HD ByteQuery(const std::byte* query, uint64_t query_bytes)
       : data(query), bytes(query_bytes), head(slice8(query, query_bytes, 0)) {}
   STRIDE_HD uint32_t bits(uint32_t depth, uint32_t count) const {
-    return depth + count <= 64 ? bits_of(head, depth, count)
-                               : bits_at(data, bytes, depth, count);
+    return depth + count <= 64 ? bits_of(head, depth, count) : bits_at(data, bytes, depth, count);
   }
 };
 

@@ -138,7 +138,8 @@ inline Keys words(Random& random, size_t n) {
     std::string word;
     size_t length = 1 + random() % 12;
     // Letters that are unevenly likely.
-    for (size_t k = 0; k < length; ++k) word += static_cast<char>('a' + (random() % 26 * (random() % 26)) / 26);
+    for (size_t k = 0; k < length; ++k)
+      word += static_cast<char>('a' + (random() % 26 * (random() % 26)) / 26);
     keys.push_back(word);
   }
   return keys;
@@ -167,7 +168,8 @@ inline Keys zeros_and_ones(Random& random, size_t n) {
 
 inline Keys only_zeros(Random& random, size_t n) {
   Keys keys;
-  for (size_t i = 0; i < n; ++i) keys.push_back(std::string(random() % std::max<size_t>(n, 1), '\0'));
+  for (size_t i = 0; i < n; ++i)
+    keys.push_back(std::string(random() % std::max<size_t>(n, 1), '\0'));
   return keys;
 }
 
@@ -185,7 +187,7 @@ inline Keys long_prefixes(Random& random, size_t n) {
 
 inline Keys long_among_short(Random& random, size_t n) {
   Keys keys = words(random, n);
-  for (size_t i = 0; i < n; i += 100) keys[i] = std::string(65535, 'q') ;
+  for (size_t i = 0; i < n; i += 100) keys[i] = std::string(65535, 'q');
   for (size_t i = 50; i < n; i += 500) keys[i] = std::string(60000 + random() % 5535, 'q');
   return keys;
 }
@@ -211,14 +213,22 @@ inline Keys exponential(Random& random, size_t n) {
 
 inline const std::vector<KeySet>& key_sets() {
   static const std::vector<KeySet> sets = {
-      {"random_numbers", random_numbers}, {"clusters", clusters},
-      {"words", words},                   {"urls", urls},
-      {"zeros_and_ones", zeros_and_ones}, {"only_zeros", only_zeros},
-      {"long_prefixes", long_prefixes},   {"long_among_short", long_among_short},
-      {"all_equal", all_equal},           {"all_equal8", all_equal8},
-      {"fixed1", fixed_width<1>},         {"fixed3", fixed_width<3>},
-      {"fixed4", fixed_width<4>},         {"fixed16", fixed_width<16>},
-      {"fixed33", fixed_width<33>},       {"exponential", exponential},
+      {"random_numbers", random_numbers},
+      {"clusters", clusters},
+      {"words", words},
+      {"urls", urls},
+      {"zeros_and_ones", zeros_and_ones},
+      {"only_zeros", only_zeros},
+      {"long_prefixes", long_prefixes},
+      {"long_among_short", long_among_short},
+      {"all_equal", all_equal},
+      {"all_equal8", all_equal8},
+      {"fixed1", fixed_width<1>},
+      {"fixed3", fixed_width<3>},
+      {"fixed4", fixed_width<4>},
+      {"fixed16", fixed_width<16>},
+      {"fixed33", fixed_width<33>},
+      {"exponential", exponential},
   };
   return sets;
 }
@@ -229,14 +239,24 @@ inline Keys queries_for(Random& random, const Keys& keys, size_t n, bool same_wi
   for (size_t i = 0; i < n; ++i) {
     std::string key = keys.empty() ? random_bytes(random, 8) : keys[random() % keys.size()];
     switch (random() % (same_width ? 4 : 7)) {
-      case 0: case 1: break;
-      case 2: key = random_bytes(random, key.size()); break;
+      case 0:
+      case 1:
+        break;
+      case 2:
+        key = random_bytes(random, key.size());
+        break;
       case 3:
         if (!key.empty()) key[random() % key.size()] ^= static_cast<char>(1 << random() % 8);
         break;
-      case 4: key.resize(random() % (key.size() + 1)); break;
-      case 5: key += random_bytes(random, random() % 4, random() % 2 ? 256 : 1); break;
-      default: key = random_bytes(random, random() % 20, random() % 2 ? 256 : 2); break;
+      case 4:
+        key.resize(random() % (key.size() + 1));
+        break;
+      case 5:
+        key += random_bytes(random, random() % 4, random() % 2 ? 256 : 1);
+        break;
+      default:
+        key = random_bytes(random, random() % 20, random() % 2 ? 256 : 2);
+        break;
     }
     queries.push_back(std::move(key));
   }

@@ -69,7 +69,8 @@ void expect_prefixes(Backend& backend, const OwnedIndex& index, const Keys& quer
 TreeOptions random_options(Random& random) {
   TreeOptions options;
   switch (random() % 4) {
-    case 0: break;
+    case 0:
+      break;
     case 1: {
       std::vector<uint32_t> strides(1 + random() % 6);
       for (uint32_t& stride : strides) stride = 1 + static_cast<uint32_t>(random() % 9);
@@ -77,8 +78,12 @@ TreeOptions random_options(Random& random) {
       options.strides = strides;
       break;
     }
-    case 2: options.strides.assign(32, 1 + static_cast<uint32_t>(random() % 4)); break;
-    default: options.strides = {1 + static_cast<uint32_t>(random() % 16), 8, 8}; break;
+    case 2:
+      options.strides.assign(32, 1 + static_cast<uint32_t>(random() % 4));
+      break;
+    default:
+      options.strides = {1 + static_cast<uint32_t>(random() % 16), 8, 8};
+      break;
   }
   options.leaf_capacity = random() % 3 ? 0 : 1 + static_cast<uint32_t>(random() % 64);
   options.node_kind = static_cast<NodeKind>(random() % 3);

@@ -101,12 +101,12 @@ TEST(SortTest, SaysWhichLimitIsExceeded) {
   EXPECT_EQ(backend->sort({&chunk, 1}, &sorted).code(), StatusCode::invalid_argument);
   chunk.size = 65536;
   EXPECT_TRUE(backend->sort({&chunk, 1}, &sorted).ok());
-  EXPECT_EQ(sorted.order, std::vector<uint32_t>{65535});
+  EXPECT_EQ(sorted.order, BulkVector<uint32_t>{65535});
   std::vector<KeyColumn> chunks(65537, KeyColumn::fixed(bytes.data(), 1, 1));
   EXPECT_EQ(backend->sort(chunks, &sorted).code(), StatusCode::invalid_argument);
   chunks.resize(65536);
   EXPECT_TRUE(backend->sort(chunks, &sorted).ok());
-  EXPECT_EQ(sorted.order, std::vector<uint32_t>{make_row_id(65535, 0)});
+  EXPECT_EQ(sorted.order, BulkVector<uint32_t>{make_row_id(65535, 0)});
   chunk.size = 65536;
   std::fill(chunks.begin(), chunks.end(), chunk);
   EXPECT_EQ(backend->sort(chunks, &sorted).code(), StatusCode::invalid_argument);

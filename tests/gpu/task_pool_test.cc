@@ -52,9 +52,9 @@ TEST(ParallelForTest, MayBeCalledFromManyThreadsAndNested) {
 
 TEST(ParallelForTest, HandsExceptionsOn) {
   auto backend = Backend::host(2);
-  EXPECT_THROW(backend->parallel_for(
-                   100, 1, [](uint64_t, uint64_t) { throw std::runtime_error("stop"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      backend->parallel_for(100, 1, [](uint64_t, uint64_t) { throw std::runtime_error("stop"); }),
+      std::runtime_error);
 }
 
 }  // namespace

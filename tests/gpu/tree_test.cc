@@ -23,8 +23,7 @@ TEST(TreeTest, LaysOutTheExample) {
   auto backend = Backend::host(1);
   OwnedIndex index({"\x10", "\x12", "\x13", "\x80"}, true);
   for (NodeKind kind : {NodeKind::dense, NodeKind::bitmap}) {
-    std::vector<std::byte> image =
-        build(*backend, index.column(), {{1, 2}, 2, kind, true});
+    std::vector<std::byte> image = build(*backend, index.column(), {{1, 2}, 2, kind, true});
     TreeStatistics statistics = tree_statistics({image.data(), image.size()});
     EXPECT_EQ(statistics.strides, (std::vector<uint32_t>{1, 2}));
     EXPECT_EQ(statistics.nodes, (std::vector<uint64_t>{1, 1}));
