@@ -25,7 +25,8 @@ struct StagedRows {
   void prefetch_offsets(uint64_t i) const {
     const KeyColumn& k = keys[chunk(i)];
     if (k.offsets) __builtin_prefetch(k.offsets + row(i));
-    __builtin_prefetch(values[chunk(i)].offsets + row(i));
+    const ValueColumn& v = values[chunk(i)];
+    if (v.offsets) __builtin_prefetch(v.offsets + row(i));
   }
   const uint64_t* keys8() const {
     return sorted.keys8.empty() ? nullptr : sorted.keys8.data();

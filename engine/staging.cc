@@ -101,8 +101,12 @@ StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
   values_ = p + round_up(key_bytes, 64);
 }
 
+StagedChunk::StagedChunk(const KeyColumn& keys, const ValueColumn& values)
+    : borrowed_(true), borrowed_keys_(keys), borrowed_values_(values), rows_(keys.size) {}
+
 uint64_t StagedChunk::fitting_rows(const KeyColumn& keys, const ValueColumn* values,
                                    uint64_t first) const {
+  if (borrowed_) return 0;
   uint64_t n = std::min(keys.size - first, capacity_.rows - rows_);
   if (key_offsets_) n = rows_within(keys, first, n, capacity_.key_bytes - key_offsets_[rows_]);
   if (values) n = rows_within(*values, first, n, capacity_.value_bytes - value_offsets_[rows_]);
@@ -134,17 +138,33 @@ uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, u
 }
 
 KeyColumn StagedChunk::keys() const {
+  if (borrowed_) return borrowed_keys_;
   return key_offsets_ ? Column::variable(keys_, key_offsets_, rows_)
                       : Column::fixed(keys_, key_width_, rows_);
 }
 
-ValueColumn StagedChunk::values() const { return Column::variable(values_, value_offsets_, rows_); }
+ValueColumn StagedChunk::values() const {
+  return borrowed_ ? borrowed_values_ : Column::variable(values_, value_offsets_, rows_);
+}
+
+namespace {
+
+Status check_columns(const TableRecord& table, const KeyColumn& keys, const ValueColumn* values) {
+  STRIDE_TRY(check_row_count(keys, values));
+  STRIDE_TRY(check_keys(table, keys));
+  return values ? check_values(*values) : Status();
+}
+
+Status out_of_memory() {
+  return Status(StatusCode::resource_exhausted, "no memory to stage more rows")
+      .with_remedy("commit in smaller transactions, or give the process more memory");
+}
+
+}  // namespace
 
 Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn* values) {
-  STRIDE_TRY(check_row_count(keys, values));
-  STRIDE_TRY(check_keys(*table, keys));
-  if (values) STRIDE_TRY(check_values(*values));
+  STRIDE_TRY(check_columns(*table, keys, values));
   if (keys.size == 0) return {};
   try {
     Slot* slot = slot_of_this_thread(table);
@@ -154,12 +174,39 @@ Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const Key
       done += n;
     }
   } catch (const std::bad_alloc&) {
-    return Status(StatusCode::resource_exhausted, "no memory to stage more rows")
-        .with_remedy("commit in smaller transactions, or give the process more memory");
+    return out_of_memory();
   }
+  count(keys, values);
+  return {};
+}
+
+Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                           const ValueColumn& values) {
+  STRIDE_TRY(check_columns(*table, keys, &values));
+  try {
+    Slot* slot = slot_of_this_thread(table);
+    for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
+      uint64_t n = std::min(StagedChunk::max_rows, keys.size - done);
+      slot->chunk = add_chunk(
+          slot, std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n)));
+    }
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+  count(keys, &values);
+  return {};
+}
+
+void Staging::count(const KeyColumn& keys, const ValueColumn* values) {
   rows_.fetch_add(keys.size, std::memory_order_relaxed);
   bytes_.fetch_add(keys.bytes() + (values ? values->bytes() : 0), std::memory_order_relaxed);
-  return {};
+}
+
+StagedChunk* Staging::add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk) {
+  StagedChunk* result = chunk.get();
+  std::lock_guard lock(mutex_);
+  slot->table->chunks.push_back(std::move(chunk));
+  return result;
 }
 
 Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {
@@ -194,11 +241,8 @@ StagedChunk* Staging::next_chunk(Slot* slot, const KeyColumn& keys, const ValueC
   };
   StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
   if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
-  auto chunk = std::make_unique<StagedChunk>(slot->table->table->key_width, capacity);
-  StagedChunk* result = chunk.get();
-  std::lock_guard lock(mutex_);
-  slot->table->chunks.push_back(std::move(chunk));
-  return result;
+  return add_chunk(
+      slot, std::make_unique<StagedChunk>(slot->table->table->key_width, capacity));
 }
 
 std::vector<StagedTable> Staging::take() {

@@ -30,6 +30,8 @@ class StagedChunk {
   };
   // key_width 0: keys of any length.
   StagedChunk(uint32_t key_width, Capacity capacity);
+  // Views of at most max_rows rows that the caller keeps; nothing can be appended.
+  StagedChunk(const KeyColumn& keys, const ValueColumn& values);
 
   uint64_t rows() const { return rows_; }
   const Capacity& capacity() const { return capacity_; }
@@ -46,8 +48,11 @@ class StagedChunk {
  private:
   uint64_t fitting_rows(const KeyColumn& keys, const ValueColumn* values, uint64_t first) const;
 
-  uint32_t key_width_;
-  Capacity capacity_;
+  bool borrowed_ = false;
+  KeyColumn borrowed_keys_;
+  ValueColumn borrowed_values_;
+  uint32_t key_width_ = 0;
+  Capacity capacity_{};
   uint64_t rows_ = 0;
   ReservedMemory memory_;
   uint64_t* value_offsets_ = nullptr;
@@ -69,6 +74,9 @@ class Staging {
   // values null: erases. Validates before it copies anything.
   Status stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                const ValueColumn* values);
+  // As stage(), without a copy: the columns must stay as they are until the commit has returned.
+  Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                    const ValueColumn& values);
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // Call when no stage() is under way.
@@ -81,6 +89,8 @@ class Staging {
     StagedChunk* chunk;
   };
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
+  StagedChunk* add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk);
+  void count(const KeyColumn& keys, const ValueColumn* values);
   StagedChunk* next_chunk(Slot* slot, const KeyColumn& keys, const ValueColumn* values,
                           uint64_t first);
 

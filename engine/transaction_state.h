@@ -16,7 +16,8 @@ struct WriteTransaction::State {
   std::atomic<bool> entered{false};  // the commit queue knows of it
   std::atomic<bool> ended{false};
 
-  Status stage(const Table& table, const KeyColumn& keys, const ValueColumn* values);
+  // Whether rows of the table can be staged; tells the commit queue before the first are.
+  Status enter(const Table& table);
 };
 
 }  // namespace stride

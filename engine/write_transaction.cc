@@ -18,20 +18,32 @@ WriteTransaction& WriteTransaction::operator=(WriteTransaction&& other) noexcept
 
 WriteTransaction::~WriteTransaction() { abort(); }
 
-Status WriteTransaction::State::stage(const Table& table, const KeyColumn& keys,
-                                      const ValueColumn* values) {
+Status WriteTransaction::State::enter(const Table& table) {
   if (ended.load(std::memory_order_relaxed))
     return Status(StatusCode::closed, "the transaction has been committed or aborted")
         .with_remedy("begin another one");
-  const auto& record = DatabaseImpl::record(table);
-  if (!record) return Status(StatusCode::invalid_argument, "the table handle is empty");
+  if (!DatabaseImpl::record(table)) return Status(StatusCode::invalid_argument, "the table handle is empty");
   if (!entered.exchange(true, std::memory_order_relaxed)) database->queue.enter(&staging);
-  return staging.stage(record, keys, values);
+  return {};
 }
 
+namespace {
+
+Status moved_away() { return Status(StatusCode::closed, "the transaction was moved away"); }
+
+}  // namespace
+
 Status WriteTransaction::put(const Table& table, const KeyColumn& keys, const ValueColumn& values) {
-  if (!state_) return Status(StatusCode::closed, "the transaction was moved away");
-  return state_->stage(table, keys, &values);
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return state_->staging.stage(DatabaseImpl::record(table), keys, &values);
+}
+
+Status WriteTransaction::put_view(const Table& table, const KeyColumn& keys,
+                                  const ValueColumn& values) {
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return state_->staging.stage_view(DatabaseImpl::record(table), keys, values);
 }
 
 Status WriteTransaction::put(const Table& table, Bytes key, Bytes value) {
@@ -44,8 +56,9 @@ Status WriteTransaction::put(const Table& table, Bytes key, Bytes value) {
 }
 
 Status WriteTransaction::erase(const Table& table, const KeyColumn& keys) {
-  if (!state_) return Status(StatusCode::closed, "the transaction was moved away");
-  return state_->stage(table, keys, nullptr);
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return state_->staging.stage(DatabaseImpl::record(table), keys, nullptr);
 }
 
 Status WriteTransaction::erase(const Table& table, Bytes key) {

@@ -23,8 +23,8 @@
 
 namespace stride {
 
-// put and erase may be called from several threads at once; commit and abort from one, when no put
-// or erase is under way.
+// put, put_view and erase may be called from several threads at once; commit and abort from one, when none
+// of them is under way.
 class WriteTransaction {
  public:
   struct State;
@@ -36,6 +36,9 @@ class WriteTransaction {
   // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
   // key too long or of the wrong width, value too long, columns of different sizes.
   Status put(const Table& table, const KeyColumn& keys, const ValueColumn& values);
+  // The same without a copy, for bulk loads: the columns' memory must stay as it is until commit()
+  // has returned or the transaction is gone.
+  Status put_view(const Table& table, const KeyColumn& keys, const ValueColumn& values);
   Status put(const Table& table, Bytes key, Bytes value);
   Status put(const Table& table, std::string_view key, std::string_view value) {
     return put(table, as_bytes(key), as_bytes(value));

@@ -72,7 +72,7 @@ Status StridePeer::write_flow(const Flow& flow) {
   WriteTransaction transaction = database_->begin();
   for (uint64_t at = 0; at < flow.keys.size; at += slice_records) {
     uint64_t n = std::min(slice_records, flow.keys.size - at);
-    STRIDE_TRY(transaction.put(*table_, flow.keys.slice(at, n), flow.values.slice(at, n)));
+    STRIDE_TRY(transaction.put_view(*table_, flow.keys.slice(at, n), flow.values.slice(at, n)));
   }
   return transaction.commit();
 }
