@@ -30,17 +30,21 @@ void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const St
   using std::chrono::microseconds;
   auto wait = std::min<Clock::duration>(microseconds(leader->bytes() / wait_bytes_per_us), max_wait);
   auto linger = std::min<Clock::duration>(microseconds(leader->bytes() / linger_bytes_per_us), wait);
-  auto all_here = [&] { return open_.size() <= waiting_.size(); };
-  auto now = Clock::now();
-  auto deadline = now + wait;
-  if (all_here()) changed_.wait_until(lock, now + linger, [&] { return !all_here(); });
   // Siblings are given up when none of them stages anything for a while. A thread can be off its
   // core for some milliseconds, which is no reason to give it up.
   auto patience = std::max<Clock::duration>(wait / 2, std::chrono::milliseconds(5));
+  auto all_here = [&] { return open_.size() <= waiting_.size(); };
+  auto deadline = Clock::now() + wait;
   busy_siblings();
-  while ((now = Clock::now()) < deadline && !all_here()) {
-    auto look_again = std::min(deadline, now + patience);
-    if (!changed_.wait_until(lock, look_again, all_here) && busy_siblings() == 0) return;
+  for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
+    if (all_here()) {
+      // Each arrival makes another one likely.
+      size_t seen = waiting_.size();
+      auto arrival = [&] { return !all_here() || waiting_.size() != seen; };
+      if (!changed_.wait_until(lock, std::min(deadline, now + linger), arrival)) return;
+    } else if (!changed_.wait_until(lock, std::min(deadline, now + patience), all_here)) {
+      if (busy_siblings() == 0) return;
+    }
   }
 }
 

@@ -33,7 +33,7 @@ class CommitQueue {
  public:
   static constexpr std::chrono::milliseconds max_wait{500};
   static constexpr uint64_t wait_bytes_per_us = 200;
-  static constexpr uint64_t linger_bytes_per_us = 20'000;
+  static constexpr uint64_t linger_bytes_per_us = 10'000;
 
   // A transaction that staged its first rows; and one that ends (committed or aborted).
   void enter(const Staging* staging);
