@@ -1,4 +1,4 @@
-// Who may include whom, and where CUDA may be spoken of: docs/architecture.md, "Shape". The checker
+// Who may include whom, and where CUDA may be spoken of: docs/architecture.md, "Rooms". The checker
 // reads the sources themselves, so that what breaks a rule fails here and not in a review.
 #include <gtest/gtest.h>
 #include <unistd.h>
