@@ -34,7 +34,13 @@ class IndexedSegment {
     return ready_.load(std::memory_order_acquire) ? Status() : prepare_once();
   }
   // Precondition: prepare() was ok.
-  IndexView index() const { return {keys_, {tree_.data(), tree_.size()}, segment_->guard()}; }
+  IndexView index() const {
+    IndexView view{keys_, {tree_.data(), tree_.size()}, segment_->guard()};
+    view.row_data = values_.fixed ? values_.data
+                                  : static_cast<const std::byte*>(values_.offsets.deltas);
+    view.row_bytes = values_.fixed ? values_.width : values_.offsets.delta_width;
+    return view;
+  }
   const PackedColumn& keys() const { return keys_; }
   const PackedColumn& values() const { return values_; }
 

@@ -81,6 +81,10 @@ struct IndexView {
   PackedColumn keys;
   TreeView tree;
   BlockGuard* guard = nullptr;  // null: all bytes are known to be intact
+  // What the caller reads next of a rank: row_data + rank * row_bytes. A search for one key asks for
+  // it together with the keys of the leaf, so that the two cache misses overlap. Null: nothing.
+  const std::byte* row_data = nullptr;
+  uint32_t row_bytes = 0;
 };
 
 // Where a key was found: which index of the span, and its rank there.

@@ -27,13 +27,18 @@ class NumberSearch {
       : keys_(index),
         data_(index.keys.data),
         last_window_(index.keys.size - window_keys),
-        tree_(tree) {}
+        tree_(tree),
+        row_data_(index.row_data),
+        row_bytes_(index.row_bytes) {}
 
   bool damaged() const { return keys_.damaged(); }
 
   // As GroupSearch::find(). stored: the queries' bytes.
   void find(const uint64_t* stored, uint32_t count, uint32_t* ranks) {
     start(stored, count);
+    if (count == 1 && row_data_) {
+      prefetch(row_data_ + uint64_t{descent_.ranks[0].first} * row_bytes_);
+    }
     for (uint32_t i = 0; i < count; ++i) ranks[i] = Location::absent;
     run([&](uint32_t i, uint64_t window) {
       const std::byte* p = data_ + window * 8;
@@ -132,6 +137,8 @@ class NumberSearch {
   const std::byte* data_;
   uint64_t last_window_;
   const TreeRef& tree_;
+  const std::byte* row_data_;
+  uint32_t row_bytes_;
   GroupDescent descent_;
   uint32_t active_ = 0;
   uint32_t list_[group_queries + 1];
