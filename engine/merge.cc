@@ -37,14 +37,11 @@ bool RunMerger::after(const Cursor& a, const Cursor& b) const {
 bool RunMerger::load(Cursor* cursor) {
   if (cursor->input.first >= cursor->input.last) return false;
   uint64_t r = rank(*cursor);
-  const IndexedSegment& segment = *cursor->input.segment;
-  if (!segment.segment().intact()) {
-    if (Status s = segment.ensure_rows(r, r + 1); !s.ok()) {
-      status_ = std::move(s);
-      return false;
-    }
+  if (Status s = cursor->input.segment->ensure_rows(r, r + 1); !s.ok()) {
+    status_ = std::move(s);
+    return false;
   }
-  cursor->key = segment.keys()[r];
+  cursor->key = cursor->input.segment->keys()[r];
   cursor->prefix = prefix_of(cursor->key);
   return true;
 }

@@ -38,10 +38,9 @@ class RunMerger {
   bool load(Cursor* cursor);  // its current key; false at its end or on damage
   void advance(Cursor* cursor);
   void sift_down();
-
-  std::vector<Cursor> heap_;
   bool superseded(const Cursor& c) const;  // its key has been handed out
 
+  std::vector<Cursor> heap_;
   Bytes last_key_;  // handed out last; in its segment
   uint64_t last_prefix_ = 0;
   bool any_ = false;

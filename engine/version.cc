@@ -77,7 +77,7 @@ Status IndexedSegment::is_tombstone(uint64_t rank, bool* tombstone) const {
   return {};
 }
 
-Status IndexedSegment::ensure_rows(uint64_t first, uint64_t last) const {
+Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) const {
   BlockGuard* guard = segment_->guard();
   if (!guard || first == last) return {};
   if (kinds_ && !guard->ensure(kinds_ + first, last - first)) return guard->failure();

@@ -49,7 +49,9 @@ class IndexedSegment {
   Status value(uint64_t rank, Bytes* value) const;
   Status is_tombstone(uint64_t rank, bool* tombstone) const;
   // The same for rows [first, last) at once.
-  Status ensure_rows(uint64_t first, uint64_t last) const;
+  Status ensure_rows(uint64_t first, uint64_t last) const {
+    return segment_->intact() ? Status() : ensure_unchecked_rows(first, last);
+  }
 
   void remove_when_unused() { obsolete_.store(true, std::memory_order_relaxed); }
 
@@ -61,6 +63,7 @@ class IndexedSegment {
 
  private:
   Status prepare_once() const;
+  Status ensure_unchecked_rows(uint64_t first, uint64_t last) const;
   Status ensure_column(const PackedColumn& column, uint64_t first, uint64_t last) const;
 
   FileSystem* fs_;

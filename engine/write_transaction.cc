@@ -22,7 +22,7 @@ Status WriteTransaction::State::enter(const Table& table) {
   if (ended.load(std::memory_order_relaxed))
     return Status(StatusCode::closed, "the transaction has been committed or aborted")
         .with_remedy("begin another one");
-  if (!DatabaseImpl::record(table)) return Status(StatusCode::invalid_argument, "the table handle is empty");
+  if (!DatabaseImpl::record(table)) return Status::invalid("the table handle is empty");
   if (!entered.exchange(true, std::memory_order_relaxed)) database->queue.enter(&staging);
   return {};
 }

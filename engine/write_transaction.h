@@ -23,8 +23,8 @@
 
 namespace stride {
 
-// put, put_view and erase may be called from several threads at once; commit and abort from one, when none
-// of them is under way.
+// put, put_view and erase may be called from several threads at once; commit and abort from one,
+// when none of them is under way.
 class WriteTransaction {
  public:
   struct State;
