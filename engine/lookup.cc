@@ -6,6 +6,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "storage/prefetch.h"
+
 namespace stride {
 namespace {
 
@@ -52,13 +54,13 @@ Status prepare(const SegmentList& segments, std::vector<IndexView>* indexes,
 void prefetch_row(const Source& source, uint32_t rank) {
   const PackedColumn& v = source.values;
   if (v.fixed) {
-    __builtin_prefetch(v.data + uint64_t{rank} * v.width);
+    prefetch(v.data + uint64_t{rank} * v.width);
   } else {
     auto* deltas = static_cast<const std::byte*>(v.offsets.deltas);
-    __builtin_prefetch(deltas + uint64_t{rank} * v.offsets.delta_width);
-    __builtin_prefetch(v.offsets.bases + (rank >> PackedOffsets::group_bits));
+    prefetch(deltas + uint64_t{rank} * v.offsets.delta_width);
+    prefetch(v.offsets.bases + (rank >> PackedOffsets::group_bits));
   }
-  if (source.kinds) __builtin_prefetch(source.kinds + rank);
+  if (source.kinds) prefetch(source.kinds + rank);
 }
 
 // So few that a loop of single lookups is faster than to set up a batch.
@@ -151,12 +153,9 @@ Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key) 
         (compare(key, s->first_key()) < 0 || compare(key, s->last_key()) > 0))
       continue;
     STRIDE_TRY(s->prepare());
-    IndexView index = s->index();
-    uint32_t rank = find_one(index, key);
-    if (rank == Location::absent) {
-      if (index.guard) STRIDE_TRY(index.guard->failure());
-      continue;
-    }
+    uint32_t rank;
+    STRIDE_TRY(find_one(s->index(), key, &rank));
+    if (rank == Location::absent) continue;
     bool tombstone;
     STRIDE_TRY(s->is_tombstone(rank, &tombstone));
     if (tombstone) return std::optional<Bytes>();
@@ -262,15 +261,16 @@ Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyCol
     auto look_ahead = [&](uint64_t i) {
       if (i >= end || offsets[i + 1] == 0) return;
       auto* p = reinterpret_cast<const std::byte*>(scratch[i]);
-      __builtin_prefetch(p);
-      __builtin_prefetch(p + std::min<uint64_t>(offsets[i + 1] - 1, 64));
+      prefetch(p);
+      prefetch(p + std::min<uint64_t>(offsets[i + 1] - 1, 64));
     };
     for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
     for (uint64_t i = begin; i < end; ++i) {
       look_ahead(i + prefetch_distance);
       uint64_t bytes = offsets[i + 1];
       auto* from = reinterpret_cast<const std::byte*>(scratch[i]);
-      if (bytes) out = copy_value(out, out_end, from, bytes, source_end ? source_end : from + bytes);
+      if (bytes)
+        out = copy_value(out, out_end, from, bytes, source_end ? source_end : from + bytes);
       offsets[i + 1] = static_cast<uint64_t>(out - data);
     }
     return Status();

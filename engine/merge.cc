@@ -109,8 +109,9 @@ Status cut_into_parts(const SegmentList& segments, Ranks* ranks) {
     Bytes splitter;
     STRIDE_TRY(widest.key(widest.rows() * p / parts, &splitter));
     for (size_t s = 0; s < segments.size(); ++s) {
-      (*ranks)[p][s] = lower_bound_one(segments[s]->index(), splitter);
-      if (BlockGuard* guard = segments[s]->segment().guard()) STRIDE_TRY(guard->failure());
+      uint32_t rank;
+      STRIDE_TRY(lower_bound_one(segments[s]->index(), splitter, &rank));
+      (*ranks)[p][s] = rank;
     }
   }
   for (size_t s = 0; s < segments.size(); ++s) ranks->back()[s] = segments[s]->rows();

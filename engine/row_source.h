@@ -8,6 +8,7 @@
 #include "engine/staging.h"
 #include "engine/version.h"
 #include "gpu/backend.h"
+#include "storage/prefetch.h"
 
 namespace stride {
 
@@ -24,13 +25,11 @@ struct StagedRows {
   EntryKind kind(uint64_t i) const { return chunks[chunk(i)]->kind(row(i)); }
   void prefetch_offsets(uint64_t i) const {
     const KeyColumn& k = keys[chunk(i)];
-    if (k.offsets) __builtin_prefetch(k.offsets + row(i));
+    if (k.offsets) prefetch(k.offsets + row(i));
     const ValueColumn& v = values[chunk(i)];
-    if (v.offsets) __builtin_prefetch(v.offsets + row(i));
+    if (v.offsets) prefetch(v.offsets + row(i));
   }
-  const uint64_t* keys8() const {
-    return sorted.keys8.empty() ? nullptr : sorted.keys8.data();
-  }
+  const uint64_t* keys8() const { return sorted.keys8.empty() ? nullptr : sorted.keys8.data(); }
 
  private:
   uint32_t chunk(uint64_t i) const { return sorted.order[i] >> row_bits; }

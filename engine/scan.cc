@@ -21,9 +21,9 @@ std::optional<std::string> prefix_end(std::string prefix) {
 // How many keys are smaller than `key` (or, if past_equal, not larger).
 Status rank_of(const IndexedSegment& segment, const std::string& key, bool past_equal,
                uint64_t* rank) {
-  IndexView index = segment.index();
-  *rank = lower_bound_one(index, as_bytes(key));
-  if (index.guard) STRIDE_TRY(index.guard->failure());
+  uint32_t smaller;
+  STRIDE_TRY(lower_bound_one(segment.index(), as_bytes(key), &smaller));
+  *rank = smaller;
   if (past_equal && *rank < segment.rows()) {
     Bytes at;
     STRIDE_TRY(segment.key(*rank, &at));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/result_buffer.h"
+#include "storage/prefetch.h"
 #include "storage/segment_writer.h"
 
 namespace stride {
@@ -17,9 +18,9 @@ constexpr uint64_t prefetch_distance = 16;
 // The lengths of a column's rows and where each group of 128 begins.
 struct ColumnShape {
   ResultBuffer<uint32_t> lengths;
-  std::vector<uint64_t> bases;    // (rows >> 7) + 1, and the total behind them
+  std::vector<uint64_t> bases;  // (rows >> 7) + 1, and the total behind them
   uint64_t total = 0;
-  uint32_t width = 0;             // of all rows, where fixed
+  uint32_t width = 0;  // of all rows, where fixed
   bool fixed = true;
   uint32_t delta_width = 2;
 
@@ -47,7 +48,7 @@ struct Extremes {
 // One pass over the rows' lengths.
 template <class Length, class Prefetch>
 ColumnShape measure(Backend& backend, uint64_t rows, const Length& length,
-                    const Prefetch& prefetch) {
+                    const Prefetch& prefetch_source) {
   ColumnShape shape;
   shape.lengths.reset(rows);
   shape.bases.resize((rows >> PackedOffsets::group_bits) + 2);
@@ -58,7 +59,7 @@ ColumnShape measure(Backend& backend, uint64_t rows, const Length& length,
     for (uint64_t g = begin; g < end; ++g) {
       uint64_t sum = 0;
       for (uint64_t i = g * group_rows; i < std::min(rows, (g + 1) * group_rows); ++i) {
-        if (i + prefetch_distance < rows) prefetch(i + prefetch_distance);
+        if (i + prefetch_distance < rows) prefetch_source(i + prefetch_distance);
         uint32_t n = length(i);
         shape.lengths[i] = n;
         shortest = std::min(shortest, n);
@@ -103,9 +104,15 @@ void fill_deltas_of(Backend& backend, const ColumnShape& shape, std::span<std::b
 
 void fill_deltas(Backend& backend, const ColumnShape& shape, std::span<std::byte> deltas) {
   switch (shape.delta_width) {
-    case 2: fill_deltas_of<uint16_t>(backend, shape, deltas); break;
-    case 4: fill_deltas_of<uint32_t>(backend, shape, deltas); break;
-    default: fill_deltas_of<uint64_t>(backend, shape, deltas); break;
+    case 2:
+      fill_deltas_of<uint16_t>(backend, shape, deltas);
+      break;
+    case 4:
+      fill_deltas_of<uint32_t>(backend, shape, deltas);
+      break;
+    default:
+      fill_deltas_of<uint64_t>(backend, shape, deltas);
+      break;
   }
 }
 
@@ -113,7 +120,7 @@ void fill_deltas(Backend& backend, const ColumnShape& shape, std::span<std::byte
 // finished.
 template <class Row, class Prefetch, class Done>
 void gather(Backend& backend, const ColumnShape& shape, std::byte* out, const Row& row,
-            const Prefetch& prefetch, const Done& done) {
+            const Prefetch& prefetch_source, const Done& done) {
   uint64_t rows = shape.lengths.size();
   backend.parallel_for(shape.groups(), groups_per_task, [&](uint64_t begin, uint64_t end) {
     Bytes ahead[prefetch_distance];
@@ -121,11 +128,11 @@ void gather(Backend& backend, const ColumnShape& shape, std::byte* out, const Ro
     auto look_ahead = [&](uint64_t i) {
       Bytes b = row(i);
       ahead[i % prefetch_distance] = b;
-      for (uint64_t at = 0; at < b.size() && at < 256; at += 64)
-        __builtin_prefetch(b.data() + at);
-      if (!b.empty()) __builtin_prefetch(b.data() + std::min<uint64_t>(b.size() - 1, 255));
+      for (uint64_t at = 0; at < b.size() && at < 256; at += 64) prefetch(b.data() + at);
+      if (!b.empty()) prefetch(b.data() + std::min<uint64_t>(b.size() - 1, 255));
     };
-    for (uint64_t i = first; i < std::min(last, first + 2 * prefetch_distance); ++i) prefetch(i);
+    for (uint64_t i = first; i < std::min(last, first + 2 * prefetch_distance); ++i)
+      prefetch_source(i);
     for (uint64_t i = first; i < std::min(last, first + prefetch_distance); ++i) look_ahead(i);
     std::byte* piece = out + shape.bases[begin];
     std::byte* to = piece;
@@ -134,7 +141,7 @@ void gather(Backend& backend, const ColumnShape& shape, std::byte* out, const Ro
       if (!b.empty()) std::memcpy(to, b.data(), b.size());
       to += b.size();
       if (i + prefetch_distance < last) look_ahead(i + prefetch_distance);
-      if (i + 2 * prefetch_distance < last) prefetch(i + 2 * prefetch_distance);
+      if (i + 2 * prefetch_distance < last) prefetch_source(i + 2 * prefetch_distance);
     }
     done(std::span<const std::byte>(piece, to));
   });
@@ -144,7 +151,7 @@ void gather(Backend& backend, const ColumnShape& shape, std::byte* out, const Ro
 // is known.
 struct KeyMemory {
   ColumnShape shape;
-  ResultBuffer<std::byte> data;       // not used where the rows have keys8
+  ResultBuffer<std::byte> data;  // not used where the rows have keys8
   std::vector<std::byte> deltas;
   PackedColumn column;
 };
@@ -224,8 +231,8 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
                   SegmentWriter& writer, SegmentSummary* summary) {
   if (!shape.fixed) {
     auto bases = writer.add_section(SectionType::value_bases, shape.stored_bases() * 8);
-    auto deltas = writer.add_section(SectionType::value_deltas,
-                                     (rows.size() + 1) * shape.delta_width);
+    auto deltas =
+        writer.add_section(SectionType::value_deltas, (rows.size() + 1) * shape.delta_width);
     std::memcpy(bases.data(), shape.bases.data(), bases.size());
     fill_deltas(backend, shape, deltas);
     writer.complete(bases);
@@ -244,7 +251,8 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
 }  // namespace
 
 template <class Rows>
-Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBuildOptions& options) {
+Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
+                                               const SegmentBuildOptions& options) {
   Backend& backend = *options.backend;
   KeyMemory keys;
   collect_keys(rows, backend, &keys);
@@ -269,7 +277,9 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBu
   return (*writer)->finish(summary, options.sync);
 }
 
-template Result<std::shared_ptr<Segment>> build_segment(const StagedRows&, const SegmentBuildOptions&);
-template Result<std::shared_ptr<Segment>> build_segment(const MergedRows&, const SegmentBuildOptions&);
+template Result<std::shared_ptr<Segment>> build_segment(const StagedRows&,
+                                                        const SegmentBuildOptions&);
+template Result<std::shared_ptr<Segment>> build_segment(const MergedRows&,
+                                                        const SegmentBuildOptions&);
 
 }  // namespace stride

@@ -149,10 +149,11 @@ class Backend {
 };
 
 // Single searches on the calling thread, without a backend: what a get of one key uses.
-// nullopt-like: returns Location::absent where the key is not there, or where the guard found
-// damage (then index.guard->failure() is not ok).
-uint32_t find_one(const IndexView& index, Bytes key);
-uint32_t lower_bound_one(const IndexView& index, Bytes key);
+// Sets *rank to Location::absent where the key is not there. Corruption: the guard found damage on
+// the way.
+Status find_one(const IndexView& index, Bytes key, uint32_t* rank);
+// Sets *rank to how many keys are smaller.
+Status lower_bound_one(const IndexView& index, Bytes key, uint32_t* rank);
 
 // Checks everything that a search relies on (sizes, ranges, ascending starts), so that no image
 // whatever can send a search outside the image or the column. Corruption says what is wrong.

@@ -11,12 +11,11 @@
 
 #include "gpu/backend.h"
 #include "gpu/key_bits.h"
+#include "storage/prefetch.h"
 
 namespace stride {
 
 inline constexpr uint64_t cache_line = 64;
-
-inline void prefetch(const void* p) { __builtin_prefetch(p); }
 
 // As compare(), without a call where the first 8 bytes differ.
 inline int compare_keys(Bytes a, Bytes b) {

@@ -209,9 +209,8 @@ Status check_sizes(const KeyColumn& queries, size_t out) {
 Status find_single(std::span<const IndexView> indexes, Bytes query, Location* out) {
   *out = {Location::absent, Location::absent};
   for (uint32_t number = 0; number < indexes.size(); ++number) {
-    bool damaged = false;
-    uint32_t rank = find_one(indexes[number], query, &damaged);
-    if (damaged) return indexes[number].guard->failure();
+    uint32_t rank;
+    STRIDE_TRY(find_one(indexes[number], query, &rank));
     if (rank != Location::absent) {
       *out = {number, rank};
       return {};

@@ -8,64 +8,58 @@ namespace stride {
 
 namespace {
 
-template <bool guarded>
-uint32_t lower_bound_in(const IndexView& index, Bytes query, ColumnReader<guarded>& keys) {
-  RankInterval all{0, static_cast<uint32_t>(keys.size())};
-  if (!has_tree(index)) return lower_bound_within(keys, query, all);
-  TreeRef tree(index.tree.image);
-  RankInterval ranks = descend(tree, ByteQuery{query.data(), query.size()});
-  uint32_t rank = lower_bound_within(keys, query, ranks);
-  return is_lower_bound(keys, query, rank, ranks) ? rank : lower_bound_beside(tree, keys, query);
-}
-
-template <bool guarded>
-uint32_t find_in(const IndexView& index, Bytes query, bool* damaged) {
-  ColumnReader<guarded> keys(index);
-  RankInterval ranks{0, static_cast<uint32_t>(keys.size())};
-  if (has_tree(index)) {
-    ranks = descend(TreeRef(index.tree.image), ByteQuery{query.data(), query.size()});
+// Runs search(keys) with a reader of the index's keys.
+template <class Search>
+Status with_reader(const IndexView& index, const Search& search) {
+  if (!index.guard) {
+    ColumnReader<false> keys(index);
+    search(keys);
+    return {};
   }
-  uint32_t rank = lower_bound_within(keys, query, ranks);
-  bool equal = rank < ranks.last && equal_keys(keys[rank], query);
-  *damaged = keys.damaged();
-  return equal && !*damaged ? rank : Location::absent;
+  ColumnReader<true> keys(index);
+  search(keys);
+  return keys.damaged() ? index.guard->failure() : Status();
 }
 
 template <bool guarded>
-uint32_t find_number(const IndexView& index, Bytes query, bool* damaged) {
+Status find_number(const IndexView& index, Bytes query, uint32_t* rank) {
   uint64_t stored;
   std::memcpy(&stored, query.data(), 8);
   TreeRef tree(index.tree.image);
   NumberSearch<guarded> search(index, tree);
-  uint32_t rank;
-  search.find(&stored, 1, &rank);
-  *damaged = search.damaged();
-  return *damaged ? Location::absent : rank;
+  search.find(&stored, 1, rank);
+  return search.damaged() ? index.guard->failure() : Status();
 }
 
 }  // namespace
 
-uint32_t find_one(const IndexView& index, Bytes key, bool* damaged) {
+Status find_one(const IndexView& index, Bytes key, uint32_t* rank) {
+  *rank = Location::absent;
   if (key.size() == 8 && has_numbers(index)) {
-    return index.guard ? find_number<true>(index, key, damaged)
-                       : find_number<false>(index, key, damaged);
+    return index.guard ? find_number<true>(index, key, rank) : find_number<false>(index, key, rank);
   }
-  return index.guard ? find_in<true>(index, key, damaged) : find_in<false>(index, key, damaged);
+  return with_reader(index, [&](auto& keys) {
+    RankInterval ranks{0, static_cast<uint32_t>(keys.size())};
+    if (has_tree(index)) {
+      ranks = descend(TreeRef(index.tree.image), ByteQuery{key.data(), key.size()});
+    }
+    uint32_t at = lower_bound_within(keys, key, ranks);
+    if (at < ranks.last && equal_keys(keys[at], key)) *rank = at;
+  });
 }
 
-uint32_t find_one(const IndexView& index, Bytes key) {
-  bool damaged;
-  return find_one(index, key, &damaged);
-}
-
-uint32_t lower_bound_one(const IndexView& index, Bytes key) {
-  if (!index.guard) {
-    ColumnReader<false> keys(index);
-    return lower_bound_in(index, key, keys);
-  }
-  ColumnReader<true> keys(index);
-  uint32_t rank = lower_bound_in(index, key, keys);
-  return keys.damaged() ? Location::absent : rank;
+Status lower_bound_one(const IndexView& index, Bytes key, uint32_t* rank) {
+  return with_reader(index, [&](auto& keys) {
+    RankInterval all{0, static_cast<uint32_t>(keys.size())};
+    if (!has_tree(index)) {
+      *rank = lower_bound_within(keys, key, all);
+      return;
+    }
+    TreeRef tree(index.tree.image);
+    RankInterval ranks = descend(tree, ByteQuery{key.data(), key.size()});
+    *rank = lower_bound_within(keys, key, ranks);
+    if (!is_lower_bound(keys, key, *rank, ranks)) *rank = lower_bound_beside(tree, keys, key);
+  });
 }
 
 }  // namespace stride

@@ -14,9 +14,6 @@ inline bool has_tree(const IndexView& index) {
          reinterpret_cast<const TreeHeader*>(index.tree.image)->keys == index.keys.size;
 }
 
-// As find_one(), and sets *damaged where the guard found damage on the way.
-uint32_t find_one(const IndexView& index, Bytes key, bool* damaged);
-
 template <bool guarded>
 uint32_t lower_bound_within(ColumnReader<guarded>& keys, Bytes query, RankInterval ranks) {
   while (ranks.first < ranks.last) {

@@ -30,11 +30,13 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage, and engine and benchmark of gpu.
 const std::set<string, std::less<>> kStorageForGpu = {"storage/status.h", "storage/column.h",
-                                                      "storage/layout.h", "storage/block_guard.h"};
+                                                      "storage/layout.h", "storage/block_guard.h",
+                                                      "storage/prefetch.h"};
 const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/tree_options.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
-const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h"};
+const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
+                                                   "storage/prefetch.h"};
 
 bool starts_with_any(string_view text, std::initializer_list<string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),

@@ -9,6 +9,7 @@
 #include "benchmark/parallel.h"
 #include "benchmark/sorted_rows.h"
 #include "benchmark/value_refs.h"
+#include "storage/prefetch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -168,7 +169,7 @@ Status LmdbPeer::append_rows(MDB_txn* transaction, const Records& records,
   int code = MDB_SUCCESS;
   constexpr uint64_t ahead = 16;  // values are read in key order, which is none in memory
   for (uint64_t i = 0; i < n && code == MDB_SUCCESS; ++i) {
-    if (i + ahead < n) __builtin_prefetch(records.value(rows[i + ahead].row).data());
+    if (i + ahead < n) prefetch(records.value(rows[i + ahead].row).data());
     uint64_t number = rows[i].prefix;
     MDB_val key = integer_keys_ ? MDB_val{sizeof(number), &number}
                                 : key_of(records.key(rows[i].row), false, nullptr);

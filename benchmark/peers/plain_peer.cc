@@ -12,6 +12,7 @@
 #include "benchmark/parallel.h"
 #include "benchmark/sorted_rows.h"
 #include "benchmark/value_refs.h"
+#include "storage/prefetch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -143,7 +144,7 @@ void PlainPeer::fill(const Records& records, const ResultBuffer<SortedRow>& rows
   parallel_.for_parts(n, least_rows, [&](unsigned, uint64_t begin, uint64_t end) {
     constexpr uint64_t ahead = 16;
     for (uint64_t i = begin; i < end; ++i) {
-      if (i + ahead < end) __builtin_prefetch(records.value(rows[i + ahead].row).data());
+      if (i + ahead < end) prefetch(records.value(rows[i + ahead].row).data());
       copy(records.value(rows[i].row), Arrays::cut(arrays_.values, arrays_.value_ends, i));
       if (!numbers_) copy(records.key(rows[i].row), arrays_.key(i));
     }
@@ -245,7 +246,7 @@ Status PlainPeer::lookup(const KeyColumn& queries, LookupResult* result) {
         search(queries, i, n, ranks);
       }
       for (unsigned k = 0; k < n; ++k) {
-        if (ranks[k] != no_rank) __builtin_prefetch(&arrays_.value_ends[ranks[k]]);
+        if (ranks[k] != no_rank) prefetch(&arrays_.value_ends[ranks[k]]);
       }
       for (unsigned k = 0; k < n; ++k) {
         found_[i + k] = ranks[k] == no_rank ? not_found_value : arrays_.value(ranks[k]);
@@ -266,7 +267,7 @@ void PlainPeer::search(const KeyColumn& queries, uint64_t begin, unsigned n,
     uint64_t half = count / 2;
     for (unsigned k = 0; k < n; ++k) {
       first[k] += prefixes[first[k] + half - 1] < wanted[k] ? half : 0;
-      __builtin_prefetch(prefixes + first[k] + (count - half) / 2);
+      prefetch(prefixes + first[k] + (count - half) / 2);
     }
     count -= half;
   }
@@ -290,7 +291,7 @@ void PlainPeer::probe(const KeyColumn& queries, uint64_t begin, unsigned n, uint
   for (unsigned k = 0; k < n; ++k) {
     wanted[k] = key_prefix(queries[begin + k]);
     at[k] = slot_of(wanted[k], queries[begin + k]);
-    __builtin_prefetch(&slots_[at[k]]);
+    prefetch(&slots_[at[k]]);
   }
   for (unsigned k = 0; k < n; ++k) {
     ranks[k] = no_rank;

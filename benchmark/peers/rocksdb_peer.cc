@@ -15,6 +15,7 @@
 #include "benchmark/parallel.h"
 #include "benchmark/sorted_rows.h"
 #include "benchmark/value_refs.h"
+#include "storage/prefetch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -222,7 +223,7 @@ Status RocksdbPeer::write_file(const std::string& path, const Records& records,
   TRY_ROCKSDB(writer.Open(path));
   constexpr uint64_t ahead = 16;  // values are read in key order, which is none in memory
   for (uint64_t i = 0; i < n; ++i) {
-    if (i + ahead < n) __builtin_prefetch(records.value(rows[i + ahead].row).data());
+    if (i + ahead < n) prefetch(records.value(rows[i + ahead].row).data());
     TRY_ROCKSDB(
         writer.Put(to_slice(records.key(rows[i].row)), to_slice(records.value(rows[i].row))));
   }

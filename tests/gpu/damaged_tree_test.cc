@@ -32,8 +32,11 @@ bool search_if_sound(Backend& backend, const OwnedIndex& index, const std::vecto
       EXPECT_EQ(compare(view.keys[found[i].rank], column[i]), 0);
     }
     EXPECT_LE(lower[i], view.keys.size);
-    find_one(view, column[i]);
-    lower_bound_one(view, column[i]);
+    uint32_t rank;
+    EXPECT_TRUE(find_one(view, column[i], &rank).ok());
+    EXPECT_TRUE(rank == Location::absent || rank < view.keys.size);
+    EXPECT_TRUE(lower_bound_one(view, column[i], &rank).ok());
+    EXPECT_LE(rank, view.keys.size);
   }
   tree_statistics(view.tree);
   return true;
