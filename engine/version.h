@@ -36,9 +36,7 @@ class IndexedSegment {
   // Precondition: prepare() was ok.
   IndexView index() const {
     IndexView view{keys_, {tree_.data(), tree_.size()}, segment_->guard()};
-    view.row_data = values_.fixed ? values_.data
-                                  : static_cast<const std::byte*>(values_.offsets.deltas);
-    view.row_bytes = values_.fixed ? values_.width : values_.offsets.delta_width;
+    view.rows = &values_;
     return view;
   }
   const PackedColumn& keys() const { return keys_; }

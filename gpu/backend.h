@@ -81,10 +81,9 @@ struct IndexView {
   PackedColumn keys;
   TreeView tree;
   BlockGuard* guard = nullptr;  // null: all bytes are known to be intact
-  // What the caller reads next of a rank: row_data + rank * row_bytes. A search for one key asks for
-  // it together with the keys of the leaf, so that the two cache misses overlap. Null: nothing.
-  const std::byte* row_data = nullptr;
-  uint32_t row_bytes = 0;
+  // The column that the caller reads next, at the rank that is found. A search for one key asks for
+  // it together with the keys of the leaf, so that the cache misses overlap. Null: none.
+  const PackedColumn* rows = nullptr;
 };
 
 // Where a key was found: which index of the span, and its rank there.

@@ -5,6 +5,7 @@
 //   if (keys.damaged()) return keys.guard()->failure();
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,6 +31,25 @@ inline int compare_keys(Bytes a, Bytes b) {
 
 inline bool equal_keys(Bytes a, Bytes b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+// Asks for a row of which the rank is known only about, and for its offset. Where the row lies is
+// taken from its group's offsets as if all of the group were equally long.
+inline void prefetch_row_near(const PackedColumn& column, uint64_t rank) {
+  uint64_t begin = rank * column.width, bytes = column.width;
+  if (!column.fixed) {
+    const PackedOffsets& offsets = column.offsets;
+    prefetch(static_cast<const std::byte*>(offsets.deltas) + rank * offsets.delta_width);
+    uint64_t group = rank >> PackedOffsets::group_bits;
+    if (group == column.size >> PackedOffsets::group_bits) return;  // no group's offset after it
+    begin = offsets.bases[group];
+    bytes = (offsets.bases[group + 1] - begin) >> PackedOffsets::group_bits;
+    begin += bytes * (rank & ((1u << PackedOffsets::group_bits) - 1));
+  }
+  if (bytes > 4 * cache_line || begin > column.data_bytes) return;
+  uint64_t from = begin < cache_line / 2 ? 0 : begin - cache_line / 2;
+  uint64_t to = std::min(begin + bytes + cache_line / 2, column.data_bytes);
+  for (uint64_t at = from; at < to; at += cache_line) prefetch(column.data + at);
 }
 
 template <bool guarded>

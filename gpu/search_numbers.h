@@ -28,17 +28,14 @@ class NumberSearch {
         data_(index.keys.data),
         last_window_(index.keys.size - window_keys),
         tree_(tree),
-        row_data_(index.row_data),
-        row_bytes_(index.row_bytes) {}
+        rows_(index.rows) {}
 
   bool damaged() const { return keys_.damaged(); }
 
   // As GroupSearch::find(). stored: the queries' bytes.
   void find(const uint64_t* stored, uint32_t count, uint32_t* ranks) {
     start(stored, count);
-    if (count == 1 && row_data_) {
-      prefetch(row_data_ + uint64_t{descent_.ranks[0].first} * row_bytes_);
-    }
+    if (count == 1 && rows_ && active_ == 1) prefetch_row_near(*rows_, guess(0));
     for (uint32_t i = 0; i < count; ++i) ranks[i] = Location::absent;
     run([&](uint32_t i, uint64_t window) {
       const std::byte* p = data_ + window * 8;
@@ -83,9 +80,7 @@ class NumberSearch {
     for (uint32_t i = 0; i < count; ++i) {
       low_[i] = descent_.ranks[i].first;
       high_[i] = descent_.ranks[i].last;
-      uint32_t rest = bits_of(queries_[i].number, descent_.used_bits[i], 32);
-      uint64_t guess = low_[i] + (uint64_t{rest} * (high_[i] - low_[i]) >> 32);
-      next_[i] = window_at(guess);
+      next_[i] = window_at(guess(i));
       prefetch(data_ + next_[i] * 8);
       list_[active_] = i;
       active_ += low_[i] < high_[i];
@@ -96,6 +91,12 @@ class NumberSearch {
     uint64_t stored;
     memcpy(&stored, p, 8);
     return stored;
+  }
+
+  // Where in its leaf the query is, if the leaf's keys are spread evenly.
+  uint64_t guess(uint32_t i) const {
+    uint32_t rest = bits_of(queries_[i].number, descent_.used_bits[i], 32);
+    return low_[i] + (uint64_t{rest} * (high_[i] - low_[i]) >> 32);
   }
 
   // Aligned, so that it is one line of cache; the last one is not, so that it ends with the column.
@@ -137,8 +138,7 @@ class NumberSearch {
   const std::byte* data_;
   uint64_t last_window_;
   const TreeRef& tree_;
-  const std::byte* row_data_;
-  uint32_t row_bytes_;
+  const PackedColumn* rows_;
   GroupDescent descent_;
   uint32_t active_ = 0;
   uint32_t list_[group_queries + 1];

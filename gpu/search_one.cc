@@ -43,6 +43,7 @@ Status find_one(const IndexView& index, Bytes key, uint32_t* rank) {
     if (has_tree(index)) {
       ranks = descend(TreeRef(index.tree.image), ByteQuery{key.data(), key.size()});
     }
+    if (index.rows && ranks.first < ranks.last) prefetch_row_near(*index.rows, ranks.first);
     uint32_t at = lower_bound_within(keys, key, ranks);
     if (at < ranks.last && equal_keys(keys[at], key)) *rank = at;
   });
