@@ -1,6 +1,6 @@
-// What executes batches: host threads now, a CUDA device behind the same interface later.
+// What executes batches: host threads, or a CUDA device with host threads beside it.
 //
-//   std::unique_ptr<Backend> backend = Backend::host(0);        // 0: all cores
+//   std::unique_ptr<Backend> backend = Backend::automatic();     // a device where there is one
 //   Sorted s;
 //   backend->sort(chunks, &s);                                   // newest of equal keys stays
 //   std::vector<std::byte> image;
@@ -10,6 +10,14 @@
 //
 // Every call is one virtual call for a whole batch, blocks until the batch is done, and may be made
 // from several threads at once. Ranks are 32 bits: an index holds at most 2^32 - 2 keys.
+//
+// A device searches the indexes that are resident there, and the host all others, with the same
+// results:
+//
+//   auto index = backend->make_resident(view);                   // copies keys and tree to it
+//   backend->find_ranks((*index)->view(), queries, ranks);
+//
+// Queries and results of a resident index may lie in host memory or, in any mix, in the device's.
 #pragma once
 
 #include <cstddef>
@@ -76,6 +84,8 @@ struct TreeView {
   uint64_t image_bytes = 0;
 };
 
+class ResidentIndex;
+
 // One sorted, duplicate-free key column and its tree: what a segment offers to a search.
 struct IndexView {
   PackedColumn keys;
@@ -84,6 +94,8 @@ struct IndexView {
   // The column that the caller reads next, at the rank that is found. A search for one key asks for
   // it together with the keys of the leaf, so that the cache misses overlap. Null: none.
   const PackedColumn* rows = nullptr;
+  // Null: searched on the host.
+  const ResidentIndex* resident = nullptr;
 };
 
 // Where a key was found: which index of the span, and its rank there.
@@ -101,13 +113,58 @@ struct RankInterval {
 };
 
 struct TreeStatistics {
-  std::vector<uint32_t> strides;    // as built
-  std::vector<uint64_t> nodes;      // of each level; the root is level 0
-  std::vector<NodeKind> kinds;      // of each level
-  uint32_t prefix_bits = 0;         // that all keys share
+  std::vector<uint32_t> strides;  // as built
+  std::vector<uint64_t> nodes;    // of each level; the root is level 0
+  std::vector<NodeKind> kinds;    // of each level
+  uint32_t prefix_bits = 0;       // that all keys share
   uint32_t leaf_capacity = 0;
   uint64_t keys = 0;
   uint64_t image_bytes = 0;
+};
+
+// A key column and its tree where a backend searches them: in the memory of its device, or where
+// they were made. Immutable. Must not outlive the backend that made it.
+class ResidentIndex {
+ public:
+  virtual ~ResidentIndex() = default;
+  // For searches by the backend that made it, while this lives. Its pointers need not be the
+  // host's.
+  virtual IndexView view() const = 0;
+  // The tree image; the same bytes from every backend.
+  virtual Status copy_image(std::vector<std::byte>* image) const = 0;
+  // The rows of the key column, one after the other, and where each ends.
+  virtual Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const = 0;
+  virtual bool on_device() const = 0;
+  // Memory that searches need: keys, tree, and what the device derives from them.
+  virtual uint64_t memory_bytes() const = 0;
+};
+
+// Memory of a backend's device, or of the host where it has none. Must not outlive the backend.
+class BackendMemory {
+ public:
+  virtual ~BackendMemory() = default;
+  std::byte* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ protected:
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+enum class KeyOrder { any, ascending };
+
+// What the machine allows, measured: a search cannot be faster than its memory accesses.
+struct BackendLimits {
+  double gathers_per_second = 0;     // of random memory sectors: 32 bytes of a device, 64 of a host
+  double copy_bytes_per_second = 0;  // read and written, in the memory that is searched
+  double bus_in_bytes_per_second = 0;   // from pinned host memory to the device, and back;
+  double bus_out_bytes_per_second = 0;  // both 0 where there is no device
+};
+
+struct CudaOptions {
+  int device = 0;
+  uint64_t memory_limit = 0;  // bytes of the device's memory; 0: nine tenths of what is free
+  unsigned host_threads = 0;  // for what stays on the host; as in Backend::host()
 };
 
 class Backend {
@@ -115,10 +172,16 @@ class Backend {
   // A pool of `threads` workers (the calling thread is one of them), at most one a core; 0: one for
   // each core.
   static std::unique_ptr<Backend> host(unsigned threads);
+  // unavailable: built without CUDA, no driver, no such device, or one too old. The message says
+  // which.
+  static Result<std::unique_ptr<Backend>> cuda(const CudaOptions& options = {});
+  // The first CUDA device where there is one, else the host.
+  static std::unique_ptr<Backend> automatic(unsigned threads = 0);
   virtual ~Backend() = default;
 
-  virtual std::string name() const = 0;      // "host (16 threads)"
+  virtual std::string name() const = 0;  // "host (16 threads)", "cuda:0 (NVIDIA H200)"
   virtual unsigned threads() const = 0;
+  virtual bool has_device() const = 0;
 
   // Sorts the rows of `chunks` by key (unsigned bytes, a prefix first). Chunks may mix fixed and
   // variable layouts. At most 65,536 chunks of at most 65,536 rows. Stable: of equal keys only the
@@ -134,12 +197,35 @@ class Backend {
   // out has queries.size entries. The trees must have passed check_tree().
   virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
                       std::span<Location> out) = 0;
+  // For each query, its rank in one index, or Location::absent.
+  virtual Status find_ranks(const IndexView& index, const KeyColumn& queries,
+                            std::span<uint32_t> out) = 0;
   // For each query, how many keys of the index are smaller than it.
   virtual Status lower_bound(const IndexView& index, const KeyColumn& queries,
+                             std::span<uint32_t> out) = 0;
+  // For each query, how many keys of the index are not larger than it.
+  virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
   // For each query, the ranks of the keys that start with it.
   virtual Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                                  std::span<RankInterval> out) = 0;
+
+  // Copies an index to the device. corruption: its image does not pass check_tree(). Where it has a
+  // guard, its bytes are checked first. resource_exhausted: no room within the memory limit. On a
+  // backend without a device the index's own memory is used, and must outlive the result.
+  virtual Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) = 0;
+  // Makes an index of the keys, which may lie in host memory or the device's. Equal keys become
+  // one. KeyOrder::ascending: they are sorted and have no duplicates, and where they need no copy
+  // (fixed width, on the side where they are searched) must outlive the result.
+  virtual Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
+                                                             const TreeOptions& options) = 0;
+  // Memory for queries and results. resource_exhausted: no room within the memory limit.
+  virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;
+  // Between any two of host memory and the device's.
+  virtual Status copy(void* to, const void* from, uint64_t bytes) = 0;
+
+  // Measures for some tenths of a second. table_bytes: where the gathers go, at least 1 MiB.
+  virtual Status measure_limits(uint64_t table_bytes, BackendLimits* limits) = 0;
 
   // Calls body(begin, end) for disjoint ranges that cover [0, n), each of about `grain` or more,
   // on the pool's threads. A single range is run on the calling thread without waking anybody.

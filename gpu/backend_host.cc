@@ -1,7 +1,10 @@
+#include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "gpu/backend.h"
+#include "gpu/index_host.h"
 #include "gpu/search_host.h"
 #include "gpu/sort_host.h"
 #include "gpu/task_pool.h"
@@ -11,16 +14,31 @@ namespace stride {
 
 namespace {
 
+Status no_memory() {
+  return Status(StatusCode::resource_exhausted, "not enough memory for the batch")
+      .with_remedy("use smaller batches or free some memory");
+}
+
 // Runs a call, and turns what it throws for want of memory into a Status.
 template <class Call>
-Status guarded(const Call& call) {
+auto guarded(const Call& call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return Status(StatusCode::resource_exhausted, "not enough memory for the batch")
-        .with_remedy("use smaller batches or free some memory");
+    return no_memory();
   }
 }
+
+class HostMemory final : public BackendMemory {
+ public:
+  explicit HostMemory(uint64_t bytes) : memory_(bytes) {
+    data_ = memory_.data();
+    size_ = bytes;
+  }
+
+ private:
+  BulkVector<std::byte> memory_;
+};
 
 class HostBackend : public Backend {
  public:
@@ -31,6 +49,7 @@ class HostBackend : public Backend {
            (pool_.threads() == 1 ? " thread)" : " threads)");
   }
   unsigned threads() const override { return pool_.threads(); }
+  bool has_device() const override { return false; }
 
   Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) override {
     return guarded([&] { return sort_host(pool_, chunks, sorted); });
@@ -43,13 +62,43 @@ class HostBackend : public Backend {
               std::span<Location> out) override {
     return guarded([&] { return find_host(pool_, indexes, queries, out); });
   }
+  Status find_ranks(const IndexView& index, const KeyColumn& queries,
+                    std::span<uint32_t> out) override {
+    return guarded([&] { return find_ranks_host(pool_, index, queries, out); });
+  }
   Status lower_bound(const IndexView& index, const KeyColumn& queries,
                      std::span<uint32_t> out) override {
     return guarded([&] { return lower_bound_host(pool_, index, queries, out); });
   }
+  Status upper_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    return guarded([&] { return upper_bound_host(pool_, index, queries, out); });
+  }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
     return guarded([&] { return prefix_interval_host(pool_, index, queries, out); });
+  }
+  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) override {
+    return guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
+      STRIDE_TRY(check_index(index));
+      return make_resident_host(index);
+    });
+  }
+  Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
+                                                     const TreeOptions& options) override {
+    return guarded([&] { return build_index_host(pool_, keys, order, options); });
+  }
+  Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
+    return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
+      return std::unique_ptr<BackendMemory>(std::make_unique<HostMemory>(bytes));
+    });
+  }
+  Status copy(void* to, const void* from, uint64_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return {};
+  }
+  Status measure_limits(uint64_t table_bytes, BackendLimits* limits) override {
+    return guarded([&] { return measure_limits_host(pool_, table_bytes, limits); });
   }
   void parallel_for(uint64_t n, uint64_t grain,
                     const std::function<void(uint64_t, uint64_t)>& body) override {

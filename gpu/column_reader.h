@@ -18,21 +18,6 @@ namespace stride {
 
 inline constexpr uint64_t cache_line = 64;
 
-// As compare(), without a call where the first 8 bytes differ.
-inline int compare_keys(Bytes a, Bytes b) {
-  if (a.size() >= 8 && b.size() >= 8) {
-    uint64_t x = load_big_endian(a.data()), y = load_big_endian(b.data());
-    if (x != y) return x < y ? -1 : 1;
-    a = a.subspan(8);
-    b = b.subspan(8);
-  }
-  return compare(a, b);
-}
-
-inline bool equal_keys(Bytes a, Bytes b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-}
-
 // Asks for a row of which the rank is known only about, and for its offset. Where the row lies is
 // taken from its group's offsets as if all of the group were equally long.
 inline void prefetch_row_near(const PackedColumn& column, uint64_t rank) {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "storage/column.h"
 
@@ -51,14 +52,35 @@ STRIDE_HD inline uint32_t count_bits(uint32_t x) {
 #endif
 }
 
-STRIDE_HD inline uint64_t load_big_endian(const std::byte* p) {
+// The 8 bytes at p, as stored. On a device p may be anywhere in an array that is aligned to 8 bytes
+// and padded to whole words: the words that hold the bytes are read, and no other.
+STRIDE_HD inline uint64_t load8(const std::byte* p) {
+#if defined(__CUDA_ARCH__)
+  auto address = reinterpret_cast<uintptr_t>(p);
+  const auto* words = reinterpret_cast<const uint64_t*>(address & ~uintptr_t{7});
+  uint32_t shift = static_cast<uint32_t>(address & 7) * 8;
+  return shift ? words[0] >> shift | words[1] << (64 - shift) : words[0];
+#else
   uint64_t x;
   memcpy(&x, p, 8);
-  return byte_swap(x);
+  return x;
+#endif
 }
 
-// 1 to 7 bytes as the first ones of 8, without a loop: loads that overlap.
+STRIDE_HD inline uint64_t load_big_endian(const std::byte* p) { return byte_swap(load8(p)); }
+
+// 1 to 7 bytes as the first ones of 8, without a loop.
 STRIDE_HD inline uint64_t load_short(const std::byte* p, uint64_t bytes) {
+#if defined(__CUDA_ARCH__)
+  auto address = reinterpret_cast<uintptr_t>(p);
+  const auto* words = reinterpret_cast<const uint64_t*>(address & ~uintptr_t{7});
+  uint32_t shift = static_cast<uint32_t>(address & 7) * 8,
+           rest = 64 - 8 * static_cast<uint32_t>(bytes);
+  uint64_t x = words[0] >> shift;
+  if (shift > rest) x |= words[1] << (64 - shift);
+  return byte_swap(x) >> rest << rest;
+#else
+  // Loads that overlap.
   if (bytes >= 4) {
     uint32_t first, last;
     memcpy(&first, p, 4);
@@ -68,6 +90,7 @@ STRIDE_HD inline uint64_t load_short(const std::byte* p, uint64_t bytes) {
   uint64_t middle = bytes / 2, last = bytes - 1;
   return static_cast<uint64_t>(p[0]) << 56 | static_cast<uint64_t>(p[middle]) << (56 - 8 * middle) |
          static_cast<uint64_t>(p[last]) << (56 - 8 * last);
+#endif
 }
 
 // The 8 bytes from byte `at` of a key as a number, zeros past its end.
@@ -75,7 +98,9 @@ STRIDE_HD inline uint64_t slice8(const std::byte* key, uint64_t bytes, uint64_t 
   if (at + 8 <= bytes) return load_big_endian(key + at);
   if (at >= bytes) return 0;
   uint64_t left = bytes - at;
+#if !defined(__CUDA_ARCH__)
   if (bytes >= 8) return load_big_endian(key + bytes - 8) << 8 * (8 - left);
+#endif
   return load_short(key + at, left);
 }
 
@@ -106,12 +131,88 @@ STRIDE_HD inline uint32_t shared_bits(const std::byte* a, uint64_t a_bytes, cons
   return same_bits;
 }
 
-// A column of 8-byte keys, as numbers.
+// As compare(), without a call where the first 8 bytes differ.
+STRIDE_HD inline int compare_keys(Bytes a, Bytes b) {
+#if defined(__CUDA_ARCH__)
+  uint64_t shorter = a.size() < b.size() ? a.size() : b.size();
+  for (uint64_t at = 0; at < shorter; at += 8) {
+    uint64_t x = slice8(a.data(), a.size(), at), y = slice8(b.data(), b.size(), at);
+    if (x != y) return x < y ? -1 : 1;
+  }
+  return a.size() < b.size() ? -1 : a.size() > b.size();
+#else
+  if (a.size() >= 8 && b.size() >= 8) {
+    uint64_t x = load_big_endian(a.data()), y = load_big_endian(b.data());
+    if (x != y) return x < y ? -1 : 1;
+    a = a.subspan(8);
+    b = b.subspan(8);
+  }
+  return compare(a, b);
+#endif
+}
+
+STRIDE_HD inline bool equal_keys(Bytes a, Bytes b) {
+#if defined(__CUDA_ARCH__)
+  return a.size() == b.size() && compare_keys(a, b) == 0;
+#else
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+#endif
+}
+
+// Keys of 4 or 8 bytes, as numbers.
+STRIDE_HD inline int compare_keys(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
+STRIDE_HD inline bool equal_keys(uint64_t a, uint64_t b) { return a == b; }
+
+STRIDE_HD inline uint32_t shared_bits(Bytes a, Bytes b) {
+  return shared_bits(a.data(), a.size(), b.data(), b.size());
+}
+
+// The place after all keys that begin with a prefix: the prefix, and then ones without end.
+struct PrefixEnd {
+  Bytes prefix;
+};
+
+STRIDE_HD inline int compare_keys(Bytes key, PrefixEnd end) {
+  uint64_t most = key.size() < end.prefix.size() ? key.size() : end.prefix.size();
+  int compared = compare_keys(key.first(most), end.prefix.first(most));
+  return compared ? compared : -1;
+}
+
+STRIDE_HD inline uint32_t shared_bits(PrefixEnd end, Bytes key) {
+  uint64_t most = key.size() < end.prefix.size() ? key.size() : end.prefix.size();
+  uint32_t shared = shared_bits(end.prefix.data(), most, key.data(), most);
+  if (shared != same_bits) return shared;
+  // One of the two goes on: zeros past the key's end, ones past the prefix's.
+  for (uint64_t at = most; at < end.prefix.size(); ++at) {
+    auto byte = static_cast<uint64_t>(end.prefix[at]);
+    if (byte) return static_cast<uint32_t>(at * 8) + leading_zeros(byte << 56);
+  }
+  for (uint64_t at = end.prefix.size(); at < key.size(); ++at) {
+    uint64_t byte = static_cast<uint64_t>(key[at]) ^ 0xFF;
+    if (byte) return static_cast<uint32_t>(at * 8) + leading_zeros(byte << 56);
+  }
+  return static_cast<uint32_t>(8 *
+                               (key.size() > end.prefix.size() ? key.size() : end.prefix.size()));
+}
+
+// A column of keys of 4 or 8 bytes, as numbers: the key's bits are the top ones, zeros follow. On a
+// device it is aligned to its width.
+template <uint32_t width>
 struct NumberKeys {
+  static_assert(width == 4 || width == 8);
   const std::byte* data;
   static constexpr bool always_differ_in_bits = true;
 
-  STRIDE_HD uint64_t operator[](uint64_t i) const { return load_big_endian(data + i * 8); }
+  STRIDE_HD uint64_t operator[](uint64_t i) const {
+    using Stored = std::conditional_t<width == 4, uint32_t, uint64_t>;
+    Stored stored;
+#if defined(__CUDA_ARCH__)
+    stored = reinterpret_cast<const Stored*>(data)[i];
+#else
+    memcpy(&stored, data + i * width, width);
+#endif
+    return byte_swap(stored);
+  }
   STRIDE_HD uint32_t bits(uint64_t i, uint32_t depth, uint32_t count) const {
     return bits_of((*this)[i], depth, count);
   }
@@ -125,6 +226,7 @@ struct ByteKeys {
   PackedColumn column;
   static constexpr bool always_differ_in_bits = false;
 
+  STRIDE_HD Bytes operator[](uint64_t i) const { return column[i]; }
   STRIDE_HD uint32_t bits(uint64_t i, uint32_t depth, uint32_t count) const {
     Bytes key = column[i];
     return bits_at(key.data(), key.size(), depth, count);
@@ -134,5 +236,14 @@ struct ByteKeys {
     return shared_bits(a.data(), a.size(), b.data(), b.size());
   }
 };
+
+// Calls use(keys) with the type that suits the column.
+template <class Use>
+auto with_keys(const PackedColumn& column, const Use& use) {
+  bool aligned = reinterpret_cast<uintptr_t>(column.data) % 8 == 0;
+  if (column.fixed && column.width == 8 && aligned) return use(NumberKeys<8>{column.data});
+  if (column.fixed && column.width == 4 && aligned) return use(NumberKeys<4>{column.data});
+  return use(ByteKeys{column});
+}
 
 }  // namespace stride

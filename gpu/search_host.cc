@@ -130,23 +130,53 @@ void find_block(const std::vector<Prepared>& indexes, const KeyColumn& queries, 
   }
 }
 
-template <class Groups>
+// Searches one index for all queries: op(search, group, count, ranks).
+template <class Op>
+void search_range(const Prepared& prepared, const KeyColumn& queries, uint32_t* out, Damage& damage,
+                  const Op& op) {
+  dispatch(prepared, [&]<class Groups>() {
+    Groups groups(prepared);
+    typename Groups::Query group[group_queries];
+    for (uint64_t begin = 0; begin < queries.size; begin += group_queries) {
+      auto n = static_cast<uint32_t>(std::min<uint64_t>(group_queries, queries.size - begin));
+      for (uint32_t i = 0; i < n; ++i) group[i] = Groups::take(queries, begin + i);
+      op(groups.search, group, n, out + begin);
+      if (groups.search.damaged()) return damage.report(prepared.index.guard);
+    }
+  });
+}
+
+void find_range(const Prepared& prepared, const KeyColumn& queries, uint32_t* out, Damage& damage) {
+  search_range(prepared, queries, out, damage,
+               [](auto& search, const auto* group, uint32_t n, uint32_t* ranks) {
+                 search.find(group, n, ranks);
+               });
+}
+
 void lower_bound_range(const Prepared& prepared, const KeyColumn& queries, uint32_t* out,
                        Damage& damage) {
-  Groups groups(prepared);
-  typename Groups::Query group[group_queries];
-  for (uint64_t begin = 0; begin < queries.size; begin += group_queries) {
-    auto n = static_cast<uint32_t>(std::min<uint64_t>(group_queries, queries.size - begin));
-    for (uint32_t i = 0; i < n; ++i) group[i] = Groups::take(queries, begin + i);
-    groups.search.lower_bound(group, n, out + begin);
-    if (groups.search.damaged()) return damage.report(prepared.index.guard);
+  search_range(prepared, queries, out, damage,
+               [](auto& search, const auto* group, uint32_t n, uint32_t* ranks) {
+                 search.lower_bound(group, n, ranks);
+               });
+}
+
+// Counts the key that is equal, where there is one, too.
+template <bool guarded>
+void pass_equal(const IndexView& index, const KeyColumn& queries, uint32_t* ranks, Damage& damage) {
+  ColumnReader<guarded> keys(index);
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    ranks[i] += ranks[i] < keys.size() && equal_keys(keys[ranks[i]], queries[i]);
+    if (keys.damaged()) return damage.report(index.guard);
   }
 }
 
-void lower_bound_any(const Prepared& prepared, const KeyColumn& queries, uint32_t* out,
-                     Damage& damage) {
-  dispatch(prepared,
-           [&]<class Groups>() { lower_bound_range<Groups>(prepared, queries, out, damage); });
+void upper_bound_range(const Prepared& prepared, const KeyColumn& queries, uint32_t* out,
+                       Damage& damage) {
+  lower_bound_range(prepared, queries, out, damage);
+  if (damage.found()) return;
+  prepared.index.guard ? pass_equal<true>(prepared.index, queries, out, damage)
+                       : pass_equal<false>(prepared.index, queries, out, damage);
 }
 
 // For each query, the smallest byte string that is greater than all that start with it.
@@ -177,10 +207,10 @@ class Successors {
 void prefix_block(const Prepared& prepared, const Prepared& of_successors, const KeyColumn& queries,
                   RankInterval* out, Damage& damage) {
   uint32_t first[queries_per_block], last[queries_per_block];
-  lower_bound_any(prepared, queries, first, damage);
+  lower_bound_range(prepared, queries, first, damage);
   Successors successors(queries);
   KeyColumn ends = successors.column();
-  lower_bound_any(of_successors, ends, last, damage);
+  lower_bound_range(of_successors, ends, last, damage);
   if (damage.found()) return;
   auto all = static_cast<uint32_t>(prepared.index.keys.size);
   for (uint64_t i = 0; i < queries.size; ++i) {
@@ -235,15 +265,34 @@ Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyCo
   return damage.status();
 }
 
-Status lower_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
-                        std::span<uint32_t> out) {
+namespace {
+
+using SearchRange = void (*)(const Prepared&, const KeyColumn&, uint32_t*, Damage&);
+
+Status search_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                   std::span<uint32_t> out, SearchRange search) {
   STRIDE_TRY(check_sizes(queries, out.size()));
   Prepared prepared(index, are_numbers(queries));
   Damage damage;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
-    lower_bound_any(prepared, queries.slice(begin, count), out.data() + begin, damage);
+    search(prepared, queries.slice(begin, count), out.data() + begin, damage);
   });
   return damage.status();
+}
+
+}  // namespace
+
+Status find_ranks_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                       std::span<uint32_t> out) {
+  return search_host(pool, index, queries, out, find_range);
+}
+Status lower_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                        std::span<uint32_t> out) {
+  return search_host(pool, index, queries, out, lower_bound_range);
+}
+Status upper_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                        std::span<uint32_t> out) {
+  return search_host(pool, index, queries, out, upper_bound_range);
 }
 
 Status prefix_interval_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,

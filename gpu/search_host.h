@@ -11,7 +11,11 @@ namespace stride {
 
 Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyColumn& queries,
                  std::span<Location> out);
+Status find_ranks_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                       std::span<uint32_t> out);
 Status lower_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
+                        std::span<uint32_t> out);
+Status upper_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
                         std::span<uint32_t> out);
 Status prefix_interval_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
                             std::span<RankInterval> out);

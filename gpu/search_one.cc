@@ -51,15 +51,12 @@ Status find_one(const IndexView& index, Bytes key, uint32_t* rank) {
 
 Status lower_bound_one(const IndexView& index, Bytes key, uint32_t* rank) {
   return with_reader(index, [&](auto& keys) {
-    RankInterval all{0, static_cast<uint32_t>(keys.size())};
     if (!has_tree(index)) {
-      *rank = lower_bound_within(keys, key, all);
-      return;
+      *rank = lower_bound_in(nullptr, keys, key);
+    } else {
+      TreeRef tree(index.tree.image);
+      *rank = lower_bound_in(&tree, keys, key);
     }
-    TreeRef tree(index.tree.image);
-    RankInterval ranks = descend(tree, ByteQuery{key.data(), key.size()});
-    *rank = lower_bound_within(keys, key, ranks);
-    if (!is_lower_bound(keys, key, *rank, ranks)) *rank = lower_bound_beside(tree, keys, key);
   });
 }
 

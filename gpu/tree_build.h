@@ -4,9 +4,15 @@
 //   struct Space {
 //     const Policy& policy() const;           // a Thrust execution policy, never thrust::device
 //     static constexpr uint64_t keys_per_task;
-//     template <class T> class Buffer;        // Buffer(n): n uninitialised T; data(), size()
-//     void copy_out(void* to, const void* from, uint64_t bytes);  // to host memory
-//     void copy_in(void* to, const void* from, uint64_t bytes);
+//     template <class T> class Buffer;        // data(), size(); Buffer(): empty
+//     template <class T> Buffer<T> buffer(uint64_t n);            // n uninitialised T
+//     class Image;                                                // what is built: bytes
+//     void make_image(uint64_t bytes, Image* image);              // of zeros
+//     std::byte* data(Image* image);
+//     void copy(void* to, const void* from, uint64_t bytes);      // within the space
+//     void copy_in(void* to, const void* from, uint64_t bytes);   // from host memory
+//     template <class Keys>                                       // of all neighbours
+//     SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits);
 //   };
 //
 // The image depends on the keys and options alone, not on the Space.
@@ -20,7 +26,6 @@
 #include <thrust/transform_reduce.h>
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +53,7 @@ class TreeBuilder {
         options_(options),
         plan_(plan_leaves(options, size, key_bytes)) {}
 
-  Status build(std::vector<std::byte>* image) {
+  Status build(typename Space::Image* image) {
     start_root();
     uint32_t stride = root_stride();
     while (true) {
@@ -107,34 +112,22 @@ class TreeBuilder {
     }
     NodeSpan span{0, size_};
     uint64_t offsets[2] = {0, size_};
-    spans_ = Buffer<NodeSpan>(1);
-    depths_ = Buffer<uint32_t>(1);
-    offsets_ = Buffer<uint64_t>(2);
+    spans_ = space_.template buffer<NodeSpan>(1);
+    depths_ = space_.template buffer<uint32_t>(1);
+    offsets_ = space_.template buffer<uint64_t>(2);
     space_.copy_in(spans_.data(), &span, sizeof span);
     space_.copy_in(depths_.data(), &prefix_bits_, sizeof prefix_bits_);
     space_.copy_in(offsets_.data(), offsets, sizeof offsets);
   }
 
-  struct SharedByAll {
-    Keys keys;
-    uint32_t size;
-    STRIDE_HD uint32_t operator()(uint64_t) const { return keys.shared(0, size - 1); }
-  };
-  struct Add {
-    STRIDE_HD uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
-  };
   uint32_t shared_by_all() {
-    return static_cast<uint32_t>(reduce(1, SharedByAll{keys_, size_}, uint64_t{0}, Add()));
+    return static_cast<uint32_t>(reduce(1, SharedByAll<Keys>{keys_, size_}, uint64_t{0}, AddNumbers()));
   }
 
   uint32_t root_stride() {
     if (!options_.strides.empty()) return options_.strides[0];
     SharedBitsHistogram histogram;
-    if (size_ > 1) {
-      histogram = reduce(tasks_for(size_ - 1),
-                         CountSharedBits<Keys>{keys_, size_, Space::keys_per_task, prefix_bits_},
-                         SharedBitsHistogram{}, AddHistograms());
-    }
+    if (size_ > 1) histogram = space_.shared_bits(keys_, size_, prefix_bits_);
     return plan_root_stride(plan_, size_, histogram);
   }
 
@@ -163,7 +156,7 @@ class TreeBuilder {
     if (kind != NodeKind::dense) {
       entries =
           reduce(tasks_for(level_keys_), KeyTask<Keys, CountEntries>{view(stride), CountEntries()},
-                 uint64_t{0}, Add());
+                 uint64_t{0}, AddNumbers());
       if (kind == NodeKind::automatic) kind = plan_kind(nodes_, stride, entries);
     }
     bool dense = kind == NodeKind::dense;
@@ -178,7 +171,7 @@ class TreeBuilder {
     level.shape.kind = static_cast<uint32_t>(kind);
     level.shape.nodes = nodes_;
     level.shape.starts = static_cast<uint32_t>(starts);
-    level.starts = Buffer<uint32_t>(starts);
+    level.starts = space_.template buffer<uint32_t>(starts);
     dense ? fill_dense(level) : fill_bitmap(level);
     return {};
   }
@@ -193,7 +186,7 @@ class TreeBuilder {
 
   void fill_bitmap(Level& level) {
     uint64_t words = words_of(level.shape);
-    level.words = Buffer<RankedWord>(words);
+    level.words = space_.template buffer<RankedWord>(words);
     thrust::fill_n(space_.policy(), level.words.data(), words, RankedWord{0, 0});
     over_keys(level.shape.stride, MarkSlots{level.words.data()});
     rank_words(level.words, words_of_node(level.shape.stride));
@@ -201,7 +194,7 @@ class TreeBuilder {
   }
 
   void rank_words(Buffer<RankedWord>& words, uint64_t words_per_node) {
-    Buffer<uint32_t> counts(words.size());
+    Buffer<uint32_t> counts = space_.template buffer<uint32_t>(words.size());
     auto bits = thrust::make_transform_iterator(static_cast<const RankedWord*>(words.data()),
                                                 CountWordBits());
     thrust::exclusive_scan(space_.policy(), bits, bits + static_cast<ptrdiff_t>(words.size()),
@@ -217,7 +210,7 @@ class TreeBuilder {
 
   void mark_children() {
     Level& level = levels_.back();
-    level.children = Buffer<RankedWord>(child_words_of(level.shape));
+    level.children = space_.template buffer<RankedWord>(child_words_of(level.shape));
     each(level.children.size(),
          MarkChildren<Keys>{keys_, built_starts(), level.children.data(), plan_.leaf_capacity});
   }
@@ -235,9 +228,9 @@ class TreeBuilder {
     rank_words(level.children, 0);
     nodes_ = static_cast<uint32_t>(oversized.nodes);
     level_keys_ = oversized.keys;
-    Buffer<uint32_t> depths(nodes_);
-    spans_ = Buffer<NodeSpan>(nodes_);
-    offsets_ = Buffer<uint64_t>(nodes_ + uint64_t{1});
+    Buffer<uint32_t> depths = space_.template buffer<uint32_t>(nodes_);
+    spans_ = space_.template buffer<NodeSpan>(nodes_);
+    offsets_ = space_.template buffer<uint64_t>(nodes_ + uint64_t{1});
     each(level.children.size(),
          EmitNodes<Keys>{keys_, built_starts(), level.children.data(), depths_.data(),
                          spans_.data(), depths.data(), offsets_.data(), options_.path_compression});
@@ -248,7 +241,7 @@ class TreeBuilder {
     depths_ = std::move(depths);
   }
 
-  void write_image(std::vector<std::byte>* image) {
+  void write_image(typename Space::Image* image) {
     levels_.back().depths = std::move(depths_);
     std::vector<TreeLevel> shapes = this->shapes();
     uint64_t bytes = place_tree_arrays(&shapes);
@@ -260,22 +253,21 @@ class TreeBuilder {
                       prefix_bits_,
                       plan_.leaf_capacity,
                       {}};
-    image->clear();
-    image->resize(bytes);
-    std::memcpy(image->data(), &header, sizeof header);
-    std::memcpy(image->data() + sizeof header, shapes.data(), shapes.size() * sizeof(TreeLevel));
+    space_.make_image(bytes, image);
+    std::byte* to = space_.data(image);
+    space_.copy_in(to, &header, sizeof header);
+    space_.copy_in(to + sizeof header, shapes.data(), shapes.size() * sizeof(TreeLevel));
     for (size_t i = 0; i < shapes.size(); ++i) {
-      if (i > 0) put(image, shapes[i].depths_offset, levels_[i].depths);
-      put(image, shapes[i].words_offset, levels_[i].words);
-      put(image, shapes[i].starts_offset, levels_[i].starts);
-      put(image, shapes[i].children_offset, levels_[i].children);
+      if (i > 0) put(to + shapes[i].depths_offset, levels_[i].depths);
+      put(to + shapes[i].words_offset, levels_[i].words);
+      put(to + shapes[i].starts_offset, levels_[i].starts);
+      put(to + shapes[i].children_offset, levels_[i].children);
     }
   }
 
   template <class T>
-  void put(std::vector<std::byte>* image, uint64_t offset, Buffer<T>& buffer) {
-    if (buffer.size())
-      space_.copy_out(image->data() + offset, buffer.data(), buffer.size() * sizeof(T));
+  void put(std::byte* to, Buffer<T>& buffer) {
+    if (buffer.size()) space_.copy(to, buffer.data(), buffer.size() * sizeof(T));
     buffer = {};
   }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "gpu/backend.h"
 #include "gpu/tree_build.h"
@@ -33,10 +34,27 @@ class HostSpace {
     uint64_t size_ = 0;
   };
 
+  using Image = std::vector<std::byte>;
+
   explicit HostSpace(const ThrustPolicy& policy) : policy_(policy) {}
   const ThrustPolicy& policy() const { return policy_; }
-  void copy_out(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+  template <class T>
+  Buffer<T> buffer(uint64_t n) {
+    return Buffer<T>(n);
+  }
+  void make_image(uint64_t bytes, Image* image) { image->assign(bytes, std::byte{0}); }
+  std::byte* data(Image* image) { return image->data(); }
+  void copy(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
   void copy_in(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+  template <class Keys>
+  SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits) {
+    thrust::counting_iterator<uint64_t> first(0);
+    uint64_t tasks = (size - 1 + keys_per_task - 1) / keys_per_task;
+    return thrust::transform_reduce(policy_, first, first + tasks,
+                                    CountSharedBits<Keys>{keys, size, keys_per_task, prefix_bits},
+                                    SharedBitsHistogram{}, AddHistograms());
+  }
 
  private:
   const ThrustPolicy& policy_;
@@ -47,15 +65,12 @@ Status build(const ThrustPolicy& policy, const PackedColumn& keys, const TreeOpt
              std::vector<std::byte>* image) {
   HostSpace<ThrustPolicy> space(policy);
   auto size = static_cast<uint32_t>(keys.size);
-  if (keys.fixed && keys.width == 8) {
-    return TreeBuilder<HostSpace<ThrustPolicy>, NumberKeys>(space, NumberKeys{keys.data}, size,
-                                                            keys.size * 8, options)
-        .build(image);
-  }
-  uint64_t key_bytes = keys.fixed ? keys.size * keys.width : keys.data_bytes;
-  return TreeBuilder<HostSpace<ThrustPolicy>, ByteKeys>(space, ByteKeys{keys}, size, key_bytes,
-                                                        options)
-      .build(image);
+  return with_keys(keys, [&](const auto& typed) {
+    using Keys = std::decay_t<decltype(typed)>;
+    TreeBuilder<HostSpace<ThrustPolicy>, Keys> builder(space, typed, size, keys.row_bytes(),
+                                                       options);
+    return builder.build(image);
+  });
 }
 
 // Whether a tree is built on the calling thread.

@@ -172,6 +172,18 @@ struct FillBitmap {
   }
 };
 
+// The bits that the first and the last key share, and so all keys.
+template <class Keys>
+struct SharedByAll {
+  Keys keys;
+  uint32_t size;
+  STRIDE_HD uint64_t operator()(uint64_t) const { return keys.shared(0, size - 1); }
+};
+
+struct AddNumbers {
+  STRIDE_HD uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
+};
+
 // One task of a histogram of the bits that neighbours share.
 template <class Keys>
 struct CountSharedBits {

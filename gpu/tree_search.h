@@ -37,9 +37,11 @@ struct TreeRef {
 
   TreeRef() = default;
   // Precondition: check_tree() passed, and the image is in host memory.
-  explicit TreeRef(const std::byte* image) {
-    const auto* header = reinterpret_cast<const TreeHeader*>(image);
-    const auto* shapes = reinterpret_cast<const TreeLevel*>(image + sizeof(TreeHeader));
+  explicit TreeRef(const std::byte* image) : TreeRef(image, image) {}
+  // head: a copy in host memory of the header and the levels of an image that lies elsewhere.
+  TreeRef(const std::byte* head, const std::byte* image) {
+    const auto* header = reinterpret_cast<const TreeHeader*>(head);
+    const auto* shapes = reinterpret_cast<const TreeLevel*>(head + sizeof(TreeHeader));
     auto words = [&](uint64_t offset) {
       return offset ? reinterpret_cast<const RankedWord*>(image + offset) : nullptr;
     };
@@ -78,6 +80,23 @@ struct ByteQuery {
     return depth + count <= 64 ? bits_of(head, depth, count) : bits_at(data, bytes, depth, count);
   }
 };
+
+// The bits of a prefix, and then ones.
+struct PrefixEndQuery {
+  Bytes prefix;
+  STRIDE_HD uint32_t bits(uint32_t depth, uint32_t count) const {
+    uint32_t bits = bits_at(prefix.data(), prefix.size(), depth, count);
+    uint64_t end = prefix.size() * 8;
+    if (depth + count <= end) return bits;
+    uint32_t own = depth < end ? static_cast<uint32_t>(end - depth) : 0;
+    return bits | static_cast<uint32_t>((uint64_t{1} << (count - own)) - 1);
+  }
+};
+
+// The bits of a key, in whichever form a search has it.
+STRIDE_HD inline NumberQuery bits_of_query(uint64_t number) { return {number}; }
+STRIDE_HD inline ByteQuery bits_of_query(Bytes key) { return {key.data(), key.size()}; }
+STRIDE_HD inline PrefixEndQuery bits_of_query(PrefixEnd end) { return {end.prefix}; }
 
 // The start with which the entry of `slot` begins; where a bitmap node has no such entry, the start
 // of the next one, and `present` is false.

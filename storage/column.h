@@ -46,16 +46,16 @@ struct Column {
   static Column variable(const void* data, const uint64_t* offsets, uint64_t rows) {
     return {static_cast<const std::byte*>(data), offsets, rows, 0};
   }
-  bool is_fixed() const { return offsets == nullptr; }
-  uint64_t begin(uint64_t row) const { return offsets ? offsets[row] : row * width; }
+  constexpr bool is_fixed() const { return offsets == nullptr; }
+  constexpr uint64_t begin(uint64_t row) const { return offsets ? offsets[row] : row * width; }
   // Total bytes of all rows.
   uint64_t bytes() const { return size ? begin(size) - begin(0) : 0; }
-  Bytes operator[](uint64_t row) const {
+  constexpr Bytes operator[](uint64_t row) const {
     uint64_t b = begin(row);
     return {data + b, begin(row + 1) - b};
   }
   // Rows [first, first + rows).
-  Column slice(uint64_t first, uint64_t rows) const {
+  constexpr Column slice(uint64_t first, uint64_t rows) const {
     return offsets ? Column{data, offsets + first, rows, 0}
                    : Column{data + first * width, nullptr, rows, width};
   }
@@ -75,7 +75,8 @@ struct PackedOffsets {
   const void* deltas = nullptr;
   uint32_t delta_width = 0;  // 2, 4 or 8
 
-  uint64_t operator[](uint64_t row) const {
+  // constexpr, so that device code may call it.
+  constexpr uint64_t operator[](uint64_t row) const {
     uint64_t base = bases[row >> group_bits];
     switch (delta_width) {
       case 2:
@@ -98,7 +99,9 @@ struct PackedColumn {
   bool fixed = true;
   PackedOffsets offsets{};  // used only where !fixed
 
-  Bytes operator[](uint64_t row) const {
+  // Of the rows, offsets left out.
+  uint64_t row_bytes() const { return fixed ? size * width : data_bytes; }
+  constexpr Bytes operator[](uint64_t row) const {
     if (fixed) return {data + row * width, width};
     uint64_t b = offsets[row], e = offsets[row + 1];
     e = e < data_bytes ? e : data_bytes;

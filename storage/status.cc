@@ -83,6 +83,8 @@ std::string_view to_string(StatusCode code) {
       return "resource_exhausted";
     case StatusCode::closed:
       return "closed";
+    case StatusCode::unavailable:
+      return "unavailable";
   }
   return "unknown";
 }

@@ -35,6 +35,7 @@ enum class StatusCode : uint8_t {
   poisoned,             // an earlier sync failed: nothing more is written through this handle
   resource_exhausted,   // memory or another limit
   closed,               // the database or transaction has ended
+  unavailable,          // this machine or build lacks what was asked for
 };
 
 // "corruption", "no_space", ...

@@ -1,0 +1,131 @@
+#include "gpu/cuda_device.h"
+
+#include <cuda_runtime.h>
+
+namespace stride {
+
+Status cuda_status(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return {};
+  // An error that is not sticky must not be found by the next call.
+  (void)cudaGetLastError();
+  std::string message = std::string("CUDA: ") + what + ": " + cudaGetErrorString(error);
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return Status(StatusCode::resource_exhausted, message)
+          .with_remedy("lower the memory limit, or free memory of the device");
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorSystemNotReady:
+      return Status(StatusCode::unavailable, message)
+          .with_remedy("install a driver for the device, or use the host backend");
+    default:
+      return Status(StatusCode::io_error, message)
+          .with_remedy("reopen the database, or use the host backend");
+  }
+}
+
+void cuda_check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw CudaFailure(cuda_status(error, what));
+}
+
+CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
+  int count = 0;
+  cuda_check(cudaGetDeviceCount(&count), "look for devices");
+  if (number < 0 || number >= count) {
+    throw CudaFailure(Status(StatusCode::unavailable, "CUDA: device " + std::to_string(number) +
+                                                          " of " + std::to_string(count))
+                          .with_remedy("name a device that is there, or use the host backend"));
+  }
+  enter();
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, number), "read the device's properties");
+  model_ = properties.name;
+  l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);
+  if (!properties.memoryPoolsSupported || properties.major < 7) {
+    throw CudaFailure(Status(StatusCode::unavailable, "CUDA: " + model_ + " is too old")
+                          .with_remedy("use the host backend"));
+  }
+  size_t free = 0, total = 0;
+  cuda_check(cudaMemGetInfo(&free, &total), "ask for free memory");
+  limit_ = memory_limit ? memory_limit : free / 10 * 9;
+
+  cudaMemPoolProps pool{};
+  pool.allocType = cudaMemAllocationTypePinned;
+  pool.location.type = cudaMemLocationTypeDevice;
+  pool.location.id = number;
+  cuda_check(cudaMemPoolCreate(&pool_, &pool), "make a memory pool");
+  // What is freed stays in the pool: taking it from the driver costs a hundred times as much.
+  uint64_t keep = limit_;
+  cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
+             "set up the memory pool");
+}
+
+CudaDevice::~CudaDevice() {
+  if (cudaSetDevice(number_) != cudaSuccess) return;
+  for (cudaStream_t stream : idle_) cudaStreamDestroy(stream);
+  if (pool_) cudaMemPoolDestroy(pool_);
+}
+
+void CudaDevice::enter() const { cuda_check(cudaSetDevice(number_), "select the device"); }
+
+void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return nullptr;
+  if (used_.fetch_add(bytes) + bytes > limit_) {
+    used_ -= bytes;
+    throw CudaFailure(Status(StatusCode::resource_exhausted,
+                             "CUDA: " + std::to_string(bytes) +
+                                 " bytes more than the memory limit of " + std::to_string(limit_) +
+                                 " bytes allows (" + std::to_string(used_) + " used)")
+                          .with_remedy("raise the device's memory limit, or use smaller batches"));
+  }
+  void* memory = nullptr;
+  cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
+  if (error != cudaSuccess) {
+    used_ -= bytes;
+    cuda_check(error, "allocate device memory");
+  }
+  return memory;
+}
+
+void CudaDevice::free(void* memory, uint64_t bytes, cudaStream_t stream) noexcept {
+  if (!memory) return;
+  used_ -= bytes;
+  (void)cudaFreeAsync(memory, stream);
+}
+
+bool CudaDevice::owns(const void* p) const {
+  cudaPointerAttributes attributes{};
+  if (!p || cudaPointerGetAttributes(&attributes, p) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeDevice && attributes.device == number_;
+}
+
+cudaStream_t CudaDevice::take_stream() {
+  enter();
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      cudaStream_t stream = idle_.back();
+      idle_.pop_back();
+      return stream;
+    }
+  }
+  cudaStream_t stream;
+  cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+  return stream;
+}
+
+void CudaDevice::give_back(cudaStream_t stream) {
+  // Whatever failed on the way, nothing of the call may run on: its arrays go back to the pool.
+  (void)cudaStreamSynchronize(stream);
+  std::lock_guard lock(mutex_);
+  idle_.push_back(stream);
+}
+
+}  // namespace stride

@@ -1,0 +1,150 @@
+// A CUDA device as this library uses it: memory from a pool within a budget, streams that are
+// borrowed for a call, and failures as exceptions inside gpu/, which the backend turns into a
+// Status.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/status.h"
+
+namespace stride {
+
+class CudaFailure : public std::exception {
+ public:
+  explicit CudaFailure(Status status) : status_(std::move(status)), text_(status_.to_string()) {}
+  const Status& status() const { return status_; }
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  Status status_;
+  std::string text_;
+};
+
+// Throws CudaFailure where a call failed. what: the work that was to be done.
+void cuda_check(cudaError_t error, const char* what);
+Status cuda_status(cudaError_t error, const char* what);
+
+class CudaDevice {
+ public:
+  // Throws CudaFailure (unavailable) where there is no such device. memory_limit: bytes; 0: nine
+  // tenths of what is free.
+  CudaDevice(int number, uint64_t memory_limit);
+  ~CudaDevice();
+  CudaDevice(const CudaDevice&) = delete;
+
+  int number() const { return number_; }
+  const std::string& model() const { return model_; }
+  uint64_t l2_bytes() const { return l2_bytes_; }
+  uint64_t used_bytes() const { return used_; }
+  uint64_t memory_limit() const { return limit_; }
+
+  // Of the pool, ordered on the stream. Throws CudaFailure (resource_exhausted) where the budget or
+  // the device's memory does not suffice. Aligned to 256 bytes.
+  void* allocate(uint64_t bytes, cudaStream_t stream);
+  void free(void* memory, uint64_t bytes, cudaStream_t stream) noexcept;
+
+  // Whether a pointer is to memory of this device.
+  bool owns(const void* p) const;
+  // Makes this the calling thread's device.
+  void enter() const;
+
+ private:
+  friend class CudaStream;
+  cudaStream_t take_stream();
+  void give_back(cudaStream_t stream);
+
+  int number_;
+  std::string model_;
+  uint64_t l2_bytes_ = 0;
+  uint64_t limit_ = 0;
+  std::atomic<uint64_t> used_{0};
+  cudaMemPool_t pool_ = nullptr;
+  std::mutex mutex_;
+  std::vector<cudaStream_t> idle_;
+};
+
+// A stream of the device's, for one call. The work on it must be done when it goes: wait().
+class CudaStream {
+ public:
+  explicit CudaStream(CudaDevice& device) : device_(device), stream_(device.take_stream()) {}
+  ~CudaStream() { device_.give_back(stream_); }
+  CudaStream(const CudaStream&) = delete;
+
+  operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
+  CudaDevice& device() const { return device_; }
+  void wait() const { cuda_check(cudaStreamSynchronize(stream_), "wait for the device"); }
+
+ private:
+  CudaDevice& device_;
+  cudaStream_t stream_;
+};
+
+// An array in device memory. Freed on the stream where it was made.
+template <class T>
+class CudaArray {
+ public:
+  CudaArray() = default;
+  CudaArray(CudaDevice& device, cudaStream_t stream, uint64_t n)
+      : device_(&device), stream_(stream), size_(n) {
+    data_ = static_cast<T*>(device.allocate(bytes(), stream));
+  }
+  CudaArray(CudaArray&& other) noexcept { *this = std::move(other); }
+  CudaArray& operator=(CudaArray&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~CudaArray() {
+    if (data_) device_->free(data_, bytes(), stream_);
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  uint64_t size() const { return size_; }
+  // Padded, so that whole words and sectors may be read at its end.
+  uint64_t bytes() const { return (size_ * sizeof(T) + 63) / 64 * 64; }
+  // The array outlives its stream's call: from now on it is freed on this one.
+  void settle(cudaStream_t stream) { stream_ = stream; }
+
+ private:
+  CudaDevice* device_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  T* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+// How many bytes of pinned host memory go to or from a device in one piece.
+inline constexpr uint64_t staging_bytes = 4 << 20;
+
+// Pinned host memory.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(uint64_t bytes) {
+    cuda_check(cudaMallocHost(&data_, bytes), "allocate pinned memory");
+  }
+  PinnedMemory(PinnedMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~PinnedMemory() {
+    if (data_) cudaFreeHost(data_);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+}  // namespace stride

@@ -1,0 +1,51 @@
+// Indexes in device memory: made, and searched in batches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpu/backend.h"
+#include "gpu/cuda_device.h"
+#include "gpu/cuda_transfer.h"
+
+namespace stride {
+
+struct DeviceIndex;
+
+enum class CudaSearch { find_ranks, lower_bound, upper_bound };
+
+// What all indexes of a backend share. Lives as long as the backend.
+struct CudaContext {
+  CudaDevice& device;
+  CudaTransfer& transfer;
+};
+
+// As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc.
+std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
+                                                  const IndexView& index);
+Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
+                                                        const KeyColumn& keys, KeyOrder order,
+                                                        const TreeOptions& options);
+Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
+                       const TreeOptions& options, std::vector<std::byte>* image);
+
+// Starts a batch of searches on the stream. Queries and results are in device memory.
+void search_cuda(const ResidentIndex& index, CudaSearch search, const KeyColumn& queries,
+                 uint32_t* out, cudaStream_t stream);
+void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, RankInterval* out,
+                        cudaStream_t stream);
+// indexes: device memory with a pointer to each index's DeviceIndex, newest first.
+void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
+                  const KeyColumn& queries, Location* out, cudaStream_t stream);
+// Of an index: where its DeviceIndex lies on the device.
+const DeviceIndex* device_index(const ResidentIndex& index);
+// The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.
+uint32_t number_width(const ResidentIndex& index);
+
+// Random gathers and copies in device memory (BackendLimits).
+void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits* limits);
+
+}  // namespace stride

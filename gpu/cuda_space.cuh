@@ -1,0 +1,122 @@
+// Where a tree is built on a device (tree_build.h), and other Thrust work.
+#pragma once
+
+#include <thrust/execution_policy.h>
+#include <thrust/for_each.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/system/cuda/execution_policy.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/cuda_device.h"
+#include "gpu/tree_passes.h"
+
+namespace stride {
+
+// Scratch memory of Thrust's, from the device's pool.
+class CudaScratch {
+ public:
+  using value_type = char;
+  CudaScratch(CudaDevice& device, cudaStream_t stream) : device_(&device), stream_(stream) {}
+  char* allocate(ptrdiff_t bytes) {
+    return static_cast<char*>(device_->allocate(static_cast<uint64_t>(bytes), stream_));
+  }
+  void deallocate(char* memory, size_t bytes) { device_->free(memory, bytes, stream_); }
+
+ private:
+  CudaDevice* device_;
+  cudaStream_t stream_;
+};
+
+inline constexpr uint32_t block_threads = 256;
+inline uint32_t blocks_for(uint64_t n) {
+  return static_cast<uint32_t>((n + block_threads - 1) / block_threads);
+}
+
+// Each thread counts in a column of counters of its own, so that no two ever meet: keys share about
+// the same number of bits with their neighbours, and atomics would queue for that counter.
+template <class Keys>
+__global__ void count_shared_bits(Keys keys, uint64_t size, uint32_t prefix_bits,
+                                  unsigned long long* pairs) {
+  constexpr uint32_t bins = max_stride + 1, threads = 128;
+  __shared__ uint32_t counts[bins][threads];
+  for (uint32_t bin = 0; bin < bins; ++bin) counts[bin][threadIdx.x] = 0;
+  uint64_t step = uint64_t{gridDim.x} * threads;
+  for (uint64_t i = 1 + blockIdx.x * uint64_t{threads} + threadIdx.x; i < size; i += step) {
+    uint32_t past = keys.shared(i - 1, i) - prefix_bits;
+    if (past <= max_stride) ++counts[past][threadIdx.x];
+  }
+  __syncthreads();
+  for (uint32_t bin = threadIdx.x; bin < bins; bin += threads) {
+    unsigned long long sum = 0;
+    for (uint32_t t = 0; t < threads; ++t) sum += counts[bin][t];
+    if (sum) atomicAdd(pairs + bin, sum);
+  }
+}
+
+class CudaSpace {
+ public:
+  // A thread a key: neighbours read neighbours.
+  static constexpr uint64_t keys_per_task = 1;
+  template <class T>
+  using Buffer = CudaArray<T>;
+  using Image = CudaArray<std::byte>;
+
+  CudaSpace(CudaDevice& device, cudaStream_t stream)
+      : device_(device), stream_(stream), scratch_(device, stream) {}
+
+  auto policy() { return thrust::cuda::par_nosync(scratch_).on(stream_); }
+  template <class T>
+  CudaArray<T> buffer(uint64_t n) {
+    return CudaArray<T>(device_, stream_, n);
+  }
+  void make_image(uint64_t bytes, Image* image) {
+    *image = buffer<std::byte>(bytes);
+    set_zero(image->data(), image->bytes());
+  }
+  std::byte* data(Image* image) { return image->data(); }
+  void copy(void* to, const void* from, uint64_t bytes) {
+    cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy");
+  }
+  // From pageable memory, which the call has read when it returns.
+  void copy_in(void* to, const void* from, uint64_t bytes) {
+    cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copy");
+  }
+  void copy_out(void* to, const void* from, uint64_t bytes) {
+    cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "copy");
+    cuda_check(cudaStreamSynchronize(stream_), "copy");
+  }
+
+  void set_zero(void* to, uint64_t bytes) {
+    cuda_check(cudaMemsetAsync(to, 0, bytes, stream_), "clear memory");
+  }
+  template <class Op>
+  void each(uint64_t n, const Op& op) {
+    thrust::for_each_n(policy(), thrust::counting_iterator<uint64_t>(0), n, op);
+  }
+
+  template <class Keys>
+  SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits) {
+    CudaArray<unsigned long long> pairs = buffer<unsigned long long>(max_stride + 1);
+    set_zero(pairs.data(), pairs.bytes());
+    constexpr uint32_t most_blocks = 132 * 16;
+    uint64_t blocks = (size + 127) / 128;
+    count_shared_bits<<<static_cast<uint32_t>(blocks < most_blocks ? blocks : most_blocks), 128, 0,
+                        stream_>>>(keys, size, prefix_bits, pairs.data());
+    cuda_check(cudaGetLastError(), "count shared bits");
+    SharedBitsHistogram histogram;
+    copy_out(histogram.pairs, pairs.data(), sizeof histogram.pairs);
+    return histogram;
+  }
+
+  CudaDevice& device() { return device_; }
+  cudaStream_t stream() { return stream_; }
+
+ private:
+  CudaDevice& device_;
+  cudaStream_t stream_;
+  CudaScratch scratch_;
+};
+
+}  // namespace stride

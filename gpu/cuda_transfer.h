@@ -1,0 +1,73 @@
+// Copies between pageable host memory and the device at the speed of the bus: through pinned
+// staging memory, which host threads fill or empty while other pieces are on their way.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gpu/backend.h"
+#include "gpu/cuda_device.h"
+
+namespace stride {
+
+// Column memory on a device is aligned to a sector.
+inline constexpr uint64_t sector_alignment = 32;
+
+// Pinned memory for calls to borrow; it is slow to make.
+class PinnedPool {
+ public:
+  class Piece {
+   public:
+    Piece() = default;
+    Piece(PinnedPool* pool, PinnedMemory memory) : pool_(pool), memory_(std::move(memory)) {}
+    Piece(Piece&&) = default;
+    Piece& operator=(Piece&&) = default;
+    ~Piece() {
+      if (memory_.data()) pool_->give_back(std::move(memory_));
+    }
+    std::byte* data() const { return memory_.data(); }
+
+   private:
+    PinnedPool* pool_ = nullptr;
+    PinnedMemory memory_;
+  };
+
+  // Of staging_bytes.
+  Piece take();
+
+ private:
+  void give_back(PinnedMemory memory) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(memory));
+  }
+
+  std::mutex mutex_;
+  std::vector<PinnedMemory> idle_;
+};
+
+class CudaTransfer {
+ public:
+  CudaTransfer(CudaDevice& device, Backend& host) : device_(device), host_(host) {}
+
+  CudaDevice& device() const { return device_; }
+  PinnedPool& pinned() { return pinned_; }
+
+  // Between pageable host memory and the device; done when they return. The work on the stream
+  // before them is done first.
+  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+  void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+
+  // A memcpy on all threads.
+  void copy(void* to, const void* from, uint64_t bytes);
+
+ private:
+  CudaDevice& device_;
+  Backend& host_;
+  PinnedPool pinned_;
+};
+
+}  // namespace stride

@@ -1,0 +1,195 @@
+#include "gpu/index_host.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "gpu/key_store.h"
+#include "gpu/sort_host.h"
+#include "gpu/tree_build_host.h"
+#include "storage/prefetch.h"
+
+namespace stride {
+
+namespace {
+
+class HostIndex final : public ResidentIndex {
+ public:
+  explicit HostIndex(const IndexView& view) : view_(view) {}
+  HostIndex(BulkVector<uint64_t> numbers, std::unique_ptr<KeyStore> store,
+            const PackedColumn& column, std::vector<std::byte> image)
+      : numbers_(std::move(numbers)), store_(std::move(store)), image_(std::move(image)) {
+    view_.keys = column;
+    view_.tree = {image_.data(), image_.size()};
+  }
+
+  IndexView view() const override {
+    IndexView view = view_;
+    view.resident = this;
+    return view;
+  }
+  bool on_device() const override { return false; }
+  Status copy_image(std::vector<std::byte>* image) const override {
+    image->assign(view_.tree.image, view_.tree.image + view_.tree.image_bytes);
+    return {};
+  }
+  Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override {
+    copy_rows(view_.keys, keys, offsets);
+    return {};
+  }
+  uint64_t memory_bytes() const override {
+    uint64_t keys = store_ ? store_->bytes() : view_.keys.data_bytes;
+    return keys + view_.tree.image_bytes;
+  }
+
+ private:
+  BulkVector<uint64_t> numbers_;
+  std::unique_ptr<KeyStore> store_;
+  std::vector<std::byte> image_;
+  IndexView view_;
+};
+
+PackedColumn as_packed(const KeyColumn& keys) {
+  PackedColumn column;
+  column.data = keys.data;
+  column.data_bytes = keys.bytes();
+  column.size = keys.size;
+  column.width = keys.width;
+  return column;
+}
+
+PackedColumn as_packed(const BulkVector<uint64_t>& numbers) {
+  return as_packed(KeyColumn::fixed(numbers.data(), 8, numbers.size()));
+}
+
+}  // namespace
+
+void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
+               std::vector<uint64_t>* offsets) {
+  keys->clear();
+  offsets->assign(1, 0);
+  for (uint64_t i = 0; i < column.size; ++i) {
+    Bytes key = column[i];
+    keys->insert(keys->end(), key.begin(), key.end());
+    offsets->push_back(keys->size());
+  }
+}
+
+std::vector<KeyColumn> chunks_of(const KeyColumn& keys) {
+  constexpr uint64_t rows = uint64_t{1} << row_bits;
+  std::vector<KeyColumn> chunks;
+  for (uint64_t first = 0; first < keys.size; first += rows) {
+    chunks.push_back(keys.slice(first, std::min(rows, keys.size - first)));
+  }
+  return chunks;
+}
+
+Status check_index(const IndexView& index) {
+  const PackedColumn& keys = index.keys;
+  if (index.guard) {
+    bool intact = index.guard->ensure(keys.data, keys.row_bytes());
+    if (!keys.fixed) {
+      uint64_t groups = (keys.size >> PackedOffsets::group_bits) + 1;
+      intact = intact && index.guard->ensure(keys.offsets.bases, groups * sizeof(uint64_t)) &&
+               index.guard->ensure(keys.offsets.deltas, (keys.size + 1) * keys.offsets.delta_width);
+    }
+    if (!intact) return index.guard->failure();
+  }
+  if (!index.tree.image) return {};
+  return check_tree({index.tree.image, index.tree.image_bytes}, keys.size);
+}
+
+Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index) {
+  return std::shared_ptr<ResidentIndex>(std::make_shared<HostIndex>(index));
+}
+
+Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const KeyColumn& keys,
+                                                        KeyOrder order,
+                                                        const TreeOptions& options) {
+  STRIDE_TRY(options.check());
+  if (keys.size > max_index_keys) {
+    return Status::invalid("an index of " + std::to_string(keys.size) + " keys: at most " +
+                           std::to_string(max_index_keys));
+  }
+  BulkVector<uint64_t> numbers;
+  std::unique_ptr<KeyStore> store;
+  PackedColumn column;
+  if (order == KeyOrder::any) {
+    Sorted sorted;
+    STRIDE_TRY(sort_host(pool, chunks_of(keys), &sorted));
+    numbers = std::move(sorted.keys8);
+    if (numbers.empty() && keys.size > 0) {
+      store = std::make_unique<KeyStore>(pool, keys, sorted.order);
+    }
+    column = store ? store->column() : as_packed(numbers);
+    if (keys.is_fixed()) column.width = keys.width;
+  } else if (keys.is_fixed()) {
+    column = as_packed(keys);
+  } else {
+    store = std::make_unique<KeyStore>(pool, keys, std::span<const uint32_t>());
+    column = store->column();
+  }
+  std::vector<std::byte> image;
+  STRIDE_TRY(build_tree_host(pool, column, options, &image));
+  return std::shared_ptr<ResidentIndex>(
+      std::make_shared<HostIndex>(std::move(numbers), std::move(store), column, std::move(image)));
+}
+
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One thread's random reads of lines of cache, several at once.
+uint64_t gather_lines(const BulkVector<uint64_t>& table, uint64_t begin, uint64_t end) {
+  constexpr uint64_t at_once = 32, numbers_per_line = 8;
+  uint64_t lines = table.size() / numbers_per_line, sum = 0, random = begin * 2 + 1;
+  for (; begin < end; begin += at_once) {
+    uint64_t at[at_once];
+    for (uint64_t& i : at) {
+      random = random * 6364136223846793005ull + 1442695040888963407ull;  // Knuth's generator
+      i = (random >> 32) * lines >> 32;                                   // fewer than 2^32 lines
+      i *= numbers_per_line;
+      prefetch(&table[i]);
+    }
+    for (uint64_t i : at) sum += table[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
+Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* limits) {
+  constexpr uint64_t least_bytes = 1 << 20, gathers = 1 << 23, grain = 1 << 16;
+  *limits = {};
+  BulkVector<uint64_t> table(std::max(table_bytes, least_bytes) / 8), copy(table.size());
+  auto bytes = static_cast<double>(table.size() * 8);
+  pool.run(table.size(), grain, [&](uint64_t begin, uint64_t end) {
+    std::fill(&table[begin], &table[begin] + (end - begin), begin);
+    std::fill(&copy[begin], &copy[begin] + (end - begin), begin);
+  });
+  std::atomic<uint64_t> sum{0};
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    double seconds = seconds_of([&] {
+      pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
+        sum.fetch_add(gather_lines(table, begin, end), std::memory_order_relaxed);
+      });
+    });
+    limits->gathers_per_second = std::max(limits->gathers_per_second, gathers / seconds);
+    seconds = seconds_of([&] {
+      pool.run(table.size(), grain, [&](uint64_t begin, uint64_t end) {
+        std::memcpy(&copy[begin], &table[begin], (end - begin) * 8);
+      });
+    });
+    limits->copy_bytes_per_second = std::max(limits->copy_bytes_per_second, 2 * bytes / seconds);
+  }
+  return {};
+}
+
+}  // namespace stride

@@ -1,0 +1,29 @@
+// Indexes that are searched in host memory.
+#pragma once
+
+#include <memory>
+
+#include "gpu/backend.h"
+#include "gpu/task_pool.h"
+
+namespace stride {
+
+// Checks all bytes of an index, before it goes where nothing checks them: its keys by its guard,
+// and its tree.
+Status check_index(const IndexView& index);
+
+// As the Backend calls of the same names.
+Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index);
+Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const KeyColumn& keys,
+                                                        KeyOrder order, const TreeOptions& options);
+
+Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* limits);
+
+// Appends the rows of a column, and sets where each ends.
+void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
+               std::vector<uint64_t>* offsets);
+
+// The chunks of a column that Backend::sort() takes; a row's id is its number.
+std::vector<KeyColumn> chunks_of(const KeyColumn& keys);
+
+}  // namespace stride
