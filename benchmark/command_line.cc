@@ -9,6 +9,7 @@
 #include <iostream>
 #include <limits>
 
+#include "benchmark/arguments.h"
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/machine.h"
 #include "benchmark/peers/engines.h"
@@ -16,11 +17,14 @@
 #include "benchmark/report.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
+#include "benchmark/tree_arguments.h"
+#include "benchmark/tree_report.h"
+#include "benchmark/tree_workload.h"
 
 namespace stride::benchmark {
 namespace {
 
-// What every workload takes.
+// What every workload takes; the tree has no engines and no directory.
 struct CommonArguments {
   std::string engines = default_engines();
   std::string durability = "sync";
@@ -46,35 +50,6 @@ struct DictionaryArguments {
                                     "benchmark/data/text_kjv_bible.txt.zst"};
 };
 
-// "1000", "100k", "1m": whole numbers, in thousands or millions.
-Result<uint64_t> parse_count(const std::string& what, const std::string& text, uint64_t largest) {
-  size_t digits = text.find_first_not_of("0123456789");
-  std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-  uint64_t factor = unit.empty()                 ? 1
-                    : unit == "k" || unit == "K" ? 1000
-                    : unit == "m" || unit == "M" ? 1'000'000
-                                                 : 0;
-  std::string number = text.substr(0, digits);
-  if (factor == 0 || number.empty() || number.size() > 15 ||
-      std::stoull(number) * factor > largest || std::stoull(number) == 0) {
-    return Status::invalid(what + " must be a number from 1 to " + std::to_string(largest) +
-                           " (10k and 1m are understood), not '" + text + "'");
-  }
-  return std::stoull(number) * factor;
-}
-
-Result<std::vector<uint64_t>> parse_batches(std::string_view list) {
-  std::vector<uint64_t> batches;
-  while (!list.empty()) {
-    std::string text(list.substr(0, list.find(',')));
-    list.remove_prefix(std::min(list.size(), text.size() + 1));
-    Result<uint64_t> batch = parse_count("a size in --batches", text, 16'000'000);
-    if (!batch.ok()) return batch.status();
-    batches.push_back(*batch);
-  }
-  return batches;
-}
-
 Durability parse_durability(const std::string& name) {
   return name == "sync" ? Durability::sync : name == "flush" ? Durability::flush : Durability::none;
 }
@@ -89,6 +64,17 @@ std::string engines_help() {
   return text;
 }
 
+void add_measuring(CLI::App* command, CommonArguments* common) {
+  command->add_option("--repeat", common->repeats, "How often; medians are shown")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
+  command->add_option("--threads", common->threads, "For lookups and loads; 0: one for each core")
+      ->check(CLI::Range(0u, 4096u))
+      ->capture_default_str();
+  command->add_option("--json", common->json, "File for the results as JSON rows");
+  command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
+}
+
 void add_common(CLI::App* command, CommonArguments* common) {
   command->add_option("--engines", common->engines, engines_help())->capture_default_str();
   command
@@ -96,18 +82,11 @@ void add_common(CLI::App* command, CommonArguments* common) {
                    "What a commit survives: sync (power loss), flush (a killed process), none")
       ->check(CLI::IsMember({"sync", "flush", "none"}))
       ->capture_default_str();
-  command->add_option("--repeat", common->repeats, "How often; medians are shown")
-      ->check(CLI::Range(1u, 1000u))
-      ->capture_default_str();
-  command->add_option("--threads", common->threads, "For lookups and loads; 0: one for each core")
-      ->check(CLI::Range(0u, 4096u))
-      ->capture_default_str();
   command
       ->add_option("--directory", common->directory,
                    "Where the databases are made, each in a new directory that is removed")
       ->capture_default_str();
-  command->add_option("--json", common->json, "File for the results as JSON rows");
-  command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
+  add_measuring(command, common);
 }
 
 void add_sts(CLI::App* command, StsArguments* sts) {
@@ -142,6 +121,70 @@ void add_dictionary(CLI::App* command, DictionaryArguments* dictionary) {
       "Words are ASCII letters with apostrophes inside. A text's words are looked up\n"
       "in one batch, and those that are not there once more in lower case; splitting\n"
       "the text is not timed. The defaults are found from the source tree's root.");
+}
+
+void add_tree_keys(CLI::App* command, TreeArguments* tree) {
+  command
+      ->add_option("--keys", tree->keys,
+                   "Kinds of keys, with commas between:\n"
+                   "  u32, u64: random numbers, big-endian\n"
+                   "  fixed:BYTES: random bytes\n"
+                   "  words: the word list of `stride-bench dictionary`\n"
+                   "  FILE: a key a line (.zst is unpacked); empty and repeated lines are left out")
+      ->capture_default_str();
+  command->add_option("--n", tree->sizes,
+                      "Numbers of keys, with commas between: at most so many lines of a file, or "
+                      "random keys [all lines, or 1m]");
+  command->add_option("--queries", tree->queries, "Searches in one call")->capture_default_str();
+  command->add_option("--order", tree->order, "Of the queries: shuffled or sorted")
+      ->check(CLI::IsMember({"shuffled", "sorted"}))
+      ->capture_default_str();
+  command->add_option("--hit-rate", tree->hit_rate, "Chance that a query's key is there")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--seed", tree->seed, "Equal seeds give equal keys and queries")
+      ->capture_default_str();
+}
+
+void add_tree(CLI::App* command, TreeArguments* tree) {
+  add_tree_keys(command, tree);
+  command
+      ->add_option("--strides", tree->strides,
+                   "Configurations of the tree, with semicolons between:\n"
+                   "  auto: chosen from the keys\n"
+                   "  16,8,8: bits of each level, the root first\n"
+                   "  flavors:16,8,8: dense nodes down to single keys, no bits skipped")
+      ->capture_default_str();
+  command
+      ->add_option("--leaf-capacity", tree->leaf_capacity,
+                   "Keys that a node may have without being split, but for flavors; 0: chosen")
+      ->capture_default_str();
+  command->add_option("--backend", tree->backend, "auto: a CUDA device where there is one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--where", tree->where,
+                   "Memory that keys, queries and results lie in: the device's or the host's, the "
+                   "same thing where there is no device")
+      ->check(CLI::IsMember({"device", "host"}))
+      ->capture_default_str();
+  command->add_option("--operations", tree->operations, "What is measured, with commas between")
+      ->capture_default_str();
+  command
+      ->add_option("--latency", tree->latency,
+                   "yes: also the time of one find of 1, 10, 100, ... up to 10m queries")
+      ->check(CLI::IsMember({"yes", "no"}))
+      ->capture_default_str();
+  command->footer(
+      "Every kind of keys is combined with every number and every configuration. Keys and queries\n"
+      "are made, and lie where they are searched, before the clock starts; a time is that of one\n"
+      "call, a median of at least --repeat calls that take 0.2 s or more. build takes keys in\n"
+      "random order; prefix searches for the first half of the bytes of each query. Answers are\n"
+      "checked against std::lower_bound, which has a line of its own, as std::unordered_map has "
+      "up\n"
+      "to 20m keys: both on the host, with --threads. The machine's limits are measured in the "
+      "same\n"
+      "run. The word list is found from the source tree's root.");
 }
 
 unsigned chosen_threads(const CommonArguments& common) {
@@ -187,13 +230,6 @@ Status show(const CommonArguments& common, const std::string& title,
   return write_files(common, title, rows);
 }
 
-// 1,000,000
-std::string with_commas(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 std::string sts_title(const StsWorkloadOptions& options, const CommonArguments& common) {
   return "STS workload: " + with_commas(options.records) + " records, " +
          std::to_string(options.flows) + " flows, randomness " +
@@ -206,7 +242,8 @@ Status run_sts_command(const CommonArguments& common, const StsArguments& sts) {
   Result<uint64_t> records =
       parse_count("--records", sts.records, std::numeric_limits<uint32_t>::max() - 1);
   if (!records.ok()) return records.status();
-  Result<std::vector<uint64_t>> batches = parse_batches(sts.batches);
+  Result<std::vector<uint64_t>> batches =
+      parse_counts("a size in --batches", sts.batches, 16'000'000);
   if (!batches.ok()) return batches.status();
   Result<std::vector<EngineConfiguration>> engines = choose_engines(common.engines);
   if (!engines.ok()) return engines.status();
@@ -261,6 +298,42 @@ Status run_dictionary_command(const CommonArguments& common,
   return show(common, "Dictionary: median of " + std::to_string(options.repeats), rows);
 }
 
+Status check_tree_memory(const TreeWorkloadOptions& options) {
+  uint64_t memory = this_machine().memory_bytes, needed = tree_memory(options);
+  if (memory == 0 || needed < memory) return {};
+  return Status(StatusCode::resource_exhausted,
+                "the keys and queries take about " + std::to_string(needed >> 30) +
+                    " GiB, and this machine has " + std::to_string(memory >> 30) + " GiB")
+      .with_remedy("lower --n or --queries");
+}
+
+std::string tree_title(const TreeWorkloadOptions& options, const Backend& backend) {
+  std::string where = backend.has_device() && options.in_backend ? "device" : "host";
+  return "Tree: " + with_commas(options.queries) + " queries, " +
+         (options.sorted_queries ? "sorted" : "shuffled") + ", hit rate " +
+         CLI::detail::to_string(options.hit_rate) + ", in " + where + " memory, seed " +
+         std::to_string(options.seed) + ", backend " + backend.name();
+}
+
+Status run_tree_command(const CommonArguments& common, const TreeArguments& tree) {
+  Result<TreeWorkloadOptions> options = parse_tree(tree);
+  if (!options.ok()) return options.status();
+  options->timing.repeats = common.repeats;
+  options->threads = chosen_threads(common);
+  STRIDE_TRY(check_tree_memory(*options));
+  STRIDE_TRY(check_output_files(common));
+  Result<std::unique_ptr<Backend>> backend = make_backend(tree.backend, common.threads);
+  if (!backend.ok()) return backend.status();
+  std::vector<ResultRow> rows;
+  STRIDE_TRY(run_tree(*options, backend->get(), Progress(isatty(STDERR_FILENO) != 0), &rows));
+  std::string title = tree_title(*options, **backend);
+  std::cout << title << "\n" << this_machine().to_string() << "\n\n" << tree_tables(rows);
+  std::cout << std::flush;
+  if (!common.json.empty()) STRIDE_TRY(write_json(common.json, rows));
+  if (common.plot.empty()) return {};
+  return write_text_file(common.plot, plot_svg(title, tree_plot_rows(rows)));
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -275,13 +348,18 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* dictionary_command = app.add_subcommand("dictionary", "Words of books in a word list");
   add_dictionary(dictionary_command, &dictionary);
   add_common(dictionary_command, &common);
+  TreeArguments tree;
+  CLI::App* tree_command = app.add_subcommand("tree", "The index alone: build, search, latency");
+  add_tree(tree_command, &tree);
+  add_measuring(tree_command, &common);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  Status status =
-      *sts_command ? run_sts_command(common, sts) : run_dictionary_command(common, dictionary);
+  Status status = *sts_command          ? run_sts_command(common, sts)
+                  : *dictionary_command ? run_dictionary_command(common, dictionary)
+                                        : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";
   return status.code() == StatusCode::invalid_argument ? 2 : 1;

@@ -12,6 +12,15 @@ void Progress::show(const std::string& text) const {
   std::fflush(stderr);
 }
 
+Status explain(const std::string& name, const Status& status) {
+  if (status.ok()) return status;
+  Status explained(status.code(), name + ": " + status.message());
+  if (!status.file().empty()) explained = std::move(explained).with_file(status.file());
+  if (status.offset()) explained = std::move(explained).with_offset(*status.offset());
+  if (!status.remedy().empty()) explained = std::move(explained).with_remedy(status.remedy());
+  return explained;
+}
+
 EngineRun::EngineRun(const EngineConfiguration& configuration, EngineSettings settings,
                      ScratchDirectory directory, const ResultRow& prototype,
                      const Progress* progress)
@@ -79,15 +88,6 @@ Status EngineRun::finish(std::vector<ResultRow>* rows) {
   rows_.clear();
   progress_->show("");
   return status;
-}
-
-Status EngineRun::explain(const Status& status) const {
-  if (status.ok()) return status;
-  Status explained(status.code(), configuration_.name() + ": " + status.message());
-  if (!status.file().empty()) explained = std::move(explained).with_file(status.file());
-  if (status.offset()) explained = std::move(explained).with_offset(*status.offset());
-  if (!status.remedy().empty()) explained = std::move(explained).with_remedy(status.remedy());
-  return explained;
 }
 
 }  // namespace stride::benchmark

@@ -38,6 +38,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Puts a name before a failure's message.
+Status explain(const std::string& name, const Status& status);
+
 class EngineRun {
  public:
   // `prototype` has what all rows of the workload share. Takes over the directory, and makes
@@ -59,7 +62,9 @@ class EngineRun {
   // Closes, and hands over the rows. Call it also after a failure.
   Status finish(std::vector<ResultRow>* rows);
   // Puts the engine's name before a failure's message.
-  Status explain(const Status& status) const;
+  Status explain(const Status& status) const {
+    return benchmark::explain(configuration_.name(), status);
+  }
 
  private:
   void show(const std::string& phase) const;

@@ -44,6 +44,12 @@ class Parallel {
     });
   }
 
+  // Calls f() where the algorithms of TBB use this pool.
+  template <class F>
+  void run(F&& f) {
+    arena_.execute(f);
+  }
+
  private:
   unsigned threads_;
   tbb::global_control allowed_;  // more threads than cores, where that is asked for

@@ -19,11 +19,13 @@ struct Palette {
 };
 const std::vector<Palette>& palettes() {
   static const std::vector<Palette> all = {
-      {"stride", {"#c8102e", "#e8707f"}},
+      {"stride", {"#c8102e", "#e8707f", "#7a0019", "#f2a65a", "#8e5572"}},
       {"rocksdb", {"#0b3c6f", "#2f74b5", "#6ea6d8", "#b3d0ec"}},
       {"lmdb", {"#1d6b3a", "#43a266", "#96d1a8"}},
       {"vector", {"#8a8a8a"}},
       {"hash", {"#4d4d4d"}},
+      {"std::lower_bound", {"#8a8a8a", "#bdbdbd"}},
+      {"std::unordered_map", {"#4d4d4d"}},
   };
   return all;
 }
@@ -194,8 +196,13 @@ std::string plot_svg(const std::string& title, const std::vector<ResultRow>& row
   std::vector<std::string> phases = find_phases(rows);
   Scale scale = find_scale(rows);
   double group_width = bar_width * static_cast<double>(series.size()) + group_gap;
-  group_width = std::max(group_width, 90.0);
-  double right = std::max(left + group_width * static_cast<double>(phases.size()), 640.0);
+  // Room for the titles below the groups.
+  for (const std::string& phase : phases) {
+    double title_width = 6.5 * static_cast<double>(phase_title(phase).size()) + 12;
+    group_width = std::max({group_width, 90.0, title_width});
+  }
+  double right = std::max({left + group_width * static_cast<double>(phases.size()), 640.0,
+                           left + 8.6 * static_cast<double>(title.size())});
   double height = 0;
   std::string legend = draw_legend(series, right, &height);
   std::string size = number(right + 20) + " " + number(height);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "engine/merge.h"
@@ -16,6 +17,9 @@ namespace {
 uint64_t half_of_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
 }
+
+// No database of ours has come this far: it is not one of its files.
+constexpr uint64_t foreign_id = uint64_t{1} << 31;
 
 Status check_table_options(const std::string& name, const TableOptions& options) {
   if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
@@ -75,7 +79,7 @@ Status DatabaseImpl::recover() {
   manifest_was_read = true;
   STRIDE_TRY(apply_unsynced(recovered->unsynced));
   next_id = state.next_id;
-  if (!options.read_only) remove_orphans();
+  if (!options.read_only) STRIDE_TRY(remove_orphans());
   return open_segments();
 }
 
@@ -85,11 +89,10 @@ Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     ManifestState after = state;
     Status s = after.apply(unsynced.edit);
     for (const SegmentRecord& record : unsynced.edit.added) {
-      std::string file = segment_path(record.segment);
-      auto segment = Segment::open(*fs, file, record.segment);
+      auto segment = open_segment(record);
       if (s.ok()) s = segment.status();
       if (s.ok()) s = (*segment)->verify();
-      unsynced_files.push_back(std::move(file));
+      unsynced_files.push_back(segment_path(record.segment));
     }
     if (!s.ok()) return manifest ? manifest->cut(unsynced.offset) : Status();
     state = std::move(after);
@@ -98,17 +101,32 @@ Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
   return {};
 }
 
-// Files of commits and compactions that were cut off before their edit was written.
-void DatabaseImpl::remove_orphans() {
+// Files of commits and compactions that were cut off before their edit was written. No name is used
+// again that a power loss could bring back: the unsynced edit of a new file would be taken to mean
+// the old one. So what was removed earlier is made sure to be gone, and the names that are there
+// count as used.
+Status DatabaseImpl::remove_orphans() {
+  STRIDE_TRY(fs->sync_directory(path));
   auto names = fs->list(path);
-  if (!names.ok()) return;
+  if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (!name.ends_with(".seg")) continue;
     std::string file = path + "/" + name;
+    uint64_t id = std::strtoull(name.c_str(), nullptr, 10);
+    if (segment_path(id) == file && id < foreign_id) next_id = std::max(next_id, id + 1);
     bool named = std::any_of(state.segments.begin(), state.segments.end(),
                              [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
     if (!named) Status ignored = fs->remove(file);
   }
+  return {};
+}
+
+Result<std::shared_ptr<Segment>> DatabaseImpl::open_segment(const SegmentRecord& record) const {
+  auto segment = Segment::open(*fs, segment_path(record.segment), record.segment);
+  if (segment.ok() && (*segment)->rows() != record.rows)
+    return Status::corruption(segment_path(record.segment), 0,
+                              "the segment has another number of rows than the manifest says");
+  return segment;
 }
 
 Status DatabaseImpl::open_segments() {
@@ -118,17 +136,13 @@ Status DatabaseImpl::open_segments() {
   backend->parallel_for(opened.size(), 8, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       const SegmentRecord& record = state.segments[i];
-      auto segment = Segment::open(*fs, segment_path(record.segment), record.segment);
-      Status s = segment.status();
-      if (s.ok() && (*segment)->rows() != record.rows)
-        s = Status::corruption(segment_path(record.segment), 0,
-                               "the segment has another number of rows than the manifest says");
-      if (s.ok()) {
+      auto segment = open_segment(record);
+      if (segment.ok()) {
         opened[i] = std::move(*segment);
         continue;
       }
       std::lock_guard guard(mutex);
-      failure = std::move(s);
+      failure = segment.status();
     }
   });
   STRIDE_TRY(failure);
@@ -342,7 +356,7 @@ Status DatabaseImpl::close() {
   std::lock_guard guard(commit_mutex);
   if (closed) return {};
   closed = true;
-  Status s;
+  Status s = unsynced_edits ? poison : Status();
   if (manifest && poison.ok() && unsynced_edits) {
     VersionEdit nothing;
     nothing.next_id = next_id;

@@ -66,7 +66,8 @@ struct DatabaseImpl {
   Status recover();
   Status apply_unsynced(const std::vector<UnsyncedEdit>& edits);
   Status open_segments();
-  void remove_orphans();
+  Status remove_orphans();
+  Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record) const;
   Status writable_locked() const;
   std::string segment_path(uint64_t id) const;
   template <class Rows>

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "engine/scan_impl.h"
+#include "storage/prefetch.h"
 
 namespace stride {
 namespace {
@@ -48,9 +50,15 @@ void decode_offsets(uint64_t* out, const PackedColumn& c, uint64_t first, uint64
     uint64_t base = c.offsets.bases[row / group];
     uint64_t* to = out + (row - first);
     switch (c.offsets.delta_width) {
-      case 2: decode<uint16_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes); break;
-      case 4: decode<uint32_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes); break;
-      default: decode<uint64_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes); break;
+      case 2:
+        decode<uint16_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes);
+        break;
+      case 4:
+        decode<uint32_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes);
+        break;
+      default:
+        decode<uint64_t>(to, c.offsets.deltas, row, last - row, base, c.data_bytes);
+        break;
     }
     row = last;
   }
@@ -122,62 +130,203 @@ Status sort_if_disjoint(std::vector<RunMerger::Input>* inputs, bool* disjoint) {
   return {};
 }
 
-// Rows copied one after another.
-class ColumnBuilder {
+// Copies a row of n bytes; writes up to 63 bytes past its end, which the next row overwrites.
+// Precondition: 64 bytes may be read.
+void copy_wide(std::byte* to, const std::byte* from, uint64_t n) {
+  std::memcpy(to, from, 32);
+  if (n <= 32) return;
+  std::memcpy(to + 32, from + 32, 32);
+  if (n > 64) std::memcpy(to + 64, from + 64, n - 64);
+}
+
+// Rows of one column of several segments, copied one after another.
+class ColumnGather {
  public:
-  void clear() {
-    data_.clear();
-    offsets_.assign(1, 0);
+  // sources: by the index of a Location.
+  // in_cache: the rows have just been read.
+  ColumnGather(std::vector<PackedColumn> sources, bool in_cache)
+      : sources_(std::move(sources)), in_cache_(in_cache) {
+    width_ = sources_[0].width;
+    fixed_ = std::all_of(sources_.begin(), sources_.end(),
+                         [&](const PackedColumn& c) { return c.fixed && c.width == width_; });
+    for (const PackedColumn& c : sources_) data_of_.push_back(c.data);
   }
-  void add(Bytes row) {
-    data_.insert(data_.end(), row.begin(), row.end());
-    offsets_.push_back(data_.size());
+
+  // How many of the rows hold `most_bytes` or, with the last of them, more.
+  uint64_t fit(std::span<const Location> rows, uint64_t most_bytes) {
+    if (fixed_) return std::min<uint64_t>(rows.size(), most_bytes / std::max(width_, 1u) + 1);
+    found_.reset(rows.size());
+    offsets_.reset(rows.size() + 1);
+    uint64_t bytes = offsets_[0] = 0, n = 0;
+    wide_ = true;
+    while (n < rows.size() && bytes < most_bytes) {
+      const PackedColumn& source = sources_[rows[n].index];
+      Bytes row = source[rows[n].rank];
+      wide_ &= source.data + source.data_bytes - row.data() >= 64;
+      found_[n] = row.data();
+      offsets_[++n] = bytes += row.size();
+    }
+    return n;
   }
-  Column column() const {
-    return Column::variable(data_.data(), offsets_.data(), offsets_.size() - 1);
+
+  // Precondition: fit() was asked about rows that begin with these.
+  Column copy(std::span<const Location> rows) {
+    if (!fixed_) return copy_variable(rows.size());
+    data_.reset(rows.size() * width_);
+    switch (std::bit_floor(width_)) {
+      case 0:
+        break;
+      case 1:
+        copy_fixed<1>(rows);
+        break;
+      case 2:
+        copy_fixed<2>(rows);
+        break;
+      case 4:
+        copy_fixed<4>(rows);
+        break;
+      case 8:
+        copy_fixed<8>(rows);
+        break;
+      case 16:
+        copy_fixed<16>(rows);
+        break;
+      case 32:
+        copy_fixed<32>(rows);
+        break;
+      case 64:
+        copy_fixed<64>(rows);
+        break;
+      default:
+        copy_fixed<0>(rows);
+        break;
+    }
+    return Column::fixed(data_.data(), width_, rows.size());
   }
-  uint64_t bytes() const { return data_.size(); }
 
  private:
-  std::vector<std::byte> data_;
-  std::vector<uint64_t> offsets_;
+  static constexpr uint64_t prefetch_distance = 64;
+
+  // Rows of `part` to 2 * part - 1 bytes, by two moves that overlap; 0: rows of any size.
+  template <uint32_t part>
+  void copy_fixed(std::span<const Location> rows) {
+    const std::byte* const* sources = data_of_.data();
+    std::byte* out = data_.data();
+    const uint64_t width = width_;
+    const bool in_cache = in_cache_;
+    auto row = [&](uint64_t i) { return sources[rows[i].index] + rows[i].rank * width; };
+    for (uint64_t i = 0; i < rows.size(); ++i, out += width) {
+      if (!in_cache && i + prefetch_distance < rows.size()) prefetch(row(i + prefetch_distance));
+      const std::byte* from = row(i);
+      if (part == 0) {
+        std::memcpy(out, from, width);
+      } else {
+        std::memcpy(out, from, part);
+        std::memcpy(out + width - part, from + width - part, part);
+      }
+    }
+  }
+
+  Column copy_variable(uint64_t n) {
+    data_.reset(offsets_[n] + 64);
+    std::byte* const out = data_.data();
+    for (uint64_t i = 0; i < n; ++i) {
+      if (!in_cache_ && i + prefetch_distance < n) prefetch(found_[i + prefetch_distance]);
+      uint64_t bytes = offsets_[i + 1] - offsets_[i];
+      if (wide_) {
+        copy_wide(out + offsets_[i], found_[i], bytes);
+      } else if (bytes) {
+        std::memcpy(out + offsets_[i], found_[i], bytes);
+      }
+    }
+    return Column::variable(out, offsets_.data(), n);
+  }
+
+  std::vector<PackedColumn> sources_;
+  std::vector<const std::byte*> data_of_;  // each source
+  const bool in_cache_;
+  bool fixed_;  // all rows have the same width
+  uint32_t width_;
+  bool wide_ = false;  // 64 bytes may be read from the beginning of every row
+  ResultBuffer<const std::byte*> found_;
+  ResultBuffer<uint64_t> offsets_;
+  ResultBuffer<std::byte> data_;
 };
 
+std::vector<PackedColumn> columns_of(const SegmentList& segments,
+                                     const PackedColumn& (IndexedSegment::*column)() const) {
+  std::vector<PackedColumn> columns;
+  for (const auto& s : segments) columns.push_back((*s.*column)());
+  return columns;
+}
+
+// Any segments: batches of copied rows or, where one segment alone goes on for long, slices of it.
 class MergeScan final : public Scan::Impl {
  public:
-  static constexpr uint64_t batch_bytes = 4 << 20;
+  static constexpr uint64_t batch_bytes = 4 << 20;  // of keys and of values
+  static constexpr uint64_t most_batch_rows = 1 << 16;
+  static constexpr uint64_t least_slice_rows = 512;
 
   MergeScan(std::shared_ptr<const Version> version, const SegmentList& segments,
-            std::vector<RunMerger::Input> inputs, bool reverse, uint32_t batch_rows)
+            const std::vector<RunMerger::Input>& inputs, bool reverse, uint64_t shared_bytes,
+            uint32_t batch_rows)
       : version_(std::move(version)),
-        segments_(segments),
-        merger_(std::move(inputs), reverse),
-        batch_rows_(batch_rows) {}
+        merger_(inputs, reverse, shared_bytes),
+        keys_(columns_of(segments, &IndexedSegment::keys), /*in_cache=*/true),
+        values_(columns_of(segments, &IndexedSegment::values), /*in_cache=*/false),
+        batch_rows_(std::min<uint64_t>(batch_rows, most_batch_rows)) {
+    merged_.reset(batch_rows_);
+  }
 
   bool next(ScanBatch* batch) override {
-    keys_.clear();
-    values_.clear();
-    Location at;
-    uint64_t rows = 0;
-    while (rows < batch_rows_ && values_.bytes() < batch_bytes && merger_.next(&at)) {
-      const IndexedSegment& segment = *segments_[at.index];
-      if (segment.kind(at.rank) == EntryKind::tombstone) continue;
-      keys_.add(segment.keys()[at.rank]);
-      values_.add(segment.values()[at.rank]);
-      ++rows;
-    }
-    if (!merger_.status().ok()) status_ = merger_.status();
-    *batch = {keys_.column(), values_.column()};
-    return rows > 0;
+    if (at_ == end_ && next_slice(batch)) return true;
+    return next_copies(batch);
   }
 
  private:
+  bool next_slice(ScanBatch* batch) {
+    RunMerger::Input rows;
+    if (!merger_.take_stretch(std::min(least_slice_rows, batch_rows_), batch_rows_, &rows))
+      return false;
+    batch->keys = slice(rows.segment->keys(), rows.first, rows.last - rows.first, &key_offsets_);
+    batch->values =
+        slice(rows.segment->values(), rows.first, rows.last - rows.first, &value_offsets_);
+    return true;
+  }
+
+  bool next_copies(ScanBatch* batch) {
+    *batch = {};
+    if (at_ == end_) {
+      at_ = 0;
+      end_ = merger_.next_rows({merged_.data(), batch_rows_});
+      if (end_ == 0) status_ = merger_.status();
+    }
+    std::span<const Location> rows(merged_.data() + at_, end_ - at_);
+    if (rows.empty()) return false;
+    rows = rows.first(values_.fit(rows, batch_bytes));
+    rows = rows.first(keys_.fit(rows, batch_bytes));
+    *batch = {keys_.copy(rows), values_.copy(rows)};
+    at_ += rows.size();
+    return true;
+  }
+
   std::shared_ptr<const Version> version_;
-  const SegmentList& segments_;  // in version_
   RunMerger merger_;
-  ColumnBuilder keys_, values_;
-  uint32_t batch_rows_;
+  ColumnGather keys_, values_;
+  ResultBuffer<uint64_t> key_offsets_, value_offsets_;
+  ResultBuffer<Location> merged_;  // [at_, end_) are still to be handed out
+  uint64_t at_ = 0, end_ = 0;
+  uint64_t batch_rows_;
 };
+
+// How many bytes all keys within the bounds share, as far as the bounds tell.
+uint64_t shared_bytes_of(const ScanOptions& options) {
+  uint64_t shared = options.prefix ? options.prefix->size() : 0;
+  if (!options.from || !options.to) return shared;
+  const std::string &from = *options.from, &to = *options.to;
+  auto differ = std::mismatch(from.begin(), from.end(), to.begin(), to.end()).first;
+  return std::max(shared, static_cast<uint64_t>(differ - from.begin()));
+}
 
 }  // namespace
 
@@ -217,12 +366,12 @@ Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersio
     if (first < last) inputs.push_back({&segment, i, first, last});
   }
   uint32_t rows = options.batch_rows ? options.batch_rows : default_batch_rows;
-  bool disjoint = false;
+  bool disjoint = inputs.empty();
   if (!options.reverse) STRIDE_TRY(sort_if_disjoint(&inputs, &disjoint));
   if (disjoint)
     return Scan(std::make_unique<SliceScan>(std::move(version), std::move(inputs), rows));
-  return Scan(std::make_unique<MergeScan>(std::move(version), table.segments, std::move(inputs),
-                                          options.reverse, rows));
+  return Scan(std::make_unique<MergeScan>(std::move(version), table.segments, inputs,
+                                          options.reverse, shared_bytes_of(options), rows));
 }
 
 Scan::Scan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -124,7 +124,7 @@ class CudaArray {
 };
 
 // How many bytes of pinned host memory go to or from a device in one piece.
-inline constexpr uint64_t staging_bytes = 4 << 20;
+inline constexpr uint64_t staging_bytes = 2 << 20;
 
 // Pinned host memory.
 class PinnedMemory {

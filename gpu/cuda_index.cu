@@ -32,7 +32,7 @@ uint32_t directory_bits_for(uint64_t keys) {
                     most_directory_bits);
 }
 
-class CudaIndex final : public ResidentIndex {
+class CudaIndex final : public CudaResident {
  public:
   CudaIndex(const CudaContext& context, DevicePackedColumn keys, CudaArray<std::byte> image,
             uint64_t image_bytes, cudaStream_t stream)
@@ -43,22 +43,28 @@ class CudaIndex final : public ResidentIndex {
     CudaSpace space(context.device, stream);
     index_.keys = keys_.view;
     index_.has_tree = image_bytes > 0;
-    index_.directory = nullptr;
-    index_.directory_bits = 0;
     if (index_.has_tree) {
       constexpr uint64_t head_bytes = sizeof(TreeHeader) + max_tree_levels * sizeof(TreeLevel);
       alignas(8) std::byte head[head_bytes];
       space.copy_out(head, image_.data(), std::min<uint64_t>(head_bytes, image_bytes));
       index_.tree = TreeRef(head, image_.data());
-      if (index_.tree.levels == 1 && keys_.view.size > 0) make_directory(space);
+      if (index_.tree.levels > 1) {
+        make_entries(space, reinterpret_cast<const TreeLevel*>(head + sizeof(TreeHeader)));
+      } else if (keys_.view.size > 0) {
+        make_directory(space);
+      }
     }
+    if (!are_numbers(index_.keys, 8) && !are_numbers(index_.keys, 4)) make_tails(space);
     on_device_ = space.buffer<DeviceIndex>(1);
     space.copy_in(on_device_.data(), &index_, sizeof index_);
+    device_copy_ = on_device_.data();
     cuda_check(cudaStreamSynchronize(stream), "make an index resident");
     // Freed later, when the stream may belong to another call.
     keys_.settle(nullptr);
     image_.settle(nullptr);
     directory_.settle(nullptr);
+    entries_.settle(nullptr);
+    tails_.settle(nullptr);
     on_device_.settle(nullptr);
   }
 
@@ -69,7 +75,6 @@ class CudaIndex final : public ResidentIndex {
     view.resident = this;
     return view;
   }
-  bool on_device() const override { return true; }
   Status copy_image(std::vector<std::byte>* image) const override {
     try {
       CudaStream stream(context_.device);
@@ -83,23 +88,69 @@ class CudaIndex final : public ResidentIndex {
   Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override;
   uint64_t memory_bytes() const override {
     uint64_t keys = keys_.data.size() ? keys_.bytes() : keys_.view.row_bytes();
-    return keys + image_.bytes() + directory_.bytes() + on_device_.bytes();
+    return keys + image_.bytes() + directory_.bytes() + entries_.bytes() + tails_.bytes() +
+           on_device_.bytes();
   }
-
-  const DeviceIndex& index() const { return index_; }
-  const DeviceIndex* device_copy() const { return on_device_.data(); }
 
  private:
   void make_directory(CudaSpace& space) {
-    bool wide = are_numbers(index_.keys, 8), narrow = are_numbers(index_.keys, 4);
-    if (!wide && !narrow) return;
+    uint32_t root_bits = index_.tree.level[0].stride;
     index_.directory_bits = directory_bits_for(index_.keys.size);
-    directory_ = space.buffer<uint32_t>((uint64_t{1} << index_.directory_bits) + 1);
-    auto fill = wide ? fill_directory<8> : fill_directory<4>;
-    fill<<<blocks_for(index_.keys.size + 1), block_threads, 0, space.stream()>>>(
-        index_.keys, index_.tree.prefix_bits, index_.directory_bits, directory_.data());
+    uint64_t starts = (uint64_t{1} << index_.directory_bits) + 1;
+    directory_ = space.buffer<uint32_t>(starts);
+    if (index_.directory_bits <= root_bits) {
+      thin_out<<<blocks_for(starts), block_threads, 0, space.stream()>>>(
+          index_.tree.level[0].starts, root_bits - index_.directory_bits, starts,
+          directory_.data());
+    } else {
+      auto size = static_cast<uint32_t>(index_.keys.size);
+      with_keys(index_.keys, [&](const auto& keys) {
+        fill_directory<<<blocks_for(uint64_t{size} + 1), block_threads, 0, space.stream()>>>(
+            keys, size, index_.tree.prefix_bits, index_.directory_bits, directory_.data());
+      });
+    }
     cuda_check(cudaGetLastError(), "make a directory");
     index_.directory = directory_.data();
+  }
+
+  // Not for trees that are much larger than what they index, as Flavors' are.
+  void make_entries(CudaSpace& space, const TreeLevel* shapes) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < index_.tree.levels; ++i) count += shapes[i].starts;
+    if (count > 2 * index_.keys.size + (1 << 16)) return;
+    if (!try_buffer(space, count, &entries_)) return;
+    DeviceEntry* next = entries_.data();
+    for (uint32_t i = 0; i < index_.tree.levels; ++i) {
+      const LevelRef& level = index_.tree.level[i];
+      const uint32_t* depths =
+          i + 1 < index_.tree.levels ? index_.tree.level[i + 1].depths : nullptr;
+      fill_entries<<<blocks_for(shapes[i].starts), block_threads, 0, space.stream()>>>(
+          level, shapes[i].starts, index_.tree.leaf_capacity, depths, next);
+      index_.level[i] = {level.words, next, level.stride};
+      next += shapes[i].starts;
+    }
+    cuda_check(cudaGetLastError(), "take the entries of a tree");
+    index_.has_entries = true;
+  }
+
+  // What only speeds searches up is left out where there is no room for it.
+  template <class T>
+  static bool try_buffer(CudaSpace& space, uint64_t n, CudaArray<T>* array) {
+    try {
+      *array = space.buffer<T>(n);
+      return true;
+    } catch (const CudaFailure& failure) {
+      if (failure.status().code() != StatusCode::resource_exhausted) throw;
+      return false;
+    }
+  }
+
+  void make_tails(CudaSpace& space) {
+    if (index_.keys.size == 0 || !try_buffer(space, index_.keys.size, &tails_)) return;
+    fill_tails<<<blocks_for(index_.keys.size), block_threads, 0, space.stream()>>>(index_,
+                                                                                   tails_.data());
+    cuda_check(cudaGetLastError(), "take the tails of keys");
+    index_.tails = tails_.data();
   }
 
   const CudaContext context_;
@@ -107,13 +158,10 @@ class CudaIndex final : public ResidentIndex {
   CudaArray<std::byte> image_;
   uint64_t image_bytes_;
   CudaArray<uint32_t> directory_;
+  CudaArray<DeviceEntry> entries_;
+  CudaArray<uint64_t> tails_;
   CudaArray<DeviceIndex> on_device_;
-  DeviceIndex index_{};
 };
-
-const CudaIndex& as_cuda(const ResidentIndex& index) {
-  return static_cast<const CudaIndex&>(index);
-}
 
 // The bytes of a stored column's arrays.
 uint64_t bases_of(const PackedColumn& keys) { return (keys.size >> PackedOffsets::group_bits) + 1; }
@@ -161,14 +209,12 @@ DevicePackedColumn sort_column(CudaSpace& space, const KeyColumn& keys) {
   bool wide = keys.is_fixed() && keys.width == 8, narrow = keys.is_fixed() && keys.width == 4;
   bool aligned = reinterpret_cast<uintptr_t>(keys.data) % 8 == 0;
   if ((wide || narrow) && aligned) {
-    column.data = space.buffer<std::byte>(keys.size * keys.width);
     column.view.width = keys.width;
+    column.view.size = wide ? sort_numbers(space, reinterpret_cast<const uint64_t*>(keys.data),
+                                           keys.size, &column.data)
+                            : sort_numbers(space, reinterpret_cast<const uint32_t*>(keys.data),
+                                           keys.size, &column.data);
     column.view.data = column.data.data();
-    column.view.size =
-        wide ? sort_numbers(space, reinterpret_cast<const uint64_t*>(keys.data), keys.size,
-                            reinterpret_cast<uint64_t*>(column.data.data()))
-             : sort_numbers(space, reinterpret_cast<const uint32_t*>(keys.data), keys.size,
-                            reinterpret_cast<uint32_t*>(column.data.data()));
     column.view.data_bytes = column.view.size * keys.width;
     return column;
   }
@@ -262,148 +308,6 @@ Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
   image->resize(bytes);
   context.transfer.to_host(image->data(), built.data(), bytes, stream);
   return {};
-}
-
-namespace {
-
-template <SearchOp op>
-void search(const DeviceIndex& index, const KeyColumn& queries, uint32_t* out,
-            cudaStream_t stream) {
-  uint32_t blocks = blocks_for(queries.size);
-  if (are_numbers(index.keys, 8) && are_numbers(queries, 8)) {
-    search_numbers<op, 8><<<blocks, block_threads, 0, stream>>>(
-        index, reinterpret_cast<const uint64_t*>(queries.data), queries.size, out);
-  } else if (are_numbers(index.keys, 4) && are_numbers(queries, 4)) {
-    search_numbers<op, 4><<<blocks, block_threads, 0, stream>>>(
-        index, reinterpret_cast<const uint32_t*>(queries.data), queries.size, out);
-  } else {
-    search_keys<op><<<blocks, block_threads, 0, stream>>>(index, queries, out);
-  }
-  cuda_check(cudaGetLastError(), "start a search");
-}
-
-}  // namespace
-
-void search_cuda(const ResidentIndex& index, CudaSearch op, const KeyColumn& queries, uint32_t* out,
-                 cudaStream_t stream) {
-  if (queries.size == 0) return;
-  const DeviceIndex& on = as_cuda(index).index();
-  switch (op) {
-    case CudaSearch::find_ranks:
-      return search<SearchOp::find>(on, queries, out, stream);
-    case CudaSearch::lower_bound:
-      return search<SearchOp::lower_bound>(on, queries, out, stream);
-    case CudaSearch::upper_bound:
-      return search<SearchOp::upper_bound>(on, queries, out, stream);
-  }
-}
-
-void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, RankInterval* out,
-                        cudaStream_t stream) {
-  if (queries.size == 0) return;
-  find_prefixes<<<blocks_for(queries.size), block_threads, 0, stream>>>(as_cuda(index).index(),
-                                                                        queries, out);
-  cuda_check(cudaGetLastError(), "start a search");
-}
-
-void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
-                  const KeyColumn& queries, Location* out, cudaStream_t stream) {
-  if (queries.size == 0) return;
-  uint32_t blocks = blocks_for(queries.size);
-  if (key_width == 8 && are_numbers(queries, 8)) {
-    find_numbers_in<8><<<blocks, block_threads, 0, stream>>>(
-        indexes, count, reinterpret_cast<const uint64_t*>(queries.data), queries.size, out);
-  } else if (key_width == 4 && are_numbers(queries, 4)) {
-    find_numbers_in<4><<<blocks, block_threads, 0, stream>>>(
-        indexes, count, reinterpret_cast<const uint32_t*>(queries.data), queries.size, out);
-  } else {
-    find_keys_in<<<blocks, block_threads, 0, stream>>>(indexes, count, queries, out);
-  }
-  cuda_check(cudaGetLastError(), "start a search");
-}
-
-const DeviceIndex* device_index(const ResidentIndex& index) { return as_cuda(index).device_copy(); }
-
-uint32_t number_width(const ResidentIndex& index) {
-  const PackedColumn& keys = as_cuda(index).index().keys;
-  return are_numbers(keys, 8) ? 8 : are_numbers(keys, 4) ? 4 : 0;
-}
-
-namespace {
-
-__global__ void gather_sectors(const uint4* table, uint64_t sectors, uint64_t count,
-                               uint32_t* out) {
-  uint64_t i = this_thread();
-  if (i >= count) return;
-  uint64_t random = i * 0x9E3779B97F4A7C15ull;
-  random = (random ^ random >> 32) * 0xD6E8FEB86659FD93ull;
-  random = (random ^ random >> 32) * 0xD6E8FEB86659FD93ull;
-  uint64_t at = __umul64hi(random, sectors);
-  uint4 a = __ldg(table + 2 * at), b = __ldg(table + 2 * at + 1);
-  uint32_t sum = a.x ^ a.y ^ a.z ^ a.w ^ b.x ^ b.y ^ b.z ^ b.w;
-  if (sum == 0x12345678) out[0] = sum;  // so that the loads are not left out
-}
-
-__global__ void copy_words(const uint4* from, uint4* to, uint64_t count) {
-  uint64_t i = this_thread();
-  if (i < count) to[i] = from[i];
-}
-
-// The least of several times, in seconds.
-template <class Work>
-double fastest(cudaStream_t stream, const Work& work) {
-  cudaEvent_t begin, end;
-  cuda_check(cudaEventCreate(&begin), "make an event");
-  cuda_check(cudaEventCreate(&end), "make an event");
-  float least = 1e30f;
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    cudaEventRecord(begin, stream);
-    work();
-    cudaEventRecord(end, stream);
-    cuda_check(cudaEventSynchronize(end), "measure limits");
-    float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    least = std::min(least, ms);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return least / 1e3;
-}
-
-}  // namespace
-
-void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits* limits) {
-  constexpr uint64_t gathers = 1 << 26, copied = 1 << 28;
-  CudaStream stream(device);
-  CudaSpace space(device, stream);
-  CudaArray<std::byte> table = space.buffer<std::byte>(table_bytes);
-  space.set_zero(table.data(), table_bytes);
-  CudaArray<uint32_t> out = space.buffer<uint32_t>(1);
-  const auto* words = reinterpret_cast<const uint4*>(table.data());
-  double seconds = fastest(stream, [&] {
-    gather_sectors<<<blocks_for(gathers), block_threads, 0, stream>>>(words, table_bytes / 32,
-                                                                      gathers, out.data());
-  });
-  limits->gathers_per_second = gathers / seconds;
-  CudaArray<std::byte> from = space.buffer<std::byte>(copied), to = space.buffer<std::byte>(copied);
-  space.set_zero(from.data(), copied);
-  seconds = fastest(stream, [&] {
-    copy_words<<<blocks_for(copied / 16), block_threads, 0, stream>>>(
-        reinterpret_cast<const uint4*>(from.data()), reinterpret_cast<uint4*>(to.data()),
-        copied / 16);
-  });
-  limits->copy_bytes_per_second = 2.0 * copied / seconds;
-  // One way over the bus, from and to pinned memory.
-  uint64_t bus_bytes = 256 << 20;
-  PinnedMemory pinned(bus_bytes);
-  seconds = fastest(stream, [&] {
-    cudaMemcpyAsync(to.data(), pinned.data(), bus_bytes, cudaMemcpyHostToDevice, stream);
-  });
-  limits->bus_in_bytes_per_second = bus_bytes / seconds;
-  seconds = fastest(stream, [&] {
-    cudaMemcpyAsync(pinned.data(), to.data(), bus_bytes, cudaMemcpyDeviceToHost, stream);
-  });
-  limits->bus_out_bytes_per_second = bus_bytes / seconds;
 }
 
 }  // namespace stride

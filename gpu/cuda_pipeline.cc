@@ -1,13 +1,20 @@
 #include "gpu/cuda_pipeline.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 namespace stride {
 
 namespace {
 
-constexpr uint32_t lanes_in_flight = 4;
+constexpr uint32_t lanes_of_worker = 2;
+// More of them only queue for the driver.
+constexpr uint64_t most_workers = 8;
 
 enum class Side { device, pinned, pageable };
 
@@ -26,17 +33,24 @@ struct Batch {
   uint32_t result_bytes;
   Side queries_side, results_side;
 
-  // How many queries from `first` on fit into one piece of staging memory, and their results.
+  // Of queries or results that a chunk may have. Staged pieces are small, so that they stay in the
+  // host's cache; pieces that the bus reads where they are cost less if they are large.
+  uint64_t piece_bytes() const {
+    bool staged = queries_side == Side::pageable || results_side == Side::pageable;
+    return staged ? staging_bytes : 4 * staging_bytes;
+  }
+
+  // How many queries from `first` on fit into one piece, and their results.
   uint64_t chunk(uint64_t first) const {
     uint64_t left = queries.size - first;
-    uint64_t most = std::min(left, staging_bytes / result_bytes);
+    uint64_t most = std::min(left, piece_bytes() / result_bytes);
     if (queries.is_fixed()) {
-      return std::min(most, std::max<uint64_t>(1, staging_bytes / std::max(1u, queries.width)));
+      return std::min(most, std::max<uint64_t>(1, piece_bytes() / std::max(1u, queries.width)));
     }
     if (queries_side == Side::device) return most;
-    most = std::min(most, staging_bytes / 8 - 1);
+    most = std::min(most, piece_bytes() / 8 - 1);
     const uint64_t* begin = queries.offsets + first;
-    const uint64_t* end = std::upper_bound(begin, begin + most + 1, *begin + staging_bytes);
+    const uint64_t* end = std::upper_bound(begin, begin + most + 1, *begin + piece_bytes());
     return std::max<uint64_t>(1, static_cast<uint64_t>(end - begin) - 1);
   }
 };
@@ -56,7 +70,8 @@ class Lane {
       start(queries, results(), stream_);
       return;
     }
-    if (!found_.size()) found_ = CudaArray<std::byte>(transfer_.device(), stream_, staging_bytes);
+    if (!found_.size())
+      found_ = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
     start(queries, found_.data(), stream_);
     void* to = results();
     if (batch_.results_side == Side::pageable) {
@@ -72,7 +87,7 @@ class Lane {
     if (count_ == 0) return;
     stream_.wait();
     if (batch_.results_side == Side::pageable) {
-      transfer_.copy(results(), staged_results_.data(), result_bytes());
+      std::memcpy(results(), staged_results_.data(), result_bytes());
     }
     count_ = 0;
   }
@@ -95,10 +110,16 @@ class Lane {
 
   const std::byte* send(const void* from, uint64_t bytes, CudaArray<std::byte>* there,
                         PinnedPool::Piece* staged) {
-    if (!there->size()) *there = CudaArray<std::byte>(transfer_.device(), stream_, staging_bytes);
+    if (bytes > batch_.piece_bytes()) {  // a single query of that size
+      *there = CudaArray<std::byte>(transfer_.device(), stream_, bytes);
+      transfer_.to_device(there->data(), from, bytes, stream_);
+      return there->data();
+    }
+    if (there->size() != batch_.piece_bytes())
+      *there = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
     if (batch_.queries_side == Side::pageable) {
       if (!staged->data()) *staged = transfer_.pinned().take();
-      transfer_.copy(staged->data(), from, bytes);
+      std::memcpy(staged->data(), from, bytes);
       from = staged->data();
     }
     cuda_check(cudaMemcpyAsync(there->data(), from, bytes, cudaMemcpyHostToDevice, stream_),
@@ -112,6 +133,29 @@ class Lane {
   CudaStream stream_;
   CudaArray<std::byte> keys_, offsets_, found_;
   uint64_t first_ = 0, count_ = 0;
+};
+
+// Carries the first exception of several threads to the one that waits for them.
+class FirstFailure {
+ public:
+  template <class Work>
+  void watch(const Work& work) {
+    try {
+      work();
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!failed_.exchange(true)) exception_ = std::current_exception();
+    }
+  }
+  bool failed() const { return failed_; }
+  void rethrow() {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr exception_;
 };
 
 }  // namespace
@@ -129,19 +173,31 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* re
     stream.wait();
     return;
   }
-  std::optional<Lane> lanes[lanes_in_flight];
-  uint64_t number = 0;
-  for (uint64_t first = 0; first < queries.size; ++number) {
-    std::optional<Lane>& lane = lanes[number % lanes_in_flight];
-    if (!lane) lane.emplace(transfer, batch);
-    uint64_t count = batch.chunk(first);
-    lane->run(first, count, start);
-    first += count;
-  }
-  // In the order in which they were started.
-  for (uint64_t i = 0; i < lanes_in_flight; ++i) {
-    if (auto& lane = lanes[(number + i) % lanes_in_flight]) lane->finish();
-  }
+  std::vector<uint64_t> starts;  // of the chunks
+  for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
+    starts.push_back(first);
+  starts.push_back(queries.size);
+  // Each worker takes the next chunk, stages it and goes on with the one it started before.
+  std::atomic<uint64_t> next{0};
+  FirstFailure failure;
+  uint64_t chunks = starts.size() - 1;
+  uint64_t workers = std::min<uint64_t>({chunks, transfer.threads(), most_workers});
+  transfer.each_worker(workers, [&] {
+    failure.watch([&] {
+      transfer.device().enter();
+      std::optional<Lane> lanes[lanes_of_worker];
+      for (uint64_t turn = 0;; ++turn) {
+        uint64_t chunk = next++;
+        if (chunk >= chunks || failure.failed()) break;
+        std::optional<Lane>& lane = lanes[turn % lanes_of_worker];
+        if (!lane) lane.emplace(transfer, batch);
+        lane->run(starts[chunk], starts[chunk + 1] - starts[chunk], start);
+      }
+      for (auto& lane : lanes)
+        if (lane) lane->finish();
+    });
+  });
+  failure.rethrow();
 }
 
 }  // namespace stride

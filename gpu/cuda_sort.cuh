@@ -35,13 +35,17 @@ void with_scratch(CudaSpace& space, const char* what, const Call& call) {
 }
 
 template <class Stored>
+struct Swapped {
+  STRIDE_HD Stored operator()(Stored x) const {
+    return static_cast<Stored>(byte_swap(x) >> (64 - 8 * sizeof(Stored)));
+  }
+};
+
+template <class Stored>
 struct SwapBytes {
   const Stored* from;
   Stored* to;
-  STRIDE_HD void operator()(uint64_t i) const {
-    Stored swapped = static_cast<Stored>(byte_swap(from[i]) >> (64 - 8 * sizeof(Stored)));
-    to[i] = swapped;
-  }
+  STRIDE_HD void operator()(uint64_t i) const { to[i] = Swapped<Stored>()(from[i]); }
 };
 
 template <class T>
@@ -60,28 +64,33 @@ struct LastOfEqual {
   }
 };
 
-// Sorts big-endian numbers and drops equal ones. Returns how many are left, at the front of `out`,
-// which has room for all.
+// Sorts big-endian numbers and drops equal ones. Returns how many are left, at the front of `out`.
 template <class Stored>
-uint64_t sort_numbers(CudaSpace& space, const Stored* numbers, uint64_t count, Stored* out) {
+uint64_t sort_numbers(CudaSpace& space, const Stored* numbers, uint64_t count,
+                      CudaArray<std::byte>* out) {
   if (count == 0) return 0;
-  CudaArray<Stored> other = space.buffer<Stored>(count);
-  space.each(count, SwapBytes<Stored>{numbers, out});
-  cub::DoubleBuffer<Stored> buffers(out, other.data());
+  *out = space.buffer<std::byte>(count * sizeof(Stored));
+  CudaArray<std::byte> other = space.buffer<std::byte>(count * sizeof(Stored));
+  auto* first = reinterpret_cast<Stored*>(out->data());
+  auto* second = reinterpret_cast<Stored*>(other.data());
+  space.each(count, SwapBytes<Stored>{numbers, first});
+  cub::DoubleBuffer<Stored> buffers(first, second);
   with_scratch(space, "sort numbers", [&](void* scratch, size_t& bytes) {
     return cub::DeviceRadixSort::SortKeys(scratch, bytes, buffers, count, 0, 8 * sizeof(Stored),
                                           space.stream());
   });
   auto differ = thrust::make_transform_iterator(thrust::counting_iterator<uint64_t>(0),
                                                 LastOfEqual<Stored>{buffers.Current(), count});
+  auto swapped = thrust::make_transform_iterator(static_cast<const Stored*>(buffers.Current()),
+                                                 Swapped<Stored>());
   CudaArray<uint64_t> kept = space.buffer<uint64_t>(1);
   with_scratch(space, "drop equal numbers", [&](void* scratch, size_t& bytes) {
-    return cub::DeviceSelect::Flagged(scratch, bytes, buffers.Current(), differ,
-                                      buffers.Alternate(), kept.data(), count, space.stream());
+    return cub::DeviceSelect::Flagged(scratch, bytes, swapped, differ, buffers.Alternate(),
+                                      kept.data(), count, space.stream());
   });
   uint64_t left = 0;
   space.copy_out(&left, kept.data(), 8);
-  space.each(left, SwapBytes<Stored>{buffers.Alternate(), out});
+  if (buffers.Alternate() != first) *out = std::move(other);
   return left;
 }
 

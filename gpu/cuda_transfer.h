@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -61,6 +62,13 @@ class CudaTransfer {
   void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
   void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
 
+  unsigned threads() const { return host_.threads(); }
+  // Calls work() this often, on the host's threads.
+  void each_worker(uint64_t times, const std::function<void()>& work) {
+    host_.parallel_for(times, 1, [&](uint64_t begin, uint64_t end) {
+      for (; begin < end; ++begin) work();
+    });
+  }
   // A memcpy on all threads.
   void copy(void* to, const void* from, uint64_t bytes);
 

@@ -153,7 +153,18 @@ STRIDE_HD inline int compare_keys(Bytes a, Bytes b) {
 
 STRIDE_HD inline bool equal_keys(Bytes a, Bytes b) {
 #if defined(__CUDA_ARCH__)
-  return a.size() == b.size() && compare_keys(a, b) == 0;
+  if (a.size() != b.size()) return false;
+  auto aligned = reinterpret_cast<uintptr_t>(a.data()) | reinterpret_cast<uintptr_t>(b.data());
+  if (((aligned | a.size()) & 15) == 0) {
+    const auto* x = reinterpret_cast<const uint4*>(a.data());
+    const auto* y = reinterpret_cast<const uint4*>(b.data());
+    for (uint64_t i = 0; i < a.size() / 16; ++i) {
+      uint4 u = x[i], v = y[i];
+      if ((u.x ^ v.x) | (u.y ^ v.y) | (u.z ^ v.z) | (u.w ^ v.w)) return false;
+    }
+    return true;
+  }
+  return compare_keys(a, b) == 0;
 #else
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 #endif

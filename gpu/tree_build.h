@@ -121,7 +121,8 @@ class TreeBuilder {
   }
 
   uint32_t shared_by_all() {
-    return static_cast<uint32_t>(reduce(1, SharedByAll<Keys>{keys_, size_}, uint64_t{0}, AddNumbers()));
+    return static_cast<uint32_t>(
+        reduce(1, SharedByAll<Keys>{keys_, size_}, uint64_t{0}, AddNumbers()));
   }
 
   uint32_t root_stride() {

@@ -41,6 +41,22 @@ class CommandLineTest : public testing::Test {
     }
     return run(all);
   }
+  // tree with small defaults, and then these.
+  int tree(std::vector<std::string> arguments) {
+    std::vector<std::string> all = {"tree"};
+    for (auto [name, value] : {std::pair("--n", "2000"), std::pair("--queries", "3000"),
+                               std::pair("--backend", "host"), std::pair("--repeat", "1")}) {
+      if (std::find(arguments.begin(), arguments.end(), name) != arguments.end()) continue;
+      all.insert(all.end(), {name, value});
+    }
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return run(all);
+  }
+  void expect_tree_refused(const std::vector<std::string>& arguments, const std::string& message) {
+    EXPECT_EQ(tree(arguments), 2) << arguments[1];
+    EXPECT_NE(error_.find(message), std::string::npos) << error_;
+    EXPECT_EQ(out_, "");
+  }
   void expect_refused(const std::vector<std::string>& arguments, const std::string& message) {
     EXPECT_EQ(sts(arguments), 2) << arguments[1];
     EXPECT_NE(error_.find(message), std::string::npos) << error_;
@@ -128,6 +144,127 @@ TEST_F(CommandLineTest, Dictionary) {
   std::ofstream(words, std::ios::trunc) << "";
   EXPECT_NE(run({"dictionary", "--words", words, "--text", text, "--engines", "hash"}), 0);
   EXPECT_NE(error_.find("no words"), std::string::npos) << error_;
+}
+
+// Phases of the rows that `wanted` names as engine:configuration.
+std::vector<std::string> phases_of(const nlohmann::json& rows, const std::string& engine,
+                                   const std::string& configuration) {
+  std::vector<std::string> phases;
+  for (const auto& row : rows) {
+    if (row["engine"] == engine && row["configuration"] == configuration) {
+      phases.push_back(row["phase"]);
+    }
+  }
+  return phases;
+}
+
+void expect_tree_row(const nlohmann::json& row, const std::string& kind, uint64_t keys) {
+  EXPECT_EQ(row["workload"], "tree");
+  EXPECT_EQ(row["keys"], keys);
+  EXPECT_EQ(row["hit_rate"], 0.5);
+  EXPECT_EQ(row["key_kind"], kind);
+  EXPECT_GT(row["records_per_second"], 0);
+  EXPECT_GT(row["key_bytes"], 2);
+  if (row["engine"] != "stride") return;
+  EXPECT_GT(row["bytes_per_key"], row["key_bytes"]);
+  EXPECT_GT(row["image_bytes_per_key"], 0);
+  EXPECT_GT(row["limit_per_second"], 0);
+  EXPECT_GT(row["limit_percent"], 0);
+}
+
+TEST_F(CommandLineTest, TreeOfEveryKindOfKeys) {
+  std::string lines = directory_ + "/lines.txt", json = directory_ + "/rows.json";
+  std::ofstream(lines) << "one\ntwo\n\nthree\none\nfour\nfive\n";
+  for (const std::string& kind : {std::string("u32"), std::string("u64"), std::string("fixed:3"),
+                                  std::string("fixed:33"), lines}) {
+    ASSERT_EQ(tree({"--keys", kind, "--json", json, "--hit-rate", "0.5"}), 0) << error_;
+    EXPECT_EQ(error_, "");
+    auto rows = nlohmann::json::parse(std::ifstream(json));
+    EXPECT_EQ(phases_of(rows, "stride", "auto"),
+              (std::vector<std::string>{"build", "build_sorted", "find", "lower_bound",
+                                        "prefix_interval"}));
+    EXPECT_EQ(phases_of(rows, "std::lower_bound", "plain"),
+              (std::vector<std::string>{"find", "lower_bound"}));
+    EXPECT_EQ(phases_of(rows, "std::unordered_map", "plain"), std::vector<std::string>{"find"});
+    for (const auto& row : rows) {
+      kind == lines ? expect_tree_row(row, "lines", 5) : expect_tree_row(row, kind, 2000);
+    }
+  }
+}
+
+TEST_F(CommandLineTest, TreeCombinesKindsAndSizes) {
+  std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
+  ASSERT_EQ(tree({"--keys", "u32,fixed:16", "--n", "100,1k", "--operations", "find", "--where",
+                  "host", "--order", "sorted", "--json", json, "--plot", plot}),
+            0)
+      << error_;
+  auto rows = nlohmann::json::parse(std::ifstream(json));
+  EXPECT_EQ(phases_of(rows, "stride", "auto"), std::vector<std::string>(4, "find"));
+  EXPECT_EQ(phases_of(rows, "std::lower_bound", "plain"), std::vector<std::string>(4, "find"));
+  for (const auto& row : rows) EXPECT_EQ(row["order"], "sorted");
+  EXPECT_NE(out_.find("\nfixed:16 1k, stride:auto"), std::string::npos) << out_;
+  std::stringstream svg;
+  svg << std::ifstream(plot).rdbuf();
+  EXPECT_NE(svg.str().find("stride:find, u32 1k:"), std::string::npos) << svg.str();
+}
+
+TEST_F(CommandLineTest, TreeLatencyOfConfigurations) {
+  std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
+  ASSERT_EQ(tree({"--strides", "auto;10,4;flavors:8,8", "--operations", "", "--latency", "yes",
+                  "--queries", "200", "--json", json, "--plot", plot}),
+            0)
+      << error_;
+  auto rows = nlohmann::json::parse(std::ifstream(json));
+  EXPECT_EQ(rows.size(), 9u);
+  for (const char* configuration : {"auto", "10,4", "flavors:8,8"}) {
+    EXPECT_EQ(phases_of(rows, "stride", configuration),
+              (std::vector<std::string>{"find_batch_1", "find_batch_10", "find_batch_100"}));
+  }
+  EXPECT_EQ(rows[2]["records"], 100);
+  EXPECT_EQ(rows[8]["strides_built"], "8,8");
+  EXPECT_NE(out_.find("\nu64 2k, stride:flavors:8,8"), std::string::npos) << out_;
+  std::stringstream svg;
+  svg << std::ifstream(plot).rdbuf();
+  EXPECT_NE(svg.str().find("stride:u64 2k 10,4, 10 a call:"), std::string::npos) << svg.str();
+}
+
+TEST_F(CommandLineTest, TreeRefusesWrongArgumentsWithTheReason) {
+  expect_tree_refused({"--keys", "u65"}, "u32, u64, fixed:BYTES, words or a file");
+  expect_tree_refused({"--keys", directory_}, "no file");
+  expect_tree_refused({"--keys", ""}, "--keys is empty");
+  expect_tree_refused({"--keys", "fixed:0"}, "BYTES of fixed:BYTES must be a number from 1 to");
+  expect_tree_refused({"--keys", "fixed:70000"}, "65535");
+  expect_tree_refused({"--keys", "fixed:1", "--n", "257"}, "there are only 256 keys of 1 byte");
+  expect_tree_refused({"--keys", "fixed:1", "--n", "256", "--hit-rate", "0.9"}, "none is left");
+  expect_tree_refused({"--n", "0"}, "--n must be a number from 1 to");
+  expect_tree_refused({"--n", "1k,many"}, "not 'many'");
+  expect_tree_refused({"--n", "4294967295"}, "--n must be a number from 1 to 4294967294");
+  expect_tree_refused({"--queries", "0"}, "--queries must be a number from 1 to");
+  expect_tree_refused({"--hit-rate", "1.5"}, "--hit-rate");
+  expect_tree_refused({"--hit-rate", "nan"}, "--hit-rate");
+  expect_tree_refused({"--order", "up"}, "--order");
+  expect_tree_refused({"--strides", "8,29"}, "stride 29 of level 1: a stride is 1 to 28 bits");
+  expect_tree_refused({"--strides", "8,0"}, "stride 0 of level 1");
+  expect_tree_refused({"--strides", "8,,8"}, "numbers with commas between");
+  expect_tree_refused({"--strides", "auto;flavors:x"}, "not 'flavors:x'");
+  expect_tree_refused({"--strides", "flavors:"}, "no strides");
+  expect_tree_refused({"--strides", ""}, "--strides is empty");
+  expect_tree_refused({"--leaf-capacity", "70000"}, "leaf_capacity 70000");
+  expect_tree_refused({"--backend", "fpga"}, "--backend");
+  expect_tree_refused({"--where", "disk"}, "--where");
+  expect_tree_refused({"--operations", "build,erase"}, "unknown operation 'erase'");
+  expect_tree_refused({"--operations", ""}, "--operations is empty");
+  expect_tree_refused({"--latency", "perhaps"}, "--latency");
+  std::ofstream(directory_ + "/empty") << "\n\n";
+  expect_tree_refused({"--keys", directory_ + "/empty"}, "no keys in it");
+  EXPECT_EQ(tree({"--n", "4000m"}), 1);
+  EXPECT_NE(error_.find("lower --n"), std::string::npos) << error_;
+}
+
+TEST_F(CommandLineTest, TreeHelp) {
+  EXPECT_EQ(run({"tree", "--help"}), 0);
+  EXPECT_NE(out_.find("fixed:BYTES"), std::string::npos);
+  EXPECT_NE(out_.find("flavors:16,8,8"), std::string::npos);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // Power losses, failing calls and full disks: a commit is there whole or not at all, and one that
 // was synced is there.
 #include "storage/memory_file_system.h"
-#include "tests/engine/model.h"
+#include "tests/engine/random_tables.h"
 #include "tests/printed_seed.h"
 
 namespace stride::test {
 namespace {
-
-using Tables = std::map<std::string, Model>;
 
 class CrashTest : public ::testing::Test {
  protected:
@@ -18,66 +16,8 @@ class CrashTest : public ::testing::Test {
     return o;
   }
 
-  // One random change of the database, and what it is afterwards if it succeeds.
-  Status change(Database& db, Durability durability, Tables* after) {
-    switch (random_() % 12) {
-      case 0: return create(db, after);
-      case 1: return drop(db, after);
-      case 2: return db.compact();
-      default: return commit(db, durability, after);
-    }
-  }
-
-  Status create(Database& db, Tables* after) {
-    std::string name = "t" + std::to_string(random_() % 4);
-    if (after->count(name)) return {};
-    (*after)[name];
-    return db.create_table(name).status();
-  }
-
-  Status drop(Database& db, Tables* after) {
-    if (after->size() < 2) return {};
-    std::string name = std::next(after->begin(), random_() % after->size())->first;
-    after->erase(name);
-    return db.drop_table(name);
-  }
-
-  Status commit(Database& db, Durability durability, Tables* after) {
-    WriteTransaction t = db.begin();
-    for (auto& [name, model] : *after) {
-      auto table = db.open_table(name);
-      if (!table.ok()) return table.status();
-      for (int i = random_() % 30; i > 0; --i) {
-        std::string key = "k" + std::to_string(random_() % 60);
-        if (random_() % 4 == 0) {
-          STRIDE_TRY(t.erase(*table, key));
-          model.erase(key);
-        } else {
-          std::string value(random_() % 300, char('a' + random_() % 26));
-          STRIDE_TRY(t.put(*table, key, value));
-          model[key] = value;
-        }
-      }
-    }
-    return t.commit(durability);
-  }
-
-  // Everything that a fresh handle reads; nullopt where a read fails.
-  static std::optional<Tables> read_all(Database& db) {
-    Tables result;
-    Snapshot snapshot = db.snapshot();
-    for (const auto& t : db.tables()) {
-      auto table = db.open_table(t.name);
-      Model& model = result[t.name];
-      auto it = snapshot.iterate(*table);
-      if (!it.ok()) return std::nullopt;
-      for (; it->valid(); it->next()) model[text(it->key())] = text(it->value());
-      if (!it->status().ok()) return std::nullopt;
-    }
-    return result;
-  }
-
   std::mt19937_64 random_{seed()};
+  RandomTables tables_{random_};
 };
 
 TEST_F(CrashTest, PowerLossLeavesAPrefixWithAllSyncedCommits) {
@@ -92,7 +32,7 @@ TEST_F(CrashTest, PowerLossLeavesAPrefixWithAllSyncedCommits) {
       for (int i = 0; i < 25; ++i) {
         Durability durability = random_() % 2 ? Durability::sync : Durability::flush;
         Tables after = states.back();
-        Status s = change(**db, durability, &after);
+        Status s = tables_.change(**db, durability, &after);
         bool changed = after != states.back();
         states.push_back(after);
         if (!s.ok()) break;
@@ -109,8 +49,8 @@ TEST_F(CrashTest, PowerLossLeavesAPrefixWithAllSyncedCommits) {
       ASSERT_LT(i, states.size()) << "round " << round << ": no state from " << synced << " on";
       STRIDE_ASSERT_OK((*again)->verify());
       Tables next = *found;
-      STRIDE_ASSERT_OK(create(**again, &next));
-      STRIDE_ASSERT_OK(commit(**again, Durability::sync, &next));
+      STRIDE_ASSERT_OK(tables_.create(**again, &next));
+      STRIDE_ASSERT_OK(tables_.commit(**again, Durability::sync, &next));
       auto read = read_all(**again);
       ASSERT_TRUE(read.has_value());
       ASSERT_EQ(*read, next);
@@ -130,13 +70,13 @@ TEST_F(CrashTest, EveryCallMayFail) {
       {
         auto db = Database::open("/db", options(fs));
         ASSERT_TRUE(db.ok());
-        STRIDE_ASSERT_OK(create(**db, &before));
-        STRIDE_ASSERT_OK(commit(**db, Durability::sync, &before));
+        STRIDE_ASSERT_OK(tables_.create(**db, &before));
+        STRIDE_ASSERT_OK(tables_.commit(**db, Durability::sync, &before));
         fs.fail_call(n, StatusCode::io_error, forever);
         Tables after = before;
         for (int i = 0; i < 3 && !failed; ++i) {
           before = after;
-          failed = !(i == 2 ? (*db)->compact() : commit(**db, Durability::sync, &after)).ok();
+          failed = !(i == 2 ? (*db)->compact() : tables_.commit(**db, Durability::sync, &after)).ok();
         }
         auto seen = read_all(**db);
         ASSERT_TRUE(seen.has_value());
@@ -165,7 +105,7 @@ TEST_F(CrashTest, FailedSyncPoisonsTheHandle) {
   Tables tables;
   STRIDE_ASSERT_OK((*db)->create_table("t").status());
   tables["t"];
-  STRIDE_ASSERT_OK(commit(**db, Durability::sync, &tables));
+  STRIDE_ASSERT_OK(tables_.commit(**db, Durability::sync, &tables));
   fs.fail_sync(1, StatusCode::io_error);
   Tables lost = tables;
   auto table = (*db)->open_table("t");
@@ -185,7 +125,7 @@ TEST_F(CrashTest, FailedSyncPoisonsTheHandle) {
   db = Database::open("/db", options(fs));
   ASSERT_TRUE(db.ok()) << db.status().to_string();
   EXPECT_EQ(*read_all(**db), tables);
-  STRIDE_ASSERT_OK(commit(**db, Durability::sync, &tables));
+  STRIDE_ASSERT_OK(tables_.commit(**db, Durability::sync, &tables));
   EXPECT_EQ(*read_all(**db), tables);
 }
 
@@ -196,7 +136,7 @@ TEST_F(CrashTest, FullDiskFailsTheCommitWholeAndRecovers) {
   Tables tables;
   STRIDE_ASSERT_OK((*db)->create_table("t").status());
   tables["t"];
-  STRIDE_ASSERT_OK(commit(**db, Durability::sync, &tables));
+  STRIDE_ASSERT_OK(tables_.commit(**db, Durability::sync, &tables));
   auto table = (*db)->open_table("t");
   for (uint64_t room : {0, 100, 5000, 9000, 20000}) {
     fs.set_capacity(fs.used_bytes() + room);
@@ -227,7 +167,7 @@ TEST_F(CrashTest, CloseMakesUnsyncedCommitsDurable) {
     ASSERT_TRUE(db.ok());
     STRIDE_ASSERT_OK((*db)->create_table("t").status());
     tables["t"];
-    for (int i = 0; i < 5; ++i) STRIDE_ASSERT_OK(commit(**db, Durability::none, &tables));
+    for (int i = 0; i < 5; ++i) STRIDE_ASSERT_OK(tables_.commit(**db, Durability::none, &tables));
     STRIDE_ASSERT_OK((*db)->close());
   }
   auto after = fs.crash(random_(), CrashPolicy::lose_unsynced);

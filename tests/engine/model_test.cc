@@ -2,36 +2,16 @@
 #include <deque>
 
 #include "tests/engine/model.h"
+#include "tests/engine/random_rows.h"
 #include "tests/printed_seed.h"
 
 namespace stride::test {
 namespace {
 
-struct Shape {
-  const char* name;
-  uint32_t key_width;  // 0: any
-  int alphabet;        // bytes that keys are made of
-  int longest_key;
-  int longest_value;
-};
-
 class ModelTest : public ::testing::TestWithParam<Shape> {
  protected:
-  std::string key() {
-    const Shape& s = GetParam();
-    size_t n = s.key_width ? s.key_width : random_() % (s.longest_key + 1);
-    std::string k(n, '\0');
-    for (char& c : k) {
-      uint64_t r = random_() % s.alphabet;
-      c = static_cast<char>(r == 0 ? 0x00 : r == 1 ? 0xFF : 'a' + r % 26);
-    }
-    return k;
-  }
-  std::string value() {
-    std::string v(random_() % 5 ? random_() % (GetParam().longest_value + 1) : 3, 'v');
-    for (char& c : v) c = static_cast<char>(random_());
-    return v;
-  }
+  std::string key() { return rows_.key(); }
+  std::string value() { return rows_.value(); }
 
   void random_commit(Database& db, const Table& table, Model* model) {
     std::deque<std::pair<Rows, Rows>> kept;  // what is staged by reference
@@ -71,6 +51,7 @@ class ModelTest : public ::testing::TestWithParam<Shape> {
   }
 
   std::mt19937_64 random_{seed()};
+  RandomRows rows_{GetParam(), random_};
 };
 
 TEST_P(ModelTest, AnswersAsAMapDoes) {

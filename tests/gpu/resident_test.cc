@@ -272,6 +272,19 @@ TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
   }
 }
 
+// A query larger than all staging memory is one that no key equals.
+TEST_P(ResidentTest, TakesQueriesOfAnyLength) {
+  Keys keys = {"a", "b", "xx"};
+  OwnedColumn owned(keys, false);
+  auto index = build(owned.column(), KeyOrder::any, {});
+  ASSERT_TRUE(index);
+  Keys queries = {"a", std::string(9 << 20, 'x'), "b", std::string(3 << 20, 'a'), "", "xx"};
+  expect_searches(index->view(), keys, queries, false, false, false);
+  expect_searches(index->view(), keys, queries, false, true, true);
+  queries = {std::string(20 << 20, 'a')};
+  expect_searches(index->view(), keys, queries, true, false, false);
+}
+
 TEST_P(ResidentTest, RefusesWhatIsWrong) {
   Keys keys = {"a", "b"};
   OwnedColumn owned(keys, true);

@@ -1,0 +1,61 @@
+// Queries, keys and results where a search finds them: in memory of a backend, or of the host.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpu/backend.h"
+#include "storage/column.h"
+#include "storage/status.h"
+
+namespace stride::benchmark {
+
+struct Placement {
+  Backend* backend = nullptr;
+  bool in_backend = false;  // copied to the backend's memory; else left where the host has it
+};
+
+class PlacedColumn {
+ public:
+  // Where the column is not copied it must outlive this. resource_exhausted: no room for it.
+  Status place(const Placement& placement, const KeyColumn& column);
+  const KeyColumn& view() const { return view_; }
+
+ private:
+  KeyColumn view_;
+  std::unique_ptr<BackendMemory> data_, offsets_;
+};
+
+template <class T>
+class PlacedResults {
+ public:
+  Status reserve(const Placement& placement, uint64_t n) {
+    backend_ = placement.backend;
+    size_ = n;
+    host_.resize(n);
+    if (!placement.in_backend) return {};
+    Result<std::unique_ptr<BackendMemory>> memory = backend_->allocate(n * sizeof(T));
+    if (!memory.ok()) return memory.status();
+    memory_ = std::move(*memory);
+    return {};
+  }
+  // For a search to write to.
+  std::span<T> all() {
+    return {memory_ ? reinterpret_cast<T*>(memory_->data()) : host_.data(), size_};
+  }
+  // The first n of them, on the host. Valid until the next call.
+  Status fetch(uint64_t n, std::span<const T>* results) {
+    if (memory_) STRIDE_TRY(backend_->copy(host_.data(), memory_->data(), n * sizeof(T)));
+    *results = {host_.data(), n};
+    return {};
+  }
+
+ private:
+  Backend* backend_ = nullptr;
+  uint64_t size_ = 0;
+  BulkVector<T> host_;
+  std::unique_ptr<BackendMemory> memory_;
+};
+
+}  // namespace stride::benchmark
