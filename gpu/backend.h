@@ -99,7 +99,7 @@ struct IndexView {
 };
 
 // Where a key was found: which index of the span, and its rank there.
-struct Location {
+struct alignas(8) Location {
   uint32_t index;
   uint32_t rank;
   static constexpr uint32_t absent = 0xFFFFFFFF;  // as `index`

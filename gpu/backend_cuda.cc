@@ -16,29 +16,13 @@ namespace stride {
 
 namespace {
 
-// Runs a call, and turns what it throws into a Status.
-template <class Call>
-auto guarded(const Call& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const CudaFailure& failure) {
-    return failure.status();
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::resource_exhausted, "not enough memory for the batch")
-        .with_remedy("use smaller batches or free some memory");
-  } catch (const std::exception& error) {  // Thrust's
-    return Status(StatusCode::io_error, std::string("CUDA: ") + error.what())
-        .with_remedy("use the host backend");
-  }
-}
-
 class CudaMemory final : public BackendMemory {
  public:
   CudaMemory(CudaDevice& device, uint64_t bytes) {
     CudaStream stream(device);
     memory_ = CudaArray<std::byte>(device, stream, bytes);
     stream.wait();
-    memory_.settle(nullptr);
+    memory_.settle();
     data_ = memory_.data();
     size_ = bytes;
   }
@@ -52,7 +36,9 @@ class CudaBackend final : public Backend {
   explicit CudaBackend(const CudaOptions& options)
       : host_(Backend::host(options.host_threads)),
         device_(options.device, options.memory_limit),
-        transfer_(device_, *host_) {}
+        transfer_(device_, *host_) {
+    check_kernels();
+  }
 
   std::string name() const override {
     return "cuda:" + std::to_string(device_.number()) + " (" + device_.model() + ")";
@@ -67,70 +53,62 @@ class CudaBackend final : public Backend {
 
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
-    Status status = guarded([&] { return build_tree_cuda(context(), keys, options, image); });
+    Status status = cuda_guarded([&] { return build_tree_cuda(context(), keys, options, image); });
     if (status.code() != StatusCode::resource_exhausted) return status;
     return host_->build_tree(keys, options, image);
   }
 
   Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
               std::span<Location> out) override {
-    bool all = !indexes.empty();
-    for (const IndexView& index : indexes) all &= is_here(index);
-    if (!all) {
-      for (const IndexView& index : indexes) STRIDE_TRY(check_host(index));
-      return host_->find(indexes, queries, out);
-    }
-    STRIDE_TRY(check_sizes(queries, out.size()));
-    Status status = guarded([&] { return find_here(indexes, queries, out); });
-    return status;
+    return search(
+        indexes, queries, out, [&] { return find_here(indexes, queries, out); },
+        [&](const KeyColumn& there, std::span<Location> room) {
+          return host_->find(indexes, there, room);
+        });
   }
-
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
-    if (is_here(index)) return search(index, CudaSearch::find_ranks, queries, out);
-    return host_->find_ranks(index, queries, out);
+    return search_one(index, CudaSearch::find_ranks, &Backend::find_ranks, queries, out);
   }
   Status lower_bound(const IndexView& index, const KeyColumn& queries,
                      std::span<uint32_t> out) override {
-    if (is_here(index)) return search(index, CudaSearch::lower_bound, queries, out);
-    return host_->lower_bound(index, queries, out);
+    return search_one(index, CudaSearch::lower_bound, &Backend::lower_bound, queries, out);
   }
   Status upper_bound(const IndexView& index, const KeyColumn& queries,
                      std::span<uint32_t> out) override {
-    if (is_here(index)) return search(index, CudaSearch::upper_bound, queries, out);
-    return host_->upper_bound(index, queries, out);
+    return search_one(index, CudaSearch::upper_bound, &Backend::upper_bound, queries, out);
   }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
-    if (!is_here(index)) return host_->prefix_interval(index, queries, out);
-    STRIDE_TRY(check_sizes(queries, out.size()));
-    return guarded([&] {
-      search_in_chunks(transfer_, queries, out.data(), sizeof(RankInterval),
-                       [&](const KeyColumn& chunk, void* results, cudaStream_t stream) {
-                         find_prefixes_cuda(*index.resident, chunk,
-                                            static_cast<RankInterval*>(results), stream);
-                       });
-      return Status();
-    });
+    return search(
+        {&index, 1}, queries, out,
+        [&] {
+          return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
+            find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
+          });
+        },
+        [&](const KeyColumn& there, std::span<RankInterval> room) {
+          return host_->prefix_interval(index, there, room);
+        });
   }
 
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) override {
-    return guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
+    return cuda_guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
       STRIDE_TRY(check_index(index));
       return make_resident_cuda(context(), index);
     });
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
-    auto built = guarded([&] { return build_index_cuda(context(), keys, order, options); });
-    bool host_has_keys = keys.size == 0 || !device_.owns(keys.data);
-    if (!built.ok() && built.status().code() == StatusCode::resource_exhausted && host_has_keys) {
+    auto built = cuda_guarded([&] { return build_index_cuda(context(), keys, order, options); });
+    if (!built.ok() && built.status().code() == StatusCode::resource_exhausted &&
+        !lies_here(keys)) {
       return host_->build_index(keys, order, options);
     }
     return built;
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
-    return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
+    return cuda_guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<CudaMemory>(device_, bytes));
     });
   }
@@ -139,7 +117,7 @@ class CudaBackend final : public Backend {
     if (bytes == 0) return {};
     bool to_here = device_.owns(to), from_here = device_.owns(from);
     if (!to_here && !from_here) return host_->copy(to, from, bytes);
-    return guarded([&] {
+    return cuda_guarded([&] {
       CudaStream stream(device_);
       if (to_here && from_here) {
         cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
@@ -154,7 +132,7 @@ class CudaBackend final : public Backend {
   }
 
   Status measure_limits(uint64_t table_bytes, BackendLimits* limits) override {
-    return guarded([&] {
+    return cuda_guarded([&] {
       *limits = {};
       measure_memory_cuda(device_, std::max<uint64_t>(table_bytes, 1 << 20), limits);
       return Status();
@@ -169,32 +147,91 @@ class CudaBackend final : public Backend {
  private:
   CudaContext context() { return {device_, transfer_}; }
 
-  static bool is_here(const IndexView& index) {
+  bool lies_here(const KeyColumn& keys) const {
+    return keys.is_fixed() ? device_.owns(keys.data) : device_.owns(keys.offsets);
+  }
+  static bool is_resident(const IndexView& index) {
     return index.resident != nullptr && index.resident->on_device();
   }
   // Whether the host can search an index.
   Status check_host(const IndexView& index) const {
-    if (!is_here(index) || !device_.owns(index.keys.data)) return {};
-    return Status::invalid("an index that lies on the device alone, among others that do not")
+    if (!is_resident(index)) return {};
+    if (!device_.owns(index.keys.data) && !device_.owns(index.tree.image)) return {};
+    return Status::invalid("a search that the host has to do, of an index on the device alone")
         .with_remedy("make all indexes of a search resident, or none");
   }
-  static Status check_sizes(const KeyColumn& queries, size_t out) {
-    if (out == queries.size) return {};
-    return Status::invalid("room for " + std::to_string(out) + " results of " +
-                           std::to_string(queries.size) + " queries");
+
+  // Runs `here` where all indexes are resident, and where they are not, or the device's memory does
+  // not suffice, `host`, with queries and results in host memory.
+  template <class T, class Here, class Host>
+  Status search(std::span<const IndexView> indexes, const KeyColumn& queries, std::span<T> out,
+                const Here& here, const Host& host) {
+    if (out.size() != queries.size) {
+      return Status::invalid("room for " + std::to_string(out.size()) + " results of " +
+                             std::to_string(queries.size) + " queries")
+          .with_remedy("give one result for each query");
+    }
+    bool all = !indexes.empty();
+    for (const IndexView& index : indexes) all &= is_resident(index);
+    Status status;
+    if (all) {
+      status = cuda_guarded(here);
+      if (status.code() != StatusCode::resource_exhausted) return status;
+    }
+    for (const IndexView& index : indexes) {
+      if (Status can = check_host(index); !can.ok()) return all ? status : can;
+    }
+    return guarded([&] { return search_on_host(queries, out, host); });
   }
 
-  Status search(const IndexView& index, CudaSearch op, const KeyColumn& queries,
-                std::span<uint32_t> out) {
-    STRIDE_TRY(check_sizes(queries, out.size()));
-    return guarded([&] {
-      search_in_chunks(transfer_, queries, out.data(), sizeof(uint32_t),
-                       [&](const KeyColumn& chunk, void* results, cudaStream_t stream) {
-                         search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(results),
-                                     stream);
-                       });
-      return Status();
-    });
+  template <class T, class Host>
+  Status search_on_host(KeyColumn queries, std::span<T> out, const Host& host) {
+    std::vector<std::byte> keys;
+    std::vector<uint64_t> offsets;
+    if (queries.size > 0 && lies_here(queries)) STRIDE_TRY(bring_back(&queries, &keys, &offsets));
+    if (out.empty() || !device_.owns(out.data())) return host(queries, out);
+    std::vector<T> results(out.size());
+    STRIDE_TRY(host(queries, std::span<T>(results)));
+    return copy(out.data(), results.data(), out.size_bytes());
+  }
+
+  // A column of the device's, in host memory.
+  Status bring_back(KeyColumn* column, std::vector<std::byte>* keys,
+                    std::vector<uint64_t>* offsets) {
+    uint64_t first = 0, end = column->size * column->width;
+    if (!column->is_fixed()) {
+      offsets->resize(column->size + 1);
+      STRIDE_TRY(copy(offsets->data(), column->offsets, offsets->size() * sizeof(uint64_t)));
+      first = offsets->front();
+      end = offsets->back();
+      column->offsets = offsets->data();
+    }
+    keys->resize(end - first);
+    STRIDE_TRY(copy(keys->data(), column->data + first, keys->size()));
+    column->data = keys->data() - first;
+    return {};
+  }
+
+  template <class T>
+  Status in_chunks(const KeyColumn& queries, std::span<T> out, const StartSearch& start) {
+    search_in_chunks(transfer_, queries, out.data(), sizeof(T), start);
+    return {};
+  }
+
+  using HostSearch = Status (Backend::*)(const IndexView&, const KeyColumn&, std::span<uint32_t>);
+
+  Status search_one(const IndexView& index, CudaSearch op, HostSearch on_host,
+                    const KeyColumn& queries, std::span<uint32_t> out) {
+    return search(
+        {&index, 1}, queries, out,
+        [&] {
+          return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
+            search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), on);
+          });
+        },
+        [&](const KeyColumn& there, std::span<uint32_t> room) {
+          return ((*host_).*on_host)(index, there, room);
+        });
   }
 
   Status find_here(std::span<const IndexView> indexes, const KeyColumn& queries,
@@ -211,12 +248,10 @@ class CudaBackend final : public Backend {
                                cudaMemcpyHostToDevice, stream),
                "copy the list of indexes");
     stream.wait();
-    search_in_chunks(transfer_, queries, out.data(), sizeof(Location),
-                     [&](const KeyColumn& chunk, void* results, cudaStream_t chunk_stream) {
-                       find_in_cuda(list.data(), static_cast<uint32_t>(on_device.size()), width,
-                                    chunk, static_cast<Location*>(results), chunk_stream);
-                     });
-    return {};
+    auto count = static_cast<uint32_t>(on_device.size());
+    return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
+      find_in_cuda(list.data(), count, width, chunk, static_cast<Location*>(room), on);
+    });
   }
 
   std::unique_ptr<Backend> host_;
@@ -227,7 +262,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> Backend::cuda(const CudaOptions& options) {
-  return guarded([&]() -> Result<std::unique_ptr<Backend>> {
+  return cuda_guarded([&]() -> Result<std::unique_ptr<Backend>> {
     return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(options));
   });
 }

@@ -1,9 +1,9 @@
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "gpu/backend.h"
+#include "gpu/guarded.h"
 #include "gpu/index_host.h"
 #include "gpu/search_host.h"
 #include "gpu/sort_host.h"
@@ -13,21 +13,6 @@
 namespace stride {
 
 namespace {
-
-Status no_memory() {
-  return Status(StatusCode::resource_exhausted, "not enough memory for the batch")
-      .with_remedy("use smaller batches or free some memory");
-}
-
-// Runs a call, and turns what it throws for want of memory into a Status.
-template <class Call>
-auto guarded(const Call& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-}
 
 class HostMemory final : public BackendMemory {
  public:

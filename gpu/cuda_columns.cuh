@@ -28,10 +28,10 @@ struct DevicePackedColumn {
   CudaArray<std::byte> deltas;
 
   uint64_t bytes() const { return data.bytes() + bases.bytes() + deltas.bytes(); }
-  void settle(cudaStream_t stream) {
-    data.settle(stream);
-    bases.settle(stream);
-    deltas.settle(stream);
+  void settle() {
+    data.settle();
+    bases.settle();
+    deltas.settle();
   }
 };
 
@@ -71,11 +71,10 @@ struct RowLength {
   }
 };
 
-// The packed offsets of a group of rows, and its bytes: 128 rows, one thread.
+// The packed offset of a row, and the base of its group.
 template <class Delta>
 struct PackOffsets {
   const uint64_t* ends;  // where each row begins, all rows laid end to end; rows + 1
-  uint64_t rows;
   uint64_t* bases;
   Delta* deltas;
   STRIDE_HD void operator()(uint64_t i) const {
@@ -140,11 +139,11 @@ inline DevicePackedColumn pack_column(CudaSpace& space, const KeyColumn& keys,
     packed.deltas = space.buffer<std::byte>((rows + 1) * width);
     if (width == 2) {
       space.each(rows + 1,
-                 PackOffsets<uint16_t>{ends.data(), rows, packed.bases.data(),
+                 PackOffsets<uint16_t>{ends.data(), packed.bases.data(),
                                        reinterpret_cast<uint16_t*>(packed.deltas.data())});
     } else {
       space.each(rows + 1,
-                 PackOffsets<uint32_t>{ends.data(), rows, packed.bases.data(),
+                 PackOffsets<uint32_t>{ends.data(), packed.bases.data(),
                                        reinterpret_cast<uint32_t*>(packed.deltas.data())});
     }
     packed.view.offsets = {packed.bases.data(), packed.deltas.data(), width};

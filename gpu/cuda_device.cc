@@ -44,7 +44,7 @@ CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, number), "read the device's properties");
   model_ = properties.name;
-  l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);
+  reads_pageable_ = properties.pageableMemoryAccess != 0;
   if (!properties.memoryPoolsSupported || properties.major < 7) {
     throw CudaFailure(Status(StatusCode::unavailable, "CUDA: " + model_ + " is too old")
                           .with_remedy("use the host backend"));
@@ -62,11 +62,16 @@ CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
   uint64_t keep = limit_;
   cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
              "set up the memory pool");
+  cuda_check(cudaStreamCreateWithFlags(&home_, cudaStreamNonBlocking), "make a stream");
 }
 
 CudaDevice::~CudaDevice() {
   if (cudaSetDevice(number_) != cudaSuccess) return;
   for (cudaStream_t stream : idle_) cudaStreamDestroy(stream);
+  if (home_) {
+    cudaStreamSynchronize(home_);
+    cudaStreamDestroy(home_);
+  }
   if (pool_) cudaMemPoolDestroy(pool_);
 }
 
@@ -74,8 +79,11 @@ void CudaDevice::enter() const { cuda_check(cudaSetDevice(number_), "select the 
 
 void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
-  if (used_.fetch_add(bytes) + bytes > limit_) {
-    used_ -= bytes;
+  uint64_t used = used_;
+  while (bytes <= limit_ && used <= limit_ - bytes &&
+         !used_.compare_exchange_weak(used, used + bytes)) {
+  }
+  if (bytes > limit_ || used > limit_ - bytes) {
     throw CudaFailure(Status(StatusCode::resource_exhausted,
                              "CUDA: " + std::to_string(bytes) +
                                  " bytes more than the memory limit of " + std::to_string(limit_) +
@@ -93,8 +101,7 @@ void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
 
 void CudaDevice::free(void* memory, uint64_t bytes, cudaStream_t stream) noexcept {
   if (!memory) return;
-  used_ -= bytes;
-  (void)cudaFreeAsync(memory, stream);
+  if (cudaFreeAsync(memory, stream) == cudaSuccess) used_ -= bytes;
 }
 
 bool CudaDevice::owns(const void* p) const {

@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "gpu/guarded.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -32,6 +34,19 @@ class CudaFailure : public std::exception {
 void cuda_check(cudaError_t error, const char* what);
 Status cuda_status(cudaError_t error, const char* what);
 
+// As guarded(), for calls that throw what CUDA and Thrust report too.
+template <class Call>
+auto cuda_guarded(const Call& call) -> decltype(call()) {
+  try {
+    return guarded(call);
+  } catch (const CudaFailure& failure) {
+    return failure.status();
+  } catch (const std::exception& error) {
+    return Status(StatusCode::io_error, std::string("CUDA: ") + error.what())
+        .with_remedy("use the host backend");
+  }
+}
+
 class CudaDevice {
  public:
   // Throws CudaFailure (unavailable) where there is no such device. memory_limit: bytes; 0: nine
@@ -42,9 +57,10 @@ class CudaDevice {
 
   int number() const { return number_; }
   const std::string& model() const { return model_; }
-  uint64_t l2_bytes() const { return l2_bytes_; }
-  uint64_t used_bytes() const { return used_; }
-  uint64_t memory_limit() const { return limit_; }
+  // Whether a copy from pageable memory may still read it when the call returns.
+  bool reads_pageable_memory() const { return reads_pageable_; }
+  // For what outlives the call that made it: where it is freed.
+  cudaStream_t home_stream() const { return home_; }
 
   // Of the pool, ordered on the stream. Throws CudaFailure (resource_exhausted) where the budget or
   // the device's memory does not suffice. Aligned to 256 bytes.
@@ -63,19 +79,27 @@ class CudaDevice {
 
   int number_;
   std::string model_;
-  uint64_t l2_bytes_ = 0;
+  bool reads_pageable_ = false;
   uint64_t limit_ = 0;
   std::atomic<uint64_t> used_{0};
   cudaMemPool_t pool_ = nullptr;
+  cudaStream_t home_ = nullptr;
   std::mutex mutex_;
   std::vector<cudaStream_t> idle_;
 };
 
-// A stream of the device's, for one call. The work on it must be done when it goes: wait().
+// A stream of the device's, for one call, which makes the device the thread's for as long. What is
+// still running on it when it goes is waited for.
 class CudaStream {
  public:
-  explicit CudaStream(CudaDevice& device) : device_(device), stream_(device.take_stream()) {}
-  ~CudaStream() { device_.give_back(stream_); }
+  explicit CudaStream(CudaDevice& device) : device_(device) {
+    cuda_check(cudaGetDevice(&previous_), "ask for the current device");
+    stream_ = device.take_stream();
+  }
+  ~CudaStream() {
+    device_.give_back(stream_);
+    if (previous_ != device_.number()) (void)cudaSetDevice(previous_);
+  }
   CudaStream(const CudaStream&) = delete;
 
   operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
@@ -84,7 +108,8 @@ class CudaStream {
 
  private:
   CudaDevice& device_;
-  cudaStream_t stream_;
+  int previous_ = 0;
+  cudaStream_t stream_ = nullptr;
 };
 
 // An array in device memory. Freed on the stream where it was made.
@@ -94,6 +119,7 @@ class CudaArray {
   CudaArray() = default;
   CudaArray(CudaDevice& device, cudaStream_t stream, uint64_t n)
       : device_(&device), stream_(stream), size_(n) {
+    if (n > max_elements) throw std::bad_alloc();
     data_ = static_cast<T*>(device.allocate(bytes(), stream));
   }
   CudaArray(CudaArray&& other) noexcept { *this = std::move(other); }
@@ -113,10 +139,14 @@ class CudaArray {
   uint64_t size() const { return size_; }
   // Padded, so that whole words and sectors may be read at its end.
   uint64_t bytes() const { return (size_ * sizeof(T) + 63) / 64 * 64; }
-  // The array outlives its stream's call: from now on it is freed on this one.
-  void settle(cudaStream_t stream) { stream_ = stream; }
+  // The array outlives its stream's call.
+  void settle() {
+    if (device_) stream_ = device_->home_stream();
+  }
 
  private:
+  static constexpr uint64_t max_elements = (UINT64_MAX - 64) / sizeof(T);
+
   CudaDevice* device_ = nullptr;
   cudaStream_t stream_ = nullptr;
   T* data_ = nullptr;
@@ -131,7 +161,12 @@ class PinnedMemory {
  public:
   PinnedMemory() = default;
   explicit PinnedMemory(uint64_t bytes) {
-    cuda_check(cudaMallocHost(&data_, bytes), "allocate pinned memory");
+    if (cudaMallocHost(&data_, bytes) == cudaSuccess) return;
+    (void)cudaGetLastError();
+    throw CudaFailure(
+        Status(StatusCode::resource_exhausted,
+               "CUDA: no " + std::to_string(bytes) + " bytes of pinned memory")
+            .with_remedy("free some of the host's memory, or use less of it at once"));
   }
   PinnedMemory(PinnedMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {

@@ -41,6 +41,7 @@ class CudaIndex final : public CudaResident {
         image_(std::move(image)),
         image_bytes_(image_bytes) {
     CudaSpace space(context.device, stream);
+    space.clear_padding(keys_.data);
     index_.keys = keys_.view;
     index_.has_tree = image_bytes > 0;
     if (index_.has_tree) {
@@ -60,12 +61,12 @@ class CudaIndex final : public CudaResident {
     device_copy_ = on_device_.data();
     cuda_check(cudaStreamSynchronize(stream), "make an index resident");
     // Freed later, when the stream may belong to another call.
-    keys_.settle(nullptr);
-    image_.settle(nullptr);
-    directory_.settle(nullptr);
-    entries_.settle(nullptr);
-    tails_.settle(nullptr);
-    on_device_.settle(nullptr);
+    keys_.settle();
+    image_.settle();
+    directory_.settle();
+    entries_.settle();
+    tails_.settle();
+    on_device_.settle();
   }
 
   IndexView view() const override {
@@ -76,14 +77,12 @@ class CudaIndex final : public CudaResident {
     return view;
   }
   Status copy_image(std::vector<std::byte>* image) const override {
-    try {
+    return cuda_guarded([&] {
       CudaStream stream(context_.device);
       image->resize(image_bytes_);
       context_.transfer.to_host(image->data(), image_.data(), image_bytes_, stream);
-    } catch (const CudaFailure& failure) {
-      return failure.status();
-    }
-    return {};
+      return Status();
+    });
   }
   Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override;
   uint64_t memory_bytes() const override {
@@ -97,7 +96,7 @@ class CudaIndex final : public CudaResident {
     uint32_t root_bits = index_.tree.level[0].stride;
     index_.directory_bits = directory_bits_for(index_.keys.size);
     uint64_t starts = (uint64_t{1} << index_.directory_bits) + 1;
-    directory_ = space.buffer<uint32_t>(starts);
+    if (!try_buffer(space, starts, &directory_)) return;
     if (index_.directory_bits <= root_bits) {
       thin_out<<<blocks_for(starts), block_threads, 0, space.stream()>>>(
           index_.tree.level[0].starts, root_bits - index_.directory_bits, starts,
@@ -150,6 +149,7 @@ class CudaIndex final : public CudaResident {
     fill_tails<<<blocks_for(index_.keys.size), block_threads, 0, space.stream()>>>(index_,
                                                                                    tails_.data());
     cuda_check(cudaGetLastError(), "take the tails of keys");
+    space.clear_padding(tails_);
     index_.tails = tails_.data();
   }
 
@@ -163,7 +163,6 @@ class CudaIndex final : public CudaResident {
   CudaArray<DeviceIndex> on_device_;
 };
 
-// The bytes of a stored column's arrays.
 uint64_t bases_of(const PackedColumn& keys) { return (keys.size >> PackedOffsets::group_bits) + 1; }
 
 DevicePackedColumn upload(CudaTransfer& transfer, CudaSpace& space, const PackedColumn& keys) {
@@ -235,7 +234,7 @@ DevicePackedColumn borrow(const KeyColumn& keys) {
 }  // namespace
 
 Status CudaIndex::copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const {
-  try {
+  return cuda_guarded([&] {
     CudaStream stream(context_.device);
     const PackedColumn& c = keys_.view;
     keys->resize(c.row_bytes());
@@ -243,7 +242,7 @@ Status CudaIndex::copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>*
     offsets->resize(c.size + 1);
     if (c.fixed) {
       for (uint64_t i = 0; i <= c.size; ++i) (*offsets)[i] = i * c.width;
-      return {};
+      return Status();
     }
     std::vector<uint64_t> bases(bases_of(c));
     std::vector<std::byte> deltas((c.size + 1) * c.offsets.delta_width);
@@ -251,10 +250,8 @@ Status CudaIndex::copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>*
     context_.transfer.to_host(deltas.data(), c.offsets.deltas, deltas.size(), stream);
     PackedOffsets packed{bases.data(), deltas.data(), c.offsets.delta_width};
     for (uint64_t i = 0; i <= c.size; ++i) (*offsets)[i] = packed[i];
-  } catch (const CudaFailure& failure) {
-    return failure.status();
-  }
-  return {};
+    return Status();
+  });
 }
 
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
@@ -271,9 +268,11 @@ std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
                                                         const TreeOptions& options) {
+  STRIDE_TRY(options.check());
   if (keys.size > max_index_keys) {
     return Status::invalid("an index of " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys));
+                           std::to_string(max_index_keys))
+        .with_remedy("make several indexes of the keys");
   }
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);

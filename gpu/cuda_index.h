@@ -23,6 +23,9 @@ struct CudaContext {
   CudaTransfer& transfer;
 };
 
+// Throws CudaFailure (unavailable) where this build has no code for the current device.
+void check_kernels();
+
 // As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc.
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
                                                   const IndexView& index);

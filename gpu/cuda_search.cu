@@ -105,12 +105,13 @@ double fastest(cudaStream_t stream, const Work& work) {
   cuda_check(cudaEventCreate(&end), "make an event");
   float least = 1e30f;
   for (int repeat = 0; repeat < 5; ++repeat) {
-    cudaEventRecord(begin, stream);
+    cuda_check(cudaEventRecord(begin, stream), "measure limits");
     work();
-    cudaEventRecord(end, stream);
+    cuda_check(cudaGetLastError(), "measure limits");
+    cuda_check(cudaEventRecord(end, stream), "measure limits");
     cuda_check(cudaEventSynchronize(end), "measure limits");
     float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
+    cuda_check(cudaEventElapsedTime(&ms, begin, end), "measure limits");
     least = std::min(least, ms);
   }
   cudaEventDestroy(begin);
@@ -145,13 +146,21 @@ void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits
   uint64_t bus_bytes = 256 << 20;
   PinnedMemory pinned(bus_bytes);
   seconds = fastest(stream, [&] {
-    cudaMemcpyAsync(to.data(), pinned.data(), bus_bytes, cudaMemcpyHostToDevice, stream);
+    cuda_check(cudaMemcpyAsync(to.data(), pinned.data(), bus_bytes, cudaMemcpyHostToDevice, stream),
+               "measure the bus");
   });
   limits->bus_in_bytes_per_second = bus_bytes / seconds;
   seconds = fastest(stream, [&] {
-    cudaMemcpyAsync(pinned.data(), to.data(), bus_bytes, cudaMemcpyDeviceToHost, stream);
+    cuda_check(cudaMemcpyAsync(pinned.data(), to.data(), bus_bytes, cudaMemcpyDeviceToHost, stream),
+               "measure the bus");
   });
   limits->bus_out_bytes_per_second = bus_bytes / seconds;
+}
+
+void check_kernels() {
+  cudaFuncAttributes attributes;
+  cuda_check(cudaFuncGetAttributes(&attributes, search_keys<SearchOp::find>),
+             "look for code for this device");
 }
 
 }  // namespace stride

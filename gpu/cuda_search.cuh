@@ -1,11 +1,11 @@
 // Searches on a device: one thread a query.
 //
 // A search goes down the tree to a leaf, a few ranks where its key can be, and there compares
-// *tails*: for each key the 8 bytes that follow those which the way to its leaf has used, in a
-// column of their own. (A column of keys of 4 or 8 bytes is its own.) The query's next bits tell
-// where in the leaf it should be, as if the leaf's keys were spread evenly (interpolation). The
-// memory sector of 32 bytes there is read and compared as a whole, then its neighbours. The whole
-// key is compared once, where a tail is equal.
+// *tails*: of each key 8 bytes from about where the way to its leaf ended, in a column of their
+// own. (A column of keys of 4 or 8 bytes is its own.) The query's next bits tell where in the leaf
+// it should be, as if the leaf's keys were spread evenly (interpolation). The memory sector of 32
+// bytes there is read and compared as a whole, then its neighbours. Where a tail is equal the whole
+// key is compared once, unless the way down and the tail have seen all of it.
 //
 // Where the tree has no levels below the root, for its keys are spread evenly, a *directory* takes
 // its place: a root of a width that suits the device, so small that it stays in the second-level
@@ -62,17 +62,26 @@ class CudaResident : public ResidentIndex {
   const DeviceIndex* device_copy_ = nullptr;
 };
 
-// Where a query's key can be, and how many bits of it the way there has used, skipped ones
-// included.
+// Where a query's key can be, and what the way there has looked at.
 struct DeviceLeaf {
   RankInterval ranks;
-  uint32_t used_bits;
+  uint32_t used_bits;  // all bits before this, but for those that were skipped
+  uint32_t sure_bits;  // all bits before this
+
+  __device__ uint32_t tail() const { return used_bits / 8; }  // the byte where tails begin
+  __device__ bool is_sure_before_tail() const { return tail() == sure_bits / 8; }
 };
 
-struct LastDepth {
-  uint32_t used_bits = 0;
+// The bits of a way down: sure while no level skips any.
+struct UsedBits {
+  uint32_t used = 0;
+  uint32_t sure = 0;
+  __device__ void look(uint32_t depth, uint32_t stride) {
+    if (depth == sure) sure += stride;
+    used = depth + stride;
+  }
   __device__ void visit(const LevelRef& level, uint32_t, uint32_t depth) {
-    used_bits = depth + level.stride;
+    look(depth, level.stride);
   }
 };
 
@@ -98,8 +107,10 @@ __device__ inline DeviceEntry load_entry(const DeviceEntry* p) {
 template <class Query>
 __device__ DeviceLeaf leaf_by_entries(const DeviceIndex& index, const Query& query) {
   uint32_t node = 0, depth = index.tree.prefix_bits;
+  UsedBits bits;
   for (uint32_t i = 0;; ++i) {
     const DeviceLevel& level = index.level[i];
+    bits.look(depth, level.stride);
     uint32_t slot = query.bits(depth, level.stride);
     EntryRef at{node * ((uint32_t{1} << level.stride) + 1) + slot, true};
     if (level.words) {
@@ -108,8 +119,8 @@ __device__ DeviceLeaf leaf_by_entries(const DeviceIndex& index, const Query& que
       at = bitmap_entry({word.x, word.y}, slot);
     }
     DeviceEntry entry = load_entry(level.entries + at.start);
-    if (!at.present) return {{entry.first, entry.first}, depth + level.stride};
-    if (entry.child == no_node) return {{entry.first, entry.last}, depth + level.stride};
+    if (!at.present) return {{entry.first, entry.first}, bits.used, bits.sure};
+    if (entry.child == no_node) return {{entry.first, entry.last}, bits.used, bits.sure};
     node = entry.child;
     depth = entry.child_depth;
   }
@@ -120,13 +131,14 @@ __device__ DeviceLeaf leaf_of(const DeviceIndex& index, const Query& query) {
   if (index.directory) {
     uint32_t slot = query.bits(index.tree.prefix_bits, index.directory_bits);
     return {{load_shared(index.directory + slot), load_shared(index.directory + slot + 1)},
-            index.tree.prefix_bits + index.directory_bits};
+            index.tree.prefix_bits + index.directory_bits,
+            index.tree.prefix_bits ? 0 : index.directory_bits};
   }
   if (index.has_entries) return leaf_by_entries(index, query);
-  if (!index.has_tree) return {{0, static_cast<uint32_t>(index.keys.size)}, 0};
-  LastDepth path;
-  RankInterval ranks = descend(index.tree, query, path);
-  return {ranks, path.used_bits};
+  if (!index.has_tree) return {{0, static_cast<uint32_t>(index.keys.size)}, 0, 0};
+  UsedBits bits;
+  RankInterval ranks = descend(index.tree, query, bits);
+  return {ranks, bits.used, bits.sure};
 }
 
 // A column of any layout.
@@ -245,7 +257,8 @@ class SectorSearch {
     if (begin > low_ && number_ <= Column::number(sector.at[0])) {
       high_ = begin;
       next_ = begin - Column::per_sector;
-    } else if (end < high_ && number_ > Column::number(sector.at[Column::per_sector - 1])) {
+    } else if (high_ - next_ > Column::per_sector &&
+               number_ > Column::number(sector.at[Column::per_sector - 1])) {
       low_ = next_ = end;
     } else {
       high_ = low_;
@@ -288,6 +301,16 @@ __device__ uint32_t lower_bound_number(const DeviceIndex& index,
                         : lower_bound_within(keys, number, {0, keys.count});
 }
 
+// The length of a key, without the offset of its group where deltas will do.
+__device__ inline uint64_t length_of(const PackedColumn& keys, uint32_t rank) {
+  if (keys.fixed) return keys.width;
+  const PackedOffsets& offsets = keys.offsets;
+  bool last_of_group = (rank + 1) % (1u << PackedOffsets::group_bits) == 0;
+  if (offsets.delta_width != 2 || last_of_group) return offsets[rank + 1] - offsets[rank];
+  const auto* deltas = static_cast<const uint16_t*>(offsets.deltas);
+  return static_cast<uint64_t>(deltas[rank + 1]) - deltas[rank];
+}
+
 // The search for a key of any width among the tails of its leaf.
 class TailSearch {
  public:
@@ -298,33 +321,32 @@ class TailSearch {
         leaf_(leaf_of(index, ByteQuery(query.data(), query.size()))) {}
 
   __device__ uint32_t find() {
-    uint32_t rank = lower_bound_of_tail();
-    RankInterval left = equal_tails(rank);
+    if (leaf_.ranks.first == leaf_.ranks.last) return Location::absent;
+    RankInterval left = equal_tails(lower_bound_of_tail());
     if (left.first == left.last) return Location::absent;
     if (left.last - left.first > 1) left.first = lower_bound_within(keys_, query_, left);
-    return left.first < left.last && equal_keys(keys_[left.first], query_) ? left.first
-                                                                           : Location::absent;
+    return left.first < left.last && equals(left.first) ? left.first : Location::absent;
   }
 
   __device__ uint32_t lower_bound() {
     RankInterval ranks = leaf_.ranks;
     uint32_t rank = ranks.first;
     if (ranks.first < ranks.last) {
-      if (!belongs()) return lower_bound_beside(index_.tree, keys_, query_);
+      if (!belongs()) return beside();
       rank = lower_bound_within(keys_, query_, equal_tails(lower_bound_of_tail()));
     }
-    if (is_lower_bound(keys_, query_, rank, ranks)) return rank;
-    return lower_bound_beside(index_.tree, keys_, query_);
+    return is_lower_bound(keys_, query_, rank, ranks) ? rank : beside();
   }
 
  private:
-  __device__ uint32_t skipped() const { return leaf_.used_bits / 8; }
+  static constexpr uint32_t tail_bytes = 8;
 
   __device__ uint32_t lower_bound_of_tail() {
-    uint64_t tail = slice8(query_.data(), query_.size(), skipped());
+    uint32_t at = leaf_.tail();
+    uint64_t tail = slice8(query_.data(), query_.size(), at);
     stored_ = byte_swap(tail);
     DeviceNumberColumn<8> tails(index_.tails, index_.keys.size);
-    return SectorSearch<8>(tails, leaf_.ranks, stored_, bits_after(tail, leaf_.used_bits % 8))
+    return SectorSearch<8>(tails, leaf_.ranks, stored_, bits_after(tail, leaf_.used_bits - at * 8))
         .lower_bound();
   }
 
@@ -332,7 +354,7 @@ class TailSearch {
   __device__ RankInterval equal_tails(uint32_t rank) const {
     RankInterval equal{rank, rank};
     for (uint32_t step = 1; equal.last < leaf_.ranks.last; step *= 2) {
-      uint32_t at = min(equal.last + step, leaf_.ranks.last) - 1;
+      uint32_t at = equal.last + min(step, leaf_.ranks.last - equal.last) - 1;
       if (index_.tails[at] == stored_) {
         equal.last = at + 1;
         continue;
@@ -351,10 +373,24 @@ class TailSearch {
     return equal;
   }
 
-  // Whether the query begins with the bytes that the keys of its leaf share.
+  // Whether a key whose tail is the query's is the query.
+  __device__ bool equals(uint32_t rank) const {
+    if (leaf_.is_sure_before_tail() && query_.size() <= leaf_.tail() + tail_bytes) {
+      return length_of(index_.keys, rank) == query_.size();
+    }
+    return equal_keys(keys_[rank], query_);
+  }
+
+  // Whether the query begins with the bytes that the keys of its leaf share before their tails.
   __device__ bool belongs() const {
-    if (index_.directory && index_.tree.prefix_bits == 0) return true;  // it was led by all of them
-    return shared_bits(query_, keys_[leaf_.ranks.first]) >= skipped() * 8;
+    return leaf_.is_sure_before_tail() ||
+           shared_bits(query_, keys_[leaf_.ranks.first]) >= leaf_.tail() * 8;
+  }
+
+  __device__ uint32_t beside() const {
+    return index_.has_tree
+               ? lower_bound_beside(index_.tree, keys_, query_)
+               : lower_bound_within(keys_, query_, {0, static_cast<uint32_t>(keys_.size())});
   }
 
   const DeviceIndex& index_;
@@ -521,8 +557,8 @@ __global__ inline void fill_tails(const __grid_constant__ DeviceIndex index, uin
   uint64_t i = this_thread();
   if (i >= index.keys.size) return;
   Bytes key = index.keys[i];
-  uint32_t used = leaf_of(index, ByteQuery(key.data(), key.size())).used_bits;
-  tails[i] = byte_swap(slice8(key.data(), key.size(), used / 8));
+  uint32_t at = leaf_of(index, ByteQuery(key.data(), key.size())).tail();
+  tails[i] = byte_swap(slice8(key.data(), key.size(), at));
 }
 
 }  // namespace stride

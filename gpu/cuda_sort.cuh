@@ -48,10 +48,9 @@ struct SwapBytes {
   STRIDE_HD void operator()(uint64_t i) const { to[i] = Swapped<Stored>()(from[i]); }
 };
 
-template <class T>
 struct FillIds {
-  T* ids;
-  STRIDE_HD void operator()(uint64_t i) const { ids[i] = static_cast<T>(i); }
+  uint32_t* ids;
+  STRIDE_HD void operator()(uint64_t i) const { ids[i] = static_cast<uint32_t>(i); }
 };
 
 // Whether number i stays: the last of equal ones.
@@ -232,8 +231,8 @@ inline uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* ord
   CudaArray<uint8_t> dropped = space.buffer<uint8_t>(count);
   TiedRows rows{space.buffer<uint32_t>(count), space.buffer<uint32_t>(count),
                 space.buffer<uint32_t>(count), count};
-  space.each(count, FillIds<uint32_t>{rows.ids.data()});
-  space.each(count, FillIds<uint32_t>{rows.places.data()});
+  space.each(count, FillIds{rows.ids.data()});
+  space.each(count, FillIds{rows.places.data()});
   space.set_zero(rows.groups.data(), count * 4);
   bool first = true;
   for (uint64_t depth = 0; rows.size > 0; depth += 8, first = false) {
@@ -250,7 +249,7 @@ inline uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* ord
     space.each(n, TakeSlice{keys, rows.ids.data(), depth, slices.data(), rests.data()});
     // By the least significant part first; each sort is stable.
     CudaArray<uint32_t> at = space.buffer<uint32_t>(n), at2 = space.buffer<uint32_t>(n);
-    space.each(n, FillIds<uint32_t>{at.data()});
+    space.each(n, FillIds{at.data()});
     if (!keys.is_fixed()) sort_ids(space, rests.data(), &at, &at2, n, 4);
     sort_ids(space, slices.data(), &at, &at2, n, 64);
     if (!first) {

@@ -82,6 +82,7 @@ class CudaSpace {
   // From pageable memory, which the call has read when it returns.
   void copy_in(void* to, const void* from, uint64_t bytes) {
     cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copy");
+    if (device_.reads_pageable_memory()) cuda_check(cudaStreamSynchronize(stream_), "copy");
   }
   void copy_out(void* to, const void* from, uint64_t bytes) {
     cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "copy");
@@ -90,6 +91,14 @@ class CudaSpace {
 
   void set_zero(void* to, uint64_t bytes) {
     cuda_check(cudaMemsetAsync(to, 0, bytes, stream_), "clear memory");
+  }
+  // What lies behind an array's end up to a whole sector, which searches read with the last one.
+  template <class T>
+  void clear_padding(CudaArray<T>& array) {
+    uint64_t used = array.size() * sizeof(T);
+    if (array.bytes() > used) {
+      set_zero(reinterpret_cast<std::byte*>(array.data()) + used, array.bytes() - used);
+    }
   }
   template <class Op>
   void each(uint64_t n, const Op& op) {

@@ -25,6 +25,17 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// Waits, whatever happens, before the staging memory that was declared before it goes.
+class WaitAtEnd {
+ public:
+  explicit WaitAtEnd(cudaStream_t stream) : stream_(stream) {}
+  ~WaitAtEnd() { (void)cudaStreamSynchronize(stream_); }
+  WaitAtEnd(const WaitAtEnd&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
+
 }  // namespace
 
 PinnedPool::Piece PinnedPool::take() {
@@ -49,6 +60,7 @@ void CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
 void CudaTransfer::to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   PinnedPool::Piece staging[pieces];
   Event sent[pieces];
+  WaitAtEnd wait(stream);
   uint64_t number = 0;
   for (uint64_t at = 0; at < bytes; at += staging_bytes, ++number) {
     uint64_t n = std::min(staging_bytes, bytes - at);
@@ -70,6 +82,7 @@ void CudaTransfer::to_device(void* to, const void* from, uint64_t bytes, cudaStr
 void CudaTransfer::to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   PinnedPool::Piece staging[pieces];
   Event arrived[pieces];
+  WaitAtEnd wait(stream);
   uint64_t count = (bytes + staging_bytes - 1) / staging_bytes;
   auto size = [&](uint64_t i) { return std::min(staging_bytes, bytes - i * staging_bytes); };
   for (uint64_t i = 0; i < count + pieces; ++i) {

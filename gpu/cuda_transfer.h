@@ -37,13 +37,16 @@ class PinnedPool {
     PinnedMemory memory_;
   };
 
+  PinnedPool() { idle_.reserve(most_idle); }
   // Of staging_bytes.
   Piece take();
 
  private:
+  static constexpr size_t most_idle = 48;
+
   void give_back(PinnedMemory memory) {
     std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(memory));
+    if (idle_.size() < most_idle) idle_.push_back(std::move(memory));
   }
 
   std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gpu/guarded.h"
 #include "gpu/key_store.h"
 #include "gpu/sort_host.h"
 #include "gpu/tree_build_host.h"
@@ -33,12 +34,16 @@ class HostIndex final : public ResidentIndex {
   }
   bool on_device() const override { return false; }
   Status copy_image(std::vector<std::byte>* image) const override {
-    image->assign(view_.tree.image, view_.tree.image + view_.tree.image_bytes);
-    return {};
+    return guarded([&] {
+      image->assign(view_.tree.image, view_.tree.image + view_.tree.image_bytes);
+      return Status();
+    });
   }
   Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override {
-    copy_rows(view_.keys, keys, offsets);
-    return {};
+    return guarded([&] {
+      copy_rows(view_.keys, keys, offsets);
+      return Status();
+    });
   }
   uint64_t memory_bytes() const override {
     uint64_t keys = store_ ? store_->bytes() : view_.keys.data_bytes;
@@ -112,7 +117,8 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
   STRIDE_TRY(options.check());
   if (keys.size > max_index_keys) {
     return Status::invalid("an index of " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys));
+                           std::to_string(max_index_keys))
+        .with_remedy("make several indexes of the keys");
   }
   BulkVector<uint64_t> numbers;
   std::unique_ptr<KeyStore> store;

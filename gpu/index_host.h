@@ -19,7 +19,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
 
 Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* limits);
 
-// Appends the rows of a column, and sets where each ends.
+// The rows of a column, one after the other, and where each begins and the last ends.
 void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
                std::vector<uint64_t>* offsets);
 

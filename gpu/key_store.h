@@ -18,7 +18,6 @@ class KeyStore {
   uint64_t bytes() const;
 
  private:
-  struct Shape;
   void store_fixed(TaskPool& pool, const KeyColumn& keys, std::span<const uint32_t> order);
   void store_variable(TaskPool& pool, const KeyColumn& keys, std::span<const uint32_t> order);
   template <class Delta>

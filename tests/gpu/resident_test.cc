@@ -2,6 +2,9 @@
 // from a device. What needs a device is skipped where there is none.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "gpu/backend.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/gpu/tree_option_sets.h"
@@ -285,6 +288,71 @@ TEST_P(ResidentTest, TakesQueriesOfAnyLength) {
   expect_searches(index->view(), keys, queries, true, false, false);
 }
 
+TEST_P(ResidentTest, TakesSlicesOfColumns) {
+  Random random(seed());
+  for (auto make : {random_numbers, words}) {
+    Keys keys = make(random, 3000);
+    OwnedColumn owned(keys, true);
+    KeyColumn slice = owned.column().slice(1001, 1500);
+    auto index = build(slice, KeyOrder::any, {});
+    ASSERT_TRUE(index);
+    Keys sliced = sorted_unique({keys.begin() + 1001, keys.begin() + 2501});
+    std::vector<uint32_t> ranks(slice.size);
+    ASSERT_TRUE(backend_->find_ranks(index->view(), slice, ranks).ok());
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      ASSERT_EQ(ranks[i], rank_below(sliced, keys[1001 + i])) << i;
+    }
+  }
+}
+
+TEST_P(ResidentTest, MayBeCalledFromManyThreads) {
+  Random random(seed());
+  Keys keys = sorted_unique(words(random, 5000));
+  OwnedColumn owned(keys, true);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 5; ++round) {
+        auto index = backend_->build_index(owned.column(), KeyOrder::any, {});
+        if (!index.ok()) {
+          ++wrong;
+          continue;
+        }
+        std::vector<uint32_t> ranks(keys.size());
+        Status status = backend_->find_ranks((*index)->view(), owned.column(), ranks);
+        wrong += !status.ok();
+        for (uint32_t i = 0; i < ranks.size(); ++i) wrong += ranks[i] != i;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Such as the engine's: on the device, and in host memory too.
+TEST_P(ResidentTest, GoesOnWhereOneIndexIsEmpty) {
+  OwnedIndex empty({}, true), other({"a", "b"}, true);
+  auto host = Backend::host(1);
+  for (OwnedIndex* index : {&empty, &other}) {
+    ASSERT_TRUE(host->build_tree(index->column(), {}, &index->image()).ok());
+  }
+  auto resident = backend_->make_resident(empty.view());
+  ASSERT_TRUE(resident.ok());
+  IndexView views[2] = {empty.view(), other.view()};
+  views[0].resident = resident->get();
+  OwnedColumn queries({"b", "c"}, true);
+  std::vector<Location> found(2);
+  ASSERT_TRUE(backend_->find(views, queries.column(), found).ok());
+  EXPECT_EQ(found[0].index, 1u);
+  EXPECT_EQ(found[0].rank, 1u);
+  EXPECT_FALSE(found[1].found());
+  // Alone on the device: the host cannot search the other one's companion.
+  views[0] = (*resident)->view();
+  Status status = backend_->find(views, queries.column(), found);
+  EXPECT_EQ(status.code(), backend_->has_device() ? StatusCode::invalid_argument : StatusCode::ok);
+}
+
 TEST_P(ResidentTest, RefusesWhatIsWrong) {
   Keys keys = {"a", "b"};
   OwnedColumn owned(keys, true);
@@ -355,6 +423,17 @@ TEST(CudaTest, GoesOnWithTheHostWhereDeviceMemoryEnds) {
   std::vector<uint32_t> ranks(keys.size());
   ASSERT_TRUE(backend.find_ranks((*index)->view(), owned.column(), ranks).ok());
   for (uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(ranks[i], i);
+  // Queries and results on the device, which the host then searches for.
+  auto queries = backend.allocate(800), results = backend.allocate(400);
+  ASSERT_TRUE(queries.ok() && results.ok());
+  ASSERT_TRUE(backend.copy((*queries)->data(), owned.column().data, 800).ok());
+  std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), 100);
+  Status status =
+      backend.find_ranks((*index)->view(), Column::fixed((*queries)->data(), 8, 100), room);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  std::vector<uint32_t> back(100);
+  ASSERT_TRUE(backend.copy(back.data(), room.data(), 400).ok());
+  for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(back[i], i);
   std::vector<std::byte> image, expected;
   ASSERT_TRUE(backend.build_tree(host_index.column(), {}, &image).ok());
   ASSERT_TRUE(Backend::host(1)->build_tree(host_index.column(), {}, &expected).ok());
