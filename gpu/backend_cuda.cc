@@ -21,6 +21,7 @@ class CudaMemory final : public BackendMemory {
   CudaMemory(CudaDevice& device, uint64_t bytes) {
     CudaStream stream(device);
     memory_ = CudaArray<std::byte>(device, stream, bytes);
+    memory_.clear_padding();
     stream.wait();
     memory_.settle();
     data_ = memory_.data();

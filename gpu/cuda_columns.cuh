@@ -51,6 +51,7 @@ inline DeviceColumn bring(CudaTransfer& transfer, CudaSpace& space, const KeyCol
   }
   uint64_t first = keys.begin(0);
   column.data = space.buffer<std::byte>(keys.bytes());
+  column.data.clear_padding();
   transfer.to_device(column.data.data(), keys.data + first, keys.bytes(), space.stream());
   column.view.data = column.data.data() - first;
   if (!keys.is_fixed()) {
@@ -149,6 +150,7 @@ inline DevicePackedColumn pack_column(CudaSpace& space, const KeyColumn& keys,
     packed.view.offsets = {packed.bases.data(), packed.deltas.data(), width};
   }
   packed.data = space.buffer<std::byte>(total);
+  packed.data.clear_padding();
   packed.view.data = packed.data.data();
   packed.view.data_bytes = total;
   if (total > 0) {

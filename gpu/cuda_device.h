@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -139,6 +140,14 @@ class CudaArray {
   uint64_t size() const { return size_; }
   // Padded, so that whole words and sectors may be read at its end.
   uint64_t bytes() const { return (size_ * sizeof(T) + 63) / 64 * 64; }
+  // What lies behind the end, up to a whole sector, is read together with the last element.
+  void clear_padding() {
+    uint64_t used = size_ * sizeof(T);
+    if (bytes() == used) return;
+    cuda_check(
+        cudaMemsetAsync(reinterpret_cast<std::byte*>(data_) + used, 0, bytes() - used, stream_),
+        "clear memory");
+  }
   // The array outlives its stream's call.
   void settle() {
     if (device_) stream_ = device_->home_stream();

@@ -41,7 +41,7 @@ class CudaIndex final : public CudaResident {
         image_(std::move(image)),
         image_bytes_(image_bytes) {
     CudaSpace space(context.device, stream);
-    space.clear_padding(keys_.data);
+    keys_.data.clear_padding();
     index_.keys = keys_.view;
     index_.has_tree = image_bytes > 0;
     if (index_.has_tree) {
@@ -149,7 +149,7 @@ class CudaIndex final : public CudaResident {
     fill_tails<<<blocks_for(index_.keys.size), block_threads, 0, space.stream()>>>(index_,
                                                                                    tails_.data());
     cuda_check(cudaGetLastError(), "take the tails of keys");
-    space.clear_padding(tails_);
+    tails_.clear_padding();
     index_.tails = tails_.data();
   }
 
@@ -170,6 +170,7 @@ DevicePackedColumn upload(CudaTransfer& transfer, CudaSpace& space, const Packed
   column.view = keys;
   uint64_t bytes = keys.row_bytes();
   column.data = space.buffer<std::byte>(bytes);
+  column.data.clear_padding();
   transfer.to_device(column.data.data(), keys.data, bytes, space.stream());
   column.view.data = column.data.data();
   column.view.data_bytes = bytes;

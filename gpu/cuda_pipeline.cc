@@ -112,11 +112,15 @@ class Lane {
                         PinnedPool::Piece* staged) {
     if (bytes > batch_.piece_bytes()) {  // a single query of that size
       *there = CudaArray<std::byte>(transfer_.device(), stream_, bytes);
+      there->clear_padding();
       transfer_.to_device(there->data(), from, bytes, stream_);
       return there->data();
     }
-    if (there->size() != batch_.piece_bytes())
+    if (there->size() != batch_.piece_bytes()) {
       *there = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
+      // The word that holds the last byte of a chunk is read as a whole.
+      cuda_check(cudaMemsetAsync(there->data(), 0, there->bytes(), stream_), "clear memory");
+    }
     if (batch_.queries_side == Side::pageable) {
       if (!staged->data()) *staged = transfer_.pinned().take();
       std::memcpy(staged->data(), from, bytes);

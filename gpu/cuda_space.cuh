@@ -92,14 +92,6 @@ class CudaSpace {
   void set_zero(void* to, uint64_t bytes) {
     cuda_check(cudaMemsetAsync(to, 0, bytes, stream_), "clear memory");
   }
-  // What lies behind an array's end up to a whole sector, which searches read with the last one.
-  template <class T>
-  void clear_padding(CudaArray<T>& array) {
-    uint64_t used = array.size() * sizeof(T);
-    if (array.bytes() > used) {
-      set_zero(reinterpret_cast<std::byte*>(array.data()) + used, array.bytes() - used);
-    }
-  }
   template <class Op>
   void each(uint64_t n, const Op& op) {
     thrust::for_each_n(policy(), thrust::counting_iterator<uint64_t>(0), n, op);

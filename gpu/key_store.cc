@@ -39,6 +39,7 @@ uint64_t KeyStore::bytes() const { return data_.size() + bases_.size() * 8 + del
 void KeyStore::store_fixed(TaskPool& pool, const KeyColumn& keys, std::span<const uint32_t> order) {
   column_.width = keys.width;
   data_.resize(column_.size * keys.width);
+  if (keys.width == 0) return;
   pool.run(column_.size, rows_per_task, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       std::memcpy(data_.data() + i * keys.width, keys.data + source_row(order, i) * keys.width,
