@@ -11,6 +11,7 @@
 #include "gpu/cuda_sort.cuh"
 #include "gpu/cuda_space.cuh"
 #include "gpu/tree_build.h"
+#include "gpu/tree_build_host.h"
 
 namespace stride {
 
@@ -188,11 +189,7 @@ DevicePackedColumn upload(CudaTransfer& transfer, CudaSpace& space, const Packed
 Status build_image(CudaSpace& space, const PackedColumn& keys, const TreeOptions& options,
                    CudaArray<std::byte>* image, uint64_t* bytes) {
   STRIDE_TRY(options.check());
-  if (keys.size > max_index_keys) {
-    return Status::invalid("a tree over " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys))
-        .with_remedy("split the keys into several segments");
-  }
+  STRIDE_TRY(check_key_count(keys.size));
   Status status = with_keys(keys, [&](const auto& typed) {
     using Keys = std::decay_t<decltype(typed)>;
     TreeBuilder<CudaSpace, Keys> builder(space, typed, static_cast<uint32_t>(keys.size),
@@ -270,11 +267,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
                                                         const KeyColumn& keys, KeyOrder order,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
-  if (keys.size > max_index_keys) {
-    return Status::invalid("an index of " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys))
-        .with_remedy("make several indexes of the keys");
-  }
+  STRIDE_TRY(check_key_count(keys.size));
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
   DeviceColumn source = bring(context.transfer, space, keys);

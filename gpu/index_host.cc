@@ -115,11 +115,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
                                                         KeyOrder order,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
-  if (keys.size > max_index_keys) {
-    return Status::invalid("an index of " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys))
-        .with_remedy("make several indexes of the keys");
-  }
+  STRIDE_TRY(check_key_count(keys.size));
   BulkVector<uint64_t> numbers;
   std::unique_ptr<KeyStore> store;
   PackedColumn column;

@@ -88,14 +88,17 @@ bool run_here(const TaskPool& pool, uint64_t keys) {
 
 }  // namespace
 
+Status check_key_count(uint64_t keys) {
+  if (keys <= max_index_keys) return {};
+  return Status::invalid("an index of " + std::to_string(keys) + " keys: at most " +
+                         std::to_string(max_index_keys))
+      .with_remedy("make several indexes of the keys");
+}
+
 Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const TreeOptions& options,
                        std::vector<std::byte>* image) {
   STRIDE_TRY(options.check());
-  if (keys.size > max_index_keys) {
-    return Status::invalid("a tree over " + std::to_string(keys.size) + " keys: at most " +
-                           std::to_string(max_index_keys))
-        .with_remedy("split the keys into several segments");
-  }
+  STRIDE_TRY(check_key_count(keys.size));
   if (run_here(pool, keys.size)) return build(thrust::cpp::par, keys, options, image);
   Status status;
   pool.inside([&] { status = build(thrust::tbb::par, keys, options, image); });
