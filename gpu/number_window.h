@@ -1,4 +1,4 @@
-// Compares a number with 8 neighbouring big-endian numbers, a line of cache, at once.
+// Compares a number with neighbouring big-endian numbers, a line of cache, at once.
 #pragma once
 
 #include <cstddef>
@@ -13,56 +13,75 @@
 
 namespace stride {
 
-inline constexpr uint32_t window_keys = 8;
+// Numbers of 4 or 8 bytes. A number as it is stored (bytes in the low end of 64 bits) is compared
+// for equality; as a number (its bits are the top ones, as in NumberKeys) for order.
+template <uint32_t width>
+struct NumberWindow {
+  static constexpr uint32_t keys = 64 / width;
 
-#if defined(__SSE4_2__)
-
-// Bit i: the i-th number at p, as stored, is `stored`.
-inline uint32_t equal_in_window(const std::byte* p, uint64_t stored) {
-  const auto* lanes = reinterpret_cast<const __m128i*>(p);
-  __m128i q = _mm_set1_epi64x(static_cast<long long>(stored));
-  __m128i a = _mm_cmpeq_epi64(_mm_loadu_si128(lanes), q);
-  __m128i b = _mm_cmpeq_epi64(_mm_loadu_si128(lanes + 1), q);
-  __m128i c = _mm_cmpeq_epi64(_mm_loadu_si128(lanes + 2), q);
-  __m128i d = _mm_cmpeq_epi64(_mm_loadu_si128(lanes + 3), q);
-  __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
-  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(bytes, bytes))) & 0xFF;
-}
-
-#else
-
-inline uint32_t equal_in_window(const std::byte* p, uint64_t stored) {
-  uint32_t bits = 0;
-  for (uint32_t i = 0; i < window_keys; ++i) {
-    uint64_t x;
-    memcpy(&x, p + i * 8, 8);
-    bits |= uint32_t{x == stored} << i;
+  static uint64_t stored(const std::byte* p) {
+    uint64_t x = 0;
+    memcpy(&x, p, width);
+    return x;
   }
-  return bits;
-}
+  static uint64_t number(const std::byte* p) { return byte_swap(stored(p)); }
 
-#endif
-
-// How many of the 8 ascending numbers at p are smaller than `number`.
-inline uint32_t smaller_in_window(const std::byte* p, uint64_t number) {
+  // Bit i: the i-th number at p, as stored, is `stored`.
+  static uint32_t equal(const std::byte* p, uint64_t stored_number) {
 #if defined(__SSE4_2__)
-  const __m128i swap = _mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-  const __m128i sign = _mm_set1_epi64x(static_cast<long long>(uint64_t{1} << 63));
-  const auto* lanes = reinterpret_cast<const __m128i*>(p);
-  __m128i q = _mm_xor_si128(_mm_set1_epi64x(static_cast<long long>(number)), sign);
-  auto smaller = [&](int lane) {
-    __m128i x = _mm_shuffle_epi8(_mm_loadu_si128(lanes + lane), swap);
-    return _mm_cmpgt_epi64(q, _mm_xor_si128(x, sign));
-  };
-  // Each smaller number counts -1.
-  __m128i sum =
-      _mm_add_epi64(_mm_add_epi64(smaller(0), smaller(1)), _mm_add_epi64(smaller(2), smaller(3)));
-  return static_cast<uint32_t>(-(_mm_extract_epi64(sum, 0) + _mm_extract_epi64(sum, 1)));
+    const auto* lanes = reinterpret_cast<const __m128i*>(p);
+    auto same = [&](int lane) {
+      __m128i x = _mm_loadu_si128(lanes + lane);
+      return width == 8 ? _mm_cmpeq_epi64(x, _mm_set1_epi64x(static_cast<long long>(stored_number)))
+                        : _mm_cmpeq_epi32(x, _mm_set1_epi32(static_cast<int>(stored_number)));
+    };
+    __m128i a = _mm_packs_epi32(same(0), same(1)), b = _mm_packs_epi32(same(2), same(3));
+    __m128i bytes = _mm_packs_epi16(a, b);
+    if (width == 8) bytes = _mm_packs_epi16(bytes, bytes);
+    return static_cast<uint32_t>(_mm_movemask_epi8(bytes)) & ((uint32_t{1} << keys) - 1);
 #else
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < window_keys; ++i) count += load_big_endian(p + i * 8) < number;
-  return count;
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < keys; ++i)
+      bits |= uint32_t{stored(p + i * width) == stored_number} << i;
+    return bits;
 #endif
-}
+  }
+
+  // How many of the ascending numbers at p are smaller than `x`.
+  static uint32_t smaller(const std::byte* p, uint64_t x) {
+#if defined(__SSE4_2__)
+    // Signed comparisons, of numbers whose sign bit is flipped. Each smaller one counts -1.
+    const auto* lanes = reinterpret_cast<const __m128i*>(p);
+    if constexpr (width == 8) {
+      const __m128i swap = _mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+      const __m128i sign = _mm_set1_epi64x(static_cast<long long>(uint64_t{1} << 63));
+      __m128i q = _mm_xor_si128(_mm_set1_epi64x(static_cast<long long>(x)), sign);
+      auto count = [&](int lane) {
+        __m128i y = _mm_shuffle_epi8(_mm_loadu_si128(lanes + lane), swap);
+        return _mm_cmpgt_epi64(q, _mm_xor_si128(y, sign));
+      };
+      __m128i sum =
+          _mm_add_epi64(_mm_add_epi64(count(0), count(1)), _mm_add_epi64(count(2), count(3)));
+      return static_cast<uint32_t>(-(_mm_extract_epi64(sum, 0) + _mm_extract_epi64(sum, 1)));
+    } else {
+      const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+      const __m128i sign = _mm_set1_epi32(static_cast<int>(uint32_t{1} << 31));
+      __m128i q = _mm_xor_si128(_mm_set1_epi32(static_cast<int>(x >> 32)), sign);
+      auto count = [&](int lane) {
+        __m128i y = _mm_shuffle_epi8(_mm_loadu_si128(lanes + lane), swap);
+        return _mm_cmpgt_epi32(q, _mm_xor_si128(y, sign));
+      };
+      __m128i sum =
+          _mm_add_epi32(_mm_add_epi32(count(0), count(1)), _mm_add_epi32(count(2), count(3)));
+      sum = _mm_hadd_epi32(sum, sum);
+      return static_cast<uint32_t>(-(_mm_extract_epi32(sum, 0) + _mm_extract_epi32(sum, 1)));
+    }
+#else
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < keys; ++i) count += number(p + i * width) < x;
+    return count;
+#endif
+  }
+};
 
 }  // namespace stride

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gpu/search_group.h"
@@ -23,17 +24,18 @@ constexpr uint64_t queries_per_block = 1024;
 
 // An index, ready to be searched by any thread.
 struct Prepared {
-  Prepared(const IndexView& index_view, bool number_queries)
-      : index(index_view), numbers(number_queries && has_numbers(index_view)) {
+  // query_width: of queries of a fixed width, or 0.
+  Prepared(const IndexView& index_view, uint32_t query_width)
+      : index(index_view), numbers(query_width == number_width(index_view) ? query_width : 0) {
     if (has_tree(index)) tree.emplace(index.tree.image);
   }
 
   IndexView index;
-  bool numbers;
+  uint32_t numbers;  // their width, where queries and keys are numbers; else 0
   std::optional<TreeRef> tree;
 };
 
-bool are_numbers(const KeyColumn& queries) { return queries.is_fixed() && queries.width == 8; }
+uint32_t width_of(const KeyColumn& queries) { return queries.is_fixed() ? queries.width : 0; }
 
 // The first guard that found damage.
 class Damage {
@@ -53,16 +55,14 @@ class Damage {
 };
 
 // The two ways to search, with queries taken from a column.
-template <bool guarded>
+template <bool guarded, uint32_t width>
 struct NumberGroups {
   using Query = uint64_t;
-  NumberSearch<guarded> search;
+  NumberSearch<guarded, width> search;
 
   explicit NumberGroups(const Prepared& prepared) : search(prepared.index, *prepared.tree) {}
   static uint64_t take(const KeyColumn& queries, uint64_t row) {
-    uint64_t stored;
-    std::memcpy(&stored, queries.data + row * 8, 8);
-    return stored;
+    return NumberWindow<width>::stored(queries.data + row * width);
   }
 };
 template <bool guarded>
@@ -78,12 +78,17 @@ struct ByteGroups {
 // Calls run.template operator()<Groups>() with the way that suits the index.
 template <class Run>
 auto dispatch(const Prepared& prepared, const Run& run) {
-  if (prepared.index.guard) {
-    return prepared.numbers ? run.template operator()<NumberGroups<true>>()
-                            : run.template operator()<ByteGroups<true>>();
-  }
-  return prepared.numbers ? run.template operator()<NumberGroups<false>>()
-                          : run.template operator()<ByteGroups<false>>();
+  auto guarded = [&]<bool guard>(std::bool_constant<guard>) {
+    switch (prepared.numbers) {
+      case 8:
+        return run.template operator()<NumberGroups<guard, 8>>();
+      case 4:
+        return run.template operator()<NumberGroups<guard, 4>>();
+      default:
+        return run.template operator()<ByteGroups<guard>>();
+    }
+  };
+  return prepared.index.guard ? guarded(std::true_type()) : guarded(std::false_type());
 }
 
 // Searches one index for the pending queries (rows of `queries`), keeps in `pending` those that it
@@ -257,7 +262,7 @@ Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyCo
   if (queries.size == 1) return find_single(indexes, queries[0], out.data());
   std::vector<Prepared> prepared;
   prepared.reserve(indexes.size());
-  for (const IndexView& index : indexes) prepared.emplace_back(index, are_numbers(queries));
+  for (const IndexView& index : indexes) prepared.emplace_back(index, width_of(queries));
   Damage damage;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
     find_block(prepared, queries.slice(begin, count), out.data() + begin, damage);
@@ -272,7 +277,7 @@ using SearchRange = void (*)(const Prepared&, const KeyColumn&, uint32_t*, Damag
 Status search_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
                    std::span<uint32_t> out, SearchRange search) {
   STRIDE_TRY(check_sizes(queries, out.size()));
-  Prepared prepared(index, are_numbers(queries));
+  Prepared prepared(index, width_of(queries));
   Damage damage;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
     search(prepared, queries.slice(begin, count), out.data() + begin, damage);
@@ -298,7 +303,7 @@ Status upper_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn&
 Status prefix_interval_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
                             std::span<RankInterval> out) {
   STRIDE_TRY(check_sizes(queries, out.size()));
-  Prepared prepared(index, are_numbers(queries)), of_successors(index, false);
+  Prepared prepared(index, width_of(queries)), of_successors(index, 0);
   Damage damage;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
     prefix_block(prepared, of_successors, queries.slice(begin, count), out.data() + begin, damage);

@@ -1,4 +1,5 @@
-// Searches of 8-byte queries in a column of 8-byte keys: the case that most is made of.
+// Searches of 8-byte queries in a column of 8-byte keys, the case that most is made of, and of
+// 4-byte queries in a column of 4-byte keys.
 //
 // A query's next bits after those that the tree used tell where in its leaf it should be, as if the
 // leaf's keys were spread evenly (interpolation). The line of cache there is compared at once; what
@@ -13,20 +14,23 @@
 
 namespace stride {
 
-// Whether NumberSearch can search the index.
-inline bool has_numbers(const IndexView& index) {
-  return index.keys.fixed && index.keys.width == 8 && index.keys.size >= window_keys &&
-         has_tree(index);
+// The width of the numbers by which NumberSearch can search the index, or 0.
+inline uint32_t number_width(const IndexView& index) {
+  const PackedColumn& keys = index.keys;
+  bool numbers = keys.fixed && (keys.width == 4 || keys.width == 8);
+  return numbers && keys.size * keys.width >= cache_line && has_tree(index) ? keys.width : 0;
 }
 
-// Precondition: has_numbers(index).
-template <bool guarded>
+// Precondition: number_width(index) == width.
+template <bool guarded, uint32_t width>
 class NumberSearch {
+  using Window = NumberWindow<width>;
+
  public:
   NumberSearch(const IndexView& index, const TreeRef& tree)
       : keys_(index),
         data_(index.keys.data),
-        last_window_(index.keys.size - window_keys),
+        last_window_(index.keys.size - Window::keys),
         tree_(tree),
         rows_(index.rows) {}
 
@@ -38,12 +42,12 @@ class NumberSearch {
     if (count == 1 && rows_ && active_ == 1) prefetch_row_near(*rows_, guess(0));
     for (uint32_t i = 0; i < count; ++i) ranks[i] = Location::absent;
     run([&](uint32_t i, uint64_t window) {
-      const std::byte* p = data_ + window * 8;
-      uint32_t equal = equal_in_window(p, stored[i]);
-      auto place = static_cast<uint32_t>(__builtin_ctz(equal | 1u << window_keys));
+      const std::byte* p = data_ + window * width;
+      uint32_t equal = Window::equal(p, stored[i]);
+      auto place = static_cast<uint32_t>(__builtin_ctz(equal | 1u << Window::keys));
       ranks[i] = equal ? static_cast<uint32_t>(window) + place : ranks[i];
-      bool left = queries_[i].number < load_big_endian(p);
-      bool right = queries_[i].number > load_big_endian(p + 56);
+      bool left = queries_[i].number < Window::number(p);
+      bool right = queries_[i].number > Window::number(p + cache_line - width);
       return narrow(i, window, left, right) & !equal;
     });
   }
@@ -53,19 +57,20 @@ class NumberSearch {
     start(stored, count);
     for (uint32_t i = 0; i < count; ++i) ranks[i] = low_[i];
     run([&](uint32_t i, uint64_t window) {
-      uint32_t smaller = smaller_in_window(data_ + window * 8, queries_[i].number);
+      const std::byte* p = data_ + window * width;
+      uint32_t smaller = Window::smaller(p, queries_[i].number);
       uint64_t rank = window + smaller;
       rank = std::clamp<uint64_t>(rank, low_[i], high_[i]);
       ranks[i] = static_cast<uint32_t>(rank);
       // Where the first number is the query itself, there is none before it.
-      bool left = smaller == 0 && stored[i] != load_stored(data_ + window * 8);
-      return narrow(i, window, left, smaller == window_keys);
+      bool left = smaller == 0 && stored[i] != Window::stored(p);
+      return narrow(i, window, left, smaller == Window::keys);
     });
     for (uint32_t i = 0; i < count; ++i) {
       RankInterval ranks_of_leaf = descent_.ranks[i];
       if (ranks[i] > ranks_of_leaf.first && ranks[i] < ranks_of_leaf.last) continue;
       if (damaged()) return;
-      Bytes query{reinterpret_cast<const std::byte*>(stored + i), 8};
+      Bytes query{reinterpret_cast<const std::byte*>(stored + i), width};
       if (!is_lower_bound(keys_, query, ranks[i], ranks_of_leaf)) {
         ranks[i] = lower_bound_beside(tree_, keys_, query);
       }
@@ -81,16 +86,10 @@ class NumberSearch {
       low_[i] = descent_.ranks[i].first;
       high_[i] = descent_.ranks[i].last;
       next_[i] = window_at(guess(i));
-      prefetch(data_ + next_[i] * 8);
+      prefetch(data_ + next_[i] * width);
       list_[active_] = i;
       active_ += low_[i] < high_[i];
     }
-  }
-
-  static uint64_t load_stored(const std::byte* p) {
-    uint64_t stored;
-    memcpy(&stored, p, 8);
-    return stored;
   }
 
   // Where in its leaf the query is, if the leaf's keys are spread evenly.
@@ -101,7 +100,7 @@ class NumberSearch {
 
   // Aligned, so that it is one line of cache; the last one is not, so that it ends with the column.
   uint64_t window_at(uint64_t rank) const {
-    return std::min(rank / window_keys * window_keys, last_window_);
+    return std::min(rank / Window::keys * Window::keys, last_window_);
   }
 
   // Calls compare(i, window) for each active query until it returns false.
@@ -112,7 +111,7 @@ class NumberSearch {
       active_ = 0;
       for (uint32_t k = 0; k < before; ++k) {
         uint32_t i = list_[k];
-        if (guarded && !keys_.ensure(data_ + next_[i] * 8, cache_line)) return;
+        if (guarded && !keys_.ensure(data_ + next_[i] * width, cache_line)) return;
         bool more = compare(i, next_[i]);
         list_[active_] = i;
         active_ += more;
@@ -120,14 +119,14 @@ class NumberSearch {
       for (uint32_t k = 0; k < active_; ++k) {
         uint32_t i = list_[k];
         if (round >= 2) next_[i] = window_at(low_[i] + (high_[i] - low_[i]) / 2);
-        prefetch(data_ + next_[i] * 8);
+        prefetch(data_ + next_[i] * width);
       }
     }
   }
 
   // Leaves what lies beside the window, on the side where the query is. False: nothing does.
   bool narrow(uint32_t i, uint64_t window, bool left, bool right) {
-    uint32_t begin = static_cast<uint32_t>(window), end = begin + window_keys;
+    uint32_t begin = static_cast<uint32_t>(window), end = begin + Window::keys;
     high_[i] = left ? std::min(high_[i], begin) : high_[i];
     low_[i] = right ? std::max(low_[i], end) : low_[i];
     next_[i] = window_at(left ? high_[i] - 1 : low_[i]);

@@ -21,23 +21,27 @@ Status with_reader(const IndexView& index, const Search& search) {
   return keys.damaged() ? index.guard->failure() : Status();
 }
 
-template <bool guarded>
+template <bool guarded, uint32_t width>
 Status find_number(const IndexView& index, Bytes query, uint32_t* rank) {
-  uint64_t stored;
-  std::memcpy(&stored, query.data(), 8);
+  uint64_t stored = NumberWindow<width>::stored(query.data());
   TreeRef tree(index.tree.image);
-  NumberSearch<guarded> search(index, tree);
+  NumberSearch<guarded, width> search(index, tree);
   search.find(&stored, 1, rank);
   return search.damaged() ? index.guard->failure() : Status();
+}
+
+template <uint32_t width>
+Status find_number(const IndexView& index, Bytes query, uint32_t* rank) {
+  return index.guard ? find_number<true, width>(index, query, rank)
+                     : find_number<false, width>(index, query, rank);
 }
 
 }  // namespace
 
 Status find_one(const IndexView& index, Bytes key, uint32_t* rank) {
   *rank = Location::absent;
-  if (key.size() == 8 && has_numbers(index)) {
-    return index.guard ? find_number<true>(index, key, rank) : find_number<false>(index, key, rank);
-  }
+  if (key.size() == 8 && number_width(index) == 8) return find_number<8>(index, key, rank);
+  if (key.size() == 4 && number_width(index) == 4) return find_number<4>(index, key, rank);
   return with_reader(index, [&](auto& keys) {
     RankInterval ranks{0, static_cast<uint32_t>(keys.size())};
     if (has_tree(index)) {
