@@ -10,6 +10,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#if defined(__SANITIZE_THREAD__)
+#include <atomic>
+#include <thread>
+#include <vector>
+#endif
 
 namespace stride::benchmark {
 
@@ -37,11 +42,23 @@ class Parallel {
     auto begin = [&](unsigned part) {
       return part == parts ? n : n * part / parts & ~uint64_t{63};
     };
+#if defined(__SANITIZE_THREAD__)
+    // ThreadSanitizer cannot see the order that an uninstrumented TBB keeps.
+    std::atomic<unsigned> next{0};
+    std::vector<std::thread> workers;
+    for (unsigned t = 0; t < threads_; ++t) {
+      workers.emplace_back([&] {
+        for (unsigned part; (part = next++) < parts;) f(part, begin(part), begin(part + 1));
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+#else
     arena_.execute([&] {
       tbb::parallel_for(
           0u, parts, [&](unsigned part) { f(part, begin(part), begin(part + 1)); },
           tbb::simple_partitioner());
     });
+#endif
   }
 
   // Calls f() where the algorithms of TBB use this pool.
