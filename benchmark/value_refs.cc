@@ -32,6 +32,7 @@ void copy_values(const ResultBuffer<Bytes>& values, uint64_t begin, uint64_t end
     result->offsets[i] = at;
     if (values[i].data() == nullptr) continue;
     result->found.set(i);
+    if (values[i].empty()) continue;
     std::memcpy(result->data.data() + at, values[i].data(), values[i].size());
     at += values[i].size();
   }
