@@ -1,6 +1,5 @@
 #include <algorithm>
-#include <exception>
-#include <new>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -17,6 +17,18 @@ namespace stride {
 
 namespace {
 
+// The rows of a column, one after the other, and where each begins and the last ends.
+void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
+               std::vector<uint64_t>* offsets) {
+  keys->clear();
+  offsets->assign(1, 0);
+  for (uint64_t i = 0; i < column.size; ++i) {
+    Bytes key = column[i];
+    keys->insert(keys->end(), key.begin(), key.end());
+    offsets->push_back(keys->size());
+  }
+}
+
 class HostIndex final : public ResidentIndex {
  public:
   explicit HostIndex(const IndexView& view) : view_(view) {}
@@ -70,19 +82,7 @@ PackedColumn as_packed(const BulkVector<uint64_t>& numbers) {
   return as_packed(KeyColumn::fixed(numbers.data(), 8, numbers.size()));
 }
 
-}  // namespace
-
-void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
-               std::vector<uint64_t>* offsets) {
-  keys->clear();
-  offsets->assign(1, 0);
-  for (uint64_t i = 0; i < column.size; ++i) {
-    Bytes key = column[i];
-    keys->insert(keys->end(), key.begin(), key.end());
-    offsets->push_back(keys->size());
-  }
-}
-
+// The chunks of a column that Backend::sort() takes; a row's id is its number.
 std::vector<KeyColumn> chunks_of(const KeyColumn& keys) {
   constexpr uint64_t rows = uint64_t{1} << row_bits;
   std::vector<KeyColumn> chunks;
@@ -91,6 +91,8 @@ std::vector<KeyColumn> chunks_of(const KeyColumn& keys) {
   }
   return chunks;
 }
+
+}  // namespace
 
 Status check_index(const IndexView& index) {
   const PackedColumn& keys = index.keys;

@@ -19,11 +19,4 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
 
 Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* limits);
 
-// The rows of a column, one after the other, and where each begins and the last ends.
-void copy_rows(const PackedColumn& column, std::vector<std::byte>* keys,
-               std::vector<uint64_t>* offsets);
-
-// The chunks of a column that Backend::sort() takes; a row's id is its number.
-std::vector<KeyColumn> chunks_of(const KeyColumn& keys);
-
 }  // namespace stride
