@@ -4,6 +4,7 @@
 
 #include "engine/database_impl.h"
 #include "engine/no_throw.h"
+#include "engine/residency.h"
 #include "engine/segment_builder.h"
 
 namespace stride {
@@ -20,6 +21,12 @@ StagedRows rows_of(const StagedTable& table) {
     rows.values.push_back(chunk->values());
   }
   return rows;
+}
+
+uint64_t staged_rows(const StagedRows& rows) {
+  uint64_t n = 0;
+  for (const KeyColumn& chunk : rows.keys) n += chunk.size;
+  return n;
 }
 
 // Where nothing lies below, a tombstone hides nothing.
@@ -95,7 +102,9 @@ Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability dur
   auto version = current();
   for (StagedTable& table : tables) {
     StagedRows rows = rows_of(table);
-    Status s = backend->sort(rows.keys, &rows.sorted);
+    Status s = residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
+      return bulk.sort(rows.keys, &rows.sorted);
+    });
     if (s.ok() && version->find(table.table->id)->segments.empty() && any_tombstones(rows))
       drop_tombstones(&rows);
     if (s.ok() && rows.size() > 0) s = build(rows, table.table->id, durability, &edit, &built);

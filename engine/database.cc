@@ -1,9 +1,11 @@
 #include "engine/database.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/database_impl.h"
 #include "engine/no_throw.h"
+#include "engine/residency.h"
 #include "engine/transaction_state.h"
 
 namespace stride {
@@ -67,12 +69,16 @@ std::vector<TableStatistics> Database::tables() const {
     TableStatistics s;
     s.name = t.table->name;
     s.key_width = t.table->key_width;
-    s.runs = t.segments.size();
+    std::set<uint64_t> runs;
     for (const auto& segment : t.segments) {
+      runs.insert(segment->record().run);
       s.rows += segment->rows();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
+      if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
     }
+    s.runs = runs.size();
+    s.segments = t.segments.size();
     result.push_back(std::move(s));
   }
   return result;
@@ -103,6 +109,6 @@ Status Database::verify() const {
 
 Status Database::close() { return impl_->close(); }
 
-std::string Database::backend_name() const { return impl_->backend->name(); }
+std::string Database::backend_name() const { return impl_->residency->name(); }
 
 }  // namespace stride

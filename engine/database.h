@@ -28,9 +28,11 @@ struct TableStatistics {
   std::string name;
   uint32_t key_width = 0;
   uint64_t runs = 0;
+  uint64_t segments = 0;
   uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
   uint64_t bytes_on_disk = 0;
   uint64_t resident_bytes = 0;
+  uint64_t device_bytes = 0;     // of the memory of a device
 };
 
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.

@@ -9,6 +9,7 @@
 
 #include "engine/merge.h"
 #include "engine/no_throw.h"
+#include "engine/residency.h"
 #include "engine/segment_builder.h"
 
 namespace stride {
@@ -18,8 +19,23 @@ uint64_t half_of_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
 }
 
+// Of a run that is cut into segments.
+constexpr uint64_t least_part_bytes = 16 << 20;
+
 // No database of ours has come this far: it is not one of its files.
 constexpr uint64_t foreign_id = uint64_t{1} << 31;
+
+WaitFor wait_for(Durability durability) {
+  switch (durability) {
+    case Durability::sync:
+      return WaitFor::sync;
+    case Durability::flush:
+      return WaitFor::write;
+    case Durability::none:
+      break;
+  }
+  return WaitFor::space;
+}
 
 Status check_table_options(const std::string& name, const TableOptions& options) {
   if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
@@ -47,7 +63,10 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   impl->options = options;
   impl->fs = options.file_system ? options.file_system : &FileSystem::posix();
   if (!impl->options.memory_limit_bytes) impl->options.memory_limit_bytes = half_of_memory();
-  impl->backend = Backend::host(options.threads);
+  auto residency = Residency::make(options);
+  if (!residency.ok()) return residency.status();
+  impl->residency = std::move(*residency);
+  impl->backend = impl->residency->host();
   if (!options.read_only) {
     if (options.create_if_missing) STRIDE_TRY(impl->fs->create_directory(path));
     auto lock = impl->fs->lock(path + "/LOCK");
@@ -148,6 +167,7 @@ Status DatabaseImpl::open_segments() {
   STRIDE_TRY(failure);
   auto version = std::make_shared<Version>();
   version->backend = backend;
+  version->residency = residency;
   for (const TableRecord& t : state.tables)
     version->tables.push_back({std::make_shared<const TableRecord>(t), {}});
   uint64_t bytes = manifest ? manifest->bytes() : 0;
@@ -173,17 +193,18 @@ Status DatabaseImpl::writable() {
   return writable_locked();
 }
 
-Status DatabaseImpl::writable_locked() const {
+Status DatabaseImpl::writable_locked() {
   if (closed) return Status(StatusCode::closed, "the database has been closed").with_file(path);
   if (options.read_only)
     return Status(StatusCode::read_only, "the database was opened read-only")
         .with_file(path)
         .with_remedy("open it without read_only to write");
+  Status ignored = settle_writes(/*wait=*/false);  // poison has it
   return poison;
 }
 
 Status DatabaseImpl::poison_with(Status s) {
-  poison = Status(StatusCode::poisoned, "an earlier sync failed (" + s.message() +
+  poison = Status(StatusCode::poisoned, "an earlier write or sync failed (" + s.message() +
                                             "): nothing more is written through this handle")
                .with_file(s.file())
                .with_remedy("check the disk, then open the database again; reads go on meanwhile");
@@ -233,9 +254,11 @@ Status DatabaseImpl::apply(VersionEdit edit, const std::vector<std::shared_ptr<S
   return {};
 }
 
-// A synced edit makes every edit before it durable too, and so must their files be.
+// A synced edit makes every edit before it durable too, and so must their files be. A flushed one
+// makes them survive the process.
 Status DatabaseImpl::log(const VersionEdit& edit, bool new_files, Durability durability) {
   bool sync = durability == Durability::sync;
+  if (durability != Durability::none) STRIDE_TRY(settle_writes(/*wait=*/true));
   if (sync) STRIDE_TRY(sync_files());
   if (sync && new_files)
     if (Status s = fs->sync_directory(path); !s.ok()) return poison_with(std::move(s));
@@ -244,6 +267,17 @@ Status DatabaseImpl::log(const VersionEdit& edit, bool new_files, Durability dur
   if (s.code() == StatusCode::poisoned || (sync && s.code() == StatusCode::io_error))
     return poison_with(std::move(s));
   return s;
+}
+
+Status DatabaseImpl::settle_writes(bool wait) {
+  Status failure;
+  std::erase_if(being_written, [&](const std::shared_ptr<Segment>& segment) {
+    if (!wait && segment->being_written()) return false;
+    Status s = segment->finish_write();
+    if (!s.ok() && failure.ok()) failure = poison_with(std::move(s));
+    return true;
+  });
+  return failure;
 }
 
 Status DatabaseImpl::sync_files() {
@@ -262,6 +296,7 @@ Status DatabaseImpl::sync_files() {
 void DatabaseImpl::discard(const std::vector<std::shared_ptr<Segment>>& built) {
   for (const auto& segment : built) {
     std::erase(unsynced_files, segment->path());
+    std::erase(being_written, segment);
     Status ignored = fs->remove(segment->path());
   }
 }
@@ -271,6 +306,7 @@ void DatabaseImpl::publish_edit(const VersionEdit& edit,
   auto old = current();
   auto version = std::make_shared<Version>();
   version->backend = backend;
+  version->residency = residency;
   uint64_t bytes = manifest->bytes();
   auto gone = [](auto& list, auto id) { return std::find(list.begin(), list.end(), id) != list.end(); };
   for (const TableVersion& t : old->tables) {
@@ -295,28 +331,70 @@ void DatabaseImpl::publish_edit(const VersionEdit& edit,
   publish(std::move(version));
 }
 
+namespace {
+
+// The first row of each part, of which none has many more than `most` bytes.
+template <class Rows>
+std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t most) {
+  std::vector<uint64_t> firsts{0};
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    uint64_t of_row = rows.key(i).size() + rows.value(i).size();
+    if (bytes > 0 && bytes + of_row > most) {
+      firsts.push_back(i);
+      bytes = 0;
+    }
+    bytes += of_row;
+  }
+  return firsts;
+}
+
+}  // namespace
+
 template <class Rows>
 Status DatabaseImpl::build(const Rows& rows, uint32_t table, Durability durability, VersionEdit* edit,
                            std::vector<std::shared_ptr<Segment>>* built) {
-  uint64_t resident = 0;
+  uint64_t resident = 0, limit = options.memory_limit_bytes;
   for (const TableVersion& t : current()->tables)
     for (const auto& s : t.segments) resident += s->segment().resident_bytes();
   for (const auto& s : *built) resident += s->resident_bytes();
+  uint64_t budget = limit > resident ? limit - resident : 0;
+  // While it is built a segment is in memory as a whole.
+  uint64_t part = std::max(limit / 8, least_part_bytes);
+  if (rows.most_bytes() <= std::max(budget, part))
+    return build_one(RowRange<Rows>{rows, 0, rows.size()}, table, durability, budget, edit, built);
+  std::vector<uint64_t> firsts = cut_rows(rows, part);
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    uint64_t end = i + 1 < firsts.size() ? firsts[i + 1] : rows.size();
+    STRIDE_TRY(build_one(RowRange<Rows>{rows, firsts[i], end - firsts[i]}, table, durability,
+                         /*resident_budget=*/0, edit, built));
+  }
+  return {};
+}
+
+template <class Rows>
+Status DatabaseImpl::build_one(const RowRange<Rows>& rows, uint32_t table, Durability durability,
+                               uint64_t resident_budget, VersionEdit* edit,
+                               std::vector<std::shared_ptr<Segment>>* built) {
   SegmentBuildOptions build;
   build.fs = fs;
-  build.backend = backend.get();
+  build.residency = residency.get();
   build.id = next_id++;
   build.path = segment_path(build.id);
   build.tree = &options.tree;
-  build.resident_budget_bytes =
-      options.memory_limit_bytes > resident ? options.memory_limit_bytes - resident : 0;
-  build.sync = durability == Durability::sync;
+  build.resident_budget_bytes = resident_budget;
+  bool sync = durability == Durability::sync;
+  build.io = io;
+  build.wait = wait_for(durability);
   auto segment = build_segment(rows, build);
   if (!segment.ok()) {
     Status s = segment.status();
-    return build.sync && s.code() == StatusCode::io_error ? poison_with(std::move(s)) : s;
+    return sync && s.code() == StatusCode::io_error ? poison_with(std::move(s)) : s;
   }
-  if (!build.sync) unsynced_files.push_back(build.path);
+  if (!sync) {
+    unsynced_files.push_back(build.path);
+    being_written.push_back(*segment);
+  }
   edit->added.push_back({build.id, table, 0, (*segment)->rows(), (*segment)->tombstones(),
                          (*segment)->bytes_on_disk()});
   built->push_back(std::move(*segment));
@@ -338,16 +416,23 @@ Status DatabaseImpl::compact() {
 // power loss names them. So is drop_table().
 Status DatabaseImpl::compact_table(const TableVersion& table) {
   const SegmentList& segments = table.segments;
-  if (segments.empty() || (segments.size() == 1 && segments[0]->record().tombstones == 0)) return {};
+  bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
+    return s->record().run == segments[0]->record().run && s->record().tombstones == 0;
+  });
+  if (is_compact) return {};
   MergedRows rows;
   STRIDE_TRY(merge_all(*backend, segments, &rows));
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> built;
   for (const auto& s : segments) edit.removed.push_back(s->record().segment);
   if (rows.size() > 0) {
-    STRIDE_TRY(build(rows, table.table->id, Durability::sync, &edit, &built));
+    Status s = build(rows, table.table->id, Durability::sync, &edit, &built);
+    if (!s.ok()) {
+      discard(built);
+      return s;
+    }
     // It takes the place of the runs that it merged.
-    edit.added[0].run = segments[0]->record().run;
+    for (SegmentRecord& added : edit.added) added.run = segments[0]->record().run;
   }
   return apply(std::move(edit), built, Durability::sync);
 }
@@ -356,7 +441,9 @@ Status DatabaseImpl::close() {
   std::lock_guard guard(commit_mutex);
   if (closed) return {};
   closed = true;
-  Status s = unsynced_edits ? poison : Status();
+  // Where the handle is poisoned too: once the lock is released, others may write.
+  Status s = settle_writes(/*wait=*/true);
+  if (s.ok() && unsynced_edits) s = poison;
   if (manifest && poison.ok() && unsynced_edits) {
     VersionEdit nothing;
     nothing.next_id = next_id;

@@ -10,9 +10,11 @@
 
 #include "engine/commit_queue.h"
 #include "engine/database.h"
+#include "engine/row_source.h"
 #include "engine/staging.h"
 #include "engine/version.h"
 #include "gpu/backend.h"
+#include "storage/io_threads.h"
 #include "storage/manifest.h"
 
 namespace stride {
@@ -21,8 +23,10 @@ struct DatabaseImpl {
   std::string path;
   Options options;
   FileSystem* fs = nullptr;
-  std::shared_ptr<Backend> backend;
+  std::shared_ptr<Residency> residency;
+  std::shared_ptr<Backend> backend;  // the host's
   std::unique_ptr<FileLock> lock;  // null where read_only
+  std::shared_ptr<IoThreads> io = std::make_shared<IoThreads>();
 
   CommitQueue queue;
 
@@ -32,8 +36,9 @@ struct DatabaseImpl {
   ManifestState state;
   bool unsynced_edits = false;  // the log ends with some
   std::vector<std::string> unsynced_files;  // that they name
+  std::vector<std::shared_ptr<Segment>> being_written;  // of these files
   uint64_t next_id = 1;  // of tables, runs and files; those of failed commits stay unused
-  Status poison;  // not ok: an earlier sync failed
+  Status poison;  // not ok: an earlier sync failed, or a write in the background
   bool closed = false;
   bool manifest_was_read = false;
 
@@ -68,17 +73,26 @@ struct DatabaseImpl {
   Status open_segments();
   Status remove_orphans();
   Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record) const;
-  Status writable_locked() const;
+  Status writable_locked();
   std::string segment_path(uint64_t id) const;
+  // Makes a run of the rows: one segment, or, where that would need more memory than there is,
+  // several, one after the other.
   template <class Rows>
   Status build(const Rows& rows, uint32_t table, Durability durability, VersionEdit* edit,
                std::vector<std::shared_ptr<Segment>>* built);
+  template <class Rows>
+  Status build_one(const RowRange<Rows>& rows, uint32_t table, Durability durability,
+                   uint64_t resident_budget, VersionEdit* edit,
+                   std::vector<std::shared_ptr<Segment>>* built);
   // Makes the edit part of the database: its files, then the manifest, then the version. Removes
   // the built files if that fails.
   Status apply(VersionEdit edit, const std::vector<std::shared_ptr<Segment>>& built,
                Durability durability);
   Status log(const VersionEdit& edit, bool new_files, Durability durability);
   Status sync_files();
+  // Forgets the files of `being_written` that are whole; with `wait` that is all of them. Poisons
+  // the handle and returns why where one never will be.
+  Status settle_writes(bool wait);
   void publish_edit(const VersionEdit& edit, const std::vector<std::shared_ptr<Segment>>& built);
   void publish(std::shared_ptr<const Version> version);
   void discard(const std::vector<std::shared_ptr<Segment>>& built);

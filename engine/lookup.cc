@@ -5,7 +5,10 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <numeric>
+#include <span>
 
+#include "engine/cold_read.h"
 #include "storage/prefetch.h"
 
 namespace stride {
@@ -41,16 +44,6 @@ struct Source {
   bool guarded;
 };
 
-Status prepare(const SegmentList& segments, std::vector<IndexView>* indexes,
-               std::vector<Source>* sources) {
-  for (const auto& s : segments) {
-    STRIDE_TRY(s->prepare());
-    indexes->push_back(s->index());
-    sources->push_back({s.get(), s->values(), s->kinds(), indexes->back().guard != nullptr});
-  }
-  return {};
-}
-
 void prefetch_row(const Source& source, uint32_t rank) {
   const PackedColumn& v = source.values;
   if (v.fixed) {
@@ -66,71 +59,174 @@ void prefetch_row(const Source& source, uint32_t rank) {
 // So few that a loop of single lookups is faster than to set up a batch.
 constexpr uint64_t few_queries = 4;
 
-// Calls put(i, value) for each query that is found, absent(i) for the others.
+// Calls put(first + i, value) for each of the locations where something was found, absent(first + i)
+// for the others.
 template <class Put, class Absent>
-Status look_up_each(const SegmentList& segments, const KeyColumn& queries, const Put& put,
-                    const Absent& absent) {
-  for (uint64_t i = 0; i < queries.size; ++i) {
-    auto value = lookup_one(segments, queries[i]);
-    if (!value.ok()) return value.status();
-    if (*value) {
-      put(i, **value);
-    } else {
-      absent(i);
-    }
-  }
-  return {};
-}
-
-// Calls put(i, value) for each row of [begin, end) that was found, absent(i) for the others.
-template <class Put, class Absent>
-Status resolve(const std::vector<Source>& sources, const uint64_t* locations, uint64_t begin,
-               uint64_t end, const Put& put, const Absent& absent) {
-  auto location = [&](uint64_t i) { return std::bit_cast<Location>(locations[i]); };
+Status resolve(std::span<const Source> sources, uint64_t first, std::span<const Location> locations,
+               const Put& put, const Absent& absent) {
   auto look_ahead = [&](uint64_t i) {
-    if (i >= end) return;
-    if (Location at = location(i); at.found()) prefetch_row(sources[at.index], at.rank);
+    if (i >= locations.size()) return;
+    if (Location at = locations[i]; at.found()) prefetch_row(sources[at.index], at.rank);
   };
-  for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
-  for (uint64_t i = begin; i < end; ++i) {
+  for (uint64_t i = 0; i < prefetch_distance; ++i) look_ahead(i);
+  for (uint64_t i = 0; i < locations.size(); ++i) {
     look_ahead(i + prefetch_distance);
-    Location at = location(i);
+    Location at = locations[i];
     if (!at.found()) {
-      absent(i);
+      absent(first + i);
       continue;
     }
     const Source& source = sources[at.index];
     if (source.guarded) STRIDE_TRY(source.segment->ensure_rows(at.rank, at.rank + 1));
     if (source.kinds && source.segment->kind(at.rank) == EntryKind::tombstone) {
-      absent(i);
+      absent(first + i);
     } else {
-      put(i, source.values[at.rank]);
+      put(first + i, at, source.values[at.rank]);
     }
   }
   return {};
 }
 
-// Where every query's newest entry lies.
-Status locate(Backend& backend, std::span<const IndexView> indexes, const KeyColumn& queries,
-              ResultBuffer<uint64_t>* scratch) {
-  static_assert(sizeof(Location) == sizeof(uint64_t));
-  scratch->reset(queries.size);
-  auto* locations = reinterpret_cast<Location*>(scratch->data());
-  return backend.find(indexes, queries, {locations, queries.size});
-}
-
+// Tasks of rows [begin, end), where begin is a multiple of rows_per_task.
 template <class Body>
-Status for_each_task(Backend& backend, uint64_t rows, const Body& body) {
+Status for_each_task(Backend& backend, uint64_t begin, uint64_t end, const Body& body) {
   FirstFailure failure;
-  uint64_t tasks = (rows + rows_per_task - 1) / rows_per_task;
+  uint64_t tasks = (end - begin + rows_per_task - 1) / rows_per_task;
   backend.parallel_for(tasks, 1, [&](uint64_t first, uint64_t last) {
     for (uint64_t t = first; t < last && !failure.failed(); ++t) {
-      Status s = body(t, t * rows_per_task, std::min(rows, (t + 1) * rows_per_task));
+      uint64_t from = begin + t * rows_per_task;
+      Status s = body(from, std::min(end, from + rows_per_task));
       if (!s.ok()) failure.report(std::move(s));
     }
   });
   return failure.take();
 }
+
+// Queries that the host can read.
+class HostQueries {
+ public:
+  explicit HostQueries(const KeyColumn& queries) : column_(queries) {}
+  const KeyColumn& column() const { return column_; }
+
+  // Brings them from a device, where they lie there.
+  Status bring(Backend& device) {
+    const void* p = column_.is_fixed() ? static_cast<const void*>(column_.data) : column_.offsets;
+    if (column_.size == 0 || !device.is_on_device(p)) return {};
+    uint64_t first = 0, end = column_.size * column_.width;
+    if (!column_.is_fixed()) {
+      offsets_.resize(column_.size + 1);
+      STRIDE_TRY(device.copy(offsets_.data(), column_.offsets, offsets_.size() * 8));
+      column_.offsets = offsets_.data();
+      first = offsets_.front();
+      end = offsets_.back();
+    }
+    bytes_.resize(end - first);
+    STRIDE_TRY(device.copy(bytes_.data(), column_.data + first, bytes_.size()));
+    column_.data = bytes_.data() - first;
+    return {};
+  }
+
+ private:
+  KeyColumn column_;
+  std::vector<std::byte> bytes_;
+  std::vector<uint64_t> offsets_;
+};
+
+// A batch on its way through the segments of a table.
+class Search {
+ public:
+  Search(Residency& residency, const SegmentList& segments)
+      : residency_(residency), segments_(segments), cold_(segments_of(segments)) {}
+
+  // queries: brought to the host where the device does not take them there.
+  Status prepare(HostQueries* queries) {
+    for (const auto& s : segments_) STRIDE_TRY(s->prepare());
+    batch_ = residency_.batch(segments_, queries->column().size);
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      const IndexedSegment& s = *segments_[i];
+      sources_.push_back({&s, s.values(), s.kinds(), batch_.indexes()[i].guard != nullptr});
+    }
+    if (!batch_.all_on_device()) {
+      if (auto device = residency_.device_if_known()) STRIDE_TRY(queries->bring(*device));
+      STRIDE_TRY(cold_.bring_search(queries->column().size));
+    }
+    return {};
+  }
+
+  // Hands over where the newest entry of every query lies. What a device fails to do the host does
+  // again from the start.
+  Status locate(HostQueries* queries, const TakeLocations& take) {
+    if (batch_.any_on_device()) {
+      Status status = batch_.all_on_device()
+                          ? batch_.device().find_blocks(batch_.indexes(), queries->column(), take)
+                          : locate_mixed(queries->column(), take);
+      if (!residency_.failed(status)) return status;
+      STRIDE_TRY(leave_device(queries));
+    }
+    return host().find_blocks(batch_.indexes(), queries->column(), take);
+  }
+
+  // After a failure of the device.
+  Status leave_device(HostQueries* queries) {
+    if (batch_.all_on_device()) STRIDE_TRY(queries->bring(batch_.device()));
+    batch_.leave_device();
+    return {};
+  }
+
+  Backend& host() const { return *residency_.host(); }
+  const Residency::Batch& batch() const { return batch_; }
+  std::span<const Source> sources() const { return sources_; }
+  ColdReader& cold() { return cold_; }
+  // Neither checksums nor tombstones are in the way of a row.
+  bool is_plain() const {
+    return std::none_of(sources_.begin(), sources_.end(),
+                        [](const Source& s) { return s.guarded || s.kinds; });
+  }
+
+ private:
+  static std::vector<const Segment*> segments_of(const SegmentList& segments) {
+    std::vector<const Segment*> list;
+    for (const auto& s : segments) list.push_back(&s->segment());
+    return list;
+  }
+
+  // The device searches what it has and the host what is left; the newer of two entries wins.
+  Status locate_mixed(const KeyColumn& queries, const TakeLocations& take) {
+    std::vector<IndexView> parts[2];  // of the host, of the device
+    std::vector<uint32_t> numbers[2];
+    for (uint32_t i = 0; i < batch_.indexes().size(); ++i) {
+      const IndexView& index = batch_.indexes()[i];
+      parts[index.resident != nullptr].push_back(index);
+      numbers[index.resident != nullptr].push_back(i);
+    }
+    BulkVector<Location> there(queries.size);
+    STRIDE_TRY(batch_.device().find_blocks(
+        parts[1], queries, [&](uint64_t first, std::span<const Location> locations) {
+          for (uint64_t i = 0; i < locations.size(); ++i) {
+            Location at = locations[i];
+            if (at.found()) at.index = numbers[1][at.index];
+            there[first + i] = at;
+          }
+          return Status();
+        }));
+    return host().find_blocks(
+        parts[0], queries, [&](uint64_t first, std::span<const Location> locations) {
+          for (uint64_t i = 0; i < locations.size(); ++i) {
+            Location here = locations[i];
+            if (!here.found()) continue;
+            here.index = numbers[0][here.index];
+            if (here.index < there[first + i].index) there[first + i] = here;
+          }
+          return take(first, {&there[first], locations.size()});
+        });
+  }
+
+  Residency& residency_;
+  const SegmentList& segments_;
+  ColdReader cold_;
+  Residency::Batch batch_;
+  std::vector<Source> sources_;
+};
 
 // Copies values, each to where the one before it ended. A copy of a short value writes up to 63
 // bytes past its end, which the next one overwrites; `out_end` bounds that.
@@ -147,44 +243,92 @@ std::byte* copy_value(std::byte* out, const std::byte* out_end, const std::byte*
 
 }  // namespace
 
-Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key) {
-  for (const auto& s : segments) {
+// Where a key's newest entry lies, if it is no tombstone.
+static Status locate_one(const SegmentList& segments, Bytes key, Location* out) {
+  *out = {Location::absent, Location::absent};
+  for (uint32_t i = 0; i < segments.size(); ++i) {
+    const IndexedSegment& s = *segments[i];
     if (segments.size() > 1 &&
-        (compare(key, s->first_key()) < 0 || compare(key, s->last_key()) > 0))
+        (compare(key, s.first_key()) < 0 || compare(key, s.last_key()) > 0))
       continue;
-    STRIDE_TRY(s->prepare());
+    STRIDE_TRY(s.prepare());
     uint32_t rank;
-    STRIDE_TRY(find_one(s->index(), key, &rank));
+    STRIDE_TRY(find_one(s.index(), key, &rank));
     if (rank == Location::absent) continue;
     bool tombstone;
-    STRIDE_TRY(s->is_tombstone(rank, &tombstone));
-    if (tombstone) return std::optional<Bytes>();
-    Bytes value;
-    STRIDE_TRY(s->value(rank, &value));
-    return std::optional<Bytes>(value);
+    STRIDE_TRY(s.is_tombstone(rank, &tombstone));
+    if (!tombstone) *out = {i, rank};
+    return {};
   }
-  return std::optional<Bytes>();
+  return {};
 }
 
-Status lookup_references(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
-                         FindResult* result) {
-  result->found.reset(queries.size);
-  result->values.reset(queries.size);
-  Bytes* values = result->values.data();
-  auto put = [&](uint64_t i, Bytes value) {
-    values[i] = value;
-    result->found.set(i);
-  };
-  auto absent = [&](uint64_t i) { values[i] = {}; };
-  if (queries.size <= few_queries) return look_up_each(segments, queries, put, absent);
+Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key) {
+  Location at;
+  STRIDE_TRY(locate_one(segments, key, &at));
+  if (!at.found()) return std::optional<Bytes>();
+  Bytes value;
+  STRIDE_TRY(segments[at.index]->value(at.rank, &value));
+  return std::optional<Bytes>(value);
+}
 
-  std::vector<IndexView> indexes;
-  std::vector<Source> sources;
-  STRIDE_TRY(prepare(segments, &indexes, &sources));
-  STRIDE_TRY(locate(backend, indexes, queries, &result->scratch));
-  return for_each_task(backend, queries.size, [&](uint64_t, uint64_t begin, uint64_t end) {
-    return resolve(sources, result->scratch.data(), begin, end, put, absent);
-  });
+namespace {
+
+Status find_few(const SegmentList& segments, const KeyColumn& queries, FindResult* result) {
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    Location& at = result->locations[i];
+    STRIDE_TRY(locate_one(segments, queries[i], &at));
+    if (!at.found()) continue;
+    Bytes checked;
+    STRIDE_TRY(segments[at.index]->value(at.rank, &checked));
+    result->found.set(i);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status lookup_references(Residency& residency, const SegmentList& segments,
+                         const KeyColumn& given, FindResult* result) {
+  uint64_t n = given.size;
+  result->found.reset(n);
+  result->locations.reset(n);
+  result->columns.clear();
+  for (const auto& s : segments) result->columns.push_back(s->values());
+  HostQueries queries(given);
+  if (n <= few_queries) {
+    if (auto device = residency.device_if_known()) STRIDE_TRY(queries.bring(*device));
+    return find_few(segments, queries.column(), result);
+  }
+  Search search(residency, segments);
+  STRIDE_TRY(search.prepare(&queries));
+  Location* locations = result->locations.data();
+  auto settle = [&](uint64_t first, std::span<const Location> found) {
+    return resolve(
+        search.sources(), first, found,
+        [&](uint64_t i, Location at, Bytes) { locations[i] = at; },
+        [&](uint64_t i) { locations[i] = {Location::absent, Location::absent}; });
+  };
+  bool settled = search.is_plain();
+  auto mark = [&](uint64_t first, uint64_t count) {
+    set_bits(result->found.words(), first, count,
+             [&](uint64_t i) { return locations[first + i].found(); });
+  };
+  STRIDE_TRY(search.locate(&queries, [&](uint64_t first, std::span<const Location> found) {
+    std::memcpy(locations + first, found.data(), found.size_bytes());
+    if (settled) mark(first, found.size());
+    return Status();
+  }));
+  for (uint64_t begin = 0, end; begin < n && !settled; begin = end) {
+    STRIDE_TRY(search.cold().bring_places({locations, n}, begin, &end));
+    Status s = for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
+      Status of_task = settle(from, {locations + from, to - from});
+      if (of_task.ok()) mark(from, to - from);
+      return of_task;
+    });
+    if (!s.ok()) return s;
+  }
+  return {};
 }
 
 namespace {
@@ -193,15 +337,16 @@ namespace {
 Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult* result) {
   Bytes values[few_queries];
   uint64_t* offsets = result->offsets.data();
-  STRIDE_TRY(look_up_each(
-      segments, queries,
-      [&](uint64_t i, Bytes value) {
-        values[i] = value;
-        result->found.set(i);
-      },
-      [&](uint64_t i) { values[i] = {}; }));
   offsets[0] = 0;
-  for (uint64_t i = 0; i < queries.size; ++i) offsets[i + 1] = offsets[i] + values[i].size();
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    auto value = lookup_one(segments, queries[i]);
+    if (!value.ok()) return value.status();
+    if (*value) {
+      values[i] = **value;
+      result->found.set(i);
+    }
+    offsets[i + 1] = offsets[i] + values[i].size();
+  }
   result->data.reset(offsets[queries.size]);
   for (uint64_t i = 0; i < queries.size; ++i)
     if (!values[i].empty())
@@ -210,41 +355,81 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
   return {};
 }
 
+// The values are on the device, and gathered there.
+Status copy_from_device(Search& search, const KeyColumn& queries, GetResult* result) {
+  auto values = search.batch().device().find_values(
+      search.batch().indexes(), queries, result->found.words(),
+      {result->offsets.data(), result->offsets.size()});
+  if (!values.ok()) return values.status();
+  result->data.reset((*values)->bytes());
+  STRIDE_TRY((*values)->copy(result->data.data()));
+  result->values = Column::variable(result->data.data(), result->offsets.data(), queries.size);
+  return {};
+}
+
 }  // namespace
 
 // Two passes: first where each value lies and how long it is, then, once it is known where each
 // goes, the copies. Between them only 16 bytes a query are kept.
-Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
+Status lookup_copies(Residency& residency, const SegmentList& segments, const KeyColumn& given,
                      GetResult* result) {
-  uint64_t n = queries.size;
+  uint64_t n = given.size;
   result->found.reset(n);
   result->offsets.reset(n + 1);
-  if (n <= few_queries) return copy_few(segments, queries, result);
+  HostQueries queries(given);
+  if (n <= few_queries) {
+    if (auto device = residency.device_if_known()) STRIDE_TRY(queries.bring(*device));
+    return copy_few(segments, queries.column(), result);
+  }
 
-  std::vector<IndexView> indexes;
-  std::vector<Source> sources;
-  STRIDE_TRY(prepare(segments, &indexes, &sources));
-  STRIDE_TRY(locate(backend, indexes, queries, &result->scratch));
-  const std::byte* source_end = nullptr;  // shared by all values only where there is one segment
-  if (sources.size() == 1) source_end = sources[0].values.data + sources[0].values.data_bytes;
+  Search search(residency, segments);
+  STRIDE_TRY(search.prepare(&queries));
+  if (search.batch().all_values_on_device()) {
+    Status status = copy_from_device(search, queries.column(), result);
+    if (!residency.failed(status)) return status;
+    result->found.reset(n);
+    STRIDE_TRY(search.leave_device(&queries));
+  }
+  ColdReader& cold = search.cold();
+  result->scratch.reset(n);
   uint64_t* offsets = result->offsets.data();
   uint64_t* scratch = result->scratch.data();
   std::vector<uint64_t> starts((n + rows_per_task - 1) / rows_per_task + 1);
 
-  STRIDE_TRY(for_each_task(backend, n, [&](uint64_t task, uint64_t begin, uint64_t end) {
-    uint64_t sum = 0;
-    Status s = resolve(
-        sources, scratch, begin, end,
-        [&](uint64_t i, Bytes value) {
-          // The pointer takes the place of the location, which has been read.
-          scratch[i] = reinterpret_cast<uint64_t>(value.data());
+  // May be called again with the same locations: nothing adds up here.
+  auto measure = [&](uint64_t first, std::span<const Location> locations) -> Status {
+    // Of an empty value, which is not read, any address will do that tells it from none.
+    STRIDE_TRY(resolve(
+        search.sources(), first, locations,
+        [&](uint64_t i, Location, Bytes value) {
+          scratch[i] = value.empty() ? 1 : reinterpret_cast<uint64_t>(value.data());
           offsets[i + 1] = value.size();
-          sum += value.size();
-          result->found.set(i);
         },
-        [&](uint64_t i) { offsets[i + 1] = 0; });
-    starts[task] = sum;
-    return s;
+        [&](uint64_t i) { scratch[i] = offsets[i + 1] = 0; }));
+    set_bits(result->found.words(), first, locations.size(),
+             [&](uint64_t i) { return scratch[first + i] != 0; });
+    return {};
+  };
+  if (cold.idle()) {
+    STRIDE_TRY(search.locate(&queries, measure));
+  } else {
+    // The places of all are known before the first is read, so that they can be read in order.
+    static_assert(sizeof(Location) == sizeof(uint64_t));
+    auto* locations = reinterpret_cast<Location*>(scratch);
+    STRIDE_TRY(search.locate(&queries, [&](uint64_t first, std::span<const Location> found) {
+      std::memcpy(locations + first, found.data(), found.size_bytes());
+      return Status();
+    }));
+    for (uint64_t begin = 0, end; begin < n; begin = end) {
+      STRIDE_TRY(cold.bring_places({locations, n}, begin, &end));
+      STRIDE_TRY(for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
+        return measure(from, {locations + from, to - from});
+      }));
+    }
+  }
+  STRIDE_TRY(for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
+    starts[begin / rows_per_task] = std::accumulate(offsets + begin + 1, offsets + end + 1, uint64_t{0});
+    return Status();
   }));
   uint64_t total = 0;
   for (uint64_t& start : starts) {
@@ -255,7 +440,12 @@ Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyCol
   offsets[0] = 0;
   result->data.reset(total);
   std::byte* data = result->data.data();
-  STRIDE_TRY(for_each_task(backend, n, [&](uint64_t task, uint64_t begin, uint64_t end) {
+  // The end of all values is known only where there is one segment.
+  const std::byte* source_end = nullptr;
+  if (segments.size() == 1)
+    source_end = segments[0]->values().data + segments[0]->values().data_bytes;
+  auto copy = [&](uint64_t begin, uint64_t end) -> Status {
+    uint64_t task = begin / rows_per_task;
     std::byte* out = data + starts[task];
     const std::byte* out_end = data + starts[task + 1];
     auto look_ahead = [&](uint64_t i) {
@@ -273,10 +463,60 @@ Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyCol
         out = copy_value(out, out_end, from, bytes, source_end ? source_end : from + bytes);
       offsets[i + 1] = static_cast<uint64_t>(out - data);
     }
-    return Status();
-  }));
+    return {};
+  };
+  auto value = [&](uint64_t i) {
+    return Bytes{reinterpret_cast<const std::byte*>(scratch[i]), offsets[i + 1]};
+  };
+  for (uint64_t begin = 0, end; begin < n; begin = end) {
+    STRIDE_TRY(cold.bring_values(begin, n, value, &end));
+    STRIDE_TRY(for_each_task(search.host(), begin, end, copy));
+  }
   result->values = Column::variable(data, offsets, n);
   return {};
+}
+
+namespace {
+
+// Calls work(device, indexes) with all segments on the device.
+template <class Work>
+Status with_all_on_device(Residency& residency, const SegmentList& segments, uint64_t queries,
+                          bool values, const Work& work) {
+  auto device = residency.device();
+  if (!device)
+    return Status(StatusCode::unavailable, "there is no device, or it has failed")
+        .with_remedy("use find() or get(), or reopen the database where there is a device");
+  for (const auto& s : segments) STRIDE_TRY(s->prepare());
+  Residency::Batch batch = residency.batch(segments, queries, /*insist=*/true);
+  bool there = segments.empty() ||
+               (values ? batch.all_values_on_device() : batch.all_on_device());
+  if (!there)
+    return Status(StatusCode::unavailable, values ? "the table's values are not all on the device"
+                                                  : "the table is not all on the device")
+        .with_remedy(values ? "set value_placement to device and raise gpu_memory_limit_bytes, or "
+                              "use get()"
+                            : "raise gpu_memory_limit_bytes, or use find()");
+  Status status = work(*device, batch.indexes());
+  (void)residency.failed(status);
+  return status;
+}
+
+}  // namespace
+
+Status find_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+                      Location* out, void* stream) {
+  return with_all_on_device(residency, segments, queries.size, /*values=*/false,
+                            [&](Backend& device, std::span<const IndexView> indexes) {
+                              return device.find_on_device(indexes, queries, out, stream);
+                            });
+}
+
+Status get_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+                     const DeviceValues& out, void* stream) {
+  return with_all_on_device(residency, segments, queries.size, /*values=*/true,
+                            [&](Backend& device, std::span<const IndexView> indexes) {
+                              return device.get_on_device(indexes, queries, out, stream);
+                            });
 }
 
 }  // namespace stride

@@ -4,15 +4,21 @@
 #include <optional>
 #include <vector>
 
+#include "engine/residency.h"
 #include "engine/snapshot.h"
 #include "engine/version.h"
 
 namespace stride {
 
 Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key);
-Status lookup_references(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
-                         FindResult* result);
-Status lookup_copies(Backend& backend, const SegmentList& segments, const KeyColumn& queries,
+Status lookup_references(Residency& residency, const SegmentList& segments,
+                         const KeyColumn& queries, FindResult* result);
+Status lookup_copies(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
                      GetResult* result);
+// Snapshot::find_device() and get_device().
+Status find_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+                      Location* out, void* stream);
+Status get_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+                     const DeviceValues& out, void* stream);
 
 }  // namespace stride

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "gpu/tree_options.h"
 
 namespace stride {
 
+class Backend;
 class FileSystem;
 
 // What a commit has survived once it returned.
@@ -16,6 +18,19 @@ enum class Durability : uint8_t {
   none,   // Database::close()
 };
 
+// What executes batches.
+enum class BackendKind : uint8_t {
+  automatic,  // a CUDA device where there is one and a batch is large enough, else the host
+  host,
+  cuda,       // opening fails with `unavailable` where there is no device
+};
+
+// Where the values of segments that are resident on a device are kept besides the files.
+enum class ValuePlacement : uint8_t {
+  host,    // in host memory alone: the host gathers them
+  device,  // on the device too, as far as its memory allows
+};
+
 struct Options {
   bool create_if_missing = true;
   bool error_if_exists = false;
@@ -23,9 +38,19 @@ struct Options {
   Durability durability = Durability::sync;  // of commits that do not name one
   unsigned threads = 0;            // for batches; 0: one for each core
   // Recently written segments stay in memory up to this many bytes in all; what is older is read
-  // through the page cache. 0: half of the machine's memory.
+  // through the page cache. A batch that is larger becomes several segments, of an eighth of it each
+  // (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0: half
+  // of the machine's memory.
   uint64_t memory_limit_bytes = 0;
   TreeOptions tree;                // of segments written from now on
+  BackendKind backend = BackendKind::automatic;
+  // Of the device's memory: resident segments and what batches need on their way, together.
+  // invalid_argument at open where that is less than 64 MiB. 0: nine tenths of what is free.
+  uint64_t gpu_memory_limit_bytes = 0;
+  ValuePlacement value_placement = ValuePlacement::host;
+  // Null: a backend of its own, as the options above say. Else this one, which may serve several
+  // databases; `threads`, `backend` and `gpu_memory_limit_bytes` are not looked at then.
+  std::shared_ptr<Backend> shared_backend;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
 };
 

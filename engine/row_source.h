@@ -30,6 +30,12 @@ struct StagedRows {
     if (v.offsets) prefetch(v.offsets + row(i));
   }
   const uint64_t* keys8() const { return sorted.keys8.empty() ? nullptr : sorted.keys8.data(); }
+  // Of all keys and values, superseded ones included.
+  uint64_t most_bytes() const {
+    uint64_t bytes = 0;
+    for (size_t c = 0; c < chunks.size(); ++c) bytes += keys[c].bytes() + values[c].bytes();
+    return bytes;
+  }
 
  private:
   uint32_t chunk(uint64_t i) const { return sorted.order[i] >> row_bits; }
@@ -47,6 +53,26 @@ struct MergedRows {
   EntryKind kind(uint64_t i) const { return segments[order[i].index]->kind(order[i].rank); }
   void prefetch_offsets(uint64_t) const {}  // ranks ascend: the hardware sees it coming
   const uint64_t* keys8() const { return nullptr; }
+  uint64_t most_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& s : segments) bytes += s->record().bytes;
+    return bytes;
+  }
+};
+
+// Rows [first, first + count) of others.
+template <class Rows>
+struct RowRange {
+  const Rows& rows;
+  uint64_t first;
+  uint64_t count;
+
+  uint64_t size() const { return count; }
+  Bytes key(uint64_t i) const { return rows.key(first + i); }
+  Bytes value(uint64_t i) const { return rows.value(first + i); }
+  EntryKind kind(uint64_t i) const { return rows.kind(first + i); }
+  void prefetch_offsets(uint64_t i) const { rows.prefetch_offsets(first + i); }
+  const uint64_t* keys8() const { return rows.keys8() ? rows.keys8() + first : nullptr; }
 };
 
 }  // namespace stride

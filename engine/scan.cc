@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/read_ahead.h"
 #include "engine/scan_impl.h"
 #include "storage/prefetch.h"
 
@@ -77,7 +78,10 @@ class SliceScan final : public Scan::Impl {
   // inputs: in the order of their keys.
   SliceScan(std::shared_ptr<const Version> version, std::vector<RunMerger::Input> inputs,
             uint32_t batch_rows)
-      : version_(std::move(version)), inputs_(std::move(inputs)), batch_rows_(batch_rows) {}
+      : version_(std::move(version)), inputs_(std::move(inputs)), batch_rows_(batch_rows) {
+    for (const RunMerger::Input& input : inputs_)
+      ahead_.emplace_back(input.segment->segment(), input.first, input.last, /*reverse=*/false);
+  }
 
   bool next(ScanBatch* batch) override {
     *batch = {};
@@ -85,6 +89,7 @@ class SliceScan final : public Scan::Impl {
     if (at_ == inputs_.size() || !status_.ok()) return false;
     RunMerger::Input& input = inputs_[at_];
     uint64_t n = std::min<uint64_t>(batch_rows_, input.last - input.first);
+    ahead_[at_].advance(input.first + n);
     status_ = input.segment->ensure_rows(input.first, input.first + n);
     if (!status_.ok()) return false;
     batch->keys = slice(input.segment->keys(), input.first, n, &key_offsets_);
@@ -96,6 +101,7 @@ class SliceScan final : public Scan::Impl {
  private:
   std::shared_ptr<const Version> version_;
   std::vector<RunMerger::Input> inputs_;
+  std::vector<RowReadAhead> ahead_;  // of each input
   size_t at_ = 0;
   uint32_t batch_rows_;
   ResultBuffer<uint64_t> key_offsets_, value_offsets_;
@@ -260,6 +266,36 @@ std::vector<PackedColumn> columns_of(const SegmentList& segments,
   return columns;
 }
 
+// The read-ahead of all segments of a merge.
+class MergeReadAhead {
+ public:
+  MergeReadAhead(size_t segments, const std::vector<RunMerger::Input>& inputs, bool reverse)
+      : reverse_(reverse), ahead_(segments), next_(segments) {
+    for (const RunMerger::Input& input : inputs) {
+      ahead_[input.index] = {input.segment->segment(), input.first, input.last, reverse};
+      ahead_[input.index].advance(reverse ? input.last : input.first);
+      idle_ &= ahead_[input.index].idle();
+    }
+  }
+  // These rows come next.
+  void advance(std::span<const Location> rows) {
+    if (idle_ || rows.empty()) return;
+    for (Location row : rows) next_[row.index] = uint64_t{row.rank} + !reverse_;
+    for (size_t i = 0; i < ahead_.size(); ++i)
+      if (next_[i]) ahead_[i].advance(*next_[i]);
+  }
+  // And these of one segment.
+  void advance(const RunMerger::Input& rows) {
+    if (!idle_) ahead_[rows.index].advance(rows.last);
+  }
+
+ private:
+  const bool reverse_;
+  bool idle_ = true;
+  std::vector<RowReadAhead> ahead_;              // by the index of a Location
+  std::vector<std::optional<uint64_t>> next_;    // rank that each comes to next
+};
+
 // Any segments: batches of copied rows or, where one segment alone goes on for long, slices of it.
 class MergeScan final : public Scan::Impl {
  public:
@@ -271,6 +307,7 @@ class MergeScan final : public Scan::Impl {
             const std::vector<RunMerger::Input>& inputs, bool reverse, uint64_t shared_bytes,
             uint32_t batch_rows)
       : version_(std::move(version)),
+        ahead_(segments.size(), inputs, reverse),
         merger_(inputs, reverse, shared_bytes),
         keys_(columns_of(segments, &IndexedSegment::keys), /*in_cache=*/true),
         values_(columns_of(segments, &IndexedSegment::values), /*in_cache=*/false),
@@ -288,6 +325,7 @@ class MergeScan final : public Scan::Impl {
     RunMerger::Input rows;
     if (!merger_.take_stretch(std::min(least_slice_rows, batch_rows_), batch_rows_, &rows))
       return false;
+    ahead_.advance(rows);
     batch->keys = slice(rows.segment->keys(), rows.first, rows.last - rows.first, &key_offsets_);
     batch->values =
         slice(rows.segment->values(), rows.first, rows.last - rows.first, &value_offsets_);
@@ -300,6 +338,7 @@ class MergeScan final : public Scan::Impl {
       at_ = 0;
       end_ = merger_.next_rows({merged_.data(), batch_rows_});
       if (end_ == 0) status_ = merger_.status();
+      ahead_.advance({merged_.data(), end_});
     }
     std::span<const Location> rows(merged_.data() + at_, end_ - at_);
     if (rows.empty()) return false;
@@ -311,6 +350,7 @@ class MergeScan final : public Scan::Impl {
   }
 
   std::shared_ptr<const Version> version_;
+  MergeReadAhead ahead_;  // asks before the merger reads
   RunMerger merger_;
   ColumnGather keys_, values_;
   ResultBuffer<uint64_t> key_offsets_, value_offsets_;

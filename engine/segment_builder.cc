@@ -6,7 +6,6 @@
 
 #include "engine/result_buffer.h"
 #include "storage/prefetch.h"
-#include "storage/segment_writer.h"
 
 namespace stride {
 namespace {
@@ -253,11 +252,13 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
 template <class Rows>
 Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
                                                const SegmentBuildOptions& options) {
-  Backend& backend = *options.backend;
+  Backend& backend = *options.residency->host();
   KeyMemory keys;
   collect_keys(rows, backend, &keys);
   std::vector<std::byte> tree;
-  STRIDE_TRY(backend.build_tree(keys.column, *options.tree, &tree));
+  STRIDE_TRY(options.residency->run_bulk(rows.size(), [&](Backend& bulk) {
+    return bulk.build_tree(keys.column, *options.tree, &tree);
+  }));
   ColumnShape values = measure(
       backend, rows.size(), [&](uint64_t i) { return static_cast<uint32_t>(rows.value(i).size()); },
       [&](uint64_t i) { rows.prefetch_offsets(i); });
@@ -265,7 +266,9 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.total + rows.size() * 18 + 256;
   auto writer = SegmentWriter::create(
       *options.fs, options.path, options.id,
-      {.max_bytes = bytes, .keep_resident = bytes <= options.resident_budget_bytes});
+      {.max_bytes = bytes,
+       .keep_resident = bytes <= options.resident_budget_bytes,
+       .io = options.io});
   if (!writer.ok()) return writer.status();
 
   SegmentSummary summary;
@@ -274,12 +277,12 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
   write_kinds(rows, backend, **writer, &summary);
   write_values(rows, values, backend, **writer, &summary);
-  return (*writer)->finish(summary, options.sync);
+  return (*writer)->finish(summary, options.wait);
 }
 
-template Result<std::shared_ptr<Segment>> build_segment(const StagedRows&,
+template Result<std::shared_ptr<Segment>> build_segment(const RowRange<StagedRows>&,
                                                         const SegmentBuildOptions&);
-template Result<std::shared_ptr<Segment>> build_segment(const MergedRows&,
+template Result<std::shared_ptr<Segment>> build_segment(const RowRange<MergedRows>&,
                                                         const SegmentBuildOptions&);
 
 }  // namespace stride

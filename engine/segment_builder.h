@@ -4,24 +4,27 @@
 #include <memory>
 #include <string>
 
+#include "engine/residency.h"
 #include "engine/row_source.h"
 #include "gpu/backend.h"
 #include "storage/file.h"
 #include "storage/segment.h"
+#include "storage/segment_writer.h"
 
 namespace stride {
 
 struct SegmentBuildOptions {
   FileSystem* fs = nullptr;
-  Backend* backend = nullptr;
+  Residency* residency = nullptr;
   std::string path;
   uint64_t id = 0;
   const TreeOptions* tree = nullptr;
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
-  bool sync = true;
+  std::shared_ptr<IoThreads> io;  // write the file
+  WaitFor wait = WaitFor::sync;
 };
 
-// Precondition: rows.size() > 0; keys ascend strictly. Rows is StagedRows or MergedRows.
+// Precondition: rows.size() > 0; keys ascend strictly. Rows is a RowRange.
 template <class Rows>
 Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBuildOptions& options);
 

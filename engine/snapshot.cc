@@ -50,7 +50,7 @@ Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* 
   auto found = find_table(*version_, table);
   if (!found.ok()) return found.status();
   return no_throw([&] {
-    return lookup_references(*version_->backend, (*found)->segments, queries, result);
+    return lookup_references(*version_->residency, (*found)->segments, queries, result);
   });
 }
 
@@ -58,7 +58,25 @@ Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* re
   auto found = find_table(*version_, table);
   if (!found.ok()) return found.status();
   return no_throw(
-      [&] { return lookup_copies(*version_->backend, (*found)->segments, queries, result); });
+      [&] { return lookup_copies(*version_->residency, (*found)->segments, queries, result); });
+}
+
+Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
+                             void* stream) const {
+  auto found = find_table(*version_, table);
+  if (!found.ok()) return found.status();
+  return no_throw([&] {
+    return find_on_device(*version_->residency, (*found)->segments, queries, out, stream);
+  });
+}
+
+Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
+                            void* stream) const {
+  auto found = find_table(*version_, table);
+  if (!found.ok()) return found.status();
+  return no_throw([&] {
+    return get_on_device(*version_->residency, (*found)->segments, queries, out, stream);
+  });
 }
 
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,

@@ -11,10 +11,12 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/result_buffer.h"
 #include "engine/scan.h"
 #include "engine/table.h"
+#include "gpu/location.h"
 #include "storage/column.h"
 #include "storage/status.h"
 
@@ -22,11 +24,19 @@ namespace stride {
 
 struct Version;
 
+struct DeviceValues;
+
 // References to stored values: entry i belongs to query i and is valid while the snapshot lives.
 struct FindResult {
   Bitmap found;
-  ResultBuffer<Bytes> values;  // empty where not found
-  ResultBuffer<uint64_t> scratch;
+  ResultBuffer<Location> locations;   // segment of the table, newest first, and rank there
+  std::vector<PackedColumn> columns;  // the values of each segment
+
+  // Empty where not found.
+  Bytes value(uint64_t i) const {
+    Location at = locations[i];
+    return at.found() ? columns[at.index][at.rank] : Bytes();
+  }
 };
 
 // Copied values: row i belongs to query i and is empty where not found.
@@ -56,6 +66,17 @@ class Snapshot {
   }
   Status find(const Table& table, const KeyColumn& queries, FindResult* result) const;
   Status get(const Table& table, const KeyColumn& queries, GetResult* result) const;
+  // Queries and results in the memory of the device that the database uses (Options::backend), for
+  // callers that go on there. Both start work on a stream (a cudaStream_t) and return: a call that
+  // comes after on that stream sees the results. Queries and results must live until then, the
+  // snapshot need not. With a null stream they return when the work is done. unavailable: there is no device, or the table (for get_device with all its
+  // values: ValuePlacement::device) does not fit there.
+  //
+  // out: queries.size locations as in FindResult.
+  Status find_device(const Table& table, const KeyColumn& queries, Location* out,
+                     void* stream) const;
+  Status get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
+                    void* stream) const;
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
   Result<Scan> scan(const Table& table, const ScanOptions& options = {}) const;
   Result<Iterator> iterate(const Table& table, const ScanOptions& options = {}) const;

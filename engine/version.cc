@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/cold_read.h"
+
 namespace stride {
 
 IndexedSegment::IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment,
@@ -27,6 +29,7 @@ Status IndexedSegment::prepare_once() const {
   std::lock_guard lock(prepare_mutex_);
   if (ready_.load(std::memory_order_relaxed)) return {};
   if (!tree_.empty()) {
+    STRIDE_TRY(bring_whole(*segment_, tree_));
     if (BlockGuard* guard = segment_->guard())
       if (!guard->ensure(tree_.data(), tree_.size())) return guard->failure();
     Status s = check_tree(tree_, keys_.size);

@@ -15,6 +15,32 @@
 
 namespace stride {
 
+// A segment's copy on a device.
+struct DeviceCopy {
+  std::shared_ptr<Backend> device;  // outlives the index
+  std::shared_ptr<ResidentIndex> index;
+};
+
+// What Residency keeps of a segment. Thread-safe.
+class DeviceSlot {
+ public:
+  std::shared_ptr<const DeviceCopy> get() const {
+    std::lock_guard lock(mutex_);
+    return copy_;
+  }
+  void set(std::shared_ptr<const DeviceCopy> copy) {
+    std::lock_guard lock(mutex_);
+    copy_.swap(copy);
+  }
+  std::atomic<uint64_t> last_use{0};
+  std::atomic<uint64_t> queries{0};  // that wanted it on the device since it last came, or did not
+  std::atomic<bool> refused{false};  // there was no room for it
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const DeviceCopy> copy_;
+};
+
 // A segment that is ready to be searched, with what a search needs at hand. Thread-safe. Pins its
 // file: an obsolete one is removed when the last reference goes.
 class IndexedSegment {
@@ -58,6 +84,7 @@ class IndexedSegment {
     return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
   }
   const uint8_t* kinds() const { return kinds_; }
+  DeviceSlot& device_slot() { return device_slot_; }
 
  private:
   Status prepare_once() const;
@@ -73,6 +100,7 @@ class IndexedSegment {
   std::atomic<bool> obsolete_{false};
   mutable std::atomic<bool> ready_{false};
   mutable std::mutex prepare_mutex_;
+  DeviceSlot device_slot_;
 };
 
 using SegmentList = std::vector<std::shared_ptr<IndexedSegment>>;  // newest first
@@ -82,9 +110,12 @@ struct TableVersion {
   SegmentList segments;
 };
 
+class Residency;
+
 struct Version {
   std::vector<TableVersion> tables;  // ascending id
-  std::shared_ptr<Backend> backend;  // reads run on it
+  std::shared_ptr<Backend> backend;  // the host's
+  std::shared_ptr<Residency> residency;
 
   // Null where the table is not there.
   const TableVersion* find(uint32_t table) const;

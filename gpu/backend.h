@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/location.h"
 #include "gpu/tree_options.h"
 #include "storage/block_guard.h"
 #include "storage/column.h"
@@ -86,6 +87,13 @@ struct TreeView {
 
 class ResidentIndex;
 
+// What belongs to the keys of an index, and may be kept on a device beside them.
+struct IndexRows {
+  const PackedColumn* values = nullptr;  // null: not kept
+  // For each row, not 0: the key counts as absent (a tombstone). Null: none.
+  const uint8_t* hidden = nullptr;
+};
+
 // One sorted, duplicate-free key column and its tree: what a segment offers to a search.
 struct IndexView {
   PackedColumn keys;
@@ -96,14 +104,6 @@ struct IndexView {
   const PackedColumn* rows = nullptr;
   // Null: searched on the host.
   const ResidentIndex* resident = nullptr;
-};
-
-// Where a key was found: which index of the span, and its rank there.
-struct alignas(8) Location {
-  uint32_t index;
-  uint32_t rank;
-  static constexpr uint32_t absent = 0xFFFFFFFF;  // as `index`
-  bool found() const { return index != absent; }
 };
 
 // The half-open interval of ranks [first, last).
@@ -135,7 +135,9 @@ class ResidentIndex {
   // The rows of the key column, one after the other, and where each ends.
   virtual Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const = 0;
   virtual bool on_device() const = 0;
-  // Memory that searches need: keys, tree, and what the device derives from them.
+  // Whether the values are kept beside the keys.
+  virtual bool has_values() const = 0;
+  // Memory that searches need: keys, tree, what the device derives from them, and values.
   virtual uint64_t memory_bytes() const = 0;
 };
 
@@ -151,6 +153,28 @@ class BackendMemory {
   uint64_t size_ = 0;
 };
 
+// Takes the answers to queries [first, first + locations.size()). Called from several threads at
+// once; what it returns, if not ok, ends the search.
+using TakeLocations = std::function<Status(uint64_t first, std::span<const Location> locations)>;
+
+// The values that a batch has found, still on the device. Must not outlive the indexes.
+class FoundValues {
+ public:
+  virtual ~FoundValues() = default;
+  virtual uint64_t bytes() const = 0;
+  // To host memory, one after the other in the order of the queries. Call it once: it completes the
+  // offsets that find_values() was given.
+  virtual Status copy(std::byte* values) = 0;
+};
+
+// Where a batch leaves its answers in the memory of a device; queries.size = n.
+struct DeviceValues {
+  uint32_t* found = nullptr;    // n bits, in (n + 31) / 32 words
+  uint64_t* offsets = nullptr;  // n + 1: where each value begins and ends
+  std::byte* values = nullptr;
+  uint64_t capacity = 0;        // of values: what lies beyond is counted but not written
+};
+
 enum class KeyOrder { any, ascending };
 
 // What the machine allows, measured: a search cannot be faster than its memory accesses.
@@ -161,10 +185,14 @@ struct BackendLimits {
   double bus_out_bytes_per_second = 0;  // both 0 where there is no device
 };
 
+class Backend;
+
 struct CudaOptions {
   int device = 0;
   uint64_t memory_limit = 0;  // bytes of the device's memory; 0: nine tenths of what is free
-  unsigned host_threads = 0;  // for what stays on the host; as in Backend::host()
+  // For what stays on the host. Null: one of its own, with host_threads as in Backend::host().
+  std::shared_ptr<Backend> host = nullptr;
+  unsigned host_threads = 0;
 };
 
 class Backend {
@@ -197,6 +225,9 @@ class Backend {
   // out has queries.size entries. The trees must have passed check_tree().
   virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
                       std::span<Location> out) = 0;
+  // The same, handed over in blocks while other blocks are still searched.
+  virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
+                             const TakeLocations& take) = 0;
   // For each query, its rank in one index, or Location::absent.
   virtual Status find_ranks(const IndexView& index, const KeyColumn& queries,
                             std::span<uint32_t> out) = 0;
@@ -213,14 +244,37 @@ class Backend {
   // Copies an index to the device. corruption: its image does not pass check_tree(). Where it has a
   // guard, its bytes are checked first. resource_exhausted: no room within the memory limit. On a
   // backend without a device the index's own memory is used, and must outlive the result.
-  virtual Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) = 0;
+  virtual Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
+                                                               const IndexRows& rows) = 0;
+  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) {
+    return make_resident(index, {});
+  }
   // Makes an index of the keys, which may lie in host memory or the device's. Equal keys become
   // one. KeyOrder::ascending: they are sorted and have no duplicates, and where they need no copy
   // (fixed width, on the side where they are searched) must outlive the result.
   virtual Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                              const TreeOptions& options) = 0;
+  // What follows needs indexes that are resident on a device, and returns `unavailable` for others.
+  //
+  // Finds values that are resident and not hidden. found: a bit for each query, all 0 before.
+  // offsets: where each value begins, and the last ends (queries.size + 1 entries), once copied.
+  // resource_exhausted: needs 16 bytes of the device's memory a query until the result goes.
+  virtual Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
+                                                           const KeyColumn& queries,
+                                                           std::span<uint64_t> found,
+                                                           std::span<uint64_t> offsets) = 0;
+  // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait for
+  // the work. Queries and results are in the device's memory; hidden rows count as absent. The
+  // indexes may go at once, not so queries and results.
+  virtual Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
+                                Location* out, void* stream) = 0;
+  virtual Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
+                               const DeviceValues& out, void* stream) = 0;
+
   // Memory for queries and results. resource_exhausted: no room within the memory limit.
   virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;
+  // Whether a pointer is to memory of the device.
+  virtual bool is_on_device(const void* p) const = 0;
   // Between any two of host memory and the device's.
   virtual Status copy(void* to, const void* from, uint64_t bytes) = 0;
 

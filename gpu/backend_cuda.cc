@@ -8,7 +8,10 @@
 #include "gpu/cuda_device.h"
 #include "gpu/cuda_index.h"
 #include "gpu/cuda_pipeline.h"
+#include "gpu/cuda_sort.h"
 #include "gpu/cuda_transfer.h"
+#include "gpu/cuda_values.h"
+#include "gpu/cuda_values_pipeline.h"
 #include "gpu/index_host.h"
 
 namespace stride {
@@ -34,7 +37,7 @@ class CudaMemory final : public BackendMemory {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options)
-      : host_(Backend::host(options.host_threads)),
+      : host_(options.host ? options.host : Backend::host(options.host_threads)),
         device_(options.device, options.memory_limit),
         transfer_(device_, *host_) {
     check_kernels();
@@ -46,8 +49,9 @@ class CudaBackend final : public Backend {
   unsigned threads() const override { return host_->threads(); }
   bool has_device() const override { return true; }
 
-  // Staged chunks are in host memory, and there the sort runs.
   Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) override {
+    Status status = cuda_guarded([&] { return sort_chunks_cuda(context(), chunks, sorted); });
+    if (status.code() != StatusCode::resource_exhausted) return status;
     return host_->sort(chunks, sorted);
   }
 
@@ -66,6 +70,13 @@ class CudaBackend final : public Backend {
           return host_->find(indexes, there, room);
         });
   }
+  Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
+                     const TakeLocations& take) override {
+    bool all = !indexes.empty();
+    for (const IndexView& index : indexes) all &= is_resident(index);
+    if (!all) return host_->find_blocks(indexes, queries, take);
+    return cuda_guarded([&] { return find_blocks_here(indexes, queries, take); });
+  }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
     return search_one(index, CudaSearch::find_ranks, &Backend::find_ranks, queries, out);
@@ -83,7 +94,8 @@ class CudaBackend final : public Backend {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
+          return in_chunks(queries, out, [&](uint64_t, const KeyColumn& chunk, void* room,
+                                             cudaStream_t on) {
             find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
           });
         },
@@ -92,10 +104,11 @@ class CudaBackend final : public Backend {
         });
   }
 
-  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) override {
+  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
+                                                       const IndexRows& rows) override {
     return cuda_guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
-      STRIDE_TRY(check_index(index));
-      return make_resident_cuda(context(), index);
+      STRIDE_TRY(check_index(index, rows));
+      return make_resident_cuda(context(), index, rows);
     });
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
@@ -107,12 +120,43 @@ class CudaBackend final : public Backend {
     }
     return built;
   }
+  Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
+                                                   const KeyColumn& queries,
+                                                   std::span<uint64_t> found,
+                                                   std::span<uint64_t> offsets) override {
+    return cuda_guarded([&]() -> Result<std::unique_ptr<FoundValues>> {
+      STRIDE_TRY(check_resident(indexes, true));
+      return find_values_cuda(transfer_, indexes, queries, found, offsets);
+    });
+  }
+  Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
+                        void* stream) override {
+    return on_stream(indexes, /*values=*/false, stream, [&](cudaStream_t to) {
+      CudaIndexList list(device_, indexes, to);
+      list.find(queries, out, to);
+      measure_values_cuda(device_, list, out, queries.size, nullptr, to);
+    });
+  }
+  Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
+                       const DeviceValues& out, void* stream) override {
+    return on_stream(indexes, /*values=*/true, stream, [&](cudaStream_t to) {
+      CudaIndexList list(device_, indexes, to);
+      CudaArray<Location> locations(device_, to, queries.size);
+      CudaArray<ValueEnd> ends(device_, to, queries.size);
+      list.find(queries, locations.data(), to);
+      measure_values_cuda(device_, list, locations.data(), queries.size, ends.data(), to);
+      gather_values_cuda(list, locations.data(), ends.data(), 0, queries.size, out.values,
+                         out.capacity, to);
+      unpack_ends_cuda(ends.data(), queries.size, out.found, out.offsets, to);
+    });
+  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return cuda_guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<CudaMemory>(device_, bytes));
     });
   }
 
+  bool is_on_device(const void* p) const override { return device_.owns(p); }
   Status copy(void* to, const void* from, uint64_t bytes) override {
     if (bytes == 0) return {};
     bool to_here = device_.owns(to), from_here = device_.owns(from);
@@ -225,7 +269,8 @@ class CudaBackend final : public Backend {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
+          return in_chunks(queries, out, [&](uint64_t, const KeyColumn& chunk, void* room,
+                                             cudaStream_t on) {
             search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), on);
           });
         },
@@ -236,25 +281,88 @@ class CudaBackend final : public Backend {
 
   Status find_here(std::span<const IndexView> indexes, const KeyColumn& queries,
                    std::span<Location> out) {
-    std::vector<const DeviceIndex*> on_device;
-    uint32_t width = number_width(*indexes[0].resident);
-    for (const IndexView& index : indexes) {
-      on_device.push_back(device_index(*index.resident));
-      if (number_width(*index.resident) != width) width = 0;
+    CudaStream stream(device_);
+    CudaIndexList list(device_, indexes, stream);
+    stream.wait();
+    return in_chunks(queries, out,
+                     [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+                       list.find(chunk, static_cast<Location*>(room), on);
+                     });
+  }
+
+  // One index sends back ranks alone, half as much.
+  Status find_blocks_here(std::span<const IndexView> indexes, const KeyColumn& queries,
+                          const TakeLocations& take) {
+    if (indexes.size() == 1) {
+      return search_in_chunks(
+          transfer_, queries, sizeof(uint32_t),
+          [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+            search_cuda(*indexes[0].resident, CudaSearch::find_ranks, chunk,
+                        static_cast<uint32_t*>(room), on);
+          },
+          [&](uint64_t first, uint64_t count, const std::byte* results) {
+            return take_ranks(first, count, reinterpret_cast<const uint32_t*>(results), take);
+          });
     }
     CudaStream stream(device_);
-    CudaArray<const DeviceIndex*> list(device_, stream, on_device.size());
-    cuda_check(cudaMemcpyAsync(list.data(), on_device.data(), on_device.size() * sizeof(void*),
-                               cudaMemcpyHostToDevice, stream),
-               "copy the list of indexes");
+    CudaIndexList list(device_, indexes, stream);
     stream.wait();
-    auto count = static_cast<uint32_t>(on_device.size());
-    return in_chunks(queries, out, [&](const KeyColumn& chunk, void* room, cudaStream_t on) {
-      find_in_cuda(list.data(), count, width, chunk, static_cast<Location*>(room), on);
+    return search_in_chunks(
+        transfer_, queries, sizeof(Location),
+        [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+          list.find(chunk, static_cast<Location*>(room), on);
+        },
+        [&](uint64_t first, uint64_t count, const std::byte* results) {
+          return take(first, {reinterpret_cast<const Location*>(results), count});
+        });
+  }
+
+  static Status take_ranks(uint64_t first, uint64_t count, const uint32_t* ranks,
+                           const TakeLocations& take) {
+    constexpr uint64_t block = 2048;
+    Location locations[block];
+    for (uint64_t at = 0; at < count; at += block) {
+      uint64_t n = std::min(block, count - at);
+      for (uint64_t i = 0; i < n; ++i) {
+        uint32_t rank = ranks[at + i];
+        locations[i] = {rank == Location::absent ? Location::absent : 0, rank};
+      }
+      STRIDE_TRY(take(first + at, {locations, n}));
+    }
+    return {};
+  }
+
+  static Status check_resident(std::span<const IndexView> indexes, bool values) {
+    for (const IndexView& index : indexes) {
+      if (is_resident(index) && (index.resident->has_values() || !values)) continue;
+      return Status(StatusCode::unavailable, values ? "the values of an index are not on the device"
+                                                    : "an index is not on the device")
+          .with_remedy("make all indexes of a search resident, with their values");
+    }
+    return {};
+  }
+
+  // Starts work(stream) on the caller's stream; without one, waits until it is done.
+  template <class Work>
+  Status on_stream(std::span<const IndexView> indexes, bool values, void* stream,
+                   const Work& work) {
+    return cuda_guarded([&] {
+      STRIDE_TRY(check_resident(indexes, values));
+      if (!stream) {
+        CudaStream own(device_);
+        work(own);
+        own.wait();
+        return Status();
+      }
+      OnDevice on(device_);
+      auto* to = static_cast<cudaStream_t>(stream);
+      work(to);
+      for (const IndexView& index : indexes) mark_use_cuda(*index.resident, to);
+      return Status();
     });
   }
 
-  std::unique_ptr<Backend> host_;
+  std::shared_ptr<Backend> host_;
   CudaDevice device_;
   CudaTransfer transfer_;
 };

@@ -47,6 +47,10 @@ class HostBackend : public Backend {
               std::span<Location> out) override {
     return guarded([&] { return find_host(pool_, indexes, queries, out); });
   }
+  Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
+                     const TakeLocations& take) override {
+    return guarded([&] { return find_blocks_host(pool_, indexes, queries, take); });
+  }
   Status find_ranks(const IndexView& index, const KeyColumn& queries,
                     std::span<uint32_t> out) override {
     return guarded([&] { return find_ranks_host(pool_, index, queries, out); });
@@ -63,9 +67,10 @@ class HostBackend : public Backend {
                          std::span<RankInterval> out) override {
     return guarded([&] { return prefix_interval_host(pool_, index, queries, out); });
   }
-  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) override {
+  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
+                                                       const IndexRows& rows) override {
     return guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
-      STRIDE_TRY(check_index(index));
+      STRIDE_TRY(check_index(index, rows));
       return make_resident_host(index);
     });
   }
@@ -73,11 +78,24 @@ class HostBackend : public Backend {
                                                      const TreeOptions& options) override {
     return guarded([&] { return build_index_host(pool_, keys, order, options); });
   }
+  Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView>, const KeyColumn&,
+                                                   std::span<uint64_t>,
+                                                   std::span<uint64_t>) override {
+    return no_device();
+  }
+  Status find_on_device(std::span<const IndexView>, const KeyColumn&, Location*, void*) override {
+    return no_device();
+  }
+  Status get_on_device(std::span<const IndexView>, const KeyColumn&, const DeviceValues&,
+                       void*) override {
+    return no_device();
+  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<HostMemory>(bytes));
     });
   }
+  bool is_on_device(const void*) const override { return false; }
   Status copy(void* to, const void* from, uint64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return {};
@@ -91,6 +109,11 @@ class HostBackend : public Backend {
   }
 
  private:
+  static Status no_device() {
+    return Status(StatusCode::unavailable, "the host backend has no device")
+        .with_remedy("use the CUDA backend, or the call that returns values in host memory");
+  }
+
   TaskPool pool_;
 };
 

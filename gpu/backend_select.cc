@@ -1,4 +1,5 @@
 #include "gpu/backend.h"
+#include "gpu/device_faults.h"
 
 namespace stride {
 
@@ -7,6 +8,10 @@ Result<std::unique_ptr<Backend>> Backend::cuda(const CudaOptions&) {
   return Status(StatusCode::unavailable, "this build has no CUDA backend")
       .with_remedy("build where nvcc is installed, or use the host backend");
 }
+
+void DeviceFaults::fail_call(uint64_t, DeviceFault) {}
+void DeviceFaults::clear() {}
+uint64_t DeviceFaults::calls() { return 0; }
 #endif
 
 std::unique_ptr<Backend> Backend::automatic(unsigned threads) {

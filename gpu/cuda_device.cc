@@ -2,7 +2,36 @@
 
 #include <cuda_runtime.h>
 
+#include "gpu/device_faults.h"
+
 namespace stride {
+
+namespace {
+
+std::atomic<uint64_t> calls_made{0}, failing_call{0};  // 0: none
+std::atomic<DeviceFault> fault_of_call{DeviceFault::lost};
+
+// What a call reports: the truth, or what a test wants.
+cudaError_t with_faults(cudaError_t error) {
+  uint64_t call = calls_made.fetch_add(1, std::memory_order_relaxed) + 1;
+  uint64_t failing = failing_call.load(std::memory_order_relaxed);
+  if (failing == 0 || call < failing || error != cudaSuccess) return error;
+  if (fault_of_call == DeviceFault::lost) return cudaErrorDevicesUnavailable;
+  return call == failing ? cudaErrorMemoryAllocation : error;
+}
+
+}  // namespace
+
+void DeviceFaults::fail_call(uint64_t call, DeviceFault fault) {
+  fault_of_call = fault;
+  calls_made = 0;
+  failing_call = call;
+}
+void DeviceFaults::clear() {
+  failing_call = 0;
+  calls_made = 0;
+}
+uint64_t DeviceFaults::calls() { return calls_made; }
 
 Status cuda_status(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return {};
@@ -29,6 +58,7 @@ Status cuda_status(cudaError_t error, const char* what) {
 }
 
 void cuda_check(cudaError_t error, const char* what) {
+  error = with_faults(error);
   if (error != cudaSuccess) throw CudaFailure(cuda_status(error, what));
 }
 
@@ -91,10 +121,11 @@ void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
                           .with_remedy("raise the device's memory limit, or use smaller batches"));
   }
   void* memory = nullptr;
-  cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
+  cudaError_t error = with_faults(cudaSuccess);
+  if (error == cudaSuccess) error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
   if (error != cudaSuccess) {
     used_ -= bytes;
-    cuda_check(error, "allocate device memory");
+    throw CudaFailure(cuda_status(error, "allocate device memory"));
   }
   return memory;
 }
@@ -114,7 +145,6 @@ bool CudaDevice::owns(const void* p) const {
 }
 
 cudaStream_t CudaDevice::take_stream() {
-  enter();
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {

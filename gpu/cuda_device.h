@@ -89,18 +89,30 @@ class CudaDevice {
   std::vector<cudaStream_t> idle_;
 };
 
+// Makes a device the calling thread's as long as this lives.
+class OnDevice {
+ public:
+  explicit OnDevice(const CudaDevice& device) : number_(device.number()) {
+    cuda_check(cudaGetDevice(&previous_), "ask for the current device");
+    device.enter();
+  }
+  ~OnDevice() {
+    if (previous_ != number_) (void)cudaSetDevice(previous_);
+  }
+  OnDevice(const OnDevice&) = delete;
+
+ private:
+  int number_;
+  int previous_ = 0;
+};
+
 // A stream of the device's, for one call, which makes the device the thread's for as long. What is
 // still running on it when it goes is waited for.
 class CudaStream {
  public:
-  explicit CudaStream(CudaDevice& device) : device_(device) {
-    cuda_check(cudaGetDevice(&previous_), "ask for the current device");
-    stream_ = device.take_stream();
-  }
-  ~CudaStream() {
-    device_.give_back(stream_);
-    if (previous_ != device_.number()) (void)cudaSetDevice(previous_);
-  }
+  explicit CudaStream(CudaDevice& device)
+      : device_(device), on_(device), stream_(device.take_stream()) {}
+  ~CudaStream() { device_.give_back(stream_); }
   CudaStream(const CudaStream&) = delete;
 
   operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
@@ -109,8 +121,8 @@ class CudaStream {
 
  private:
   CudaDevice& device_;
-  int previous_ = 0;
-  cudaStream_t stream_ = nullptr;
+  OnDevice on_;
+  cudaStream_t stream_;
 };
 
 // An array in device memory. Freed on the stream where it was made.

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -33,15 +35,26 @@ uint32_t directory_bits_for(uint64_t keys) {
                     most_directory_bits);
 }
 
+// What a device keeps beside an index.
+struct DeviceRows {
+  DevicePackedColumn values;
+  bool has_values = false;
+  CudaArray<uint8_t> hidden;
+};
+
 class CudaIndex final : public CudaResident {
  public:
   CudaIndex(const CudaContext& context, DevicePackedColumn keys, CudaArray<std::byte> image,
-            uint64_t image_bytes, cudaStream_t stream)
+            uint64_t image_bytes, DeviceRows rows, cudaStream_t stream)
       : context_(context),
         keys_(std::move(keys)),
         image_(std::move(image)),
-        image_bytes_(image_bytes) {
+        image_bytes_(image_bytes),
+        rows_(std::move(rows)) {
     CudaSpace space(context.device, stream);
+    index_.values = rows_.values.view;
+    index_.has_values = rows_.has_values;
+    index_.hidden = rows_.hidden.data();
     keys_.data.clear_padding();
     index_.keys = keys_.view;
     index_.has_tree = image_bytes > 0;
@@ -68,6 +81,24 @@ class CudaIndex final : public CudaResident {
     entries_.settle();
     tails_.settle();
     on_device_.settle();
+    rows_.values.settle();
+    rows_.hidden.settle();
+  }
+  ~CudaIndex() override {
+    // The arrays are freed on the home stream.
+    for (auto& [stream, event] : uses_) {
+      (void)cudaStreamWaitEvent(context_.device.home_stream(), event, 0);
+      (void)cudaEventDestroy(event);
+    }
+  }
+
+  void used_on(cudaStream_t stream) const override {
+    std::lock_guard lock(uses_mutex_);
+    cudaEvent_t& event = uses_[stream];
+    if (!event) {
+      cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+    }
+    cuda_check(cudaEventRecord(event, stream), "record the use of an index");
   }
 
   IndexView view() const override {
@@ -89,7 +120,7 @@ class CudaIndex final : public CudaResident {
   uint64_t memory_bytes() const override {
     uint64_t keys = keys_.data.size() ? keys_.bytes() : keys_.view.row_bytes();
     return keys + image_.bytes() + directory_.bytes() + entries_.bytes() + tails_.bytes() +
-           on_device_.bytes();
+           on_device_.bytes() + rows_.values.bytes() + rows_.hidden.bytes();
   }
 
  private:
@@ -162,6 +193,9 @@ class CudaIndex final : public CudaResident {
   CudaArray<DeviceEntry> entries_;
   CudaArray<uint64_t> tails_;
   CudaArray<DeviceIndex> on_device_;
+  DeviceRows rows_;
+  mutable std::mutex uses_mutex_;
+  mutable std::map<cudaStream_t, cudaEvent_t> uses_;  // the last of each stream
 };
 
 uint64_t bases_of(const PackedColumn& keys) { return (keys.size >> PackedOffsets::group_bits) + 1; }
@@ -253,14 +287,24 @@ Status CudaIndex::copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>*
 }
 
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
-                                                  const IndexView& index) {
+                                                  const IndexView& index, const IndexRows& rows) {
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
   DevicePackedColumn keys = upload(context.transfer, space, index.keys);
   uint64_t bytes = index.tree.image ? index.tree.image_bytes : 0;
   CudaArray<std::byte> image = space.buffer<std::byte>(bytes);
   context.transfer.to_device(image.data(), index.tree.image, bytes, stream);
-  return std::make_shared<CudaIndex>(context, std::move(keys), std::move(image), bytes, stream);
+  DeviceRows beside;
+  if (rows.hidden) {
+    beside.hidden = space.buffer<uint8_t>(index.keys.size);
+    context.transfer.to_device(beside.hidden.data(), rows.hidden, index.keys.size, stream);
+  }
+  if (rows.values) {
+    beside.values = upload(context.transfer, space, *rows.values);
+    beside.has_values = true;
+  }
+  return std::make_shared<CudaIndex>(context, std::move(keys), std::move(image), bytes,
+                                     std::move(beside), stream);
 }
 
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
@@ -287,7 +331,8 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
   uint64_t bytes = 0;
   STRIDE_TRY(build_image(space, column.view, options, &image, &bytes));
   return std::shared_ptr<ResidentIndex>(
-      std::make_shared<CudaIndex>(context, std::move(column), std::move(image), bytes, stream));
+      std::make_shared<CudaIndex>(context, std::move(column), std::move(image), bytes, DeviceRows(),
+                                  stream));
 }
 
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,

@@ -28,7 +28,7 @@ void check_kernels();
 
 // As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc.
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
-                                                  const IndexView& index);
+                                                  const IndexView& index, const IndexRows& rows);
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
                                                         const TreeOptions& options);
@@ -45,6 +45,8 @@ void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t ke
                   const KeyColumn& queries, Location* out, cudaStream_t stream);
 // Of an index: where its DeviceIndex lies on the device.
 const DeviceIndex* device_index(const ResidentIndex& index);
+// Keeps the memory of an index from being used again before the work so far on the stream is done.
+void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream);
 // The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.
 uint32_t number_width(const ResidentIndex& index);
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stride {
@@ -13,8 +13,10 @@ namespace stride {
 namespace {
 
 constexpr uint32_t lanes_of_worker = 2;
-// More of them only queue for the driver.
-constexpr uint64_t most_workers = 8;
+// As many at least for each worker, so that all have work, unless they are so small that starting
+// them takes longer than searching.
+constexpr uint64_t chunks_of_worker = 2;
+constexpr uint64_t least_chunk = 8192;
 
 enum class Side { device, pinned, pageable };
 
@@ -32,6 +34,8 @@ struct Batch {
   std::byte* results;
   uint32_t result_bytes;
   Side queries_side, results_side;
+  uint64_t most_queries;            // of a chunk
+  const TakeResults* take = nullptr;  // in place of results
 
   // Of queries or results that a chunk may have. Staged pieces are small, so that they stay in the
   // host's cache; pieces that the bus reads where they are cost less if they are large.
@@ -43,7 +47,7 @@ struct Batch {
   // How many queries from `first` on fit into one piece, and their results.
   uint64_t chunk(uint64_t first) const {
     uint64_t left = queries.size - first;
-    uint64_t most = std::min(left, piece_bytes() / result_bytes);
+    uint64_t most = std::min({left, piece_bytes() / result_bytes, most_queries});
     if (queries.is_fixed()) {
       return std::min(most, std::max<uint64_t>(1, piece_bytes() / std::max(1u, queries.width)));
     }
@@ -61,35 +65,40 @@ class Lane {
   Lane(CudaTransfer& transfer, const Batch& batch)
       : transfer_(transfer), batch_(batch), stream_(transfer.device()) {}
 
-  void run(uint64_t first, uint64_t count, const StartSearch& start) {
-    finish();
+  Status run(uint64_t first, uint64_t count, const StartSearch& start) {
+    STRIDE_TRY(finish());
     first_ = first;
     count_ = count;
     KeyColumn queries = bring(batch_.queries.slice(first, count));
     if (batch_.results_side == Side::device) {
-      start(queries, results(), stream_);
-      return;
+      start(first, queries, results(), stream_);
+      return {};
     }
     if (!found_.size())
       found_ = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
-    start(queries, found_.data(), stream_);
-    void* to = results();
-    if (batch_.results_side == Side::pageable) {
-      if (!staged_results_.data()) staged_results_ = transfer_.pinned().take();
+    start(first, queries, found_.data(), stream_);
+    void* to = staged_results_.data();
+    if (batch_.results_side == Side::pinned) {
+      to = results();
+    } else if (to == nullptr) {
+      staged_results_ = transfer_.pinned().take();
       to = staged_results_.data();
     }
     cuda_check(cudaMemcpyAsync(to, found_.data(), result_bytes(), cudaMemcpyDeviceToHost, stream_),
                "copy results");
+    return {};
   }
 
   // Waits for the chunk that is under way, if any, and hands its results over.
-  void finish() {
-    if (count_ == 0) return;
+  Status finish() {
+    if (count_ == 0) return {};
+    uint64_t count = std::exchange(count_, 0);
     stream_.wait();
+    if (batch_.take) return (*batch_.take)(first_, count, staged_results_.data());
     if (batch_.results_side == Side::pageable) {
-      std::memcpy(results(), staged_results_.data(), result_bytes());
+      std::memcpy(results(), staged_results_.data(), count * batch_.result_bytes);
     }
-    count_ = 0;
+    return {};
   }
 
  private:
@@ -139,69 +148,69 @@ class Lane {
   uint64_t first_ = 0, count_ = 0;
 };
 
-// Carries the first exception of several threads to the one that waits for them.
-class FirstFailure {
- public:
-  template <class Work>
-  void watch(const Work& work) {
-    try {
-      work();
-    } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (!failed_.exchange(true)) exception_ = std::current_exception();
-    }
-  }
-  bool failed() const { return failed_; }
-  void rethrow() {
-    if (exception_) std::rethrow_exception(exception_);
-  }
+Side side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
+  return side_of(device, queries.is_fixed() ? static_cast<const void*>(queries.data)
+                                            : static_cast<const void*>(queries.offsets));
+}
 
- private:
-  std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-  std::exception_ptr exception_;
-};
+// Each worker takes the next chunk, stages it and goes on with the one it started before.
+Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
+  const KeyColumn& queries = batch.queries;
+  uint64_t wanted = queries.size / (chunks_of_worker * transfer.most_workers());
+  batch.most_queries = std::max(least_chunk, (wanted + 63) / 64 * 64);
+  std::vector<uint64_t> starts;
+  for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
+    starts.push_back(first);
+  starts.push_back(queries.size);
+  uint64_t chunks = starts.size() - 1;
+  std::atomic<uint64_t> next{0};
+  std::mutex mutex;
+  Status failure;
+  transfer.each_worker(chunks, [&] {
+    auto check = [&](Status status) {
+      if (status.ok()) return;
+      next = chunks;
+      std::lock_guard lock(mutex);
+      failure = std::move(status);
+    };
+    transfer.device().enter();
+    std::optional<Lane> lanes[lanes_of_worker];
+    for (uint64_t turn = 0;; ++turn) {
+      uint64_t chunk = next++;
+      if (chunk >= chunks) break;
+      std::optional<Lane>& lane = lanes[turn % lanes_of_worker];
+      if (!lane) lane.emplace(transfer, batch);
+      check(lane->run(starts[chunk], starts[chunk + 1] - starts[chunk], start));
+    }
+    for (auto& lane : lanes)
+      if (lane) check(lane->finish());
+  });
+  return failure;
+}
 
 }  // namespace
 
 void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
                       uint32_t result_bytes, const StartSearch& start) {
   if (queries.size == 0) return;
-  const void* source = queries.is_fixed() ? static_cast<const void*>(queries.data)
-                                          : static_cast<const void*>(queries.offsets);
   Batch batch{queries, static_cast<std::byte*>(results), result_bytes,
-              side_of(transfer.device(), source), side_of(transfer.device(), results)};
+              side_of_queries(transfer.device(), queries), side_of(transfer.device(), results), 0};
   if (batch.queries_side == Side::device && batch.results_side == Side::device) {
     CudaStream stream(transfer.device());
-    start(queries, results, stream);
+    start(0, queries, results, stream);
     stream.wait();
     return;
   }
-  std::vector<uint64_t> starts;  // of the chunks
-  for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
-    starts.push_back(first);
-  starts.push_back(queries.size);
-  // Each worker takes the next chunk, stages it and goes on with the one it started before.
-  std::atomic<uint64_t> next{0};
-  FirstFailure failure;
-  uint64_t chunks = starts.size() - 1;
-  uint64_t workers = std::min<uint64_t>({chunks, transfer.threads(), most_workers});
-  transfer.each_worker(workers, [&] {
-    failure.watch([&] {
-      transfer.device().enter();
-      std::optional<Lane> lanes[lanes_of_worker];
-      for (uint64_t turn = 0;; ++turn) {
-        uint64_t chunk = next++;
-        if (chunk >= chunks || failure.failed()) break;
-        std::optional<Lane>& lane = lanes[turn % lanes_of_worker];
-        if (!lane) lane.emplace(transfer, batch);
-        lane->run(starts[chunk], starts[chunk + 1] - starts[chunk], start);
-      }
-      for (auto& lane : lanes)
-        if (lane) lane->finish();
-    });
-  });
-  failure.rethrow();
+  (void)run_chunks(transfer, batch, start);  // it fails only where `take` does
+}
+
+Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
+                        const StartSearch& start, const TakeResults& take) {
+  if (queries.size == 0) return {};
+  Batch batch{queries, nullptr, result_bytes, side_of_queries(transfer.device(), queries),
+              Side::pageable, 0};
+  batch.take = &take;
+  return run_chunks(transfer, batch, start);
 }
 
 }  // namespace stride

@@ -70,6 +70,10 @@ void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t ke
   cuda_check(cudaGetLastError(), "start a search");
 }
 
+void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream) {
+  as_cuda(index).used_on(stream);
+}
+
 const DeviceIndex* device_index(const ResidentIndex& index) { return as_cuda(index).device_copy(); }
 
 uint32_t number_width(const ResidentIndex& index) {

@@ -46,6 +46,9 @@ struct DeviceIndex {
   const uint64_t* tails;  // of keys that are no numbers, big-endian; null: none
   bool has_entries;
   DeviceLevel level[max_tree_levels];  // of trees with deeper levels, if has_entries
+  PackedColumn values;                 // if has_values
+  bool has_values;
+  const uint8_t* hidden;  // IndexRows
 
   STRIDE_HD const TreeRef* tree_or_null() const { return has_tree ? &tree : nullptr; }
 };
@@ -56,6 +59,10 @@ class CudaResident : public ResidentIndex {
   const DeviceIndex& index() const { return index_; }
   const DeviceIndex* device_copy() const { return device_copy_; }
   bool on_device() const override { return true; }
+  bool has_values() const override { return index_.has_values; }
+  // Work that reads the index was started on a stream that is not the backend's: its memory is not
+  // used again before that is done.
+  virtual void used_on(cudaStream_t stream) const = 0;
 
  protected:
   DeviceIndex index_{};

@@ -1,40 +1,114 @@
 #include "gpu/cuda_transfer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <optional>
 
 namespace stride {
 
 namespace {
 
-constexpr uint32_t pieces = 3;  // in flight
-constexpr uint64_t copied_per_task = 256 << 10;
+constexpr uint64_t pieces_of_worker = 2;  // one is copied by the host, one by the device
 
-// An event of the device's.
-class Event {
+// Carries the first exception of several threads to the one that waits for them.
+class FirstFailure {
  public:
-  Event() {
-    cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "make an event");
+  template <class Work>
+  void watch(const Work& work) {
+    try {
+      work();
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!exception_) exception_ = std::current_exception();
+    }
   }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  void record(cudaStream_t stream) { cuda_check(cudaEventRecord(event_, stream), "record"); }
-  void wait() { cuda_check(cudaEventSynchronize(event_), "wait for the device"); }
+  void rethrow() {
+    if (exception_) std::rethrow_exception(exception_);
+  }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  std::mutex mutex_;
+  std::exception_ptr exception_;
 };
 
-// Waits, whatever happens, before the staging memory that was declared before it goes.
-class WaitAtEnd {
+// A stretch of the parts on one side, and where it lies on the other.
+struct Stretch {
+  const std::byte* from;
+  std::byte* to;
+  uint64_t bytes;
+};
+
+std::vector<Stretch> in_stretches(void* to, std::span<const Bytes> parts) {
+  std::vector<Stretch> stretches;
+  auto* next = static_cast<std::byte*>(to);
+  for (Bytes part : parts) {
+    for (uint64_t at = 0; at < part.size(); at += staging_bytes) {
+      uint64_t bytes = std::min<uint64_t>(staging_bytes, part.size() - at);
+      stretches.push_back({part.data() + at, next, bytes});
+      next += bytes;
+    }
+  }
+  return stretches;
+}
+
+// A stream with a piece of staging memory, through which one stretch at a time goes.
+class StagedCopy {
  public:
-  explicit WaitAtEnd(cudaStream_t stream) : stream_(stream) {}
-  ~WaitAtEnd() { (void)cudaStreamSynchronize(stream_); }
-  WaitAtEnd(const WaitAtEnd&) = delete;
+  explicit StagedCopy(CudaTransfer& transfer)
+      : piece_(transfer.pinned().take()), stream_(transfer.device()) {}
+
+  void send(const Stretch& stretch) {
+    finish();
+    std::memcpy(piece_.data(), stretch.from, stretch.bytes);
+    cuda_check(cudaMemcpyAsync(stretch.to, piece_.data(), stretch.bytes, cudaMemcpyHostToDevice,
+                               stream_),
+               "copy to the device");
+    busy_ = true;
+  }
+  void fetch(const Stretch& stretch) {
+    finish();
+    cuda_check(cudaMemcpyAsync(piece_.data(), stretch.from, stretch.bytes, cudaMemcpyDeviceToHost,
+                               stream_),
+               "copy from the device");
+    busy_ = true;
+    arriving_ = stretch;
+  }
+  // Waits for the stretch that is under way, if any.
+  void finish() {
+    if (!busy_) return;
+    busy_ = false;
+    stream_.wait();
+    if (arriving_.bytes > 0) std::memcpy(arriving_.to, piece_.data(), arriving_.bytes);
+    arriving_ = {};
+  }
 
  private:
-  cudaStream_t stream_;
+  PinnedPool::Piece piece_;
+  CudaStream stream_;  // goes first, and waits for what uses the piece
+  bool busy_ = false;
+  Stretch arriving_{};
 };
+
+// Each worker takes the next stretch while the one it took before is under way.
+template <class Start>
+void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretches,
+                    const Start& start) {
+  std::atomic<uint64_t> next{0};
+  transfer.each_worker(stretches.size(), [&] {
+    std::optional<StagedCopy> copies[pieces_of_worker];
+    for (uint64_t turn = 0;; ++turn) {
+      uint64_t i = next++;
+      if (i >= stretches.size()) break;
+      std::optional<StagedCopy>& copy = copies[turn % pieces_of_worker];
+      if (!copy) copy.emplace(transfer);
+      start(*copy, stretches[i]);
+    }
+    for (auto& copy : copies)
+      if (copy) copy->finish();
+  });
+}
 
 }  // namespace
 
@@ -50,58 +124,26 @@ PinnedPool::Piece PinnedPool::take() {
   return Piece(this, PinnedMemory(staging_bytes));
 }
 
-void CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
-  host_.parallel_for(bytes, copied_per_task, [&](uint64_t begin, uint64_t end) {
-    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
-                end - begin);
-  });
+void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& work) {
+  FirstFailure failure;
+  host_.parallel_for(std::min<uint64_t>(workers, most_workers()), 1,
+                     [&](uint64_t begin, uint64_t end) {
+                       for (; begin < end; ++begin) failure.watch(work);
+                     });
+  failure.rethrow();
 }
 
-void CudaTransfer::to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
-  PinnedPool::Piece staging[pieces];
-  Event sent[pieces];
-  WaitAtEnd wait(stream);
-  uint64_t number = 0;
-  for (uint64_t at = 0; at < bytes; at += staging_bytes, ++number) {
-    uint64_t n = std::min(staging_bytes, bytes - at);
-    PinnedPool::Piece& piece = staging[number % pieces];
-    if (number < pieces) {
-      piece = pinned_.take();
-    } else {
-      sent[number % pieces].wait();
-    }
-    copy(piece.data(), static_cast<const std::byte*>(from) + at, n);
-    cuda_check(cudaMemcpyAsync(static_cast<std::byte*>(to) + at, piece.data(), n,
-                               cudaMemcpyHostToDevice, stream),
-               "copy to the device");
-    sent[number % pieces].record(stream);
-  }
+void CudaTransfer::to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream) {
   cuda_check(cudaStreamSynchronize(stream), "copy to the device");
+  copy_stretches(*this, in_stretches(to, parts),
+                 [](StagedCopy& copy, const Stretch& stretch) { copy.send(stretch); });
 }
 
 void CudaTransfer::to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
-  PinnedPool::Piece staging[pieces];
-  Event arrived[pieces];
-  WaitAtEnd wait(stream);
-  uint64_t count = (bytes + staging_bytes - 1) / staging_bytes;
-  auto size = [&](uint64_t i) { return std::min(staging_bytes, bytes - i * staging_bytes); };
-  for (uint64_t i = 0; i < count + pieces; ++i) {
-    if (i >= pieces) {
-      uint64_t done = i - pieces;
-      if (done >= count) break;
-      arrived[done % pieces].wait();
-      copy(static_cast<std::byte*>(to) + done * staging_bytes, staging[done % pieces].data(),
-           size(done));
-    }
-    if (i >= count) continue;
-    if (i < pieces) staging[i] = pinned_.take();
-    cuda_check(cudaMemcpyAsync(staging[i % pieces].data(),
-                               static_cast<const std::byte*>(from) + i * staging_bytes, size(i),
-                               cudaMemcpyDeviceToHost, stream),
-               "copy from the device");
-    arrived[i % pieces].record(stream);
-  }
   cuda_check(cudaStreamSynchronize(stream), "copy from the device");
+  Bytes part{static_cast<const std::byte*>(from), bytes};
+  copy_stretches(*this, in_stretches(to, {&part, 1}),
+                 [](StagedCopy& copy, const Stretch& stretch) { copy.fetch(stretch); });
 }
 
 }  // namespace stride

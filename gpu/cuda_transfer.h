@@ -4,10 +4,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "gpu/backend.h"
@@ -62,18 +64,18 @@ class CudaTransfer {
 
   // Between pageable host memory and the device; done when they return. The work on the stream
   // before them is done first.
-  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+    Bytes part{static_cast<const std::byte*>(from), bytes};
+    to_device(to, {&part, 1}, stream);
+  }
+  // Parts, one after the other.
+  void to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream);
   void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
 
-  unsigned threads() const { return host_.threads(); }
-  // Calls work() this often, on the host's threads.
-  void each_worker(uint64_t times, const std::function<void()>& work) {
-    host_.parallel_for(times, 1, [&](uint64_t begin, uint64_t end) {
-      for (; begin < end; ++begin) work();
-    });
-  }
-  // A memcpy on all threads.
-  void copy(void* to, const void* from, uint64_t bytes);
+  // More threads only queue for the driver.
+  unsigned most_workers() const { return std::min(host_.threads(), 8u); }
+  // Calls work(), which may throw, on up to so many of the host's threads at once.
+  void each_worker(uint64_t workers, const std::function<void()>& work);
 
  private:
   CudaDevice& device_;

@@ -45,6 +45,7 @@ class HostIndex final : public ResidentIndex {
     return view;
   }
   bool on_device() const override { return false; }
+  bool has_values() const override { return false; }
   Status copy_image(std::vector<std::byte>* image) const override {
     return guarded([&] {
       image->assign(view_.tree.image, view_.tree.image + view_.tree.image_bytes);
@@ -92,21 +93,25 @@ std::vector<KeyColumn> chunks_of(const KeyColumn& keys) {
   return chunks;
 }
 
+bool ensure_column(BlockGuard& guard, const PackedColumn& column) {
+  if (!guard.ensure(column.data, column.row_bytes())) return false;
+  if (column.fixed) return true;
+  uint64_t groups = (column.size >> PackedOffsets::group_bits) + 1;
+  return guard.ensure(column.offsets.bases, groups * sizeof(uint64_t)) &&
+         guard.ensure(column.offsets.deltas, (column.size + 1) * column.offsets.delta_width);
+}
+
 }  // namespace
 
-Status check_index(const IndexView& index) {
-  const PackedColumn& keys = index.keys;
-  if (index.guard) {
-    bool intact = index.guard->ensure(keys.data, keys.row_bytes());
-    if (!keys.fixed) {
-      uint64_t groups = (keys.size >> PackedOffsets::group_bits) + 1;
-      intact = intact && index.guard->ensure(keys.offsets.bases, groups * sizeof(uint64_t)) &&
-               index.guard->ensure(keys.offsets.deltas, (keys.size + 1) * keys.offsets.delta_width);
-    }
-    if (!intact) return index.guard->failure();
+Status check_index(const IndexView& index, const IndexRows& rows) {
+  if (BlockGuard* guard = index.guard) {
+    bool intact = ensure_column(*guard, index.keys) &&
+                  (!rows.values || ensure_column(*guard, *rows.values)) &&
+                  (!rows.hidden || guard->ensure(rows.hidden, index.keys.size));
+    if (!intact) return guard->failure();
   }
   if (!index.tree.image) return {};
-  return check_tree({index.tree.image, index.tree.image_bytes}, keys.size);
+  return check_tree({index.tree.image, index.tree.image_bytes}, index.keys.size);
 }
 
 Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index) {

@@ -8,9 +8,9 @@
 
 namespace stride {
 
-// Checks all bytes of an index, before it goes where nothing checks them: its keys by its guard,
-// and its tree.
-Status check_index(const IndexView& index);
+// Checks all bytes of an index, before it goes where nothing checks them: keys and rows by its
+// guard, and its tree.
+Status check_index(const IndexView& index, const IndexRows& rows);
 
 // As the Backend calls of the same names.
 Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -254,20 +255,46 @@ Status find_single(std::span<const IndexView> indexes, Bytes query, Location* ou
   return {};
 }
 
+std::vector<Prepared> prepare(std::span<const IndexView> indexes, const KeyColumn& queries) {
+  std::vector<Prepared> prepared;
+  prepared.reserve(indexes.size());
+  for (const IndexView& index : indexes) prepared.emplace_back(index, width_of(queries));
+  return prepared;
+}
+
 }  // namespace
 
 Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyColumn& queries,
                  std::span<Location> out) {
   STRIDE_TRY(check_sizes(queries, out.size()));
   if (queries.size == 1) return find_single(indexes, queries[0], out.data());
-  std::vector<Prepared> prepared;
-  prepared.reserve(indexes.size());
-  for (const IndexView& index : indexes) prepared.emplace_back(index, width_of(queries));
+  std::vector<Prepared> prepared = prepare(indexes, queries);
   Damage damage;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
     find_block(prepared, queries.slice(begin, count), out.data() + begin, damage);
   });
   return damage.status();
+}
+
+Status find_blocks_host(TaskPool& pool, std::span<const IndexView> indexes,
+                        const KeyColumn& queries, const TakeLocations& take) {
+  std::vector<Prepared> prepared = prepare(indexes, queries);
+  Damage damage;
+  std::atomic<bool> refused{false};
+  std::mutex mutex;
+  Status refusal;
+  for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
+    if (refused.load(std::memory_order_relaxed)) return;
+    Location locations[queries_per_block];
+    find_block(prepared, queries.slice(begin, count), locations, damage);
+    if (damage.found()) return;
+    Status status = take(begin, {locations, count});
+    if (status.ok()) return;
+    refused.store(true, std::memory_order_relaxed);
+    std::lock_guard lock(mutex);
+    refusal = std::move(status);
+  });
+  return refusal.ok() ? damage.status() : refusal;
 }
 
 namespace {

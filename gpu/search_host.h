@@ -11,6 +11,8 @@ namespace stride {
 
 Status find_host(TaskPool& pool, std::span<const IndexView> indexes, const KeyColumn& queries,
                  std::span<Location> out);
+Status find_blocks_host(TaskPool& pool, std::span<const IndexView> indexes,
+                        const KeyColumn& queries, const TakeLocations& take);
 Status find_ranks_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,
                        std::span<uint32_t> out);
 Status lower_bound_host(TaskPool& pool, const IndexView& index, const KeyColumn& queries,

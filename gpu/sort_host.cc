@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -326,11 +327,29 @@ class Sorter {
 
 }  // namespace
 
+Status check_chunks(std::span<const KeyColumn> chunks) {
+  constexpr uint64_t limit = uint64_t{1} << row_bits;
+  if (chunks.size() > limit) {
+    return Status::invalid(std::to_string(chunks.size()) + " chunks to sort: at most " +
+                           std::to_string(limit));
+  }
+  uint64_t rows = 0;
+  for (const KeyColumn& chunk : chunks) {
+    rows += chunk.size;
+    if (chunk.size <= limit) continue;
+    return Status::invalid("a chunk of " + std::to_string(chunk.size) + " rows to sort: at most " +
+                           std::to_string(limit));
+  }
+  if (rows <= max_index_keys) return {};
+  return Status::invalid(std::to_string(rows) + " rows to sort: at most " +
+                         std::to_string(max_index_keys));
+}
+
 Status sort_host(TaskPool& pool, std::span<const KeyColumn> chunks, Sorted* sorted) {
   sorted->order.clear();
   sorted->keys8.clear();
+  STRIDE_TRY(check_chunks(chunks));
   SortInput input(chunks);
-  STRIDE_TRY(input.check());
   Sorter(pool, input, sorted).run();
   return {};
 }

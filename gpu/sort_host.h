@@ -1,4 +1,4 @@
-// Sorting a staged batch on host threads. As Backend::sort().
+// Sorting a staged batch on host threads.
 #pragma once
 
 #include <span>
@@ -8,6 +8,10 @@
 
 namespace stride {
 
+// Whether there are no more rows than Backend::sort() takes.
+Status check_chunks(std::span<const KeyColumn> chunks);
+
+// As Backend::sort().
 Status sort_host(TaskPool& pool, std::span<const KeyColumn> chunks, Sorted* sorted);
 
 }  // namespace stride

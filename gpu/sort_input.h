@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "gpu/backend.h"
@@ -22,22 +21,6 @@ class SortInput {
       first_rows_.push_back(first_rows_.back() + chunk.size);
       if (chunk.size > 0) all_numbers_ &= chunk.is_fixed() && chunk.width == 8;
     }
-  }
-
-  Status check() const {
-    constexpr uint64_t limit = uint64_t{1} << row_bits;
-    if (chunks_.size() > limit) {
-      return Status::invalid(std::to_string(chunks_.size()) + " chunks to sort: at most " +
-                             std::to_string(limit));
-    }
-    for (const KeyColumn& chunk : chunks_) {
-      if (chunk.size <= limit) continue;
-      return Status::invalid("a chunk of " + std::to_string(chunk.size) +
-                             " rows to sort: at most " + std::to_string(limit));
-    }
-    if (rows() <= max_index_keys) return {};
-    return Status::invalid(std::to_string(rows()) + " rows to sort: at most " +
-                           std::to_string(max_index_keys));
   }
 
   uint64_t rows() const { return first_rows_.back(); }

@@ -9,6 +9,7 @@
 // that it points to. Its two layouts are those of Apache Arrow's FixedSizeBinary and LargeBinary.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -131,6 +132,24 @@ class Bitmap {
   std::vector<uint64_t> words_;
   uint64_t size_ = 0;
 };
+
+// Sets those bits of [first, first + count) for which is_set(i), i < count, says so; they are clear.
+// Other threads may set other bits of the same words meanwhile.
+template <class IsSet>
+void set_bits(std::span<uint64_t> words, uint64_t first, uint64_t count, const IsSet& is_set) {
+  for (uint64_t i = 0; i < count;) {
+    uint64_t shift = (first + i) % 64, n = count - i < 64 - shift ? count - i : 64 - shift;
+    uint64_t bits = 0;
+    for (uint64_t k = 0; k < n; ++k) bits |= uint64_t{is_set(i + k)} << k;
+    uint64_t& word = words[(first + i) / 64];
+    if (n == 64) {
+      word = bits;
+    } else if (bits) {
+      std::atomic_ref<uint64_t>(word).fetch_or(bits << shift, std::memory_order_relaxed);
+    }
+    i += n;
+  }
+}
 
 inline constexpr uint32_t max_key_bytes = 65535;
 inline constexpr uint64_t max_value_bytes = 0xFFFFFFFFull;  // 4 GiB - 1

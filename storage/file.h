@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,36 @@ enum class OpenMode : uint8_t {
   write,          // must exist; read and write
 };
 
+// Bytes [offset, offset + bytes) of a file.
+struct FileRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 // A read-only view of a whole file. Stays valid after the File is closed or the file removed.
+// Thread-safe. What lies beyond the end of a range that is asked about is left out.
 class Mapping {
  public:
   virtual ~Mapping() = default;
   Bytes bytes() const { return bytes_; }
+
+  // Reading bytes() waits for the disk where they are not in memory yet. What follows is for those
+  // who know what they are going to read; the defaults are those of a file that is always there.
+
+  // False where reading the byte at `offset` would wait. True where the system does not say: for
+  // files that this user may not write, and in some sandboxes. Costs a system call.
+  virtual bool in_memory(uint64_t) const { return true; }
+  // Asks for the range to be read in the background. A hint: nothing is certain, nothing waits.
+  virtual void will_need(FileRange) const {}
+  // Brings the ranges into memory, many reads in flight at once, and returns when they are there;
+  // they stay as long as the system has room. Best in ascending order. io_error and corruption
+  // (the file ends early) where they cannot be read: touching them would end the process.
+  // resource_exhausted: not all was brought, and all may be read nevertheless.
+  virtual Status fetch(std::span<const FileRange>) const { return {}; }
+  // Between these two calls, which may nest and overlap, what is missing is read a page at a time
+  // when it is touched, without its neighbours: for reads that are not in order.
+  virtual void begin_random() const {}
+  virtual void end_random() const {}
 
  protected:
   Bytes bytes_;

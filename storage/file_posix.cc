@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "storage/file.h"
+#include "storage/page_fetch.h"
 
 namespace stride {
 
@@ -57,9 +60,20 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// A second descriptor of an open file; invalid where descriptors are scarce: files that are only
+// mapped must not keep others from being opened.
+Descriptor spare_descriptor(int fd) {
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  struct rlimit limit;
+  if (!copy.valid() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return copy;
+  bool scarce = static_cast<rlim_t>(copy.get()) >= limit.rlim_cur / 2;
+  return scarce ? Descriptor() : std::move(copy);
+}
+
 class PosixMapping final : public Mapping {
  public:
-  PosixMapping(void* address, size_t bytes) : address_(address) {
+  PosixMapping(std::string path, Descriptor fd, void* address, size_t bytes)
+      : path_(std::move(path)), fd_(std::move(fd)), address_(address) {
     bytes_ = {static_cast<const std::byte*>(address), bytes};
   }
   ~PosixMapping() override {
@@ -68,9 +82,72 @@ class PosixMapping final : public Mapping {
   PosixMapping(const PosixMapping&) = delete;
   PosixMapping& operator=(const PosixMapping&) = delete;
 
+  bool in_memory(uint64_t offset) const override;
+  void will_need(FileRange range) const override;
+  Status fetch(std::span<const FileRange> ranges) const override;
+  void begin_random() const override { advise(1); }
+  void end_random() const override { advise(-1); }
+
  private:
+  void advise(int more_random) const;
+  FileRange clipped(FileRange range) const {
+    uint64_t offset = std::min<uint64_t>(range.offset, bytes_.size());
+    return {offset, std::min<uint64_t>(range.bytes, bytes_.size() - offset)};
+  }
+
+  const std::string path_;
+  const Descriptor fd_;  // may be invalid
   void* address_;
+  mutable std::mutex random_mutex_;
+  mutable int random_ = 0;  // readers between begin_random() and end_random()
 };
+
+uint64_t memory_page_bytes() {
+  static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void PosixMapping::advise(int more_random) const {
+  std::lock_guard lock(random_mutex_);
+  bool before = random_ > 0;
+  random_ += more_random;
+  bool now = random_ > 0;
+  // A hint, whose failure changes nothing.
+  if (address_ && now != before) {
+    ::madvise(address_, bytes_.size(), now ? MADV_RANDOM : MADV_NORMAL);
+  }
+}
+
+bool PosixMapping::in_memory(uint64_t offset) const {
+  if (offset >= bytes_.size()) return true;
+  auto* page = static_cast<char*>(address_) + offset / memory_page_bytes() * memory_page_bytes();
+  unsigned char resident = 0;
+  return ::mincore(page, 1, &resident) != 0 || (resident & 1) != 0;
+}
+
+void PosixMapping::will_need(FileRange range) const {
+  // The kernel reads no more for one call than its read-ahead or its largest request, whichever is
+  // larger: 128 KiB at least, unless read-ahead was made smaller than it is by default.
+  constexpr uint64_t piece_bytes = 128 << 10;
+  range = clipped(range);
+  uint64_t end = range.offset + range.bytes;
+  for (uint64_t at = range.offset / memory_page_bytes() * memory_page_bytes(); at < end;) {
+    uint64_t bytes = std::min(piece_bytes, end - at);
+    if (::madvise(static_cast<char*>(address_) + at, bytes, MADV_WILLNEED) != 0) return;
+    at += bytes;
+  }
+}
+
+Status PosixMapping::fetch(std::span<const FileRange> ranges) const {
+  if (!fd_.valid()) {
+    for (FileRange range : ranges) will_need(range);
+    return {};
+  }
+  std::vector<FileRange> inside;
+  inside.reserve(ranges.size());
+  for (FileRange range : ranges) inside.push_back(clipped(range));
+  return fetch_pages(fd_.get(), path_, inside);
+}
 
 class PosixFile final : public File {
  public:
@@ -174,10 +251,13 @@ Result<uint64_t> PosixFile::size() {
 Result<std::shared_ptr<const Mapping>> PosixFile::map() {
   Result<uint64_t> bytes = size();
   if (!bytes.ok()) return bytes.status();
-  if (*bytes == 0) return std::shared_ptr<const Mapping>(new PosixMapping(nullptr, 0));
+  if (*bytes == 0) {
+    return std::shared_ptr<const Mapping>(new PosixMapping(path_, Descriptor(), nullptr, 0));
+  }
   void* p = ::mmap(nullptr, *bytes, PROT_READ, MAP_SHARED, buffered_.get(), 0);
   if (p == MAP_FAILED) return failed(errno, "mmap");
-  return std::shared_ptr<const Mapping>(new PosixMapping(p, *bytes));
+  return std::shared_ptr<const Mapping>(
+      new PosixMapping(path_, spare_descriptor(buffered_.get()), p, *bytes));
 }
 
 // flock() belongs to the open file description, so a second handle of this very process is kept

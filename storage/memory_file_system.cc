@@ -91,7 +91,8 @@ struct MemoryFileSystem::State {
   // How far a file of `size` bytes may grow.
   uint64_t room(uint64_t size) const {
     uint64_t all = used();
-    return all > capacity ? size : size + (capacity - all);
+    // An open file that was removed is not among `all`.
+    return all > capacity ? size : size + std::min(capacity - all, ~uint64_t{0} - size);
   }
 };
 

@@ -1,69 +1,67 @@
 #include "storage/piece_writer.h"
 
 #include <algorithm>
-#include <system_error>
+#include <utility>
 
 #include "storage/checksum.h"
 
 namespace stride {
 
-PieceWriter::PieceWriter(File& file, const std::byte* image, uint64_t max_bytes, unsigned threads)
-    : file_(file), image_(image), max_threads_(threads), checksums_(blocks_of(max_bytes)) {}
-
-PieceWriter::~PieceWriter() { stop(true); }
+PieceWriter::PieceWriter(File& file, const std::byte* image, uint64_t max_bytes, IoThreads& io)
+    : file_(file), image_(image), io_(io), checksums_(blocks_of(max_bytes)) {}
 
 void PieceWriter::submit(uint64_t piece) {
-  std::lock_guard lock(mutex_);
-  queue_.push_back(piece);
-  if (queue_.size() > idle_ && threads_.size() < max_threads_) {
-    try {
-      threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {
-      // No thread to be had: drain() does the work.
+  start([this, piece] { return write(piece); });
+}
+
+void PieceWriter::then(std::function<Status()> last) {
+  start([this, last = std::move(last)] {
+    {
+      // The others are running by now, each on a thread of its own.
+      std::unique_lock lock(mutex_);
+      ended_.wait(lock, [&] { return unfinished_ == 1; });
+      if (!failure_.ok()) return Status();
     }
+    return last();
+  });
+}
+
+void PieceWriter::start(std::function<Status()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    ++unfinished_;
   }
-  wake_.notify_one();
+  io_.submit(this, [this, task = std::move(task)] { end(failure().ok() ? task() : Status()); });
+}
+
+void PieceWriter::end(Status status) {
+  std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = std::move(status);
+  --unfinished_;
+  ended_.notify_all();
 }
 
 Status PieceWriter::drain() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  run();
-  stop(false);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return unfinished_ == 0; });
   return failure_;
 }
 
-void PieceWriter::stop(bool drop_queue) {
-  std::vector<std::thread> threads;
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    if (drop_queue) queue_.clear();
-    threads.swap(threads_);
-  }
-  wake_.notify_all();
-  for (std::thread& thread : threads) thread.join();
+void PieceWriter::cancel() {
+  uint64_t dropped = io_.drop(this);
+  std::unique_lock lock(mutex_);
+  unfinished_ -= dropped;
+  ended_.wait(lock, [&] { return unfinished_ == 0; });
 }
 
-void PieceWriter::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    ++idle_;
-    wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-    --idle_;
-    if (queue_.empty()) return;
-    uint64_t piece = queue_.front();
-    queue_.pop_front();
-    if (!failure_.ok()) continue;
-    lock.unlock();
-    Status status = write(piece);
-    lock.lock();
-    if (!status.ok() && failure_.ok()) failure_ = std::move(status);
-  }
+bool PieceWriter::busy() const {
+  std::lock_guard lock(mutex_);
+  return unfinished_ > 0;
+}
+
+Status PieceWriter::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 Status PieceWriter::write(uint64_t piece) {

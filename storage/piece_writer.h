@@ -1,6 +1,6 @@
-// Checksums and writes the image of a file, piece by piece, on a few threads in the background.
+// Checksums and writes the image of a file, piece by piece, on threads in the background.
 //
-//   PieceWriter pieces(*file, image, bound, /*threads=*/4);
+//   PieceWriter pieces(*file, image, bound, io_threads);
 //   pieces.plan(end);           // the file will be about this long
 //   pieces.submit(3);           // bytes [6 MiB, 8 MiB) of the image are final
 //   Status s = pieces.drain();  // all submitted pieces are written
@@ -11,34 +11,43 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "storage/file.h"
+#include "storage/io_threads.h"
 #include "storage/segment_format.h"
 #include "storage/status.h"
 
 namespace stride {
 
-// submit() and plan() may be called from any thread; drain() once, when no more are to come.
+// Thread-safe, but for checksums().
 class PieceWriter {
  public:
   static constexpr uint64_t piece_bytes = 2 << 20;
 
-  // `image` and `file` outlive this; the image has at least `max_bytes`, in whole pages.
-  PieceWriter(File& file, const std::byte* image, uint64_t max_bytes, unsigned threads);
-  // Drops what is still queued.
-  ~PieceWriter();
+  // All outlive this; the image has at least `max_bytes`, in whole pages.
+  PieceWriter(File& file, const std::byte* image, uint64_t max_bytes, IoThreads& io);
+  ~PieceWriter() { cancel(); }
   PieceWriter(const PieceWriter&) = delete;
   PieceWriter& operator=(const PieceWriter&) = delete;
 
   // Disk space is reserved up to here before the next piece is written.
   void plan(uint64_t bytes) { planned_.store(bytes, std::memory_order_relaxed); }
+  // Reserves disk space now.
+  Status reserve(uint64_t end);
   void submit(uint64_t piece);
-  // The calling thread helps. Returns the first failure; after one nothing more was written.
+  // Called in the background once all pieces are written, unless that failed. Nothing is submitted
+  // after it, and the file may be closed in it.
+  void then(std::function<Status()> last);
+  // Waits for all that was submitted. Returns the first failure: after one nothing more was
+  // written.
   Status drain();
+  // Drops what is still queued, and waits for the rest.
+  void cancel();
+  bool busy() const;
+  Status failure() const;
 
   // Of block `index` of the image, once its piece is written.
   std::vector<uint64_t>& checksums() { return checksums_; }
@@ -46,27 +55,23 @@ class PieceWriter {
   uint64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
 
  private:
-  void run();
+  void start(std::function<Status()> task);
+  void end(Status status);
   Status write(uint64_t piece);
-  Status reserve(uint64_t end);
-  void stop(bool drop_queue);
 
   File& file_;
   const std::byte* const image_;
-  const unsigned max_threads_;
+  IoThreads& io_;
   std::vector<uint64_t> checksums_;
   std::atomic<uint64_t> planned_{0};
 
   std::mutex allocate_mutex_;
   std::atomic<uint64_t> allocated_{0};
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::deque<uint64_t> queue_;
-  unsigned idle_ = 0;
-  bool stopping_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable ended_;
+  uint64_t unfinished_ = 0;  // tasks, queued or running
   Status failure_;
-  std::vector<std::thread> threads_;
 };
 
 }  // namespace stride

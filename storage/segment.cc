@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "storage/checksum.h"
+#include "storage/piece_writer.h"
 #include "storage/segment_layout.h"
 #include "storage/segment_verify.h"
 
@@ -16,6 +17,7 @@ struct Segment::State {
   std::string path;
   uint64_t id = 0;
   std::shared_ptr<const void> owner;  // of the bytes: a mapping, or the writer's image
+  PieceWriter* writing = nullptr;     // of the owner; null: the file was whole from the start
   uint64_t resident_bytes = 0;
   SegmentLayout layout;
   Bytes first_key, last_key;
@@ -90,13 +92,15 @@ Result<std::shared_ptr<Segment>> Segment::open(FileSystem& fs, const std::string
 
 Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_t id, Bytes file,
                                                 std::shared_ptr<const void> owner,
-                                                uint64_t resident_bytes, bool intact) {
+                                                uint64_t resident_bytes, bool intact,
+                                                PieceWriter* writing) {
   Result<SegmentLayout> layout = SegmentLayout::parse(path, id, file);
   if (!layout.ok()) return layout.status();
   auto state = std::make_unique<State>();
   state->path = path;
   state->id = id;
   state->owner = std::move(owner);
+  state->writing = writing;
   state->resident_bytes = resident_bytes;
   state->layout = *layout;
   uint64_t words = (layout->footer.blocks + 63) / 64;
@@ -128,6 +132,12 @@ uint64_t Segment::tombstones() const { return state_->layout.header.tombstones; 
 const std::string& Segment::path() const { return state_->path; }
 uint64_t Segment::bytes_on_disk() const { return state_->layout.file.size(); }
 uint64_t Segment::resident_bytes() const { return state_->resident_bytes; }
+
+const Mapping* Segment::mapping() const {
+  // What owns bytes that are not resident is a mapping: see open() and SegmentWriter::finish().
+  return state_->resident_bytes ? nullptr : static_cast<const Mapping*>(state_->owner.get());
+}
+
 PackedColumn Segment::keys() const { return state_->layout.keys; }
 PackedColumn Segment::values() const { return state_->layout.values; }
 Bytes Segment::tree() const { return section(SectionType::tree); }
@@ -154,6 +164,10 @@ bool Segment::ensure(const void* p, uint64_t bytes) {
   return check_blocks(first, last);
 }
 
+bool Segment::is_verified(uint64_t offset) const {
+  return intact() || state_->is_verified(offset / segment_block_bytes);
+}
+
 bool Segment::check_blocks(uint64_t first, uint64_t last) {
   for (uint64_t block = first; block <= last; ++block) {
     if (!state_->is_verified(block) && !state_->check_block(block)) return false;
@@ -169,7 +183,19 @@ Status Segment::failure() const {
   return state_->failure;
 }
 
+bool Segment::being_written() const { return state_->writing && state_->writing->busy(); }
+
+Status Segment::finish_write() const {
+  Status status = state_->writing ? state_->writing->drain() : Status();
+  if (status.ok()) return status;
+  // Always io_error, whatever the cause: there is nothing that could be tried again.
+  return Status(StatusCode::io_error, "what was committed may be lost: " + status.message())
+      .with_file(state_->path)
+      .with_remedy("close the database, see to the disk, and open it again");
+}
+
 Status Segment::verify() {
+  STRIDE_TRY(finish_write());  // it makes the checksums
   // Every block again, also those that a read has checked already: memory and disks decay.
   const SegmentLayout& layout = state_->layout;
   for (uint64_t block = 0; block < layout.footer.blocks; ++block) {

@@ -22,6 +22,8 @@
 
 namespace stride {
 
+class PieceWriter;
+
 // Thread-safe: all members may be called from any number of threads.
 class Segment final : public BlockGuard {
  public:
@@ -30,6 +32,7 @@ class Segment final : public BlockGuard {
   // corruption, unsupported_version, not_found or io_error, naming file and offset.
   static Result<std::shared_ptr<Segment>> open(FileSystem& fs, const std::string& path,
                                                uint64_t id);
+  // Drops what is still to be written.
   ~Segment() override;
 
   uint64_t id() const;
@@ -38,6 +41,8 @@ class Segment final : public BlockGuard {
   const std::string& path() const;
   uint64_t bytes_on_disk() const;
   uint64_t resident_bytes() const;  // of memory that is held besides the page cache
+  // The file that the bytes below are mapped from; null where they are resident.
+  const Mapping* mapping() const;
 
   PackedColumn keys() const;
   PackedColumn values() const;            // rows that are tombstones have empty values
@@ -47,24 +52,32 @@ class Segment final : public BlockGuard {
   Bytes first_key() const;                // kept in the statistics section, checked at open
   Bytes last_key() const;
 
+  // Where the writer has left the file to threads in the background: whether they are still at it;
+  // and their result, once they are not. io_error: the file is not whole and never will be.
+  bool being_written() const;
+  Status finish_write() const;
+
   // True once every block is known to be intact (at once for a segment that was just written).
   bool intact() const { return intact_.load(std::memory_order_acquire); }
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
   bool ensure(const void* p, uint64_t bytes) override;
+  // Whether ensure() has checked the block of segment_block_bytes that holds this byte of the file.
+  bool is_verified(uint64_t offset) const;
   Status failure() const override;
   // Reads and checks every byte that this object holds: of the mapped file, or of the resident
-  // image (open the file anew to check what is on the disk).
+  // image (open the file anew to check what is on the disk). Waits for finish_write().
   Status verify();
 
  private:
   friend class SegmentWriter;
   struct State;
   explicit Segment(std::unique_ptr<State> state);
-  // A segment over the bytes of a whole file, which `owner` keeps alive.
+  // A segment over the bytes of a whole file, which `owner` keeps alive, and `writing` too.
   static Result<std::shared_ptr<Segment>> adopt(const std::string& path, uint64_t id, Bytes file,
                                                 std::shared_ptr<const void> owner,
-                                                uint64_t resident_bytes, bool intact);
+                                                uint64_t resident_bytes, bool intact,
+                                                PieceWriter* writing = nullptr);
   bool check_blocks(uint64_t first, uint64_t last);
   Status read_statistics();
 

@@ -50,24 +50,31 @@ struct SegmentWriter::State {
         id(segment_id),
         options(writer_options),
         final_bytes(writer_options.max_bytes / piece_bytes + 2) {}
+  // The threads use all of this.
+  ~State() {
+    if (pieces) pieces->cancel();
+  }
 
   std::byte* at(uint64_t offset) const { return image.data() + offset; }
   void account(uint64_t offset, uint64_t bytes);
   void add_statistics(const SegmentSummary& summary);
   void write_header(const SegmentSummary& summary);
-  Status write_full_pieces(uint64_t data_end);
-  uint64_t write_tables(uint64_t data_end);
-  Status write_tail(uint64_t from, uint64_t file_bytes);
+  void submit_full_pieces(uint64_t data_end);
+  uint64_t write_tables(uint64_t data_end, std::span<const uint64_t> checksums);
+  Status write_tail(uint64_t data_end);
+  Status write_file(uint64_t data_end, WaitFor wait);
+  Status write_behind(uint64_t data_end, uint64_t file_bytes);
   Status sync();
 };
 
-SegmentWriter::SegmentWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SegmentWriter::SegmentWriter(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 SegmentWriter::~SegmentWriter() {
-  state_->pieces.reset();
+  if (state_->finished) return;
+  state_->pieces->cancel();
   state_->file.reset();
   // A leftover that cannot be removed is in no manifest, and goes when the database is next opened.
-  if (!state_->finished) (void)state_->fs.remove(state_->path);
+  (void)state_->fs.remove(state_->path);
 }
 
 Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
@@ -82,11 +89,12 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
   if (!image.ok()) return image.status();
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create_direct);
   if (!file.ok()) return file.status();
-  auto state = std::make_unique<State>(fs, path, id, options);
+  if (!options.io) options.io = std::make_shared<IoThreads>();
+  auto state = std::make_shared<State>(fs, path, id, options);
   state->image = std::move(*image);
   state->file = std::move(*file);
   state->pieces =
-      std::make_unique<PieceWriter>(*state->file, state->image.data(), bytes, options.io_threads);
+      std::make_unique<PieceWriter>(*state->file, state->image.data(), bytes, *options.io);
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(state)));
 }
 
@@ -162,25 +170,20 @@ void SegmentWriter::State::write_header(const SegmentSummary& summary) {
 }
 
 // The first piece holds the header and so is never complete before.
-Status SegmentWriter::State::write_full_pieces(uint64_t data_end) {
+void SegmentWriter::State::submit_full_pieces(uint64_t data_end) {
   for (uint64_t piece = 0; piece < data_end / piece_bytes; ++piece) {
     if (final_bytes[piece].load(std::memory_order_acquire) < piece_bytes) pieces->submit(piece);
   }
-  return pieces->drain();
 }
 
-// Returns the size of the file.
-uint64_t SegmentWriter::State::write_tables(uint64_t data_end) {
+// Into the image. Blocks past the end of `checksums` keep theirs. Returns the size of the file.
+uint64_t SegmentWriter::State::write_tables(uint64_t data_end,
+                                            std::span<const uint64_t> checksums) {
   uint64_t blocks = blocks_of(data_end);
-  std::vector<uint64_t>& checksums = pieces->checksums();
-  uint64_t first = data_end / piece_bytes * piece_bytes / segment_block_bytes;
-  for (uint64_t block = first; block < blocks; ++block) {
-    uint64_t offset = block * segment_block_bytes;
-    checksums[block] = checksum({at(offset), std::min(segment_block_bytes, data_end - offset)});
-  }
   uint64_t section_table_bytes = sections.size() * sizeof(SectionEntry);
   std::memcpy(at(data_end), sections.data(), section_table_bytes);
-  std::memcpy(at(data_end + section_table_bytes), checksums.data(), blocks * 8);
+  std::byte* table = at(data_end + section_table_bytes);
+  if (!checksums.empty()) std::memcpy(table, checksums.data(), checksums.size_bytes());
 
   uint64_t tables_end = data_end + section_table_bytes + blocks * 8;
   uint64_t file_bytes = align_up(tables_end + sizeof(SegmentFooter), segment_page_bytes);
@@ -200,9 +203,36 @@ uint64_t SegmentWriter::State::write_tables(uint64_t data_end) {
   return file_bytes;
 }
 
-Status SegmentWriter::State::write_tail(uint64_t from, uint64_t file_bytes) {
+// What follows the full pieces, and the tables. Precondition: the full pieces are written.
+Status SegmentWriter::State::write_tail(uint64_t data_end) {
+  uint64_t from = data_end / piece_bytes * piece_bytes;
+  std::span<uint64_t> checksums(pieces->checksums().data(), blocks_of(data_end));
+  for (uint64_t block = from / segment_block_bytes; block < checksums.size(); ++block) {
+    uint64_t offset = block * segment_block_bytes;
+    checksums[block] = checksum({at(offset), std::min(segment_block_bytes, data_end - offset)});
+  }
+  uint64_t file_bytes = write_tables(data_end, checksums);
   STRIDE_TRY(file->write_at(from, {at(from), file_bytes - from}));
   return pieces->allocated() > file_bytes ? file->truncate(file_bytes) : Status();
+}
+
+Status SegmentWriter::State::write_file(uint64_t data_end, WaitFor wait) {
+  STRIDE_TRY(pieces->drain());
+  STRIDE_TRY(write_tail(data_end));
+  return wait == WaitFor::sync ? sync() : Status();
+}
+
+// The file has its size from now on, but no footer before all else is written.
+Status SegmentWriter::State::write_behind(uint64_t data_end, uint64_t file_bytes) {
+  STRIDE_TRY(pieces->reserve(file_bytes));
+  STRIDE_TRY(pieces->failure());
+  pieces->then([this, data_end] {
+    Status status = write_tail(data_end);
+    pieces->checksums() = {};
+    file.reset();
+    return status;
+  });
+  return {};
 }
 
 Status SegmentWriter::State::sync() {
@@ -214,7 +244,8 @@ Status SegmentWriter::State::sync() {
       .with_remedy("close the database, see to the disk, and open it again");
 }
 
-Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& summary, bool sync) {
+Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& summary,
+                                                       WaitFor wait) {
   State& s = *state_;
   STRIDE_TRY(s.misuse);
   if (summary.first_key.size() > max_key_bytes || summary.last_key.size() > max_key_bytes) {
@@ -223,30 +254,38 @@ Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& sum
   s.add_statistics(summary);
   s.write_header(summary);
   uint64_t data_end = align_up(s.end, section_alignment);
-  STRIDE_TRY(s.write_full_pieces(data_end));
-  uint64_t file_bytes = s.write_tables(data_end);
+  s.submit_full_pieces(data_end);
+  // The columns are found through tables that lack their checksums until the tail is written.
+  uint64_t file_bytes = s.write_tables(data_end, {});
   Bytes file_image{s.at(0), file_bytes};
   if (Result<SegmentLayout> layout = SegmentLayout::parse(s.path, s.id, file_image); !layout.ok()) {
     return Status::invalid("sections and summary do not fit: " + layout.status().message())
         .with_file(s.path);
   }
-  STRIDE_TRY(s.write_tail(data_end / piece_bytes * piece_bytes, file_bytes));
-  if (sync) STRIDE_TRY(s.sync());
+  // A smaller file is one write, which is done as soon as another thread would begin it.
+  bool behind = wait == WaitFor::space && s.options.keep_resident && data_end >= piece_bytes;
+  if (!behind) STRIDE_TRY(s.write_file(data_end, wait));
 
   std::shared_ptr<const void> owner;
-  if (s.options.keep_resident) {
-    s.image.shrink(file_bytes);
-    owner = std::make_shared<ReservedMemory>(std::move(s.image));
-  } else {
+  if (!s.options.keep_resident) {
     Result<std::shared_ptr<const Mapping>> mapping = s.file->map();
     if (!mapping.ok()) return mapping.status();
     file_image = (*mapping)->bytes();
     owner = std::move(*mapping);
+  } else {
+    s.image.shrink(file_bytes);
+    if (behind) {
+      owner = state_;
+    } else {
+      owner = std::make_shared<ReservedMemory>(std::move(s.image));
+    }
   }
-  Result<std::shared_ptr<Segment>> segment =
-      Segment::adopt(s.path, s.id, file_image, std::move(owner),
-                     s.options.keep_resident ? file_bytes : 0, s.options.keep_resident);
-  s.finished = segment.ok();
+  Result<std::shared_ptr<Segment>> segment = Segment::adopt(
+      s.path, s.id, file_image, std::move(owner), s.options.keep_resident ? file_bytes : 0,
+      s.options.keep_resident, behind ? s.pieces.get() : nullptr);
+  if (!segment.ok()) return segment.status();
+  if (behind) STRIDE_TRY(s.write_behind(data_end, file_bytes));
+  s.finished = true;
   return segment;
 }
 

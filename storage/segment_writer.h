@@ -6,11 +6,11 @@
 //   ... fill keys[0, 4 MiB) ...
 //   (*writer)->complete(keys.first(4 << 20));     // checksummed and written in the background
 //   ...
-//   Result<std::shared_ptr<Segment>> segment = (*writer)->finish(summary, /*sync=*/true);
+//   Result<std::shared_ptr<Segment>> segment = (*writer)->finish(summary, WaitFor::sync);
 //
 // The image is built in (huge-page) memory and written past the page cache by a few threads, 2 MiB
 // at a time. After finish() the image stays as the segment's resident memory where `keep_resident`,
-// else the file is mapped.
+// else the file is mapped. A resident image of 2 MiB and more can be written after finish() too.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include <string>
 
 #include "storage/file.h"
+#include "storage/io_threads.h"
 #include "storage/segment.h"
 #include "storage/segment_format.h"
 
@@ -27,7 +28,14 @@ namespace stride {
 struct SegmentWriterOptions {
   uint64_t max_bytes = 0;  // bound on the sum of all sections; address space only until used
   bool keep_resident = true;
-  unsigned io_threads = 4;
+  std::shared_ptr<IoThreads> io = nullptr;  // null: threads of its own
+};
+
+// What has happened to the file when finish() returns.
+enum class WaitFor : uint8_t {
+  sync,   // it is on stable storage (and not yet its directory entry)
+  write,  // it is written
+  space,  // its space is reserved; Segment::finish_write() waits for the rest
 };
 
 // What the header tells about the whole. first_key and last_key are copied.
@@ -55,14 +63,13 @@ class SegmentWriter {
   // These bytes of a section are final. Thread-safe; ranges may come in any order and must not
   // overlap. What was not completed by finish() is taken as final then.
   void complete(std::span<const std::byte> range);
-  // Writes what is left, the tables and the footer; with `sync` returns once all is on stable
-  // storage (the file and not yet its directory entry).
-  Result<std::shared_ptr<Segment>> finish(const SegmentSummary& summary, bool sync);
+  // Writes what is left, the tables and the footer. Once.
+  Result<std::shared_ptr<Segment>> finish(const SegmentSummary& summary, WaitFor wait);
 
  private:
   struct State;
-  explicit SegmentWriter(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit SegmentWriter(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;  // the segment has it too, while it is being written
 };
 
 }  // namespace stride

@@ -32,7 +32,7 @@ enum class StatusCode : uint8_t {
   permission_denied,    // file or directory may not be read or written
   locked,               // another process or handle writes this database
   read_only,            // a write was asked of a read-only database
-  poisoned,             // an earlier sync failed: nothing more is written through this handle
+  poisoned,             // an earlier write or sync failed: nothing more is written through this handle
   resource_exhausted,   // memory or another limit
   closed,               // the database or transaction has ended
   unavailable,          // this machine or build lacks what was asked for

@@ -32,7 +32,8 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
 const std::set<string, std::less<>> kStorageForGpu = {"storage/status.h", "storage/column.h",
                                                       "storage/layout.h", "storage/block_guard.h",
                                                       "storage/prefetch.h"};
-const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/tree_options.h"};
+const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
+                                                               "gpu/tree_options.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
@@ -160,7 +161,9 @@ bool may_include_foreign_header(const string& room, const string& file, const st
   if (is_peer_header(name)) return file.starts_with("benchmark/peers/");
   if (is_cuda_header(name)) return room == "gpu" || file.starts_with("tests/gpu/");
   if (is_system_header(name)) return true;
-  if (room == "storage") return name == "xxhash.h" || name == "xxh_x86dispatch.h";
+  if (room == "storage") {
+    return name == "xxhash.h" || name == "xxh_x86dispatch.h" || name == "liburing.h";
+  }
   if (room == "gpu") return starts_with_any(name, {"tbb/", "oneapi/tbb", "omp.h"});
   return room == "adapters" || room == "benchmark" || room == "tests";
 }

@@ -83,7 +83,7 @@ inline void expect_lookups(const Snapshot& snapshot, const Table& table, const M
     ASSERT_EQ(got.found[i], there) << "query " << i;
     std::string value = there ? expected->second : "";
     if (there) ASSERT_EQ(text(**one), value);
-    ASSERT_EQ(text(found.values[i]), value);
+    ASSERT_EQ(text(found.value(i)), value);
     ASSERT_EQ(text(got.values[i]), value);
     auto lower = model.lower_bound(queries[i]);
     ASSERT_EQ(bounds.found[i], lower != model.end()) << "query " << i;

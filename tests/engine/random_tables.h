@@ -60,11 +60,20 @@ class RandomTables {
           model[key] = value;
         }
       }
+      if (random_() % 200 == 0) STRIDE_TRY(put_large(t, *table, &model));
     }
     return t.commit(durability);
   }
 
  private:
+  // A segment of several pieces, which durability none does not wait for.
+  Status put_large(WriteTransaction& t, const Table& table, Model* model) {
+    std::string value((2 << 20) + random_() % (4 << 20), char('a' + random_() % 26));
+    STRIDE_TRY(t.put(table, "large", value));
+    (*model)["large"] = std::move(value);
+    return {};
+  }
+
   std::mt19937_64& random_;
 };
 

@@ -52,10 +52,25 @@ void expect_sorted(Backend& backend, const Batch& batch) {
   }
 }
 
-TEST(SortTest, SortsEveryKindOfKeys) {
+// With so many threads of the host, or a device.
+class SortTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() != std::string("cuda")) return;
+    auto device = Backend::cuda({.host_threads = 2});
+    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    device_ = std::move(*device);
+  }
+  std::shared_ptr<Backend> backend(unsigned threads) {
+    return device_ ? device_ : std::shared_ptr<Backend>(Backend::host(threads));
+  }
+  std::shared_ptr<Backend> device_;
+};
+
+TEST_P(SortTest, SortsEveryKindOfKeys) {
   Random random(seed());
   for (unsigned threads : {1u, 3u}) {
-    auto backend = Backend::host(threads);
+    auto backend = this->backend(threads);
     for (const KeySet& set : key_sets()) {
       for (size_t n : {0, 1, 2, 25, 1000, 20000}) {
         SCOPED_TRACE(std::string(set.name) + " " + std::to_string(n));
@@ -70,9 +85,9 @@ TEST(SortTest, SortsEveryKindOfKeys) {
 }
 
 // Large enough that parts are divided by all threads together.
-TEST(SortTest, SortsLargeBatches) {
+TEST_P(SortTest, SortsLargeBatches) {
   Random random(seed());
-  auto backend = Backend::host(0);
+  auto backend = this->backend(0);
   Keys half_equal = random_numbers(random, 300000);
   for (size_t i = 0; i < half_equal.size(); i += 2) half_equal[i] = half_equal[0];
   expect_sorted(*backend, Batch(random, half_equal, 65536, true));
@@ -81,9 +96,9 @@ TEST(SortTest, SortsLargeBatches) {
   }
 }
 
-TEST(SortTest, SettlesLargeGroupsOfEqualSlices) {
+TEST_P(SortTest, SettlesLargeGroupsOfEqualSlices) {
   Random random(seed());
-  auto backend = Backend::host(2);
+  auto backend = this->backend(2);
   Keys keys;
   for (size_t i = 0; i < 150000; ++i) {
     std::string key = "https://" + std::string(random() % 3, 'x') + std::string(12, '/');
@@ -93,8 +108,8 @@ TEST(SortTest, SettlesLargeGroupsOfEqualSlices) {
   expect_sorted(*backend, Batch(random, keys, 65536, false));
 }
 
-TEST(SortTest, SaysWhichLimitIsExceeded) {
-  auto backend = Backend::host(1);
+TEST_P(SortTest, SaysWhichLimitIsExceeded) {
+  auto backend = this->backend(1);
   Sorted sorted;
   std::vector<std::byte> bytes(65537);
   KeyColumn chunk = KeyColumn::fixed(bytes.data(), 1, 65537);
@@ -111,6 +126,9 @@ TEST(SortTest, SaysWhichLimitIsExceeded) {
   std::fill(chunks.begin(), chunks.end(), chunk);
   EXPECT_EQ(backend->sort(chunks, &sorted).code(), StatusCode::invalid_argument);
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, SortTest, testing::Values("host", "cuda"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace stride::test

@@ -27,8 +27,9 @@ SegmentSummary summary_of(Bytes keys) {
 }
 
 // About 9 MiB, completed by several threads in pieces of any size and order.
-Result<std::shared_ptr<Segment>> write_large(FileSystem& fs, uint64_t seed, bool resident) {
-  auto writer = SegmentWriter::create(fs, "db/1.seg", 1, {rows * 24, resident, 3});
+Result<std::shared_ptr<Segment>> write_large(FileSystem& fs, uint64_t seed, bool resident,
+                                             WaitFor wait = WaitFor::sync) {
+  auto writer = SegmentWriter::create(fs, "db/1.seg", 1, {rows * 24, resident});
   if (!writer.ok()) return writer.status();
   std::span<std::byte> keys = (*writer)->add_section(SectionType::key_data, rows * 8);
   std::span<std::byte> values = (*writer)->add_section(SectionType::value_data, rows * 16);
@@ -55,7 +56,7 @@ Result<std::shared_ptr<Segment>> write_large(FileSystem& fs, uint64_t seed, bool
     });
   }
   for (std::thread& thread : threads) thread.join();
-  return (*writer)->finish(summary_of(keys), true);
+  return (*writer)->finish(summary_of(keys), wait);
 }
 
 class SegmentWriterTest : public testing::Test {
@@ -128,7 +129,7 @@ TEST_F(SegmentWriterTest, AFullDiskIsNoSpace) {
 
 TEST_F(SegmentWriterTest, AnAbandonedWriterRemovesItsFile) {
   {
-    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {8 << 20, true, 2});
+    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {8 << 20, true});
     ASSERT_TRUE(writer.ok());
     auto keys = (*writer)->add_section(SectionType::key_data, 8 << 20);
     (*writer)->complete(keys);
@@ -146,9 +147,12 @@ TEST_F(SegmentWriterTest, RefusesAFileThatIsThere) {
 
 TEST_F(SegmentWriterTest, MisuseIsInvalid) {
   auto misuse = [&](auto use) {
-    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {100, true, 2});
+    auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {100, true});
     use(**writer);
-    return (*writer)->finish({.rows = 1, .key_width = 8, .value_width = 0}, true).status().code();
+    return (*writer)
+        ->finish({.rows = 1, .key_width = 8, .value_width = 0}, WaitFor::sync)
+        .status()
+        .code();
   };
   EXPECT_EQ(misuse([](SegmentWriter& w) {
               EXPECT_TRUE(w.add_section(SectionType::key_data, 101).empty());
@@ -172,7 +176,7 @@ TEST_F(SegmentWriterTest, MisuseIsInvalid) {
 }
 
 TEST_F(SegmentWriterTest, MoreThanTheAddressSpaceIsAnError) {
-  EXPECT_FALSE(SegmentWriter::create(fs_, "db/1.seg", 1, {~uint64_t{0}, true, 2}).ok());
+  EXPECT_FALSE(SegmentWriter::create(fs_, "db/1.seg", 1, {~uint64_t{0}, true}).ok());
   EXPECT_FALSE(*fs_.exists("db/1.seg"));
 }
 

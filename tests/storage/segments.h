@@ -27,7 +27,7 @@ struct SegmentOptions {
   std::string tree{};
   bool keep_resident = true;
   unsigned io_threads = 2;
-  bool sync = true;
+  WaitFor wait = WaitFor::sync;
 };
 
 struct Packed {
@@ -83,8 +83,9 @@ inline uint64_t bound(const std::vector<Row>& rows, const SegmentOptions& option
 inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std::string& path,
                                                       uint64_t id, const std::vector<Row>& rows,
                                                       const SegmentOptions& options = {}) {
-  auto writer = SegmentWriter::create(
-      fs, path, id, {bound(rows, options), options.keep_resident, options.io_threads});
+  auto writer = SegmentWriter::create(fs, path, id,
+                                      {bound(rows, options), options.keep_resident,
+                                       std::make_shared<IoThreads>(options.io_threads)});
   if (!writer.ok()) return writer.status();
   SegmentSummary summary{.rows = rows.size(),
                          .fixed_keys = options.fixed_keys,
@@ -111,7 +112,7 @@ inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std:
   bool all_puts = kinds.find_first_not_of('\0') == std::string::npos;
   if (!all_puts) filler.add(SectionType::kinds, kinds);
   if (!options.tree.empty()) filler.add(SectionType::tree, options.tree);
-  return (*writer)->finish(summary, options.sync);
+  return (*writer)->finish(summary, options.wait);
 }
 
 // What a reader sees, guard and all, in the form that write_segment takes.
