@@ -1,20 +1,15 @@
 #include "benchmark/command_line.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <limits>
 
 #include "benchmark/arguments.h"
+#include "benchmark/common_arguments.h"
+#include "benchmark/crossover_command.h"
 #include "benchmark/dictionary_workload.h"
-#include "benchmark/machine.h"
-#include "benchmark/peers/engines.h"
-#include "benchmark/plot.h"
-#include "benchmark/report.h"
+#include "benchmark/lookup_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
 #include "benchmark/tree_arguments.h"
@@ -24,17 +19,8 @@
 namespace stride::benchmark {
 namespace {
 
-// What every workload takes; the tree has no engines and no directory.
-struct CommonArguments {
-  std::string engines = default_engines();
-  std::string durability = "sync";
-  unsigned repeats = 3;
-  unsigned threads = 0;
-  std::string directory = ".";
-  std::string json, plot;
-};
-
 struct StsArguments {
+  StrideArguments stride;
   std::string records = "1m";
   uint32_t flows = 4;
   double randomness = 1;
@@ -49,45 +35,6 @@ struct DictionaryArguments {
                                     "benchmark/data/text_austen_mansfieldpark.txt.zst",
                                     "benchmark/data/text_kjv_bible.txt.zst"};
 };
-
-Durability parse_durability(const std::string& name) {
-  return name == "sync" ? Durability::sync : name == "flush" ? Durability::flush : Durability::none;
-}
-
-std::string engines_help() {
-  std::string text =
-      "Engines to compare, with commas between; an engine's name means all its "
-      "configurations:";
-  for (const EngineConfiguration& e : all_engines()) {
-    text += "\n  " + e.name() + ": " + e.description;
-  }
-  return text;
-}
-
-void add_measuring(CLI::App* command, CommonArguments* common) {
-  command->add_option("--repeat", common->repeats, "How often; medians are shown")
-      ->check(CLI::Range(1u, 1000u))
-      ->capture_default_str();
-  command->add_option("--threads", common->threads, "For lookups and loads; 0: one for each core")
-      ->check(CLI::Range(0u, 4096u))
-      ->capture_default_str();
-  command->add_option("--json", common->json, "File for the results as JSON rows");
-  command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
-}
-
-void add_common(CLI::App* command, CommonArguments* common) {
-  command->add_option("--engines", common->engines, engines_help())->capture_default_str();
-  command
-      ->add_option("--durability", common->durability,
-                   "What a commit survives: sync (power loss), flush (a killed process), none")
-      ->check(CLI::IsMember({"sync", "flush", "none"}))
-      ->capture_default_str();
-  command
-      ->add_option("--directory", common->directory,
-                   "Where the databases are made, each in a new directory that is removed")
-      ->capture_default_str();
-  add_measuring(command, common);
-}
 
 void add_sts(CLI::App* command, StsArguments* sts) {
   command->add_option("--records", sts->records, "Records of all flows together")
@@ -104,6 +51,7 @@ void add_sts(CLI::App* command, StsArguments* sts) {
       ->capture_default_str();
   command->add_option("--batches", sts->batches, "Sizes of the batches that are looked up")
       ->capture_default_str();
+  add_stride(command, &sts->stride);
   command->footer(
       "Records are made in memory, in columns, before the clock starts, for every engine alike.\n"
       "Looked up keys are random, 10 % of them are not there; values are copied out. Memory is\n"
@@ -187,54 +135,13 @@ void add_tree(CLI::App* command, TreeArguments* tree) {
       "run. The word list is found from the source tree's root.");
 }
 
-unsigned chosen_threads(const CommonArguments& common) {
-  return common.threads ? common.threads : this_machine().cores;
-}
-
-Status write_files(const CommonArguments& common, const std::string& title,
-                   const std::vector<ResultRow>& rows) {
-  if (!common.json.empty()) STRIDE_TRY(write_json(common.json, rows));
-  if (!common.plot.empty()) STRIDE_TRY(write_text_file(common.plot, plot_svg(title, rows)));
-  return {};
-}
-
-// An error now rather than after minutes of work.
-Status check_output_files(const CommonArguments& common) {
-  for (const std::string& path : {common.json, common.plot}) {
-    if (path.empty()) continue;
-    if (!std::ofstream(path, std::ios::app)) return Status::from_errno(errno, "open", path);
-  }
-  return {};
-}
-
-// What run_sts itself holds: the records, their order, and the queries.
-Status check_memory(uint64_t records) {
-  constexpr uint64_t bytes_a_record = 100;
-  uint64_t memory = this_machine().memory_bytes;
-  if (memory == 0 || records * bytes_a_record < memory) return {};
-  return Status(StatusCode::resource_exhausted,
-                std::to_string(records) + " records take about " +
-                    std::to_string(records * bytes_a_record >> 30) +
-                    " GiB before any engine runs, and this machine has " +
-                    std::to_string(memory >> 30) + " GiB")
-      .with_remedy("lower --records");
-}
-
-// Prints the medians of all repeats, and writes the files that were asked for.
-Status show(const CommonArguments& common, const std::string& title,
-            const std::vector<ResultRow>& all_rows) {
-  std::vector<ResultRow> rows = medians(all_rows);
-  std::cout << title << "\n" << this_machine().to_string() << "\n\n" << comparison(rows);
-  if (std::string note = rocksdb_note(); !note.empty()) std::cout << "\n" << note << "\n";
-  std::cout << std::flush;
-  return write_files(common, title, rows);
-}
-
-std::string sts_title(const StsWorkloadOptions& options, const CommonArguments& common) {
+std::string sts_title(const StsWorkloadOptions& options, const CommonArguments& common,
+                      const StsArguments& sts) {
   return "STS workload: " + with_commas(options.records) + " records, " +
          std::to_string(options.flows) + " flows, randomness " +
          CLI::detail::to_string(options.randomness) + ", seed " + std::to_string(options.seed) +
-         ", durability " + common.durability + ", median of " + std::to_string(options.repeats);
+         ", durability " + common.durability + stride_title(sts.stride) + ", median of " +
+         std::to_string(options.repeats);
 }
 
 Status run_sts_command(const CommonArguments& common, const StsArguments& sts) {
@@ -245,24 +152,22 @@ Status run_sts_command(const CommonArguments& common, const StsArguments& sts) {
   Result<std::vector<uint64_t>> batches =
       parse_counts("a size in --batches", sts.batches, 16'000'000);
   if (!batches.ok()) return batches.status();
-  Result<std::vector<EngineConfiguration>> engines = choose_engines(common.engines);
-  if (!engines.ok()) return engines.status();
+  STRIDE_TRY(parse_engines(common, sts.stride, &options));
   if (std::isnan(sts.randomness)) return Status::invalid("--randomness must be from 0 to 1");
-  STRIDE_TRY(check_memory(*records));
+  // What run_sts itself holds: the records, their order, and the queries.
+  constexpr uint64_t bytes_a_record = 100;
+  STRIDE_TRY(check_memory(*records * bytes_a_record,
+                          std::to_string(*records) + " records, before any engine runs,",
+                          "lower --records"));
   STRIDE_TRY(check_output_files(common));
   options.records = *records;
   options.flows = sts.flows;
   options.randomness = sts.randomness;
   options.seed = sts.seed;
-  options.engines = *engines;
-  options.durability = parse_durability(common.durability);
-  options.repeats = common.repeats;
-  options.threads = chosen_threads(common);
-  options.directory = common.directory;
   options.batches = *batches;
   std::vector<ResultRow> rows;
-  STRIDE_TRY(run_sts(options, Progress(isatty(STDERR_FILENO) != 0), &rows));
-  return show(common, sts_title(options, common), rows);
+  STRIDE_TRY(run_sts(options, terminal_progress(), &rows));
+  return show(common, sts_title(options, common, sts), rows);
 }
 
 std::string summary(const std::vector<TextSummary>& texts) {
@@ -293,18 +198,9 @@ Status run_dictionary_command(const CommonArguments& common,
   options.directory = common.directory;
   std::vector<TextSummary> texts;
   std::vector<ResultRow> rows;
-  STRIDE_TRY(run_dictionary(options, Progress(isatty(STDERR_FILENO) != 0), &texts, &rows));
+  STRIDE_TRY(run_dictionary(options, terminal_progress(), &texts, &rows));
   std::cout << summary(texts);
   return show(common, "Dictionary: median of " + std::to_string(options.repeats), rows);
-}
-
-Status check_tree_memory(const TreeWorkloadOptions& options) {
-  uint64_t memory = this_machine().memory_bytes, needed = tree_memory(options);
-  if (memory == 0 || needed < memory) return {};
-  return Status(StatusCode::resource_exhausted,
-                "the keys and queries take about " + std::to_string(needed >> 30) +
-                    " GiB, and this machine has " + std::to_string(memory >> 30) + " GiB")
-      .with_remedy("lower --n or --queries");
 }
 
 std::string tree_title(const TreeWorkloadOptions& options, const Backend& backend) {
@@ -320,18 +216,15 @@ Status run_tree_command(const CommonArguments& common, const TreeArguments& tree
   if (!options.ok()) return options.status();
   options->timing.repeats = common.repeats;
   options->threads = chosen_threads(common);
-  STRIDE_TRY(check_tree_memory(*options));
+  STRIDE_TRY(check_memory(tree_memory(*options), "the keys and queries", "lower --n or --queries"));
   STRIDE_TRY(check_output_files(common));
   Result<std::unique_ptr<Backend>> backend = make_backend(tree.backend, common.threads);
   if (!backend.ok()) return backend.status();
   std::vector<ResultRow> rows;
-  STRIDE_TRY(run_tree(*options, backend->get(), Progress(isatty(STDERR_FILENO) != 0), &rows));
+  STRIDE_TRY(run_tree(*options, backend->get(), terminal_progress(), &rows));
   std::string title = tree_title(*options, **backend);
-  std::cout << title << "\n" << this_machine().to_string() << "\n\n" << tree_tables(rows);
-  std::cout << std::flush;
-  if (!common.json.empty()) STRIDE_TRY(write_json(common.json, rows));
-  if (common.plot.empty()) return {};
-  return write_text_file(common.plot, plot_svg(title, tree_plot_rows(rows)));
+  print_tables(title, tree_tables(rows));
+  return write_files(common, title, rows, tree_plot_rows(rows));
 }
 
 }  // namespace
@@ -352,6 +245,14 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* tree_command = app.add_subcommand("tree", "The index alone: build, search, latency");
   add_tree(tree_command, &tree);
   add_measuring(tree_command, &common);
+  LookupArguments lookup;
+  CLI::App* lookup_command =
+      app.add_subcommand("lookup", "Bulk load and lookups beside the limits of the machine");
+  add_lookup(lookup_command, &lookup);
+  CrossoverArguments crossover;
+  CLI::App* crossover_command =
+      app.add_subcommand("crossover", "From which batch on a device is faster than the host");
+  add_crossover(crossover_command, &crossover);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -359,6 +260,8 @@ int run_command_line(int argc, const char* const* argv) {
   }
   Status status = *sts_command          ? run_sts_command(common, sts)
                   : *dictionary_command ? run_dictionary_command(common, dictionary)
+                  : *lookup_command     ? run_lookup_command(lookup)
+                  : *crossover_command  ? run_crossover_command(crossover)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

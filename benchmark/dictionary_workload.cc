@@ -113,12 +113,9 @@ ResultRow Dictionary::prototype() const {
 }
 
 Status Dictionary::run(const EngineConfiguration& engine, std::vector<ResultRow>* rows) {
-  Result<ScratchDirectory> directory = ScratchDirectory::create(options_.directory, engine.name());
-  if (!directory.ok()) return directory.status();
-  EngineRun run(engine, settings_, std::move(*directory), prototype(), &progress_);
-  Status status = run_phases(&run);
-  Status closed = run.finish(rows);
-  return run.explain(status.ok() ? closed : status);
+  return run_engine(
+      engine, settings_, options_.directory, prototype(), progress_,
+      [this](EngineRun* run) { return run_phases(run); }, rows);
 }
 
 Status Dictionary::run_phases(EngineRun* run) {

@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/engine_run.h"
-#include "benchmark/engine_under_test.h"
-#include "benchmark/report.h"
+#include "benchmark/engine_workload.h"
 
 namespace stride::benchmark {
 

@@ -25,11 +25,12 @@ EngineRun::EngineRun(const EngineConfiguration& configuration, EngineSettings se
                      ScratchDirectory directory, const ResultRow& prototype,
                      const Progress* progress)
     : configuration_(configuration),
+      settings_(std::move(settings)),
       directory_(std::move(directory)),
       prototype_(prototype),
       progress_(progress) {
-  settings.directory = directory_.path();
-  engine_ = configuration_.make(settings);
+  settings_.directory = directory_.path();
+  engine_ = configuration_.make(settings_);
   prototype_.engine = configuration_.engine;
   prototype_.configuration = configuration_.configuration;
   prototype_.is_database = configuration_.is_database;
@@ -43,9 +44,7 @@ Status EngineRun::start() {
   show("open");
   return_freed_memory();
   resident_before_ = resident_bytes();
-  STRIDE_TRY(engine_->open());
-  prototype_.backend = engine_->backend();
-  return {};
+  return engine_->open();
 }
 
 Status EngineRun::measure(const std::string& phase, uint64_t records,
@@ -68,6 +67,7 @@ Status EngineRun::measure_parts(const std::string& phase,
   STRIDE_TRY(work(&row.records, &row.seconds));
   uint64_t peak = peak_resident_bytes();
   row.peak_rss_bytes = peak > resident_before_ ? peak - resident_before_ : 0;
+  row.backend = engine_->backend();
   rows_.push_back(std::move(row));
   return {};
 }
@@ -76,6 +76,14 @@ Status EngineRun::reopen(uint64_t records) {
   STRIDE_TRY(engine_->close());
   bytes_on_disk_ = directory_.bytes();
   return measure("open", records, [&] { return engine_->open(); });
+}
+
+Status EngineRun::close_and_limit_memory(uint64_t bytes) {
+  STRIDE_TRY(engine_->close());
+  bytes_on_disk_ = directory_.bytes();
+  settings_.stride.memory_limit_bytes = bytes;
+  engine_ = configuration_.make(settings_);
+  return {};
 }
 
 Status EngineRun::finish(std::vector<ResultRow>* rows) {

@@ -49,6 +49,9 @@ class EngineRun {
             ScratchDirectory directory, const ResultRow& prototype, const Progress* progress);
 
   EngineUnderTest& engine() { return *engine_; }
+  const std::string& directory() const { return directory_.path(); }
+  // Precondition: a phase was measured.
+  ResultRow& last_row() { return rows_.back(); }
   // Opens the new database, and remembers how much memory the process has by then.
   Status start();
   // Times work(), which handles that many records.
@@ -59,6 +62,9 @@ class EngineRun {
   // Closes the database, takes its size, and opens it again: the phase `open`. The files are still
   // in the page cache.
   Status reopen(uint64_t records);
+  // Closes the database and takes its size. Whoever opens it next has a budget for memory, where
+  // the engine knows one (Options::memory_limit_bytes).
+  Status close_and_limit_memory(uint64_t bytes);
   // Closes, and hands over the rows. Call it also after a failure.
   Status finish(std::vector<ResultRow>* rows);
   // Puts the engine's name before a failure's message.
@@ -70,6 +76,7 @@ class EngineRun {
   void show(const std::string& phase) const;
 
   EngineConfiguration configuration_;
+  EngineSettings settings_;
   ScratchDirectory directory_;
   ResultRow prototype_;
   const Progress* progress_;

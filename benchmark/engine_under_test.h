@@ -10,7 +10,7 @@
 //
 // The records lie in memory, in columns, before any clock starts: an engine that takes columns gets
 // slices of them, one that takes records gets them one after the other. Looked up values are copied
-// into one column of the caller, by every engine.
+// into one column of the caller, by every engine; refer() copies nothing, where an engine has it.
 #pragma once
 
 #include <functional>
@@ -39,6 +39,7 @@ struct EngineSettings {
   uint64_t records = 0;
   uint64_t bytes = 0;
   uint64_t longest_value = 0;
+  Options stride;  // of StrideDB alone; what has a member above is not looked at
 };
 
 // Calls come from one thread. After a failure only close() is called.
@@ -52,8 +53,13 @@ class EngineUnderTest {
   virtual Status read(ReadCheck& check) = 0;
   virtual Status read(FullCheck& check) = 0;
   virtual Status lookup(const KeyColumn& queries, LookupResult* result) = 0;
+  // References to the values. unavailable unless gives_references().
+  virtual bool gives_references() const { return false; }
+  virtual Status refer(const KeyColumn&, FindResult*) {
+    return Status(StatusCode::unavailable, "this engine gives no references to its values");
+  }
   virtual Status close() = 0;
-  // What executes batches.
+  // What executes batches, as far as is known by now.
   virtual std::string backend() const { return "host"; }
 };
 

@@ -30,6 +30,13 @@ void draw_missing(const Expected& expected, std::mt19937_64& random, std::byte* 
 
 }  // namespace
 
+uint64_t LookupPlan::queries_for(std::span<const uint64_t> batches) {
+  constexpr uint64_t most_queries = 4'000'000;
+  uint64_t largest = 1;
+  for (uint64_t batch : batches) largest = std::max(largest, batch);
+  return std::max(largest, std::min(most_queries, 4 * std::max(largest, uint64_t{250'000})));
+}
+
 LookupPlan::LookupPlan(const Expected* expected, const LookupOptions& options)
     : expected_(expected), options_(options) {
   std::mt19937_64 random(options.seed);
@@ -55,16 +62,21 @@ KeyColumn LookupPlan::next(uint64_t batch) {
   return keys;
 }
 
-Status LookupPlan::check(EngineUnderTest* engine, uint64_t batch) {
+Status LookupPlan::ask(EngineUnderTest* engine, const KeyColumn& keys, Answers answers) {
+  return answers == Answers::copies ? engine->lookup(keys, &copies_)
+                                    : engine->refer(keys, &references_);
+}
+
+Status LookupPlan::check(EngineUnderTest* engine, uint64_t batch, Answers answers) {
   for (uint64_t done = 0; done < std::max(batch, timed_group); done += batch) {
     KeyColumn keys = next(batch);
-    STRIDE_TRY(engine->lookup(keys, &result_));
-    STRIDE_TRY(check_answers(*expected_, ranks_.data() + (at_ - batch), keys, result_));
+    STRIDE_TRY(ask(engine, keys, answers));
+    STRIDE_TRY(check_last(keys, answers));
   }
   return {};
 }
 
-Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, uint64_t* records,
+Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, Answers answers, uint64_t* records,
                         double* seconds) {
   *records = 0;
   *seconds = 0;
@@ -72,7 +84,7 @@ Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, uint64_t* recor
   do {
     Stopwatch watch;
     for (uint64_t done = 0; done < std::max(batch, timed_group); done += batch) {
-      STRIDE_TRY(engine->lookup(next(batch), &result_));
+      STRIDE_TRY(ask(engine, next(batch), answers));
       *records += batch;
       ++batches;
     }
@@ -82,29 +94,60 @@ Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, uint64_t* recor
   return {};
 }
 
-Status check_answers(const Expected& expected, const uint32_t* ranks, const KeyColumn& queries,
-                     const LookupResult& result) {
-  auto wrong = [&](uint64_t i, const char* what) {
+Status LookupPlan::time_twice(EngineUnderTest* engine, uint64_t batch, double* first,
+                              double* again) {
+  KeyColumn keys = next(batch);
+  for (double* seconds : {first, again}) {
+    Stopwatch watch;
+    STRIDE_TRY(ask(engine, keys, Answers::copies));
+    *seconds = watch.seconds();
+    STRIDE_TRY(check_last(keys, Answers::copies));
+  }
+  return {};
+}
+
+namespace {
+
+// value(i): the answer to query i, where there is one.
+template <class Value>
+Status check_each(const Expected& expected, const uint32_t* ranks, const KeyColumn& queries,
+                  const Bitmap& found, uint64_t results, const Value& value) {
+  auto wrong = [&](uint64_t i, const std::string& what) {
     return Status(StatusCode::corruption,
                   "wrong answer: the look-up of " + describe(queries[i]) + " " + what);
   };
-  if (result.found.size() != queries.size || result.values.size != queries.size) {
+  if (found.size() != queries.size || results != queries.size) {
     return Status(StatusCode::corruption, "wrong answer: a look-up of " +
                                               std::to_string(queries.size) + " keys gave " +
-                                              std::to_string(result.values.size) + " results");
+                                              std::to_string(results) + " results");
   }
   for (uint64_t i = 0; i < queries.size; ++i) {
     bool there = ranks[i] != LookupPlan::none;
-    if (result.found[i] != there) {
+    if (found[i] != there) {
       return wrong(i, there ? "found nothing, but the key was written"
                             : "found a value, but the key was never written");
     }
-    if (there && !expected.has_value(ranks[i], result.values[i])) {
-      return wrong(
-          i, ("gave the value " + describe(result.values[i]) + ", which was not its last").c_str());
+    if (there && !expected.has_value(ranks[i], value(i))) {
+      return wrong(i, "gave the value " + describe(value(i)) + ", which was not its last");
     }
   }
   return {};
+}
+
+}  // namespace
+
+// Precondition: the keys are those of the last next().
+Status LookupPlan::check_last(const KeyColumn& keys, Answers answers) const {
+  const uint32_t* ranks = ranks_.data() + (at_ - keys.size);
+  if (answers == Answers::copies) return check_answers(*expected_, ranks, keys, copies_);
+  return check_each(*expected_, ranks, keys, references_.found, references_.locations.size(),
+                    [&](uint64_t i) { return references_.value(i); });
+}
+
+Status check_answers(const Expected& expected, const uint32_t* ranks, const KeyColumn& queries,
+                     const LookupResult& result) {
+  return check_each(expected, ranks, queries, result.found, result.values.size,
+                    [&](uint64_t i) { return result.values[i]; });
 }
 
 }  // namespace stride::benchmark

@@ -2,15 +2,18 @@
 //
 //   LookupPlan plan(expected, {.seed = 1, .queries = 4'000'000, .miss_share = 0.1});
 //   s = plan.check(&engine, 1000);                    // untimed: every answer of some batches
-//   s = plan.time(&engine, 1000, &records, &seconds);
+//   s = plan.time(&engine, 1000, Answers::copies, &records, &seconds);
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "benchmark/engine_under_test.h"
 
 namespace stride::benchmark {
+
+// Of the values: copied into one column, or referred to where they lie.
+enum class Answers : uint8_t { copies, references };
 
 struct LookupOptions {
   uint64_t seed = 1;
@@ -27,10 +30,16 @@ class LookupPlan {
  public:
   LookupPlan(const Expected* expected, const LookupOptions& options);
 
+  // How many queries such batches should be cut from.
+  static uint64_t queries_for(std::span<const uint64_t> batches);
+
   // Looks up one batch, or as many as make a thousand queries, and compares every answer.
-  Status check(EngineUnderTest* engine, uint64_t batch);
-  // Only the calls of lookup() are timed, in groups of a thousand queries or more.
-  Status time(EngineUnderTest* engine, uint64_t batch, uint64_t* records, double* seconds);
+  Status check(EngineUnderTest* engine, uint64_t batch, Answers answers = Answers::copies);
+  // Only the calls of lookup() or refer() are timed, in groups of a thousand queries or more.
+  Status time(EngineUnderTest* engine, uint64_t batch, Answers answers, uint64_t* records,
+              double* seconds);
+  // One batch, and the same again, with the seconds of each. Compares the answers to both.
+  Status time_twice(EngineUnderTest* engine, uint64_t batch, double* first, double* again);
 
   KeyColumn queries() const { return KeyColumn::fixed(keys_.data(), 8, ranks_.size()); }
   // The rank that query i finds, or none.
@@ -39,13 +48,17 @@ class LookupPlan {
 
  private:
   KeyColumn next(uint64_t batch);
+  Status ask(EngineUnderTest* engine, const KeyColumn& keys, Answers answers);
+  Status check_last(const KeyColumn& keys, Answers answers) const;
 
   const Expected* expected_;
   LookupOptions options_;
   ResultBuffer<std::byte> keys_;
   ResultBuffer<uint32_t> ranks_;
-  uint64_t at_ = 0;      // where the next batch begins
-  LookupResult result_;  // reused: its memory is there before the clock starts
+  uint64_t at_ = 0;  // where the next batch begins
+  // Reused: their memory is there before the clock starts.
+  LookupResult copies_;
+  FindResult references_;
 };
 
 // Compares the answers to queries whose ranks these are.

@@ -24,6 +24,7 @@ const std::vector<Palette>& palettes() {
       {"lmdb", {"#1d6b3a", "#43a266", "#96d1a8"}},
       {"vector", {"#8a8a8a"}},
       {"hash", {"#4d4d4d"}},
+      {"limit", {"#d9c27e", "#bfa14a", "#e8dcb5", "#8f7a37"}},
       {"std::lower_bound", {"#8a8a8a", "#bdbdbd"}},
       {"std::unordered_map", {"#4d4d4d"}},
   };

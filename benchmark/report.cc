@@ -77,10 +77,13 @@ void add_rates(const std::vector<ResultRow>& rows, TextTable* table) {
     }
     const ResultRow* open = find_row(rows, name, "open");
     const ResultRow* write = find_row(rows, name, "write");
+    if (write == nullptr) write = find_row(rows, name, "load");
     cells.push_back(open ? three_digits(open->seconds * 1e3) : "-");
     double raw = write ? static_cast<double>(write->raw_bytes) : 0;
-    cells.push_back(write ? ratio(static_cast<double>(write->bytes_on_disk), raw) : "-");
-    cells.push_back(write ? ratio(static_cast<double>(write->peak_rss_bytes), raw) : "-");
+    // A limit of the machine stores nothing.
+    bool stores = write && (write->bytes_on_disk || write->peak_rss_bytes);
+    cells.push_back(stores ? ratio(static_cast<double>(write->bytes_on_disk), raw) : "-");
+    cells.push_back(stores ? ratio(static_cast<double>(write->peak_rss_bytes), raw) : "-");
     table->add(cells);
   }
 }
@@ -99,6 +102,22 @@ void add_ratio(const std::vector<ResultRow>& rows, const std::string& title, Tex
                           : "-");
   }
   table->add(ratios);
+}
+
+void add_limits(const std::vector<ResultRow>& rows, TextTable* table) {
+  auto limited = [](const ResultRow& r) {
+    return r.engine == "stride" && r.numbers.contains("limit_percent");
+  };
+  if (std::none_of(rows.begin(), rows.end(), limited)) return;
+  std::vector<std::string> percentages = {"stride, % of the limit"}, names = {"which is"};
+  for (const std::string& phase : rated_phases(rows)) {
+    const ResultRow* ours = fastest(rows, phase, limited);
+    percentages.push_back(ours ? three_digits(ours->numbers.at("limit_percent")) : "-");
+    names.push_back(ours ? ours->texts.at("limit") : "-");
+  }
+  table->add_rule();
+  table->add(percentages);
+  table->add(names);
 }
 
 void add_ratios(const std::vector<ResultRow>& rows, TextTable* table) {
@@ -197,6 +216,7 @@ std::string comparison(const std::vector<ResultRow>& rows) {
   TextTable table;
   add_rates(rows, &table);
   add_ratios(rows, &table);
+  add_limits(rows, &table);
   bool with_peers = std::any_of(rows.begin(), rows.end(), is_peer);
   return table.to_string() + (with_peers ? "* the best peer of the column\n" : "") +
          "open: after closing; size: of the files; memory: the most that writing took; "

@@ -49,7 +49,8 @@ Status write_json(const std::string& path, const std::vector<ResultRow>& rows);
 Status write_text_file(const std::string& path, const std::string& text);
 
 // A line for each engine and configuration with its rates, and below them StrideDB's ratio to the
-// best peer and to each peer's defaults in each phase.
+// best peer and to each peer's defaults in each phase, and what percentage of their
+// limit_per_second its rows reach, where they have one.
 std::string comparison(const std::vector<ResultRow>& rows);
 
 // As a person reads it: "lookup 1k", "secondary read", "kjv bible" (of lookup_kjv_bible).

@@ -1,17 +1,15 @@
 #include "benchmark/sts_workload.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "adapters/sts/workload.h"
+#include "benchmark/arguments.h"
 #include "benchmark/lookup_plan.h"
-#include "benchmark/machine.h"
 
 namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t records_at_a_time = 65536;
-constexpr uint64_t most_queries = 4'000'000;
 
 // What a flow is going to write.
 struct FlowColumns {
@@ -50,7 +48,7 @@ class StsWorkload {
       : options_(options), progress_(progress), parallel_(options.threads) {}
 
   void prepare();
-  Status run(const EngineConfiguration& engine, std::vector<ResultRow>* rows);
+  Status run(std::vector<ResultRow>* rows);
 
  private:
   ResultRow prototype() const;
@@ -64,8 +62,6 @@ class StsWorkload {
   Records records_;
   std::optional<Expected> expected_;
   std::optional<LookupPlan> lookups_;
-  EngineSettings settings_;
-  std::string machine_ = this_machine().to_string();
 };
 
 void StsWorkload::prepare() {
@@ -82,44 +78,25 @@ void StsWorkload::prepare() {
   }
   records_ = Records(std::move(views));
   expected_.emplace(&records_, &parallel_);
-  if (!options_.batches.empty()) {
-    uint64_t largest = *std::max_element(options_.batches.begin(), options_.batches.end());
-    uint64_t queries =
-        std::max(largest, std::min(most_queries, 4 * std::max(largest, uint64_t{250'000})));
-    lookups_.emplace(&*expected_, LookupOptions{.seed = options_.seed,
-                                                .queries = queries,
-                                                .least_seconds = options_.lookup_seconds});
-  }
-  settings_.threads = options_.threads;
-  settings_.durability = options_.durability;
-  settings_.key_width = kKeyBytes;
-  settings_.records = records_.size();
-  settings_.bytes = records_.bytes();
-  settings_.longest_value = records_.longest_value();
+  if (options_.batches.empty()) return;
+  lookups_.emplace(&*expected_, LookupOptions{.seed = options_.seed,
+                                              .queries = LookupPlan::queries_for(options_.batches),
+                                              .least_seconds = options_.lookup_seconds});
 }
 
 ResultRow StsWorkload::prototype() const {
-  static const char* const durabilities[] = {"sync", "flush", "none"};
-  ResultRow row;
-  row.workload = "sts";
-  row.machine = machine_;
-  row.raw_bytes = expected_->bytes();
-  row.numbers = {{"flows", options_.flows},
-                 {"randomness", options_.randomness},
-                 {"seed", static_cast<double>(options_.seed)},
-                 {"threads", options_.threads},
-                 {"workload_records", static_cast<double>(options_.records)}};
-  row.texts = {{"durability", durabilities[static_cast<int>(options_.durability)]}};
+  ResultRow row = prototype_for("sts", options_, expected_->bytes());
+  row.numbers["flows"] = options_.flows;
+  row.numbers["randomness"] = options_.randomness;
+  row.numbers["seed"] = static_cast<double>(options_.seed);
+  row.numbers["workload_records"] = static_cast<double>(options_.records);
   return row;
 }
 
-Status StsWorkload::run(const EngineConfiguration& engine, std::vector<ResultRow>* rows) {
-  Result<ScratchDirectory> directory = ScratchDirectory::create(options_.directory, engine.name());
-  if (!directory.ok()) return directory.status();
-  EngineRun run(engine, settings_, std::move(*directory), prototype(), &progress_);
-  Status status = run_phases(&run);
-  Status closed = run.finish(rows);
-  return run.explain(status.ok() ? closed : status);
+Status StsWorkload::run(std::vector<ResultRow>* rows) {
+  return run_engines(
+      options_, settings_for(options_, records_), prototype(), progress_,
+      [this](EngineRun* run) { return run_phases(run); }, rows);
 }
 
 Status StsWorkload::run_phases(EngineRun* run) {
@@ -131,7 +108,7 @@ Status StsWorkload::run_phases(EngineRun* run) {
   for (uint64_t batch : options_.batches) {
     STRIDE_TRY(lookups_->check(&engine, batch));
     STRIDE_TRY(run->measure_parts("lookup_" + batch_name(batch), [&](uint64_t* n, double* seconds) {
-      return lookups_->time(&engine, batch, n, seconds);
+      return lookups_->time(&engine, batch, Answers::copies, n, seconds);
     }));
   }
   STRIDE_TRY(run->reopen(records_.size()));
@@ -148,22 +125,11 @@ Status StsWorkload::ordered_read(EngineRun* run, const char* phase) {
 
 }  // namespace
 
-std::string batch_name(uint64_t batch) {
-  if (batch != 0 && batch % 1'000'000 == 0) return std::to_string(batch / 1'000'000) + "m";
-  if (batch != 0 && batch % 1'000 == 0) return std::to_string(batch / 1'000) + "k";
-  return std::to_string(batch);
-}
-
 Status run_sts(const StsWorkloadOptions& options, const Progress& progress,
                std::vector<ResultRow>* rows) {
   StsWorkload workload(options, progress);
   workload.prepare();
-  for (unsigned repeat = 0; repeat < options.repeats; ++repeat) {
-    for (const EngineConfiguration& engine : options.engines) {
-      STRIDE_TRY(workload.run(engine, rows));
-    }
-  }
-  return {};
+  return workload.run(rows);
 }
 
 }  // namespace stride::benchmark

@@ -12,22 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/engine_run.h"
-#include "benchmark/engine_under_test.h"
-#include "benchmark/report.h"
+#include "benchmark/engine_workload.h"
 
 namespace stride::benchmark {
 
-struct StsWorkloadOptions {
+struct StsWorkloadOptions : EngineWorkloadOptions {
   uint64_t records = 1'000'000;  // of all flows together
   uint32_t flows = 4;
   double randomness = 1;
   uint64_t seed = 1;
-  std::vector<EngineConfiguration> engines;
-  Durability durability = Durability::sync;
-  unsigned repeats = 3;
-  unsigned threads = 1;
-  std::string directory = ".";  // where the databases' directories are made
   std::vector<uint64_t> batches = {1, 1000, 100'000, 1'000'000};
   double lookup_seconds = 0.2;  // that each size of batch is looked up at least
 };
@@ -35,8 +28,5 @@ struct StsWorkloadOptions {
 // Appends the rows of all repeats. The first failure or wrong answer ends it.
 Status run_sts(const StsWorkloadOptions& options, const Progress& progress,
                std::vector<ResultRow>* rows);
-
-// "1k", "100k", "1m", "1234".
-std::string batch_name(uint64_t batch);
 
 }  // namespace stride::benchmark

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "benchmark/sts_workload.h"
+#include "benchmark/arguments.h"
 #include "benchmark/tree_answers.h"
 
 namespace stride::benchmark {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "benchmark/sts_workload.h"
+#include "benchmark/arguments.h"
 #include "benchmark/text_table.h"
 
 namespace stride::benchmark {

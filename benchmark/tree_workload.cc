@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "benchmark/arguments.h"
 #include "benchmark/hash_index.h"
 #include "benchmark/machine.h"
-#include "benchmark/sts_workload.h"
 #include "benchmark/tree_answers.h"
 #include "benchmark/tree_case.h"
 

@@ -67,12 +67,13 @@ Bytes delta_of(const PackedOffsets& o, uint64_t row) {
 
 ColdReader::ColdReader(std::vector<const Segment*> segments, const ColdReadOptions& options)
     : options_(options), segments_(std::move(segments)) {
-  for (const Segment* segment : segments_) {
+  for (uint32_t index = 0; index < segments_.size(); ++index) {
+    const Segment* segment = segments_[index];
     const Mapping* mapping = segment->mapping();
-    if (!mapping || mapping->bytes().empty()) continue;
+    if (!mapping || mapping->bytes().empty() || segment->was_in_memory_lately(options.queries)) continue;
     Bytes bytes = mapping->bytes();
     uint64_t pages = (bytes.size() + page_bytes - 1) / page_bytes;
-    files_.push_back({segment, mapping, bytes.data(), pages, segment->intact()});
+    files_.push_back({segment, mapping, bytes.data(), pages, segment->intact(), index});
   }
   if (files_.empty()) return;
   uint64_t memory = machine_memory_bytes();
@@ -84,16 +85,14 @@ ColdReader::ColdReader(std::vector<const Segment*> segments, const ColdReadOptio
   std::sort(files_.begin(), files_.end(),
             [](const ColdFile& a, const ColdFile& b) { return a.base < b.base; });
   file_of_index_.assign(segments_.size(), no_file);
-  for (uint32_t f = 0; f < files_.size(); ++f) {
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      if (segments_[i] == files_[f].segment) file_of_index_[i] = f;
-    }
-  }
+  for (uint32_t f = 0; f < files_.size(); ++f) file_of_index_[files_[f].index] = f;
 }
 
 ColdReader::~ColdReader() {
-  for (const ColdFile& file : files_)
+  for (const ColdFile& file : files_) {
     if (file.random) file.mapping->end_random();
+    if (file.looked_at && !file.cold) file.segment->note_in_memory(options_.queries);
+  }
 }
 
 void ColdReader::expect_random(ColdFile* file) {
@@ -257,6 +256,11 @@ bool ColdReader::fits(const ColdFile& file, Sections sections, uint64_t worth_by
 Status ColdReader::bring_sections(ColdFile* file, Sections sections) {
   for (SectionType type : sections) {
     Bytes bytes = file->segment->section(type);
+    if (sample(*file->mapping, bytes, samples_).cold == 0) {
+      file->whole |= bit(type);
+      continue;
+    }
+    file->cold = true;
     STRIDE_TRY(bring_whole(*file->segment, bytes));
     // This process may have less memory than the machine: what does not stay is no use.
     ColdSample after = sample(*file->mapping, bytes);
@@ -275,11 +279,14 @@ Status ColdReader::bring_search(uint64_t queries) {
   static constexpr SectionType keys[] = {SectionType::key_bases, SectionType::key_deltas,
                                          SectionType::key_data};
   uint64_t worth_bytes = queries * alone_to_whole * page_bytes;
+  samples_ = std::clamp<uint64_t>(queries / 16, 1, most_samples);
   for (ColdFile& file : files_) {
+    file.looked_at = true;
     for (Sections sections : {Sections(tree), Sections(keys)}) {
       if (fits(file, sections, worth_bytes)) {
         STRIDE_TRY(bring_sections(&file, sections));
-      } else if (sample(*file.mapping, file.segment->section(sections.back()), 4).cold > 0) {
+      } else if (sample(*file.mapping, file.segment->section(sections.back()), std::min<uint64_t>(samples_, 4)).cold > 0) {
+        file.cold = true;
         expect_random(&file);
       }
     }

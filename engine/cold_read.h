@@ -48,6 +48,9 @@
 namespace stride {
 
 struct ColdReadOptions {
+  // Of the batch. A segment in which a batch of much the same size found nothing missing is not
+  // looked at again for some milliseconds. 0: not known.
+  uint64_t queries = 0;
   // Most bytes of needed pages in a window. 0: 64 MiB, or a sixteenth of the machine's memory
   // where that is less.
   uint64_t window_bytes = 0;
@@ -106,7 +109,10 @@ class ColdReader {
     const std::byte* base;
     uint64_t pages;
     bool intact;
+    uint32_t index;                 // of the segment
     bool random = false;            // begin_random() was called
+    bool looked_at = false;
+    bool cold = false;              // something was not in memory
     uint32_t whole = 0;             // sections that were brought whole: a bit each, by type
     uint64_t cold_rows = 0;         // about so many rows need a page that is not in memory
     std::vector<uint64_t> marks{};  // empty until one is set
@@ -135,6 +141,7 @@ class ColdReader {
       ColdFile* file = missing((2 * s + 1) * n / (2 * samples));
       if (!file) continue;
       file->cold_rows += n / samples;
+      file->cold = true;
       ++cold;
     }
     return cold * warm_share > samples;
@@ -173,6 +180,7 @@ class ColdReader {
   std::vector<const Segment*> segments_;
   std::vector<ColdFile> files_;          // of the segments that are mapped, by address
   std::vector<uint32_t> file_of_index_;  // of a segment; none: it is resident
+  uint64_t samples_ = most_samples;  // of a section
   uint64_t marked_bytes_ = 0;
   uint64_t whole_bytes_left_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "engine/cold_read.h"
+#include "engine/row_writer.h"
 #include "storage/prefetch.h"
 
 namespace stride {
@@ -44,11 +45,10 @@ struct Source {
   bool guarded;
 };
 
-void prefetch_row(const Source& source, uint32_t rank) {
+// What tells where a row's value is, and whether it is a tombstone.
+void prefetch_place(const Source& source, uint32_t rank) {
   const PackedColumn& v = source.values;
-  if (v.fixed) {
-    prefetch(v.data + uint64_t{rank} * v.width);
-  } else {
+  if (!v.fixed) {
     auto* deltas = static_cast<const std::byte*>(v.offsets.deltas);
     prefetch(deltas + uint64_t{rank} * v.offsets.delta_width);
     prefetch(v.offsets.bases + (rank >> PackedOffsets::group_bits));
@@ -66,7 +66,7 @@ Status resolve(std::span<const Source> sources, uint64_t first, std::span<const 
                const Put& put, const Absent& absent) {
   auto look_ahead = [&](uint64_t i) {
     if (i >= locations.size()) return;
-    if (Location at = locations[i]; at.found()) prefetch_row(sources[at.index], at.rank);
+    if (Location at = locations[i]; at.found()) prefetch_place(sources[at.index], at.rank);
   };
   for (uint64_t i = 0; i < prefetch_distance; ++i) look_ahead(i);
   for (uint64_t i = 0; i < locations.size(); ++i) {
@@ -135,8 +135,10 @@ class HostQueries {
 // A batch on its way through the segments of a table.
 class Search {
  public:
-  Search(Residency& residency, const SegmentList& segments)
-      : residency_(residency), segments_(segments), cold_(segments_of(segments)) {}
+  Search(Residency& residency, const SegmentList& segments, uint64_t queries)
+      : residency_(residency),
+        segments_(segments),
+        cold_(segments_of(segments), {.queries = queries}) {}
 
   // queries: brought to the host where the device does not take them there.
   Status prepare(HostQueries* queries) {
@@ -177,6 +179,13 @@ class Search {
   const Residency::Batch& batch() const { return batch_; }
   std::span<const Source> sources() const { return sources_; }
   ColdReader& cold() { return cold_; }
+  // Of all values; 0: they differ, or there are none.
+  uint64_t value_width() const {
+    uint64_t width = sources_.empty() ? 0 : sources_[0].values.width;
+    for (const Source& s : sources_)
+      if (!s.values.fixed || s.values.width != width) return 0;
+    return width;
+  }
   // Neither checksums nor tombstones are in the way of a row.
   bool is_plain() const {
     return std::none_of(sources_.begin(), sources_.end(),
@@ -228,17 +237,12 @@ class Search {
   std::vector<Source> sources_;
 };
 
-// Copies values, each to where the one before it ended. A copy of a short value writes up to 63
-// bytes past its end, which the next one overwrites; `out_end` bounds that.
-std::byte* copy_value(std::byte* out, const std::byte* out_end, const std::byte* from,
-                      uint64_t bytes, const std::byte* from_end) {
-  if (bytes <= 64 && out_end - out >= 64 && from_end - from >= 64) {
-    std::memcpy(out, from, 32);
-    if (bytes > 32) std::memcpy(out + 32, from + 32, 32);
-  } else if (bytes) {
-    std::memcpy(out, from, bytes);
-  }
-  return out + bytes;
+// A result of so many bytes does not stay in a cache.
+constexpr uint64_t cached_bytes = 4 << 20;
+
+void prefetch_value(const std::byte* value, uint64_t bytes) {
+  prefetch(value);
+  if (bytes > 1) prefetch(value + std::min<uint64_t>(bytes - 1, 64));
 }
 
 }  // namespace
@@ -300,7 +304,7 @@ Status lookup_references(Residency& residency, const SegmentList& segments,
     if (auto device = residency.device_if_known()) STRIDE_TRY(queries.bring(*device));
     return find_few(segments, queries.column(), result);
   }
-  Search search(residency, segments);
+  Search search(residency, segments, n);
   STRIDE_TRY(search.prepare(&queries));
   Location* locations = result->locations.data();
   auto settle = [&](uint64_t first, std::span<const Location> found) {
@@ -369,6 +373,55 @@ Status copy_from_device(Search& search, const KeyColumn& queries, GetResult* res
 
 }  // namespace
 
+namespace {
+
+// All values have one width, and nothing has to be looked at but the bitmap to know where each goes.
+Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResult* result) {
+  uint64_t n = queries->column().size;
+  result->scratch.reset(n);
+  auto* locations = reinterpret_cast<Location*>(result->scratch.data());
+  std::span<uint64_t> found = result->found.words();
+  STRIDE_TRY(search.locate(queries, [&](uint64_t first, std::span<const Location> block) {
+    std::memcpy(locations + first, block.data(), block.size_bytes());
+    set_bits(found, first, block.size(), [&](uint64_t i) { return block[i].found(); });
+    return Status();
+  }));
+  static_assert(rows_per_task % 64 == 0);
+  std::vector<uint64_t> starts;  // of each task, in values
+  uint64_t count = 0;
+  for (uint64_t word = 0; word < found.size(); ++word) {
+    if (word % (rows_per_task / 64) == 0) starts.push_back(count);
+    count += static_cast<uint64_t>(std::popcount(found[word]));
+  }
+  result->data.reset(count * width);
+  std::byte* data = result->data.data();
+  uint64_t* offsets = result->offsets.data();
+  offsets[0] = 0;
+  result->values = Column::variable(data, offsets, n);
+  return for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
+    uint64_t at = starts[begin / rows_per_task] * width;
+    RowWriter out(data + at, count * width > cached_bytes);
+    auto value = [&](Location location) {
+      return search.sources()[location.index].values.data + location.rank * width;
+    };
+    auto look_ahead = [&](uint64_t i) {
+      if (i < end && locations[i].found()) prefetch_value(value(locations[i]), width);
+    };
+    for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
+    for (uint64_t i = begin; i < end; ++i) {
+      look_ahead(i + prefetch_distance);
+      if (locations[i].found()) {
+        out.add(value(locations[i]), width);
+        at += width;
+      }
+      offsets[i + 1] = at;
+    }
+    return Status();
+  });
+}
+
+}  // namespace
+
 // Two passes: first where each value lies and how long it is, then, once it is known where each
 // goes, the copies. Between them only 16 bytes a query are kept.
 Status lookup_copies(Residency& residency, const SegmentList& segments, const KeyColumn& given,
@@ -382,7 +435,7 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
     return copy_few(segments, queries.column(), result);
   }
 
-  Search search(residency, segments);
+  Search search(residency, segments, n);
   STRIDE_TRY(search.prepare(&queries));
   if (search.batch().all_values_on_device()) {
     Status status = copy_from_device(search, queries.column(), result);
@@ -391,6 +444,8 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
     STRIDE_TRY(search.leave_device(&queries));
   }
   ColdReader& cold = search.cold();
+  if (uint64_t width = search.value_width(); width > 0 && cold.idle() && search.is_plain())
+    return copy_fixed(search, &queries, width, result);
   result->scratch.reset(n);
   uint64_t* offsets = result->offsets.data();
   uint64_t* scratch = result->scratch.data();
@@ -440,28 +495,19 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
   offsets[0] = 0;
   result->data.reset(total);
   std::byte* data = result->data.data();
-  // The end of all values is known only where there is one segment.
-  const std::byte* source_end = nullptr;
-  if (segments.size() == 1)
-    source_end = segments[0]->values().data + segments[0]->values().data_bytes;
   auto copy = [&](uint64_t begin, uint64_t end) -> Status {
-    uint64_t task = begin / rows_per_task;
-    std::byte* out = data + starts[task];
-    const std::byte* out_end = data + starts[task + 1];
+    uint64_t at = starts[begin / rows_per_task];
+    RowWriter out(data + at, total > cached_bytes);
     auto look_ahead = [&](uint64_t i) {
       if (i >= end || offsets[i + 1] == 0) return;
-      auto* p = reinterpret_cast<const std::byte*>(scratch[i]);
-      prefetch(p);
-      prefetch(p + std::min<uint64_t>(offsets[i + 1] - 1, 64));
+      prefetch_value(reinterpret_cast<const std::byte*>(scratch[i]), offsets[i + 1]);
     };
     for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
     for (uint64_t i = begin; i < end; ++i) {
       look_ahead(i + prefetch_distance);
       uint64_t bytes = offsets[i + 1];
-      auto* from = reinterpret_cast<const std::byte*>(scratch[i]);
-      if (bytes)
-        out = copy_value(out, out_end, from, bytes, source_end ? source_end : from + bytes);
-      offsets[i + 1] = static_cast<uint64_t>(out - data);
+      if (bytes) out.add(reinterpret_cast<const std::byte*>(scratch[i]), bytes);
+      offsets[i + 1] = at += bytes;
     }
     return {};
   };

@@ -45,7 +45,7 @@ struct Options {
   TreeOptions tree;                // of segments written from now on
   BackendKind backend = BackendKind::automatic;
   // Of the device's memory: resident segments and what batches need on their way, together.
-  // invalid_argument at open where that is less than 64 MiB. 0: nine tenths of what is free.
+  // invalid_argument at open where that is less than 256 MiB. 0: nine tenths of what is free.
   uint64_t gpu_memory_limit_bytes = 0;
   ValuePlacement value_placement = ValuePlacement::host;
   // Null: a backend of its own, as the options above say. Else this one, which may serve several

@@ -25,11 +25,12 @@ bool is_device_failure(const Status& status) {
 }  // namespace
 
 Result<std::shared_ptr<Residency>> Residency::make(const Options& options) {
-  if (options.gpu_memory_limit_bytes && options.gpu_memory_limit_bytes < least_memory_limit)
+  if (!options.shared_backend && options.gpu_memory_limit_bytes &&
+      options.gpu_memory_limit_bytes < least_memory_limit)
     return Status::invalid("gpu_memory_limit_bytes is " +
                            std::to_string(options.gpu_memory_limit_bytes) +
                            ", less than the " + std::to_string(least_memory_limit) +
-                           " bytes that one chunk of a batch may need")
+                           " bytes that the chunks of a batch may need")
         .with_remedy("raise it, or set it to 0 for nine tenths of what is free");
   std::shared_ptr<Residency> residency(new Residency());
   residency->kind_ = options.backend;
@@ -55,13 +56,14 @@ Result<std::shared_ptr<Residency>> Residency::make(const Options& options) {
 
 std::shared_ptr<Backend> Residency::device() {
   if (kind_ == BackendKind::host || lost_.load(std::memory_order_acquire)) return nullptr;
-  std::lock_guard lock(device_mutex_);
+  std::lock_guard looking(look_mutex_);
   if (!looked_) {
     looked_ = true;
     auto device = Backend::cuda({.memory_limit = memory_limit_, .host = host_});
+    std::lock_guard lock(device_mutex_);
     if (device.ok()) device_ = std::move(*device);
   }
-  return device_;
+  return device_if_known();
 }
 
 std::shared_ptr<Backend> Residency::device_if_known() {
@@ -121,7 +123,7 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
     DeviceSlot& slot = segment->device_slot();
     slot.last_use = ++clock_;
     slot.queries += queries;
-    missing |= !slot.get();
+    missing |= lacks(slot);
   }
   if (!missing) return;
   // Others that come meanwhile do not wait: they go to the host.
@@ -135,7 +137,9 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
     DeviceSlot& slot = segment->device_slot();
     bool earned = insist || slot.queries >= segment->rows() / rows_per_query;
     bool at_once = kind_ == BackendKind::cuda && !slot.refused;
-    if (lost_ || slot.get() || !(earned || at_once)) continue;
+    if (lost_ || !lacks(slot) || !(earned || at_once)) continue;
+    slot.refused = true;
+    if (!bring_file(*segment).ok()) continue;  // the host's search says what is wrong
     auto resident = copy_to(*device, segments, *segment, earned);
     slot.queries = 0;
     slot.refused = !resident.ok();
@@ -147,28 +151,39 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
       return;
     }
     slot.set(std::make_shared<const DeviceCopy>(DeviceCopy{device, *resident}));
+    std::erase_if(on_device_, [&](const auto& s) { return s.expired() || s.lock() == segment; });
     on_device_.push_back(segment);
     if (segment->rows() >= 4 * calibrated_rows_) calibrate(*device, *segment, **resident);
   }
 }
 
+bool Residency::lacks(const DeviceSlot& slot) const {
+  auto copy = slot.get();
+  return !copy || (placement_ == ValuePlacement::device && !copy->index->has_values());
+}
+
+// What is going to be copied, from the disk.
+Status Residency::bring_file(const IndexedSegment& segment) const {
+  const PackedColumn &keys = segment.keys(), &values = segment.values();
+  STRIDE_TRY(bring_whole(segment.segment(), {keys.data, keys.data_bytes}));
+  if (placement_ == ValuePlacement::host) return {};
+  return bring_whole(segment.segment(), {values.data, values.data_bytes});
+}
+
 Result<std::shared_ptr<ResidentIndex>> Residency::copy_to(Backend& device,
                                                           const SegmentList& segments,
-                                                          const IndexedSegment& segment,
+                                                          IndexedSegment& segment,
                                                           bool may_evict) {
   static_assert(static_cast<int>(EntryKind::put) == 0);
+  bool has_keys = segment.device_slot().get() != nullptr;
   IndexRows rows{nullptr, segment.kinds()};
   if (placement_ == ValuePlacement::device) rows.values = &segment.values();
-  const PackedColumn& keys = segment.keys();
-  STRIDE_TRY(bring_whole(segment.segment(), {keys.data, keys.data_bytes}));
-  if (rows.values)
-    STRIDE_TRY(bring_whole(segment.segment(), {rows.values->data, rows.values->data_bytes}));
   for (;;) {
     auto resident = device.make_resident(segment.index(), rows);
     if (resident.ok() || resident.status().code() != StatusCode::resource_exhausted)
       return resident;
     if (may_evict && evict_one(segments)) continue;
-    if (!rows.values) return resident;
+    if (!rows.values || has_keys) return resident;
     rows.values = nullptr;
   }
 }

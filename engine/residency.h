@@ -26,7 +26,7 @@ namespace stride {
 // Thread-safe.
 class Residency {
  public:
-  static constexpr uint64_t least_memory_limit = 64 << 20;
+  static constexpr uint64_t least_memory_limit = 256 << 20;
   // Fewer queries than this are never worth a call to a device.
   static constexpr uint64_t least_queries = 512;
   // Nor fewer rows for a sort and a build.
@@ -91,7 +91,9 @@ class Residency {
   void bring(const std::shared_ptr<Backend>& device, const SegmentList& segments, uint64_t queries,
              bool insist);
   Result<std::shared_ptr<ResidentIndex>> copy_to(Backend& device, const SegmentList& segments,
-                                                 const IndexedSegment& segment, bool may_evict);
+                                                 IndexedSegment& segment, bool may_evict);
+  bool lacks(const DeviceSlot& slot) const;
+  Status bring_file(const IndexedSegment& segment) const;
   bool evict_one(const SegmentList& but);
   void calibrate(Backend& device, const IndexedSegment& segment, const ResidentIndex& resident);
 
@@ -100,9 +102,10 @@ class Residency {
   uint64_t memory_limit_ = 0;
   std::shared_ptr<Backend> host_;
 
-  std::mutex device_mutex_;  // guards device_ and looked_
-  std::shared_ptr<Backend> device_;
+  std::mutex look_mutex_;  // held while a device is brought up; guards looked_
   bool looked_ = false;
+  std::mutex device_mutex_;  // guards device_; never held for long
+  std::shared_ptr<Backend> device_;
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> demand_{0};
 

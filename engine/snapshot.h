@@ -24,8 +24,6 @@ namespace stride {
 
 struct Version;
 
-struct DeviceValues;
-
 // References to stored values: entry i belongs to query i and is valid while the snapshot lives.
 struct FindResult {
   Bitmap found;
@@ -72,7 +70,8 @@ class Snapshot {
   // snapshot need not. With a null stream they return when the work is done. unavailable: there is no device, or the table (for get_device with all its
   // values: ValuePlacement::device) does not fit there.
   //
-  // out: queries.size locations as in FindResult.
+  // out: queries.size locations; those of one snapshot mean the same in all its calls, and
+  // FindResult::columns has the columns that their indexes count.
   Status find_device(const Table& table, const KeyColumn& queries, Location* out,
                      void* stream) const;
   Status get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,

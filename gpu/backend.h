@@ -167,14 +167,6 @@ class FoundValues {
   virtual Status copy(std::byte* values) = 0;
 };
 
-// Where a batch leaves its answers in the memory of a device; queries.size = n.
-struct DeviceValues {
-  uint32_t* found = nullptr;    // n bits, in (n + 31) / 32 words
-  uint64_t* offsets = nullptr;  // n + 1: where each value begins and ends
-  std::byte* values = nullptr;
-  uint64_t capacity = 0;        // of values: what lies beyond is counted but not written
-};
-
 enum class KeyOrder { any, ascending };
 
 // What the machine allows, measured: a search cannot be faster than its memory accesses.

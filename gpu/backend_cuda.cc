@@ -356,8 +356,17 @@ class CudaBackend final : public Backend {
       }
       OnDevice on(device_);
       auto* to = static_cast<cudaStream_t>(stream);
-      work(to);
-      for (const IndexView& index : indexes) mark_use_cuda(*index.resident, to);
+      // Whatever fails, what was started goes on.
+      auto mark = [&] {
+        for (const IndexView& index : indexes) mark_use_cuda(*index.resident, to);
+      };
+      try {
+        work(to);
+      } catch (...) {
+        mark();
+        throw;
+      }
+      mark();
       return Status();
     });
   }

@@ -107,6 +107,23 @@ CudaDevice::~CudaDevice() {
 
 void CudaDevice::enter() const { cuda_check(cudaSetDevice(number_), "select the device"); }
 
+namespace {
+
+[[noreturn]] void throw_over_limit(uint64_t bytes, uint64_t limit, uint64_t used) {
+  throw CudaFailure(Status(StatusCode::resource_exhausted,
+                           "CUDA: " + std::to_string(bytes) +
+                               " bytes more than the memory limit of " + std::to_string(limit) +
+                               " bytes allows (" + std::to_string(used) + " used)")
+                        .with_remedy("raise the device's memory limit, or use smaller batches"));
+}
+
+}  // namespace
+
+void CudaDevice::require(uint64_t bytes) const {
+  uint64_t used = used_;
+  if (bytes > limit_ || used > limit_ - bytes) throw_over_limit(bytes, limit_, used);
+}
+
 void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
   uint64_t used = used_;
@@ -114,11 +131,7 @@ void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
          !used_.compare_exchange_weak(used, used + bytes)) {
   }
   if (bytes > limit_ || used > limit_ - bytes) {
-    throw CudaFailure(Status(StatusCode::resource_exhausted,
-                             "CUDA: " + std::to_string(bytes) +
-                                 " bytes more than the memory limit of " + std::to_string(limit_) +
-                                 " bytes allows (" + std::to_string(used_) + " used)")
-                          .with_remedy("raise the device's memory limit, or use smaller batches"));
+    throw_over_limit(bytes, limit_, used);
   }
   void* memory = nullptr;
   cudaError_t error = with_faults(cudaSuccess);

@@ -68,12 +68,18 @@ class CudaDevice {
   void* allocate(uint64_t bytes, cudaStream_t stream);
   void free(void* memory, uint64_t bytes, cudaStream_t stream) noexcept;
 
+  // Throws as allocate() where so much is not left of the budget.
+  void require(uint64_t bytes) const;
+  // What resident indexes leave for batches on their way.
+  uint64_t reserve() const { return limit_ / 4 < most_reserve ? limit_ / 4 : most_reserve; }
+
   // Whether a pointer is to memory of this device.
   bool owns(const void* p) const;
   // Makes this the calling thread's device.
   void enter() const;
 
  private:
+  static constexpr uint64_t most_reserve = 256 << 20;
   friend class CudaStream;
   cudaStream_t take_stream();
   void give_back(cudaStream_t stream);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -86,19 +85,23 @@ class CudaIndex final : public CudaResident {
   }
   ~CudaIndex() override {
     // The arrays are freed on the home stream.
-    for (auto& [stream, event] : uses_) {
-      (void)cudaStreamWaitEvent(context_.device.home_stream(), event, 0);
-      (void)cudaEventDestroy(event);
+    for (cudaEvent_t use : uses_) {
+      (void)cudaStreamWaitEvent(context_.device.home_stream(), use, 0);
+      (void)cudaEventDestroy(use);
     }
   }
 
   void used_on(cudaStream_t stream) const override {
     std::lock_guard lock(uses_mutex_);
-    cudaEvent_t& event = uses_[stream];
-    if (!event) {
-      cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
-    }
-    cuda_check(cudaEventRecord(event, stream), "record the use of an index");
+    std::erase_if(uses_, [](cudaEvent_t use) {
+      return cudaEventQuery(use) == cudaSuccess && cudaEventDestroy(use) == cudaSuccess;
+    });
+    (void)cudaGetLastError();  // that one is not ready is no error
+    uses_.reserve(uses_.size() + 1);
+    cudaEvent_t use = nullptr;
+    cuda_check(cudaEventCreateWithFlags(&use, cudaEventDisableTiming), "make an event");
+    uses_.push_back(use);
+    cuda_check(cudaEventRecord(use, stream), "record the use of an index");
   }
 
   IndexView view() const override {
@@ -195,7 +198,7 @@ class CudaIndex final : public CudaResident {
   CudaArray<DeviceIndex> on_device_;
   DeviceRows rows_;
   mutable std::mutex uses_mutex_;
-  mutable std::map<cudaStream_t, cudaEvent_t> uses_;  // the last of each stream
+  mutable std::vector<cudaEvent_t> uses_;  // that may not be done yet
 };
 
 uint64_t bases_of(const PackedColumn& keys) { return (keys.size >> PackedOffsets::group_bits) + 1; }
@@ -286,10 +289,29 @@ Status CudaIndex::copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>*
   });
 }
 
+namespace {
+
+uint64_t stored_bytes(const PackedColumn& column) {
+  if (column.fixed) return column.row_bytes();
+  return column.row_bytes() + bases_of(column) * 8 + (column.size + 1) * column.offsets.delta_width;
+}
+
+// About: what is derived from keys and tree may take less.
+uint64_t device_bytes_of(const IndexView& index, const IndexRows& rows) {
+  uint64_t bytes = stored_bytes(index.keys) + index.tree.image_bytes;
+  if (rows.values) bytes += stored_bytes(*rows.values);
+  if (rows.hidden) bytes += index.keys.size;
+  return bytes;
+}
+
+}  // namespace
+
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
                                                   const IndexView& index, const IndexRows& rows) {
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
+  // Before anything is copied, and with room left for the batches that are going to be searched.
+  context.device.require(device_bytes_of(index, rows) + context.device.reserve());
   DevicePackedColumn keys = upload(context.transfer, space, index.keys);
   uint64_t bytes = index.tree.image ? index.tree.image_bytes : 0;
   CudaArray<std::byte> image = space.buffer<std::byte>(bytes);

@@ -43,8 +43,6 @@ void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, Ra
 // indexes: device memory with a pointer to each index's DeviceIndex, newest first.
 void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
                   const KeyColumn& queries, Location* out, cudaStream_t stream);
-// Of an index: where its DeviceIndex lies on the device.
-const DeviceIndex* device_index(const ResidentIndex& index);
 // Keeps the memory of an index from being used again before the work so far on the stream is done.
 void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream);
 // The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.

@@ -1,10 +1,7 @@
 #include "gpu/cuda_pipeline.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,7 +9,6 @@ namespace stride {
 
 namespace {
 
-constexpr uint32_t lanes_of_worker = 2;
 // As many at least for each worker, so that all have work, unless they are so small that starting
 // them takes longer than searching.
 constexpr uint64_t chunks_of_worker = 2;
@@ -63,7 +59,12 @@ struct Batch {
 class Lane {
  public:
   Lane(CudaTransfer& transfer, const Batch& batch)
-      : transfer_(transfer), batch_(batch), stream_(transfer.device()) {}
+      : transfer_(transfer),
+        batch_(batch),
+        keys_(transfer),
+        offsets_(transfer),
+        found_(transfer),
+        stream_(transfer.device()) {}
 
   Status run(uint64_t first, uint64_t count, const StartSearch& start) {
     STRIDE_TRY(finish());
@@ -74,9 +75,8 @@ class Lane {
       start(first, queries, results(), stream_);
       return {};
     }
-    if (!found_.size())
-      found_ = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
-    start(first, queries, found_.data(), stream_);
+    std::byte* found = found_.room(result_bytes());
+    start(first, queries, found, stream_);
     void* to = staged_results_.data();
     if (batch_.results_side == Side::pinned) {
       to = results();
@@ -84,7 +84,7 @@ class Lane {
       staged_results_ = transfer_.pinned().take();
       to = staged_results_.data();
     }
-    cuda_check(cudaMemcpyAsync(to, found_.data(), result_bytes(), cudaMemcpyDeviceToHost, stream_),
+    cuda_check(cudaMemcpyAsync(to, found, result_bytes(), cudaMemcpyDeviceToHost, stream_),
                "copy results");
     return {};
   }
@@ -117,34 +117,26 @@ class Lane {
     return there;
   }
 
-  const std::byte* send(const void* from, uint64_t bytes, CudaArray<std::byte>* there,
-                        PinnedPool::Piece* staged) {
+  const std::byte* send(const void* from, uint64_t bytes, DeviceRoom* there, PinnedPool::Piece* staged) {
+    std::byte* to = there->room(bytes);
     if (bytes > batch_.piece_bytes()) {  // a single query of that size
-      *there = CudaArray<std::byte>(transfer_.device(), stream_, bytes);
-      there->clear_padding();
-      transfer_.to_device(there->data(), from, bytes, stream_);
-      return there->data();
-    }
-    if (there->size() != batch_.piece_bytes()) {
-      *there = CudaArray<std::byte>(transfer_.device(), stream_, batch_.piece_bytes());
-      // The word that holds the last byte of a chunk is read as a whole.
-      cuda_check(cudaMemsetAsync(there->data(), 0, there->bytes(), stream_), "clear memory");
+      transfer_.to_device(to, from, bytes, stream_);
+      return to;
     }
     if (batch_.queries_side == Side::pageable) {
       if (!staged->data()) *staged = transfer_.pinned().take();
       std::memcpy(staged->data(), from, bytes);
       from = staged->data();
     }
-    cuda_check(cudaMemcpyAsync(there->data(), from, bytes, cudaMemcpyHostToDevice, stream_),
-               "copy queries");
-    return there->data();
+    cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copy queries");
+    return to;
   }
 
   CudaTransfer& transfer_;
   const Batch& batch_;
   PinnedPool::Piece staged_keys_, staged_offsets_, staged_results_;
-  CudaStream stream_;
-  CudaArray<std::byte> keys_, offsets_, found_;
+  DeviceRoom keys_, offsets_, found_;
+  CudaStream stream_;  // goes first, and waits for what uses the memory
   uint64_t first_ = 0, count_ = 0;
 };
 
@@ -153,7 +145,6 @@ Side side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
                                             : static_cast<const void*>(queries.offsets));
 }
 
-// Each worker takes the next chunk, stages it and goes on with the one it started before.
 Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
   const KeyColumn& queries = batch.queries;
   uint64_t wanted = queries.size / (chunks_of_worker * transfer.most_workers());
@@ -162,30 +153,11 @@ Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start)
   for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
     starts.push_back(first);
   starts.push_back(queries.size);
-  uint64_t chunks = starts.size() - 1;
-  std::atomic<uint64_t> next{0};
-  std::mutex mutex;
-  Status failure;
-  transfer.each_worker(chunks, [&] {
-    auto check = [&](Status status) {
-      if (status.ok()) return;
-      next = chunks;
-      std::lock_guard lock(mutex);
-      failure = std::move(status);
-    };
-    transfer.device().enter();
-    std::optional<Lane> lanes[lanes_of_worker];
-    for (uint64_t turn = 0;; ++turn) {
-      uint64_t chunk = next++;
-      if (chunk >= chunks) break;
-      std::optional<Lane>& lane = lanes[turn % lanes_of_worker];
-      if (!lane) lane.emplace(transfer, batch);
-      check(lane->run(starts[chunk], starts[chunk + 1] - starts[chunk], start));
-    }
-    for (auto& lane : lanes)
-      if (lane) check(lane->finish());
-  });
-  return failure;
+  return run_lanes<Lane>(
+      transfer, starts.size() - 1, [&](auto& lane) { lane.emplace(transfer, batch); },
+      [&](Lane& lane, uint64_t chunk) {
+        return lane.run(starts[chunk], starts[chunk + 1] - starts[chunk], start);
+      });
 }
 
 }  // namespace

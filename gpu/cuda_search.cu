@@ -74,8 +74,6 @@ void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream) {
   as_cuda(index).used_on(stream);
 }
 
-const DeviceIndex* device_index(const ResidentIndex& index) { return as_cuda(index).device_copy(); }
-
 uint32_t number_width(const ResidentIndex& index) {
   const PackedColumn& keys = as_cuda(index).index().keys;
   return are_numbers(keys, 8) ? 8 : are_numbers(keys, 4) ? 4 : 0;

@@ -1,16 +1,12 @@
 #include "gpu/cuda_transfer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
-#include <optional>
 
 namespace stride {
 
 namespace {
-
-constexpr uint64_t pieces_of_worker = 2;  // one is copied by the host, one by the device
 
 // Carries the first exception of several threads to the one that waits for them.
 class FirstFailure {
@@ -60,7 +56,7 @@ class StagedCopy {
       : piece_(transfer.pinned().take()), stream_(transfer.device()) {}
 
   void send(const Stretch& stretch) {
-    finish();
+    (void)finish();
     std::memcpy(piece_.data(), stretch.from, stretch.bytes);
     cuda_check(cudaMemcpyAsync(stretch.to, piece_.data(), stretch.bytes, cudaMemcpyHostToDevice,
                                stream_),
@@ -68,7 +64,7 @@ class StagedCopy {
     busy_ = true;
   }
   void fetch(const Stretch& stretch) {
-    finish();
+    (void)finish();
     cuda_check(cudaMemcpyAsync(piece_.data(), stretch.from, stretch.bytes, cudaMemcpyDeviceToHost,
                                stream_),
                "copy from the device");
@@ -76,12 +72,13 @@ class StagedCopy {
     arriving_ = stretch;
   }
   // Waits for the stretch that is under way, if any.
-  void finish() {
-    if (!busy_) return;
+  Status finish() {
+    if (!busy_) return {};
     busy_ = false;
     stream_.wait();
     if (arriving_.bytes > 0) std::memcpy(arriving_.to, piece_.data(), arriving_.bytes);
     arriving_ = {};
+    return {};
   }
 
  private:
@@ -91,37 +88,33 @@ class StagedCopy {
   Stretch arriving_{};
 };
 
-// Each worker takes the next stretch while the one it took before is under way.
 template <class Start>
 void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretches,
                     const Start& start) {
-  std::atomic<uint64_t> next{0};
-  transfer.each_worker(stretches.size(), [&] {
-    std::optional<StagedCopy> copies[pieces_of_worker];
-    for (uint64_t turn = 0;; ++turn) {
-      uint64_t i = next++;
-      if (i >= stretches.size()) break;
-      std::optional<StagedCopy>& copy = copies[turn % pieces_of_worker];
-      if (!copy) copy.emplace(transfer);
-      start(*copy, stretches[i]);
-    }
-    for (auto& copy : copies)
-      if (copy) copy->finish();
-  });
+  (void)run_lanes<StagedCopy>(
+      transfer, stretches.size(), [&](auto& copy) { copy.emplace(transfer); },
+      [&](StagedCopy& copy, uint64_t i) {
+        start(copy, stretches[i]);
+        return Status();
+      });
 }
 
 }  // namespace
 
-PinnedPool::Piece PinnedPool::take() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      PinnedMemory memory = std::move(idle_.back());
-      idle_.pop_back();
-      return Piece(this, std::move(memory));
-    }
-  }
-  return Piece(this, PinnedMemory(staging_bytes));
+CudaTransfer::CudaTransfer(CudaDevice& device, Backend& host)
+    : device_(device),
+      host_(host),
+      pinned_([] { return PinnedMemory(staging_bytes); }),
+      on_device_([this] { return make_device_memory(staging_bytes); }) {}
+
+// Cleared, for the word that holds the last byte of a column is read as a whole.
+CudaArray<std::byte> CudaTransfer::make_device_memory(uint64_t bytes) {
+  CudaStream stream(device_);
+  CudaArray<std::byte> memory(device_, stream, bytes);
+  cuda_check(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream), "clear memory");
+  stream.wait();
+  memory.settle();
+  return memory;
 }
 
 void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& work) {

@@ -1,10 +1,8 @@
 #include "gpu/cuda_values_pipeline.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,8 +12,6 @@
 namespace stride {
 
 namespace {
-
-constexpr uint32_t lanes_of_worker = 2;
 
 // Queries that were searched together: their ends and offsets are relative to the first.
 struct Chunk {
@@ -77,21 +73,12 @@ class CudaFoundValues final : public FoundValues {
   Status copy(std::byte* values) override {
     return cuda_guarded([&] {
       std::vector<Piece> pieces = cut();
-      std::atomic<uint64_t> next{0};
-      transfer_.each_worker(pieces.size(), [&] {
-        OnDevice on(transfer_.device());
-        std::optional<Lane> lanes[lanes_of_worker];
-        for (uint64_t turn = 0;; ++turn) {
-          uint64_t i = next++;
-          if (i >= pieces.size()) break;
-          std::optional<Lane>& lane = lanes[turn % lanes_of_worker];
-          if (!lane) lane.emplace(*this, values);
-          lane->run(pieces[i]);
-        }
-        for (auto& lane : lanes)
-          if (lane) lane->finish();
-      });
-      return Status();
+      return run_lanes<Lane>(
+          transfer_, pieces.size(), [&](auto& lane) { lane.emplace(*this, values); },
+          [&](Lane& lane, uint64_t i) {
+            lane.run(pieces[i]);
+            return Status();
+          });
     });
   }
 
@@ -100,47 +87,51 @@ class CudaFoundValues final : public FoundValues {
   class Lane {
    public:
     Lane(CudaFoundValues& all, std::byte* values)
-        : all_(all), values_(values), stream_(all.transfer_.device()) {}
+        : all_(all),
+          values_(values),
+          gathered_(all.transfer_),
+          stream_(all.transfer_.device()) {}
 
     void run(const Piece& piece) {
-      finish();
-      if (gathered_.size() < piece.bytes) {
-        gathered_ = {};
-        gathered_ = CudaArray<std::byte>(all_.transfer_.device(), stream_,
-                                         std::max(piece.bytes, staging_bytes));
-      }
+      (void)finish();
+      std::byte* gathered = gathered_.room(piece.bytes);
       gather_values_cuda(all_.indexes_, all_.locations_.data() + piece.first,
-                         all_.ends_.data() + piece.first, piece.begin, piece.count,
-                         gathered_.data(), piece.bytes, stream_);
+                         all_.ends_.data() + piece.first, piece.begin, piece.count, gathered,
+                         piece.bytes, stream_);
       piece_ = piece;
-      if (piece.bytes > staging_bytes || piece.bytes == 0) return finish();
+      if (piece.bytes > staging_bytes) {  // a single large value
+        all_.transfer_.to_host(place(piece), gathered, piece.bytes, stream_);
+      }
+      if (piece.bytes > staging_bytes || piece.bytes == 0) return;
       if (!staged_.data()) staged_ = all_.transfer_.pinned().take();
-      cuda_check(cudaMemcpyAsync(staged_.data(), gathered_.data(), piece.bytes,
+      cuda_check(cudaMemcpyAsync(staged_.data(), gathered, piece.bytes,
                                  cudaMemcpyDeviceToHost, stream_),
                  "copy values");
     }
 
     // Waits for the piece that is under way, if any, and puts it in its place.
-    void finish() {
-      if (piece_.count == 0) return;
+    Status finish() {
+      if (piece_.count == 0) return {};
       Piece piece = std::exchange(piece_, {});
-      std::byte* to = values_ + piece.chunk->base + piece.begin;
-      if (piece.bytes > staging_bytes) {  // a single large value
-        all_.transfer_.to_host(to, gathered_.data(), piece.bytes, stream_);
-      } else {
+      if (piece.bytes > 0 && piece.bytes <= staging_bytes) {
         stream_.wait();
-        if (piece.bytes > 0) std::memcpy(to, staged_.data(), piece.bytes);
+        std::memcpy(place(piece), staged_.data(), piece.bytes);
       }
       uint64_t* offsets = all_.offsets_.data() + piece.first + 1;
       for (uint64_t i = 0; i < piece.count; ++i) offsets[i] += piece.chunk->base;
+      return {};
     }
 
    private:
+    std::byte* place(const Piece& piece) const {
+      return values_ + piece.chunk->base + piece.begin;
+    }
+
     CudaFoundValues& all_;
     std::byte* values_;
     PinnedPool::Piece staged_;
-    CudaStream stream_;
-    CudaArray<std::byte> gathered_;
+    DeviceRoom gathered_;
+    CudaStream stream_;  // goes first, and waits for what uses the memory
     Piece piece_{};
   };
 

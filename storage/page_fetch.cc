@@ -97,7 +97,7 @@ Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
   threads.reserve(wanted);
   try {
     while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // No more to be had: those that are there do the work.
   }
   work();

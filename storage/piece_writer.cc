@@ -31,7 +31,11 @@ void PieceWriter::start(std::function<Status()> task) {
     std::lock_guard lock(mutex_);
     ++unfinished_;
   }
-  io_.submit(this, [this, task = std::move(task)] { end(failure().ok() ? task() : Status()); });
+  try {
+    io_.submit(this, [this, task = std::move(task)] { end(failure().ok() ? task() : Status()); });
+  } catch (const std::bad_alloc&) {
+    end(Status(StatusCode::resource_exhausted, "not enough memory to write a file"));
+  }
 }
 
 void PieceWriter::end(Status status) {

@@ -1,6 +1,7 @@
 #include "storage/segment.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -26,6 +27,9 @@ struct Segment::State {
   // a reader needs no more order than to see its bit set.
   std::unique_ptr<std::atomic<uint64_t>[]> verified;
   std::atomic<uint64_t> verified_blocks{0};
+
+  std::atomic<int64_t> in_memory_until{0};  // of the steady clock, in ns
+  std::atomic<uint64_t> in_memory_queries{0};
 
   mutable std::mutex failure_mutex;
   Status failure;  // the first one
@@ -124,6 +128,29 @@ Status Segment::read_statistics() {
   state_->first_key = section.subspan(sizeof head, head.first_key_bytes);
   state_->last_key = section.last(head.last_key_bytes);
   return {};
+}
+
+namespace {
+
+constexpr int64_t in_memory_ns = 10'000'000;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void Segment::note_in_memory(uint64_t queries) const {
+  state_->in_memory_queries.store(queries, std::memory_order_relaxed);
+  state_->in_memory_until.store(now_ns() + in_memory_ns, std::memory_order_relaxed);
+}
+bool Segment::was_in_memory_lately(uint64_t queries) const {
+  constexpr uint64_t much_larger = 8;
+  return queries > 0 &&
+         queries <= state_->in_memory_queries.load(std::memory_order_relaxed) * much_larger &&
+         now_ns() < state_->in_memory_until.load(std::memory_order_relaxed);
 }
 
 uint64_t Segment::id() const { return state_->id; }

@@ -43,6 +43,10 @@ class Segment final : public BlockGuard {
   uint64_t resident_bytes() const;  // of memory that is held besides the page cache
   // The file that the bytes below are mapped from; null where they are resident.
   const Mapping* mapping() const;
+  // Readers' notes: a batch of so many queries found nothing of the mapped file missing in memory.
+  // Of a batch much larger than one noted some milliseconds ago nothing is known.
+  void note_in_memory(uint64_t queries) const;
+  bool was_in_memory_lately(uint64_t queries) const;
 
   PackedColumn keys() const;
   PackedColumn values() const;            // rows that are tombstones have empty values

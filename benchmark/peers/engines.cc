@@ -90,6 +90,14 @@ std::string default_engines() {
   return names;
 }
 
+std::string fastest_engines() {
+  std::string names;
+  for (const char* name : {"stride", "rocksdb:ingest_merged", "lmdb:append_merged", "hash"}) {
+    if (choose_engines(name).ok()) names += (names.empty() ? "" : ",") + std::string(name);
+  }
+  return names;
+}
+
 std::string rocksdb_note() {
   if (rocksdb_build() != "packaged") return {};
   return "RocksDB is the distribution's package, which has assertions on and no SSE4.2 and runs at "

@@ -20,6 +20,10 @@ Result<std::vector<EngineConfiguration>> choose_engines(std::string_view list);
 // The databases of this build, as a list for choose_engines.
 std::string default_engines();
 
+// StrideDB, of each other database of this build the configuration that is the fastest at bulk
+// loads and batches of lookups, and a hash table.
+std::string fastest_engines();
+
 // A sentence for below a table where RocksDB was not built for speed; empty otherwise.
 std::string rocksdb_note();
 

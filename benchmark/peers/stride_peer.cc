@@ -20,6 +20,10 @@ class StridePeer : public EngineUnderTest {
   Status read(ReadCheck& check) override { return read_all(check); }
   Status read(FullCheck& check) override { return read_all(check); }
   Status lookup(const KeyColumn& queries, LookupResult* result) override;
+  bool gives_references() const override { return true; }
+  Status refer(const KeyColumn& queries, FindResult* result) override {
+    return snapshot().find(*table_, queries, result);
+  }
   Status close() override;
   std::string backend() const override { return database_ ? database_->backend_name() : ""; }
 
@@ -41,14 +45,15 @@ class StridePeer : public EngineUnderTest {
 };
 
 Status StridePeer::open() {
-  Options options;
+  Options options = settings_.stride;
   options.durability = settings_.durability;
   options.threads = settings_.threads;
   Result<std::unique_ptr<Database>> database = Database::open(settings_.directory, options);
   if (!database.ok()) return database.status();
   database_ = std::move(*database);
-  Result<Table> table =
-      database_->open_or_create_table("records", {.key_width = settings_.key_width});
+  Result<Table> table = options.read_only ? database_->open_table("records")
+                                          : database_->open_or_create_table(
+                                                "records", {.key_width = settings_.key_width});
   if (!table.ok()) return table.status();
   table_ = *table;
   return {};

@@ -1,56 +1,26 @@
 // The program as a person meets it: results, files, and arguments that are off.
-#include "benchmark/command_line.h"
-
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "tests/benchmark/command_line_fixture.h"
 
 namespace stride::benchmark {
 namespace {
 
-class CommandLineTest : public testing::Test {
+class CommandLineTest : public CommandLineFixture {
  protected:
-  CommandLineTest() { std::filesystem::create_directories(directory_); }
-  ~CommandLineTest() override { std::filesystem::remove_all(directory_); }
-
-  int run(std::vector<std::string> arguments) {
-    std::vector<const char*> argv = {"stride-bench"};
-    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    int code = run_command_line(static_cast<int>(argv.size()), argv.data());
-    out_ = testing::internal::GetCapturedStdout();
-    error_ = testing::internal::GetCapturedStderr();
-    return code;
-  }
   // sts with small defaults, and then these.
-  int sts(std::vector<std::string> arguments) {
-    std::vector<std::string> all = {"sts",       "--records",   "2000",      "--repeat", "1",
-                                    "--engines", "vector,hash", "--batches", "1,100"};
-    for (std::string& argument : arguments) {
-      auto same = std::find(all.begin(), all.end(), argument);
-      if (same != all.end()) all.erase(same, same + 2);
-    }
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    if (std::find(all.begin(), all.end(), "--directory") == all.end()) {
-      all.insert(all.end(), {"--directory", directory_});
-    }
-    return run(all);
+  int sts(const std::vector<std::string>& arguments) {
+    return run_with("sts",
+                    {{"--records", "2000"},
+                     {"--repeat", "1"},
+                     {"--engines", "vector,hash"},
+                     {"--batches", "1,100"},
+                     {"--directory", directory_}},
+                    arguments);
   }
   // tree with small defaults, and then these.
-  int tree(std::vector<std::string> arguments) {
-    std::vector<std::string> all = {"tree"};
-    for (auto [name, value] : {std::pair("--n", "2000"), std::pair("--queries", "3000"),
-                               std::pair("--backend", "host"), std::pair("--repeat", "1")}) {
-      if (std::find(arguments.begin(), arguments.end(), name) != arguments.end()) continue;
-      all.insert(all.end(), {name, value});
-    }
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return run(all);
+  int tree(const std::vector<std::string>& arguments) {
+    return run_with(
+        "tree", {{"--n", "2000"}, {"--queries", "3000"}, {"--backend", "host"}, {"--repeat", "1"}},
+        arguments);
   }
   void expect_tree_refused(const std::vector<std::string>& arguments, const std::string& message) {
     EXPECT_EQ(tree(arguments), 2) << arguments[1];
@@ -62,9 +32,6 @@ class CommandLineTest : public testing::Test {
     EXPECT_NE(error_.find(message), std::string::npos) << error_;
     EXPECT_EQ(out_, "");
   }
-
-  std::string directory_ = testing::TempDir() + "stride-cli-" + std::to_string(getpid());
-  std::string out_, error_;
 };
 
 TEST_F(CommandLineTest, StsPrintsATableAndWritesFiles) {
@@ -74,12 +41,11 @@ TEST_F(CommandLineTest, StsPrintsATableAndWritesFiles) {
   EXPECT_NE(out_.find("2,000 records, 2 flows, randomness 0.5"), std::string::npos) << out_;
   EXPECT_NE(out_.find("\nhash:plain"), std::string::npos);
   EXPECT_EQ(error_, "");
-  auto rows = nlohmann::json::parse(std::ifstream(json));
+  auto rows = read_rows(json);
   EXPECT_EQ(rows.size(), 12u);  // write, read, secondary_read, lookup_1, lookup_100, open; twice
   for (const auto& row : rows) EXPECT_GT(row["records_per_second"], 0);
-  std::stringstream svg;
-  svg << std::ifstream(plot).rdbuf();
-  EXPECT_NE(svg.str().find("</svg>"), std::string::npos);
+  std::string svg = read_text(plot);
+  EXPECT_NE(svg.find("</svg>"), std::string::npos);
 }
 
 TEST_F(CommandLineTest, WrongArgumentsAreRefusedWithTheReason) {
@@ -100,6 +66,24 @@ TEST_F(CommandLineTest, WrongArgumentsAreRefusedWithTheReason) {
   EXPECT_EQ(run({}), 2);
   EXPECT_EQ(run({"unknown"}), 2);
   EXPECT_EQ(run({"sts", "--unknown"}), 2);
+}
+
+TEST_F(CommandLineTest, StsWithABackend) {
+  std::string json = directory_ + "/rows.json";
+  ASSERT_EQ(sts({"--engines", "stride", "--backend", "host", "--values", "device", "--json", json}),
+            0)
+      << error_;
+  EXPECT_NE(out_.find("backend host, values on the device"), std::string::npos) << out_;
+  for (const auto& row : read_rows(json)) {
+    EXPECT_EQ(std::string(row["backend"]).substr(0, 6), "host (");
+    EXPECT_EQ(row["values"], "device");
+  }
+  expect_refused({"--backend", "fpga"}, "--backend");
+  expect_refused({"--values", "disk"}, "--values");
+  if (!Backend::cuda().ok()) {
+    EXPECT_EQ(sts({"--engines", "stride", "--backend", "cuda"}), 1);
+    EXPECT_NE(error_.find("stride:defaults: "), std::string::npos) << error_;
+  }
 }
 
 TEST_F(CommandLineTest, TooManyRecordsForTheMemory) {
@@ -133,7 +117,7 @@ TEST_F(CommandLineTest, Dictionary) {
             0)
       << error_;
   EXPECT_NE(out_.find("66.7"), std::string::npos) << out_;
-  auto rows = nlohmann::json::parse(std::ifstream(json));
+  auto rows = read_rows(json);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1]["workload"], "dictionary");
   EXPECT_EQ(rows[1]["phase"], "lookup_two");
@@ -144,18 +128,6 @@ TEST_F(CommandLineTest, Dictionary) {
   std::ofstream(words, std::ios::trunc) << "";
   EXPECT_NE(run({"dictionary", "--words", words, "--text", text, "--engines", "hash"}), 0);
   EXPECT_NE(error_.find("no words"), std::string::npos) << error_;
-}
-
-// Phases of the rows that `wanted` names as engine:configuration.
-std::vector<std::string> phases_of(const nlohmann::json& rows, const std::string& engine,
-                                   const std::string& configuration) {
-  std::vector<std::string> phases;
-  for (const auto& row : rows) {
-    if (row["engine"] == engine && row["configuration"] == configuration) {
-      phases.push_back(row["phase"]);
-    }
-  }
-  return phases;
 }
 
 void expect_tree_row(const nlohmann::json& row, const std::string& kind, uint64_t keys) {
@@ -179,7 +151,7 @@ TEST_F(CommandLineTest, TreeOfEveryKindOfKeys) {
                                   std::string("fixed:33"), lines}) {
     ASSERT_EQ(tree({"--keys", kind, "--json", json, "--hit-rate", "0.5"}), 0) << error_;
     EXPECT_EQ(error_, "");
-    auto rows = nlohmann::json::parse(std::ifstream(json));
+    auto rows = read_rows(json);
     EXPECT_EQ(phases_of(rows, "stride", "auto"),
               (std::vector<std::string>{"build", "build_sorted", "find", "lower_bound",
                                         "prefix_interval"}));
@@ -198,14 +170,13 @@ TEST_F(CommandLineTest, TreeCombinesKindsAndSizes) {
                   "host", "--order", "sorted", "--json", json, "--plot", plot}),
             0)
       << error_;
-  auto rows = nlohmann::json::parse(std::ifstream(json));
+  auto rows = read_rows(json);
   EXPECT_EQ(phases_of(rows, "stride", "auto"), std::vector<std::string>(4, "find"));
   EXPECT_EQ(phases_of(rows, "std::lower_bound", "plain"), std::vector<std::string>(4, "find"));
   for (const auto& row : rows) EXPECT_EQ(row["order"], "sorted");
   EXPECT_NE(out_.find("\nfixed:16 1k, stride:auto"), std::string::npos) << out_;
-  std::stringstream svg;
-  svg << std::ifstream(plot).rdbuf();
-  EXPECT_NE(svg.str().find("stride:find, u32 1k:"), std::string::npos) << svg.str();
+  std::string svg = read_text(plot);
+  EXPECT_NE(svg.find("stride:find, u32 1k:"), std::string::npos) << svg;
 }
 
 TEST_F(CommandLineTest, TreeLatencyOfConfigurations) {
@@ -214,7 +185,7 @@ TEST_F(CommandLineTest, TreeLatencyOfConfigurations) {
                   "--queries", "200", "--json", json, "--plot", plot}),
             0)
       << error_;
-  auto rows = nlohmann::json::parse(std::ifstream(json));
+  auto rows = read_rows(json);
   EXPECT_EQ(rows.size(), 9u);
   for (const char* configuration : {"auto", "10,4", "flavors:8,8"}) {
     EXPECT_EQ(phases_of(rows, "stride", configuration),
@@ -223,9 +194,8 @@ TEST_F(CommandLineTest, TreeLatencyOfConfigurations) {
   EXPECT_EQ(rows[2]["records"], 100);
   EXPECT_EQ(rows[8]["strides_built"], "8,8");
   EXPECT_NE(out_.find("\nu64 2k, stride:flavors:8,8"), std::string::npos) << out_;
-  std::stringstream svg;
-  svg << std::ifstream(plot).rdbuf();
-  EXPECT_NE(svg.str().find("stride:u64 2k 10,4, 10 a call:"), std::string::npos) << svg.str();
+  std::string svg = read_text(plot);
+  EXPECT_NE(svg.find("stride:u64 2k 10,4, 10 a call:"), std::string::npos) << svg;
 }
 
 TEST_F(CommandLineTest, TreeRefusesWrongArgumentsWithTheReason) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "benchmark/plot.h"
 #include "benchmark/text_table.h"
@@ -55,6 +56,21 @@ TEST(ReportTest, JsonRowsHaveEveryField) {
   EXPECT_EQ(json[0]["flows"], 4);
   EXPECT_EQ(json[0]["durability"], "sync");
   EXPECT_TRUE(nlohmann::json::parse(to_json({})).empty());
+}
+
+TEST(ReportTest, PercentagesOfTheLimits) {
+  std::vector<ResultRow> rows = sample();
+  EXPECT_EQ(comparison(rows).find("of the limit"), std::string::npos);
+  rows[1].numbers["limit_percent"] = 41.5;
+  rows[1].texts["limit"] = "gather";
+  ResultRow limit = row("limit", "gather", "load", 0.004);
+  limit.is_database = false;
+  limit.bytes_on_disk = limit.peak_rss_bytes = 0;
+  rows.push_back(limit);
+  std::string text = comparison(rows);
+  EXPECT_TRUE(std::regex_search(text, std::regex("\nstride, % of the limit +- +41\\.5"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\nwhich is +- +gather"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\nlimit:gather +- +- +250 +- +- +-\n"))) << text;
 }
 
 TEST(ReportTest, MediansByRate) {

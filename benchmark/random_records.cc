@@ -1,0 +1,38 @@
+#include "benchmark/random_records.h"
+
+#include "benchmark/tree_keys.h"
+
+namespace stride::benchmark {
+namespace {
+
+// Word i of the stream of a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), whose state is a
+// counter.
+uint64_t random_word(uint64_t seed, uint64_t i) {
+  uint64_t word = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
+  word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9ull;
+  word = (word ^ word >> 27) * 0x94D049BB133111EBull;
+  return word ^ word >> 31;
+}
+
+}  // namespace
+
+RandomRecords::RandomRecords(const RandomRecordsOptions& options, Parallel* parallel)
+    : options_(options) {
+  RandomKeys random_keys(8, options.seed);
+  keys_.resize(options.records * 8);
+  parallel->for_parts(options.records, least_rows_per_part,
+                      [&](unsigned, uint64_t begin, uint64_t end) {
+                        for (uint64_t i = begin; i < end; ++i) {
+                          random_keys.write(i, keys_.data() + 8 * i);
+                        }
+                      });
+  // Not the words that seeds nearby have, one place further.
+  uint64_t seed = random_word(options.seed, 0);
+  values_.resize(options.records * options.value_bytes / 8 + 1);
+  parallel->for_parts(values_.size(), least_rows_per_part,
+                      [&](unsigned, uint64_t begin, uint64_t end) {
+                        for (uint64_t i = begin; i < end; ++i) values_[i] = random_word(seed, i);
+                      });
+}
+
+}  // namespace stride::benchmark
