@@ -59,8 +59,8 @@ void prefetch_place(const Source& source, uint32_t rank) {
 // So few that a loop of single lookups is faster than to set up a batch.
 constexpr uint64_t few_queries = 4;
 
-// Calls put(first + i, value) for each of the locations where something was found, absent(first + i)
-// for the others.
+// Calls put(first + i, value) for each of the locations where something was found, absent(first +
+// i) for the others.
 template <class Put, class Absent>
 Status resolve(std::span<const Source> sources, uint64_t first, std::span<const Location> locations,
                const Put& put, const Absent& absent) {
@@ -218,16 +218,16 @@ class Search {
           }
           return Status();
         }));
-    return host().find_blocks(
-        parts[0], queries, [&](uint64_t first, std::span<const Location> locations) {
-          for (uint64_t i = 0; i < locations.size(); ++i) {
-            Location here = locations[i];
-            if (!here.found()) continue;
-            here.index = numbers[0][here.index];
-            if (here.index < there[first + i].index) there[first + i] = here;
-          }
-          return take(first, {&there[first], locations.size()});
-        });
+    return host().find_blocks(parts[0], queries,
+                              [&](uint64_t first, std::span<const Location> locations) {
+                                for (uint64_t i = 0; i < locations.size(); ++i) {
+                                  Location here = locations[i];
+                                  if (!here.found()) continue;
+                                  here.index = numbers[0][here.index];
+                                  if (here.index < there[first + i].index) there[first + i] = here;
+                                }
+                                return take(first, {&there[first], locations.size()});
+                              });
   }
 
   Residency& residency_;
@@ -252,8 +252,7 @@ static Status locate_one(const SegmentList& segments, Bytes key, Location* out) 
   *out = {Location::absent, Location::absent};
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const IndexedSegment& s = *segments[i];
-    if (segments.size() > 1 &&
-        (compare(key, s.first_key()) < 0 || compare(key, s.last_key()) > 0))
+    if (segments.size() > 1 && (compare(key, s.first_key()) < 0 || compare(key, s.last_key()) > 0))
       continue;
     STRIDE_TRY(s.prepare());
     uint32_t rank;
@@ -292,8 +291,8 @@ Status find_few(const SegmentList& segments, const KeyColumn& queries, FindResul
 
 }  // namespace
 
-Status lookup_references(Residency& residency, const SegmentList& segments,
-                         const KeyColumn& given, FindResult* result) {
+Status lookup_references(Residency& residency, const SegmentList& segments, const KeyColumn& given,
+                         FindResult* result) {
   uint64_t n = given.size;
   result->found.reset(n);
   result->locations.reset(n);
@@ -309,9 +308,10 @@ Status lookup_references(Residency& residency, const SegmentList& segments,
   Location* locations = result->locations.data();
   auto settle = [&](uint64_t first, std::span<const Location> found) {
     return resolve(
-        search.sources(), first, found,
-        [&](uint64_t i, Location at, Bytes) { locations[i] = at; },
-        [&](uint64_t i) { locations[i] = {Location::absent, Location::absent}; });
+        search.sources(), first, found, [&](uint64_t i, Location at, Bytes) { locations[i] = at; },
+        [&](uint64_t i) {
+          locations[i] = {Location::absent, Location::absent};
+        });
   };
   bool settled = search.is_plain();
   auto mark = [&](uint64_t first, uint64_t count) {
@@ -361,9 +361,9 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
 
 // The values are on the device, and gathered there.
 Status copy_from_device(Search& search, const KeyColumn& queries, GetResult* result) {
-  auto values = search.batch().device().find_values(
-      search.batch().indexes(), queries, result->found.words(),
-      {result->offsets.data(), result->offsets.size()});
+  auto values =
+      search.batch().device().find_values(search.batch().indexes(), queries, result->found.words(),
+                                          {result->offsets.data(), result->offsets.size()});
   if (!values.ok()) return values.status();
   result->data.reset((*values)->bytes());
   STRIDE_TRY((*values)->copy(result->data.data()));
@@ -375,7 +375,8 @@ Status copy_from_device(Search& search, const KeyColumn& queries, GetResult* res
 
 namespace {
 
-// All values have one width, and nothing has to be looked at but the bitmap to know where each goes.
+// All values have one width, and nothing has to be looked at but the bitmap to know where each
+// goes.
 Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResult* result) {
   uint64_t n = queries->column().size;
   result->scratch.reset(n);
@@ -483,7 +484,8 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
     }
   }
   STRIDE_TRY(for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
-    starts[begin / rows_per_task] = std::accumulate(offsets + begin + 1, offsets + end + 1, uint64_t{0});
+    starts[begin / rows_per_task] =
+        std::accumulate(offsets + begin + 1, offsets + end + 1, uint64_t{0});
     return Status();
   }));
   uint64_t total = 0;
@@ -524,18 +526,23 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
 
 namespace {
 
-// Calls work(device, indexes) with all segments on the device.
+// Calls work(device, indexes) with all segments on the device. out: where results go.
 template <class Work>
-Status with_all_on_device(Residency& residency, const SegmentList& segments, uint64_t queries,
-                          bool values, const Work& work) {
+Status with_all_on_device(Residency& residency, const SegmentList& segments,
+                          const KeyColumn& queries, const void* out, bool values,
+                          const Work& work) {
   auto device = residency.device();
   if (!device)
     return Status(StatusCode::unavailable, "there is no device, or it has failed")
         .with_remedy("use find() or get(), or reopen the database where there is a device");
+  const void* source =
+      queries.is_fixed() ? static_cast<const void*>(queries.data) : queries.offsets;
+  if (queries.size > 0 && !(device->is_on_device(source) && device->is_on_device(out)))
+    return Status::invalid("queries or results are not in the memory of " + device->name())
+        .with_remedy("copy them there, or use find() or get()");
   for (const auto& s : segments) STRIDE_TRY(s->prepare());
-  Residency::Batch batch = residency.batch(segments, queries, /*insist=*/true);
-  bool there = segments.empty() ||
-               (values ? batch.all_values_on_device() : batch.all_on_device());
+  Residency::Batch batch = residency.batch(segments, queries.size, /*insist=*/true);
+  bool there = segments.empty() || (values ? batch.all_values_on_device() : batch.all_on_device());
   if (!there)
     return Status(StatusCode::unavailable, values ? "the table's values are not all on the device"
                                                   : "the table is not all on the device")
@@ -551,7 +558,7 @@ Status with_all_on_device(Residency& residency, const SegmentList& segments, uin
 
 Status find_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
                       Location* out, void* stream) {
-  return with_all_on_device(residency, segments, queries.size, /*values=*/false,
+  return with_all_on_device(residency, segments, queries, out, /*values=*/false,
                             [&](Backend& device, std::span<const IndexView> indexes) {
                               return device.find_on_device(indexes, queries, out, stream);
                             });
@@ -559,7 +566,7 @@ Status find_on_device(Residency& residency, const SegmentList& segments, const K
 
 Status get_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
                      const DeviceValues& out, void* stream) {
-  return with_all_on_device(residency, segments, queries.size, /*values=*/true,
+  return with_all_on_device(residency, segments, queries, out.offsets, /*values=*/true,
                             [&](Backend& device, std::span<const IndexView> indexes) {
                               return device.get_on_device(indexes, queries, out, stream);
                             });

@@ -28,8 +28,8 @@ Result<std::shared_ptr<Residency>> Residency::make(const Options& options) {
   if (!options.shared_backend && options.gpu_memory_limit_bytes &&
       options.gpu_memory_limit_bytes < least_memory_limit)
     return Status::invalid("gpu_memory_limit_bytes is " +
-                           std::to_string(options.gpu_memory_limit_bytes) +
-                           ", less than the " + std::to_string(least_memory_limit) +
+                           std::to_string(options.gpu_memory_limit_bytes) + ", less than the " +
+                           std::to_string(least_memory_limit) +
                            " bytes that the chunks of a batch may need")
         .with_remedy("raise it, or set it to 0 for nine tenths of what is free");
   std::shared_ptr<Residency> residency(new Residency());
@@ -172,8 +172,7 @@ Status Residency::bring_file(const IndexedSegment& segment) const {
 
 Result<std::shared_ptr<ResidentIndex>> Residency::copy_to(Backend& device,
                                                           const SegmentList& segments,
-                                                          IndexedSegment& segment,
-                                                          bool may_evict) {
+                                                          IndexedSegment& segment, bool may_evict) {
   static_assert(static_cast<int>(EntryKind::put) == 0);
   bool has_keys = segment.device_slot().get() != nullptr;
   IndexRows rows{nullptr, segment.kinds()};

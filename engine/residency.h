@@ -56,7 +56,8 @@ class Residency {
     size_t resident_ = 0, with_values_ = 0;
   };
 
-  // unavailable: a device is asked for and there is none. invalid_argument: a limit that is too low.
+  // unavailable: a device is asked for and there is none. invalid_argument: a limit that is too
+  // low.
   static Result<std::shared_ptr<Residency>> make(const Options& options);
 
   const std::shared_ptr<Backend>& host() const { return host_; }

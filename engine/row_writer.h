@@ -93,7 +93,7 @@ class RowWriter {
   }
 
   alignas(line_bytes) std::byte window_[window_bytes + longest_collected];
-  std::byte* out_;  // where the window goes
+  std::byte* out_;           // where the window goes
   uint64_t start_, filled_;  // of the window: what is collected in it
   bool past_caches_;
 };

@@ -94,10 +94,10 @@ class CudaBackend final : public Backend {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, [&](uint64_t, const KeyColumn& chunk, void* room,
-                                             cudaStream_t on) {
-            find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
-          });
+          return in_chunks(
+              queries, out, [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+                find_prefixes_cuda(*index.resident, chunk, static_cast<RankInterval*>(room), on);
+              });
         },
         [&](const KeyColumn& there, std::span<RankInterval> room) {
           return host_->prefix_interval(index, there, room);
@@ -269,10 +269,10 @@ class CudaBackend final : public Backend {
     return search(
         {&index, 1}, queries, out,
         [&] {
-          return in_chunks(queries, out, [&](uint64_t, const KeyColumn& chunk, void* room,
-                                             cudaStream_t on) {
-            search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), on);
-          });
+          return in_chunks(
+              queries, out, [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+                search_cuda(*index.resident, op, chunk, static_cast<uint32_t*>(room), on);
+              });
         },
         [&](const KeyColumn& there, std::span<uint32_t> room) {
           return ((*host_).*on_host)(index, there, room);

@@ -352,9 +352,8 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
   CudaArray<std::byte> image;
   uint64_t bytes = 0;
   STRIDE_TRY(build_image(space, column.view, options, &image, &bytes));
-  return std::shared_ptr<ResidentIndex>(
-      std::make_shared<CudaIndex>(context, std::move(column), std::move(image), bytes, DeviceRows(),
-                                  stream));
+  return std::shared_ptr<ResidentIndex>(std::make_shared<CudaIndex>(
+      context, std::move(column), std::move(image), bytes, DeviceRows(), stream));
 }
 
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,

@@ -30,7 +30,7 @@ struct Batch {
   std::byte* results;
   uint32_t result_bytes;
   Side queries_side, results_side;
-  uint64_t most_queries;            // of a chunk
+  uint64_t most_queries;              // of a chunk
   const TakeResults* take = nullptr;  // in place of results
 
   // Of queries or results that a chunk may have. Staged pieces are small, so that they stay in the
@@ -117,7 +117,8 @@ class Lane {
     return there;
   }
 
-  const std::byte* send(const void* from, uint64_t bytes, DeviceRoom* there, PinnedPool::Piece* staged) {
+  const std::byte* send(const void* from, uint64_t bytes, DeviceRoom* there,
+                        PinnedPool::Piece* staged) {
     std::byte* to = there->room(bytes);
     if (bytes > batch_.piece_bytes()) {  // a single query of that size
       transfer_.to_device(to, from, bytes, stream_);
@@ -165,8 +166,12 @@ Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start)
 void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
                       uint32_t result_bytes, const StartSearch& start) {
   if (queries.size == 0) return;
-  Batch batch{queries, static_cast<std::byte*>(results), result_bytes,
-              side_of_queries(transfer.device(), queries), side_of(transfer.device(), results), 0};
+  Batch batch{queries,
+              static_cast<std::byte*>(results),
+              result_bytes,
+              side_of_queries(transfer.device(), queries),
+              side_of(transfer.device(), results),
+              0};
   if (batch.queries_side == Side::device && batch.results_side == Side::device) {
     CudaStream stream(transfer.device());
     start(0, queries, results, stream);
@@ -179,7 +184,7 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* re
 Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
                         const StartSearch& start, const TakeResults& take) {
   if (queries.size == 0) return {};
-  Batch batch{queries, nullptr, result_bytes, side_of_queries(transfer.device(), queries),
+  Batch batch{queries,        nullptr, result_bytes, side_of_queries(transfer.device(), queries),
               Side::pageable, 0};
   batch.take = &take;
   return run_chunks(transfer, batch, start);

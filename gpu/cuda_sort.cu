@@ -1,10 +1,9 @@
-#include "gpu/cuda_sort.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "gpu/cuda_columns.cuh"
 #include "gpu/cuda_sort.cuh"
+#include "gpu/cuda_sort.h"
 #include "gpu/cuda_space.cuh"
 #include "gpu/sort_host.h"
 
@@ -35,7 +34,7 @@ struct Chunks {
   std::vector<uint32_t> starts;
   uint64_t rows = 0;
   bool ids_are_numbers = true;  // of rows: all chunks but the last are full
-  uint32_t width = 0;    // of all keys; 0: they differ
+  uint32_t width = 0;           // of all keys; 0: they differ
 
   explicit Chunks(std::span<const KeyColumn> given) {
     bool one_width = true;
@@ -69,7 +68,8 @@ DeviceColumn bring_chunks(CudaTransfer& transfer, CudaSpace& space, const Chunks
   BulkVector<uint64_t> offsets(chunks.rows + 1);
   uint64_t row = 0, at = 0;
   for (const KeyColumn& chunk : chunks.columns) {
-    for (uint64_t i = 0; i < chunk.size; ++i) offsets[row + i] = at + chunk.begin(i) - chunk.begin(0);
+    for (uint64_t i = 0; i < chunk.size; ++i)
+      offsets[row + i] = at + chunk.begin(i) - chunk.begin(0);
     row += chunk.size;
     at += chunk.bytes();
   }

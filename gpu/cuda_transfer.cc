@@ -58,9 +58,9 @@ class StagedCopy {
   void send(const Stretch& stretch) {
     (void)finish();
     std::memcpy(piece_.data(), stretch.from, stretch.bytes);
-    cuda_check(cudaMemcpyAsync(stretch.to, piece_.data(), stretch.bytes, cudaMemcpyHostToDevice,
-                               stream_),
-               "copy to the device");
+    cuda_check(
+        cudaMemcpyAsync(stretch.to, piece_.data(), stretch.bytes, cudaMemcpyHostToDevice, stream_),
+        "copy to the device");
     busy_ = true;
   }
   void fetch(const Stretch& stretch) {

@@ -115,8 +115,8 @@ class CudaTransfer {
 
 // Shares items [0, items) out among workers, each with two lanes: while what one of them was given
 // is under way, the other is filled. make(lane) emplaces an optional Lane; run(lane, item) and
-// lane.finish(), which waits for the item that it was given last, return a Status. The first that is
-// not ok ends the work, as does what they throw.
+// lane.finish(), which waits for the item that it was given last, return a Status. The first that
+// is not ok ends the work, as does what they throw.
 template <class Lane, class Make, class Run>
 Status run_lanes(CudaTransfer& transfer, uint64_t items, const Make& make, const Run& run) {
   std::atomic<uint64_t> next{0};

@@ -1,11 +1,10 @@
-#include "gpu/cuda_values.h"
-
 #include <algorithm>
 #include <cub/device/device_scan.cuh>
 
 #include "gpu/cuda_search.cuh"
 #include "gpu/cuda_sort.cuh"
 #include "gpu/cuda_space.cuh"
+#include "gpu/cuda_values.h"
 
 namespace stride {
 

@@ -44,8 +44,8 @@ class CudaFoundValues final : public FoundValues {
     auto start = [&](uint64_t first, const KeyColumn& chunk, void* results, cudaStream_t stream) {
       Location* locations = locations_.data() + first;
       indexes_.find(chunk, locations, stream);
-      measure_values_cuda(transfer_.device(), indexes_, locations, chunk.size,
-                          ends_.data() + first, stream);
+      measure_values_cuda(transfer_.device(), indexes_, locations, chunk.size, ends_.data() + first,
+                          stream);
       cuda_check(cudaMemcpyAsync(results, ends_.data() + first, chunk.size * sizeof(ValueEnd),
                                  cudaMemcpyDeviceToDevice, stream),
                  "copy offsets");
@@ -87,10 +87,7 @@ class CudaFoundValues final : public FoundValues {
   class Lane {
    public:
     Lane(CudaFoundValues& all, std::byte* values)
-        : all_(all),
-          values_(values),
-          gathered_(all.transfer_),
-          stream_(all.transfer_.device()) {}
+        : all_(all), values_(values), gathered_(all.transfer_), stream_(all.transfer_.device()) {}
 
     void run(const Piece& piece) {
       (void)finish();
@@ -104,9 +101,9 @@ class CudaFoundValues final : public FoundValues {
       }
       if (piece.bytes > staging_bytes || piece.bytes == 0) return;
       if (!staged_.data()) staged_ = all_.transfer_.pinned().take();
-      cuda_check(cudaMemcpyAsync(staged_.data(), gathered, piece.bytes,
-                                 cudaMemcpyDeviceToHost, stream_),
-                 "copy values");
+      cuda_check(
+          cudaMemcpyAsync(staged_.data(), gathered, piece.bytes, cudaMemcpyDeviceToHost, stream_),
+          "copy values");
     }
 
     // Waits for the piece that is under way, if any, and puts it in its place.
@@ -123,9 +120,7 @@ class CudaFoundValues final : public FoundValues {
     }
 
    private:
-    std::byte* place(const Piece& piece) const {
-      return values_ + piece.chunk->base + piece.begin;
-    }
+    std::byte* place(const Piece& piece) const { return values_ + piece.chunk->base + piece.begin; }
 
     CudaFoundValues& all_;
     std::byte* values_;

@@ -18,7 +18,7 @@ struct DeviceValues {
   uint32_t* found = nullptr;    // n bits, in (n + 31) / 32 words
   uint64_t* offsets = nullptr;  // n + 1: where each value begins and ends
   std::byte* values = nullptr;
-  uint64_t capacity = 0;        // of values: what lies beyond is counted but not written
+  uint64_t capacity = 0;  // of values: what lies beyond is counted but not written
 };
 
 }  // namespace stride

@@ -43,7 +43,8 @@ class LargeBatchTest : public testing::Test {
     WriteTransaction t = db_->begin();
     STRIDE_TRY(t.put_view(table_, KeyColumn::fixed(keys_.column().data, 8, rows).slice(0, 30'000),
                           values_.column().slice(0, 30'000)));
-    STRIDE_TRY(t.put_view(table_, KeyColumn::fixed(keys_.column().data, 8, rows).slice(30'000, 30'000),
+    STRIDE_TRY(t.put_view(table_,
+                          KeyColumn::fixed(keys_.column().data, 8, rows).slice(30'000, 30'000),
                           values_.column().slice(30'000, 30'000)));
     return t.commit();
   }

@@ -54,8 +54,8 @@ class ResidencyTest : public testing::TestWithParam<Setting> {
     if (fake_) {
       fake_->fail_call(n, code);
     } else {
-      DeviceFaults::fail_call(n, code == StatusCode::io_error ? DeviceFault::lost
-                                                              : DeviceFault::out_of_memory);
+      DeviceFaults::fail_call(
+          n, code == StatusCode::io_error ? DeviceFault::lost : DeviceFault::out_of_memory);
     }
   }
   void work_again() {
@@ -273,13 +273,18 @@ TEST_P(ResidencyTest, CallersMayStayOnTheDevice) {
   auto locations = allocate(many_queries * sizeof(Location));
   auto found = allocate(many_queries / 8 + 8), offsets = allocate((many_queries + 1) * 8);
   auto values = allocate(1 << 20);
-  Status located = snapshot.find_device(
-      table, column, reinterpret_cast<Location*>(locations->data()), nullptr);
-  Status status = snapshot.get_device(
-      table, column,
-      {reinterpret_cast<uint32_t*>(found->data()), reinterpret_cast<uint64_t*>(offsets->data()),
-       values->data(), 1 << 20},
-      nullptr);
+  if (GetParam().memory > 0) {
+    std::vector<Location> room(many_queries);
+    Status refused = snapshot.find_device(table, column, room.data(), nullptr);
+    EXPECT_EQ(refused.code(), StatusCode::invalid_argument) << refused.to_string();
+  }
+  Status located =
+      snapshot.find_device(table, column, reinterpret_cast<Location*>(locations->data()), nullptr);
+  Status status =
+      snapshot.get_device(table, column,
+                          {reinterpret_cast<uint32_t*>(found->data()),
+                           reinterpret_cast<uint64_t*>(offsets->data()), values->data(), 1 << 20},
+                          nullptr);
   bool some = GetParam().memory > 0, all = GetParam().memory == all_memory;
   bool with_values = status.ok();
   if (some == all) {
@@ -310,22 +315,22 @@ TEST_P(ResidencyTest, CallersMayStayOnTheDevice) {
     }
     if (!with_values) continue;
     ASSERT_EQ(bits[i / 32] >> (i % 32) & 1, is_there) << i;
-    if (is_there) ASSERT_EQ(bytes_of_all.substr(ends[i], ends[i + 1] - ends[i]), expected->second) << i;
+    if (is_there)
+      ASSERT_EQ(bytes_of_all.substr(ends[i], ends[i + 1] - ends[i]), expected->second) << i;
   }
 }
 
 constexpr ValuePlacement on_host = ValuePlacement::host, on_device = ValuePlacement::device;
 
-INSTANTIATE_TEST_SUITE_P(
-    Devices, ResidencyTest,
-    testing::Values(Setting{"fake", false, on_host, all_memory},
-                    Setting{"fake_values", false, on_device, all_memory},
-                    Setting{"fake_small", false, on_host, 60'000},
-                    Setting{"fake_small_values", false, on_device, 120'000},
-                    Setting{"fake_none", false, on_device, 0},
-                    Setting{"cuda", true, on_host, all_memory},
-                    Setting{"cuda_values", true, on_device, all_memory}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Devices, ResidencyTest,
+                         testing::Values(Setting{"fake", false, on_host, all_memory},
+                                         Setting{"fake_values", false, on_device, all_memory},
+                                         Setting{"fake_small", false, on_host, 60'000},
+                                         Setting{"fake_small_values", false, on_device, 120'000},
+                                         Setting{"fake_none", false, on_device, 0},
+                                         Setting{"cuda", true, on_host, all_memory},
+                                         Setting{"cuda_values", true, on_device, all_memory}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ResidencyOptionsTest, RefusesALimitBelowAChunk) {
   TemporaryDirectory directory;

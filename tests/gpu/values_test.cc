@@ -48,8 +48,8 @@ struct Runs {
   std::vector<Run> runs;
   std::map<std::string, std::pair<Location, std::string>> newest;  // hidden ones included
 
-  Runs(Backend& backend, Random& random, const KeySet& set, size_t n, size_t count, bool with_values,
-       size_t longest) {
+  Runs(Backend& backend, Random& random, const KeySet& set, size_t n, size_t count,
+       bool with_values, size_t longest) {
     bool fixed = random() % 2, tombstones = random() % 2;
     for (size_t r = 0; r < count; ++r) {
       Run run;
@@ -122,13 +122,14 @@ void ValuesTest::expect_blocks(const Runs& runs, const Keys& queries, const KeyC
   std::mutex mutex;
   uint64_t taken = 0;
   auto views = runs.views();
-  Status status = backend_->find_blocks(
-      views, column, [&](uint64_t first, std::span<const Location> locations) {
-        std::lock_guard lock(mutex);
-        taken += locations.size();
-        std::copy(locations.begin(), locations.end(), found.begin() + static_cast<ptrdiff_t>(first));
-        return Status();
-      });
+  Status status = backend_->find_blocks(views, column,
+                                        [&](uint64_t first, std::span<const Location> locations) {
+                                          std::lock_guard lock(mutex);
+                                          taken += locations.size();
+                                          std::copy(locations.begin(), locations.end(),
+                                                    found.begin() + static_cast<ptrdiff_t>(first));
+                                          return Status();
+                                        });
   ASSERT_TRUE(status.ok()) << status.to_string();
   ASSERT_EQ(taken, queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -176,8 +177,8 @@ void ValuesTest::expect_on_device(const Runs& runs, const Keys& queries, const K
   DeviceValues out{reinterpret_cast<uint32_t*>(found->data()),
                    reinterpret_cast<uint64_t*>(offsets->data()), values->data(), capacity};
   auto views = runs.views();
-  Status located = backend_->find_on_device(views, column,
-                                            reinterpret_cast<Location*>(locations->data()), nullptr);
+  Status located = backend_->find_on_device(
+      views, column, reinterpret_cast<Location*>(locations->data()), nullptr);
   ASSERT_TRUE(located.ok()) << located.to_string();
   Status status = backend_->get_on_device(views, column, out, nullptr);
   ASSERT_TRUE(status.ok()) << status.to_string();
