@@ -26,7 +26,7 @@ class RowWriter {
     out_ -= misaligned;
   }
   ~RowWriter() {
-    std::memcpy(out_ + start_, window_ + start_, filled_ - start_);
+    if (filled_ != start_) std::memcpy(out_ + start_, window_ + start_, filled_ - start_);
 #if defined(__SSE2__)
     if (past_caches_) _mm_sfence();
 #endif

@@ -139,7 +139,7 @@ void PlainPeer::fill(const Records& records, const ResultBuffer<SortedRow>& rows
   arrays_.keys.reset(key_bytes);
   arrays_.values.reset(value_bytes);
   auto copy = [](Bytes from, Bytes to) {
-    std::memcpy(const_cast<std::byte*>(to.data()), from.data(), from.size());
+    if (!from.empty()) std::memcpy(const_cast<std::byte*>(to.data()), from.data(), from.size());
   };
   parallel_.for_parts(n, least_rows, [&](unsigned, uint64_t begin, uint64_t end) {
     constexpr uint64_t ahead = 16;
