@@ -5,6 +5,7 @@
 //   double per_second = gather.values_per_second(100'000);
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -41,6 +42,7 @@ class GatherLimit {
   Parallel* parallel_;
   BulkVector<std::byte> out_;
   uint64_t at_ = 0;
+  std::atomic<uint64_t> seen_{0};  // batches
 };
 
 // Copies the values in the order of the places. past_caches: with stores that pass by the caches,
