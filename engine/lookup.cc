@@ -11,6 +11,7 @@
 #include "engine/cold_read.h"
 #include "engine/row_writer.h"
 #include "storage/prefetch.h"
+#include "storage/stream_store.h"
 
 namespace stride {
 namespace {
@@ -237,8 +238,12 @@ class Search {
   std::vector<Source> sources_;
 };
 
-// A result of so many bytes does not stay in a cache.
-constexpr uint64_t cached_bytes = 4 << 20;
+// Puts a block of locations where it belongs, and what was found into the bitmap.
+void put_block(uint64_t first, std::span<const Location> block, Location* locations,
+               uint64_t total_bytes, std::span<uint64_t> found) {
+  copy_result(locations + first, block.data(), block.size_bytes(), total_bytes);
+  set_bits(found, first, block.size(), [&](uint64_t i) { return block[i].found(); });
+}
 
 void prefetch_value(const std::byte* value, uint64_t bytes) {
   prefetch(value);
@@ -314,20 +319,21 @@ Status lookup_references(Residency& residency, const SegmentList& segments, cons
         });
   };
   bool settled = search.is_plain();
-  auto mark = [&](uint64_t first, uint64_t count) {
-    set_bits(result->found.words(), first, count,
-             [&](uint64_t i) { return locations[first + i].found(); });
-  };
-  STRIDE_TRY(search.locate(&queries, [&](uint64_t first, std::span<const Location> found) {
-    std::memcpy(locations + first, found.data(), found.size_bytes());
-    if (settled) mark(first, found.size());
+  STRIDE_TRY(search.locate(&queries, [&](uint64_t first, std::span<const Location> block) {
+    if (settled) {
+      put_block(first, block, locations, n * sizeof(Location), result->found.words());
+    } else {
+      std::memcpy(locations + first, block.data(), block.size_bytes());
+    }
     return Status();
   }));
   for (uint64_t begin = 0, end; begin < n && !settled; begin = end) {
     STRIDE_TRY(search.cold().bring_places({locations, n}, begin, &end));
     Status s = for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
       Status of_task = settle(from, {locations + from, to - from});
-      if (of_task.ok()) mark(from, to - from);
+      if (of_task.ok())
+        set_bits(result->found.words(), from, to - from,
+                 [&](uint64_t i) { return locations[from + i].found(); });
       return of_task;
     });
     if (!s.ok()) return s;
@@ -383,8 +389,7 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
   auto* locations = reinterpret_cast<Location*>(result->scratch.data());
   std::span<uint64_t> found = result->found.words();
   STRIDE_TRY(search.locate(queries, [&](uint64_t first, std::span<const Location> block) {
-    std::memcpy(locations + first, block.data(), block.size_bytes());
-    set_bits(found, first, block.size(), [&](uint64_t i) { return block[i].found(); });
+    put_block(first, block, locations, /*total_bytes=*/0, found);  // they are read at once
     return Status();
   }));
   static_assert(rows_per_task % 64 == 0);
@@ -401,7 +406,8 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
   result->values = Column::variable(data, offsets, n);
   return for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
     uint64_t at = starts[begin / rows_per_task] * width;
-    RowWriter out(data + at, count * width > cached_bytes);
+    bool past_caches = count * width > cached_bytes;
+    RowWriter out(data + at, past_caches);
     auto value = [&](Location location) {
       return search.sources()[location.index].values.data + location.rank * width;
     };
@@ -415,7 +421,11 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
         out.add(value(locations[i]), width);
         at += width;
       }
-      offsets[i + 1] = at;
+      if (past_caches) {
+        stream_word(offsets + i + 1, at);
+      } else {
+        offsets[i + 1] = at;
+      }
     }
     return Status();
   });

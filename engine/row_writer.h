@@ -5,17 +5,12 @@
 #include <cstdint>
 #include <cstring>
 
-#include "storage/column.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "storage/stream_store.h"
 
 namespace stride {
 
-// Rows are collected in the first-level cache and leave it in whole lines. Where the result is
-// larger than the caches, they go to memory without being read from there first (non-temporal
-// stores), which saves a third of the traffic. Not thread-safe; complete once destroyed.
+// Rows are collected in the first-level cache and leave it in whole lines, past the other caches
+// where the result is larger than those. Not thread-safe; complete once destroyed.
 class RowWriter {
  public:
   // past_caches: the result is not read again soon.
@@ -27,9 +22,7 @@ class RowWriter {
   }
   ~RowWriter() {
     if (filled_ != start_) std::memcpy(out_ + start_, window_ + start_, filled_ - start_);
-#if defined(__SSE2__)
-    if (past_caches_) _mm_sfence();
-#endif
+    if (past_caches_) stream_fence();
   }
   RowWriter(const RowWriter&) = delete;
 
@@ -65,23 +58,12 @@ class RowWriter {
     if (start_ > 0 || !past_caches_) {
       std::memcpy(out_ + start_, window_ + start_, window_bytes - start_);
     } else {
-      stream();
+      stream_lines(out_, window_, window_bytes);
     }
     start_ = 0;
     out_ += window_bytes;
     filled_ -= window_bytes;
     std::memcpy(window_, window_ + window_bytes, filled_);
-  }
-
-  void stream() {
-#if defined(__SSE2__)
-    for (uint64_t at = 0; at < window_bytes; at += 16) {
-      __m128i part = _mm_load_si128(reinterpret_cast<const __m128i*>(window_ + at));
-      _mm_stream_si128(reinterpret_cast<__m128i*>(out_ + at), part);
-    }
-#else
-    std::memcpy(out_, window_, window_bytes);
-#endif
   }
 
   void add_long(const std::byte* row, uint64_t bytes) {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "storage/stream_store.h"
+
 namespace stride {
 
 namespace {
@@ -96,7 +98,8 @@ class Lane {
     stream_.wait();
     if (batch_.take) return (*batch_.take)(first_, count, staged_results_.data());
     if (batch_.results_side == Side::pageable) {
-      std::memcpy(results(), staged_results_.data(), count * batch_.result_bytes);
+      copy_result(results(), staged_results_.data(), count * batch_.result_bytes,
+                  batch_.queries.size * batch_.result_bytes);
     }
     return {};
   }

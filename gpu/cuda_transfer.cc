@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 
+#include "storage/stream_store.h"
+
 namespace stride {
 
 namespace {
@@ -52,8 +54,8 @@ std::vector<Stretch> in_stretches(void* to, std::span<const Bytes> parts) {
 // A stream with a piece of staging memory, through which one stretch at a time goes.
 class StagedCopy {
  public:
-  explicit StagedCopy(CudaTransfer& transfer)
-      : piece_(transfer.pinned().take()), stream_(transfer.device()) {}
+  StagedCopy(CudaTransfer& transfer, uint64_t total_bytes)
+      : piece_(transfer.pinned().take()), stream_(transfer.device()), total_bytes_(total_bytes) {}
 
   void send(const Stretch& stretch) {
     (void)finish();
@@ -76,7 +78,7 @@ class StagedCopy {
     if (!busy_) return {};
     busy_ = false;
     stream_.wait();
-    if (arriving_.bytes > 0) std::memcpy(arriving_.to, piece_.data(), arriving_.bytes);
+    copy_result(arriving_.to, piece_.data(), arriving_.bytes, total_bytes_);
     arriving_ = {};
     return {};
   }
@@ -86,13 +88,16 @@ class StagedCopy {
   CudaStream stream_;  // goes first, and waits for what uses the piece
   bool busy_ = false;
   Stretch arriving_{};
+  uint64_t total_bytes_;
 };
 
 template <class Start>
 void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretches,
                     const Start& start) {
+  uint64_t total = 0;
+  for (const Stretch& stretch : stretches) total += stretch.bytes;
   (void)run_lanes<StagedCopy>(
-      transfer, stretches.size(), [&](auto& copy) { copy.emplace(transfer); },
+      transfer, stretches.size(), [&](auto& copy) { copy.emplace(transfer, total); },
       [&](StagedCopy& copy, uint64_t i) {
         start(copy, stretches[i]);
         return Status();

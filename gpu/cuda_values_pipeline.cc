@@ -8,6 +8,7 @@
 
 #include "gpu/cuda_pipeline.h"
 #include "gpu/cuda_values.h"
+#include "storage/stream_store.h"
 
 namespace stride {
 
@@ -112,7 +113,7 @@ class CudaFoundValues final : public FoundValues {
       Piece piece = std::exchange(piece_, {});
       if (piece.bytes > 0 && piece.bytes <= staging_bytes) {
         stream_.wait();
-        std::memcpy(place(piece), staged_.data(), piece.bytes);
+        copy_result(place(piece), staged_.data(), piece.bytes, all_.bytes_);
       }
       uint64_t* offsets = all_.offsets_.data() + piece.first + 1;
       for (uint64_t i = 0; i < piece.count; ++i) offsets[i] += piece.chunk->base;

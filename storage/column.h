@@ -139,13 +139,22 @@ template <class IsSet>
 void set_bits(std::span<uint64_t> words, uint64_t first, uint64_t count, const IsSet& is_set) {
   for (uint64_t i = 0; i < count;) {
     uint64_t shift = (first + i) % 64, n = count - i < 64 - shift ? count - i : 64 - shift;
-    uint64_t bits = 0;
-    for (uint64_t k = 0; k < n; ++k) bits |= uint64_t{is_set(i + k)} << k;
     uint64_t& word = words[(first + i) / 64];
+    uint64_t bits = 0;
     if (n == 64) {
+      // Bytes first, which compilers do several of at once; a product moves eight together.
+      uint8_t flags[64];
+      for (uint64_t k = 0; k < 64; ++k) flags[k] = is_set(i + k);
+      for (uint64_t k = 0; k < 64; k += 8) {
+        uint64_t eight;
+        std::memcpy(&eight, flags + k, 8);
+        bits |= (eight * 0x0102040810204080) >> 56 << k;
+      }
       word = bits;
-    } else if (bits) {
-      std::atomic_ref<uint64_t>(word).fetch_or(bits << shift, std::memory_order_relaxed);
+    } else {
+      for (uint64_t k = 0; k < n; ++k) bits |= uint64_t{is_set(i + k)} << k;
+      if (bits)
+        std::atomic_ref<uint64_t>(word).fetch_or(bits << shift, std::memory_order_relaxed);
     }
     i += n;
   }
