@@ -406,8 +406,7 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
   result->values = Column::variable(data, offsets, n);
   return for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
     uint64_t at = starts[begin / rows_per_task] * width;
-    bool past_caches = count * width > cached_bytes;
-    RowWriter out(data + at, past_caches);
+    RowWriter out(data + at, count * width > cached_bytes);
     auto value = [&](Location location) {
       return search.sources()[location.index].values.data + location.rank * width;
     };
@@ -421,11 +420,7 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
         out.add(value(locations[i]), width);
         at += width;
       }
-      if (past_caches) {
-        stream_word(offsets + i + 1, at);
-      } else {
-        offsets[i + 1] = at;
-      }
+      offsets[i + 1] = at;
     }
     return Status();
   });

@@ -25,9 +25,6 @@ inline void stream_lines(std::byte* to, const std::byte* from, uint64_t bytes) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), part);
   }
 }
-inline void stream_word(uint64_t* to, uint64_t word) {
-  _mm_stream_si64(reinterpret_cast<long long*>(to), static_cast<long long>(word));
-}
 // Makes what was stored visible to other threads. Call it before they are told.
 inline void stream_fence() { _mm_sfence(); }
 
@@ -36,7 +33,6 @@ inline void stream_fence() { _mm_sfence(); }
 inline void stream_lines(std::byte* to, const std::byte* from, uint64_t bytes) {
   std::memcpy(to, from, bytes);
 }
-inline void stream_word(uint64_t* to, uint64_t word) { *to = word; }
 inline void stream_fence() {}
 
 #endif
