@@ -19,15 +19,16 @@
 #include "engine/options.h"
 #include "engine/table.h"
 #include "storage/column.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
 
 // put, put_view, erase, erase_range and erase_ranges may be called from several threads at once;
 // commit and abort from one, when none of them is under way.
-class WriteTransaction {
+class STRIDE_API WriteTransaction {
  public:
-  struct State;
+  struct STRIDE_INTERNAL State;
   explicit WriteTransaction(std::shared_ptr<State> state);
   WriteTransaction(WriteTransaction&&) noexcept;
   WriteTransaction& operator=(WriteTransaction&&) noexcept;

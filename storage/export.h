@@ -2,7 +2,10 @@
 #pragma once
 
 #if defined(__GNUC__)
-#define STRIDE_API __attribute__((visibility("default")))
+#define STRIDE_API [[gnu::visibility("default")]]
+// Of a class that is shown, what belongs to the library alone.
+#define STRIDE_INTERNAL [[gnu::visibility("hidden")]]
 #else
 #define STRIDE_API
+#define STRIDE_INTERNAL
 #endif
