@@ -50,7 +50,7 @@ inline std::string row_of(const stride_column& column, uint64_t i) {
 
 inline bool bit(const uint64_t* words, uint64_t i) { return words[i / 64] >> i % 64 & 1; }
 
-inline stride_bytes bytes_of(const std::string& s) { return {s.data(), s.size()}; }
+inline stride_bytes bytes_of(std::string_view s) { return {s.data(), s.size()}; }
 
 class CTest : public ::testing::Test {
  protected:
