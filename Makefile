@@ -16,7 +16,7 @@ PLOT ?= build/sts.svg
 ARGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help install build debug test asan tsan soak sts peers format clean distclean
+.PHONY: help install build debug test asan tsan soak sts peers deb format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,10 @@ sts: build ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, EN
 	build/release/bin/stride-bench sts --records $(RECORDS) --flows $(FLOWS) \
 	  --randomness $(RANDOMNESS) --seed $(SEED) --engines $(ENGINES) --durability $(DURABILITY) \
 	  --repeat $(REPEAT) --json $(JSON) --plot $(PLOT) $(ARGS)
+
+deb: build ## make a Debian package of headers and libraries in build/
+	@.ci/install-packages deb
+	@cd build/release && cpack -G DEB -B $(CURDIR)/build
 
 peers: ## build RocksDB in release mode for a fair comparison (minutes)
 	@.ci/install-packages build peers

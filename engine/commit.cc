@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/database_impl.h"
+#include "engine/erase_ranges.h"
 #include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/segment_builder.h"
@@ -101,8 +102,9 @@ Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability dur
   uint64_t run = next_id++;
   auto version = current();
   for (StagedTable& table : tables) {
+    Status s = expand_ranges(version, &table);
     StagedRows rows = rows_of(table);
-    Status s = residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
+    if (s.ok()) s = residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
       return bulk.sort(rows.keys, &rows.sorted);
     });
     if (s.ok() && version->find(table.table->id)->segments.empty() && any_tombstones(rows))

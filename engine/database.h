@@ -18,6 +18,7 @@
 #include "engine/snapshot.h"
 #include "engine/table.h"
 #include "engine/write_transaction.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -36,7 +37,7 @@ struct TableStatistics {
 };
 
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
-class Database {
+class STRIDE_API Database {
  public:
   // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
   // database), corruption, unsupported_version, permission_denied, io_error.

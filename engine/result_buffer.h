@@ -18,10 +18,17 @@ class ResultBuffer {
       uint64_t grown = n + n / 8;
       data_.reset();
       capacity_ = 0;
-      data_.reset(static_cast<T*>(::operator new(grown * sizeof(T))));
+      data_ = {static_cast<T*>(::operator new(grown * sizeof(T))), Free{}};
       capacity_ = grown;
     }
     size_ = n;
+  }
+  // Has room for n elements in the caller's memory from now on, and memory of its own again once
+  // they do not suffice.
+  void borrow(T* memory, uint64_t n) {
+    data_ = {memory, Free{.owned = false}};
+    capacity_ = n;
+    size_ = 0;
   }
   uint64_t size() const { return size_; }
   T* data() { return data_.get(); }
@@ -31,7 +38,10 @@ class ResultBuffer {
 
  private:
   struct Free {
-    void operator()(T* p) const { ::operator delete(p); }
+    bool owned = true;
+    void operator()(T* p) const {
+      if (owned) ::operator delete(p);
+    }
   };
   std::unique_ptr<T, Free> data_;
   uint64_t size_ = 0, capacity_ = 0;

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "storage/column.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -37,9 +38,9 @@ struct ScanBatch {
 };
 
 // For one thread at a time. Keeps its snapshot's segments alive.
-class Scan {
+class STRIDE_API Scan {
  public:
-  class Impl;
+  class STRIDE_INTERNAL Impl;
   explicit Scan(std::unique_ptr<Impl> impl);
   Scan(Scan&&) noexcept;
   Scan& operator=(Scan&&) noexcept;
@@ -55,7 +56,7 @@ class Scan {
 };
 
 // For one thread at a time.
-class Iterator {
+class STRIDE_API Iterator {
  public:
   explicit Iterator(Scan scan);
   bool valid() const { return row_ < batch_.keys.size; }

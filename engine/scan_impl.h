@@ -12,7 +12,7 @@
 
 namespace stride {
 
-class Scan::Impl {
+class STRIDE_INTERNAL Scan::Impl {
  public:
   virtual ~Impl() = default;
   virtual bool next(ScanBatch* batch) = 0;

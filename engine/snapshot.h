@@ -18,6 +18,7 @@
 #include "engine/table.h"
 #include "gpu/location.h"
 #include "storage/column.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -56,7 +57,7 @@ struct LowerBoundResult {
 // Thread-safe and cheap to copy. Readers never wait for writers. Every call returns not_found for
 // a table that is not in the snapshot and corruption where it met damaged bytes. Keys longer than
 // a table can hold are just not found.
-class Snapshot {
+class STRIDE_API Snapshot {
  public:
   Result<std::optional<Bytes>> get(const Table& table, Bytes key) const;
   Result<std::optional<Bytes>> get(const Table& table, std::string_view key) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace stride {
@@ -104,6 +105,14 @@ StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
 StagedChunk::StagedChunk(const KeyColumn& keys, const ValueColumn& values)
     : borrowed_(true), borrowed_keys_(keys), borrowed_values_(values), rows_(keys.size) {}
 
+StagedChunk::StagedChunk(std::vector<KeyRange> ranges)
+    : borrowed_(true), ranges_(std::move(ranges)) {}
+
+void StagedChunk::add_ranges(std::vector<KeyRange> ranges) {
+  ranges_.insert(ranges_.end(), std::make_move_iterator(ranges.begin()),
+                 std::make_move_iterator(ranges.end()));
+}
+
 uint64_t StagedChunk::fitting_rows(const KeyColumn& keys, const ValueColumn* values,
                                    uint64_t first) const {
   if (borrowed_) return 0;
@@ -194,6 +203,26 @@ Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, cons
     return out_of_memory();
   }
   count(keys, &values);
+  return {};
+}
+
+Status Staging::stage_ranges(const std::shared_ptr<const TableRecord>& table,
+                             std::vector<KeyRange> ranges) {
+  if (ranges.empty()) return {};
+  uint64_t n = ranges.size(), bytes = 0;
+  for (const KeyRange& r : ranges) bytes += r.from.size() + (r.to ? r.to->size() : 0);
+  try {
+    Slot* slot = slot_of_this_thread(table);
+    if (slot->chunk && !slot->chunk->ranges().empty()) {
+      slot->chunk->add_ranges(std::move(ranges));
+    } else {
+      slot->chunk = add_chunk(slot, std::make_unique<StagedChunk>(std::move(ranges)));
+    }
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+  rows_.fetch_add(n, std::memory_order_relaxed);
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return {};
 }
 

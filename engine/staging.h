@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,12 @@
 #include "storage/status.h"
 
 namespace stride {
+
+// Keys to be erased: `from` and what follows, up to `to` exclusively or, without, to the last.
+struct KeyRange {
+  std::string from;
+  std::optional<std::string> to;
+};
 
 // Up to 65,536 rows in one allocation, which is touched only as far as it is filled. Not
 // thread-safe.
@@ -32,6 +40,9 @@ class StagedChunk {
   StagedChunk(uint32_t key_width, Capacity capacity);
   // Views of at most max_rows rows that the caller keeps; nothing can be appended.
   StagedChunk(const KeyColumn& keys, const ValueColumn& values);
+  // No rows, but ranges whose keys are erased as far as chunks before this one, or the table, have
+  // them (engine/erase_ranges.h).
+  explicit StagedChunk(std::vector<KeyRange> ranges);
 
   uint64_t rows() const { return rows_; }
   const Capacity& capacity() const { return capacity_; }
@@ -44,11 +55,14 @@ class StagedChunk {
     return kinds_.empty() ? EntryKind::put : static_cast<EntryKind>(kinds_[row]);
   }
   bool has_tombstones() const { return !kinds_.empty(); }
+  const std::vector<KeyRange>& ranges() const { return ranges_; }
+  // Precondition: there are ranges already.
+  void add_ranges(std::vector<KeyRange> ranges);
 
  private:
   uint64_t fitting_rows(const KeyColumn& keys, const ValueColumn* values, uint64_t first) const;
 
-  bool borrowed_ = false;
+  bool borrowed_ = false;  // or ranges: no room for rows
   KeyColumn borrowed_keys_;
   ValueColumn borrowed_values_;
   uint32_t key_width_ = 0;
@@ -60,6 +74,7 @@ class StagedChunk {
   std::byte* keys_ = nullptr;
   std::byte* values_ = nullptr;
   std::vector<uint8_t> kinds_;       // empty: all puts
+  std::vector<KeyRange> ranges_;
 };
 
 // All that a transaction has staged for one table, in the order of its puts (for each thread).
@@ -77,6 +92,8 @@ class Staging {
   // As stage(), without a copy: the columns must stay as they are until the commit has returned.
   Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn& values);
+  Status stage_ranges(const std::shared_ptr<const TableRecord>& table, std::vector<KeyRange> ranges);
+  // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // Call when no stage() is under way.

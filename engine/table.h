@@ -5,13 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "storage/export.h"
+
 namespace stride {
 
 struct TableRecord;
 
 // A handle, cheap to copy; names a table of one Database. Stays valid, but finds nothing and takes
 // nothing (not_found), once the table is dropped.
-class Table {
+class STRIDE_API Table {
  public:
   Table() = default;
   uint32_t id() const;

@@ -10,7 +10,7 @@
 
 namespace stride {
 
-struct WriteTransaction::State {
+struct STRIDE_INTERNAL WriteTransaction::State {
   std::shared_ptr<DatabaseImpl> database;
   Staging staging;
   std::atomic<bool> entered{false};  // the commit queue knows of it

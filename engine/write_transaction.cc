@@ -1,6 +1,7 @@
 #include "engine/write_transaction.h"
 
 #include "engine/database_impl.h"
+#include "engine/no_throw.h"
 #include "engine/transaction_state.h"
 
 namespace stride {
@@ -30,6 +31,13 @@ Status WriteTransaction::State::enter(const Table& table) {
 namespace {
 
 Status moved_away() { return Status(StatusCode::closed, "the transaction was moved away"); }
+
+Status check_offsets(const KeyColumn& bounds) {
+  for (uint64_t i = 0; !bounds.is_fixed() && i < bounds.size; ++i)
+    if (bounds.offsets[i + 1] < bounds.offsets[i])
+      return Status::invalid("row " + std::to_string(i) + ": the offsets of a bound descend");
+  return {};
+}
 
 }  // namespace
 
@@ -66,6 +74,35 @@ Status WriteTransaction::erase(const Table& table, Bytes key) {
     return Status::invalid("a key has " + std::to_string(key.size()) +
                            " bytes; at most 65535 are possible");
   return erase(table, Column::fixed(key.data(), static_cast<uint32_t>(key.size()), 1));
+}
+
+Status WriteTransaction::erase_range(const Table& table, std::optional<Bytes> from,
+                                     std::optional<Bytes> to) {
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return no_throw([&] {
+    KeyRange range;
+    if (from) range.from = as_text(*from);
+    if (to) range.to = as_text(*to);
+    return state_->staging.stage_ranges(DatabaseImpl::record(table), {std::move(range)});
+  });
+}
+
+Status WriteTransaction::erase_ranges(const Table& table, const KeyColumn& from,
+                                      const KeyColumn& to) {
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  if (from.size != to.size)
+    return Status::invalid("the ranges have " + std::to_string(from.size) + " lower and " +
+                           std::to_string(to.size) + " upper bounds: give one of each for a range");
+  STRIDE_TRY(check_offsets(from));
+  STRIDE_TRY(check_offsets(to));
+  return no_throw([&] {
+    std::vector<KeyRange> ranges;
+    for (uint64_t i = 0; i < from.size; ++i)
+      ranges.push_back({std::string(as_text(from[i])), std::string(as_text(to[i]))});
+    return state_->staging.stage_ranges(DatabaseImpl::record(table), std::move(ranges));
+  });
 }
 
 Status WriteTransaction::commit(std::optional<Durability> durability) {

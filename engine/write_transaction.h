@@ -19,15 +19,16 @@
 #include "engine/options.h"
 #include "engine/table.h"
 #include "storage/column.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
 
-// put, put_view and erase may be called from several threads at once; commit and abort from one,
-// when none of them is under way.
-class WriteTransaction {
+// put, put_view, erase, erase_range and erase_ranges may be called from several threads at once;
+// commit and abort from one, when none of them is under way.
+class STRIDE_API WriteTransaction {
  public:
-  struct State;
+  struct STRIDE_INTERNAL State;
   explicit WriteTransaction(std::shared_ptr<State> state);
   WriteTransaction(WriteTransaction&&) noexcept;
   WriteTransaction& operator=(WriteTransaction&&) noexcept;
@@ -47,6 +48,14 @@ class WriteTransaction {
   Status erase(const Table& table, const KeyColumn& keys);
   Status erase(const Table& table, Bytes key);
   Status erase(const Table& table, std::string_view key) { return erase(table, as_bytes(key)); }
+
+  // Erases the keys of [from, to): those that are there when this is committed, and those that the
+  // transaction has put before. Bounds may be of any length; null: no bound. The commit reads the
+  // table's keys there and stages each, so it costs as much as erasing them one by one.
+  Status erase_range(const Table& table, std::optional<Bytes> from, std::optional<Bytes> to);
+  // The same for the ranges of all rows: from[i] to to[i]. invalid_argument: columns of different
+  // sizes, or offsets that descend.
+  Status erase_ranges(const Table& table, const KeyColumn& from, const KeyColumn& to);
 
   // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.

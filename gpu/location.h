@@ -1,6 +1,7 @@
 // Where a search has found a key, and where a device leaves what was found.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace stride {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -29,7 +30,7 @@ struct TreeOptions {
     return {std::move(strides), 1, NodeKind::dense, false};
   }
   // Says which stride is out of range, and the limits.
-  Status check() const;
+  STRIDE_API Status check() const;
 };
 
 }  // namespace stride

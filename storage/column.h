@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/export.h"
+
 namespace stride {
 
 using Bytes = std::span<const std::byte>;
@@ -124,7 +126,7 @@ class Bitmap {
   uint64_t size() const { return size_; }
   bool operator[](uint64_t i) const { return words_[i >> 6] >> (i & 63) & 1; }
   void set(uint64_t i) { words_[i >> 6] |= uint64_t{1} << (i & 63); }
-  uint64_t count() const;
+  STRIDE_API uint64_t count() const;
   std::span<uint64_t> words() { return words_; }
   std::span<const uint64_t> words() const { return words_; }
 

@@ -18,6 +18,8 @@
 #include <string_view>
 #include <utility>
 
+#include "storage/export.h"
+
 namespace stride {
 
 enum class StatusCode : uint8_t {
@@ -39,9 +41,9 @@ enum class StatusCode : uint8_t {
 };
 
 // "corruption", "no_space", ...
-std::string_view to_string(StatusCode code);
+STRIDE_API std::string_view to_string(StatusCode code);
 
-class [[nodiscard]] Status {
+class [[nodiscard]] STRIDE_API Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message);

@@ -1,0 +1,82 @@
+// Ordered reading.
+#include <optional>
+
+#include "adapters/c/error.h"
+#include "adapters/c/objects.h"
+
+using namespace stride;
+using namespace stride::c;
+
+static_assert(sizeof(stride_scan_options) == 72);
+
+namespace {
+
+Status take_bound(const stride_bytes& given, std::optional<std::string>* bound) {
+  if (given.data) *bound = std::string(static_cast<const char*>(given.data), given.size);
+  if (!given.data && given.size) return Status::invalid("the data of a bound is NULL");
+  return {};
+}
+
+Status take_options(const stride_scan_options* given, ScanOptions* options) {
+  if (!given) return {};
+  stride_scan_options o;
+  STRIDE_TRY(read_struct(given, "stride_scan_options", sizeof o, sizeof o, &o));
+  STRIDE_TRY(take_bound(o.from, &options->from));
+  STRIDE_TRY(take_bound(o.to, &options->to));
+  STRIDE_TRY(take_bound(o.prefix, &options->prefix));
+  options->from_inclusive = !o.from_exclusive;
+  options->to_inclusive = o.to_inclusive != 0;
+  options->reverse = o.reverse != 0;
+  options->batch_rows = o.batch_rows;
+  return {};
+}
+
+stride_column view_of(const Column& c) { return {c.data, c.offsets, c.size, c.width}; }
+
+}  // namespace
+
+int stride_scan_options_init(stride_scan_options* options, size_t size) {
+  return run([&] {
+    STRIDE_TRY(check_pointer(options, "options"));
+    stride_scan_options o{};
+    return write_struct(&o, "stride_scan_options", sizeof o, sizeof o, size, options);
+  });
+}
+
+int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
+                     const stride_scan_options* options, stride_scan** scan) {
+  if (scan) *scan = nullptr;
+  return run([&]() -> Status {
+    Use<SnapshotObject> s;
+    STRIDE_TRY(s.begin(snapshot));
+    Use<TableObject> t;
+    STRIDE_TRY(t.begin(table));
+    STRIDE_TRY(check_pointer(scan, "scan"));
+    ScanOptions o;
+    STRIDE_TRY(take_options(options, &o));
+    Result<Scan> opened = s->snapshot.scan(t->table, o);
+    if (!opened.ok()) return opened.status();
+    return make_handle(std::make_unique<ScanObject>(std::move(*opened)), scan);
+  });
+}
+
+int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values) {
+  return run([&]() -> Status {
+    Use<ScanObject> s;
+    STRIDE_TRY(s.begin(scan));
+    STRIDE_TRY(check_pointer(keys, "keys"));
+    STRIDE_TRY(check_pointer(values, "values"));
+    ScanBatch batch;
+    if (!s->scan.next(&batch)) {
+      *keys = *values = {};
+      return s->scan.status();
+    }
+    *keys = view_of(batch.keys);
+    *values = view_of(batch.values);
+    return {};
+  });
+}
+
+int stride_scan_release(stride_scan* scan) {
+  return run([&] { return release_handle<ScanObject>(scan); });
+}

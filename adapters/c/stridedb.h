@@ -1,0 +1,380 @@
+/* StrideDB's C interface: an embeddable, ordered, durable key-value store for bulk work.
+ *
+ *   stride_database* db;
+ *   stride_table* table;
+ *   stride_transaction* t;
+ *   if (stride_open("/var/lib/app/db", NULL, &db) != STRIDE_OK) return complain();
+ *   stride_table_open_or_create(db, "ticks", 8, &table);
+ *   stride_begin(db, &t);
+ *   stride_put(t, table, &keys, &values);                   (two columns, any number of rows)
+ *   stride_commit(t, STRIDE_DURABILITY_DEFAULT);            (durable when it returns)
+ *
+ * adapters/c/example.c is a whole program.
+ *
+ * Errors. Every function returns STRIDE_OK or another status and never aborts, unless its text says
+ * otherwise; stride_last_error() says more. Whatever else a function may return, it returns
+ *   STRIDE_INVALID_ARGUMENT   for a NULL that its text does not allow, for a handle that is of
+ *                             another kind, released or never made here, and for a handle that
+ *                             belongs to one thread while another is using it;
+ *   STRIDE_RESOURCE_EXHAUSTED when memory runs out.
+ * Results that are handed out through pointers are set only where the status is STRIDE_OK; pointers
+ * to handles become NULL otherwise.
+ *
+ * Handles (stride_database*, stride_table*, ...) are names and not addresses: they are checked at
+ * every call. The caller releases each; releasing NULL is fine. The order does not matter:
+ * tables, snapshots, scans and results outlive the database that they come from.
+ *
+ * Threads. Databases, tables and snapshots may be used by any number of threads at once. A
+ * transaction, a scan, a stride_values and a stride_references belong to one thread at a time. No
+ * handle may be released while another thread is using it.
+ *
+ * Stability. What is here stays, and keeps its meaning and its layout; structs that a caller makes
+ * begin with their size, so that they can grow at the end.
+ */
+#ifndef STRIDEDB_H
+#define STRIDEDB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STRIDE_VERSION_MAJOR 0
+#define STRIDE_VERSION_MINOR 1
+#define STRIDE_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define STRIDE_C_API __attribute__((visibility("default")))
+#else
+#define STRIDE_C_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library's version, as "0.1.0": that of the library that runs, where the macros above are that
+ * of the header. */
+STRIDE_C_API const char* stride_version(void);
+
+/* ---- Status and errors ---- */
+
+enum {
+  STRIDE_OK = 0,
+  STRIDE_NOT_FOUND = 1,           /* a named table, file or database is absent */
+  STRIDE_ALREADY_EXISTS = 2,      /* a table or database of that name is there already */
+  STRIDE_INVALID_ARGUMENT = 3,    /* the caller's data, handles or options are off */
+  STRIDE_CORRUPTION = 4,          /* stored bytes are damaged or foreign */
+  STRIDE_UNSUPPORTED_VERSION = 5, /* written by a newer StrideDB */
+  STRIDE_IO_ERROR = 6,            /* the operating system failed a call */
+  STRIDE_NO_SPACE = 7,            /* the disk or quota is full */
+  STRIDE_PERMISSION_DENIED = 8,   /* file or directory may not be read or written */
+  STRIDE_LOCKED = 9,              /* another process or handle writes this database */
+  STRIDE_READ_ONLY = 10,          /* a write was asked of a read-only database */
+  STRIDE_POISONED = 11,           /* an earlier write failed: nothing more is written by this handle */
+  STRIDE_RESOURCE_EXHAUSTED = 12, /* memory or another limit */
+  STRIDE_CLOSED = 13,             /* the database has ended */
+  STRIDE_UNAVAILABLE = 14,        /* this machine or build lacks what was asked for */
+  STRIDE_TOO_SMALL = 100          /* the caller's memory does not hold the result */
+};
+
+/* Strings are never NULL; empty where there is nothing to say. */
+typedef struct stride_error {
+  int status;
+  const char* message;
+  const char* file;     /* the file or directory concerned */
+  const char* remedy;   /* what to do about it */
+  const char* text;     /* all of it, in one line */
+  int has_offset;       /* 1: `offset` is a byte offset in `file` */
+  uint64_t offset;
+} stride_error;
+
+/* The last call of this thread that failed; STRIDE_OK before any has. Never NULL. The struct and its
+ * strings belong to the library and change with the next call of this thread that fails. */
+STRIDE_C_API const stride_error* stride_last_error(void);
+
+/* "corruption", "no_space", ...; "unknown" for other numbers. Never NULL, and never freed. */
+STRIDE_C_API const char* stride_status_name(int status);
+
+/* ---- Columns ---- */
+
+/* A view of byte strings, row by row, as Arrow lays out FixedSizeBinary and LargeBinary. It owns
+ * nothing. Row i is
+ *   data[i * width] and the `width` bytes that begin there     where offsets is NULL,
+ *   data[offsets[i]] up to data[offsets[i + 1]], exclusively   elsewhere: size + 1 ascending
+ *                                                              offsets, of which the first need
+ *                                                              not be 0.
+ * data may be NULL where all rows together have no bytes. Keys have up to 65,535 bytes, values up to
+ * 2^32 - 1. A column that is passed in is only read, and not after the call, unless its text says
+ * otherwise. */
+typedef struct stride_column {
+  const void* data;
+  const uint64_t* offsets;
+  uint64_t size;  /* rows */
+  uint32_t width; /* bytes a row; not looked at where there are offsets */
+} stride_column;
+
+typedef struct stride_bytes {
+  const void* data;
+  uint64_t size;
+} stride_bytes;
+
+/* Keys that sort as signed numbers do: 8 bytes each, big-endian, the sign bit flipped. n numbers to
+ * 8 * n bytes and back; a table of them has keys of 8 bytes. */
+STRIDE_C_API int stride_int64_to_keys(const int64_t* numbers, uint64_t n, void* keys);
+STRIDE_C_API int stride_int64_from_keys(const void* keys, uint64_t n, int64_t* numbers);
+
+/* ---- Databases ---- */
+
+typedef struct stride_database stride_database;
+typedef struct stride_table stride_table;
+typedef struct stride_tables stride_tables;
+typedef struct stride_transaction stride_transaction;
+typedef struct stride_snapshot stride_snapshot;
+typedef struct stride_values stride_values;
+typedef struct stride_references stride_references;
+typedef struct stride_scan stride_scan;
+
+/* What a commit has survived once it returned. */
+enum {
+  STRIDE_DURABILITY_DEFAULT = -1, /* of a commit: as the options say */
+  STRIDE_DURABILITY_SYNC = 0,     /* power loss */
+  STRIDE_DURABILITY_FLUSH = 1,    /* the end of this process, however it comes */
+  STRIDE_DURABILITY_NONE = 2      /* stride_close() */
+};
+
+/* What executes batches. */
+enum {
+  STRIDE_BACKEND_AUTOMATIC = 0, /* a CUDA device where there is one and it pays, else the host */
+  STRIDE_BACKEND_HOST = 1,
+  STRIDE_BACKEND_CUDA = 2       /* stride_open() fails with STRIDE_UNAVAILABLE without a device */
+};
+
+/* Where values are kept besides the files, once their keys are on a device. */
+enum {
+  STRIDE_VALUES_ON_HOST = 0,
+  STRIDE_VALUES_ON_DEVICE = 1 /* as far as its memory allows */
+};
+
+/* Defaults are good: none needs tuning. Flags are 0 or 1. */
+typedef struct stride_options {
+  size_t size;                     /* sizeof(stride_options) */
+  int create_if_missing;           /* 1 */
+  int error_if_exists;             /* 0 */
+  int read_only;                   /* 0; 1: what another process commits meanwhile is not seen */
+  int durability;                  /* STRIDE_DURABILITY_SYNC */
+  int backend;                     /* STRIDE_BACKEND_AUTOMATIC */
+  int value_placement;             /* STRIDE_VALUES_ON_HOST */
+  uint32_t threads;                /* 0: for batches, one for each core */
+  uint32_t reserved;               /* 0 */
+  uint64_t memory_limit_bytes;     /* 0: half of the machine's memory, for recent segments */
+  uint64_t gpu_memory_limit_bytes; /* 0: nine tenths of what is free; else 256 MiB at least */
+} stride_options;
+
+/* Sets the defaults. size: sizeof(stride_options), of which no byte beyond is touched. */
+STRIDE_C_API int stride_options_init(stride_options* options, size_t size);
+
+/* Opens or makes the database in the directory `path`. options: NULL for the defaults. The caller
+ * closes *database. STRIDE_NOT_FOUND, STRIDE_ALREADY_EXISTS (error_if_exists), STRIDE_LOCKED,
+ * STRIDE_CORRUPTION, STRIDE_UNSUPPORTED_VERSION, STRIDE_PERMISSION_DENIED, STRIDE_UNAVAILABLE,
+ * STRIDE_IO_ERROR, STRIDE_NO_SPACE; STRIDE_INVALID_ARGUMENT also for a directory of other files. */
+STRIDE_C_API int stride_open(const char* path, const stride_options* options,
+                             stride_database** database);
+
+/* Makes everything durable and ends; the handle is gone, whatever the status is. Transactions that
+ * are still open can only be aborted (a commit is STRIDE_CLOSED); snapshots, scans and results go on.
+ * STRIDE_POISONED, STRIDE_IO_ERROR, STRIDE_NO_SPACE: commits that were not synced may be lost. */
+STRIDE_C_API int stride_close(stride_database* database);
+
+/* Bytes of all files. Cheap. */
+STRIDE_C_API int stride_size(stride_database* database, uint64_t* bytes);
+
+/* Merges what all commits to a table have written, for each table, and drops what was erased.
+ * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_POISONED, STRIDE_NO_SPACE, STRIDE_IO_ERROR,
+ * STRIDE_CORRUPTION. */
+STRIDE_C_API int stride_compact(stride_database* database);
+
+/* Reads and checks every byte. STRIDE_CORRUPTION names file and offset; STRIDE_IO_ERROR. */
+STRIDE_C_API int stride_verify(stride_database* database);
+
+/* ---- Tables: named, ordered maps of byte strings to byte strings ---- */
+
+/* key_width: every key has this many bytes (up to 65,535); 0: any length. name: 1 to 255 bytes.
+ * The caller releases *table, which may be used as long as it likes; once the table is dropped, other
+ * calls return STRIDE_NOT_FOUND. STRIDE_ALREADY_EXISTS, and as stride_commit(). */
+STRIDE_C_API int stride_table_create(stride_database* database, const char* name,
+                                     uint32_t key_width, stride_table** table);
+/* STRIDE_NOT_FOUND. */
+STRIDE_C_API int stride_table_open(stride_database* database, const char* name,
+                                   stride_table** table);
+/* STRIDE_INVALID_ARGUMENT also where it is there with another key width. */
+STRIDE_C_API int stride_table_open_or_create(stride_database* database, const char* name,
+                                             uint32_t key_width, stride_table** table);
+STRIDE_C_API int stride_table_release(stride_table* table);
+STRIDE_C_API int stride_table_key_width(stride_table* table, uint32_t* key_width);
+
+/* Drops the table and its rows, durably. Snapshots taken before still read it. STRIDE_NOT_FOUND, and
+ * as stride_commit(). */
+STRIDE_C_API int stride_table_drop(stride_database* database, const char* name);
+
+typedef struct stride_table_info {
+  size_t size;      /* sizeof(stride_table_info), set by the caller */
+  const char* name; /* as long as the list lives */
+  uint32_t key_width;
+  uint32_t reserved;
+  uint64_t runs; /* that a read visits */
+  uint64_t rows; /* stored entries: erased and replaced ones count until stride_compact() */
+  uint64_t bytes_on_disk;
+} stride_table_info;
+
+/* The tables that there are now, in the order of their creation. The caller releases *tables. */
+STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);
+STRIDE_C_API int stride_tables_size(stride_tables* tables, uint64_t* size);
+/* Table `i` of the list; STRIDE_INVALID_ARGUMENT where there are not as many. */
+STRIDE_C_API int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info);
+STRIDE_C_API int stride_tables_release(stride_tables* tables);
+
+/* ---- Transactions: changes that become visible and durable as a whole or not at all ---- */
+
+/* Any number may be open at once, on the same tables too; each stages in memory and waits for no
+ * other. There are no conflicts: of two commits that change a key the later one wins, and within a
+ * transaction the last change. A transaction belongs to one thread at a time. Each ends by
+ * stride_commit() or stride_abort(). */
+STRIDE_C_API int stride_begin(stride_database* database, stride_transaction** transaction);
+
+/* Row i of keys gets row i of values. Copies both. STRIDE_INVALID_ARGUMENT also for a key that is too
+ * long or not as wide as the table says, columns of different sizes and offsets that descend; nothing
+ * of the call is staged then, and the transaction goes on. */
+STRIDE_C_API int stride_put(stride_transaction* transaction, stride_table* table,
+                            const stride_column* keys, const stride_column* values);
+/* The same without a copy, for bulk loads: the memory of the columns (not the structs) must stay as
+ * it is until stride_commit() or stride_abort() has returned. */
+STRIDE_C_API int stride_put_view(stride_transaction* transaction, stride_table* table,
+                                 const stride_column* keys, const stride_column* values);
+/* One row, copied. */
+STRIDE_C_API int stride_put_one(stride_transaction* transaction, stride_table* table,
+                                const void* key, uint64_t key_bytes, const void* value,
+                                uint64_t value_bytes);
+
+/* Erases the keys; those that are not there are fine. As stride_put(). */
+STRIDE_C_API int stride_erase(stride_transaction* transaction, stride_table* table,
+                              const stride_column* keys);
+
+/* For each row i, erases the keys from row i of `from` up to row i of `to`, exclusively: those that
+ * are there when this is committed, and those that the transaction has put before. Bounds may be of
+ * any length. Costs as much as erasing the keys one by one. As stride_put(). */
+STRIDE_C_API int stride_erase_ranges(stride_transaction* transaction, stride_table* table,
+                                     const stride_column* from, const stride_column* to);
+/* One range. from, to: NULL for no bound on that side. */
+STRIDE_C_API int stride_erase_range(stride_transaction* transaction, stride_table* table,
+                                    const stride_bytes* from, const stride_bytes* to);
+
+/* Ends the transaction; the handle is gone, whatever the status is, unless `durability` is none of
+ * STRIDE_DURABILITY_. With another status than STRIDE_OK nothing of it is visible, now or after
+ * reopening. STRIDE_NO_SPACE and STRIDE_RESOURCE_EXHAUSTED: try again with a new transaction.
+ * STRIDE_POISONED: open the database again. STRIDE_NOT_FOUND: a table was dropped. STRIDE_IO_ERROR,
+ * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_CORRUPTION (where it erases ranges). */
+STRIDE_C_API int stride_commit(stride_transaction* transaction, int durability);
+/* Ends the transaction without a trace; the handle is gone. NULL is fine. */
+STRIDE_C_API int stride_abort(stride_transaction* transaction);
+
+/* ---- Snapshots: the database as it was at one moment ---- */
+
+/* Cheap; readers never wait for writers. The caller releases *snapshot; files that it reads stay on
+ * the disk until then. Every call that reads returns STRIDE_NOT_FOUND for a table that is not in the
+ * snapshot and STRIDE_CORRUPTION or STRIDE_IO_ERROR where stored bytes could not be read. */
+STRIDE_C_API int stride_snapshot_take(stride_database* database, stride_snapshot** snapshot);
+STRIDE_C_API int stride_snapshot_release(stride_snapshot* snapshot);
+
+/* How many keys the table has. Reads all keys where several commits have written to it. */
+STRIDE_C_API int stride_count(stride_snapshot* snapshot, stride_table* table, uint64_t* keys);
+
+/* Looks up one key. value->data is NULL where it is not there, and only then; else a view, without a
+ * copy, that is valid while the snapshot lives. */
+STRIDE_C_API int stride_get_one(stride_snapshot* snapshot, stride_table* table, const void* key,
+                                uint64_t key_bytes, stride_bytes* value);
+
+/* Memory of the library for the values of a batch. Use it for many batches: it keeps its memory. */
+STRIDE_C_API int stride_values_create(stride_values** values);
+STRIDE_C_API int stride_values_release(stride_values* values);
+
+/* Looks up a batch of keys, in any order and with duplicates, and copies what is found into `values`,
+ * whose earlier content is gone then, also where this fails. Keys that no table could hold are just
+ * not found. */
+STRIDE_C_API int stride_get(stride_snapshot* snapshot, stride_table* table,
+                            const stride_column* keys, stride_values* values);
+
+/* What the last stride_get() into `values` has found: row i belongs to key i and is empty where that
+ * is not there. column always has offsets, the first of which is 0. Bit i % 64 of word i / 64 of
+ * validity is 1 where key i was found (an Arrow validity bitmap); validity is NULL where there are no
+ * rows. Either of the two may be NULL. Valid until `values` is used again or released.
+ * STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
+STRIDE_C_API int stride_values_read(stride_values* values, stride_column* column,
+                                    const uint64_t** validity);
+
+/* Memory of the caller for the values of a batch of n keys. */
+typedef struct stride_buffers {
+  size_t size;         /* sizeof(stride_buffers), set by the caller */
+  void* data;          /* the values, one after the other */
+  uint64_t data_bytes; /* how many there is room for */
+  uint64_t* offsets;   /* n + 1: value i is data[offsets[i]] up to data[offsets[i + 1]] */
+  uint64_t* validity;  /* (n + 63) / 64 words, as in stride_values_read() */
+  uint64_t needed;     /* out: the bytes of all values */
+} stride_buffers;
+
+/* As stride_get(), into the caller's memory. STRIDE_TOO_SMALL where data does not hold the values:
+ * `needed` says how much would; offsets and validity are complete then, and data is undefined.
+ * `needed` is 0 with any other error. workspace: keeps what is needed besides between calls (8 bytes
+ * a key), and its content is gone; NULL: it is made for this call. */
+STRIDE_C_API int stride_get_into(stride_snapshot* snapshot, stride_table* table,
+                                 const stride_column* keys, stride_values* workspace,
+                                 stride_buffers* buffers);
+
+/* Memory of the library for where the values of a batch are: 8 bytes a key. Use it for many. */
+STRIDE_C_API int stride_references_create(stride_references** references);
+STRIDE_C_API int stride_references_release(stride_references* references);
+
+/* Looks up a batch of keys, as stride_get(), but copies no values. The references keep what they
+ * point to alive, files included, until they are used again or released, even when the snapshot goes
+ * before. */
+STRIDE_C_API int stride_find(stride_snapshot* snapshot, stride_table* table,
+                             const stride_column* keys, stride_references* references);
+
+/* Of the last stride_find(): how many keys it was asked for and, as in stride_values_read(), which it
+ * found. Either may be NULL. */
+STRIDE_C_API int stride_references_read(stride_references* references, uint64_t* size,
+                                        const uint64_t** validity);
+/* The values of keys first to first + n - 1, as views: values[k] belongs to key first + k, and its
+ * data is NULL where that is not there, and only then. Any thread may read the views.
+ * STRIDE_INVALID_ARGUMENT also where there were fewer keys. */
+STRIDE_C_API int stride_references_get(stride_references* references, uint64_t first, uint64_t n,
+                                       stride_bytes* values);
+
+/* ---- Scans: ordered reading in batches ---- */
+
+/* All bounds hold together; data NULL: no such bound. Their bytes are copied by stride_scan_open(). */
+typedef struct stride_scan_options {
+  size_t size;         /* sizeof(stride_scan_options) */
+  stride_bytes from;   /* first key */
+  stride_bytes to;     /* last key */
+  stride_bytes prefix; /* only keys that begin with it */
+  int from_exclusive;  /* 0; 1: the key `from` itself does not belong to it */
+  int to_inclusive;    /* 0; 1: the key `to` itself belongs to it */
+  int reverse;         /* 0; 1: descending */
+  uint32_t batch_rows; /* most rows of a batch; 0: chosen */
+} stride_scan_options;
+
+/* Sets the defaults: the whole table, ascending. As stride_options_init(). */
+STRIDE_C_API int stride_scan_options_init(stride_scan_options* options, size_t size);
+
+/* options: NULL for the whole table. The caller releases *scan, which keeps what it reads alive. */
+STRIDE_C_API int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
+                                  const stride_scan_options* options, stride_scan** scan);
+/* The next rows: keys->size of them, 0 at the end. Row i of values belongs to row i of keys. Views,
+ * valid until the next call with this scan. What came before an error is right. */
+STRIDE_C_API int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values);
+STRIDE_C_API int stride_scan_release(stride_scan* scan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

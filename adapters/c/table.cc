@@ -1,0 +1,111 @@
+// Tables.
+#include "adapters/c/error.h"
+#include "adapters/c/objects.h"
+
+using namespace stride;
+using namespace stride::c;
+
+static_assert(sizeof(stride_table_info) == 48);
+
+namespace {
+
+// Calls open(database, name), which returns a Result<Table>.
+template <class Open>
+int open_table(stride_database* database, const char* name, stride_table** table,
+               const Open& open) {
+  if (table) *table = nullptr;
+  return run([&]() -> Status {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    STRIDE_TRY(check_pointer(name, "name"));
+    STRIDE_TRY(check_pointer(table, "table"));
+    Result<Table> opened = open(*db->database, std::string(name));
+    if (!opened.ok()) return opened.status();
+    return make_handle(std::make_unique<TableObject>(TableObject{*opened}), table);
+  });
+}
+
+}  // namespace
+
+int stride_table_create(stride_database* database, const char* name, uint32_t key_width,
+                        stride_table** table) {
+  return open_table(database, name, table, [&](Database& db, const std::string& of_name) {
+    return db.create_table(of_name, {.key_width = key_width});
+  });
+}
+
+int stride_table_open(stride_database* database, const char* name, stride_table** table) {
+  return open_table(database, name, table, [](Database& db, const std::string& of_name) {
+    return db.open_table(of_name);
+  });
+}
+
+int stride_table_open_or_create(stride_database* database, const char* name, uint32_t key_width,
+                                stride_table** table) {
+  return open_table(database, name, table, [&](Database& db, const std::string& of_name) {
+    return db.open_or_create_table(of_name, {.key_width = key_width});
+  });
+}
+
+int stride_table_release(stride_table* table) {
+  return run([&] { return release_handle<TableObject>(table); });
+}
+
+int stride_table_key_width(stride_table* table, uint32_t* key_width) {
+  return run([&] {
+    Use<TableObject> t;
+    STRIDE_TRY(t.begin(table));
+    STRIDE_TRY(check_pointer(key_width, "key_width"));
+    *key_width = t->table.key_width();
+    return Status();
+  });
+}
+
+int stride_table_drop(stride_database* database, const char* name) {
+  return run([&] {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    STRIDE_TRY(check_pointer(name, "name"));
+    return db->database->drop_table(name);
+  });
+}
+
+int stride_table_list(stride_database* database, stride_tables** tables) {
+  if (tables) *tables = nullptr;
+  return run([&] {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    STRIDE_TRY(check_pointer(tables, "tables"));
+    return make_handle(std::make_unique<TablesObject>(TablesObject{db->database->tables()}),
+                       tables);
+  });
+}
+
+int stride_tables_size(stride_tables* tables, uint64_t* size) {
+  return run([&] {
+    Use<TablesObject> list;
+    STRIDE_TRY(list.begin(tables));
+    STRIDE_TRY(check_pointer(size, "size"));
+    *size = list->tables.size();
+    return Status();
+  });
+}
+
+int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info) {
+  return run([&] {
+    Use<TablesObject> list;
+    STRIDE_TRY(list.begin(tables));
+    STRIDE_TRY(check_pointer(info, "info"));
+    if (i >= list->tables.size())
+      return Status::invalid("there is no table " + std::to_string(i) + " in a list of " +
+                             std::to_string(list->tables.size()));
+    const TableStatistics& t = list->tables[i];
+    stride_table_info out{sizeof out, t.name.c_str(), t.key_width,    0,
+                          t.runs,     t.rows,         t.bytes_on_disk};
+    return write_struct(&out, "stride_table_info", sizeof out, sizeof out, info->size, info);
+  });
+}
+
+int stride_tables_release(stride_tables* tables) {
+  return run([&] { return release_handle<TablesObject>(tables); });
+}

@@ -1,0 +1,11 @@
+// Marks what the shared library shows to programs that use it. All else is hidden.
+#pragma once
+
+#if defined(__GNUC__)
+#define STRIDE_API [[gnu::visibility("default")]]
+// Of a class that is shown, what belongs to the library alone.
+#define STRIDE_INTERNAL [[gnu::visibility("hidden")]]
+#else
+#define STRIDE_API
+#define STRIDE_INTERNAL
+#endif

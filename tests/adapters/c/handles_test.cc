@@ -1,0 +1,308 @@
+// Pointers that are NULL, of another kind, released, or never were handles: a status, no crash.
+#include <functional>
+
+#include "tests/adapters/c/c_fixture.h"
+
+namespace stride::test {
+namespace {
+
+// Every function that takes handles, with handles that may be anything and good other arguments.
+struct Handles {
+  stride_database* database;
+  stride_table* table;
+  stride_tables* tables;
+  stride_transaction* transaction;
+  stride_snapshot* snapshot;
+  stride_values* values;
+  stride_references* references;
+  stride_scan* scan;
+
+  static Handles all(void* p) {
+    auto as = [p](auto** handle) {
+      *handle = static_cast<std::remove_pointer_t<decltype(handle)>>(p);
+    };
+    Handles h;
+    as(&h.database);
+    as(&h.table);
+    as(&h.tables);
+    as(&h.transaction);
+    as(&h.snapshot);
+    as(&h.values);
+    as(&h.references);
+    as(&h.scan);
+    return h;
+  }
+};
+
+struct Call {
+  const char* name;
+  std::function<int(const Handles&)> call;
+};
+
+class CHandlesTest : public CTest {
+ protected:
+  void SetUp() override {
+    CTest::SetUp();
+    put(table_, {"a"}, {"1"});
+    good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr};
+    ASSERT_C_OK(stride_table_list(db_, &good_.tables));
+    ASSERT_C_OK(stride_begin(db_, &good_.transaction));
+    ASSERT_C_OK(stride_values_create(&good_.values));
+    ASSERT_C_OK(stride_references_create(&good_.references));
+    ASSERT_C_OK(stride_scan_open(snapshot_, table_, nullptr, &good_.scan));
+    info_.size = sizeof info_;
+    buffers_ = {sizeof buffers_, data_, sizeof data_, offsets_, &validity_, 0};
+  }
+  void TearDown() override {
+    EXPECT_C_OK(stride_tables_release(good_.tables));
+    EXPECT_C_OK(stride_abort(good_.transaction));
+    EXPECT_C_OK(stride_values_release(good_.values));
+    EXPECT_C_OK(stride_references_release(good_.references));
+    EXPECT_C_OK(stride_scan_release(good_.scan));
+    CTest::TearDown();
+  }
+
+  // All calls but those that end a handle.
+  std::vector<Call> calls() {
+    return {
+        {"size", [&](auto& h) { return stride_size(h.database, &number_); }},
+        {"compact", [](auto& h) { return stride_compact(h.database); }},
+        {"verify", [](auto& h) { return stride_verify(h.database); }},
+        {"table_create",
+         [&](auto& h) { return stride_table_create(h.database, "n", 0, &table_out_); }},
+        {"table_open", [&](auto& h) { return stride_table_open(h.database, "t", &table_out_); }},
+        {"table_open_or_create",
+         [&](auto& h) { return stride_table_open_or_create(h.database, "t", 0, &table_out_); }},
+        {"table_drop", [](auto& h) { return stride_table_drop(h.database, "none"); }},
+        {"table_key_width", [&](auto& h) { return stride_table_key_width(h.table, &width_); }},
+        {"table_list", [&](auto& h) { return stride_table_list(h.database, &tables_out_); }},
+        {"tables_size", [&](auto& h) { return stride_tables_size(h.tables, &number_); }},
+        {"tables_get", [&](auto& h) { return stride_tables_get(h.tables, 0, &info_); }},
+        {"begin", [&](auto& h) { return stride_begin(h.database, &transaction_out_); }},
+        {"put", [&](auto& h) { return stride_put(h.transaction, h.table, &column_, &column_); }},
+        {"put_view",
+         [&](auto& h) { return stride_put_view(h.transaction, h.table, &column_, &column_); }},
+        {"put_one", [](auto& h) { return stride_put_one(h.transaction, h.table, "k", 1, "v", 1); }},
+        {"erase", [&](auto& h) { return stride_erase(h.transaction, h.table, &column_); }},
+        {"erase_ranges",
+         [&](auto& h) { return stride_erase_ranges(h.transaction, h.table, &column_, &column_); }},
+        {"erase_range",
+         [](auto& h) { return stride_erase_range(h.transaction, h.table, nullptr, nullptr); }},
+        {"snapshot_take",
+         [&](auto& h) { return stride_snapshot_take(h.database, &snapshot_out_); }},
+        {"count", [&](auto& h) { return stride_count(h.snapshot, h.table, &number_); }},
+        {"get_one", [&](auto& h) { return stride_get_one(h.snapshot, h.table, "k", 1, &bytes_); }},
+        {"get", [&](auto& h) { return stride_get(h.snapshot, h.table, &column_, h.values); }},
+        {"values_read", [&](auto& h) { return stride_values_read(h.values, &out_, &words_); }},
+        {"get_into",
+         [&](auto& h) {
+           return stride_get_into(h.snapshot, h.table, &column_, h.values, &buffers_);
+         }},
+        {"find", [&](auto& h) { return stride_find(h.snapshot, h.table, &column_, h.references); }},
+        {"references_read",
+         [&](auto& h) { return stride_references_read(h.references, &number_, &words_); }},
+        {"references_get",
+         [&](auto& h) { return stride_references_get(h.references, 0, 1, &bytes_); }},
+        {"scan_open",
+         [&](auto& h) { return stride_scan_open(h.snapshot, h.table, nullptr, &scan_out_); }},
+        {"scan_next", [&](auto& h) { return stride_scan_next(h.scan, &out_, &out_); }},
+    };
+  }
+  // Those that end one; NULL is fine.
+  static std::vector<Call> endings() {
+    return {
+        {"close", [](auto& h) { return stride_close(h.database); }},
+        {"table_release", [](auto& h) { return stride_table_release(h.table); }},
+        {"tables_release", [](auto& h) { return stride_tables_release(h.tables); }},
+        {"abort", [](auto& h) { return stride_abort(h.transaction); }},
+        {"snapshot_release", [](auto& h) { return stride_snapshot_release(h.snapshot); }},
+        {"values_release", [](auto& h) { return stride_values_release(h.values); }},
+        {"references_release", [](auto& h) { return stride_references_release(h.references); }},
+        {"scan_release", [](auto& h) { return stride_scan_release(h.scan); }},
+    };
+  }
+
+  Handles good_{};
+  uint64_t number_ = 0, validity_ = 0, offsets_[2] = {};
+  uint32_t width_ = 0;
+  char data_[16] = {};
+  const uint64_t* words_ = nullptr;
+  stride_table_info info_{};
+  stride_bytes bytes_{};
+  stride_column column_{"key", nullptr, 1, 3}, out_{};
+  stride_buffers buffers_{};
+  stride_table* table_out_ = nullptr;
+  stride_tables* tables_out_ = nullptr;
+  stride_transaction* transaction_out_ = nullptr;
+  stride_snapshot* snapshot_out_ = nullptr;
+  stride_scan* scan_out_ = nullptr;
+};
+
+TEST_F(CHandlesTest, GoodOnesDo) {
+  for (const Call& c : calls()) {
+    int status = c.call(good_);
+    if (std::string(c.name) == "table_drop") {
+      EXPECT_EQ(status, STRIDE_NOT_FOUND);
+    } else {
+      EXPECT_EQ(status, STRIDE_OK) << c.name << ": " << stride_last_error()->text;
+    }
+    EXPECT_C_OK(stride_table_release(table_out_));
+    EXPECT_C_OK(stride_tables_release(tables_out_));
+    EXPECT_C_OK(stride_abort(transaction_out_));
+    EXPECT_C_OK(stride_snapshot_release(snapshot_out_));
+    EXPECT_C_OK(stride_scan_release(scan_out_));
+    table_out_ = nullptr;
+    tables_out_ = nullptr;
+    transaction_out_ = nullptr;
+    snapshot_out_ = nullptr;
+    scan_out_ = nullptr;
+  }
+}
+
+TEST_F(CHandlesTest, Null) {
+  for (const Call& c : calls()) {
+    EXPECT_EQ(c.call(Handles{}), STRIDE_INVALID_ARGUMENT) << c.name;
+    EXPECT_NE(std::string(stride_last_error()->message).find("NULL"), std::string::npos) << c.name;
+  }
+  for (const Call& c : endings()) EXPECT_EQ(c.call(Handles{}), STRIDE_OK) << c.name;
+  EXPECT_C_ERROR(stride_commit(nullptr, STRIDE_DURABILITY_SYNC), STRIDE_INVALID_ARGUMENT, "NULL");
+}
+
+TEST_F(CHandlesTest, OfAnotherKind) {
+  void* kinds[] = {db_,       table_,       good_.tables,     good_.transaction,
+                   snapshot_, good_.values, good_.references, good_.scan};
+  for (size_t i = 0; i < std::size(kinds); ++i) {
+    for (size_t k = 0; k < std::size(kinds); ++k) {
+      if (k == i) continue;
+      EXPECT_EQ(endings()[k].call(Handles::all(kinds[i])), STRIDE_INVALID_ARGUMENT)
+          << endings()[k].name;
+      EXPECT_NE(std::string(stride_last_error()->text).find("in the place of"), std::string::npos)
+          << stride_last_error()->text;
+    }
+  }
+  // Those with two handles, of which the first is right.
+  Handles mixed = good_;
+  mixed.table = reinterpret_cast<stride_table*>(snapshot_);
+  EXPECT_C_ERROR(stride_get_one(mixed.snapshot, mixed.table, "k", 1, &bytes_),
+                 STRIDE_INVALID_ARGUMENT,
+                 "a stride_snapshot was given in the place of a stride_table");
+  EXPECT_C_ERROR(stride_put_one(mixed.transaction, mixed.table, "k", 1, "v", 1),
+                 STRIDE_INVALID_ARGUMENT, "stride_table");
+  EXPECT_C_ERROR(stride_get(mixed.snapshot, table_, &column_,
+                            reinterpret_cast<stride_values*>(good_.references)),
+                 STRIDE_INVALID_ARGUMENT, "stride_references");
+}
+
+TEST_F(CHandlesTest, NeverOnes) {
+  uint64_t of_stack = 0;
+  std::unique_ptr<uint64_t> of_heap(new uint64_t(42));
+  uint64_t good = reinterpret_cast<uint64_t>(db_);
+  std::vector<uint64_t> made_up = {1,
+                                   8,
+                                   0xDEADBEEF,
+                                   UINT64_MAX,
+                                   uint64_t{1} << 63,
+                                   good + 1,
+                                   good - 1,
+                                   good ^ uint64_t{1} << 32,
+                                   good ^ uint64_t{1} << 63,
+                                   good | 0x0FFFFFFF,
+                                   reinterpret_cast<uint64_t>(&of_stack),
+                                   reinterpret_cast<uint64_t>(of_heap.get())};
+  for (uint64_t bits : made_up) {
+    Handles wrong = Handles::all(reinterpret_cast<void*>(bits));
+    for (const Call& c : calls()) EXPECT_EQ(c.call(wrong), STRIDE_INVALID_ARGUMENT) << c.name;
+    for (const Call& c : endings()) EXPECT_EQ(c.call(wrong), STRIDE_INVALID_ARGUMENT) << c.name;
+    EXPECT_EQ(stride_commit(wrong.transaction, STRIDE_DURABILITY_SYNC), STRIDE_INVALID_ARGUMENT);
+  }
+}
+
+TEST_F(CHandlesTest, Released) {
+  stride_snapshot* first;
+  ASSERT_C_OK(stride_snapshot_take(db_, &first));
+  ASSERT_C_OK(stride_snapshot_release(first));
+  for (int i = 0; i < 1000; ++i) {
+    stride_snapshot* next;
+    ASSERT_C_OK(stride_snapshot_take(db_, &next));  // in the same place
+    ASSERT_NE(next, first);
+    EXPECT_EQ(stride_count(first, table_, &number_), STRIDE_INVALID_ARGUMENT);
+    EXPECT_EQ(stride_snapshot_release(first), STRIDE_INVALID_ARGUMENT);
+    ASSERT_C_OK(stride_count(next, table_, &number_));
+    ASSERT_C_OK(stride_snapshot_release(next));
+  }
+}
+
+TEST_F(CHandlesTest, ManyAtOnce) {
+  std::vector<stride_values*> many(10'000);
+  for (auto& values : many) ASSERT_C_OK(stride_values_create(&values));
+  for (auto& values : many)
+    EXPECT_EQ(stride_values_read(values, &out_, nullptr), STRIDE_INVALID_ARGUMENT);
+  EXPECT_STREQ(stride_last_error()->message, "the stride_values hold no result");
+  for (auto& values : many) EXPECT_C_OK(stride_values_release(values));
+  for (auto& values : many) EXPECT_EQ(stride_values_release(values), STRIDE_INVALID_ARGUMENT);
+}
+
+// Arguments that are no handles.
+TEST_F(CHandlesTest, NullArguments) {
+  stride_transaction* t = good_.transaction;
+  stride_snapshot* s = snapshot_;
+  const int invalid = STRIDE_INVALID_ARGUMENT;
+  EXPECT_EQ(stride_open(nullptr, nullptr, &db_), invalid);
+  EXPECT_EQ(db_, nullptr);
+  db_ = good_.database;
+  EXPECT_EQ(stride_open("x", nullptr, nullptr), invalid);
+  EXPECT_EQ(stride_size(db_, nullptr), invalid);
+  EXPECT_EQ(stride_table_create(db_, nullptr, 0, &table_out_), invalid);
+  EXPECT_EQ(stride_table_create(db_, "n", 0, nullptr), invalid);
+  EXPECT_EQ(stride_table_open(db_, nullptr, &table_out_), invalid);
+  EXPECT_EQ(stride_table_open(db_, "t", nullptr), invalid);
+  EXPECT_EQ(stride_table_open_or_create(db_, nullptr, 0, &table_out_), invalid);
+  EXPECT_EQ(stride_table_open_or_create(db_, "n", 0, nullptr), invalid);
+  EXPECT_EQ(stride_table_key_width(table_, nullptr), invalid);
+  EXPECT_EQ(stride_table_drop(db_, nullptr), invalid);
+  EXPECT_EQ(stride_table_list(db_, nullptr), invalid);
+  EXPECT_EQ(stride_tables_size(good_.tables, nullptr), invalid);
+  EXPECT_EQ(stride_tables_get(good_.tables, 0, nullptr), invalid);
+  EXPECT_EQ(stride_begin(db_, nullptr), invalid);
+  EXPECT_EQ(stride_put(t, table_, nullptr, &column_), invalid);
+  EXPECT_EQ(stride_put(t, table_, &column_, nullptr), invalid);
+  EXPECT_EQ(stride_put_view(t, table_, nullptr, &column_), invalid);
+  EXPECT_EQ(stride_put_view(t, table_, &column_, nullptr), invalid);
+  EXPECT_EQ(stride_put_one(t, table_, nullptr, 1, "v", 1), invalid);
+  EXPECT_EQ(stride_put_one(t, table_, "k", 1, nullptr, 1), invalid);
+  EXPECT_EQ(stride_erase(t, table_, nullptr), invalid);
+  EXPECT_EQ(stride_erase_ranges(t, table_, nullptr, &column_), invalid);
+  EXPECT_EQ(stride_erase_ranges(t, table_, &column_, nullptr), invalid);
+  stride_bytes bad{nullptr, 1};
+  EXPECT_EQ(stride_erase_range(t, table_, &bad, nullptr), invalid);
+  EXPECT_EQ(stride_erase_range(t, table_, nullptr, &bad), invalid);
+  EXPECT_EQ(stride_snapshot_take(db_, nullptr), invalid);
+  EXPECT_EQ(stride_count(s, table_, nullptr), invalid);
+  EXPECT_EQ(stride_get_one(s, table_, nullptr, 1, &bytes_), invalid);
+  EXPECT_EQ(stride_get_one(s, table_, "k", 1, nullptr), invalid);
+  EXPECT_EQ(stride_values_create(nullptr), invalid);
+  EXPECT_EQ(stride_get(s, table_, nullptr, good_.values), invalid);
+  EXPECT_EQ(stride_get_into(s, table_, nullptr, good_.values, &buffers_), invalid);
+  EXPECT_EQ(stride_get_into(s, table_, &column_, good_.values, nullptr), invalid);
+  for (auto member : {&stride_buffers::size, &stride_buffers::data_bytes}) {
+    stride_buffers wrong = buffers_;
+    wrong.*member = member == &stride_buffers::size ? 0 : 1;
+    wrong.data = nullptr;
+    EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &wrong), invalid);
+  }
+  buffers_.offsets = nullptr;
+  EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &buffers_), invalid);
+  buffers_.offsets = offsets_;
+  buffers_.validity = nullptr;
+  EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &buffers_), invalid);
+  EXPECT_EQ(stride_references_create(nullptr), invalid);
+  EXPECT_EQ(stride_find(s, table_, nullptr, good_.references), invalid);
+  EXPECT_EQ(stride_scan_options_init(nullptr, sizeof(stride_scan_options)), invalid);
+  EXPECT_EQ(stride_scan_open(s, table_, nullptr, nullptr), invalid);
+  EXPECT_EQ(stride_scan_next(good_.scan, nullptr, &out_), invalid);
+  EXPECT_EQ(stride_scan_next(good_.scan, &out_, nullptr), invalid);
+  EXPECT_STREQ(stride_last_error()->message, "values is NULL");
+}
+
+}  // namespace
+}  // namespace stride::test

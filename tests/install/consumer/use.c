@@ -1,0 +1,38 @@
+/* Writes and reads one row, and checks that library and header have one version. */
+#include <stdio.h>
+#include <string.h>
+
+#include <stridedb.h>
+
+#define CHECK(call)                                        \
+  do {                                                     \
+    if ((call) != STRIDE_OK) {                             \
+      fprintf(stderr, "%s\n", stride_last_error()->text);  \
+      return 1;                                            \
+    }                                                      \
+  } while (0)
+
+int main(int argc, char** argv) {
+  char version[32];
+  stride_database* db;
+  stride_table* table;
+  stride_transaction* t;
+  stride_snapshot* snapshot;
+  stride_bytes value;
+  if (argc != 2) return 2;
+  snprintf(version, sizeof version, "%d.%d.%d", STRIDE_VERSION_MAJOR, STRIDE_VERSION_MINOR,
+           STRIDE_VERSION_PATCH);
+  if (strcmp(version, stride_version()) != 0) return 3;
+  CHECK(stride_open(argv[1], NULL, &db));
+  CHECK(stride_table_open_or_create(db, "t", 0, &table));
+  CHECK(stride_begin(db, &t));
+  CHECK(stride_put_one(t, table, "key", 3, "value", 5));
+  CHECK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+  CHECK(stride_snapshot_take(db, &snapshot));
+  CHECK(stride_get_one(snapshot, table, "key", 3, &value));
+  if (value.size != 5 || memcmp(value.data, "value", 5) != 0) return 4;
+  CHECK(stride_snapshot_release(snapshot));
+  CHECK(stride_table_release(table));
+  CHECK(stride_close(db));
+  return 0;
+}
