@@ -1,0 +1,98 @@
+#include "adapters/cli/command_line.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <sstream>
+
+#include "adapters/cli/context.h"
+#include "adapters/cli/load_command.h"
+#include "adapters/cli/lookup_command.h"
+#include "adapters/cli/read_commands.h"
+
+namespace stride::cli {
+namespace {
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 done, 1 failure of the system, 2 wrong arguments, 3 bad rows, 4 not found,\n"
+    "5 locked or not permitted, 6 damaged database, 7 disk or memory full, 8 not available here,\n"
+    "130 interrupted, 141 the reader of the output has gone";
+
+// The commands, their arguments, and what runs each.
+class Commands {
+ public:
+  explicit Commands(Context* context) : context_(*context) {
+    app_.require_subcommand(1);
+    app_.footer(std::string("stride COMMAND --help says more.\n\n") + exit_codes);
+    add("load", "Read rows of files into a table", &add_load, &run_load, &load_);
+    add("get", "Look up keys", &add_get, &run_get, &get_);
+    add("join", "Add to each row of a file the value of its key", &add_join, &run_join, &join_);
+    add("scan", "Print records in the order of their keys", &add_scan, &run_scan, &scan_);
+    add<TableArguments>("count", "Print how many keys a table has", &add_count, &run_count,
+                        &count_);
+    add("tables", "List the tables", &add_tables, &run_tables, &tables_);
+  }
+
+  Outcome run(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      std::ostringstream out, err;
+      bool fine = app_.exit(error, out, err) == 0;
+      STRIDE_CLI_TRY(context_.out.write(out.str()));
+      std::string message = err.str();
+      while (!message.empty() && message.back() == '\n') message.pop_back();
+      return fine ? Outcome() : Outcome::usage(message);
+    }
+    Outcome outcome = chosen_();
+    if (outcome.ok()) outcome = context_.out.flush();
+    return outcome;
+  }
+
+ private:
+  template <class Arguments>
+  void add(const char* name, const char* what, void (*add_options)(CLI::App*, Arguments*),
+           Outcome (*run)(Context*, const Arguments&), Arguments* arguments) {
+    CLI::App* command = app_.add_subcommand(name, what);
+    add_options(command, arguments);
+    command->add_flag("--json", context_.json, "Data as JSON");
+    command->callback(
+        [this, run, arguments] { chosen_ = [=, this] { return run(&context_, *arguments); }; });
+  }
+
+  Context& context_;
+  CLI::App app_{"StrideDB from the command line: bulk loads, lookups and joins", "stride"};
+  std::function<Outcome()> chosen_;
+  LoadArguments load_;
+  GetArguments get_;
+  JoinArguments join_;
+  ScanArguments scan_;
+  TableArguments count_, tables_;
+};
+
+Outcome run_guarded(int argc, const char* const* argv, Context* context) {
+  try {
+    Outcome outcome = Commands(context).run(argc, argv);
+    if (outcome.ok()) outcome = context->out.flush();
+    return outcome;
+  } catch (const std::bad_alloc&) {
+    return Outcome(ExitCode::no_room, "out of memory");
+  }
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, const Environment& environment) {
+  Context context(environment);
+  Outcome outcome = run_guarded(argc, argv, &context);
+  if (!outcome.ok() && outcome.code() != ExitCode::closed_pipe) {
+    bool colour = isatty(environment.err) && !std::getenv("NO_COLOR");
+    context.note((colour ? "\x1b[1;31mstride:\x1b[0m " : "stride: ") + outcome.message());
+  }
+  return static_cast<int>(outcome.code());
+}
+
+}  // namespace stride::cli
