@@ -36,7 +36,9 @@ std::string byte_text(uint64_t bytes) {
   return three_digits(number) + " " + units[unit];
 }
 
-std::string seconds_text(double seconds) { return three_digits(seconds) + " s"; }
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? three_digits(seconds * 1e3) + " ms" : three_digits(seconds) + " s";
+}
 
 Progress::Progress(int err, std::string what, uint64_t total)
     : err_(err), terminal_(isatty(err) != 0), what_(std::move(what)), total_(total) {}

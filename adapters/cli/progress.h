@@ -10,7 +10,7 @@ namespace stride::cli {
 std::string with_commas(uint64_t number);
 // "1.2 MB", "712 MB"
 std::string byte_text(uint64_t bytes);
-// Three significant digits, and then " s".
+// "1.23 s", "45.6 ms"
 std::string seconds_text(double seconds);
 
 // For one thread at a time. Draws at most ten times a second, and only on a terminal.
