@@ -84,6 +84,39 @@ std::vector<TableStatistics> Database::tables() const {
   return result;
 }
 
+Result<std::vector<SegmentReport>> Database::segments(const Table& table) const {
+  auto version = impl_->current();
+  const TableVersion* found = version->find(table.id());
+  if (!found) return Status(StatusCode::not_found, "table '" + table.name() + "' was dropped");
+  std::vector<SegmentReport> result;
+  for (const auto& segment : found->segments) {
+    STRIDE_TRY(segment->prepare());
+    SegmentReport s;
+    const SegmentRecord& record = segment->record();
+    s.run = record.run;
+    s.rows = record.rows;
+    s.tombstones = record.tombstones;
+    s.bytes_on_disk = record.bytes;
+    s.key_bytes = segment->keys().row_bytes();
+    s.value_bytes = segment->values().row_bytes();
+    s.fixed_keys = segment->keys().fixed;
+    s.fixed_values = segment->values().fixed;
+    s.resident_bytes = segment->segment().resident_bytes();
+    if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
+    if (TreeView image = segment->index().tree; image.image) {
+      TreeStatistics tree = tree_statistics(image);
+      s.strides = std::move(tree.strides);
+      s.nodes = std::move(tree.nodes);
+      s.kinds = std::move(tree.kinds);
+      s.prefix_bits = tree.prefix_bits;
+      s.leaf_capacity = tree.leaf_capacity;
+      s.tree_bytes = tree.image_bytes;
+    }
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
 WriteTransaction Database::begin() {
   auto state = std::make_shared<WriteTransaction::State>();
   state->database = impl_;

@@ -36,6 +36,26 @@ struct TableStatistics {
   uint64_t device_bytes = 0;     // of the memory of a device
 };
 
+// One sorted file of a table. A lookup visits a table's segments newest first, of one run only those
+// that can hold the key.
+struct SegmentReport {
+  uint64_t run = 0;         // segments of one run have disjoint keys; higher is newer
+  uint64_t rows = 0;        // tombstones included
+  uint64_t tombstones = 0;
+  uint64_t bytes_on_disk = 0;
+  uint64_t key_bytes = 0, value_bytes = 0;  // without what tells where each begins
+  bool fixed_keys = true, fixed_values = true;  // all of one width
+  uint64_t resident_bytes = 0;
+  uint64_t device_bytes = 0;
+  // The tree: of each level, the root first, its bits, its nodes and their kind.
+  std::vector<uint32_t> strides;
+  std::vector<uint64_t> nodes;
+  std::vector<NodeKind> kinds;
+  uint32_t prefix_bits = 0;  // that all keys share
+  uint32_t leaf_capacity = 0;
+  uint64_t tree_bytes = 0;
+};
+
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
 class STRIDE_API Database {
  public:
@@ -53,6 +73,8 @@ class STRIDE_API Database {
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);
   std::vector<TableStatistics> tables() const;
+  // Newest first. not_found for a table that was dropped, corruption for a damaged tree.
+  Result<std::vector<SegmentReport>> segments(const Table& table) const;
 
   WriteTransaction begin();
   Snapshot snapshot() const;

@@ -1,0 +1,26 @@
+#include "adapters/cli/context.h"
+
+#include <unistd.h>
+
+namespace stride::cli {
+
+void Context::note(std::string_view line) const {
+  std::string text(line);
+  text += '\n';
+  [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
+}
+
+Outcome open_database(const Context& context, const std::string& path, Access access,
+                      unsigned threads, std::unique_ptr<Database>* database) {
+  Options options;
+  options.create_if_missing = access == Access::create;
+  options.read_only = access == Access::read;
+  options.threads = threads;
+  options.file_system = context.environment.file_system;
+  auto opened = Database::open(path, options);
+  if (!opened.ok()) return opened.status();
+  *database = std::move(*opened);
+  return {};
+}
+
+}  // namespace stride::cli

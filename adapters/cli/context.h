@@ -1,0 +1,32 @@
+// What every command has at hand.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "adapters/cli/environment.h"
+#include "adapters/cli/output.h"
+#include "engine/database.h"
+
+namespace stride::cli {
+
+struct Context {
+  explicit Context(const Environment& surroundings)
+      : environment(surroundings), out(surroundings.out, "standard output") {}
+
+  Environment environment;
+  Output out;         // data, and nothing else
+  bool json = false;  // --json: data as JSON
+
+  // A line to the standard error.
+  void note(std::string_view line) const;
+};
+
+enum class Access : uint8_t { read, write, create };  // create: where there is no database
+
+// threads: of the calls that read and write; 0: one for each core.
+Outcome open_database(const Context& context, const std::string& path, Access access,
+                      unsigned threads, std::unique_ptr<Database>* database);
+
+}  // namespace stride::cli

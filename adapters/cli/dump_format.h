@@ -1,0 +1,37 @@
+// A dump: tables as one stream, for a backup or another machine.
+//
+//   0                8
+//   +----------------+--------------+---------+--------------+---------+----
+//   | "STRDUMP1"     | frame header | payload | frame header | payload | ...
+//   +----------------+--------------+---------+--------------+---------+----
+//
+//   table    {"table":"users","key_width":8,"notes":{"key_type":"u64"}}    begins a table
+//   rows     records of that table as `stride load --format raw` reads them, keys ascending
+//   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
+//
+// All integers are little-endian. The whole may be packed with gzip or zstd.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace stride::cli {
+
+static_assert(std::endian::native == std::endian::little, "frames are written as structs lie");
+
+inline constexpr std::string_view dump_magic = "STRDUMP1";
+
+enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3 };
+
+struct FrameHeader {
+  uint32_t kind;
+  uint32_t bytes;     // of the payload
+  uint64_t checksum;  // XXH3, 64 bits, of the payload, seeded with kind
+};
+static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 8);
+
+// Of rows, about; a record that is longer has a frame of its own.
+inline constexpr uint32_t dump_frame_bytes = 1 << 20;
+
+}  // namespace stride::cli

@@ -1,0 +1,26 @@
+// stride load: rows of files into a table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/cli/context.h"
+#include "adapters/cli/row_arguments.h"
+
+namespace stride::cli {
+
+struct LoadArguments {
+  std::string database, table;
+  std::vector<std::string> files;
+  RowArguments rows;
+  std::string on_duplicate = "last";
+  uint64_t commit_every = 0;
+  bool resume = false;
+  bool dry_run = false;
+  uint64_t max_memory = 0;  // bytes; 0: chosen
+};
+
+void add_load(CLI::App* command, LoadArguments* arguments);
+Outcome run_load(Context* context, const LoadArguments& arguments);
+
+}  // namespace stride::cli

@@ -1,0 +1,305 @@
+#include "adapters/cli/loader.h"
+
+#include <sys/stat.h>
+#include <tbb/parallel_sort.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/progress.h"
+
+namespace stride::cli {
+namespace {
+
+// Of the memory that is free, what rows may take that wait for a commit; the commit needs about as
+// much again for the image of the table.
+uint64_t memory_for_rows() {
+  std::ifstream in("/proc/meminfo");
+  std::string name, unit;
+  for (uint64_t kilobytes; in >> name >> kilobytes; std::getline(in, unit))
+    if (name == "MemAvailable:") return kilobytes * 1024 * 45 / 100;
+  return uint64_t{1} << 62;
+}
+
+// Only the size and the time of the last change: reading it all would cost as much as loading it.
+nlohmann::json identity(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || stat(path.c_str(), &info) != 0) return {path};
+  return {path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// A row, found again by its key's hash.
+struct HashedRow {
+  uint64_t hash;
+  uint32_t block, row;
+  bool operator<(const HashedRow& other) const {
+    if (hash != other.hash) return hash < other.hash;
+    return block != other.block ? block < other.block : row < other.row;
+  }
+};
+
+}  // namespace
+
+Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions options)
+    : context_(*context),
+      arguments_(arguments),
+      options_(std::move(options)),
+      on_duplicate_(arguments.on_duplicate == "first"   ? OnDuplicate::first
+                    : arguments.on_duplicate == "error" ? OnDuplicate::error
+                                                        : OnDuplicate::last),
+      rejects_(arguments.rows.rejects, most_rejects(arguments.rows)),
+      most_bytes_(arguments.max_memory ? arguments.max_memory : memory_for_rows()) {}
+
+std::string Loader::Waiting::place(uint64_t row) const {
+  return file->name + ":" + std::to_string(first_line + lines[row]);
+}
+
+Outcome Loader::prepare(ReadFrom* from) {
+  Outcome opened = open_database(context_, arguments_.database,
+                                 arguments_.dry_run ? Access::read : Access::write,
+                                 arguments_.rows.threads, &database_);
+  if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
+  uint32_t width = 0;
+  if (database_) {
+    auto table = database_->open_table(arguments_.table);
+    table_is_there_ = table.ok();
+    if (table.ok()) width = table->key_width();
+    if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
+    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, arguments_.table, &notes_));
+  }
+  STRIDE_CLI_TRY(find_key_type(notes_));
+  uint32_t wanted = width_of(key_type_) ? width_of(key_type_) : arguments_.rows.key_width;
+  if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
+  bool any = wanted == 0 && width_of(key_type_) == 0;
+  if (table_is_there_ && !any && wanted != width) {
+    auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
+    return Outcome::usage("table '" + arguments_.table + "' has keys of " + text(width) +
+                          ", and this load makes keys of " + text(wanted) + " (--key-type " +
+                          std::string(name_of(key_type_)) + ")");
+  }
+  options_.key_width = table_is_there_ ? width : wanted;
+  options_.key_type = options_.format == Format::raw ? KeyType::bytes : key_type_;
+  return find_position(from);
+}
+
+Outcome Loader::find_key_type(const std::optional<TableNotes>& notes) {
+  const std::string& asked = arguments_.rows.key_type;
+  key_type_ = !asked.empty() ? *key_type_named(asked) : notes ? notes->key_type : KeyType::bytes;
+  auto plain = [](KeyType type) { return type == KeyType::bytes || type == KeyType::hex; };
+  if (notes && notes->key_type != key_type_ && !(plain(notes->key_type) && plain(key_type_))) {
+    return Outcome::usage("table '" + arguments_.table + "' has keys of type " +
+                          std::string(name_of(notes->key_type)) + ", not " + asked);
+  }
+  return {};
+}
+
+Outcome Loader::find_position(ReadFrom* from) {
+  std::optional<LoadPosition> position;
+  if (arguments_.resume && database_)
+    STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
+  if (position && position->job != job()) {
+    return Outcome::usage("the interrupted load of table '" + arguments_.table +
+                          "' was of other files or with other options, or a file has changed");
+  }
+  if (arguments_.resume && !position)
+    context_.note("stride: no interrupted load of table '" + arguments_.table +
+                  "': starting at the beginning");
+  if (position) position_ = *position;
+  position_.job = job();
+  *from = reached_ = {position_.file, position_.offset};
+  return rejects_.open(position.has_value(), position_.line, position_.rejected);
+}
+
+std::string Loader::job() const {
+  nlohmann::json job = {std::string(name_of(options_.format)),
+                        std::string(1, options_.delimiter),
+                        options_.header,
+                        static_cast<int>(options_.line_ends),
+                        options_.key,
+                        options_.values,
+                        std::string(name_of(key_type_)),
+                        options_.raw_key_bytes,
+                        options_.raw_value_bytes,
+                        arguments_.on_duplicate};
+  for (const std::string& file : arguments_.files) job.push_back(identity(file));
+  return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Outcome Loader::take(const Block& block, ParsedRows* rows) {
+  STRIDE_CLI_TRY(rejects_.take(block, rows));
+  reached_ = {block.file->index, block.end_offset};
+  if (arguments_.dry_run || rows->size() == 0) {
+    waiting_rows_ += rows->size();
+    return {};
+  }
+  Waiting waiting;
+  waiting.file = block.file;
+  waiting.first_line = rejects_.block_line();
+  if (wants_lines()) {
+    waiting.lines.resize(rows->size());
+    for (uint64_t i = 0; i < rows->size(); ++i)
+      waiting.lines[i] = static_cast<uint32_t>(rows->line(i));
+  }
+  waiting.rows = rows->take();
+  if (on_duplicate_ == OnDuplicate::first) waiting.rows = reversed(waiting.rows);
+  waiting_rows_ += waiting.rows.keys.size;
+  waiting_bytes_ += waiting.rows.bytes();
+  waiting_.push_back(std::move(waiting));
+  if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every) return commit(false);
+  return check_memory();
+}
+
+Outcome Loader::check_memory() const {
+  if (waiting_bytes_ <= most_bytes_) return {};
+  return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
+                                        " of memory before they can be committed as a whole; "
+                                        "give --commit-every N to commit them in parts");
+}
+
+Outcome Loader::finish() {
+  STRIDE_CLI_TRY(rejects_.flush());
+  if (arguments_.dry_run) return {};
+  STRIDE_CLI_TRY(commit(true));
+  return database_->close();
+}
+
+Outcome Loader::commit(bool last) {
+  STRIDE_CLI_TRY(rejects_.flush());
+  STRIDE_CLI_TRY(check_duplicates());
+  if (interrupted()) return Outcome::interrupted();
+  if (!database_) {
+    STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create,
+                                 arguments_.rows.threads, &database_));
+  }
+  Table table;
+  bool made = false;
+  STRIDE_CLI_TRY(open_table(&table, &made));
+  Outcome outcome = write(table, last);
+  if (!outcome.ok()) {
+    if (made) Status ignored = database_->drop_table(arguments_.table);
+    return outcome;
+  }
+  table_is_there_ = true;
+  ++commits_;
+  position_.rows += waiting_rows_;
+  waiting_.clear();
+  waiting_rows_ = waiting_bytes_ = 0;
+  return {};
+}
+
+// Before anything is made or written.
+Outcome Loader::check_duplicates() {
+  if (on_duplicate_ == OnDuplicate::last) return {};
+  if (on_duplicate_ == OnDuplicate::error) STRIDE_CLI_TRY(check_no_duplicates());
+  if (!table_is_there_) return {};
+  auto table = database_->open_table(arguments_.table);
+  if (!table.ok()) return table.status();
+  return on_duplicate_ == OnDuplicate::error ? check_not_stored(*table) : drop_stored(*table);
+}
+
+Outcome Loader::open_table(Table* table, bool* made) {
+  auto opened = database_->open_table(arguments_.table);
+  *made = !opened.ok();
+  if (*made) opened = database_->create_table(arguments_.table, {.key_width = options_.key_width});
+  if (!opened.ok()) return opened.status();
+  *table = *opened;
+  return {};
+}
+
+Outcome Loader::write(const Table& table, bool last) {
+  WriteTransaction transaction = database_->begin();
+  // Of equal keys the engine keeps the one that was put last.
+  if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
+  for (const Waiting& waiting : waiting_)
+    STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
+  TableNotes notes{key_type_,
+                   options_.header || options_.format == Format::jsonl ? options_.key : "",
+                   options_.values};
+  if (!notes_ || notes_->key_type != notes.key_type) {
+    STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, arguments_.table, notes));
+  }
+  LoadPosition position = position_;
+  position.file = reached_.file;
+  position.offset = reached_.offset;
+  position.line = rejects_.next_line();
+  position.rows = position_.rows + waiting_rows_;
+  position.rejected = rejects_.count();
+  if (arguments_.commit_every) {
+    STRIDE_CLI_TRY(write_position(database_.get(), &transaction, arguments_.table,
+                                  last ? nullptr : &position));
+  }
+  STRIDE_CLI_TRY(transaction.commit());
+  notes_ = notes;
+  return {};
+}
+
+Outcome Loader::check_no_duplicates() const {
+  std::vector<HashedRow> rows;
+  rows.reserve(waiting_rows_);
+  for (uint32_t b = 0; b < waiting_.size(); ++b) {
+    const KeyColumn& keys = waiting_[b].rows.keys;
+    for (uint32_t i = 0; i < keys.size; ++i)
+      rows.push_back({std::hash<std::string_view>()(as_text(keys[i])), b, i});
+  }
+  tbb::parallel_sort(rows.begin(), rows.end());
+  auto key_of = [&](const HashedRow& row) {
+    return as_text(waiting_[row.block].rows.keys[row.row]);
+  };
+  const HashedRow* found = nullptr;
+  const HashedRow* same = nullptr;
+  for (size_t first = 0, end = 0; first < rows.size(); first = end) {
+    for (end = first + 1; end < rows.size() && rows[end].hash == rows[first].hash; ++end) {
+      if (found &&
+          !(std::pair(rows[end].block, rows[end].row) < std::pair(found->block, found->row)))
+        continue;
+      for (size_t i = first; i < end; ++i) {
+        if (key_of(rows[i]) != key_of(rows[end])) continue;
+        found = &rows[end];
+        same = &rows[i];
+        break;
+      }
+    }
+  }
+  if (!found) return {};
+  TextBuffer key;
+  decode_key(key_type_, waiting_[found->block].rows.keys[found->row], &key);
+  return Outcome(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
+                                          quoted(key.text()) + " of table '" + arguments_.table +
+                                          "' is in " + waiting_[same->block].place(same->row) +
+                                          " already");
+}
+
+Outcome Loader::check_not_stored(const Table& table) const {
+  Snapshot snapshot = database_->snapshot();
+  FindResult result;
+  for (const Waiting& waiting : waiting_) {
+    STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
+    if (result.found.count() == 0) continue;
+    uint64_t row = 0;
+    while (!result.found[row]) ++row;
+    TextBuffer key;
+    decode_key(key_type_, waiting.rows.keys[row], &key);
+    return Outcome(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
+                                            " is in table '" + table.name() + "' already");
+  }
+  return {};
+}
+
+Outcome Loader::drop_stored(const Table& table) {
+  Snapshot snapshot = database_->snapshot();
+  FindResult result;
+  for (Waiting& waiting : waiting_) {
+    STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
+    uint64_t found = result.found.count();
+    if (found == 0) continue;
+    waiting.rows = without(waiting.rows, result.found);
+    skipped_ += found;
+    waiting_rows_ -= found;
+  }
+  return {};
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,79 @@
+// The state of a load: rows that wait for their commit, and how far it has come.
+//
+// Nothing of the database changes before the first commit, which makes the database and the table
+// where they are missing. Without commit_every there is one commit, of everything.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/cli/load_command.h"
+#include "adapters/cli/notes.h"
+#include "adapters/cli/parsed_rows.h"
+#include "adapters/cli/rejects.h"
+
+namespace stride::cli {
+
+enum class OnDuplicate : uint8_t { last, first, error };
+
+class Loader {
+ public:
+  Loader(Context* context, const LoadArguments& arguments, RowOptions options);
+
+  // Opens what there is already, and finds where an interrupted job goes on.
+  Outcome prepare(ReadFrom* from);
+  // Takes a block's rows, and commits where that is due. One block at a time, in order.
+  Outcome take(const Block& block, ParsedRows* rows);
+  Outcome finish();
+
+  const RowOptions& options() const { return options_; }
+  bool wants_lines() const { return on_duplicate_ == OnDuplicate::error; }
+  OnDuplicate on_duplicate() const { return on_duplicate_; }
+  uint64_t rows() const { return position_.rows + waiting_rows_; }
+  uint64_t committed_rows() const { return position_.rows; }
+  uint64_t skipped() const { return skipped_; }
+  uint64_t rejected() const { return rejects_.count(); }
+  uint64_t commits() const { return commits_; }
+
+ private:
+  struct Waiting {
+    RowColumns rows;
+    std::shared_ptr<const FileRows> file;
+    std::vector<uint32_t> lines;  // from first_line; only where duplicates are an error
+    uint64_t first_line = 0;
+    std::string place(uint64_t row) const;
+  };
+
+  Outcome find_key_type(const std::optional<TableNotes>& notes);
+  Outcome find_position(ReadFrom* from);
+  std::string job() const;
+  Outcome check_memory() const;
+  Outcome commit(bool last);
+  Outcome open_table(Table* table, bool* made);
+  Outcome write(const Table& table, bool last);
+  Outcome check_duplicates();
+  Outcome check_no_duplicates() const;
+  Outcome check_not_stored(const Table& table) const;
+  Outcome drop_stored(const Table& table);
+
+  Context& context_;
+  const LoadArguments& arguments_;
+  RowOptions options_;
+  KeyType key_type_ = KeyType::bytes;  // of the table; raw records are bytes all the same
+  OnDuplicate on_duplicate_;
+  Rejects rejects_;
+  std::unique_ptr<Database> database_;
+  bool table_is_there_ = false;
+  std::optional<TableNotes> notes_;  // as stored
+  LoadPosition position_;            // of the last commit
+  ReadFrom reached_;                 // behind the rows that were taken last
+  std::vector<Waiting> waiting_;
+  uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
+  uint64_t most_bytes_ = 0;
+  uint64_t skipped_ = 0;  // keys that were there before, under OnDuplicate::first
+  uint64_t commits_ = 0;
+};
+
+}  // namespace stride::cli

@@ -1,0 +1,106 @@
+#include "adapters/cli/notes.h"
+
+#include <nlohmann/json.hpp>
+
+namespace stride::cli {
+namespace {
+
+using nlohmann::json;
+
+Outcome read_record(const Database& database, const std::string& key, std::optional<json>* record) {
+  record->reset();
+  auto table = database.open_table(std::string(notes_table));
+  if (!table.ok()) {
+    if (table.status().code() == StatusCode::not_found) return {};
+    return table.status();
+  }
+  Snapshot snapshot = database.snapshot();
+  auto value = snapshot.get(*table, key);
+  if (!value.ok()) return value.status();
+  if (!value->has_value()) return {};
+  json parsed = json::parse(as_text(**value), nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_object()) *record = std::move(parsed);
+  return {};
+}
+
+Outcome write_record(Database* database, WriteTransaction* transaction, const std::string& key,
+                     const json& record) {
+  auto table = database->open_or_create_table(std::string(notes_table));
+  if (!table.ok()) return table.status();
+  if (record.is_null()) return transaction->erase(*table, key);
+  return transaction->put(*table, key, record.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+std::string width_text(uint32_t width) {
+  return width ? std::to_string(width) + (width == 1 ? " byte" : " bytes") : "any length";
+}
+
+}  // namespace
+
+Outcome read_notes(const Database& database, const std::string& table,
+                   std::optional<TableNotes>* notes) {
+  notes->reset();
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "table:" + table, &record));
+  if (!record) return {};
+  auto type = key_type_named(record->value("key_type", ""));
+  if (!type) return {};
+  *notes = TableNotes{*type, record->value("key", ""),
+                      record->value("values", std::vector<std::string>())};
+  return {};
+}
+
+Outcome read_position(const Database& database, const std::string& table,
+                      std::optional<LoadPosition>* position) {
+  position->reset();
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "load:" + table, &record));
+  if (!record) return {};
+  *position = LoadPosition{record->value("job", ""),
+                           record->value("file", 0u),
+                           record->value("offset", uint64_t{0}),
+                           record->value("line", uint64_t{0}),
+                           record->value("rows", uint64_t{0}),
+                           record->value("rejected", uint64_t{0})};
+  return {};
+}
+
+Outcome write_notes(Database* database, WriteTransaction* transaction, const std::string& table,
+                    const TableNotes& notes) {
+  json record = {{"key_type", std::string(name_of(notes.key_type))}};
+  if (!notes.key.empty()) record["key"] = notes.key;
+  if (!notes.values.empty()) record["values"] = notes.values;
+  return write_record(database, transaction, "table:" + table, record);
+}
+
+Outcome write_position(Database* database, WriteTransaction* transaction, const std::string& table,
+                       const LoadPosition* position) {
+  json record;
+  if (position) {
+    record = {{"job", position->job},   {"file", position->file}, {"offset", position->offset},
+              {"line", position->line}, {"rows", position->rows}, {"rejected", position->rejected}};
+  }
+  return write_record(database, transaction, "load:" + table, record);
+}
+
+Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
+                   Table* table, KeyType* key_type) {
+  auto opened = database.open_table(name);
+  if (!opened.ok()) return opened.status();
+  *table = *opened;
+  std::optional<TableNotes> notes;
+  STRIDE_CLI_TRY(read_notes(database, name, &notes));
+  uint32_t width = table->key_width();
+  *key_type = !asked.empty() ? *key_type_named(asked)
+              : notes        ? notes->key_type
+              : width        ? KeyType::hex
+                             : KeyType::bytes;
+  if (width_of(*key_type) && width && width != width_of(*key_type)) {
+    return Outcome::usage("keys of table '" + name + "' have " + width_text(width) +
+                          ", and those of --key-type " + std::string(name_of(*key_type)) +
+                          " have " + width_text(width_of(*key_type)));
+  }
+  return {};
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,57 @@
+// What the commands remember about a table: how its keys are written as text, what its columns are
+// called, and how far an interrupted load came. It is kept in the database itself, in the table
+// `.stride`, and changes in the transaction that changes the rows.
+//
+//   key              value (JSON)
+//   table:NAME       {"key_type":"u64","key":"id","values":["name","city"]}
+//   load:NAME        {"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,"rejected":0}
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/cli/key_codec.h"
+#include "adapters/cli/outcome.h"
+#include "engine/database.h"
+
+namespace stride::cli {
+
+inline constexpr std::string_view notes_table = ".stride";
+
+struct TableNotes {
+  KeyType key_type = KeyType::bytes;
+  std::string key;                  // the column's name, where there was one
+  std::vector<std::string> values;  // the columns' names, where they were named
+  bool operator==(const TableNotes&) const = default;
+};
+
+struct LoadPosition {
+  std::string job;  // files and options: another job does not go on here
+  uint32_t file = 0;
+  uint64_t offset = 0;  // in the unpacked file
+  uint64_t line = 0;    // 0: the first of the file
+  uint64_t rows = 0, rejected = 0;
+};
+
+// Nothing where there is no note, or none that can be read.
+Outcome read_notes(const Database& database, const std::string& table,
+                   std::optional<TableNotes>* notes);
+Outcome read_position(const Database& database, const std::string& table,
+                      std::optional<LoadPosition>* position);
+
+// Into the transaction. Makes the table of notes where it is missing.
+Outcome write_notes(Database* database, WriteTransaction* transaction, const std::string& table,
+                    const TableNotes& notes);
+// Null: the load is complete.
+Outcome write_position(Database* database, WriteTransaction* transaction, const std::string& table,
+                       const LoadPosition* position);
+
+// The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
+// keys of one width are hex and others bytes). usage where the two do not fit.
+Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
+                   Table* table, KeyType* key_type);
+
+}  // namespace stride::cli

@@ -1,0 +1,54 @@
+// How a command ends: its exit code and, unless that is success, what to tell the user.
+//
+//   STRIDE_CLI_TRY(open_input(path, &input));
+//   if (bad) return Outcome(ExitCode::bad_input, path + ":7: unterminated quote");
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "storage/status.h"
+
+namespace stride::cli {
+
+// Scripts rely on these numbers; docs/cli.md lists them.
+enum class ExitCode : int {
+  success = 0,
+  failure = 1,      // the operating system failed a call
+  usage = 2,        // options or arguments that are wrong or do not fit the table
+  bad_input = 3,    // rows that cannot be read
+  not_found = 4,    // no such database, table, file or key
+  busy = 5,         // locked by another process, read-only, or not permitted
+  damaged = 6,      // stored bytes are damaged, or written by a newer version
+  no_room = 7,      // disk or memory is full
+  unavailable = 8,  // this machine or build lacks what was asked for
+  interrupted = 130,
+  closed_pipe = 141,  // the reader of the output has gone; nothing is said then
+};
+
+class [[nodiscard]] Outcome {
+ public:
+  Outcome() = default;
+  Outcome(ExitCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Outcome(const Status& status);  // NOLINT: implicit on purpose
+
+  bool ok() const { return code_ == ExitCode::success; }
+  ExitCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+  static Outcome usage(std::string message) { return Outcome(ExitCode::usage, std::move(message)); }
+  // "FILE: what: No such file or directory", with the code that fits errno.
+  static Outcome from_errno(int error, const std::string& file, const std::string& what);
+  static Outcome interrupted();
+
+ private:
+  ExitCode code_ = ExitCode::success;
+  std::string message_;
+};
+
+#define STRIDE_CLI_TRY(expression)                                                          \
+  do {                                                                                      \
+    if (::stride::cli::Outcome stride_o_ = (expression); !stride_o_.ok()) return stride_o_; \
+  } while (0)
+
+}  // namespace stride::cli

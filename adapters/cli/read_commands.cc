@@ -1,0 +1,158 @@
+#include "adapters/cli/read_commands.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/notes.h"
+#include "adapters/cli/record_writer.h"
+
+namespace stride::cli {
+namespace {
+
+Outcome encode_bound(const char* option, KeyType type, const std::optional<std::string>& text,
+                     std::optional<std::string>* bound) {
+  if (!text) return {};
+  std::string encoded(encoded_bound(*text), '\0');
+  ptrdiff_t n = encode_key(type, *text, reinterpret_cast<std::byte*>(encoded.data()));
+  if (n < 0) return Outcome::usage(std::string(option) + ": " + why_no_key(type, *text));
+  encoded.resize(static_cast<size_t>(n));
+  *bound = std::move(encoded);
+  return {};
+}
+
+}  // namespace
+
+void add_scan(CLI::App* command, ScanArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  command->add_option("--from", a->from, "First key")->type_name("KEY");
+  command->add_option("--to", a->to, "Key past the last one")->type_name("KEY");
+  command->add_option("--prefix", a->prefix, "Only keys that start with it (of type bytes or hex)")
+      ->type_name("KEY");
+  command->add_flag("--reverse", a->reverse, "Descending");
+  command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
+  command
+      ->add_option_function<uint64_t>(
+          "--limit",
+          [a](const uint64_t& n) {
+            a->limit = n;
+            a->limited = true;
+          },
+          "At most so many records")
+      ->type_name("N");
+  command->add_option("--format", a->format, "tsv (key, value), csv, jsonl, raw")
+      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
+      ->capture_default_str()
+      ->type_name("FORMAT");
+  command
+      ->add_option(
+          "--key-type", a->key_type,
+          "How keys are written: bytes, u64, i64, hex, ip. Default: as the table was loaded")
+      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip"}))
+      ->type_name("TYPE");
+  command->footer(
+      "Examples:\n"
+      "  stride scan db words --prefix inter --limit 10\n"
+      "  stride scan db users --from 1000 --to 2000 --format jsonl\n"
+      "  stride scan db users --reverse --limit 1");
+}
+
+void add_count(CLI::App* command, TableArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  command->footer("Example:\n  stride count db users");
+}
+
+void add_tables(CLI::App* command, TableArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_flag("--all", a->all, "With '.stride', in which these commands remember key types");
+  command->footer(
+      "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk.\n\n"
+      "Example:\n  stride tables db");
+}
+
+Outcome run_scan(Context* context, const ScanArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
+  Table table;
+  KeyType key_type;
+  STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &key_type));
+  ScanOptions options;
+  options.reverse = arguments.reverse;
+  STRIDE_CLI_TRY(encode_bound("--from", key_type, arguments.from, &options.from));
+  STRIDE_CLI_TRY(encode_bound("--to", key_type, arguments.to, &options.to));
+  if (arguments.prefix && key_type != KeyType::bytes && key_type != KeyType::hex)
+    return Outcome::usage("--prefix is for keys of type bytes and hex, not " +
+                          std::string(name_of(key_type)));
+  STRIDE_CLI_TRY(encode_bound("--prefix", key_type, arguments.prefix, &options.prefix));
+  std::string name = context->json ? "jsonl" : arguments.format;
+  Format format = name == "csv"     ? Format::csv
+                  : name == "jsonl" ? Format::jsonl
+                  : name == "raw"   ? Format::raw
+                                    : Format::tsv;
+  if (arguments.keys_only && format != Format::tsv)
+    return Outcome::usage("--keys-only is for the format tsv");
+  auto scan = database->snapshot().scan(table, options);
+  if (!scan.ok()) return scan.status();
+  RecordWriter writer(format, key_type);
+  uint64_t left = arguments.limited ? arguments.limit : ~uint64_t{0};
+  TextBuffer text;
+  ScanBatch batch;
+  while (left != 0 && scan->next(&batch)) {
+    if (interrupted()) return Outcome::interrupted();
+    uint64_t n = std::min(left, batch.keys.size);
+    text.clear();
+    for (uint64_t i = 0; i < n; ++i) {
+      if (arguments.keys_only) {
+        decode_key(key_type, batch.keys[i], &text);
+        text.append('\n');
+      } else {
+        writer.write(batch.keys[i], batch.values[i], true, &text);
+      }
+    }
+    STRIDE_CLI_TRY(context->out.write(text.text()));
+    left -= n;
+  }
+  STRIDE_CLI_TRY(context->out.flush());
+  return scan->status();
+}
+
+Outcome run_count(Context* context, const TableArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  auto table = database->open_table(arguments.table);
+  if (!table.ok()) return table.status();
+  auto count = database->snapshot().count(*table);
+  if (!count.ok()) return count.status();
+  if (!context->json) return context->out.write(std::to_string(*count) + "\n");
+  nlohmann::json result = {{"table", arguments.table}, {"count", *count}};
+  return context->out.write(result.dump() + "\n");
+}
+
+Outcome run_tables(Context* context, const TableArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
+  std::string lines;
+  nlohmann::json list = nlohmann::json::array();
+  for (const TableStatistics& table : database->tables()) {
+    if (table.name == notes_table && !arguments.all) continue;
+    Table opened;
+    KeyType key_type;
+    STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &key_type));
+    if (context->json) {
+      list.push_back({{"table", table.name},
+                      {"key_type", std::string(name_of(key_type))},
+                      {"key_width", table.key_width},
+                      {"rows", table.rows},
+                      {"bytes_on_disk", table.bytes_on_disk}});
+      continue;
+    }
+    lines += table.name + "\t" + std::string(name_of(key_type)) + "\t" +
+             std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
+             std::to_string(table.bytes_on_disk) + "\n";
+  }
+  return context->out.write(context->json ? list.dump() + "\n" : lines);
+}
+
+}  // namespace stride::cli

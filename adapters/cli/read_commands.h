@@ -1,0 +1,38 @@
+// stride scan, count and tables.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "adapters/cli/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stride::cli {
+
+struct ScanArguments {
+  std::string database, table;
+  std::string key_type;
+  std::string format = "tsv";
+  std::optional<std::string> from, to, prefix;
+  bool reverse = false;
+  bool keys_only = false;
+  uint64_t limit = 0;
+  bool limited = false;
+};
+
+struct TableArguments {
+  std::string database, table;
+  bool all = false;
+};
+
+void add_scan(CLI::App* command, ScanArguments* arguments);
+void add_count(CLI::App* command, TableArguments* arguments);
+void add_tables(CLI::App* command, TableArguments* arguments);
+Outcome run_scan(Context* context, const ScanArguments& arguments);
+Outcome run_count(Context* context, const TableArguments& arguments);
+Outcome run_tables(Context* context, const TableArguments& arguments);
+
+}  // namespace stride::cli

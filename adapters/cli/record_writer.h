@@ -1,0 +1,37 @@
+// Records as text, in the formats that `load` reads back.
+//
+//   tsv     KEY <tab> VALUE, as they are
+//   csv     KEY,VALUE, in quotes where there is a comma, a quote or a line end in it
+//   jsonl   {"key":...,"value":"..."}; key_hex or value_hex where the bytes are not UTF-8
+//   raw     lengths of key and value (4 bytes each, little-endian), key, value
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "adapters/cli/key_codec.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/row_plan.h"
+#include "storage/column.h"
+
+namespace stride::cli {
+
+class RecordWriter {
+ public:
+  RecordWriter(Format format, KeyType key_type) : format_(format), key_type_(key_type) {}
+
+  // found false: of a key that is not there; its value is empty, and null in JSON.
+  void write(Bytes key, Bytes value, bool found, TextBuffer* out);
+
+ private:
+  Format format_;
+  KeyType key_type_;
+  TextBuffer key_text_;
+};
+
+// "value":"..." or "value_hex":"..."
+void append_json_member(std::string_view name, std::string_view text, TextBuffer* out);
+// A field, in quotes where it needs them.
+void append_csv_field(std::string_view text, char delimiter, TextBuffer* out);
+
+}  // namespace stride::cli

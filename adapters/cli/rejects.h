@@ -1,0 +1,46 @@
+// Rows that cannot be read: a job ends at the first one too many, and the others are written down.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "adapters/cli/block_reader.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/parsed_rows.h"
+
+namespace stride::cli {
+
+// Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
+class Rejects {
+ public:
+  // path empty: not written down. most: how many are fine.
+  Rejects(std::string path, uint64_t most) : path_(std::move(path)), most_(most) {}
+  ~Rejects();
+  // append: goes on with the file of an interrupted job, which ended at this line (0: the first).
+  Outcome open(bool append, uint64_t line, uint64_t count);
+  // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
+  Outcome take(const Block& block, ParsedRows* rows);
+  Outcome flush();
+
+  uint64_t count() const { return count_; }
+  // Of the first line of the block that was taken last.
+  uint64_t block_line() const { return block_line_; }
+  // Past the last line of that block.
+  uint64_t next_line() const { return next_line_; }
+
+ private:
+  std::string path_;
+  uint64_t most_;
+  uint64_t count_ = 0;
+  int fd_ = -1;
+  std::unique_ptr<Output> output_;
+  const FileRows* file_ = nullptr;
+  uint64_t resumed_line_ = 0;
+  uint64_t block_line_ = 1, next_line_ = 1;
+};
+
+// A block's rows, also where there is but one that is too long.
+void parse_block(const Block& block, ParsedRows* rows);
+
+}  // namespace stride::cli

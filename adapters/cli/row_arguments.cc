@@ -1,0 +1,137 @@
+#include "adapters/cli/row_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "adapters/cli/pipeline.h"
+
+namespace stride::cli {
+
+void add_count(CLI::App* command, const std::string& name, uint64_t* count,
+               const std::string& help) {
+  static const std::map<std::string, uint64_t> units = {
+      {"k", 1000}, {"m", 1000000}, {"g", 1000000000}};
+  command->add_option(name, *count, help)
+      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_INSENSITIVE))
+      ->type_name("N");
+}
+
+void add_key_type(CLI::App* command, std::string* key_type) {
+  command
+      ->add_option(
+          "--key-type", *key_type,
+          "How keys are written: bytes (as they are), u64, i64 (numbers; 8 bytes each), hex, "
+          "ip (IPv4: 4 bytes, IPv6: 16). Default: what the table was loaded with; else bytes, "
+          "or hex where every key has the same width")
+      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip"}))
+      ->type_name("TYPE");
+}
+
+void add_row_options(CLI::App* command, RowArguments* a, const std::string& formats) {
+  command
+      ->add_option("--format", a->format,
+                   "Of the files: " + formats + ". Default: by the first file's name, else tsv")
+      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw", "parquet", "arrow"}))
+      ->type_name("FORMAT");
+  command
+      ->add_option(
+          "--key", a->key,
+          "The column with the key: its number from 1, its name in the header, or the field "
+          "of a JSON object. Default: the first column, the field \"key\"")
+      ->type_name("COLUMN");
+  add_key_type(command, &a->key_type);
+  command
+      ->add_option("--delimiter", a->delimiter,
+                   "Between columns. Default: a tab (tsv), a comma (csv)")
+      ->type_name("BYTE");
+  command->add_flag("--header", a->header, "The first row of each file names the columns");
+  command
+      ->add_option(
+          "--line-ends", a->line_ends,
+          "auto: as the first line of a file ends, all others have to; any: LF and CRLF mixed; "
+          "lf: a CR is data")
+      ->check(CLI::IsMember({"auto", "lf", "crlf", "any"}))
+      ->capture_default_str()
+      ->type_name("KIND");
+  command->add_option("--compressed", a->compressed, "auto: by a file's first bytes; none, gz, zst")
+      ->check(CLI::IsMember({"auto", "none", "gz", "zst"}))
+      ->capture_default_str()
+      ->type_name("KIND");
+  command
+      ->add_option(
+          "--rejects", a->rejects,
+          "File for rows that cannot be read: file, line, reason and row, with tabs between")
+      ->type_name("FILE");
+  command
+      ->add_option_function<uint64_t>(
+          "--max-rejects",
+          [a](const uint64_t& n) {
+            a->max_rejects = n;
+            a->max_rejects_given = true;
+          },
+          "So many bad rows are left out before the job ends. Default: 0, or any number with "
+          "--rejects")
+      ->type_name("N");
+  add_count(command, "--max-row-bytes", &a->max_row_bytes,
+            "A longer row is a bad row (default 64 MiB)");
+  command->add_option("--threads", a->threads, "That parse and look up; 0: one for each core")
+      ->check(CLI::Range(0u, 1024u))
+      ->capture_default_str()
+      ->type_name("N");
+  // For tests: many small blocks behave like a large file.
+  add_count(command, "--block-bytes", &a->block_bytes, "Of input that a thread takes at a time");
+  command->get_option("--block-bytes")->group("");
+}
+
+Outcome parse_row_options(const RowArguments& a, const std::string& first_file,
+                          RowOptions* options) {
+  std::string format = a.format.empty() ? format_of_file(first_file) : a.format;
+  if (format == "parquet" || format == "arrow") {
+    return Outcome(ExitCode::unavailable,
+                   first_file + ": this program reads no " + format +
+                       " files; write them as CSV or JSON lines first, and give --format");
+  }
+  options->format = format == "csv"     ? Format::csv
+                    : format == "jsonl" ? Format::jsonl
+                    : format == "raw"   ? Format::raw
+                                        : Format::tsv;
+  options->delimiter = options->format == Format::csv ? ',' : '\t';
+  if (!a.delimiter.empty()) STRIDE_CLI_TRY(parse_delimiter(a.delimiter, &options->delimiter));
+  bool columns = options->format == Format::tsv || options->format == Format::csv;
+  if (a.header && !columns) return Outcome::usage("--header is for tsv and csv");
+  options->header = a.header;
+  options->line_ends = a.line_ends == "lf"     ? LineEnds::lf
+                       : a.line_ends == "crlf" ? LineEnds::crlf
+                       : a.line_ends == "any"  ? LineEnds::any
+                                               : LineEnds::automatic;
+  options->compression = a.compressed == "none"  ? Compression::none
+                         : a.compressed == "gz"  ? Compression::gzip
+                         : a.compressed == "zst" ? Compression::zstd
+                                                 : Compression::automatic;
+  options->key = a.key;
+  options->values = a.values;
+  options->allow_empty_key = a.allow_empty_key;
+  bool fixed = a.key_bytes != 0 || a.value_bytes != 0;
+  if (fixed && options->format != Format::raw)
+    return Outcome::usage("--key-bytes and --value-bytes are for --format raw");
+  if (fixed && a.key_bytes == 0) return Outcome::usage("--value-bytes needs --key-bytes");
+  options->raw_key_bytes = a.key_bytes;
+  options->raw_value_bytes = a.value_bytes;
+  if (a.block_bytes == 0 || a.block_bytes > (1u << 30) || a.max_row_bytes == 0 ||
+      a.max_row_bytes > (1u << 31))
+    return Outcome::usage("--max-row-bytes must be a number from 1 to 2147483648");
+  options->block_bytes = a.block_bytes;
+  options->max_row_bytes = a.max_row_bytes;
+  return {};
+}
+
+unsigned chosen_threads(const RowArguments& a) {
+  return a.threads ? a.threads : available_threads();
+}
+
+uint64_t most_rejects(const RowArguments& a) {
+  if (a.max_rejects_given) return a.max_rejects;
+  return a.rejects.empty() ? 0 : std::numeric_limits<uint64_t>::max();
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,196 @@
+#include "adapters/cli/upkeep_commands.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/notes.h"
+#include "adapters/cli/progress.h"
+
+namespace stride::cli {
+namespace {
+
+using nlohmann::json;
+
+const char* name_of(NodeKind kind) {
+  return kind == NodeKind::dense ? "dense" : kind == NodeKind::bitmap ? "bitmap" : "automatic";
+}
+
+json describe(const TableStatistics& table) {
+  return {{"table", table.name},
+          {"key_width", table.key_width},
+          {"runs", table.runs},
+          {"segments", table.segments},
+          {"rows", table.rows},
+          {"bytes_on_disk", table.bytes_on_disk},
+          {"resident_bytes", table.resident_bytes},
+          {"device_bytes", table.device_bytes}};
+}
+
+json describe(const SegmentReport& segment) {
+  json levels = json::array();
+  for (size_t i = 0; i < segment.strides.size(); ++i) {
+    levels.push_back({{"stride", segment.strides[i]},
+                      {"nodes", segment.nodes[i]},
+                      {"kind", name_of(segment.kinds[i])}});
+  }
+  return {{"run", segment.run},
+          {"rows", segment.rows},
+          {"tombstones", segment.tombstones},
+          {"bytes_on_disk", segment.bytes_on_disk},
+          {"key_bytes", segment.key_bytes},
+          {"value_bytes", segment.value_bytes},
+          {"fixed_keys", segment.fixed_keys},
+          {"fixed_values", segment.fixed_values},
+          {"resident_bytes", segment.resident_bytes},
+          {"device_bytes", segment.device_bytes},
+          {"tree",
+           {{"levels", levels},
+            {"prefix_bits", segment.prefix_bits},
+            {"leaf_capacity", segment.leaf_capacity},
+            {"bytes", segment.tree_bytes}}}};
+}
+
+std::string ratio(uint64_t bytes, uint64_t rows) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f",
+                rows ? static_cast<double>(bytes) / static_cast<double>(rows) : 0.0);
+  return text;
+}
+
+std::string explain_text(const SegmentReport& s) {
+  std::string text = "segment of run " + std::to_string(s.run) + ": " + with_commas(s.rows) +
+                     " rows, " + byte_text(s.bytes_on_disk) + " on disk\n";
+  text += "  keys      " + byte_text(s.key_bytes) + ", " + ratio(s.key_bytes, s.rows) +
+          " bytes each" + (s.fixed_keys ? ", one width" : ", of many lengths") + "\n";
+  text += "  values    " + byte_text(s.value_bytes) + ", " + ratio(s.value_bytes, s.rows) +
+          " bytes each" + (s.fixed_values ? ", one width" : ", of many lengths") + "\n";
+  if (s.tombstones) text += "  erased    " + with_commas(s.tombstones) + " keys of older runs\n";
+  text += "  tree      " + byte_text(s.tree_bytes) + ", " + ratio(s.tree_bytes, s.rows) +
+          " bytes a key; leaves of up to " + std::to_string(s.leaf_capacity) +
+          " keys; all keys share " + std::to_string(s.prefix_bits) + " bits\n";
+  for (size_t i = 0; i < s.strides.size(); ++i) {
+    text += "  level " + std::to_string(i) + "   stride " + std::to_string(s.strides[i]) + ", " +
+            with_commas(s.nodes[i]) + (s.nodes[i] == 1 ? " node" : " nodes") +
+            (i ? std::string(", ") + name_of(s.kinds[i]) : "") + "\n";
+  }
+  text += "  memory    " +
+          (s.resident_bytes ? byte_text(s.resident_bytes) + " resident" : "mapped from the file") +
+          "; on a device: " + (s.device_bytes ? byte_text(s.device_bytes) : "nothing") + "\n";
+  return text;
+}
+
+}  // namespace
+
+void add_stats(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->footer("Examples:\n  stride stats db\n  stride stats db --json");
+}
+
+void add_explain(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  command->footer(
+      "Says how a lookup in the table goes: which segments it visits, newest first, and for each "
+      "the\n"
+      "tree with its strides and what lies in memory.\n\n"
+      "Example:\n  stride explain db users");
+}
+
+void add_verify(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->footer(
+      "Reads every byte of every file. Exit code 6: damaged.\n\nExample:\n  stride verify db");
+}
+
+void add_compact(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->footer(
+      "Merges the runs of each table into one: worth it after many small loads.\n\n"
+      "Example:\n  stride compact db");
+}
+
+Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  json tables = json::array();
+  std::string lines = "bytes\t" + std::to_string(database->size_bytes()) + "\nbackend\t" +
+                      database->backend_name() + "\n";
+  for (const TableStatistics& table : database->tables()) {
+    if (table.name == notes_table) continue;
+    tables.push_back(describe(table));
+    for (const char* name : {"key_width", "runs", "segments", "rows", "bytes_on_disk",
+                             "resident_bytes", "device_bytes"}) {
+      lines +=
+          table.name + "." + name + "\t" + std::to_string(uint64_t{tables.back()[name]}) + "\n";
+    }
+  }
+  if (!context->json) return context->out.write(lines);
+  json result = {
+      {"bytes", database->size_bytes()}, {"backend", database->backend_name()}, {"tables", tables}};
+  return context->out.write(result.dump() + "\n");
+}
+
+Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  Table table;
+  KeyType key_type;
+  STRIDE_CLI_TRY(open_table(*database, arguments.table, "", &table, &key_type));
+  auto segments = database->segments(table);
+  if (!segments.ok()) return segments.status();
+  json list = json::array();
+  std::string text;
+  uint64_t runs = 0, last_run = 0, rows = 0;
+  for (const SegmentReport& segment : *segments) {
+    runs += runs == 0 || segment.run != last_run;
+    last_run = segment.run;
+    rows += segment.rows;
+    list.push_back(describe(segment));
+    text += explain_text(segment);
+  }
+  if (context->json) {
+    json result = {{"table", arguments.table},
+                   {"key_type", std::string(name_of(key_type))},
+                   {"key_width", table.key_width()},
+                   {"runs", runs},
+                   {"backend", database->backend_name()},
+                   {"segments", list}};
+    return context->out.write(result.dump() + "\n");
+  }
+  std::string head =
+      "table '" + arguments.table + "': keys of type " + std::string(name_of(key_type)) + ", " +
+      (table.key_width() ? std::to_string(table.key_width()) + " bytes" : "any length") + "; " +
+      with_commas(rows) + " stored rows; backend " + database->backend_name() + "\n";
+  head += "a lookup visits " + std::to_string(runs) + (runs == 1 ? " run" : " runs") +
+          (runs > 1 ? ", newest first; stride compact makes them one" : "") + "\n";
+  return context->out.write(head + text);
+}
+
+Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  Progress clock(context->environment.err, "verify", 0);
+  STRIDE_CLI_TRY(database->verify());
+  uint64_t bytes = database->size_bytes();
+  context->note("all " + byte_text(bytes) + " are intact (" + seconds_text(clock.seconds()) + ")");
+  if (!context->json) return {};
+  json result = {{"intact", true}, {"bytes", bytes}, {"seconds", clock.seconds()}};
+  return context->out.write(result.dump() + "\n");
+}
+
+Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
+  Progress clock(context->environment.err, "compact", 0);
+  uint64_t before = database->size_bytes();
+  STRIDE_CLI_TRY(database->compact());
+  uint64_t after = database->size_bytes();
+  STRIDE_CLI_TRY(database->close());
+  context->note("compacted " + byte_text(before) + " to " + byte_text(after) + " (" +
+                seconds_text(clock.seconds()) + ")");
+  if (!context->json) return {};
+  json result = {{"bytes_before", before}, {"bytes", after}, {"seconds", clock.seconds()}};
+  return context->out.write(result.dump() + "\n");
+}
+
+}  // namespace stride::cli

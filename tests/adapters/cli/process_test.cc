@@ -1,0 +1,106 @@
+// The program as a process: signals, and pipes whose reader has gone.
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/adapters/cli/cli_fixture.h"
+
+namespace stride::cli {
+namespace {
+
+class ProcessTest : public CliFixture {
+ protected:
+  // Starts stride with these descriptors; -1: /dev/null.
+  pid_t start(const std::vector<std::string>& arguments, int in, int out, int error) {
+    std::vector<char*> argv = {const_cast<char*>("stride")};
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
+    if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
+    if (error >= 0) posix_spawn_file_actions_adddup2(&actions, error, 2);
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, STRIDE_PROGRAM, &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+  static int wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  struct Pipe {
+    Pipe() {
+      if (pipe2(ends, O_CLOEXEC) != 0) abort();
+    }
+    ~Pipe() {
+      ::close(ends[0]);
+      ::close(ends[1]);
+    }
+    int ends[2];
+  };
+};
+
+TEST_F(ProcessTest, AnInterruptLeavesTheDatabaseAsItWas) {
+  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+  for (const char* table : {"t", "new"}) {
+    auto before = state();
+    Pipe input;
+    MemoryFile error;
+    pid_t pid =
+        start({"load", database_, table, "-", "--block-bytes", "4"}, input.ends[0], -1, error.fd());
+    // It reads all of this, and waits for more.
+    std::string rows = "a\t2\nb\t2\n";
+    ASSERT_EQ(write(input.ends[1], rows.data(), rows.size()), static_cast<ssize_t>(rows.size()));
+    for (int left = 1, i = 0; left != 0 && i < 1000; ++i) {
+      struct pollfd readable = {input.ends[0], POLLIN, 0};
+      left = poll(&readable, 1, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait(pid), 130);
+    EXPECT_NE(error.text().find("stride: interrupted"), std::string::npos) << error.text();
+    EXPECT_EQ(state(), before);
+    EXPECT_EQ(scan(), "a\t1\n");
+  }
+}
+
+TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
+  std::string rows;
+  for (int i = 0; i < 100000; ++i) rows += std::to_string(i) + "\tvalue\n";
+  std::string path = file("a.tsv", rows);
+  ASSERT_EQ(load(path), 0) << error_;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"scan", database_, "t"}, {"join", database_, "t", path}}) {
+    MemoryFile error;
+    pid_t pid;
+    {
+      Pipe output;
+      pid = start(arguments, -1, output.ends[1], error.fd());
+      char some[100];
+      ASSERT_GT(::read(output.ends[0], some, sizeof some), 0);
+    }
+    EXPECT_EQ(wait(pid), 141);
+    EXPECT_EQ(error.text(), "");
+  }
+}
+
+TEST_F(ProcessTest, SigtermIsAnInterruptToo) {
+  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+  auto before = state();
+  Pipe input;
+  pid_t pid = start({"load", database_, "t", "-"}, input.ends[0], -1, -1);
+  kill(pid, SIGTERM);
+  int code = wait(pid);
+  EXPECT_TRUE(code == 130 || code == -SIGTERM) << code;  // after it catches signals, or before
+  EXPECT_EQ(state(), before);
+}
+
+}  // namespace
+}  // namespace stride::cli

@@ -1,0 +1,181 @@
+// Whole databases: dump and restore, stats, explain, verify, compact, doctor; and the help pages.
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "storage/memory_file_system.h"
+#include "tests/adapters/cli/cli_fixture.h"
+
+namespace stride::cli {
+namespace {
+
+class UpkeepTest : public CliFixture {
+ protected:
+  // Two tables, one with two runs.
+  void fill() {
+    std::string rows;
+    for (int i = 0; i < 5000; ++i)
+      rows += std::to_string(i) + "\tvalue " + std::to_string(i) + "\n";
+    ASSERT_EQ(load(file("u.tsv", rows), {"--key-type", "u64"}, "users"), 0) << error_;
+    ASSERT_EQ(load(file("h.tsv", "00\tzero\nff\t\n00ff\tx\n"), {"--key-type", "hex"}, "hex"), 0)
+        << error_;
+    ASSERT_EQ(load(file("h.tsv", "ff\tnew\n"), {}, "hex"), 0) << error_;
+  }
+  nlohmann::json json() const { return nlohmann::json::parse(out_); }
+};
+
+TEST_F(UpkeepTest, WhatIsDumpedIsRestored) {
+  fill();
+  std::string users = scan({}, "users"), hex = scan({}, "hex");
+  for (bool packed : {false, true}) {
+    std::vector<std::string> arguments = {"dump", database_};
+    if (packed) arguments.push_back("--zst");
+    ASSERT_EQ(run(arguments), 0) << error_;
+    std::string dump = out_, from = database_;
+    EXPECT_EQ(dump.substr(0, 8) == "STRDUMP1", !packed);
+    for (const char* every : {"0", "100"}) {
+      database_ = directory_ + "/copy" + (packed ? "p" : "") + every;
+      ASSERT_EQ(run({"restore", database_, "-", "--commit-every", every, "--json"}, dump), 0)
+          << error_;
+      EXPECT_EQ(json()["rows"], 5003);
+      EXPECT_EQ(json()["tables"], 2);
+      EXPECT_EQ(scan({}, "users"), users);
+      EXPECT_EQ(scan({}, "hex"), hex);
+      EXPECT_EQ(run({"restore", database_, "-"}, dump), 2);
+      EXPECT_NE(error_.find("table 'users' is in"), std::string::npos) << error_;
+    }
+    database_ = from;
+  }
+  ASSERT_EQ(run({"dump", database_, "hex"}), 0) << error_;
+  database_ = directory_ + "/one";
+  ASSERT_EQ(run({"restore", database_, "-"}, out_), 0) << error_;
+  ASSERT_EQ(run({"tables", database_}), 0);
+  EXPECT_EQ(out_.substr(0, 10), "hex\thex\t0\t");
+}
+
+TEST_F(UpkeepTest, BrokenDumpsAreRefusedWhole) {
+  fill();
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  std::string dump = out_;
+  for (size_t bytes :
+       {size_t{0}, size_t{5}, size_t{8}, size_t{20}, dump.size() / 2, dump.size() - 1}) {
+    for (const char* every : {"0", "100"}) {
+      std::string copy = directory_ + "/copy" + std::to_string(bytes) + every;
+      EXPECT_EQ(run({"restore", copy, "-", "--commit-every", every}, dump.substr(0, bytes)), 3)
+          << bytes;
+      EXPECT_NE(error_.find("standard input: "), std::string::npos) << error_;
+      if (std::filesystem::exists(copy)) {
+        ASSERT_EQ(run({"tables", copy}), 0) << error_;
+        EXPECT_EQ(out_, "");
+      }
+    }
+  }
+  for (size_t at = 0; at < dump.size(); at += dump.size() / 50) {
+    std::string damaged = dump;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    EXPECT_EQ(run({"restore", directory_ + "/damaged", "-"}, damaged), 3) << at;
+    EXPECT_FALSE(std::filesystem::exists(directory_ + "/damaged"));
+  }
+  EXPECT_EQ(run({"dump", database_, "none"}), 4);
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(UpkeepTest, AFullDiskLeavesNoTable) {
+  fill();
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  std::string dump = out_;
+  MemoryFileSystem files;
+  files_ = &files;
+  ASSERT_EQ(run({"load", "/db", "t", file("a.tsv", "a\t1\n")}), 0) << error_;
+  files.set_capacity(files.used_bytes() + 20000);
+  EXPECT_EQ(run({"restore", "/db", "-"}, dump), 7) << error_;
+  ASSERT_EQ(run({"tables", "/db", "--json"}), 0) << error_;
+  EXPECT_EQ(json().size(), 1u);
+}
+
+TEST_F(UpkeepTest, StatsAndExplain) {
+  fill();
+  ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
+  ASSERT_EQ(json()["tables"].size(), 2u);
+  EXPECT_EQ(json()["tables"][1]["table"], "hex");
+  EXPECT_EQ(json()["tables"][1]["runs"], 2);
+  EXPECT_EQ(json()["tables"][1]["rows"], 4);
+  ASSERT_EQ(run({"stats", database_}), 0);
+  EXPECT_NE(out_.find("\nusers.rows\t5000\n"), std::string::npos) << out_;
+  ASSERT_EQ(run({"explain", database_, "users", "--json"}), 0) << error_;
+  auto segment = json()["segments"][0];
+  EXPECT_EQ(json()["key_type"], "u64");
+  EXPECT_EQ(segment["rows"], 5000);
+  EXPECT_EQ(segment["key_bytes"], 40000);
+  EXPECT_EQ(segment["tree"]["levels"][0]["nodes"], 1);
+  EXPECT_EQ(segment["tree"]["prefix_bits"], 51);  // numbers below 8192
+  ASSERT_EQ(run({"explain", database_, "hex"}), 0) << error_;
+  EXPECT_NE(out_.find("a lookup visits 2 runs, newest first; stride compact"), std::string::npos)
+      << out_;
+  EXPECT_NE(out_.find("  level 0   stride "), std::string::npos) << out_;
+  EXPECT_EQ(run({"explain", database_, "none"}), 4);
+}
+
+TEST_F(UpkeepTest, CompactMergesRuns) {
+  fill();
+  std::string hex = scan({}, "hex");
+  ASSERT_EQ(run({"compact", database_, "--json"}), 0) << error_;
+  EXPECT_LT(json()["bytes"], json()["bytes_before"]);
+  ASSERT_EQ(run({"explain", database_, "hex", "--json"}), 0);
+  EXPECT_EQ(json()["runs"], 1);
+  EXPECT_EQ(scan({}, "hex"), hex);
+}
+
+TEST_F(UpkeepTest, VerifyFindsDamage) {
+  fill();
+  ASSERT_EQ(run({"verify", database_, "--json"}), 0) << error_;
+  EXPECT_EQ(json()["intact"], true);
+  std::string largest;
+  for (const auto& [name, bytes] : state())
+    if (largest.empty() || bytes > state()[largest]) largest = name;
+  std::string path = database_ + "/" + largest, bytes = read(path);
+  bytes[bytes.size() / 3] = static_cast<char>(bytes[bytes.size() / 3] ^ 1);
+  file("db/" + largest, bytes);
+  EXPECT_EQ(run({"verify", database_}), 6);
+  EXPECT_NE(error_.find(largest), std::string::npos) << error_;
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(UpkeepTest, DoctorLeavesNothingBehind) {
+  ASSERT_EQ(run({"doctor", directory_, "--megabytes", "1", "--json"}), 0) << error_;
+  std::vector<std::string> what;
+  for (const auto& finding : json()) what.push_back(finding["what"]);
+  EXPECT_EQ(what, (std::vector<std::string>{"processors", "memory", "huge pages", "open files",
+                                            "memory maps", "device", "disk", "small commit",
+                                            "bulk load", "batch lookup"}));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  ASSERT_EQ(run({"doctor", directory_, "--megabytes", "1"}), 0) << error_;
+  EXPECT_EQ(out_.find('\x1b'), std::string::npos);
+  EXPECT_EQ(run({"doctor", directory_ + "/none"}), 4);
+}
+
+TEST_F(UpkeepTest, CompletionAndManual) {
+  ASSERT_EQ(run({"completion", "bash"}), 0) << error_;
+  EXPECT_NE(out_.find("load:--on-duplicate) words='last first error' ;;"), std::string::npos)
+      << out_;
+  EXPECT_EQ(std::system(("bash -n " + file("completion", out_)).c_str()), 0);
+  // As bash asks for the words after `stride load db t f --on-duplicate `.
+  std::string script =
+      "source " + directory_ +
+      "/completion; COMP_WORDS=(stride load db t f --on-duplicate l); COMP_CWORD=6; "
+      "_stride; echo \"${COMPREPLY[@]}\" > " +
+      directory_ + "/words";
+  EXPECT_EQ(std::system(("bash -c '" + script + "'").c_str()), 0);
+  EXPECT_EQ(read(directory_ + "/words"), "last\n");
+  ASSERT_EQ(run({"completion", "zsh"}), 0);
+  ASSERT_EQ(run({"completion", "fish"}), 0);
+  EXPECT_NE(out_.find("complete -c stride -n '__fish_seen_subcommand_from join' -l missing -d "),
+            std::string::npos);
+  EXPECT_EQ(run({"completion", "tcsh"}), 2);
+  ASSERT_EQ(run({"man"}), 0);
+  EXPECT_EQ(out_.substr(0, 12), ".TH STRIDE 1");
+  for (const char* part : {".SH load\n", ".SH EXIT STATUS\n", "\\-\\-commit\\-every"})
+    EXPECT_NE(out_.find(part), std::string::npos) << part;
+}
+
+}  // namespace
+}  // namespace stride::cli
