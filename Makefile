@@ -25,11 +25,11 @@ help: ## list the targets
 install: ## install the packages that are missing
 	@.ci/install-packages build
 
-# $(call build_preset,NAME): configure and build; the programs go to build/NAME/bin.
+# $(call build_preset,NAME,TARGETS): configure and build; the programs go to build/NAME/bin.
 define build_preset
 	@! command -v ninja >/dev/null || [ -e build/$(1)/CMakeCache.txt ] || export CMAKE_GENERATOR=Ninja; \
 	cmake --preset $(1)
-	@cmake --build build/$(1) -j $(JOBS)
+	@cmake --build build/$(1) -j $(JOBS) $(if $(2),--target $(2))
 endef
 
 build: install ## build the release programs into build/release/bin (the default)
@@ -59,8 +59,9 @@ sts: build ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, EN
 	  --randomness $(RANDOMNESS) --seed $(SEED) --engines $(ENGINES) --durability $(DURABILITY) \
 	  --repeat $(REPEAT) --json $(JSON) --plot $(PLOT) $(ARGS)
 
-deb: build ## make a Debian package of headers and libraries in build/
-	@.ci/install-packages deb
+deb: ## make a Debian package of headers, libraries and the command stride in build/
+	@.ci/install-packages build deb
+	$(call build_preset,release,stridedb stridedb_static stride)
 	@cd build/release && cpack -G DEB -B $(CURDIR)/build
 
 peers: ## build RocksDB in release mode for a fair comparison (minutes)
