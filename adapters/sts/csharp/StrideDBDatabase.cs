@@ -15,7 +15,7 @@ namespace DatabaseBenchmark.Databases
     /// </summary>
     public class StrideDBDatabase : Database
     {
-        private StrideDBDatabaseHandle handle;
+        private volatile StrideDBDatabaseHandle handle;
 
         /// <summary>
         /// What a commit has survived once it returned: 0 power loss, 1 the end of this process,

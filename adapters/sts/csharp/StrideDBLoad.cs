@@ -23,7 +23,7 @@ namespace DatabaseBenchmark.Databases
         private IntPtr transaction;
 
         // The block that is being filled: keys as numbers, then stored; offsets of values; values.
-        private readonly long* numbers;
+        private long* numbers;
         private byte* keys;
         private ulong* offsets;
         private byte* values;
@@ -35,7 +35,6 @@ namespace DatabaseBenchmark.Databases
         {
             this.table = table;
             StrideDBNative.Check(StrideDBNative.stride_begin(database, out transaction));
-            numbers = (long*)NewMemory(8 * BlockRows);
         }
 
         internal void Add(long key, Tick tick)
@@ -105,6 +104,9 @@ namespace DatabaseBenchmark.Databases
         // room: value bytes that the block must have.
         private void NewBlock(int room)
         {
+            if (numbers == null)
+                numbers = (long*)NewMemory(8L * BlockRows);
+
             long valueBytes = Math.Max(BlockValueBytes, room);
             keys = NewMemory(8L * BlockRows + 8L * (BlockRows + 1) + valueBytes);
             offsets = (ulong*)(keys + 8L * BlockRows);
@@ -139,6 +141,8 @@ namespace DatabaseBenchmark.Databases
             };
             StrideDBNative.Check(StrideDBNative.stride_put_view(transaction, table, ref k, ref v));
             rows = 0;
+            // The block is full, whatever room it has left.
+            at = end = null;
         }
     }
 }

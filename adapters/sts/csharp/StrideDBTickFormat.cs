@@ -20,7 +20,7 @@ namespace DatabaseBenchmark.Databases
     {
         // Of a string with its length, to be remembered.
         private const int ShortBytes = 16;
-        private const int Slots = 256;
+        private const int SlotBits = 9;
 
         internal const int FixedBytes = 3 * 8 + 2 * 4;
 
@@ -32,7 +32,7 @@ namespace DatabaseBenchmark.Databases
             internal int Bytes;
         }
 
-        private readonly Slot[] slots = new Slot[Slots];
+        private readonly Slot[] slots = new Slot[1 << SlotBits];
 
         /// <summary>
         /// Writes a record at `to` and returns its end, or null where there is not enough room
@@ -69,7 +69,14 @@ namespace DatabaseBenchmark.Databases
             if (length == 0 || end - to < ShortBytes)
                 return WriteAnyString(text, to, end);
 
-            int slot = (text[0] + 5 * text[length >> 1] + 23 * text[length - 1] + length) & (Slots - 1);
+            ulong first, last;
+            fixed (char* chars = text)
+            {
+                // A string has a zero behind its end.
+                first = length < 4 ? *(uint*)chars : *(ulong*)chars;
+                last = length < 4 ? chars[length - 1] : *(ulong*)(chars + length - 4);
+            }
+            int slot = (int)((first + 3 * last) * 0x9E3779B97F4A7C15UL >> (64 - SlotBits));
             if ((object)slots[slot].Text != (object)text && !Remember(text, ref slots[slot]))
                 return WriteAnyString(text, to, end);
 
@@ -120,7 +127,7 @@ namespace DatabaseBenchmark.Databases
     {
         // Of a string, to be remembered: those that one number holds.
         private const int ShortBytes = 8;
-        private const int Slots = 256;
+        private const int SlotBits = 9;
         private const int MinBytes = 1 + StrideDBTickEncoder.FixedBytes + 1;
 
         private struct Slot
@@ -129,7 +136,7 @@ namespace DatabaseBenchmark.Databases
             internal string Text;
         }
 
-        private readonly Slot[] slots = new Slot[Slots];
+        private readonly Slot[] slots = new Slot[1 << SlotBits];
 
         /// <summary>The record that is stored in all of `from` up to `end`.</summary>
         internal Tick Read(byte* from, byte* end)
@@ -168,7 +175,7 @@ namespace DatabaseBenchmark.Databases
             if (length < ShortBytes)
                 word &= (1UL << (8 * length)) - 1;
 
-            int slot = (int)((word * 0x9E3779B97F4A7C15UL) >> 56);
+            int slot = (int)((word * 0x9E3779B97F4A7C15UL) >> (64 - SlotBits));
             string text = slots[slot].Text;
             // A string that ends with a zero byte has the number of a shorter one.
             if (text != null && slots[slot].Word == word && text.Length == length)
