@@ -224,9 +224,11 @@ Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
 
 Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
   *more = false;
-  while (!stream_ || (ended_ && carry_.size() == 0)) {
+  bool header = false;  // which is told by a block, and be it one without rows
+  while (!stream_ || (ended_ && carry_.size() == 0 && !header)) {
     if (opened_ == files_.size()) return {};
     STRIDE_CLI_TRY(open_next_file());
+    header = !file_->header.empty();
   }
   memory->clear();
   memory->append(carry_.text());
@@ -245,7 +247,7 @@ Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
   if (ended_) end = memory->size();
   carry_.append(memory->text().substr(end));
   finish(block, memory->text().substr(0, end));
-  *more = end != 0 || opened_ < files_.size();
+  *more = end != 0 || header || opened_ < files_.size();
   return {};
 }
 

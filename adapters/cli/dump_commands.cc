@@ -74,7 +74,7 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
   auto table = database.open_table(name);
   if (!table.ok()) return table.status();
   std::optional<TableNotes> notes;
-  STRIDE_CLI_TRY(read_notes(database, name, &notes));
+  STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   json header = {{"table", name}, {"key_width", table->key_width()}};
   if (notes) {
     header["notes"] = {{"key_type", std::string(name_of(notes->key_type))},

@@ -68,7 +68,7 @@ Outcome Loader::prepare(ReadFrom* from) {
     table_is_there_ = table.ok();
     if (table.ok()) width = table->key_width();
     if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
-    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, arguments_.table, &notes_));
+    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *table, &notes_));
   }
   STRIDE_CLI_TRY(find_key_type(notes_));
   uint32_t wanted = width_of(key_type_) ? width_of(key_type_) : arguments_.rows.key_width;

@@ -37,14 +37,13 @@ std::string width_text(uint32_t width) {
 
 }  // namespace
 
-Outcome read_notes(const Database& database, const std::string& table,
-                   std::optional<TableNotes>* notes) {
+Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes) {
   notes->reset();
   std::optional<json> record;
-  STRIDE_CLI_TRY(read_record(database, "table:" + table, &record));
+  STRIDE_CLI_TRY(read_record(database, "table:" + table.name(), &record));
   if (!record) return {};
   auto type = key_type_named(record->value("key_type", ""));
-  if (!type) return {};
+  if (!type || (width_of(*type) && width_of(*type) != table.key_width())) return {};
   *notes = TableNotes{*type, record->value("key", ""),
                       record->value("values", std::vector<std::string>())};
   return {};
@@ -89,7 +88,7 @@ Outcome open_table(const Database& database, const std::string& name, const std:
   if (!opened.ok()) return opened.status();
   *table = *opened;
   std::optional<TableNotes> notes;
-  STRIDE_CLI_TRY(read_notes(database, name, &notes));
+  STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   uint32_t width = table->key_width();
   *key_type = !asked.empty() ? *key_type_named(asked)
               : notes        ? notes->key_type

@@ -36,9 +36,9 @@ struct LoadPosition {
   uint64_t rows = 0, rejected = 0;
 };
 
-// Nothing where there is no note, or none that can be read.
-Outcome read_notes(const Database& database, const std::string& table,
-                   std::optional<TableNotes>* notes);
+// Nothing where there is no note, or none that can be read or that fits the table: another one of
+// that name, made by a program, may have taken its place.
+Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes);
 Outcome read_position(const Database& database, const std::string& table,
                       std::optional<LoadPosition>* position);
 

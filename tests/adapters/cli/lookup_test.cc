@@ -86,6 +86,25 @@ TEST_F(LookupTest, JoinOfCsvAndJson) {
             "{\"id\":10,\"value\":\"ten, \\\"x\\\"\"}\n{\"id\":8, \"x\":{},\"value\":null}\n");
 }
 
+TEST_F(LookupTest, AHeaderWithoutRowsIsKept) {
+  ASSERT_EQ(run({"join", database_, "users", "-", "--format", "csv", "--header"}, "id,x\n"), 0)
+      << error_;
+  EXPECT_EQ(out_, "id,x,value\n");
+  ASSERT_EQ(run({"join", database_, "users", "-"}, ""), 0) << error_;
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(LookupTest, NotesOfATableThatIsGoneAreNotBelieved) {
+  auto database = Database::open(database_);
+  ASSERT_TRUE((*database)->drop_table("users").ok());
+  auto table = (*database)->create_table("users", {.key_width = 2});
+  WriteTransaction t = (*database)->begin();
+  ASSERT_TRUE(t.put(*table, "ab", "v").ok());
+  ASSERT_TRUE(t.commit().ok());
+  database->reset();
+  EXPECT_EQ(scan({}, "users"), "6162\tv\n");
+}
+
 TEST_F(LookupTest, RandomJoinsAreThoseOfAMap) {
   std::mt19937_64 random(test::seed());
   std::map<std::string, std::string> map;
