@@ -222,8 +222,39 @@ Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
   return {};
 }
 
+Outcome BlockReader::open_next_batches() {
+  auto file = std::make_shared<FileRows>();
+  file->index = static_cast<uint32_t>(opened_);
+  file->name = files_[opened_] == "-" ? "standard input" : files_[opened_];
+  STRIDE_CLI_TRY(BatchFile::open(files_[opened_], standard_input_, options_, from_.offset,
+                                 &batches_, &file->plan));
+  ++opened_;
+  read_ = from_.offset;
+  from_.offset = 0;
+  file_ = std::move(file);
+  return {};
+}
+
+Outcome BlockReader::next_batch(Block* block, bool* more) {
+  for (;;) {
+    if (batches_) {
+      STRIDE_CLI_TRY(batches_->next(&block->batch));
+      if (block->batch) break;
+      stored_before_ += batches_->stored_bytes_read();
+      batches_.reset();
+    }
+    if (opened_ == files_.size()) return {};
+    STRIDE_CLI_TRY(open_next_batches());
+  }
+  read_ += block->batch->size();
+  finish(block, {});
+  *more = true;
+  return {};
+}
+
 Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
   *more = false;
+  if (is_columnar(options_.format)) return next_batch(block, more);
   bool header = false;  // which is told by a block, and be it one without rows
   while (!stream_ || (ended_ && carry_.size() == 0 && !header)) {
     if (opened_ == files_.size()) return {};

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/cli/arrow_rows.h"
 #include "adapters/cli/input_stream.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/row_plan.h"
@@ -32,6 +33,8 @@ struct FileRows {
 
 struct Block {
   std::shared_ptr<const FileRows> file;
+  // Of a file in columns: its rows, in the place of text; end_offset counts rows then.
+  std::shared_ptr<const RowBatch> batch;
   std::string_view text;    // whole rows; the last of a file may lack its line end
   uint64_t end_offset = 0;  // in the unpacked file, of what has been read up to this block's end
   // The only row of the block is longer than max_row_bytes; its first bytes are in `text`, and it
@@ -44,7 +47,7 @@ struct Block {
 // Where an interrupted job goes on.
 struct ReadFrom {
   uint32_t file = 0;
-  uint64_t offset = 0;  // in the unpacked file
+  uint64_t offset = 0;  // in the unpacked file; rows of a file in columns
 };
 
 class BlockReader {
@@ -56,7 +59,8 @@ class BlockReader {
   Outcome next(TextBuffer* memory, Block* block, bool* more);
   // Of all files, as they are stored. Call when no next() is under way.
   uint64_t stored_bytes_read() const {
-    return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0);
+    return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0) +
+           (batches_ ? batches_->stored_bytes_read() : 0);
   }
 
  private:
@@ -68,6 +72,8 @@ class BlockReader {
   };
 
   Outcome open_next_file();
+  Outcome open_next_batches();
+  Outcome next_batch(Block* block, bool* more);
   Outcome read_header(FileRows* file);
   Outcome skip_to(uint64_t offset, const std::string& name);
   Outcome read_more(TextBuffer* memory, size_t bytes);
@@ -83,10 +89,11 @@ class BlockReader {
   ReadFrom from_;
   size_t opened_ = 0;
   std::unique_ptr<InputStream> stream_;
+  std::unique_ptr<BatchFile> batches_;  // in its place, of a file in columns
   std::shared_ptr<const FileRows> file_;
   bool ended_ = false;          // the stream; what is left is in carry_
   TextBuffer carry_;            // read, and belongs to the next block
-  uint64_t read_ = 0;           // bytes of the unpacked file, carry_ included
+  uint64_t read_ = 0;           // bytes of the unpacked file, carry_ included; rows in columns
   uint64_t stored_before_ = 0;  // of the files before this one
 };
 

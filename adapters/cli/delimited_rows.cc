@@ -288,6 +288,9 @@ void parse_rows(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
     case Format::raw:
       parse_raw(plan, text, rows);
       break;
+    case Format::parquet:
+    case Format::arrow:
+      break;  // RowBatch::parse()
   }
 }
 

@@ -11,11 +11,6 @@ namespace {
 constexpr std::array<std::string_view, 5> names = {"bytes", "u64", "i64", "hex", "ip"};
 constexpr uint64_t sign_bit = uint64_t{1} << 63;
 
-void store_big_endian(uint64_t number, std::byte* to) {
-  number = __builtin_bswap64(number);
-  std::memcpy(to, &number, 8);
-}
-
 uint64_t load_big_endian(const std::byte* from) {
   uint64_t number;
   std::memcpy(&number, from, 8);
@@ -57,7 +52,7 @@ bool parse_digits(std::string_view text, uint64_t* number) {
 ptrdiff_t encode_u64(std::string_view text, std::byte* to) {
   uint64_t number;
   if (!parse_digits(text, &number)) return -1;
-  store_big_endian(number, to);
+  store_number(KeyType::u64, number, to);
   return 8;
 }
 
@@ -66,7 +61,7 @@ ptrdiff_t encode_i64(std::string_view text, std::byte* to) {
   uint64_t size;
   if (!parse_digits(text.substr(negative), &size)) return -1;
   if (size > sign_bit - !negative) return -1;
-  store_big_endian((negative ? uint64_t{0} - size : size) ^ sign_bit, to);
+  store_number(KeyType::i64, negative ? uint64_t{0} - size : size, to);
   return 8;
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,11 @@ uint32_t width_of(KeyType type);
 inline size_t encoded_bound(std::string_view text) { return text.size() + 16; }
 // Writes the key and returns its bytes; negative: the text is no such key.
 ptrdiff_t encode_key(KeyType type, std::string_view text, std::byte* to);
+// The stored form of a u64, or of an i64 in two's complement.
+inline void store_number(KeyType type, uint64_t number, std::byte* to) {
+  number = __builtin_bswap64(type == KeyType::i64 ? number ^ uint64_t{1} << 63 : number);
+  std::memcpy(to, &number, sizeof number);
+}
 // "'12x' is no number from 0 to 18446744073709551615"
 std::string why_no_key(KeyType type, std::string_view text);
 

@@ -18,10 +18,7 @@ class LoadWorker final : public BlockWorker {
         progress_(*progress),
         rows_({.values = true, .rows = false, .lines = loader->wants_lines()}) {}
 
-  Outcome process(const Block& block) override {
-    parse_block(block, &rows_);
-    return {};
-  }
+  Outcome process(const Block& block) override { return parse_block(block, &rows_); }
   Outcome emit(const Block& block) override {
     STRIDE_CLI_TRY(loader_.take(block, &rows_));
     progress_.update(block.stored_bytes_read, loader_.rows());
@@ -56,8 +53,10 @@ void add_load(CLI::App* command, LoadArguments* a) {
   command->add_option("TABLE", a->table, "Name of the table; made where it is missing")->required();
   command->add_option("FILE", a->files, "Files to read, one after the other; -: standard input")
       ->required();
-  add_row_options(command, &a->rows,
-                  "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records)");
+  add_row_options(
+      command, &a->rows,
+      "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
+      "(IPC file or stream, Feather 2)");
   command
       ->add_option(
           "--value", a->rows.values,

@@ -215,9 +215,8 @@ Outcome Loader::write(const Table& table, bool last) {
   if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
   for (const Waiting& waiting : waiting_)
     STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
-  TableNotes notes{key_type_,
-                   options_.header || options_.format == Format::jsonl ? options_.key : "",
-                   options_.values};
+  bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
+  TableNotes notes{key_type_, named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
     STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, arguments_.table, notes));
   }

@@ -53,7 +53,7 @@ class LookupWorker : public BlockWorker {
       : lookup_(*lookup), rows_({.values = false, .rows = rows_wanted, .lines = true}) {}
 
   Outcome process(const Block& block) override {
-    parse_block(block, &rows_);
+    STRIDE_CLI_TRY(parse_block(block, &rows_));
     text_.clear();
     found_ = 0;
     missing_line_ = none;
@@ -266,8 +266,10 @@ void add_get(CLI::App* command, GetArguments* a) {
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command->add_option("KEY", a->keys, "Keys to look up");
   command
-      ->add_option("--keys", a->file,
-                   "File with a key a line, or in its first column; -: standard input")
+      ->add_option(
+          "--keys", a->file,
+          "File with a key a line, or in its first column, which may be of Parquet or Arrow "
+          "by its name; -: standard input")
       ->type_name("FILE");
   command->add_option("--format", a->output, "Of the output: tsv (key, value), csv, jsonl, raw")
       ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
@@ -325,6 +327,9 @@ Outcome run_get(Context* context, const GetArguments& arguments) {
   if (arguments.file.empty()) return get_arguments(lookup.get(), arguments, format);
   RowOptions options;
   options.allow_empty_key = true;
+  std::string input = format_of_file(arguments.file);
+  if (input == "parquet" || input == "arrow")
+    STRIDE_CLI_TRY(find_format(input, arguments.file, &options.format));
   return look_up_file(lookup.get(), arguments.rows, arguments.file, options,
                       [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
 }
@@ -332,7 +337,8 @@ Outcome run_get(Context* context, const GetArguments& arguments) {
 Outcome run_join(Context* context, const JoinArguments& arguments) {
   RowOptions options;
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.file, &options));
-  if (options.format == Format::raw) return Outcome::usage("join reads tsv, csv and jsonl");
+  if (options.format == Format::raw || is_columnar(options.format))
+    return Outcome::usage("join reads tsv, csv and jsonl");
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(context, arguments.database, arguments.table, arguments.rows, 1,
                              stored_bytes_of(arguments.file), &lookup));

@@ -4,7 +4,7 @@
 
 namespace stride::cli {
 
-void ParsedRows::begin(const RowPlan& plan, std::string_view text) {
+void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes) {
   plan_ = &plan;
   text_ = text;
   keys_.clear();
@@ -19,8 +19,8 @@ void ParsedRows::begin(const RowPlan& plan, std::string_view text) {
   push(&key_offsets_, uint64_t{0});
   push(&value_offsets_, uint64_t{0});
   if (wanted_.values) {
-    // Pieces of a row, and tabs where there were delimiters: never more than the text.
-    values_ = reinterpret_cast<char*>(arena_.reserve(text.size() + 64));
+    // Of text: pieces of a row, and tabs where there were delimiters, never more than the text.
+    values_ = reinterpret_cast<char*>(arena_.reserve(value_bytes + 64));
     value_begin_ = value_end_ = values_;
   }
 }

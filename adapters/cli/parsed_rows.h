@@ -40,7 +40,9 @@ class ParsedRows {
   };
   explicit ParsedRows(Wanted wanted) : wanted_(wanted) {}
 
-  void begin(const RowPlan& plan, std::string_view text);
+  void begin(const RowPlan& plan, std::string_view text) { begin(plan, text, text.size()); }
+  // value_bytes: so many are enough for all values with the tabs in them.
+  void begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes);
 
   // A row: a key, then pieces of its value, then end_row(); or refuse(). False where the text is no
   // key, which has been refused then.
@@ -55,6 +57,12 @@ class ParsedRows {
     }
     key_bytes_ = static_cast<size_t>(n);
     return true;
+  }
+  // A number for a key of type u64 or i64.
+  void number_key(uint64_t number) {
+    key_bytes_ = sizeof number;
+    store_number(plan_->options.key_type, number,
+                 reinterpret_cast<std::byte*>(keys_.room(key_bytes_)));
   }
   void value(std::string_view piece) {
     if (!piece.empty()) std::memcpy(value_end_, piece.data(), piece.size());

@@ -46,9 +46,13 @@ Outcome Rejects::take(const Block& block, ParsedRows* rows) {
 
 Outcome Rejects::flush() { return output_ ? output_->flush() : Outcome(); }
 
-void parse_block(const Block& block, ParsedRows* rows) {
+Outcome parse_block(const Block& block, ParsedRows* rows) {
   const RowPlan& plan = block.file->plan;
-  if (!block.too_long) return parse_rows(plan, block.text, rows);
+  if (block.batch) return block.batch->parse(plan, rows);
+  if (!block.too_long) {
+    parse_rows(plan, block.text, rows);
+    return {};
+  }
   rows->begin(plan, {});
   bool quotes = plan.options.format == Format::csv && block.too_long_lines > 1;
   rows->refuse((quotes ? "an unterminated quote, or a row longer than --max-row-bytes ("
@@ -56,6 +60,7 @@ void parse_block(const Block& block, ParsedRows* rows) {
                    std::to_string(plan.options.max_row_bytes) + ")",
                block.text.substr(0, 200));
   rows->end(block.too_long_lines);
+  return {};
 }
 
 }  // namespace stride::cli

@@ -40,7 +40,8 @@ class Rejects {
   uint64_t block_line_ = 1, next_line_ = 1;
 };
 
-// A block's rows, also where there is but one that is too long.
-void parse_block(const Block& block, ParsedRows* rows);
+// A block's rows, also where there is but one that is too long. bad_input: of columns that are
+// damaged, and no_room.
+Outcome parse_block(const Block& block, ParsedRows* rows);
 
 }  // namespace stride::cli

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
+#include "adapters/cli/arrow_rows.h"
 #include "adapters/cli/pipeline.h"
 
 namespace stride::cli {
@@ -83,18 +84,23 @@ void add_row_options(CLI::App* command, RowArguments* a, const std::string& form
   command->get_option("--block-bytes")->group("");
 }
 
+Outcome find_format(const std::string& name, const std::string& file, Format* format) {
+  *format = name == "csv"       ? Format::csv
+            : name == "jsonl"   ? Format::jsonl
+            : name == "raw"     ? Format::raw
+            : name == "parquet" ? Format::parquet
+            : name == "arrow"   ? Format::arrow
+                                : Format::tsv;
+  if (!is_columnar(*format) || BatchFile::available()) return {};
+  return Outcome(ExitCode::unavailable,
+                 file + ": this program reads no " + name +
+                     " files; write them as CSV or JSON lines first, and give --format");
+}
+
 Outcome parse_row_options(const RowArguments& a, const std::string& first_file,
                           RowOptions* options) {
   std::string format = a.format.empty() ? format_of_file(first_file) : a.format;
-  if (format == "parquet" || format == "arrow") {
-    return Outcome(ExitCode::unavailable,
-                   first_file + ": this program reads no " + format +
-                       " files; write them as CSV or JSON lines first, and give --format");
-  }
-  options->format = format == "csv"     ? Format::csv
-                    : format == "jsonl" ? Format::jsonl
-                    : format == "raw"   ? Format::raw
-                                        : Format::tsv;
+  STRIDE_CLI_TRY(find_format(format, first_file, &options->format));
   options->delimiter = options->format == Format::csv ? ',' : '\t';
   if (!a.delimiter.empty()) STRIDE_CLI_TRY(parse_delimiter(a.delimiter, &options->delimiter));
   bool columns = options->format == Format::tsv || options->format == Format::csv;

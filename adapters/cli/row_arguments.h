@@ -39,7 +39,9 @@ void add_key_type(CLI::App* command, std::string* key_type);
 void add_count(CLI::App* command, const std::string& name, uint64_t* count,
                const std::string& help);
 
-// All but key type and width. unavailable: parquet and arrow.
+// unavailable: parquet and arrow, in a build without them. file: for the message.
+Outcome find_format(const std::string& name, const std::string& file, Format* format);
+// All but key type and width.
 Outcome parse_row_options(const RowArguments& arguments, const std::string& first_file,
                           RowOptions* options);
 unsigned chosen_threads(const RowArguments& arguments);

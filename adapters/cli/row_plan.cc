@@ -6,8 +6,9 @@
 namespace stride::cli {
 namespace {
 
-Outcome find_column(const std::string& wanted, const std::vector<std::string>& columns,
-                    size_t* index) {
+Outcome find_column(const RowOptions& options, const std::string& wanted,
+                    const std::vector<std::string>& columns, size_t* index) {
+  std::string where = is_columnar(options.format) ? "the file" : "the header";
   auto named = std::find(columns.begin(), columns.end(), wanted);
   if (named != columns.end()) {
     *index = static_cast<size_t>(named - columns.begin());
@@ -19,10 +20,10 @@ Outcome find_column(const std::string& wanted, const std::vector<std::string>& c
   if (n == 0) {
     return Outcome::usage(
         "no column " + quoted(wanted) +
-        (columns.empty() ? ": without --header a column is a number from 1" : " in the header"));
+        (columns.empty() ? ": without --header a column is a number from 1" : " in " + where));
   }
   if (!columns.empty() && n > columns.size()) {
-    return Outcome::usage("no column " + wanted + ": the header has " +
+    return Outcome::usage("no column " + wanted + ": " + where + " has " +
                           std::to_string(columns.size()));
   }
   *index = n - 1;
@@ -40,9 +41,13 @@ std::string_view name_of(Format format) {
     case Format::jsonl:
       return "jsonl";
     case Format::raw:
+      return "raw";
+    case Format::parquet:
+      return "parquet";
+    case Format::arrow:
       break;
   }
-  return "raw";
+  return "arrow";
 }
 
 Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>& columns,
@@ -52,13 +57,14 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
   std::set<std::string> names(options.values.begin(), options.values.end());
   if (names.size() != options.values.size()) return Outcome::usage("--value names a column twice");
   if (options.format == Format::jsonl || options.format == Format::raw) return {};
-  STRIDE_CLI_TRY(find_column(options.key.empty() ? "1" : options.key, columns, &plan->key_column));
+  STRIDE_CLI_TRY(
+      find_column(options, options.key.empty() ? "1" : options.key, columns, &plan->key_column));
   size_t last = plan->key_column;
   if (options.values_wanted) {
     plan->value_is_rest = options.values.empty();
     for (const std::string& name : options.values) {
       size_t index = 0;
-      STRIDE_CLI_TRY(find_column(name, columns, &index));
+      STRIDE_CLI_TRY(find_column(options, name, columns, &index));
       if (std::find(plan->value_columns.begin(), plan->value_columns.end(), index) !=
           plan->value_columns.end())
         return Outcome::usage("--value names a column twice");

@@ -12,8 +12,12 @@
 
 namespace stride::cli {
 
-enum class Format : uint8_t { tsv, csv, jsonl, raw };
+enum class Format : uint8_t { tsv, csv, jsonl, raw, parquet, arrow };
 std::string_view name_of(Format format);
+// Column by column, not row by row: see arrow_rows.h.
+inline bool is_columnar(Format format) {
+  return format == Format::parquet || format == Format::arrow;
+}
 
 // automatic: as the first line of the file ends, and all others must.
 enum class LineEnds : uint8_t { automatic, lf, crlf, any };

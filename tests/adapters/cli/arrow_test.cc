@@ -1,0 +1,404 @@
+// Parquet and Arrow files: what becomes of each type of column, and of files that are damaged.
+#include <arrow/api.h>
+#include <arrow/io/api.h>
+#include <arrow/ipc/api.h>
+#include <parquet/arrow/writer.h>
+
+#include <limits>
+
+#include "tests/adapters/cli/cli_fixture.h"
+
+namespace stride::cli {
+namespace {
+
+template <class T>
+T good(arrow::Result<T> result) {
+  if (!result.ok()) {
+    ADD_FAILURE() << result.status().ToString();
+    abort();
+  }
+  return std::move(result).ValueUnsafe();
+}
+
+void expect_good(const arrow::Status& status) { ASSERT_TRUE(status.ok()) << status.ToString(); }
+
+struct NamedColumn {
+  std::string name;
+  std::shared_ptr<arrow::Array> array;
+};
+
+std::shared_ptr<arrow::Table> table_of(const std::vector<NamedColumn>& columns) {
+  arrow::FieldVector fields;
+  arrow::ArrayVector arrays;
+  for (const NamedColumn& column : columns) {
+    fields.push_back(arrow::field(column.name, column.array->type()));
+    arrays.push_back(column.array);
+  }
+  return arrow::Table::Make(arrow::schema(fields), arrays);
+}
+
+// "" is null where `nulls` is set.
+template <class Builder>
+std::shared_ptr<arrow::Array> strings(Builder&& builder, const std::vector<std::string>& values,
+                                      bool nulls = false) {
+  for (const std::string& value : values)
+    expect_good(nulls && value.empty() ? builder.AppendNull() : builder.Append(value));
+  return good(builder.Finish());
+}
+
+template <class Builder, class Number>
+std::shared_ptr<arrow::Array> numbers(Builder&& builder, const std::vector<Number>& values) {
+  for (Number value : values)
+    expect_good(builder.Append(static_cast<typename std::decay_t<Builder>::value_type>(value)));
+  return good(builder.Finish());
+}
+
+enum class Form { parquet, file, stream };
+constexpr Form forms[] = {Form::parquet, Form::file, Form::stream};
+
+class ArrowTest : public CliFixture {
+ protected:
+  // group_rows: of a row group or a record batch.
+  std::string write(const std::shared_ptr<arrow::Table>& table, Form form,
+                    int64_t group_rows = 1 << 20) {
+    auto sink = good(arrow::io::BufferOutputStream::Create());
+    if (form == Form::parquet) {
+      auto arrow_properties = parquet::ArrowWriterProperties::Builder().store_schema()->build();
+      expect_good(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), sink, group_rows,
+                                             parquet::default_writer_properties(),
+                                             arrow_properties));
+    } else {
+      auto writer = form == Form::file ? good(arrow::ipc::MakeFileWriter(sink, table->schema()))
+                                       : good(arrow::ipc::MakeStreamWriter(sink, table->schema()));
+      expect_good(writer->WriteTable(*table, group_rows));
+      expect_good(writer->Close());
+    }
+    std::string content = good(sink->Finish())->ToString();
+    std::string ending = form == Form::parquet ? "parquet"
+                         : form == Form::file  ? "feather"
+                                               : "arrow";
+    return file(std::to_string(files_written_++) + "." + ending, content);
+  }
+  // What is in the table once the columns are loaded, which is the same of every form.
+  std::string loaded(const std::shared_ptr<arrow::Table>& table,
+                     const std::vector<std::string>& options, int64_t group_rows = 1 << 20) {
+    std::string rows;
+    for (Form form : forms) {
+      std::string name = "t" + std::to_string(files_written_);
+      EXPECT_EQ(load(write(table, form, group_rows), options, name), 0) << error_;
+      std::string scanned = scan({}, name);
+      if (form == forms[0]) rows = scanned;
+      EXPECT_EQ(scanned, rows) << static_cast<int>(form);
+    }
+    return rows;
+  }
+  // Rows "00000000" to the last one, with "value I".
+  static std::shared_ptr<arrow::Table> many(int rows) {
+    arrow::StringBuilder keys, values;
+    for (int i = 0; i < rows; ++i) {
+      std::string number = std::to_string(i);
+      expect_good(keys.Append(std::string(8 - number.size(), '0') + number));
+      expect_good(values.Append("value " + number));
+    }
+    return table_of({{"key", good(keys.Finish())}, {"value", good(values.Finish())}});
+  }
+
+  int files_written_ = 0;
+};
+
+TEST_F(ArrowTest, StringsOfEveryLayout) {
+  auto values = strings(arrow::StringBuilder(), {"1", "", "\xff\t3"});
+  std::vector<std::string> texts = {"b", "a", "c"};
+  arrow::FixedSizeBinaryBuilder fixed(arrow::fixed_size_binary(1));
+  auto dictionary = strings(arrow::StringDictionaryBuilder(), {"b", "a", "c"});
+  for (const auto& keys :
+       {strings(arrow::StringBuilder(), texts), strings(arrow::LargeStringBuilder(), texts),
+        strings(arrow::BinaryBuilder(), texts), strings(arrow::LargeBinaryBuilder(), texts),
+        strings(fixed, texts), dictionary}) {
+    auto table =
+        table_of({{"k", keys}, {"v", strings(arrow::BinaryBuilder(), {"1", "", "\xff\t3"})}});
+    EXPECT_EQ(loaded(table, {}), "a\t\nb\t1\nc\t\xff\t3\n") << keys->type()->ToString();
+    table =
+        table_of({{"v", numbers(arrow::Int8Builder(), std::vector<int>{1, 2, 3})}, {"k", keys}});
+    EXPECT_EQ(loaded(table, {"--key", "1"}), "1\tb\n2\ta\n3\tc\n") << keys->type()->ToString();
+  }
+}
+
+TEST_F(ArrowTest, StringViews) {
+  std::vector<std::string> texts = {"b", "a text that is longer than twelve bytes"};
+  auto table = table_of({{"k", strings(arrow::StringViewBuilder(), texts)},
+                         {"v", strings(arrow::BinaryViewBuilder(), texts)}});
+  for (Form form : {Form::file, Form::stream}) {
+    ASSERT_EQ(load(write(table, form)), 0) << error_;
+    EXPECT_EQ(scan(), texts[1] + "\t" + texts[1] + "\nb\tb\n");
+  }
+}
+
+TEST_F(ArrowTest, IntegersOfEveryWidthAreKeys) {
+  auto values = strings(arrow::StringBuilder(), {"x", "y"});
+  auto check = [&](const std::shared_ptr<arrow::Array>& keys, const std::string& least,
+                   const std::string& most) {
+    auto table = table_of({{"id", keys}, {"v", values}});
+    std::string type = least[0] == '-' ? "i64" : "u64";
+    EXPECT_EQ(loaded(table, {"--key-type", type}), least + "\tx\n" + most + "\ty\n");
+    EXPECT_EQ(loaded(table, {"--key-type", "bytes"}), least + "\tx\n" + most + "\ty\n");
+  };
+  auto both = [&]<class Builder>(Builder&& builder) {
+    using Number = typename std::decay_t<Builder>::value_type;
+    using Limits = std::numeric_limits<Number>;
+    check(numbers(builder, std::vector<Number>{Limits::min(), Limits::max()}),
+          std::to_string(Limits::min()), std::to_string(Limits::max()));
+  };
+  both(arrow::Int8Builder());
+  both(arrow::Int16Builder());
+  both(arrow::Int32Builder());
+  both(arrow::Int64Builder());
+  both(arrow::UInt8Builder());
+  both(arrow::UInt16Builder());
+  both(arrow::UInt32Builder());
+  both(arrow::UInt64Builder());
+}
+
+TEST_F(ArrowTest, NumbersThatAreNoKeys) {
+  std::string bad = directory_ + "/bad";
+  auto values = strings(arrow::StringBuilder(), {"x", "y"});
+  auto low =
+      table_of({{"id", numbers(arrow::Int32Builder(), std::vector<int>{-7, 7})}, {"v", values}});
+  auto high = table_of(
+      {{"id", numbers(arrow::UInt64Builder(), std::vector<uint64_t>{uint64_t{1} << 63, 7})},
+       {"v", values}});
+  for (Form form : forms) {
+    std::string path = write(low, form);
+    expect_load_refused(path, {"--key-type", "u64"}, 3, path + ":1: '-7' is no number from 0");
+    expect_load_refused(write(high, form), {"--key-type", "i64"}, 3,
+                        ":1: '9223372036854775808' is no number from -9223372036854775808");
+    ASSERT_EQ(load(path, {"--key-type", "u64", "--rejects", bad}, path.substr(path.size() - 9)), 0)
+        << error_;
+    EXPECT_EQ(read(bad), path + "\t1\t'-7' is no number from 0 to 18446744073709551615\t-7\tx\n");
+  }
+}
+
+TEST_F(ArrowTest, TextsAreParsedAsKeys) {
+  auto table = table_of({{"id", strings(arrow::StringDictionaryBuilder(), {"10", "9", "10"})},
+                         {"v", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
+  EXPECT_EQ(loaded(table, {"--key-type", "u64"}), "9\tb\n10\tc\n");
+  table = table_of({{"ip", strings(arrow::StringBuilder(), {"10.0.0.2", "::1", "no"})},
+                    {"v", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
+  std::string path = write(table, Form::parquet);
+  expect_load_refused(path, {"--key-type", "ip"}, 3, path + ":3: 'no' is no IPv4 or IPv6 address");
+  EXPECT_EQ(load(path, {"--key-type", "ip", "--max-rejects", "1"}, "ip"), 0) << error_;
+  EXPECT_EQ(scan({}, "ip"), "::1\tb\n10.0.0.2\ta\n");
+}
+
+TEST_F(ArrowTest, ValuesOfEveryKindAreText) {
+  auto decimal = arrow::Decimal128Builder(arrow::decimal128(5, 2));
+  expect_good(decimal.Append(arrow::Decimal128(-150)));
+  arrow::TimestampBuilder time(arrow::timestamp(arrow::TimeUnit::MILLI),
+                               arrow::default_memory_pool());
+  expect_good(time.Append(1500));
+  auto table = table_of({{"k", strings(arrow::StringBuilder(), {"k"})},
+                         {"i", numbers(arrow::Int16Builder(), std::vector<int>{-3})},
+                         {"d", numbers(arrow::DoubleBuilder(), std::vector<double>{1.5})},
+                         {"b", numbers(arrow::BooleanBuilder(), std::vector<bool>{true})},
+                         {"day", numbers(arrow::Date32Builder(), std::vector<int>{19000})},
+                         {"time", good(time.Finish())},
+                         {"n", good(decimal.Finish())},
+                         {"z", good(arrow::MakeArrayOfNull(arrow::float32(), 1))}});
+  EXPECT_EQ(loaded(table, {}), "k\t-3\t1.5\ttrue\t2022-01-08\t1970-01-01 00:00:01.500\t-1.50\t\n");
+  EXPECT_EQ(loaded(table, {"--value", "b,2", "--key", "day"}), "2022-01-08\ttrue\t-3\n");
+}
+
+TEST_F(ArrowTest, NullKeysAreBadRowsAndNullValuesEmpty) {
+  auto texts = strings(arrow::StringBuilder(), {"a", "", "c"}, true);
+  auto codes = strings(arrow::StringDictionaryBuilder(), {"x", "", "x"}, true);
+  arrow::Int32Builder ids;
+  expect_good(ids.Append(1));
+  expect_good(ids.AppendNull());
+  expect_good(ids.Append(3));
+  auto table = table_of({{"t", texts}, {"c", codes}, {"i", good(ids.Finish())}});
+  std::string bad = directory_ + "/bad";
+  for (Form form : forms) {
+    std::string path = write(table, form), name = "n" + std::to_string(files_written_);
+    expect_load_refused(path, {}, 3, path + ":2: null key");
+    expect_load_refused(path, {"--key", "c"}, 3, path + ":2: null key");
+    expect_load_refused(path, {"--key", "i", "--key-type", "u64"}, 3, path + ":2: null key");
+    ASSERT_EQ(load(path, {"--rejects", bad}, name), 0) << error_;
+    EXPECT_EQ(scan({}, name), "a\tx\t1\nc\tx\t3\n");
+    EXPECT_EQ(read(bad), path + "\t2\tnull key\t\t\t\n");
+  }
+  auto values = table_of(
+      {{"k", strings(arrow::StringBuilder(), {"1", "2", "3"})}, {"t", texts}, {"c", codes}});
+  EXPECT_EQ(loaded(values, {}), "1\ta\tx\n2\t\t\n3\tc\tx\n");
+  EXPECT_EQ(loaded(values, {"--value", "t"}), "1\ta\n2\t\n3\tc\n");
+}
+
+TEST_F(ArrowTest, ManyBatchesComeInOrder) {
+  auto table = many(10000);
+  std::string expected, of_300;
+  for (int i = 0; i < 10000; ++i) {
+    std::string number = std::to_string(i);
+    expected += std::string(8 - number.size(), '0') + number + "\tvalue " + number + "\n";
+    if (i == 299) of_300 = expected;
+  }
+  EXPECT_EQ(loaded(table, {}), expected);
+  EXPECT_EQ(loaded(table, {"--threads", "3"}, 999), expected);
+  EXPECT_EQ(loaded(table, {"--block-bytes", "500", "--threads", "3"}, 3000), expected);
+  EXPECT_EQ(loaded(table->Slice(0, 300), {}, 1), of_300);
+  EXPECT_EQ(loaded(table->Slice(0, 0), {}), "");
+}
+
+// A bad row's number is that in the file, over all batches.
+TEST_F(ArrowTest, RowNumbersOverBatches) {
+  arrow::StringBuilder keys;
+  for (int i = 0; i < 5000; ++i) expect_good(i == 4321 ? keys.AppendNull() : keys.Append("k"));
+  auto key = good(keys.Finish());
+  auto table = table_of({{"k", key}, {"v", key}});
+  for (Form form : forms) {
+    std::string path = write(table, form, 700);
+    expect_load_refused(path, {"--block-bytes", "900", "--threads", "3"}, 3,
+                        path + ":4322: null key");
+  }
+}
+
+TEST_F(ArrowTest, ColumnsThatAreNot) {
+  arrow::ListBuilder lists(arrow::default_memory_pool(), std::make_shared<arrow::Int32Builder>());
+  expect_good(lists.Append());
+  auto one = strings(arrow::StringBuilder(), {"a"});
+  auto table = table_of({{"k", one}, {"l", good(lists.Finish())}, {"v", one}});
+  for (Form form : forms) {
+    std::string path = write(table, form);
+    expect_load_refused(path, {"--key", "id"}, 2, path + ": no column 'id' in the file");
+    expect_load_refused(path, {"--key", "4"}, 2, "no column 4: the file has 3");
+    expect_load_refused(path, {"--value", "v,w"}, 2, "no column 'w' in the file");
+    expect_load_refused(path, {}, 2, "column 'l' is of type list<");
+    expect_load_refused(path, {"--header"}, 2, "--header is for tsv and csv");
+    ASSERT_EQ(load(path, {"--value", "v"}, "v" + std::to_string(files_written_)), 0) << error_;
+    EXPECT_EQ(scan({}, "v" + std::to_string(files_written_)), "a\ta\n");
+    path = write(table_of({{"k", one}}), form);
+    expect_load_refused(path, {}, 2, path + ": has 1 columns, and a key and a value take 2");
+  }
+}
+
+// Cut short anywhere, and with any byte changed: a message, or rows, and never a crash.
+TEST_F(ArrowTest, DamagedFiles) {
+  ASSERT_EQ(load(file("first.tsv", "1\tone\n")), 0) << error_;
+  auto table = table_of({{"k", strings(arrow::StringBuilder(), {"a", "b", "c"})},
+                         {"d", strings(arrow::StringDictionaryBuilder(), {"x", "y", "x"})},
+                         {"i", numbers(arrow::Int64Builder(), std::vector<int>{1, 2, 3})}});
+  for (Form form : forms) {
+    std::string path = write(table, form), whole = read(path);
+    for (size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 16) {
+      std::ofstream(path, std::ios::binary) << whole.substr(0, bytes);
+      // A stream may lack its end, where that is between two batches.
+      if (form == Form::stream && load(path, {"--dry-run"}) == 0) continue;
+      expect_load_refused(path, {}, 3, path + ": damaged, or of another format: ");
+    }
+    for (size_t at = 0; at < whole.size(); at += 7) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ (at % 2 ? 0xff : 0x11));
+      std::ofstream(path, std::ios::binary) << changed;
+      int code = load(path, {"--dry-run"});
+      EXPECT_TRUE(code == 0 || code == 2 || code == 3 || code == 7) << code << " " << error_;
+    }
+    for (const char* garbage : {"", "x", "PAR1", "ARROW1", "PAR1garbagePAR1", "k\tv\n1\t2\n"}) {
+      std::ofstream(path, std::ios::binary) << garbage;
+      expect_load_refused(path, {}, 3, path + ": damaged, or of another format: ");
+    }
+    EXPECT_EQ(scan(), "1\tone\n");
+  }
+  expect_load_refused(directory_ + "/gone.parquet", {}, 4, "gone.parquet: open: No such file");
+  expect_load_refused(directory_ + "/gone.arrow", {}, 4, "gone.arrow: open: No such file");
+}
+
+TEST_F(ArrowTest, OffsetsOutsideOfTheirColumn) {
+  ASSERT_EQ(load(file("first.tsv", "1\tone\n")), 0) << error_;
+  int32_t offsets[] = {0, 1 << 30, 2};
+  auto keys = std::make_shared<arrow::StringArray>(2, arrow::Buffer::Wrap(offsets, 3),
+                                                   arrow::Buffer::FromString("ab"));
+  for (Form form : {Form::file, Form::stream}) {
+    auto sink = good(arrow::io::BufferOutputStream::Create());
+    auto schema =
+        arrow::schema({arrow::field("k", arrow::utf8()), arrow::field("v", arrow::utf8())});
+    auto writer = form == Form::file ? good(arrow::ipc::MakeFileWriter(sink, schema))
+                                     : good(arrow::ipc::MakeStreamWriter(sink, schema));
+    expect_good(writer->WriteRecordBatch(*arrow::RecordBatch::Make(schema, 2, {keys, keys})));
+    expect_good(writer->Close());
+    std::string path = file("bad.arrow", good(sink->Finish())->ToString());
+    expect_load_refused(path, {}, 3, path + ": damaged, or of another format: ");
+  }
+}
+
+TEST_F(ArrowTest, StandardInput) {
+  auto table = many(2000);
+  std::string stream = read(write(table, Form::stream, 100));
+  ASSERT_EQ(run({"load", database_, "t", "-", "--format", "arrow"}, stream), 0) << error_;
+  ASSERT_EQ(run({"count", database_, "t"}), 0);
+  EXPECT_EQ(out_, "2000\n");
+  expect_refused({"load", database_, "t", "-", "--format", "arrow"}, 3,
+                 "standard input: damaged, or of another format", stream.substr(0, 5000));
+  expect_refused({"load", database_, "t", "-", "--format", "parquet"}, 2,
+                 "standard input: Parquet is read from a file");
+}
+
+// Ends at a bad row in the second file, and goes on behind the last commit once that may pass.
+TEST_F(ArrowTest, ResumeBehindTheLastCommit) {
+  arrow::StringBuilder keys;
+  for (int i = 0; i < 5000; ++i)
+    expect_good(i == 4000 ? keys.AppendNull() : keys.Append(std::to_string(i)));
+  auto key = good(keys.Finish());
+  auto bad = table_of({{"key", key}, {"value", key}});
+  for (Form form : forms) {
+    std::string table = "r" + std::to_string(files_written_);
+    std::vector<std::string> load = {"load",
+                                     database_,
+                                     table,
+                                     write(many(3000), form, 500),
+                                     write(bad, form, 600),
+                                     "--commit-every",
+                                     "700",
+                                     "--block-bytes",
+                                     "1000",
+                                     "--threads",
+                                     "2"};
+    EXPECT_EQ(run(load), 3) << error_;
+    EXPECT_NE(error_.find(":4001: null key"), std::string::npos) << error_;
+    EXPECT_NE(error_.find("--resume goes on"), std::string::npos) << error_;
+    ASSERT_EQ(run({"count", database_, table}), 0);
+    int committed = std::stoi(out_);
+    EXPECT_GE(committed, 5600);
+    EXPECT_LT(committed, 7001);
+    load.insert(load.end(), {"--resume", "--max-rejects", "1"});
+    ASSERT_EQ(run(load), 0) << error_;
+    ASSERT_EQ(run({"count", database_, table}), 0);
+    EXPECT_EQ(out_, "7999\n");
+  }
+}
+
+TEST_F(ArrowTest, KeysToLookUp) {
+  auto table = table_of({{"id", numbers(arrow::Int32Builder(), std::vector<int>{3, 1, 9})},
+                         {"x", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
+  ASSERT_EQ(load(file("a.tsv", "1\tone\n3\tthree\n"), {"--key-type", "u64"}), 0) << error_;
+  for (Form form : forms) {
+    std::string path = write(table, form);
+    ASSERT_EQ(run({"get", database_, "t", "--keys", path}), 0) << error_;
+    EXPECT_EQ(out_, "3\tthree\n1\tone\n");
+    EXPECT_EQ(run({"get", database_, "t", "--keys", path, "--missing", "error"}), 4);
+    EXPECT_NE(error_.find(path + ":3: key '9' is not in table"), std::string::npos) << error_;
+    expect_refused({"join", database_, "t", path}, 2, "join reads tsv, csv and jsonl");
+  }
+}
+
+TEST_F(ArrowTest, DuplicatesAreToldByRow) {
+  auto table = table_of({{"k", strings(arrow::StringBuilder(), {"a", "b", "a"})},
+                         {"v", strings(arrow::StringBuilder(), {"1", "2", "3"})}});
+  for (Form form : forms) {
+    std::string path = write(table, form);
+    expect_load_refused(path, {"--on-duplicate", "error"}, 3,
+                        path + ":3: key 'a' of table 't' is in " + path + ":1 already");
+  }
+  EXPECT_EQ(loaded(table, {"--on-duplicate", "first"}), "a\t1\nb\t2\n");
+  expect_load_refused(write(table, Form::file), {"--max-memory", "3"}, 7, "give --commit-every");
+}
+
+}  // namespace
+}  // namespace stride::cli

@@ -1,0 +1,25 @@
+// Parquet and Arrow files where the program is built without Arrow's library.
+#include "tests/adapters/cli/cli_fixture.h"
+
+namespace stride::cli {
+namespace {
+
+class NoArrowTest : public CliFixture {};
+
+TEST_F(NoArrowTest, SaysWhatToDo) {
+  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+  for (std::string name : {"a.parquet", "a.arrow", "a.feather"}) {
+    std::string path = file(name, "PAR1"),
+                message = path + ": this program reads no " +
+                          (name == "a.parquet" ? "parquet" : "arrow") +
+                          " files; write them as CSV or JSON lines first";
+    expect_load_refused(path, {}, 8, message);
+    expect_refused({"join", database_, "t", path}, 8, message);
+    expect_refused({"get", database_, "t", "--keys", path}, 8, message);
+  }
+  expect_load_refused(file("a.tsv", "a\t1\n"), {"--format", "parquet"}, 8,
+                      "reads no parquet files");
+}
+
+}  // namespace
+}  // namespace stride::cli
