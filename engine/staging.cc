@@ -139,8 +139,7 @@ uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, u
   }
   if (!values || !kinds_.empty()) {
     kinds_.resize(rows_, static_cast<uint8_t>(EntryKind::put));
-    kinds_.resize(rows_ + n,
-                  static_cast<uint8_t>(values ? EntryKind::put : EntryKind::tombstone));
+    kinds_.resize(rows_ + n, static_cast<uint8_t>(values ? EntryKind::put : EntryKind::tombstone));
   }
   rows_ += n;
   return n;
@@ -191,7 +190,12 @@ Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const Key
 
 Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                            const ValueColumn& values) {
+  // A chunk for each of many small views would cost more than a copy, and a sort takes only so
+  // many.
+  constexpr uint64_t least_rows = 4096, least_bytes = 64 << 10;
   STRIDE_TRY(check_columns(*table, keys, &values));
+  if (keys.size < least_rows && keys.bytes() + values.bytes() < least_bytes)
+    return stage(table, keys, &values);
   try {
     Slot* slot = slot_of_this_thread(table);
     for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
@@ -224,6 +228,11 @@ Status Staging::stage_ranges(const std::shared_ptr<const TableRecord>& table,
   rows_.fetch_add(n, std::memory_order_relaxed);
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return {};
+}
+
+void Staging::hand_over() {
+  std::lock_guard lock(mutex_);
+  for (auto& slot : slots_) slot->chunk = nullptr;
 }
 
 void Staging::count(const KeyColumn& keys, const ValueColumn* values) {
@@ -270,8 +279,7 @@ StagedChunk* Staging::next_chunk(Slot* slot, const KeyColumn& keys, const ValueC
   };
   StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
   if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
-  return add_chunk(
-      slot, std::make_unique<StagedChunk>(slot->table->table->key_width, capacity));
+  return add_chunk(slot, std::make_unique<StagedChunk>(slot->table->table->key_width, capacity));
 }
 
 std::vector<StagedTable> Staging::take() {

@@ -73,7 +73,7 @@ class StagedChunk {
   uint64_t* key_offsets_ = nullptr;  // null where keys have one width
   std::byte* keys_ = nullptr;
   std::byte* values_ = nullptr;
-  std::vector<uint8_t> kinds_;       // empty: all puts
+  std::vector<uint8_t> kinds_;  // empty: all puts
   std::vector<KeyRange> ranges_;
 };
 
@@ -92,7 +92,11 @@ class Staging {
   // As stage(), without a copy: the columns must stay as they are until the commit has returned.
   Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn& values);
-  Status stage_ranges(const std::shared_ptr<const TableRecord>& table, std::vector<KeyRange> ranges);
+  Status stage_ranges(const std::shared_ptr<const TableRecord>& table,
+                      std::vector<KeyRange> ranges);
+  // Rows that come from now on come after all that are there, whichever thread brings them. Call
+  // when no stage() is under way.
+  void hand_over();
   // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -105,13 +105,17 @@ Status WriteTransaction::erase_ranges(const Table& table, const KeyColumn& from,
   });
 }
 
+void WriteTransaction::hand_over() {
+  if (state_) state_->staging.hand_over();
+}
+
 Status WriteTransaction::commit(std::optional<Durability> durability) {
   if (!state_ || state_->ended.exchange(true))
     return Status(StatusCode::closed, "the transaction has been committed or aborted")
         .with_remedy("begin another one");
   DatabaseImpl& database = *state_->database;
-  CommitRequest request{&state_->staging, durability.value_or(database.options.durability), {},
-                        false};
+  CommitRequest request{
+      &state_->staging, durability.value_or(database.options.durability), {}, false};
   if (!state_->entered) return database.writable();
   Status s = database.queue.commit(
       &request, [&](const std::vector<CommitRequest*>& group) { database.commit_group(group); });

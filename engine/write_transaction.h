@@ -57,6 +57,10 @@ class STRIDE_API WriteTransaction {
   // sizes, or offsets that descend.
   Status erase_ranges(const Table& table, const KeyColumn& from, const KeyColumn& to);
 
+  // Changes that are made from now on come after all so far, whichever thread makes them: for a
+  // thread that goes on with what another has begun. Call it when no change is under way.
+  void hand_over();
+
   // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
   Status commit(std::optional<Durability> durability = std::nullopt);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct TransactionObject : Owned {
   using Handle = stride_transaction;
   explicit TransactionObject(WriteTransaction t) : transaction(std::move(t)) {}
   WriteTransaction transaction;
+  std::thread::id changed_by;  // last
 };
 
 struct ValuesObject : Owned {

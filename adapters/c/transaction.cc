@@ -1,4 +1,7 @@
 // Write transactions.
+#include <thread>
+#include <utility>
+
 #include "adapters/c/error.h"
 #include "adapters/c/objects.h"
 
@@ -15,6 +18,8 @@ int change_table(stride_transaction* transaction, stride_table* table, const Cha
     STRIDE_TRY(t.begin(transaction));
     Use<TableObject> of;
     STRIDE_TRY(of.begin(table));
+    std::thread::id self = std::this_thread::get_id();
+    if (std::exchange(t->changed_by, self) != self) t->transaction.hand_over();
     return change(t->transaction, of->table);
   });
 }

@@ -12,6 +12,8 @@
 #include "adapters/cli/dump_format.h"
 #include "adapters/cli/input_stream.h"
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/json_output.h"
+#include "adapters/cli/json_text.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/parsed_rows.h"
 #include "adapters/cli/progress.h"
@@ -75,13 +77,18 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
   if (!table.ok()) return table.status();
   std::optional<TableNotes> notes;
   STRIDE_CLI_TRY(read_notes(database, *table, &notes));
-  json header = {{"table", name}, {"key_width", table->key_width()}};
+  json header = {{"key_width", table->key_width()}};
+  if (is_utf8(name)) {
+    header["table"] = name;
+  } else {
+    header["table_bytes"] = std::vector<uint8_t>(name.begin(), name.end());
+  }
   if (notes) {
     header["notes"] = {{"key_type", std::string(name_of(notes->key_type))},
                        {"key", notes->key},
                        {"values", notes->values}};
   }
-  STRIDE_CLI_TRY(write_frame(out, FrameKind::table, header.dump()));
+  STRIDE_CLI_TRY(write_frame(out, FrameKind::table, text_of(header)));
   auto scan = snapshot.scan(*table);
   if (!scan.ok()) return scan.status();
   RecordWriter writer(Format::raw, KeyType::bytes);
@@ -134,7 +141,7 @@ class Restore {
                   seconds_text(progress.seconds()));
     if (!context_.json) return {};
     json result = {{"tables", tables_.size()}, {"rows", rows_}, {"seconds", progress.seconds()}};
-    return context_.out.write(result.dump() + "\n");
+    return context_.out.write(text_of(result) + "\n");
   }
 
  private:
@@ -206,7 +213,8 @@ class Restore {
     json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return broken("has a broken table header");
     TableRows table;
-    table.name = header.value("table", "");
+    auto bytes = header.value("table_bytes", std::vector<uint8_t>());
+    table.name = header.value("table", std::string(bytes.begin(), bytes.end()));
     table.key_width = header.value("key_width", 0u);
     if (header.contains("notes")) {
       auto type = key_type_named(header["notes"].value("key_type", ""));
@@ -324,7 +332,14 @@ Outcome run_dump(Context* context, const DumpArguments& arguments) {
     for (const TableStatistics& table : database->tables())
       if (table.name != notes_table) names.push_back(table.name);
   }
-  for (const std::string& name : names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (name == notes_table)
+      return Outcome::usage("table '" + name +
+                            "' is this program's own: a dump has its notes anyway");
+    if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), name) !=
+        names.begin() + static_cast<ptrdiff_t>(i))
+      return Outcome::usage("table '" + name + "' is named twice");
     auto table = database->open_table(name);
     if (!table.ok()) return table.status();
   }

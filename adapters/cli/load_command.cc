@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/json_output.h"
 #include "adapters/cli/loader.h"
 #include "adapters/cli/pipeline.h"
 #include "adapters/cli/progress.h"
@@ -149,7 +150,7 @@ Outcome run_load(Context* context, const LoadArguments& arguments) {
                            {"skipped", loader.skipped()},
                            {"commits", loader.commits()},
                            {"seconds", seconds}};
-  return context->out.write(result.dump() + "\n");
+  return context->out.write(text_of(result) + "\n");
 }
 
 }  // namespace stride::cli

@@ -98,7 +98,7 @@ Outcome Loader::find_key_type(const std::optional<TableNotes>& notes) {
 
 Outcome Loader::find_position(ReadFrom* from) {
   std::optional<LoadPosition> position;
-  if (arguments_.resume && database_)
+  if (arguments_.resume && table_is_there_)
     STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
   if (position && position->job != job()) {
     return Outcome::usage("the interrupted load of table '" + arguments_.table +
@@ -110,7 +110,7 @@ Outcome Loader::find_position(ReadFrom* from) {
   if (position) position_ = *position;
   position_.job = job();
   *from = reached_ = {position_.file, position_.offset};
-  return rejects_.open(position.has_value(), position_.line, position_.rejected);
+  return rejects_.open(position.has_value(), position_.file, position_.line, position_.rejected);
 }
 
 std::string Loader::job() const {

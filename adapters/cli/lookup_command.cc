@@ -203,7 +203,7 @@ Outcome look_up_file(Lookup* lookup, const RowArguments& arguments, const std::s
   options.key_type = lookup->key_type;
   options.key_width = lookup->table.key_width();
   options.values_wanted = false;
-  STRIDE_CLI_TRY(lookup->rejects.open(false, 0, 0));
+  STRIDE_CLI_TRY(lookup->rejects.open(false, 0, 0, 0));
   BlockReader reader({file}, options, lookup->context->environment.in);
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments); ++i) workers.push_back(make_worker());

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "adapters/cli/interrupt.h"
@@ -39,6 +41,8 @@ class Pipeline {
       return call();
     } catch (const std::bad_alloc&) {
       return Outcome(ExitCode::no_room, "out of memory");
+    } catch (const std::exception& e) {
+      return Outcome(ExitCode::failure, e.what());
     }
   }
 
@@ -90,8 +94,13 @@ Outcome run_pipeline(BlockReader* reader,
                      const std::vector<std::unique_ptr<BlockWorker>>& workers) {
   Pipeline pipeline(reader);
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < workers.size(); ++i)
-    threads.emplace_back([&, i] { pipeline.work(workers[i].get()); });
+  threads.reserve(workers.size());
+  try {
+    for (size_t i = 1; i < workers.size(); ++i)
+      threads.emplace_back([&, i] { pipeline.work(workers[i].get()); });
+  } catch (const std::system_error&) {
+    // Those that there are do the work.
+  }
   pipeline.work(workers[0].get());
   for (std::thread& thread : threads) thread.join();
   return pipeline.result();

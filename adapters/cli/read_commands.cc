@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/json_output.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/record_writer.h"
 
@@ -127,7 +128,7 @@ Outcome run_count(Context* context, const TableArguments& arguments) {
   if (!count.ok()) return count.status();
   if (!context->json) return context->out.write(std::to_string(*count) + "\n");
   nlohmann::json result = {{"table", arguments.table}, {"count", *count}};
-  return context->out.write(result.dump() + "\n");
+  return context->out.write(text_of(result) + "\n");
 }
 
 Outcome run_tables(Context* context, const TableArguments& arguments) {
@@ -152,7 +153,7 @@ Outcome run_tables(Context* context, const TableArguments& arguments) {
              std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
              std::to_string(table.bytes_on_disk) + "\n";
   }
-  return context->out.write(context->json ? list.dump() + "\n" : lines);
+  return context->out.write(context->json ? text_of(list) + "\n" : lines);
 }
 
 }  // namespace stride::cli

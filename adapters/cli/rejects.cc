@@ -11,7 +11,8 @@ Rejects::~Rejects() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Outcome Rejects::open(bool append, uint64_t line, uint64_t count) {
+Outcome Rejects::open(bool append, uint32_t file, uint64_t line, uint64_t count) {
+  resumed_file_ = file;
   resumed_line_ = line;
   count_ = count;
   if (path_.empty()) return {};
@@ -23,7 +24,7 @@ Outcome Rejects::open(bool append, uint64_t line, uint64_t count) {
 
 Outcome Rejects::take(const Block& block, ParsedRows* rows) {
   if (block.file.get() != file_) {
-    bool resumed = file_ == nullptr && resumed_line_ != 0;
+    bool resumed = file_ == nullptr && resumed_line_ != 0 && block.file->index == resumed_file_;
     file_ = block.file.get();
     next_line_ = resumed ? resumed_line_ : block.file->first_line;
   }

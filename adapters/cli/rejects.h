@@ -17,8 +17,9 @@ class Rejects {
   // path empty: not written down. most: how many are fine.
   Rejects(std::string path, uint64_t most) : path_(std::move(path)), most_(most) {}
   ~Rejects();
-  // append: goes on with the file of an interrupted job, which ended at this line (0: the first).
-  Outcome open(bool append, uint64_t line, uint64_t count);
+  // append: goes on with the file of an interrupted job, which ended at this line (0: the first) of
+  // this input file.
+  Outcome open(bool append, uint32_t file, uint64_t line, uint64_t count);
   // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
   Outcome take(const Block& block, ParsedRows* rows);
   Outcome flush();
@@ -36,7 +37,7 @@ class Rejects {
   int fd_ = -1;
   std::unique_ptr<Output> output_;
   const FileRows* file_ = nullptr;
-  uint64_t resumed_line_ = 0;
+  uint64_t resumed_file_ = 0, resumed_line_ = 0;
   uint64_t block_line_ = 1, next_line_ = 1;
 };
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "adapters/cli/json_output.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/progress.h"
 
@@ -127,7 +128,7 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
   if (!context->json) return context->out.write(lines);
   json result = {
       {"bytes", database->size_bytes()}, {"backend", database->backend_name()}, {"tables", tables}};
-  return context->out.write(result.dump() + "\n");
+  return context->out.write(text_of(result) + "\n");
 }
 
 Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
@@ -155,7 +156,7 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
                    {"runs", runs},
                    {"backend", database->backend_name()},
                    {"segments", list}};
-    return context->out.write(result.dump() + "\n");
+    return context->out.write(text_of(result) + "\n");
   }
   std::string head =
       "table '" + arguments.table + "': keys of type " + std::string(name_of(key_type)) + ", " +
@@ -175,7 +176,7 @@ Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
   context->note("all " + byte_text(bytes) + " are intact (" + seconds_text(clock.seconds()) + ")");
   if (!context->json) return {};
   json result = {{"intact", true}, {"bytes", bytes}, {"seconds", clock.seconds()}};
-  return context->out.write(result.dump() + "\n");
+  return context->out.write(text_of(result) + "\n");
 }
 
 Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
@@ -190,7 +191,7 @@ Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
                 seconds_text(clock.seconds()) + ")");
   if (!context->json) return {};
   json result = {{"bytes_before", before}, {"bytes", after}, {"seconds", clock.seconds()}};
-  return context->out.write(result.dump() + "\n");
+  return context->out.write(text_of(result) + "\n");
 }
 
 }  // namespace stride::cli

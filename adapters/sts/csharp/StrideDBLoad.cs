@@ -85,6 +85,8 @@ namespace DatabaseBenchmark.Databases
         internal void Commit(int durability)
         {
             Put();
+            if (durability < -1 || durability > 2)
+                throw new ArgumentOutOfRangeException("durability");
             IntPtr ending = transaction;
             transaction = IntPtr.Zero;
             StrideDBNative.Check(StrideDBNative.stride_commit(ending, durability));

@@ -41,6 +41,36 @@ TEST_F(CThreadsTest, TransactionsOfTheirOwnOnOneTable) {
   EXPECT_EQ(keys, uint64_t{threads} * commits * rows + 1);
 }
 
+// One thread goes on with what another has begun: the last change counts, whose ever it is.
+TEST_F(CThreadsTest, ATransactionIsHandedOver) {
+  stride_transaction* t;
+  ASSERT_C_OK(stride_begin(db_, &t));
+  auto elsewhere = [](const std::function<void()>& work) { std::thread(work).join(); };
+  auto put_one = [&](const char* key, char value) {
+    EXPECT_C_OK(stride_put_one(t, table_, key, 1, &value, 1));
+  };
+  stride_bytes from = {"r", 1}, to = {"s", 1};
+  elsewhere([&] { put_one("z", '0'); });
+  put_one("a", '0');
+  for (char value = '1'; value <= '5'; ++value) {
+    if (value % 2) {
+      elsewhere([&] { put_one("k", value); });
+    } else {
+      put_one("k", value);
+    }
+  }
+  elsewhere([&] { put_one("r", '1'); });
+  EXPECT_C_OK(stride_erase_range(t, table_, &from, &to));
+  elsewhere([&] { put_one("r", '2'); });
+  ASSERT_C_OK(stride_commit(t, STRIDE_DURABILITY_FLUSH));
+  stride_bytes value;
+  for (auto [key, wanted] : {std::pair{"k", '5'}, {"r", '2'}, {"a", '0'}, {"z", '0'}}) {
+    ASSERT_C_OK(stride_get_one(snapshot(), table_, key, 1, &value));
+    ASSERT_EQ(value.size, 1u) << key;
+    EXPECT_EQ(*static_cast<const char*>(value.data), wanted) << key;
+  }
+}
+
 TEST_F(CThreadsTest, OneSnapshotAndResultsOfTheirOwn) {
   Strings keys;
   for (int i = 0; i < 20'000; ++i) keys.push_back(key_of(0, i));

@@ -77,6 +77,30 @@ TEST_F(UpkeepTest, BrokenDumpsAreRefusedWhole) {
   }
   EXPECT_EQ(run({"dump", database_, "none"}), 4);
   EXPECT_EQ(out_, "");
+  EXPECT_EQ(run({"dump", database_, "hex", "hex"}), 2);
+  EXPECT_NE(error_.find("named twice"), std::string::npos) << error_;
+  EXPECT_EQ(run({"dump", database_, ".stride"}), 2);
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(UpkeepTest, NamesAreAnyBytes) {
+  const std::string name = "caf\xe9";
+  {
+    auto db = Database::open(database_);
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    auto table = (*db)->create_table(name);
+    ASSERT_TRUE(table.ok()) << table.status().to_string();
+    WriteTransaction t = (*db)->begin();
+    ASSERT_TRUE(t.put(*table, "key", "value").ok());
+    ASSERT_TRUE(t.commit().ok());
+  }
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  std::string dump = out_;
+  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+  ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
+  database_ = directory_ + "/copy";
+  ASSERT_EQ(run({"restore", database_, "-"}, dump), 0) << error_;
+  EXPECT_EQ(scan({}, name), "key\tvalue\n");
 }
 
 TEST_F(UpkeepTest, AFullDiskLeavesNoTable) {
