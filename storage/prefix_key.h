@@ -53,10 +53,11 @@ inline bool host_bits_are_clear(Bytes address, uint32_t length) {
 
 // Whether the bytes are a key of such a table.
 inline bool is_prefix_key(Bytes key, uint32_t address_bits) {
-  if (address_bits == byte_strings) return key.size() * 8 <= max_address_bits;
+  if (address_bits == byte_strings) return key.size() <= max_key_bytes;
   if (key.size() != prefix_key_width(address_bits)) return false;
   uint32_t length = prefix_length(key, address_bits);
-  return length <= address_bits && host_bits_are_clear(key.first(address_bytes(address_bits)), length);
+  return length <= address_bits &&
+         host_bits_are_clear(key.first(address_bytes(address_bits)), length);
 }
 
 }  // namespace stride
