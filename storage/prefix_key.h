@@ -51,6 +51,21 @@ inline bool host_bits_are_clear(Bytes address, uint32_t length) {
   return true;
 }
 
+inline void clear_host_bits(std::byte* address, uint32_t bytes, uint32_t length) {
+  uint32_t at = length / 8;
+  if (length % 8) {
+    address[at] &= ~std::byte(0xFF >> length % 8);
+    ++at;
+  }
+  for (; at < bytes; ++at) address[at] = std::byte{0};
+}
+
+// Writes prefix_length_bytes(address_bits) bytes.
+inline void put_prefix_length(std::byte* to, uint32_t length, uint32_t address_bits) {
+  if (prefix_length_bytes(address_bits) == 2) *to++ = std::byte(length >> 8);
+  *to = std::byte(length);
+}
+
 // Whether the bytes are a key of such a table.
 inline bool is_prefix_key(Bytes key, uint32_t address_bits) {
   if (address_bits == byte_strings) return key.size() <= max_key_bytes;
