@@ -236,7 +236,7 @@ class Backend {
   // For each query, how many keys of the index are not larger than it.
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
-  // Builds what longest_match() searches (docs/format.md) over a strictly ascending column of prefix
+  // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of prefix
   // keys (storage/prefix_key.h). The same bytes from every backend. invalid_argument: more than
   // max_index_keys prefixes, or a row that is no prefix key.
   virtual Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,

@@ -30,8 +30,8 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage, and engine and benchmark of gpu.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",   "storage/column.h",       "storage/layout.h", "storage/block_guard.h",
-    "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
+    "storage/status.h",     "storage/column.h",   "storage/layout.h",       "storage/block_guard.h",
+    "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
                                                          "gpu/tree_options.h"};
 

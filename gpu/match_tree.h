@@ -1,0 +1,60 @@
+// Single steps of a search in a match tree (match_layout.h), for host and device code alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/key_bits.h"
+#include "gpu/match_layout.h"
+
+namespace stride {
+
+struct MatchLevelRef {
+  const MatchBlock* blocks;  // null: a list level
+  const uint32_t* starts;
+  const uint16_t* slots;
+  const uint32_t* entries;
+  uint32_t stride;
+  uint32_t depth;
+  uint32_t blocks_of_node;
+};
+
+// Trivially copyable, and good on the side (host or device) where the image lies. Only the first
+// `levels` entries of `level` are set.
+struct MatchTreeRef {
+  uint32_t levels;
+  MatchLevelRef level[max_match_levels];
+
+  MatchTreeRef() = default;
+  // Precondition: the image is of build_matches(), with levels. head: a copy in host memory of the
+  // header and the levels.
+  MatchTreeRef(const std::byte* head, const std::byte* image) {
+    levels = reinterpret_cast<const MatchHeader*>(head)->levels;
+    const auto* shapes = reinterpret_cast<const MatchLevel*>(head + sizeof(MatchHeader));
+    for (uint32_t i = 0; i < levels; ++i) {
+      const MatchLevel& shape = shapes[i];
+      bool list = shape.kind == MatchKind::list;
+      level[i] = {list ? nullptr : reinterpret_cast<const MatchBlock*>(image + shape.blocks_offset),
+                  list ? reinterpret_cast<const uint32_t*>(image + shape.starts_offset) : nullptr,
+                  list ? reinterpret_cast<const uint16_t*>(image + shape.slots_offset) : nullptr,
+                  reinterpret_cast<const uint32_t*>(image + shape.entries_offset),
+                  shape.stride,
+                  shape.depth,
+                  static_cast<uint32_t>(blocks_of(shape.stride))};
+    }
+  }
+};
+
+// The index of the entry that a slot of a bitmap node belongs to. blocks: the node's.
+STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock* blocks, uint32_t slot) {
+  const MatchBlock& block = blocks[slot / slots_of_block];
+  uint32_t at = slot % slots_of_block;
+  uint64_t low = block.bits[0] | uint64_t{block.bits[1]} << 32;
+  uint64_t low_mask = at >= 63 ? ~uint64_t{0} : (uint64_t{2} << at) - 1;
+  uint32_t high_mask = at < 64 ? 0 : static_cast<uint32_t>((uint64_t{2} << (at - 64)) - 1);
+  low &= low_mask;
+  return block.before + count_bits(static_cast<uint32_t>(low)) +
+         count_bits(static_cast<uint32_t>(low >> 32)) + count_bits(block.bits[2] & high_mask);
+}
+
+}  // namespace stride
