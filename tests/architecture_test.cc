@@ -41,7 +41,7 @@ const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {
     "engine/database.h", "engine/library_version.h",
-    "engine/options.h",  "engine/result_buffer.h",
+    "engine/options.h",  "engine/prefixes.h",     "engine/result_buffer.h",
     "engine/scan.h",     "engine/snapshot.h",
     "engine/table.h",    "engine/write_transaction.h"};
 
