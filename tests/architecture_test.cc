@@ -40,10 +40,9 @@ const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/
                                                    "storage/prefetch.h"};
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {
-    "engine/database.h", "engine/library_version.h",
-    "engine/options.h",  "engine/prefixes.h",     "engine/result_buffer.h",
-    "engine/scan.h",     "engine/snapshot.h",
-    "engine/table.h",    "engine/write_transaction.h"};
+    "engine/database.h", "engine/library_version.h", "engine/options.h",
+    "engine/prefixes.h", "engine/result_buffer.h",   "engine/scan.h",
+    "engine/snapshot.h", "engine/table.h",           "engine/write_transaction.h"};
 
 bool starts_with_any(string_view text, std::initializer_list<string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
