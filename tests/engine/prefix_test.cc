@@ -250,6 +250,16 @@ TEST_F(PrefixOf32Test, RoutesAsInAnExample) {
   EXPECT_EQ(inside, (std::vector<std::string>{"10.0.0.0/8", "10.1.2.0/24"}));
 }
 
+// A matcher that is made late serves versions that were committed before it was there.
+TEST_F(PrefixOf32Test, LateMatchersAreRight) {
+  std::vector<std::pair<Snapshot, PrefixModel>> kept;
+  for (int i = 0; i < 6; ++i) {
+    commit(random_changes(50));
+    kept.emplace_back(database_->snapshot(), model_);
+  }
+  for (size_t i : {2, 4, 1, 5, 3, 0}) expect_all(kept[i].first, kept[i].second);
+}
+
 // A base of several segments with erasures, overlays over it, and a base in their place once they
 // are too large.
 TEST_F(PrefixOf32Test, ManyPrefixes) {
