@@ -161,6 +161,7 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
   std::mutex mutex;
   backend.parallel_for(keys.size, rows_per_copy, [&](uint64_t begin, uint64_t end) {
     std::vector<bool> seen_here(longest + 1);
+    std::vector<uint32_t> lengths_here;
     for (uint64_t i = begin; i < end; ++i) {
       uint32_t length = prefix_length(keys[i], address_bits);
       if (narrow) {
@@ -168,11 +169,11 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
       } else {
         wide_[i] = length;
       }
+      if (!seen_here[length]) lengths_here.push_back(length);
       seen_here[length] = true;
     }
     std::lock_guard lock(mutex);
-    for (uint32_t length = 0; length <= longest; ++length)
-      if (seen_here[length]) seen[length] = true;
+    for (uint32_t length : lengths_here) seen[length] = true;
   });
   for (uint32_t length = 0; length <= longest; ++length)
     if (seen[length]) lengths_.push_back(length);

@@ -78,7 +78,7 @@ struct MatchBase {
 // Immutable.
 class Matcher {
  public:
-  // With so many changes at least, or a sixteenth of the base's prefixes, a base is due.
+  // A new base is due for more changes than these, and than a sixteenth of the base's prefixes.
   static constexpr uint64_t most_overlay_rows = 65536;
 
   // base: of a matcher of an earlier version, that is used if it serves; or null.
@@ -113,6 +113,7 @@ class Matcher {
 class MatcherSlot {
  public:
   MatcherSlot() : latest_(std::make_shared<LatestBase>()) {}
+
   // Makes the matcher where there is none. Who comes meanwhile waits for it.
   Status get(Residency& residency, const TableVersion& version,
              std::shared_ptr<const Matcher>* out);

@@ -57,7 +57,7 @@ Status check_address(const TableRecord& table, uint64_t row, uint64_t bytes) {
 }
 
 Status check_addresses(const TableRecord& table, const KeyColumn& addresses) {
-  if (table.address_bits == byte_strings) return {};
+  if (table.address_bits == byte_strings || addresses.size == 0) return {};
   if (addresses.is_fixed()) return check_address(table, 0, addresses.width);
   const uint64_t bytes = address_bytes(table.address_bits);
   for (uint64_t i = 0; i < addresses.size; ++i)
