@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/prefixes.h"
+#include "storage/prefix_key.h"
 
 namespace stride::cli {
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "engine/prefixes.h"
+
 namespace stride::cli {
 namespace {
 

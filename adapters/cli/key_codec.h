@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include "adapters/cli/output.h"
-#include "engine/prefixes.h"
 #include "storage/column.h"
+#include "storage/prefix_key.h"
 
 namespace stride::cli {
 

@@ -7,6 +7,7 @@
 #include "adapters/cli/json_output.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/record_writer.h"
+#include "engine/prefixes.h"
 
 namespace stride::cli {
 namespace {
