@@ -187,11 +187,12 @@ class MatchWorker final : public LookupWorker {
   MatchWriter writer_;
 };
 
-// Of each address all prefixes, a line each, the shortest first.
-class MatchAllWorker final : public LookupWorker {
+// Asks for one address after the other: for all its prefixes, a line each, the shortest first. Or
+// for the longest: a few addresses are not worth what the first Snapshot::match() builds.
+class OneByOneWorker final : public LookupWorker {
  public:
-  MatchAllWorker(Lookup* lookup, Format format)
-      : LookupWorker(lookup, false), writer_(format, lookup->table.address_bits()) {}
+  OneByOneWorker(Lookup* lookup, Format format, bool all)
+      : LookupWorker(lookup, false), all_(all), writer_(format, lookup->table.address_bits()) {}
 
  private:
   Outcome search(const Bitmap** found) override {
@@ -203,7 +204,8 @@ class MatchAllWorker final : public LookupWorker {
       auto entries = lookup_.snapshot.match_all(lookup_.table, keys_[i]);
       if (!entries.ok()) return entries.status();
       if (!entries->empty()) found_.set(i);
-      entries_.insert(entries_.end(), entries->begin(), entries->end());
+      auto first = all_ || entries->empty() ? entries->begin() : entries->end() - 1;
+      entries_.insert(entries_.end(), first, entries->end());
       first_.push_back(entries_.size());
     }
     return {};
@@ -213,6 +215,7 @@ class MatchAllWorker final : public LookupWorker {
     for (uint64_t e = first_[i]; e < first_[i + 1]; ++e)
       writer_.write(keys_[i], entries_[e].key, entries_[e].value, true, &text_);
   }
+  bool all_;
   Bitmap found_;
   std::vector<PrefixEntry> entries_;
   std::vector<uint64_t> first_;  // entry of each address, and the end
@@ -471,10 +474,12 @@ Outcome run_match(Context* context, const MatchArguments& arguments) {
   if (lookup->table.address_bits() == 0)
     return Outcome::usage("table '" + arguments.table + "' is no prefix table");
   lookup->key_form = {KeyType::address, lookup->table.address_bits()};
+  bool few = arguments.file.empty() && lookup->table.address_bits() <= 128;
   return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.file,
                       [&]() -> std::unique_ptr<LookupWorker> {
-                        if (arguments.all)
-                          return std::make_unique<MatchAllWorker>(lookup.get(), format);
+                        if (arguments.all || few)
+                          return std::make_unique<OneByOneWorker>(lookup.get(), format,
+                                                                  arguments.all);
                         return std::make_unique<MatchWorker>(lookup.get(), format);
                       });
 }
