@@ -237,10 +237,15 @@ class Backend {
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
   // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of prefix
-  // keys (storage/prefix_key.h). The same bytes from every backend. invalid_argument: more than
-  // max_index_keys prefixes, or a row that is no prefix key.
+  // keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to the rank
+  // of the longest other prefix that covers each, or Location::absent. invalid_argument: more than
+  // 2^31 - 2 prefixes, or a row that is no prefix key.
   virtual Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                               std::vector<std::byte>* image) = 0;
+                               std::vector<std::byte>* image, std::vector<uint32_t>* parents) = 0;
+  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                       std::vector<std::byte>* image) {
+    return build_matches(prefixes, address_bits, image, nullptr);
+  }
   // For each address the rank of the longest prefix that it begins with, or Location::absent.
   // Addresses have address_bytes(address_bits) bytes each, or are byte strings of any length.
   // invalid_argument: addresses of another width.

@@ -90,8 +90,8 @@ class CudaBackend final : public Backend {
     return search_one(index, CudaSearch::upper_bound, &Backend::upper_bound, queries, out);
   }
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                       std::vector<std::byte>* image) override {
-    return host_->build_matches(prefixes, address_bits, image);
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return host_->build_matches(prefixes, address_bits, image, parents);
   }
   Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                        std::span<uint32_t> out) override {

@@ -70,8 +70,9 @@ class HostBackend : public Backend {
     return guarded([&] { return prefix_interval_host(pool_, index, queries, out); });
   }
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                       std::vector<std::byte>* image) override {
-    return guarded([&] { return build_matches_host(pool_, prefixes, address_bits, image); });
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return guarded(
+        [&] { return build_matches_host(pool_, prefixes, address_bits, image, parents); });
   }
   Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                        std::span<uint32_t> out) override {

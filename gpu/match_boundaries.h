@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/location.h"
 #include "gpu/match_layout.h"
 
 namespace stride {
@@ -17,8 +18,9 @@ namespace stride {
 //   ends_together(i, j)      whether i and j end at the same address
 //   ends(i)                  whether there are addresses behind prefix i
 // emit(i, end, answer) is called for each boundary in order: where prefix i begins, or ends.
+// parents: null, or room for size() numbers, as Backend::build_matches() returns them.
 template <class Prefixes, class Emit>
-void flatten(const Prefixes& prefixes, const Emit& emit) {
+void flatten(const Prefixes& prefixes, uint32_t* parents, const Emit& emit) {
   std::vector<uint32_t> open;  // ranks of the prefixes around an address, the longest last
   auto answer = [&] { return open.empty() ? no_match : open.back(); };
   auto close = [&](bool begins_here) {
@@ -33,6 +35,7 @@ void flatten(const Prefixes& prefixes, const Emit& emit) {
     while (!open.empty() && prefixes.ends_by(open.back(), i)) {
       close(prefixes.ends_at(open.back(), i));
     }
+    if (parents) parents[i] = open.empty() ? Location::absent : open.back();
     open.push_back(i);
     // Of those that begin together the last is the longest.
     if (i + 1 == size || !prefixes.begins_with_last(i + 1)) emit(i, false, i);

@@ -57,11 +57,11 @@ struct NumberBoundaries {
   BulkVector<Number> at;
   BulkVector<uint32_t> answers;
 
-  explicit NumberBoundaries(const NumberPrefixes<Number>& prefixes) {
+  NumberBoundaries(const NumberPrefixes<Number>& prefixes, uint32_t* parents) {
     at.reserve(prefixes.size() * 2 + 1);
     answers.reserve(prefixes.size() * 2 + 1);
     if (prefixes.size() == 0 || prefixes.begin(0) != 0) add(0, no_match);
-    flatten(prefixes, [&](uint32_t i, bool end, uint32_t answer) {
+    flatten(prefixes, parents, [&](uint32_t i, bool end, uint32_t answer) {
       add(end ? prefixes.end(i) : prefixes.begin(i), answer);
     });
   }
@@ -202,9 +202,9 @@ void put(const std::vector<T>& array, uint64_t at, std::byte* image) {
 
 template <class Number>
 void build_tree_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bits,
-                   std::vector<std::byte>* image) {
+                   std::vector<std::byte>* image, uint32_t* parents) {
   NumberPrefixes<Number> prefixes(pool, keys, address_bits);
-  NumberBoundaries<Number> boundaries(prefixes);
+  NumberBoundaries<Number> boundaries(prefixes, parents);
   std::vector<LevelBuild> levels;
   std::vector<BoundaryRange> nodes{{0, boundaries.size()}};
   uint32_t depth = 0;
@@ -316,10 +316,10 @@ struct BoundaryColumn {
 };
 
 Status build_column_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bits,
-                       std::vector<std::byte>* image) {
+                       std::vector<std::byte>* image, uint32_t* parents) {
   BytePrefixes prefixes(keys, address_bits);
   BoundaryColumn boundaries;
-  flatten(prefixes, [&](uint32_t i, bool end, uint32_t answer) {
+  flatten(prefixes, parents, [&](uint32_t i, bool end, uint32_t answer) {
     boundaries.add(end ? prefixes.end(i) : prefixes.begin(i), answer);
   });
   boundaries.begin_row();  // where the last ends
@@ -397,15 +397,20 @@ Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t add
 }
 
 Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits,
-                          std::vector<std::byte>* image) {
+                          std::vector<std::byte>* image, std::vector<uint32_t>* parents) {
   STRIDE_TRY(check_prefixes(pool, prefixes, address_bits));
+  uint32_t* parents_of = nullptr;
+  if (parents) {
+    parents->resize(prefixes.size);
+    parents_of = parents->data();
+  }
   if (address_bits > max_tree_address_bits) {
-    return build_column_of(pool, prefixes, address_bits, image);
+    return build_column_of(pool, prefixes, address_bits, image, parents_of);
   }
   if (address_bits <= 64) {
-    build_tree_of<uint64_t>(pool, prefixes, address_bits, image);
+    build_tree_of<uint64_t>(pool, prefixes, address_bits, image, parents_of);
   } else {
-    build_tree_of<Wide>(pool, prefixes, address_bits, image);
+    build_tree_of<Wide>(pool, prefixes, address_bits, image, parents_of);
   }
   return {};
 }

@@ -12,7 +12,7 @@
 namespace stride {
 
 Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits,
-                          std::vector<std::byte>* image);
+                          std::vector<std::byte>* image, std::vector<uint32_t>* parents);
 
 // What any backend checks first.
 Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits);

@@ -39,30 +39,30 @@ STRIDE_HD inline uint32_t slot_of(Wide x, uint32_t depth, uint32_t count) {
                              : slot_of(static_cast<uint64_t>((x << depth) >> 64), 0, count);
 }
 
-// Rows of `width` bytes as numbers.
+// Rows as numbers. top(i) is the first 64 bits of row i.
 struct Addresses4 {
   using Number = uint64_t;
-  static constexpr uint32_t width = 4;
   const std::byte* data;
   uint64_t operator[](uint64_t i) const {
     uint32_t x;
     std::memcpy(&x, data + i * 4, 4);
     return uint64_t{__builtin_bswap32(x)} << 32;
   }
+  uint64_t top(uint64_t i) const { return (*this)[i]; }
 };
 struct Addresses8 {
   using Number = uint64_t;
-  static constexpr uint32_t width = 8;
   const std::byte* data;
   uint64_t operator[](uint64_t i) const { return load_big_endian(data + i * 8); }
+  uint64_t top(uint64_t i) const { return (*this)[i]; }
 };
 struct Addresses16 {
   using Number = Wide;
-  static constexpr uint32_t width = 16;
   const std::byte* data;
   Wide operator[](uint64_t i) const {
     return Wide{load_big_endian(data + i * 16)} << 64 | load_big_endian(data + i * 16 + 8);
   }
+  uint64_t top(uint64_t i) const { return load_big_endian(data + i * 16); }
 };
 // Any other width up to that of the number; rows are `step` bytes apart.
 template <class AnyNumber>
@@ -74,10 +74,14 @@ struct AddressesOf {
   Number operator[](uint64_t i) const {
     std::byte bytes[sizeof(Number)] = {};
     std::memcpy(bytes, data + i * step, width);
-    if constexpr (sizeof(Number) == 8)
+    if constexpr (sizeof(Number) == 8) {
       return load_big_endian(bytes);
-    else
+    } else {
       return Addresses16{bytes}[0];
+    }
+  }
+  uint64_t top(uint64_t i) const {
+    return static_cast<uint64_t>((*this)[i] >> (number_bits<Number> - 64));
   }
 };
 

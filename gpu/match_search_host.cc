@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "gpu/match_layout.h"
 #include "gpu/match_number.h"
 #include "gpu/match_tree.h"
@@ -22,6 +26,26 @@ const MatchHeader& header_of(const MatchView& matches) {
   return *reinterpret_cast<const MatchHeader*>(matches.image);
 }
 
+// How many of 16 ascending slots are not behind `slot`; looks only at the first `size`.
+[[gnu::always_inline]] inline uint32_t count_up_to(const uint16_t* slots, uint32_t size,
+                                                   uint32_t slot) {
+#if defined(__SSE2__)
+  auto load = [](const uint16_t* p) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  };
+  __m128i all = _mm_set1_epi16(static_cast<int16_t>(slot)), zero = _mm_setzero_si128();
+  // Unsigned differences that stop at 0.
+  __m128i low = _mm_cmpeq_epi16(_mm_subs_epu16(load(slots), all), zero);
+  __m128i high = _mm_cmpeq_epi16(_mm_subs_epu16(load(slots + 8), all), zero);
+  auto mask = static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
+  return count_bits(mask & ((1u << size) - 1));
+#else
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < slots_past_list; ++i) count += slots[i] <= slot && i < size;
+  return count;
+#endif
+}
+
 // The last of a list node's slots that is not behind `slot`. There are slots_past_list more.
 [[gnu::always_inline]] inline uint32_t list_entry_of(const uint16_t* slots, uint32_t size,
                                                      uint32_t slot) {
@@ -31,60 +55,75 @@ const MatchHeader& header_of(const MatchView& matches) {
     first += slots[first + half] <= slot ? half : 0;
     size -= half;
   }
-  uint16_t within = 0;
-  for (uint16_t i = 0; i < slots_past_list; ++i) {
-    within += static_cast<uint16_t>(slots[first + i] <= static_cast<uint16_t>(slot) && i < size);
+  return first + count_up_to(slots + first, size, slot) - 1;
+}
+
+// Those of a group that are not done.
+struct Left {
+  uint32_t size = 0;
+  uint16_t index[group_size + 1];
+};
+
+// One level for those that are left; slot(i) is the i-th address's.
+template <class Slot>
+[[gnu::always_inline]] inline void pass_level(const MatchLevelRef& level, const Slot& slot,
+                                              uint32_t* out, Left* left) {
+  uint32_t still = 0;
+  auto step = [&](uint32_t i, uint32_t entry) __attribute__((always_inline)) {
+    out[i] = entry;
+    left->index[still] = static_cast<uint16_t>(i);
+    still += entry >> 31;
+  };
+  if (level.blocks) {
+    for (uint32_t k = 0; k < left->size; ++k) {
+      uint32_t i = left->index[k];
+      uint64_t block = uint64_t{out[i] & ~match_child} * level.blocks_of_node;
+      step(i, level.entries[bitmap_entry_of(level.blocks + block, slot(i))]);
+    }
+  } else {
+    uint32_t begins[group_size], sizes[group_size];
+    for (uint32_t k = 0; k < left->size; ++k) {
+      uint32_t node = out[left->index[k]] & ~match_child;
+      begins[k] = level.starts[node];
+      sizes[k] = level.starts[node + 1] - begins[k];
+      prefetch(level.slots + begins[k]);
+      prefetch(level.slots + begins[k] + sizes[k] / 2);
+    }
+    for (uint32_t k = 0; k < left->size; ++k) {
+      begins[k] += list_entry_of(level.slots + begins[k], sizes[k], slot(left->index[k]));
+      prefetch(level.entries + begins[k]);
+    }
+    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], level.entries[begins[k]]);
   }
-  return first + within - 1;
+  left->size = still;
 }
 
 template <class Addresses>
 [[gnu::always_inline]] inline void match_group(const MatchTreeRef& tree, const Addresses& addresses,
                                                uint64_t first, uint32_t size, uint32_t* out) {
-  uint16_t left[group_size + 1];  // those that are not done
-  uint32_t lefts = 0;
-  {
-    const MatchLevelRef& root = tree.level[0];
-    for (uint32_t i = 0; i < size; ++i) {
-      uint32_t slot = slot_of(addresses[first + i], 0, root.stride);
-      uint32_t entry = root.entries[bitmap_entry_of(root.blocks, slot)];
-      out[i] = entry;
-      left[lefts] = static_cast<uint16_t>(i);
-      lefts += entry >> 31;
-    }
+  Left left;
+  const MatchLevelRef& root = tree.level[0];
+  for (uint32_t i = 0; i < size; ++i) {
+    uint32_t slot = slot_of(addresses.top(first + i), 0, root.stride);
+    uint32_t entry = root.entries[bitmap_entry_of(root.blocks, slot)];
+    out[i] = entry;
+    left.index[left.size] = static_cast<uint16_t>(i);
+    left.size += entry >> 31;
   }
-  uint32_t begins[group_size], sizes[group_size];
-  for (uint32_t l = 1; lefts > 0; ++l) {
+  for (uint32_t l = 1; left.size > 0; ++l) {
     const MatchLevelRef& level = tree.level[l];
-    uint32_t still = 0;
-    auto step = [&](uint32_t i, uint32_t entry) __attribute__((always_inline)) {
-      out[i] = entry;
-      left[still] = static_cast<uint16_t>(i);
-      still += entry >> 31;
-    };
-    if (level.blocks) {
-      for (uint32_t k = 0; k < lefts; ++k) {
-        uint32_t i = left[k];
-        uint32_t slot = slot_of(addresses[first + i], level.depth, level.stride);
-        uint64_t block = uint64_t{out[i] & ~match_child} * level.blocks_of_node;
-        step(i, level.entries[bitmap_entry_of(level.blocks + block, slot)]);
-      }
+    uint32_t depth = level.depth, stride = level.stride;
+    if (depth + stride <= 64) {
+      auto slot = [&](uint32_t i) __attribute__((always_inline)) {
+        return slot_of(addresses.top(first + i), depth, stride);
+      };
+      pass_level(level, slot, out, &left);
     } else {
-      for (uint32_t k = 0; k < lefts; ++k) {
-        uint32_t node = out[left[k]] & ~match_child;
-        begins[k] = level.starts[node];
-        sizes[k] = level.starts[node + 1] - begins[k];
-        prefetch(level.slots + begins[k]);
-        prefetch(level.slots + begins[k] + sizes[k] / 2);
-      }
-      for (uint32_t k = 0; k < lefts; ++k) {
-        uint32_t slot = slot_of(addresses[first + left[k]], level.depth, level.stride);
-        begins[k] += list_entry_of(level.slots + begins[k], sizes[k], slot);
-        prefetch(level.entries + begins[k]);
-      }
-      for (uint32_t k = 0; k < lefts; ++k) step(left[k], level.entries[begins[k]]);
+      auto slot = [&](uint32_t i) __attribute__((always_inline)) {
+        return slot_of(addresses[first + i], depth, stride);
+      };
+      pass_level(level, slot, out, &left);
     }
-    lefts = still;
   }
   for (uint32_t i = 0; i < size; ++i) out[i] = out[i] == no_match ? Location::absent : out[i];
 }

@@ -45,16 +45,22 @@ struct MatchTreeRef {
   }
 };
 
+STRIDE_HD inline uint32_t count_bits_of(uint64_t x) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(__popcll(x));
+#else
+  return static_cast<uint32_t>(__builtin_popcountll(x));
+#endif
+}
+
 // The index of the entry that a slot of a bitmap node belongs to. blocks: the node's.
 STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock* blocks, uint32_t slot) {
   const MatchBlock& block = blocks[slot / slots_of_block];
   uint32_t at = slot % slots_of_block;
   uint64_t low = block.bits[0] | uint64_t{block.bits[1]} << 32;
-  uint64_t low_mask = at >= 63 ? ~uint64_t{0} : (uint64_t{2} << at) - 1;
-  uint32_t high_mask = at < 64 ? 0 : static_cast<uint32_t>((uint64_t{2} << (at - 64)) - 1);
-  low &= low_mask;
-  return block.before + count_bits(static_cast<uint32_t>(low)) +
-         count_bits(static_cast<uint32_t>(low >> 32)) + count_bits(block.bits[2] & high_mask);
+  low &= ~uint64_t{0} >> (at < 63 ? 63 - at : 0);
+  uint32_t high = at < 64 ? 0 : block.bits[2] & ~uint32_t{0} >> (95 - at);
+  return block.before + count_bits_of(low) + count_bits(high);
 }
 
 }  // namespace stride

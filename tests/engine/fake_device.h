@@ -74,8 +74,8 @@ class FakeDevice final : public Backend {
     return host_->upper_bound(index, queries, out);
   }
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                       std::vector<std::byte>* image) override {
-    return host_->build_matches(prefixes, address_bits, image);
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return host_->build_matches(prefixes, address_bits, image, parents);
   }
   Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                        std::span<uint32_t> out) override {

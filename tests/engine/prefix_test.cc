@@ -328,6 +328,39 @@ TEST_F(PrefixOf32Test, FoldsItself) {
   expect_all();
 }
 
+// The n-th change of the file system fails: first the commit's own, then those of the compaction,
+// until none does.
+TEST_F(PrefixOf32Test, AFailedFoldLeavesTheCommit) {
+  while (runs() < 64) commit({{prefixes_.key(model_), value()}});
+  ASSERT_TRUE(database_->create_table("z").ok());  // and with it all commits before are synced
+  int failed_commits = 0, failed_folds = 0;
+  for (uint64_t n = 1; runs() >= 64; ++n) {
+    ASSERT_LT(n, 100u);
+    std::string k = prefixes_.key(model_), v = value();
+    WriteTransaction t = database_->begin();
+    STRIDE_ASSERT_OK(t.put(table_, k, v));
+    files_.fail_call(n, StatusCode::no_space);
+    Status s = t.commit(Durability::sync);
+    files_.fail_call(0, StatusCode::no_space);
+    if (s.ok()) model_.entries()[k] = v;
+    failed_commits += !s.ok();
+    failed_folds += s.ok() && runs() > 64;
+    expect_match(database_->snapshot(), table_, model_, random_addresses(model_, 30));
+    if (database_->begin().commit().code() == StatusCode::poisoned) {
+      open();
+      // After a failed sync nobody knows whether the commit is in the log.
+      auto there = database_->snapshot().get(table_, k);
+      ASSERT_TRUE(there.ok());
+      if (*there) model_.entries()[k] = text(**there);
+    }
+    expect_match(database_->snapshot(), table_, model_, random_addresses(model_, 30));
+  }
+  EXPECT_GT(failed_commits, 0);
+  EXPECT_GT(failed_folds, 0);
+  EXPECT_EQ(runs(), 1u);
+  expect_all();
+}
+
 // All prefixes have the number of the commit as their value; each commit takes the longest ones
 // away or brings them back.
 TEST_F(PrefixOf32Test, ReadersMatchWhileAWriterCommits) {
