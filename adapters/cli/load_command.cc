@@ -76,8 +76,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
       ->add_option(
           "--address-bits", a->address_bits,
           "Of a prefix table: how many bits the addresses have (32: IPv4, 128: IPv6), or bytes for "
-          "prefixes of byte strings. Default: what the first key says, and only when the table is "
-          "made")
+          "prefixes of byte strings; only when the table is made. Default: what the first key says")
       ->check([](const std::string& text) {
         return address_bits_named(text) ? std::string()
                                         : "must be a number from 1 to 65535, or bytes";

@@ -134,7 +134,7 @@ Outcome Loader::look_at_first_key(BlockReader* reader) {
   Block block;
   bool more = false;
   STRIDE_CLI_TRY(reader->peek(&block, &more));
-  ParsedRows rows({.values = false, .rows = false, .lines = false});
+  ParsedRows rows({.values = true, .rows = false, .lines = false});
   if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
