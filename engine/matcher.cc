@@ -14,6 +14,8 @@
 namespace stride {
 namespace {
 
+// That Backend::build_matches() takes.
+constexpr uint64_t max_prefixes = 0x7FFFFFFE;
 constexpr uint64_t rows_per_copy = 1 << 14;
 constexpr uint64_t prefetch_distance = 24;
 // Keys of a search for prefixes that cover others.
@@ -138,11 +140,11 @@ Status PrefixIndex::build(Backend& backend, const TableRecord& table,
 Status PrefixIndex::build(Backend& backend, const TableRecord& table, const PackedColumn& keys) {
   size_ = keys.size;
   if (size_ == 0) return {};
-  if (size_ > max_index_keys)
+  if (size_ > max_prefixes)
     return Status(StatusCode::resource_exhausted,
                   "table '" + table.name + "' has " + std::to_string(size_) +
-                      " prefixes; at most 4294967294 can be matched");
-  Status s = backend.build_matches(keys, table.address_bits, &image_);
+                      " prefixes; at most 2147483646 can be matched");
+  Status s = backend.build_matches(keys, table.address_bits, &image_, &parents_);
   if (s.code() == StatusCode::invalid_argument) return no_prefix_key(table, s.message());
   STRIDE_TRY(s);
   note_lengths(backend, table.address_bits, keys);
@@ -156,12 +158,7 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
   } else {
     wide_.resize(keys.size);
   }
-  uint32_t longest = address_bits == byte_strings ? 8 * max_key_bytes : address_bits;
-  std::vector<bool> seen(longest + 1);
-  std::mutex mutex;
   backend.parallel_for(keys.size, rows_per_copy, [&](uint64_t begin, uint64_t end) {
-    std::vector<bool> seen_here(longest + 1);
-    std::vector<uint32_t> lengths_here;
     for (uint64_t i = begin; i < end; ++i) {
       uint32_t length = prefix_length(keys[i], address_bits);
       if (narrow) {
@@ -169,14 +166,8 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
       } else {
         wide_[i] = length;
       }
-      if (!seen_here[length]) lengths_here.push_back(length);
-      seen_here[length] = true;
     }
-    std::lock_guard lock(mutex);
-    for (uint32_t length : lengths_here) seen[length] = true;
   });
-  for (uint32_t length = 0; length <= longest; ++length)
-    if (seen[length]) lengths_.push_back(length);
 }
 
 Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
@@ -217,77 +208,34 @@ bool serves(const MatchBase& base, const SegmentList& segments) {
 
 }  // namespace
 
-Status Matcher::make(Residency& residency, const TableVersion& version,
+Status Matcher::make(Backend& backend, const TableVersion& version,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out) {
   auto matcher = std::make_shared<Matcher>();
   matcher->address_bits_ = version.table->address_bits;
   matcher->segments_ = version.segments;
-  if (!base || !serves(*base, version.segments))
-    STRIDE_TRY(make_base(*residency.host(), version, &base));
+  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(backend, version, &base));
   matcher->base_ = std::move(base);
-  STRIDE_TRY(matcher->build_overlay(residency, version));
+  STRIDE_TRY(matcher->build_overlay(backend, version));
   *out = std::move(matcher);
   return {};
 }
 
-Status Matcher::build_overlay(Residency& residency, const TableVersion& version) {
+Status Matcher::build_overlay(Backend& backend, const TableVersion& version) {
   newer_ = static_cast<uint32_t>(segments_.size() - base_->segments.size());
   if (newer_ == 0) return {};
   MergedRows rows;
-  STRIDE_TRY(merge_all(*residency.host(), {segments_.begin(), segments_.begin() + newer_}, &rows,
-                       Erasures::keep));
-  STRIDE_TRY(overlay_.build(*residency.host(), *version.table, rows));
+  STRIDE_TRY(
+      merge_all(backend, {segments_.begin(), segments_.begin() + newer_}, &rows, Erasures::keep));
+  STRIDE_TRY(overlay_.build(backend, *version.table, rows));
   answers_.resize(rows.size());
   for (uint64_t i = 0; i < rows.size(); ++i) {
     uint32_t length = overlay_.length(i);
     answers_[i] = {rows.order[i], length, length};
   }
-  return answer_erased(residency, rows);
+  return answer_erased(backend, rows);
 }
 
-// Searches for what covers the erased prefixes in the whole version, with keys of all shorter
-// lengths that live prefixes may have.
-Status Matcher::answer_erased(Residency& residency, const MergedRows& rows) {
-  std::vector<uint32_t> lengths;
-  std::set_union(base_->index.lengths().begin(), base_->index.lengths().end(),
-                 overlay_.lengths().begin(), overlay_.lengths().end(), std::back_inserter(lengths));
-  struct Erased {
-    uint64_t rank;
-    uint64_t end;  // of its keys in the search
-  };
-  std::vector<Erased> searched;
-  CoveringKeys keys(address_bits_);
-  FindResult found;
-  auto search = [&]() -> Status {
-    STRIDE_TRY(lookup_references(residency, segments_, keys.column(), &found));
-    uint64_t at = 0;
-    for (const Erased& erased : searched) {
-      while (at < erased.end && !found.found[at]) ++at;
-      if (at < erased.end) {
-        Location row = found.locations[at];
-        Answer& answer = answers_[erased.rank];
-        answer.row = row;
-        answer.length = prefix_length(segments_[row.index]->keys()[row.rank], address_bits_);
-      }
-      at = erased.end;
-    }
-    keys.clear();
-    searched.clear();
-    return {};
-  };
-  for (uint64_t i = 0; i < rows.size(); ++i) {
-    if (rows.kind(i) != EntryKind::tombstone) continue;
-    answers_[i].row = {Location::absent, Location::absent};
-    Bytes address = address_of(rows.key(i), address_bits_);
-    auto longer = std::lower_bound(lengths.begin(), lengths.end(), answers_[i].marker);
-    while (longer != lengths.begin()) keys.add(address, *--longer);
-    searched.push_back({i, keys.size()});
-    if (keys.full()) STRIDE_TRY(search());
-  }
-  return keys.size() > 0 ? search() : Status();
-}
-
-// What the proof above says.
+// The answer where these are the longest prefixes of an address, or that cover a prefix.
 inline Location Matcher::choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const {
   *length = base_rank == Location::absent ? 0 : base_->index.length(base_rank);
   if (overlay_rank != Location::absent) {
@@ -301,6 +249,32 @@ inline Location Matcher::choose(uint32_t base_rank, uint32_t overlay_rank, uint3
   Location row = base_->row(base_rank);
   row.index += newer_;
   return row;
+}
+
+// In the order of ranks: what covers a prefix has its answer before it.
+Status Matcher::answer_erased(Backend& backend, const MergedRows& rows) {
+  std::vector<uint32_t> erased;
+  std::vector<std::byte> bytes;
+  std::vector<uint64_t> ends{0};
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    if (rows.kind(i) != EntryKind::tombstone) continue;
+    Bytes address = address_of(rows.key(i), address_bits_);
+    bytes.insert(bytes.end(), address.begin(), address.end());
+    ends.push_back(bytes.size());
+    erased.push_back(static_cast<uint32_t>(i));
+  }
+  if (erased.empty()) return {};
+  const PrefixIndex& base = base_->index;
+  std::vector<uint32_t> covering(erased.size());
+  STRIDE_TRY(
+      base.find(backend, Column::variable(bytes.data(), ends.data(), erased.size()), covering));
+  for (size_t i = 0; i < erased.size(); ++i) {
+    Answer& answer = answers_[erased[i]];
+    uint32_t rank = covering[i];
+    while (rank != Location::absent && base.length(rank) >= answer.marker) rank = base.parent(rank);
+    answer.row = choose(rank, overlay_.parent(erased[i]), &answer.length);
+  }
+  return {};
 }
 
 Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const {
@@ -364,7 +338,7 @@ Status Matcher::check_rows(Backend& backend, std::span<const Location> rows) con
   return {};
 }
 
-Status MatcherSlot::get(Residency& residency, const TableVersion& version,
+Status MatcherSlot::get(Backend& backend, const TableVersion& version,
                         std::shared_ptr<const Matcher>* out) {
   *out = matcher();
   if (*out) return {};
@@ -376,7 +350,7 @@ Status MatcherSlot::get(Residency& residency, const TableVersion& version,
     std::lock_guard lock(latest_->mutex);
     base = latest_->base.lock();
   }
-  STRIDE_TRY(Matcher::make(residency, version, std::move(base), out));
+  STRIDE_TRY(Matcher::make(backend, version, std::move(base), out));
   {
     std::lock_guard lock(latest_->mutex);
     latest_->base = (*out)->base();
@@ -386,13 +360,13 @@ Status MatcherSlot::get(Residency& residency, const TableVersion& version,
   return {};
 }
 
-std::shared_ptr<MatcherSlot> MatcherSlot::follow(Residency& residency,
+std::shared_ptr<MatcherSlot> MatcherSlot::follow(Backend& backend,
                                                  const TableVersion& version) const {
   auto next = std::make_shared<MatcherSlot>();
   next->latest_ = latest_;
   if (auto before = matcher())
-    Status ignored = no_throw(
-        [&] { return Matcher::make(residency, version, before->base(), &next->matcher_); });
+    Status ignored =
+        no_throw([&] { return Matcher::make(backend, version, before->base(), &next->matcher_); });
   return next;
 }
 

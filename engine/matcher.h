@@ -2,7 +2,7 @@
 // prefix table.
 //
 //   std::shared_ptr<const Matcher> matcher;
-//   STRIDE_TRY(version.matcher->get(residency, version, &matcher));
+//   STRIDE_TRY(version.matcher->get(backend, version, &matcher));
 //   STRIDE_TRY(matcher->match(backend, addresses, &result));
 //
 // A matcher is a base and an overlay, each with an image that Backend::longest_match() searches.
@@ -21,6 +21,10 @@
 // Where it is erased, the answer is shorter than o and covers the address, as o does: of two
 // prefixes of one address the shorter covers all of the longer, so it is the longest live one that
 // covers o.
+//
+// The answer of an erased prefix is found in the same way among the shorter ones that cover it: b
+// and o are the base's and the overlay's longest of those. Answers are made in the order of keys,
+// in which what covers a prefix comes before it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +33,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/residency.h"
 #include "engine/row_source.h"
 #include "engine/snapshot.h"
 #include "engine/version.h"
@@ -49,8 +52,8 @@ class PrefixIndex {
   // In bits.
   uint32_t length(uint64_t rank) const { return narrow_.empty() ? wide_[rank] : narrow_[rank]; }
   void prefetch_length(uint64_t rank) const;
-  // That there are, ascending.
-  const std::vector<uint32_t>& lengths() const { return lengths_; }
+  // The rank of the longest other prefix that covers it, or Location::absent.
+  uint32_t parent(uint64_t rank) const { return parents_[rank]; }
   // Ranks, or Location::absent.
   Status find(Backend& backend, const KeyColumn& addresses, std::span<uint32_t> ranks) const;
 
@@ -62,7 +65,7 @@ class PrefixIndex {
   std::vector<std::byte> image_;
   BulkVector<uint8_t> narrow_;  // the length of each, where all fit a byte
   BulkVector<uint32_t> wide_;   // else
-  std::vector<uint32_t> lengths_;
+  std::vector<uint32_t> parents_;
 };
 
 // The live prefixes of some segments. Immutable, shared by the matchers of versions that have these
@@ -82,7 +85,7 @@ class Matcher {
   static constexpr uint64_t most_overlay_rows = 65536;
 
   // base: of a matcher of an earlier version, that is used if it serves; or null.
-  static Status make(Residency& residency, const TableVersion& version,
+  static Status make(Backend& backend, const TableVersion& version,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
 
   Status match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const;
@@ -96,8 +99,8 @@ class Matcher {
     uint32_t marker;  // of the changed prefix
   };
 
-  Status build_overlay(Residency& residency, const TableVersion& version);
-  Status answer_erased(Residency& residency, const MergedRows& rows);
+  Status build_overlay(Backend& backend, const TableVersion& version);
+  Status answer_erased(Backend& backend, const MergedRows& rows);
   Location choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const;
   Status check_rows(Backend& backend, std::span<const Location> rows) const;
 
@@ -115,12 +118,11 @@ class MatcherSlot {
   MatcherSlot() : latest_(std::make_shared<LatestBase>()) {}
 
   // Makes the matcher where there is none. Who comes meanwhile waits for it.
-  Status get(Residency& residency, const TableVersion& version,
-             std::shared_ptr<const Matcher>* out);
+  Status get(Backend& backend, const TableVersion& version, std::shared_ptr<const Matcher>* out);
 
   // The slot of `version`, which follows the version of this slot. If there is a matcher here, the
   // next one is made at once; where that fails, the slot stays empty. Waits for nobody.
-  std::shared_ptr<MatcherSlot> follow(Residency& residency, const TableVersion& version) const;
+  std::shared_ptr<MatcherSlot> follow(Backend& backend, const TableVersion& version) const;
 
  private:
   // The newest base that a reader has made, for readers of later versions that were published

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>

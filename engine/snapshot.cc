@@ -69,7 +69,7 @@ Status check_addresses(const TableRecord& table, const KeyColumn& addresses) {
 Status match_batch(const Version& version, const TableVersion& table, const KeyColumn& addresses,
                    MatchResult* result) {
   std::shared_ptr<const Matcher> matcher;
-  STRIDE_TRY(table.matcher->get(*version.residency, table, &matcher));
+  STRIDE_TRY(table.matcher->get(*version.backend, table, &matcher));
   return matcher->match(*version.backend, addresses, result);
 }
 

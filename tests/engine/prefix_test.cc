@@ -2,7 +2,6 @@
 // prefixes come and go.
 #include <algorithm>
 #include <atomic>
-#include <set>
 #include <thread>
 
 #include "storage/memory_file_system.h"
