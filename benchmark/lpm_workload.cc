@@ -40,59 +40,73 @@ std::string threads_name(unsigned threads) {
   return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
-// Changes of a table, and what it has then.
+// Changes of a table: half are new values, a quarter erases or puts back, and a quarter adds longer
+// prefixes.
 class Updates {
  public:
-  Updates(const RouteTable& table, uint64_t seed) : table_(table), random_(seed) {
-    KeyColumn keys = table.keys.view(), values = table.values.view();
-    for (uint64_t i = 0; i < keys.size; ++i) {
-      routes_.emplace(as_text(keys[i]), as_text(values[i]));
-      keys_.emplace_back(as_text(keys[i]));
+  Updates(const RouteTable& table, uint64_t changes, uint64_t seed) : table_(table) {
+    std::mt19937_64 random(seed);
+    KeyColumn keys = table.keys.view();
+    std::vector<bool> erased(keys.size);
+    for (uint64_t i = 0; i < changes; ++i) {
+      uint64_t at = random() % keys.size;
+      Change change{std::string(as_text(keys[at])), std::to_string(random() % 100'000), false};
+      uint64_t kind = random() % 4;
+      if (kind == 0) {
+        change.erase = !erased[at];
+        erased[at] = !erased[at];
+      } else if (kind == 1) {
+        lengthen(&change.key, random() % 2 == 1);
+      } else {
+        erased[at] = false;
+      }
+      changes_.push_back(std::move(change));
     }
   }
-  // Half get a new value, a quarter goes (or comes back), a quarter is split off another prefix.
-  Status commit(Database& database, const Table& table, uint64_t changes, Durability durability) {
+  uint64_t size() const { return changes_.size(); }
+
+  Status commit(Database& database, const Table& table, uint64_t first, uint64_t n,
+                Durability durability) const {
     WriteTransaction transaction = database.begin();
-    for (uint64_t i = 0; i < changes; ++i) {
-      const std::string& key = keys_[random_() % keys_.size()];
-      switch (random_() % 4) {
-        case 0:
-          if (routes_.erase(key)) {
-            STRIDE_TRY(transaction.erase(table, key));
-            break;
-          }
-          [[fallthrough]];
-        default:
-          STRIDE_TRY(put(&transaction, table, key));
-          break;
-        case 1:
-          STRIDE_TRY(put(&transaction, table, longer(key)));
-          break;
-      }
+    for (uint64_t i = first; i < first + n; ++i) {
+      const Change& change = changes_[i];
+      STRIDE_TRY(change.erase ? transaction.erase(table, change.key)
+                              : transaction.put(table, change.key, change.value));
     }
     return transaction.commit(durability);
   }
-  // What the table has now.
-  const std::map<std::string, std::string>& routes() const { return routes_; }
+  // What the table has after the first n changes.
+  std::map<std::string, std::string> routes(uint64_t n) const {
+    std::map<std::string, std::string> routes;
+    KeyColumn keys = table_.keys.view(), values = table_.values.view();
+    for (uint64_t i = 0; i < keys.size; ++i) {
+      routes.emplace_hint(routes.end(), as_text(keys[i]), as_text(values[i]));
+    }
+    for (uint64_t i = 0; i < n; ++i) {
+      if (changes_[i].erase) {
+        routes.erase(changes_[i].key);
+      } else {
+        routes[changes_[i].key] = changes_[i].value;
+      }
+    }
+    return routes;
+  }
 
  private:
-  Status put(WriteTransaction* transaction, const Table& table, const std::string& key) {
-    std::string value = std::to_string(random_() % 100'000);
-    routes_[key] = value;
-    return transaction->put(table, key, value);
-  }
-  std::string longer(std::string key) {
-    uint32_t length = prefix_length(as_bytes(key), table_.address_bits);
-    if (length == table_.address_bits) return key;
-    if (random_() % 2) key[length / 8] = static_cast<char>(key[length / 8] | 0x80 >> length % 8);
-    key.back() = static_cast<char>(length + 1);
-    return key;
+  struct Change {
+    std::string key, value;
+    bool erase;
+  };
+  void lengthen(std::string* key, bool bit) const {
+    uint32_t length = prefix_length(as_bytes(*key), table_.address_bits);
+    if (length == table_.address_bits) return;
+    char& byte = (*key)[length / 8];
+    if (bit) byte = static_cast<char>(byte | 0x80 >> length % 8);
+    key->back() = static_cast<char>(length + 1);
   }
 
   const RouteTable& table_;
-  std::mt19937_64 random_;
-  std::map<std::string, std::string> routes_;
-  std::vector<std::string> keys_;  // that were there at first
+  std::vector<Change> changes_;
 };
 
 class LpmTable {
@@ -119,7 +133,8 @@ class LpmTable {
   Status run_database(std::vector<ResultRow>* rows);
   Status match_all(Database& database, const Table& table, TimedPhases* phases);
   Status update(Database& database, const Table& table, std::vector<ResultRow>* rows);
-  Status check_updated(Database& database, const Table& table, const Updates& updates);
+  Status check_updated(Database& database, const Table& table,
+                       const std::map<std::string, std::string>& updated);
   ResultRow prototype(const std::string& engine, const std::string& configuration) const;
 
   const LpmOptions& options_;
@@ -304,18 +319,20 @@ Status LpmTable::update(Database& database, const Table& table, std::vector<Resu
   add("match_alone", matched, seconds);
 
   progress_.show(table_.name + " updates");
-  Updates updates(table_, options_.seed);
+  auto most =
+      static_cast<uint64_t>(options_.update_seconds * static_cast<double>(options_.update_rate));
+  Updates updates(table_, most + options_.update_batch, options_.seed);
   done = false;
   matched = 0;
   std::thread meanwhile(match);
   Stopwatch watch;
   uint64_t committed = 0;
   Status s;
-  while (s.ok() && watch.seconds() < options_.update_seconds) {
+  while (s.ok() && watch.seconds() < options_.update_seconds && committed < most) {
     double due = static_cast<double>(committed) / static_cast<double>(options_.update_rate);
     double early = due - watch.seconds();
     if (early > 0) std::this_thread::sleep_for(std::chrono::duration<double>(early));
-    s = updates.commit(database, table, options_.update_batch, options_.durability);
+    s = updates.commit(database, table, committed, options_.update_batch, options_.durability);
     committed += options_.update_batch;
   }
   double took = watch.seconds();
@@ -325,12 +342,13 @@ Status LpmTable::update(Database& database, const Table& table, std::vector<Resu
   STRIDE_TRY(failure);
   add("update", committed, took);
   add("match_meanwhile", matched, seconds);
-  return check_updated(database, table, updates);
+  return check_updated(database, table, updates.routes(committed));
 }
 
-Status LpmTable::check_updated(Database& database, const Table& table, const Updates& updates) {
+Status LpmTable::check_updated(Database& database, const Table& table,
+                               const std::map<std::string, std::string>& updated) {
   std::vector<const std::pair<const std::string, std::string>*> routes;
-  for (const auto& route : updates.routes()) routes.push_back(&route);
+  for (const auto& route : updated) routes.push_back(&route);
   Parallel parallel(options_.threads);
   OwnedColumn keys =
       make_column(prefix_key_width(table_.address_bits), routes.size(), &parallel,

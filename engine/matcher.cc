@@ -277,6 +277,24 @@ Status Matcher::answer_erased(Backend& backend, const MergedRows& rows) {
   return {};
 }
 
+// Rows [first, last): lengths has ranks of the base, and lengths when this is done.
+template <bool with_overlay>
+void Matcher::choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
+                          Location* locations) const {
+  auto look_ahead = [&](uint64_t i) {
+    if (i >= last) return;
+    if (with_overlay && changed[i] != Location::absent) prefetch(answers_.data() + changed[i]);
+    if (lengths[i] == Location::absent) return;
+    base_->index.prefetch_length(lengths[i]);
+    if (!base_->rows.empty()) prefetch(base_->rows.data() + lengths[i]);
+  };
+  for (uint64_t i = first; i < first + prefetch_distance; ++i) look_ahead(i);
+  for (uint64_t i = first; i < last; ++i) {
+    look_ahead(i + prefetch_distance);
+    locations[i] = choose(lengths[i], with_overlay ? changed[i] : Location::absent, &lengths[i]);
+  }
+}
+
 Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const {
   uint64_t n = addresses.size;
   result->found.reset(n);
@@ -290,30 +308,22 @@ Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult*
   }
   Location* locations = result->locations.data();
   uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
-  const uint32_t* changed = nullptr;           // ranks of the overlay
-  STRIDE_TRY(base_->index.find(backend, addresses, {lengths, n}));
-  if (overlay_.size() > 0) {
-    result->scratch.reset(n);
-    STRIDE_TRY(overlay_.find(backend, addresses, {result->scratch.data(), n}));
-    changed = result->scratch.data();
-  }
-  STRIDE_TRY(for_each_task(backend, 0, n, [&](uint64_t begin, uint64_t end) {
-    auto look_ahead = [&](uint64_t i) {
-      if (i >= end) return;
-      if (changed && changed[i] != Location::absent) prefetch(answers_.data() + changed[i]);
-      if (lengths[i] == Location::absent) return;
-      base_->index.prefetch_length(lengths[i]);
-      if (!base_->rows.empty()) prefetch(base_->rows.data() + lengths[i]);
-    };
-    for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
-    for (uint64_t i = begin; i < end; ++i) {
-      look_ahead(i + prefetch_distance);
-      locations[i] = choose(lengths[i], changed ? changed[i] : Location::absent, &lengths[i]);
+  result->scratch.reset(overlay_.size() > 0 ? n : 0);
+  uint32_t* changed = result->scratch.data();  // ranks of the overlay
+  Status s = for_each_task(backend, 0, n, [&](uint64_t begin, uint64_t end) {
+    KeyColumn task = addresses.slice(begin, end - begin);
+    STRIDE_TRY(base_->index.find(backend, task, {lengths + begin, task.size}));
+    if (overlay_.size() > 0) {
+      STRIDE_TRY(overlay_.find(backend, task, {changed + begin, task.size}));
+      choose_rows<true>(begin, end, changed, lengths, locations);
+    } else {
+      choose_rows<false>(begin, end, changed, lengths, locations);
     }
     set_bits(result->found.words(), begin, end - begin,
              [&](uint64_t i) { return locations[begin + i].found(); });
     return Status();
-  }));
+  });
+  if (!s.ok()) return s;
   return check_rows(backend, {locations, n});
 }
 

@@ -102,6 +102,9 @@ class Matcher {
   Status build_overlay(Backend& backend, const TableVersion& version);
   Status answer_erased(Backend& backend, const MergedRows& rows);
   Location choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const;
+  template <bool with_overlay>
+  void choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
+                   Location* locations) const;
   Status check_rows(Backend& backend, std::span<const Location> rows) const;
 
   uint32_t address_bits_ = 0;

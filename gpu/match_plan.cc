@@ -17,6 +17,8 @@ constexpr uint32_t narrowest = 4;
 constexpr double bitmap_step = 16;
 constexpr double list_step = 24;
 constexpr double list_halving = 2;
+// A few boundaries are passed as often as so many.
+constexpr double fewest_boundaries = 16384;
 
 }  // namespace
 
@@ -26,6 +28,9 @@ std::vector<MatchStride> plan_matches(const MatchCounts& counts, uint32_t addres
     MatchStride level{};
   };
   Choice best[max_tree_address_bits + 1];
+  double boundaries = 0;
+  for (int64_t ending : counts.ending) boundaries += static_cast<double>(ending);
+  double weight = std::max(fewest_boundaries / std::max(boundaries, 1.0), 1.0);
   double inside = 0;  // boundaries with bits set at `depth` or behind
   for (uint32_t depth = address_bits; depth-- > 0;) {
     inside += static_cast<double>(counts.ending[depth + 1]);
@@ -42,7 +47,7 @@ std::vector<MatchStride> plan_matches(const MatchCounts& counts, uint32_t addres
       double entries = nodes + exact + 2 * children;
       double rest = next < address_bits ? best[next].cost : 0;
       auto consider = [&](MatchKind kind, double bytes, double step) {
-        double cost = bytes + entries * 4 + inside * step + rest;
+        double cost = bytes + entries * 4 + inside * weight * step + rest;
         if (cost < choice.cost) choice = {cost, {kind, stride}};
       };
       consider(MatchKind::bitmap,
