@@ -19,8 +19,8 @@ namespace {
 
 // Addresses that pass a level together: what they need of it is in flight at once, and those that
 // are done drop out without a branch that could be mispredicted.
-constexpr uint32_t group_size = 512;
-constexpr uint64_t addresses_per_task = 16 * group_size;
+constexpr uint32_t group_size = 128;
+constexpr uint64_t addresses_per_task = 8192;
 
 const MatchHeader& header_of(const MatchView& matches) {
   return *reinterpret_cast<const MatchHeader*>(matches.image);
@@ -64,10 +64,11 @@ struct Left {
   uint16_t index[group_size + 1];
 };
 
-// One level for those that are left; slot(i) is the i-th address's.
+// One level for those that are left; slot(i) is the i-th address's. The level is a copy, for what
+// is written might lie over the original as far as the compiler knows.
 template <class Slot>
-[[gnu::always_inline]] inline void pass_level(const MatchLevelRef& level, const Slot& slot,
-                                              uint32_t* out, Left* left) {
+[[gnu::always_inline]] inline void pass_level(MatchLevelRef level, const Slot& slot, uint32_t* out,
+                                              Left* left) {
   uint32_t still = 0;
   auto step = [&](uint32_t i, uint32_t entry) __attribute__((always_inline)) {
     out[i] = entry;
@@ -98,20 +99,49 @@ template <class Slot>
   left->size = still;
 }
 
+// The root for all of a group. Where it does not fit the second-level cache, everything is asked
+// for before it is used.
+template <class Addresses>
+[[gnu::always_inline]] inline void pass_root(MatchLevelRef root, bool is_large,
+                                             const Addresses& addresses, uint64_t first,
+                                             uint32_t size, uint32_t* out, Left* left) {
+  uint32_t still = 0;
+  auto step = [&](uint32_t i, uint32_t entry) __attribute__((always_inline)) {
+    out[i] = entry;
+    left->index[still] = static_cast<uint16_t>(i);
+    still += entry >> 31;
+  };
+  auto slot = [&](uint32_t i) __attribute__((always_inline)) {
+    return slot_of(addresses.top(first + i), 0, root.stride);
+  };
+  if (is_large) {
+    for (uint32_t i = 0; i < size; ++i) {
+      out[i] = slot(i);
+      prefetch(root.blocks + out[i] / slots_of_block);
+    }
+    for (uint32_t i = 0; i < size; ++i) {
+      out[i] = bitmap_entry_of(root.blocks, out[i]);
+      prefetch(root.entries + out[i]);
+    }
+    for (uint32_t i = 0; i < size; ++i) step(i, root.entries[out[i]]);
+  } else {
+    for (uint32_t i = 0; i < size; ++i) {
+      step(i, root.entries[bitmap_entry_of(root.blocks, slot(i))]);
+    }
+  }
+  left->size = still;
+}
+
 template <class Addresses>
 [[gnu::always_inline]] inline void match_group(const MatchTreeRef& tree, const Addresses& addresses,
                                                uint64_t first, uint32_t size, uint32_t* out) {
+  constexpr uint64_t large_root_bytes = 512 << 10;
   Left left;
-  const MatchLevelRef& root = tree.level[0];
-  for (uint32_t i = 0; i < size; ++i) {
-    uint32_t slot = slot_of(addresses.top(first + i), 0, root.stride);
-    uint32_t entry = root.entries[bitmap_entry_of(root.blocks, slot)];
-    out[i] = entry;
-    left.index[left.size] = static_cast<uint16_t>(i);
-    left.size += entry >> 31;
-  }
+  const MatchLevelRef root = tree.level[0];
+  bool is_large = uint64_t{root.blocks_of_node} * sizeof(MatchBlock) >= large_root_bytes;
+  pass_root(root, is_large, addresses, first, size, out, &left);
   for (uint32_t l = 1; left.size > 0; ++l) {
-    const MatchLevelRef& level = tree.level[l];
+    const MatchLevelRef level = tree.level[l];
     uint32_t depth = level.depth, stride = level.stride;
     if (depth + stride <= 64) {
       auto slot = [&](uint32_t i) __attribute__((always_inline)) {

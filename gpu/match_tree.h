@@ -57,9 +57,11 @@ STRIDE_HD inline uint32_t count_bits_of(uint64_t x) {
 STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock* blocks, uint32_t slot) {
   const MatchBlock& block = blocks[slot / slots_of_block];
   uint32_t at = slot % slots_of_block;
+  // Without a branch, which would go wrong for one in three.
+  uint32_t past = at >> 6;  // 1: in the last of the three words
   uint64_t low = block.bits[0] | uint64_t{block.bits[1]} << 32;
-  low &= ~uint64_t{0} >> (at < 63 ? 63 - at : 0);
-  uint32_t high = at < 64 ? 0 : block.bits[2] & ~uint32_t{0} >> (95 - at);
+  low &= ~uint64_t{0} >> (63 - (at & 63)) | (0 - uint64_t{past});
+  uint32_t high = block.bits[2] & ~uint32_t{0} >> (31 - (at & 31)) & (0 - past);
   return block.before + count_bits_of(low) + count_bits(high);
 }
 
