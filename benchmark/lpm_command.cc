@@ -29,6 +29,7 @@ Result<LpmOptions> parse(const LpmArguments& lpm) {
   options.queries = *queries;
   options.update_rate = *rate;
   options.update_batch = *batch;
+  options.update_seconds = lpm.update_seconds;
   options.durability = engines.durability;
   options.backend = engines.stride.backend;
   options.threads = engines.threads;
@@ -61,19 +62,24 @@ void add_lpm(CLI::App* command, LpmArguments* lpm) {
       ->capture_default_str();
   command->add_option("--update-batch", lpm->update_batch, "Changed prefixes of a commit")
       ->capture_default_str();
+  command->add_option("--update-seconds", lpm->update_seconds, "How long updates go on")
+      ->check(CLI::Range(0.01, 1e6))
+      ->capture_default_str();
   command->add_option("--durability", lpm->common.durability, "Of updates")
       ->check(CLI::IsMember({"sync", "flush", "none"}))
       ->capture_default_str();
   command->add_option("--seed", lpm->seed, "Equal seeds give equal addresses and updates")
       ->capture_default_str();
-  add_stride(command, &lpm->stride);
+  add_backend(command, &lpm->stride);
   add_directory(command, &lpm->common);
   add_measuring(command, &lpm->common);
   command->footer(
       "IPv4 and IPv6 prefixes make a table each. Addresses lie in memory before the clock starts;\n"
       "a time is that of one call, a median. Answers are checked against a plain binary search\n"
-      "over the intervals of the prefixes, which has lines of its own. The files that are looked\n"
-      "up by default are found from the source tree's root.");
+      "over the intervals of the prefixes, which has lines of its own. Updates are new values, "
+      "new\n"
+      "longer prefixes and erasures. The files that are read by default are found from the source\n"
+      "tree's root.");
 }
 
 Status run_lpm_command(const LpmArguments& lpm) {

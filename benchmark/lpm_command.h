@@ -18,6 +18,7 @@ struct LpmArguments {
   std::string queries = "10m";
   std::string update_rate = "100k";
   std::string update_batch = "1000";
+  double update_seconds = 3;
   uint64_t seed = 1;
 };
 

@@ -18,7 +18,7 @@ constexpr double bitmap_step = 16;
 constexpr double list_step = 24;
 constexpr double list_halving = 2;
 // A few boundaries are passed as often as so many.
-constexpr double fewest_boundaries = 16384;
+constexpr double fewest_boundaries = 8192;
 
 }  // namespace
 
