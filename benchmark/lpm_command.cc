@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t most_queries = 1'000'000'000;
 constexpr uint64_t most_updates = 1'000'000'000;
 constexpr uint64_t bytes_a_query = 60;  // address, expected and found answers
+constexpr uint64_t bytes_an_update = 100;
 
 Result<LpmOptions> parse(const LpmArguments& lpm) {
   EngineWorkloadOptions engines;
@@ -85,8 +86,12 @@ void add_lpm(CLI::App* command, LpmArguments* lpm) {
 Status run_lpm_command(const LpmArguments& lpm) {
   Result<LpmOptions> options = parse(lpm);
   if (!options.ok()) return options.status();
+  auto updates =
+      static_cast<uint64_t>(options->update_seconds * static_cast<double>(options->update_rate));
   STRIDE_TRY(check_memory(options->queries * bytes_a_query * options->addresses.size(),
                           "the addresses", "lower --queries"));
+  STRIDE_TRY(check_memory(updates * bytes_an_update, "the updates",
+                          "lower --update-rate or --update-seconds"));
   STRIDE_TRY(check_output_files(lpm.common));
   std::vector<ResultRow> rows;
   STRIDE_TRY(run_lpm(*options, terminal_progress(), &rows));

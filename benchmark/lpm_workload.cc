@@ -260,7 +260,7 @@ Status LpmTable::run_database(std::vector<ResultRow>* rows) {
   TimedPhases phases(options_.timing, row, table_.name + " database", &progress_);
   STRIDE_TRY(match_all(**database, *table, &phases));
   std::move(phases.rows().begin(), phases.rows().end(), std::back_inserter(*rows));
-  if (options_.update_rate) STRIDE_TRY(update(**database, *table, rows));
+  if (options_.update_rate && !queries_.empty()) STRIDE_TRY(update(**database, *table, rows));
   return (*database)->close();
 }
 
@@ -290,12 +290,14 @@ Status LpmTable::update(Database& database, const Table& table, std::vector<Resu
   auto match = [&] {
     MatchResult result;
     Stopwatch watch;
-    for (uint64_t at = 0; failure.ok() && !done; at += batch) {
+    uint64_t at = 0;
+    do {
       if (at + batch > queries.addresses.rows) at = 0;
       uint64_t n = std::min(batch, queries.addresses.rows);
       failure = database.snapshot().match(table, queries.addresses.view().slice(at, n), &result);
       matched += n;
-    }
+      at += batch;
+    } while (failure.ok() && !done);
     seconds = watch.seconds();
   };
   auto add = [&](const std::string& phase, uint64_t records, double took) {
@@ -328,13 +330,13 @@ Status LpmTable::update(Database& database, const Table& table, std::vector<Resu
   Stopwatch watch;
   uint64_t committed = 0;
   Status s;
-  while (s.ok() && watch.seconds() < options_.update_seconds && committed < most) {
+  do {
     double due = static_cast<double>(committed) / static_cast<double>(options_.update_rate);
     double early = due - watch.seconds();
     if (early > 0) std::this_thread::sleep_for(std::chrono::duration<double>(early));
     s = updates.commit(database, table, committed, options_.update_batch, options_.durability);
     committed += options_.update_batch;
-  }
+  } while (s.ok() && watch.seconds() < options_.update_seconds && committed < most);
   double took = watch.seconds();
   done = true;
   meanwhile.join();

@@ -154,6 +154,10 @@ Status parse_bits(std::string_view text, uint32_t address_bits, std::string* add
     return parse_inet(AF_INET, "IPv4");
   if (address_bits == ipv6_bits && text.find(':') != std::string_view::npos)
     return parse_inet(AF_INET6, "IPv6");
+  // 10/8 is not to become 16.0.0.0/8.
+  if (address_bits == ipv4_bits && text.size() != hex_digits(ipv4_bits))
+    return bad_text(text, "not an IPv4 address")
+        .with_remedy("write all four numbers, as in 10.0.0.0/8, or all 8 hexadecimal digits");
   *all = text.size() == hex_digits(address_bits);
   return parse_hex(text, address_bits, reinterpret_cast<std::byte*>(address->data()));
 }

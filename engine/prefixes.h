@@ -63,7 +63,7 @@ class PrefixKeys {
 // The key of a prefix that is written as
 //   10.0.0.0/8, or 10.1.2.3 for all 32 bits     where addresses have 32 bits
 //   2001:db8::/32, or ::1 for all 128 bits      where they have 128 bits
-//   0a/8, or all digits of an address           hexadecimal, for addresses of any number of bits;
+//   0ab/12, or all digits of an address         hexadecimal, for addresses of any number of bits;
 //                                               digits that are left out are zeros
 //   any text                                    for byte strings, whose bytes it is
 // invalid_argument says what is wrong.

@@ -377,6 +377,10 @@ Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t add
                            std::to_string(max_match_prefixes))
         .with_remedy("make several tables of the prefixes");
   }
+  if (prefixes.size && prefixes.fixed == (address_bits == byte_strings)) {
+    return Status::invalid("prefix keys of another layout than their table's")
+        .with_remedy("give keys of one width, or of any length where addresses are byte strings");
+  }
   std::atomic<uint64_t> bad{prefixes.size};
   pool.run(prefixes.size, 1 << 14, [&](uint64_t first, uint64_t last) {
     for (uint64_t i = first; i < last; ++i) {

@@ -176,9 +176,10 @@ void match_groups_anywhere(const MatchTreeRef& tree, const Addresses& addresses,
 }
 #if defined(__x86_64__)
 template <class Addresses>
-__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"))) void match_groups_v3(
-    const MatchTreeRef& tree, const Addresses& addresses, uint64_t first, uint64_t last,
-    uint32_t* out) {
+__attribute__((target("avx2,bmi,bmi2,popcnt"))) void match_groups_v3(const MatchTreeRef& tree,
+                                                                     const Addresses& addresses,
+                                                                     uint64_t first, uint64_t last,
+                                                                     uint32_t* out) {
   match_groups(tree, addresses, first, last, out);
 }
 #endif
@@ -189,8 +190,7 @@ void match_all(TaskPool& pool, const MatchTreeRef& tree, const Addresses& addres
   auto* search = match_groups_anywhere<Addresses>;
 #if defined(__x86_64__)
   static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-                         __builtin_cpu_supports("lzcnt");
+                         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
   if (v3) search = match_groups_v3<Addresses>;
 #endif
   pool.run(size, addresses_per_task,

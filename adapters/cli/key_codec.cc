@@ -125,6 +125,7 @@ bool parse_bits(std::string_view text, uint32_t address_bits, std::byte* to, boo
     return parse_ipv4(text, to);
   if (address_bits == ipv6_bits && text.find(':') != std::string_view::npos)
     return parse_ipv6(text, to);
+  if (address_bits == ipv4_bits && text.size() != hex_digits(ipv4_bits)) return false;
   *all = text.size() == hex_digits(address_bits);
   if (text.empty() || text.size() > hex_digits(address_bits)) return false;
   std::memset(to, 0, address_bytes(address_bits));

@@ -112,6 +112,8 @@ Outcome Loader::find_key_form(const Table* table) {
   }
   if (table && bits == 0)
     return Outcome::usage("table '" + arguments_.table + "' is no prefix table");
+  if (arguments_.mask_host_bits && options_.format == Format::raw)
+    return Outcome::usage("--mask-host-bits is for text: raw records have keys as they are stored");
   if (arguments_.rows.key_width)
     return Outcome::usage("--key-width does not go with --key-type prefix: --address-bits says it");
   uint32_t told =

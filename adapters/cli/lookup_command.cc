@@ -419,7 +419,7 @@ void add_match(CLI::App* command, MatchArguments* a) {
   // For tests: many small blocks behave like a large file.
   add_count(command, "--block-bytes", &a->rows.block_bytes,
             "Of input that a thread takes at a time");
-  command->get_option("--block-bytes")->group("");
+  command->get_option("--block-bytes")->group("")->check(CLI::Range(1u, 1u << 30));
   command->footer(
       "Prints each address with the longest prefix that covers it, and that prefix's value.\n\n"
       "Examples:\n"

@@ -80,6 +80,12 @@ TEST_F(LpmTest, AddressesOfAFileAndNoUpdates) {
                                                 "match_table"}));
 }
 
+TEST_F(LpmTest, AFileWithoutAddressesOfAFamily) {
+  std::string addresses = file("asked.txt", "10.1.2.3\n");
+  ASSERT_EQ(lpm({"--addresses", addresses}), 0) << error_;
+  EXPECT_NE(out_.find("ipv6: 3 prefixes"), std::string::npos) << out_;
+}
+
 TEST_F(LpmTest, RefusesWhatIsWrong) {
   expect_refused(lpm({"--prefixes", file("bad", "10.0.0.0/8\ta\n10.0.0.1/8\tb\n")}), "bad:2: ");
   expect_refused(lpm({"--prefixes", file("none", "")}), "no prefixes in the files");

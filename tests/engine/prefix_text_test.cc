@@ -110,9 +110,9 @@ TEST(PrefixTextTest, ReadsAndWrites) {
       {32, "10.1.2.3", bytes({10, 1, 2, 3, 32}), "10.1.2.3/32"},
       {32, "0.0.0.0/0", bytes({0, 0, 0, 0, 0}), "0.0.0.0/0"},
       {32, "255.255.255.255/32", bytes({255, 255, 255, 255, 32}), "255.255.255.255/32"},
-      {32, "0a/8", bytes({10, 0, 0, 0, 8}), "10.0.0.0/8"},
+      {32, "0a000000/8", bytes({10, 0, 0, 0, 8}), "10.0.0.0/8"},
       {32, "0A010203", bytes({10, 1, 2, 3, 32}), "10.1.2.3/32"},
-      {32, "8/1", bytes({128, 0, 0, 0, 1}), "128.0.0.0/1"},
+      {32, "80000000/1", bytes({128, 0, 0, 0, 1}), "128.0.0.0/1"},
       {128, "2001:db8::/32", ipv6({0x20, 0x01, 0x0D, 0xB8}, 32), "2001:db8::/32"},
       {128, "2001:0DB8:0:0:0:0:0:0/32", ipv6({0x20, 0x01, 0x0D, 0xB8}, 32), "2001:db8::/32"},
       {128, "::/0", ipv6({}, 0), "::/0"},
@@ -155,6 +155,8 @@ TEST(PrefixTextTest, RefusesWhatIsNone) {
       {32, "10.0.0.0/ 8", "number of bits"},
       {32, "10.0.0.0/8 ", "number of bits"},
       {32, "10.0.0.0/8/8", "IPv4"},
+      {32, "10/8", "IPv4"},
+      {32, "0a/8", "IPv4"},
       {32, "10.0.0.0/99999999999", "number of bits"},
       {32, "10.0.0/8", "IPv4"},
       {32, "10.0.0.256/8", "IPv4"},
@@ -162,8 +164,9 @@ TEST(PrefixTextTest, RefusesWhatIsNone) {
       {32, std::string("10.0.0.0\0/8", 11), "IPv4"},
       {32, "10.0.0.1/8", "8 bits are set"},
       {32, "::/0", "IPv4"},
-      {32, "10", "no length"},
-      {32, "0a0000000/8", "9 digits"},
+      {32, "10", "not an IPv4 address"},
+      {48, "10", "no length"},
+      {32, "0a0000000/8", "not an IPv4 address"},
       {32, "xyz/8", "hexadecimal"},
       {128, "2001:db8::1/32", "32 bits are set"},
       {128, "2001:db8::/129", "129 bits"},
@@ -191,7 +194,8 @@ TEST(PrefixTextTest, Addresses) {
   EXPECT_EQ(format_address(as_bytes(*parse_address("2001:DB8:0::1", 128)), 128), "2001:db8::1");
   EXPECT_EQ(format_address(as_bytes("abc"), 32), "616263");
   expect_refused(parse_address("10.0.0.0/8", 32).status(), "IPv4");
-  expect_refused(parse_address("0a", 32).status(), "2 digits");
+  expect_refused(parse_address("0a", 32).status(), "not an IPv4 address");
+  expect_refused(parse_address("0a", 48).status(), "2 digits");
   expect_refused(parse_address("", 32).status(), "missing");
   expect_refused(parse_address("ff", 7).status(), "more than 7 bits");
   expect_refused(parse_address("0a0/3", 12).status(), "digits");
