@@ -10,6 +10,7 @@
 #include "benchmark/crossover_command.h"
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_command.h"
+#include "benchmark/lpm_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
 #include "benchmark/tree_arguments.h"
@@ -253,6 +254,9 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* crossover_command =
       app.add_subcommand("crossover", "From which batch on a device is faster than the host");
   add_crossover(crossover_command, &crossover);
+  LpmArguments lpm;
+  CLI::App* lpm_command = app.add_subcommand("lpm", "Longest-prefix match of routes");
+  add_lpm(lpm_command, &lpm);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -262,6 +266,7 @@ int run_command_line(int argc, const char* const* argv) {
                   : *dictionary_command ? run_dictionary_command(common, dictionary)
                   : *lookup_command     ? run_lookup_command(lookup)
                   : *crossover_command  ? run_crossover_command(crossover)
+                  : *lpm_command        ? run_lpm_command(lpm)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

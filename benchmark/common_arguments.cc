@@ -54,13 +54,17 @@ void add_common(CLI::App* command, CommonArguments* common) {
   add_measuring(command, common);
 }
 
-void add_stride(CLI::App* command, StrideArguments* stride) {
+void add_backend(CLI::App* command, StrideArguments* stride) {
   command
       ->add_option("--backend", stride->backend,
                    "Of StrideDB: host; cuda: a device, which has to be there; auto: a device where "
                    "there is one and a batch is large enough")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
+}
+
+void add_stride(CLI::App* command, StrideArguments* stride) {
+  add_backend(command, stride);
   command
       ->add_option("--values", stride->values,
                    "Of StrideDB: where values are kept besides the files, for batches that a "

@@ -35,7 +35,9 @@ void add_measuring(CLI::App* command, CommonArguments* common);
 void add_directory(CLI::App* command, CommonArguments* common);
 // All of these, and --engines and --durability.
 void add_common(CLI::App* command, CommonArguments* common);
-// --backend, --values
+// --backend
+void add_backend(CLI::App* command, StrideArguments* stride);
+// The same, and --values.
 void add_stride(CLI::App* command, StrideArguments* stride);
 
 // What they say to a workload. invalid_argument names what is off.

@@ -117,7 +117,10 @@ Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability dur
     table.chunks.clear();
   }
   for (SegmentRecord& added : edit.added) added.run = run;
-  return built.empty() ? Status() : apply(std::move(edit), built, durability);
+  if (built.empty()) return {};
+  STRIDE_TRY(apply(std::move(edit), built, durability));
+  for (const StagedTable& table : tables) fold_if_due(table.table->id);
+  return {};
 }
 
 }  // namespace stride

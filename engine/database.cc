@@ -12,10 +12,21 @@ namespace stride {
 
 uint32_t Table::id() const { return record_ ? record_->id : 0; }
 uint32_t Table::key_width() const { return record_ ? record_->key_width : 0; }
+uint32_t Table::address_bits() const { return record_ ? record_->address_bits : 0; }
 const std::string& Table::name() const {
   static const std::string none;
   return record_ ? record_->name : none;
 }
+
+namespace {
+
+std::string kind_of(uint32_t address_bits) {
+  if (address_bits == 0) return "an ordinary table";
+  if (address_bits == byte_strings) return "a table of prefixes of byte strings";
+  return "a table of prefixes of " + std::to_string(address_bits) + "-bit addresses";
+}
+
+}  // namespace
 
 Database::Database(std::shared_ptr<DatabaseImpl> impl) : impl_(std::move(impl)) {}
 
@@ -48,8 +59,12 @@ Result<Table> Database::open_table(const std::string& name) const {
 
 Result<Table> Database::open_or_create_table(const std::string& name,
                                              const TableOptions& options) {
+  STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
   auto check_width = [&](const Table& table) -> Result<Table> {
-    if (table.key_width() == options.key_width) return table;
+    if (table.address_bits() != options.address_bits)
+      return Status::invalid("table '" + name + "' is " + kind_of(table.address_bits()) + ", not " +
+                             kind_of(options.address_bits));
+    if (options.address_bits || table.key_width() == options.key_width) return table;
     return Status::invalid("table '" + name + "' has keys of width " +
                            std::to_string(table.key_width()) + ", not " +
                            std::to_string(options.key_width) + " (0: any)");
@@ -69,6 +84,7 @@ std::vector<TableStatistics> Database::tables() const {
     TableStatistics s;
     s.name = t.table->name;
     s.key_width = t.table->key_width;
+    s.address_bits = t.table->address_bits;
     std::set<uint64_t> runs;
     for (const auto& segment : t.segments) {
       runs.insert(segment->record().run);

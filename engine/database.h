@@ -28,6 +28,7 @@ struct DatabaseImpl;
 struct TableStatistics {
   std::string name;
   uint32_t key_width = 0;
+  uint32_t address_bits = 0;  // of a prefix table; 0: an ordinary one
   uint64_t runs = 0;
   uint64_t segments = 0;
   uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
@@ -64,11 +65,11 @@ class STRIDE_API Database {
   static Result<std::unique_ptr<Database>> open(const std::string& path, const Options& options = {});
   ~Database();  // closes, ignoring errors
 
-  // already_exists where there is one of that name, invalid_argument for a bad name or width.
+  // already_exists where there is one of that name, invalid_argument for a bad name or options.
   Result<Table> create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none.
   Result<Table> open_table(const std::string& name) const;
-  // invalid_argument where it exists with another key width.
+  // invalid_argument where it exists with another key width or other address bits.
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "engine/matcher.h"
 #include "engine/merge.h"
 #include "engine/no_throw.h"
 #include "engine/residency.h"
@@ -37,17 +38,31 @@ WaitFor wait_for(Durability durability) {
   return WaitFor::space;
 }
 
-Status check_table_options(const std::string& name, const TableOptions& options) {
+TableVersion empty_table(const TableRecord& record) {
+  return {std::make_shared<const TableRecord>(record),
+          {},
+          record.address_bits ? std::make_shared<MatcherSlot>() : nullptr};
+}
+
+}  // namespace
+
+Status DatabaseImpl::check_table_options(const std::string& name, const TableOptions& options) {
   if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
     return Status::invalid("a table's name has 1 to 255 bytes and no NUL; this one has " +
                            std::to_string(name.size()) + " bytes");
   if (options.key_width > max_key_bytes)
     return Status::invalid("key_width " + std::to_string(options.key_width) +
                            " is too large; at most 65535 bytes are possible");
+  if (options.address_bits > max_address_bits && options.address_bits != byte_strings)
+    return Status::invalid("address_bits " + std::to_string(options.address_bits) +
+                           " is too large; at most 65535 bits are possible, or byte_strings");
+  if (options.address_bits && options.key_width)
+    return Status::invalid(
+               "key_width " + std::to_string(options.key_width) +
+               " is given for a prefix table, whose keys are as wide as address_bits says")
+        .with_remedy("leave key_width at 0");
   return {};
 }
-
-}  // namespace
 
 std::string DatabaseImpl::segment_path(uint64_t id) const {
   char name[32];
@@ -168,8 +183,7 @@ Status DatabaseImpl::open_segments() {
   auto version = std::make_shared<Version>();
   version->backend = backend;
   version->residency = residency;
-  for (const TableRecord& t : state.tables)
-    version->tables.push_back({std::make_shared<const TableRecord>(t), {}});
+  for (const TableRecord& t : state.tables) version->tables.push_back(empty_table(t));
   uint64_t bytes = manifest ? manifest->bytes() : 0;
   for (size_t i = state.segments.size(); i-- > 0;) {
     const SegmentRecord& record = state.segments[i];
@@ -220,7 +234,8 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
       return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
           .with_file(path);
   VersionEdit edit;
-  edit.created.push_back({static_cast<uint32_t>(next_id++), name, table.key_width, 0});
+  uint32_t width = table.address_bits ? prefix_key_width(table.address_bits) : table.key_width;
+  edit.created.push_back({static_cast<uint32_t>(next_id++), name, width, table.address_bits});
   uint32_t id = edit.created[0].id;
   STRIDE_TRY(apply(std::move(edit), {}, options.durability));
   return handle(current()->find(id)->table);
@@ -311,22 +326,27 @@ void DatabaseImpl::publish_edit(const VersionEdit& edit,
   auto gone = [](auto& list, auto id) { return std::find(list.begin(), list.end(), id) != list.end(); };
   for (const TableVersion& t : old->tables) {
     bool dropped = gone(edit.dropped, t.table->id);
-    TableVersion kept{t.table, {}};
+    TableVersion kept{t.table, {}, t.matcher};
+    bool changed = false;
     for (size_t i = 0; i < edit.added.size(); ++i)
-      if (edit.added[i].table == t.table->id)
+      if (edit.added[i].table == t.table->id) {
         kept.segments.push_back(std::make_shared<IndexedSegment>(fs, built[i], edit.added[i]));
+        changed = true;
+      }
     for (const auto& s : t.segments) {
       if (dropped || gone(edit.removed, s->record().segment)) {
         s->remove_when_unused();
+        changed = true;
       } else {
         kept.segments.push_back(s);
       }
     }
     for (const auto& s : kept.segments) bytes += s->record().bytes;
-    if (!dropped) version->tables.push_back(std::move(kept));
+    if (dropped) continue;
+    if (t.matcher && changed) kept.matcher = t.matcher->follow(*backend, kept);
+    version->tables.push_back(std::move(kept));
   }
-  for (const TableRecord& t : edit.created)
-    version->tables.push_back({std::make_shared<const TableRecord>(t), {}});
+  for (const TableRecord& t : edit.created) version->tables.push_back(empty_table(t));
   size_bytes = bytes;
   publish(std::move(version));
 }
@@ -435,6 +455,19 @@ Status DatabaseImpl::compact_table(const TableVersion& table) {
     for (SegmentRecord& added : edit.added) added.run = segments[0]->record().run;
   }
   return apply(std::move(edit), built, Durability::sync);
+}
+
+// The commit that made it due is done whatever becomes of this; the next one tries again.
+void DatabaseImpl::fold_if_due(uint32_t table) {
+  auto version = current();
+  const TableVersion* found = version->find(table);
+  if (!found || !found->matcher) return;
+  uint64_t runs = 0, last = 0;
+  for (const auto& s : found->segments) {
+    runs += runs == 0 || s->record().run != last;
+    last = s->record().run;
+  }
+  if (runs > most_prefix_runs) Status ignored = no_throw([&] { return compact_table(*found); });
 }
 
 Status DatabaseImpl::close() {

@@ -20,6 +20,9 @@
 namespace stride {
 
 struct DatabaseImpl {
+  // Routes come and go one by one, and what answers a match is made of all changes since a base.
+  static constexpr uint64_t most_prefix_runs = 64;
+
   std::string path;
   Options options;
   FileSystem* fs = nullptr;
@@ -51,6 +54,7 @@ struct DatabaseImpl {
 
   static Result<std::shared_ptr<DatabaseImpl>> open(const std::string& path,
                                                     const Options& options);
+  static Status check_table_options(const std::string& name, const TableOptions& options);
   Result<Table> create_table(const std::string& name, const TableOptions& options);
   Status drop_table(const std::string& name);
   // Carries out each request and answers it.
@@ -99,6 +103,8 @@ struct DatabaseImpl {
   Status poison_with(Status s);
   Status commit_rows(std::vector<StagedTable> tables, Durability durability);
   Status compact_table(const TableVersion& table);
+  // Compacts it where it is a prefix table of more than most_prefix_runs.
+  void fold_if_due(uint32_t table);
 
   mutable std::mutex version_mutex_;  // held only to copy or swap the pointer
   std::shared_ptr<const Version> version_;

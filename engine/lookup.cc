@@ -1,14 +1,13 @@
 #include "engine/lookup.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <span>
 
 #include "engine/cold_read.h"
+#include "engine/row_tasks.h"
 #include "engine/row_writer.h"
 #include "storage/prefetch.h"
 #include "storage/stream_store.h"
@@ -16,27 +15,7 @@
 namespace stride {
 namespace {
 
-// A multiple of 64, so that no two threads share a word of the bitmap. The values of a task's rows
-// fit the second-level cache of any machine.
-constexpr uint64_t rows_per_task = 2048;
 constexpr uint64_t prefetch_distance = 24;
-
-// Keeps the first failure of several threads.
-class FirstFailure {
- public:
-  void report(Status s) {
-    std::lock_guard lock(mutex_);
-    if (status_.ok()) status_ = std::move(s);
-    failed_.store(true, std::memory_order_relaxed);
-  }
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  Status take() { return std::move(status_); }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-  Status status_;
-};
 
 // What a gather needs of a segment, in one small struct.
 struct Source {
@@ -86,21 +65,6 @@ Status resolve(std::span<const Source> sources, uint64_t first, std::span<const 
     }
   }
   return {};
-}
-
-// Tasks of rows [begin, end), where begin is a multiple of rows_per_task.
-template <class Body>
-Status for_each_task(Backend& backend, uint64_t begin, uint64_t end, const Body& body) {
-  FirstFailure failure;
-  uint64_t tasks = (end - begin + rows_per_task - 1) / rows_per_task;
-  backend.parallel_for(tasks, 1, [&](uint64_t first, uint64_t last) {
-    for (uint64_t t = first; t < last && !failure.failed(); ++t) {
-      uint64_t from = begin + t * rows_per_task;
-      Status s = body(from, std::min(end, from + rows_per_task));
-      if (!s.ok()) failure.report(std::move(s));
-    }
-  });
-  return failure.take();
 }
 
 // Queries that the host can read.

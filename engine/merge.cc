@@ -52,8 +52,9 @@ uint64_t shared_bytes_of(Bytes a, Bytes b) {
 
 }  // namespace
 
-RunMerger::RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes)
-    : reverse_(reverse), flip_(reverse ? ~uint64_t{0} : 0) {
+RunMerger::RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes,
+                     Erasures erasures)
+    : reverse_(reverse), flip_(reverse ? ~uint64_t{0} : 0), erasures_(erasures) {
   find_shared_bytes(inputs, shared_bytes);
   window_capacity_ =
       std::clamp(all_window_rows / (inputs.size() + 1), uint64_t{16}, largest_window_rows);
@@ -94,8 +95,9 @@ void RunMerger::add_source(const Input& input) {
   s.index = input.index;
   s.rank = static_cast<uint32_t>(reverse_ ? input.last - 1 : input.first);
   s.left = input.last - input.first;
-  s.kinds = segment.kinds() ? segment.kinds() : &put_kind;
-  s.kind_mask = segment.kinds() ? ~uint32_t{0} : 0;
+  bool look = segment.kinds() && erasures_ == Erasures::drop;
+  s.kinds = look ? segment.kinds() : &put_kind;
+  s.kind_mask = look ? ~uint32_t{0} : 0;
   s.window = windows_.get() + 2 * window_capacity_ * sources_.size();
   // Checks reach no more than about a block further than what is read.
   uint64_t row_bytes = (segment.keys().data_bytes + segment.values().data_bytes) / segment.rows();
@@ -370,11 +372,12 @@ Status cut_into_parts(const SegmentList& segments, Ranks* ranks) {
 }
 
 Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& first,
-                  const std::vector<uint64_t>& last, std::vector<Location>* out) {
+                  const std::vector<uint64_t>& last, Erasures erasures,
+                  std::vector<Location>* out) {
   std::vector<RunMerger::Input> inputs;
   for (uint32_t s = 0; s < segments.size(); ++s)
     inputs.push_back({segments[s].get(), s, first[s], last[s]});
-  RunMerger merger(inputs, /*reverse=*/false);
+  RunMerger merger(inputs, /*reverse=*/false, /*shared_bytes=*/0, erasures);
   Location rows[1024];
   while (uint64_t n = merger.next_rows(rows)) out->insert(out->end(), rows, rows + n);
   return merger.status();
@@ -382,7 +385,8 @@ Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& firs
 
 }  // namespace
 
-Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged) {
+Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
+                 Erasures erasures) {
   merged->segments = segments;
   merged->order.clear();
   if (segments.empty()) return {};
@@ -394,7 +398,7 @@ Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merg
   Status failure;
   backend.parallel_for(parts.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t p = begin; p < end; ++p) {
-      Status s = merge_part(segments, ranks[p], ranks[p + 1], &parts[p]);
+      Status s = merge_part(segments, ranks[p], ranks[p + 1], erasures, &parts[p]);
       std::lock_guard lock(mutex);
       if (!s.ok()) failure = std::move(s);
     }

@@ -17,6 +17,9 @@
 
 namespace stride {
 
+// Whether a merge hands out the erasures too that are the newest entry of their key.
+enum class Erasures : uint8_t { drop, keep };
+
 // A k-way merge of rank intervals by a loser tree (Knuth, The Art of Computer Programming
 // 3, 5.4.1): log2(k) comparisons an entry, without a branch that depends on their outcome. What is
 // compared first are 16 bytes of each key, after those that all keys share; they are read ahead for
@@ -30,11 +33,12 @@ class RunMerger {
     uint64_t first, last;  // ranks
   };
   // inputs: newest first. All keys in them are known to share their first `shared_bytes` bytes.
-  RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes = 0);
+  RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes = 0,
+            Erasures erasures = Erasures::drop);
 
-  // Sets the first rows of `out` to the newest entries of the next keys, without tombstones, and
-  // returns how many. Fewer than there is room for, and from then on 0, at the end or where damage
-  // ends the merge (status()). The rows' bytes have been checked.
+  // Sets the first rows of `out` to the newest entries of the next keys and returns how many. Fewer
+  // than there is room for, and from then on 0, at the end or where damage ends the merge
+  // (status()). The rows' bytes have been checked.
   uint64_t next_rows(std::span<Location> out);
   bool next(Location* row) { return next_rows({row, 1}) == 1; }
 
@@ -80,7 +84,7 @@ class RunMerger {
     uint64_t left;  // rows that are in no window yet
     const IndexedSegment* segment;
     const uint8_t* kinds;
-    uint32_t kind_mask;  // 0: all rows have kinds[0]
+    uint32_t kind_mask;  // 0: all rows count as kinds[0]
     uint32_t rank;
     uint32_t index;
     uint16_t window_rows;  // of the next window, if there are as many
@@ -110,6 +114,7 @@ class RunMerger {
 
   const bool reverse_;
   const uint64_t flip_;  // of a prefix's words
+  const Erasures erasures_;
   uint64_t skip_ = 0;    // bytes that all keys share
   Ties ties_ = Ties::compare_keys;
   std::vector<Source> sources_;
@@ -124,8 +129,8 @@ class RunMerger {
   Status status_;
 };
 
-// The newest entries of all segments, without tombstones, in key order; merged in parallel by key
-// ranges.
-Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged);
+// The newest entries of all segments in key order; merged in parallel by key ranges.
+Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
+                 Erasures erasures = Erasures::drop);
 
 }  // namespace stride

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gpu/tree_options.h"
+#include "storage/prefix_key.h"
 
 namespace stride {
 
@@ -56,6 +57,9 @@ struct Options {
 
 struct TableOptions {
   uint32_t key_width = 0;  // every key has this many bytes (1 to 65,535); 0: any length
+  // A prefix table (engine/prefixes.h): keys are prefixes of addresses of so many bits (1 to
+  // 65,535), or, with byte_strings, of strings. key_width is 0 then; it follows from this.
+  uint32_t address_bits = 0;
 };
 
 }  // namespace stride

@@ -3,8 +3,10 @@
 #include <mutex>
 
 #include "engine/lookup.h"
+#include "engine/matcher.h"
 #include "engine/merge.h"
 #include "engine/no_throw.h"
+#include "engine/prefixes.h"
 #include "engine/scan_impl.h"
 #include "engine/version.h"
 
@@ -36,6 +38,39 @@ Status first_live(const SegmentList& segments, const std::vector<uint64_t>& rank
     return {};
   }
   return merger.status();
+}
+
+Status find_prefix_table(const Version& version, const Table& table, const TableVersion** out) {
+  auto found = find_table(version, table);
+  if (!found.ok()) return found.status();
+  *out = *found;
+  if ((*found)->matcher) return {};
+  return Status::invalid("table '" + table.name() + "' is no prefix table")
+      .with_remedy("create one with address_bits in its TableOptions");
+}
+
+Status check_address(const TableRecord& table, uint64_t row, uint64_t bytes) {
+  if (table.address_bits == byte_strings || bytes == address_bytes(table.address_bits)) return {};
+  return Status::invalid("row " + std::to_string(row) + ": an address has " +
+                         std::to_string(bytes) + " bytes, but those of table '" + table.name +
+                         "' have " + std::to_string(address_bytes(table.address_bits)));
+}
+
+Status check_addresses(const TableRecord& table, const KeyColumn& addresses) {
+  if (table.address_bits == byte_strings || addresses.size == 0) return {};
+  if (addresses.is_fixed()) return check_address(table, 0, addresses.width);
+  const uint64_t bytes = address_bytes(table.address_bits);
+  for (uint64_t i = 0; i < addresses.size; ++i)
+    if (uint64_t has = addresses.offsets[i + 1] - addresses.offsets[i]; has != bytes)
+      return check_address(table, i, has);
+  return {};
+}
+
+Status match_batch(const Version& version, const TableVersion& table, const KeyColumn& addresses,
+                   MatchResult* result) {
+  std::shared_ptr<const Matcher> matcher;
+  STRIDE_TRY(table.matcher->get(*version.backend, table, &matcher));
+  return matcher->match(*version.backend, addresses, result);
 }
 
 }  // namespace
@@ -110,6 +145,48 @@ Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
     }
   });
   return failure;
+}
+
+Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
+  const TableVersion* found;
+  STRIDE_TRY(find_prefix_table(*version_, table, &found));
+  STRIDE_TRY(check_addresses(*found->table, addresses));
+  return no_throw([&] { return match_batch(*version_, *found, addresses, result); });
+}
+
+Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
+  const TableVersion* found;
+  STRIDE_TRY(find_prefix_table(*version_, table, &found));
+  STRIDE_TRY(check_address(*found->table, 0, address.size()));
+  std::optional<PrefixEntry> entry;
+  Status status = no_throw([&] {
+    uint64_t offsets[] = {0, address.size()};
+    KeyColumn one = Column::variable(address.data(), offsets, 1);
+    MatchResult result;
+    STRIDE_TRY(match_batch(*version_, *found, one, &result));
+    if (result.found[0]) entry = {result.prefix(0), result.lengths[0], result.value(0)};
+    return Status();
+  });
+  if (!status.ok()) return status;
+  return entry;
+}
+
+Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes address) const {
+  const TableVersion* found;
+  STRIDE_TRY(find_prefix_table(*version_, table, &found));
+  STRIDE_TRY(check_address(*found->table, 0, address.size()));
+  std::vector<PrefixEntry> entries;
+  STRIDE_TRY(
+      no_throw([&] { return stride::match_all(*version_->residency, *found, address, &entries); }));
+  return entries;
+}
+
+Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
+  const TableVersion* found;
+  STRIDE_TRY(find_prefix_table(*version_, table, &found));
+  auto bounds = scan_inside(prefix_key, found->table->address_bits);
+  if (!bounds.ok()) return bounds.status();
+  return make_scan(version_, *found, *bounds);
 }
 
 Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) const {

@@ -38,6 +38,33 @@ struct FindResult {
   }
 };
 
+// The longest prefix of each address: references to stored entries, as in FindResult.
+struct MatchResult {
+  Bitmap found;  // 0: no prefix of the table covers the address
+  ResultBuffer<Location> locations;
+  ResultBuffer<uint32_t> lengths;     // of the prefix, in bits; 0 where not found
+  std::vector<PackedColumn> columns;  // the values of each segment
+  std::vector<PackedColumn> keys;     // the prefixes of each segment
+  ResultBuffer<uint32_t> scratch;
+
+  // Empty where not found.
+  Bytes value(uint64_t i) const { return row(columns, i); }
+  Bytes prefix(uint64_t i) const { return row(keys, i); }
+
+ private:
+  Bytes row(const std::vector<PackedColumn>& of, uint64_t i) const {
+    Location at = locations[i];
+    return at.found() ? of[at.index][at.rank] : Bytes();
+  }
+};
+
+// An entry of a prefix table. Valid while the snapshot lives.
+struct PrefixEntry {
+  Bytes key;
+  uint32_t length = 0;  // in bits
+  Bytes value;
+};
+
 // Copied values: row i belongs to query i and is empty where not found.
 struct GetResult {
   Bitmap found;
@@ -78,6 +105,19 @@ class STRIDE_API Snapshot {
   Status get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                     void* stream) const;
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  // Of prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
+  // another width than the table's, in host memory.
+  //
+  // The longest prefix of each address. The first call after a database was opened, or for a
+  // snapshot that is older than another call, builds what is searched: about as much work as to
+  // read all keys of the table. Commits then keep it up to date.
+  Status match(const Table& table, const KeyColumn& addresses, MatchResult* result) const;
+  Result<std::optional<PrefixEntry>> match(const Table& table, Bytes address) const;
+  // All prefixes of an address, the shortest first.
+  Result<std::vector<PrefixEntry>> match_all(const Table& table, Bytes address) const;
+  // A prefix, if it is there, and all prefixes inside it, in the order of keys.
+  Result<Scan> inside(const Table& table, Bytes prefix_key) const;
+
   Result<Scan> scan(const Table& table, const ScanOptions& options = {}) const;
   Result<Iterator> iterate(const Table& table, const ScanOptions& options = {}) const;
   // Keys in the table.

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <new>
 
+#include "storage/prefix_key.h"
+
 namespace stride {
 namespace {
 
@@ -18,9 +20,11 @@ Status check_row_count(const KeyColumn& keys, const ValueColumn* values) {
 }
 
 Status key_width_error(const TableRecord& table, uint64_t row, uint64_t bytes) {
-  return Status::invalid("row " + std::to_string(row) + ": a key has " + std::to_string(bytes) +
-                         " bytes, but every key of table '" + table.name + "' has " +
-                         std::to_string(table.key_width));
+  Status s = Status::invalid("row " + std::to_string(row) + ": a key has " + std::to_string(bytes) +
+                             " bytes, but every key of table '" + table.name + "' has " +
+                             std::to_string(table.key_width));
+  if (table.address_bits == 0) return s;
+  return std::move(s).with_remedy("make keys of prefixes with make_prefix_keys()");
 }
 
 Status check_keys(const TableRecord& table, const KeyColumn& keys) {
@@ -157,9 +161,30 @@ ValueColumn StagedChunk::values() const {
 
 namespace {
 
+// Precondition: check_keys() was ok.
+Status check_prefixes(const TableRecord& table, const KeyColumn& keys) {
+  uint32_t bits = table.address_bits;
+  for (uint64_t i = 0; i < keys.size; ++i) {
+    if (is_prefix_key(keys[i], bits)) continue;
+    uint32_t length = prefix_length(keys[i], bits);
+    std::string row = "row " + std::to_string(i) + ": ";
+    if (length > bits)
+      return Status::invalid(row + "a prefix has " + std::to_string(length) +
+                             " bits, but the addresses of table '" + table.name + "' have " +
+                             std::to_string(bits))
+          .with_remedy("make keys with make_prefix_keys(), which finds such rows too");
+    return Status::invalid(row + "bits behind the prefix's " + std::to_string(length) +
+                           " bits are set, in table '" + table.name + "'")
+        .with_remedy("make keys with make_prefix_keys() and HostBits::mask, which clears them");
+  }
+  return {};
+}
+
 Status check_columns(const TableRecord& table, const KeyColumn& keys, const ValueColumn* values) {
   STRIDE_TRY(check_row_count(keys, values));
   STRIDE_TRY(check_keys(table, keys));
+  if (table.address_bits && table.address_bits != byte_strings)
+    STRIDE_TRY(check_prefixes(table, keys));
   return values ? check_values(*values) : Status();
 }
 

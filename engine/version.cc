@@ -88,6 +88,11 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
   return ensure_column(values_, first, last);
 }
 
+Status IndexedSegment::ensure_keys() const {
+  STRIDE_TRY(bring_whole(*segment_, {keys_.data, keys_.row_bytes()}));
+  return ensure_column(keys_, 0, rows());
+}
+
 const TableVersion* Version::find(uint32_t table) const {
   auto it = std::lower_bound(tables.begin(), tables.end(), table,
                              [](const TableVersion& t, uint32_t id) { return t.table->id < id; });

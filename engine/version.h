@@ -77,6 +77,9 @@ class IndexedSegment {
     return segment_->intact() ? Status() : ensure_unchecked_rows(first, last);
   }
 
+  // Brings and checks all keys, for reading them from one end to the other.
+  Status ensure_keys() const;
+
   void remove_when_unused() { obsolete_.store(true, std::memory_order_relaxed); }
 
   // Unchecked, for callers that know guard() to be null or have ensured the row.
@@ -105,9 +108,13 @@ class IndexedSegment {
 
 using SegmentList = std::vector<std::shared_ptr<IndexedSegment>>;  // newest first
 
+class MatcherSlot;
+
 struct TableVersion {
   std::shared_ptr<const TableRecord> table;
   SegmentList segments;
+  // What matches addresses against these segments (engine/matcher.h). Null: not a prefix table.
+  std::shared_ptr<MatcherSlot> matcher = nullptr;
 };
 
 class Residency;

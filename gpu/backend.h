@@ -34,6 +34,7 @@
 #include "gpu/tree_options.h"
 #include "storage/block_guard.h"
 #include "storage/column.h"
+#include "storage/prefix_key.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -104,6 +105,12 @@ struct IndexView {
   const PackedColumn* rows = nullptr;
   // Null: searched on the host.
   const ResidentIndex* resident = nullptr;
+};
+
+// What Backend::build_matches() made. Owns nothing.
+struct MatchView {
+  const std::byte* image = nullptr;  // aligned to 8 bytes
+  uint64_t image_bytes = 0;
 };
 
 // The half-open interval of ranks [first, last).
@@ -229,6 +236,21 @@ class Backend {
   // For each query, how many keys of the index are not larger than it.
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
+  // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of prefix
+  // keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to the rank
+  // of the longest other prefix that covers each, or Location::absent. invalid_argument: more than
+  // 2^31 - 2 prefixes, or a row that is no prefix key.
+  virtual Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                               std::vector<std::byte>* image, std::vector<uint32_t>* parents) = 0;
+  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                       std::vector<std::byte>* image) {
+    return build_matches(prefixes, address_bits, image, nullptr);
+  }
+  // For each address the rank of the longest prefix that it begins with, or Location::absent.
+  // Addresses have address_bytes(address_bits) bytes each, or are byte strings of any length.
+  // invalid_argument: addresses of another width.
+  virtual Status longest_match(const MatchView& matches, const KeyColumn& addresses,
+                               std::span<uint32_t> out) = 0;
   // For each query, the ranks of the keys that start with it.
   virtual Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                                  std::span<RankInterval> out) = 0;

@@ -89,6 +89,14 @@ class CudaBackend final : public Backend {
                      std::span<uint32_t> out) override {
     return search_one(index, CudaSearch::upper_bound, &Backend::upper_bound, queries, out);
   }
+  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return host_->build_matches(prefixes, address_bits, image, parents);
+  }
+  Status longest_match(const MatchView& matches, const KeyColumn& addresses,
+                       std::span<uint32_t> out) override {
+    return host_->longest_match(matches, addresses, out);
+  }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
     return search(

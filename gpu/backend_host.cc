@@ -5,6 +5,8 @@
 #include "gpu/backend.h"
 #include "gpu/guarded.h"
 #include "gpu/index_host.h"
+#include "gpu/match_build_host.h"
+#include "gpu/match_search_host.h"
 #include "gpu/search_host.h"
 #include "gpu/sort_host.h"
 #include "gpu/task_pool.h"
@@ -66,6 +68,15 @@ class HostBackend : public Backend {
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
     return guarded([&] { return prefix_interval_host(pool_, index, queries, out); });
+  }
+  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return guarded(
+        [&] { return build_matches_host(pool_, prefixes, address_bits, image, parents); });
+  }
+  Status longest_match(const MatchView& matches, const KeyColumn& addresses,
+                       std::span<uint32_t> out) override {
+    return guarded([&] { return longest_match_host(pool_, matches, addresses, out); });
   }
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
                                                        const IndexRows& rows) override {

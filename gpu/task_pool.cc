@@ -54,7 +54,11 @@ void TaskPool::inside(const std::function<void()>& work) { work(); }
 #else
 
 struct TaskPool::Arena {
-  explicit Arena(unsigned threads) : arena(static_cast<int>(threads)) {}
+  // Calls that go on at once, each on its caller's thread: who comes while others are at work
+  // begins at once, so that a commit does not wait for batches of reads.
+  static constexpr unsigned callers = 64;
+
+  explicit Arena(unsigned threads) : arena(static_cast<int>(threads - 1 + callers), callers) {}
   tbb::task_arena arena;
 };
 

@@ -24,7 +24,9 @@ struct TableRecord {
   uint32_t id = 0;
   std::string name;        // 1 to 255 bytes of UTF-8
   uint32_t key_width = 0;  // bytes of every key; 0: any
-  uint32_t kind = 0;       // 0: byte keys (others are for later versions)
+  // 0: keys are any bytes. Else they are prefixes (storage/prefix_key.h) of addresses of so many
+  // bits, or byte_strings.
+  uint32_t address_bits = 0;
 };
 
 struct SegmentRecord {

@@ -110,7 +110,7 @@ Status EditDecoder::decode_table(Bytes body, VersionEdit* edit) const {
   }
   std::memcpy(&table, body.data(), sizeof table);
   std::string name(as_text(body.subspan(sizeof table)));
-  edit->created.push_back({table.id, std::move(name), table.key_width, table.kind});
+  edit->created.push_back({table.id, std::move(name), table.key_width, table.address_bits});
   return {};
 }
 
@@ -176,7 +176,7 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
       return Status::invalid("a table's name has 1 to 255 bytes, not " +
                              std::to_string(t.name.size()));
     }
-    encoder.field(EditTag::created_table, CreatedTable{t.id, t.key_width, t.kind}, t.name);
+    encoder.field(EditTag::created_table, CreatedTable{t.id, t.key_width, t.address_bits}, t.name);
   }
   for (const SegmentRecord& s : edit.added) {
     encoder.field(EditTag::added_segment,

@@ -67,7 +67,7 @@ static_assert(sizeof(EditField) == 8);
 struct CreatedTable {
   uint32_t id;
   uint32_t key_width;
-  uint32_t kind;
+  uint32_t address_bits;
 };
 static_assert(sizeof(CreatedTable) == 12);
 

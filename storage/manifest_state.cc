@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "storage/manifest.h"
+#include "storage/prefix_key.h"
 
 namespace stride {
 
@@ -35,13 +36,23 @@ Status remove_segments(ManifestState* state, const std::vector<uint64_t>& remove
   return count == removed.size() ? Status() : misfit("removes an unknown segment");
 }
 
+Status check_address_bits(const TableRecord& table) {
+  uint32_t bits = table.address_bits;
+  if (bits > max_address_bits && bits != byte_strings) {
+    return Status(StatusCode::unsupported_version,
+                  "table " + table.name + " is of unknown kind " + std::to_string(bits))
+        .with_remedy("open the database with a newer StrideDB");
+  }
+  if (bits != 0 && table.key_width != prefix_key_width(bits)) {
+    return misfit("table " + table.name + " has prefixes of " + std::to_string(bits) +
+                  " bits and keys of " + std::to_string(table.key_width) + " bytes");
+  }
+  return {};
+}
+
 Status create_tables(ManifestState* state, const std::vector<TableRecord>& created) {
   for (const TableRecord& table : created) {
-    if (table.kind != 0) {
-      return Status(StatusCode::unsupported_version,
-                    "table " + table.name + " is of unknown kind " + std::to_string(table.kind))
-          .with_remedy("open the database with a newer StrideDB");
-    }
+    STRIDE_TRY(check_address_bits(table));
     bool taken = std::any_of(state->tables.begin(), state->tables.end(), [&](const auto& t) {
       return t.id == table.id || t.name == table.name;
     });

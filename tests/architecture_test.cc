@@ -30,20 +30,24 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage, and engine and benchmark of gpu.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",   "storage/column.h",       "storage/layout.h", "storage/block_guard.h",
-    "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
+    "storage/status.h",     "storage/column.h",   "storage/layout.h",       "storage/block_guard.h",
+    "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
                                                          "gpu/tree_options.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
-                                                   "storage/prefetch.h"};
+                                                   "storage/prefetch.h", "storage/prefix_key.h"};
 // The engine's public headers.
-const std::set<string, std::less<>> kPublicEngine = {
-    "engine/database.h", "engine/library_version.h",
-    "engine/options.h",  "engine/result_buffer.h",
-    "engine/scan.h",     "engine/snapshot.h",
-    "engine/table.h",    "engine/write_transaction.h"};
+const std::set<string, std::less<>> kPublicEngine = {"engine/database.h",
+                                                     "engine/library_version.h",
+                                                     "engine/options.h",
+                                                     "engine/prefixes.h",
+                                                     "engine/scan.h",
+                                                     "engine/result_buffer.h",
+                                                     "engine/table.h",
+                                                     "engine/snapshot.h",
+                                                     "engine/write_transaction.h"};
 
 bool starts_with_any(string_view text, std::initializer_list<string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -137,7 +141,7 @@ bool is_system_header(const string& name) {
       "string.h", "time.h",   "unistd.h", "cpuid.h",   "malloc.h",  "arm_neon.h"};
   if (name.find_first_of("./") == string::npos) return true;
   return c_and_posix.contains(name) || name.ends_with("intrin.h") ||
-         starts_with_any(name, {"sys/", "linux/", "asm/"});
+         starts_with_any(name, {"arpa/", "sys/", "linux/", "asm/"});
 }
 
 bool is_cuda_header(const string& name) {

@@ -219,7 +219,7 @@ class ColumnBatch final : public RowBatch {
     }
     rows->begin(plan, {}, bytes);
     ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
-    KeyType type = plan.options.key_type;
+    KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
       ARROW_ASSIGN_OR_RAISE(NumberColumn keys, NumberColumn::make(key));
       add_rows(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace stride::cli {
 namespace {
@@ -252,7 +253,28 @@ Outcome BlockReader::next_batch(Block* block, bool* more) {
   return {};
 }
 
+Outcome BlockReader::peek(Block* block, bool* more) {
+  STRIDE_CLI_TRY(next(&peeked_memory_, block, more));
+  if (*more) peeked_ = *block;
+  return {};
+}
+
+void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
+  auto set = [&](RowOptions* options) {
+    options->key_form = form;
+    options->key_width = key_width;
+  };
+  set(&options_);
+  if (file_) set(&file_->plan.options);
+}
+
 Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
+  if (peeked_) {
+    std::swap(*memory, peeked_memory_);
+    *block = *std::exchange(peeked_, std::nullopt);
+    *more = true;
+    return {};
+  }
   *more = false;
   if (is_columnar(options_.format)) return next_batch(block, more);
   bool header = false;  // which is told by a block, and be it one without rows

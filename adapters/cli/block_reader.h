@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,10 @@ class BlockReader {
 
   // The next block, its bytes in *memory. *more false: there is none. bad_input, not_found, ...
   Outcome next(TextBuffer* memory, Block* block, bool* more);
+  // The first block, which next() hands out all the same. Once, and before next().
+  Outcome peek(Block* block, bool* more);
+  // How keys of all blocks are read that next() hands out from now on.
+  void set_key_form(const KeyForm& form, uint32_t key_width);
   // Of all files, as they are stored. Call when no next() is under way.
   uint64_t stored_bytes_read() const {
     return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0) +
@@ -90,7 +95,9 @@ class BlockReader {
   size_t opened_ = 0;
   std::unique_ptr<InputStream> stream_;
   std::unique_ptr<BatchFile> batches_;  // in its place, of a file in columns
-  std::shared_ptr<const FileRows> file_;
+  std::shared_ptr<FileRows> file_;
+  TextBuffer peeked_memory_;
+  std::optional<Block> peeked_;
   bool ended_ = false;          // the stream; what is left is in carry_
   TextBuffer carry_;            // read, and belongs to the next block
   uint64_t read_ = 0;           // bytes of the unpacked file, carry_ included; rows in columns

@@ -34,6 +34,7 @@ class Commands {
     app_.footer(std::string("stride COMMAND --help says more.\n\n") + exit_codes);
     add("load", "Read rows of files into a table", &add_load, &run_load, &load_);
     add("get", "Look up keys", &add_get, &run_get, &get_);
+    add("match", "Look up the prefixes of addresses", &add_match, &run_match, &match_);
     add("join", "Add to each row of a file the value of its key", &add_join, &run_join, &join_);
     add("scan", "Print records in the order of their keys", &add_scan, &run_scan, &scan_);
     add<TableArguments>("count", "Print how many keys a table has", &add_count, &run_count,
@@ -104,6 +105,7 @@ class Commands {
   std::function<Outcome()> chosen_;
   LoadArguments load_;
   GetArguments get_;
+  MatchArguments match_;
   JoinArguments join_;
   ScanArguments scan_;
   TableArguments count_, tables_;

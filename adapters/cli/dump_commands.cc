@@ -88,7 +88,9 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
                        {"key", notes->key},
                        {"values", notes->values}};
   }
-  STRIDE_CLI_TRY(write_frame(out, FrameKind::table, text_of(header)));
+  add_address_bits(table->address_bits(), &header);
+  FrameKind kind = table->address_bits() ? FrameKind::prefixes : FrameKind::table;
+  STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
   auto scan = snapshot.scan(*table);
   if (!scan.ok()) return scan.status();
   RecordWriter writer(Format::raw, KeyType::bytes);
@@ -147,7 +149,7 @@ class Restore {
  private:
   struct TableRows {
     std::string name;
-    uint32_t key_width = 0;
+    TableOptions options;
     std::optional<TableNotes> notes;
     std::vector<RowColumns> waiting;
     bool made = false;
@@ -188,7 +190,9 @@ class Restore {
       return broken("is damaged at byte " + std::to_string(offset));
     switch (static_cast<FrameKind>(header.kind)) {
       case FrameKind::table:
-        return begin_table();
+        return begin_table(false);
+      case FrameKind::prefixes:
+        return begin_table(true);
       case FrameKind::rows:
         return take_rows();
       case FrameKind::end:
@@ -209,13 +213,17 @@ class Restore {
     return {};
   }
 
-  Outcome begin_table() {
+  Outcome begin_table(bool of_prefixes) {
     json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return broken("has a broken table header");
     TableRows table;
     auto bytes = header.value("table_bytes", std::vector<uint8_t>());
     table.name = header.value("table", std::string(bytes.begin(), bytes.end()));
-    table.key_width = header.value("key_width", 0u);
+    if (of_prefixes) {
+      STRIDE_CLI_TRY(read_address_bits(header, &table.options.address_bits));
+    } else {
+      table.options.key_width = header.value("key_width", 0u);
+    }
     if (header.contains("notes")) {
       auto type = key_type_named(header["notes"].value("key_type", ""));
       if (type) {
@@ -231,12 +239,24 @@ class Restore {
     return {};
   }
 
+  Outcome read_address_bits(const json& header, uint32_t* address_bits) {
+    auto found = header.find("address_bits");
+    std::optional<uint32_t> bits;
+    if (found != header.end())
+      bits = address_bits_named(found->is_string() ? found->get<std::string>() : found->dump());
+    if (!bits) return broken("has a prefix table whose address bits are broken");
+    *address_bits = *bits;
+    return {};
+  }
+
   Outcome take_rows() {
     if (tables_.empty()) return broken("has rows before a table");
     TableRows& table = tables_.back();
     RowPlan plan;
     plan.options.format = Format::raw;
-    plan.options.key_width = table.key_width;
+    uint32_t bits = table.options.address_bits;
+    plan.options.key_form = {KeyType::bytes, bits};
+    plan.options.key_width = bits ? prefix_key_width(bits) : table.options.key_width;
     plan.options.allow_empty_key = true;
     parse_rows(plan, payload_.text(), &parsed_);
     if (!parsed_.bad().empty()) return broken("has a broken record: " + parsed_.bad()[0].reason);
@@ -268,7 +288,7 @@ class Restore {
     for (TableRows& table : tables_) {
       bool made = table.made;
       if (!made) {
-        auto created = database_->create_table(table.name, {.key_width = table.key_width});
+        auto created = database_->create_table(table.name, table.options);
         if (!created.ok()) return created.status();
         made_.push_back(table.name);
         table.made = true;

@@ -6,6 +6,9 @@
 //   +----------------+--------------+---------+--------------+---------+----
 //
 //   table    {"table":"users","key_width":8,"notes":{"key_type":"u64"}}    begins a table
+//   prefixes {"table":"routes","key_width":5,"address_bits":32,...}        begins a prefix table;
+//            address_bits "bytes" for prefixes of byte strings. Programs that know none of these
+//            refuse such a dump
 //   rows     records of that table as `stride load --format raw` reads them, keys ascending
 //   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
 //
@@ -22,7 +25,7 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 
 inline constexpr std::string_view dump_magic = "STRDUMP1";
 
-enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3 };
+enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3, prefixes = 4 };
 
 struct FrameHeader {
   uint32_t kind;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "storage/prefix_key.h"
 
 namespace stride::cli {
 
@@ -9,6 +12,16 @@ namespace stride::cli {
 template <class Json>
 std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of a prefix table: a number, or "bytes". Nothing of other tables.
+template <class Json>
+void add_address_bits(uint32_t address_bits, Json* object) {
+  if (address_bits == byte_strings) {
+    (*object)["address_bits"] = "bytes";
+  } else if (address_bits != 0) {
+    (*object)["address_bits"] = address_bits;
+  }
 }
 
 }  // namespace stride::cli

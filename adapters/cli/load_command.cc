@@ -72,6 +72,18 @@ void add_load(CLI::App* command, LoadArguments* a) {
           "when the table is made")
       ->check(CLI::Range(1u, max_key_bytes))
       ->type_name("BYTES");
+  command
+      ->add_option(
+          "--address-bits", a->address_bits,
+          "Of a prefix table: how many bits the addresses have (32: IPv4, 128: IPv6), or bytes for "
+          "prefixes of byte strings; only when the table is made. Default: what the first key says")
+      ->check([](const std::string& text) {
+        return address_bits_named(text) ? std::string()
+                                        : "must be a number from 1 to 65535, or bytes";
+      })
+      ->type_name("BITS");
+  command->add_flag("--mask-host-bits", a->mask_host_bits,
+                    "Bits that are set behind a prefix are cleared, and are no bad row");
   command->add_flag("--allow-empty-key", a->rows.allow_empty_key, "An empty key is no bad row");
   command->add_option("--key-bytes", a->rows.key_bytes, "Of each raw record's key")
       ->check(CLI::Range(1u, max_key_bytes))
@@ -103,6 +115,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "Examples:\n"
       "  stride load db words words.tsv\n"
       "  stride load db users users.csv.gz --header --key id --key-type u64 --value name,city\n"
+      "  stride load db routes routes.tsv --key-type prefix\n"
       "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv   # interrupted?\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");
@@ -130,6 +143,7 @@ Outcome run_load(Context* context, const LoadArguments& arguments) {
   }
   Progress progress(context->environment.err, "load", total);
   BlockReader reader(arguments.files, loader.options(), context->environment.in, from);
+  STRIDE_CLI_TRY(loader.look_at_first_key(&reader));
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<LoadWorker>(&loader, &progress));

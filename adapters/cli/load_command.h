@@ -18,6 +18,8 @@ struct LoadArguments {
   bool resume = false;
   bool dry_run = false;
   uint64_t max_memory = 0;  // bytes; 0: chosen
+  std::string address_bits;
+  bool mask_host_bits = false;
 };
 
 void add_load(CLI::App* command, LoadArguments* arguments);

@@ -62,37 +62,94 @@ Outcome Loader::prepare(ReadFrom* from) {
                                  arguments_.dry_run ? Access::read : Access::write,
                                  arguments_.rows.threads, &database_);
   if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
-  uint32_t width = 0;
+  Table table;
   if (database_) {
-    auto table = database_->open_table(arguments_.table);
-    table_is_there_ = table.ok();
-    if (table.ok()) width = table->key_width();
-    if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
-    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *table, &notes_));
+    auto found = database_->open_table(arguments_.table);
+    table_is_there_ = found.ok();
+    if (!found.ok() && found.status().code() != StatusCode::not_found) return found.status();
+    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *found, &notes_));
+    if (table_is_there_) table = *found;
   }
-  STRIDE_CLI_TRY(find_key_type(notes_));
-  uint32_t wanted = width_of(key_type_) ? width_of(key_type_) : arguments_.rows.key_width;
+  STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
+  uint32_t wanted = width_of(key_form_) ? width_of(key_form_) : arguments_.rows.key_width;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
-  bool any = wanted == 0 && width_of(key_type_) == 0;
-  if (table_is_there_ && !any && wanted != width) {
+  bool any = wanted == 0 && width_of(key_form_) == 0;
+  if (table_is_there_ && !any && wanted != table.key_width()) {
     auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
-    return Outcome::usage("table '" + arguments_.table + "' has keys of " + text(width) +
-                          ", and this load makes keys of " + text(wanted) + " (--key-type " +
-                          std::string(name_of(key_type_)) + ")");
+    return Outcome::usage("table '" + arguments_.table + "' has keys of " +
+                          text(table.key_width()) + ", and this load makes keys of " +
+                          text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
+                          ")");
   }
-  options_.key_width = table_is_there_ ? width : wanted;
-  options_.key_type = options_.format == Format::raw ? KeyType::bytes : key_type_;
+  set_key_form();
+  if (key_form_.type != KeyType::prefix)
+    options_.key_width = table_is_there_ ? table.key_width() : wanted;
   return find_position(from);
 }
 
-Outcome Loader::find_key_type(const std::optional<TableNotes>& notes) {
+// How the rows' keys are read, from the form of the table's keys.
+void Loader::set_key_form() {
+  options_.key_form = key_form_;
+  if (options_.format == Format::raw) options_.key_form.type = KeyType::bytes;
+  options_.key_width = width_of(key_form_);
+}
+
+// table: null where there is none yet.
+Outcome Loader::find_key_form(const Table* table) {
   const std::string& asked = arguments_.rows.key_type;
-  key_type_ = !asked.empty() ? *key_type_named(asked) : notes ? notes->key_type : KeyType::bytes;
-  auto plain = [](KeyType type) { return type == KeyType::bytes || type == KeyType::hex; };
-  if (notes && notes->key_type != key_type_ && !(plain(notes->key_type) && plain(key_type_))) {
+  uint32_t bits = table ? table->address_bits() : 0;
+  KeyType stored = bits ? KeyType::prefix : notes_ ? notes_->key_type : KeyType::bytes;
+  KeyType type = asked.empty() ? stored : *key_type_named(asked);
+  auto plain = [](KeyType t) { return t == KeyType::bytes || t == KeyType::hex; };
+  if ((notes_ || bits) && stored != type && !(plain(stored) && plain(type))) {
     return Outcome::usage("table '" + arguments_.table + "' has keys of type " +
-                          std::string(name_of(notes->key_type)) + ", not " + asked);
+                          std::string(name_of(stored)) + ", not " + asked);
   }
+  key_form_ = type;
+  if (type != KeyType::prefix) {
+    if (arguments_.address_bits.empty() && !arguments_.mask_host_bits) return {};
+    return Outcome::usage("--address-bits and --mask-host-bits are for --key-type prefix");
+  }
+  if (table && bits == 0)
+    return Outcome::usage("table '" + arguments_.table + "' is no prefix table");
+  if (arguments_.mask_host_bits && options_.format == Format::raw)
+    return Outcome::usage("--mask-host-bits is for text: raw records have keys as they are stored");
+  if (arguments_.rows.key_width)
+    return Outcome::usage("--key-width does not go with --key-type prefix: --address-bits says it");
+  uint32_t told =
+      arguments_.address_bits.empty() ? 0 : *address_bits_named(arguments_.address_bits);
+  if (bits && told && bits != told) {
+    return Outcome::usage("table '" + arguments_.table + "' has addresses of " +
+                          name_of_address_bits(bits) + (bits == byte_strings ? "" : " bits") +
+                          ", not " + name_of_address_bits(told));
+  }
+  key_form_ = {type, bits ? bits : told, arguments_.mask_host_bits};
+  return {};
+}
+
+Outcome Loader::look_at_first_key(BlockReader* reader) {
+  if (key_form_.type != KeyType::prefix || key_form_.address_bits != 0) return {};
+  const std::string remedy =
+      ": give --address-bits 32 (IPv4), 128 (IPv6), another number, or bytes";
+  if (options_.format == Format::raw)
+    return Outcome::usage("raw records do not tell what their prefixes are of" + remedy);
+  Block block;
+  bool more = false;
+  STRIDE_CLI_TRY(reader->peek(&block, &more));
+  ParsedRows rows({.values = true, .rows = false, .lines = false});
+  if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
+  if (rows.size() == 0) {
+    // A bad row before it is to be told first.
+    Rejects rejects("", most_rejects(arguments_.rows));
+    if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
+    return Outcome::usage("there is no key that tells what prefixes are of" + remedy);
+  }
+  std::string_view key = as_text(rows.keys()[0]);
+  key_form_.address_bits = address_bits_told_by(key);
+  if (key_form_.address_bits == 0)
+    return Outcome::usage("key " + quoted(key) + " does not tell what prefixes are of" + remedy);
+  set_key_form();
+  reader->set_key_form(options_.key_form, options_.key_width);
   return {};
 }
 
@@ -120,10 +177,11 @@ std::string Loader::job() const {
                         static_cast<int>(options_.line_ends),
                         options_.key,
                         options_.values,
-                        std::string(name_of(key_type_)),
+                        std::string(name_of(key_form_.type)),
                         options_.raw_key_bytes,
                         options_.raw_value_bytes,
                         arguments_.on_duplicate};
+  if (arguments_.mask_host_bits) job.push_back("mask");
   for (const std::string& file : arguments_.files) job.push_back(identity(file));
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -203,7 +261,10 @@ Outcome Loader::check_duplicates() {
 Outcome Loader::open_table(Table* table, bool* made) {
   auto opened = database_->open_table(arguments_.table);
   *made = !opened.ok();
-  if (*made) opened = database_->create_table(arguments_.table, {.key_width = options_.key_width});
+  bool of_prefixes = key_form_.type == KeyType::prefix;
+  TableOptions options{.key_width = of_prefixes ? 0 : options_.key_width,
+                       .address_bits = key_form_.address_bits};
+  if (*made) opened = database_->create_table(arguments_.table, options);
   if (!opened.ok()) return opened.status();
   *table = *opened;
   return {};
@@ -216,7 +277,7 @@ Outcome Loader::write(const Table& table, bool last) {
   for (const Waiting& waiting : waiting_)
     STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
   bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
-  TableNotes notes{key_type_, named ? options_.key : "", options_.values};
+  TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
     STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, arguments_.table, notes));
   }
@@ -264,7 +325,7 @@ Outcome Loader::check_no_duplicates() const {
   }
   if (!found) return {};
   TextBuffer key;
-  decode_key(key_type_, waiting_[found->block].rows.keys[found->row], &key);
+  decode_key(key_form_, waiting_[found->block].rows.keys[found->row], &key);
   return Outcome(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
                                           quoted(key.text()) + " of table '" + arguments_.table +
                                           "' is in " + waiting_[same->block].place(same->row) +
@@ -280,7 +341,7 @@ Outcome Loader::check_not_stored(const Table& table) const {
     uint64_t row = 0;
     while (!result.found[row]) ++row;
     TextBuffer key;
-    decode_key(key_type_, waiting.rows.keys[row], &key);
+    decode_key(key_form_, waiting.rows.keys[row], &key);
     return Outcome(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
                                             " is in table '" + table.name() + "' already");
   }

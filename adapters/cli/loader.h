@@ -24,6 +24,8 @@ class Loader {
 
   // Opens what there is already, and finds where an interrupted job goes on.
   Outcome prepare(ReadFrom* from);
+  // Of a new prefix table whose address bits no option tells: that is done by the first key.
+  Outcome look_at_first_key(BlockReader* reader);
   // Takes a block's rows, and commits where that is due. One block at a time, in order.
   Outcome take(const Block& block, ParsedRows* rows);
   Outcome finish();
@@ -46,7 +48,8 @@ class Loader {
     std::string place(uint64_t row) const;
   };
 
-  Outcome find_key_type(const std::optional<TableNotes>& notes);
+  Outcome find_key_form(const Table* table);
+  void set_key_form();
   Outcome find_position(ReadFrom* from);
   std::string job() const;
   Outcome check_memory() const;
@@ -61,7 +64,7 @@ class Loader {
   Context& context_;
   const LoadArguments& arguments_;
   RowOptions options_;
-  KeyType key_type_ = KeyType::bytes;  // of the table; raw records are bytes all the same
+  KeyForm key_form_;  // of the table; raw records are bytes all the same
   OnDuplicate on_duplicate_;
   Rejects rejects_;
   std::unique_ptr<Database> database_;

@@ -18,19 +18,12 @@ Missing parse_missing(const std::string& name) {
   return name == "skip" ? Missing::skip : name == "empty" ? Missing::empty : Missing::error;
 }
 
-Outcome not_there(const std::string& place, const Table& table, KeyType type, Bytes key) {
-  TextBuffer text;
-  decode_key(type, key, &text);
-  return Outcome(ExitCode::not_found,
-                 place + "key " + quoted(text.text()) + " is not in table '" + table.name() + "'");
-}
-
 // What all threads of a lookup share.
 struct Lookup {
   Context* context = nullptr;
   std::unique_ptr<Database> database;
   Table table;
-  KeyType key_type = KeyType::bytes;
+  KeyForm key_form;  // of what is looked up
   Snapshot snapshot;
   Missing missing = Missing::skip;
   Rejects rejects;
@@ -45,6 +38,23 @@ struct Lookup {
         snapshot(database->snapshot()),
         rejects(arguments.rejects, most_rejects(arguments)),
         progress(c->environment.err, "look up", total) {}
+
+  bool of_addresses() const { return key_form.type == KeyType::address; }
+  Outcome not_there(const std::string& place, Bytes key) const {
+    TextBuffer text;
+    decode_key(key_form, key, &text);
+    std::string in_table = " table '" + table.name() + "'";
+    return Outcome(
+        ExitCode::not_found,
+        place + (of_addresses() ? "no prefix in" + in_table + " covers " + quoted(text.text())
+                                : "key " + quoted(text.text()) + " is not in" + in_table));
+  }
+  // "3 of 7 keys are not in the table"
+  std::string missing_text() const {
+    return with_commas(rows - found) + " of " + with_commas(rows) +
+           (of_addresses() ? " addresses have no prefix in the table"
+                           : " keys are not in the table");
+  }
 };
 
 class LookupWorker : public BlockWorker {
@@ -52,50 +62,65 @@ class LookupWorker : public BlockWorker {
   LookupWorker(Lookup* lookup, bool rows_wanted)
       : lookup_(*lookup), rows_({.values = false, .rows = rows_wanted, .lines = true}) {}
 
-  Outcome process(const Block& block) override {
-    STRIDE_CLI_TRY(parse_block(block, &rows_));
+  // Of keys in any memory: what is to be written is in text() then, up to a key that is missing
+  // where that is an error.
+  Outcome look_up(const KeyColumn& keys) {
     text_.clear();
     found_ = 0;
-    missing_line_ = none;
-    if (rows_.size() == 0) return {};
-    keys_ = rows_.keys();
-    STRIDE_CLI_TRY(lookup_.snapshot.get(lookup_.table, keys_, &result_));
+    missing_ = none;
+    keys_ = keys;
+    if (keys.size == 0) return {};
+    const Bitmap* found = nullptr;
+    STRIDE_CLI_TRY(search(&found));
     for (uint64_t i = 0; i < keys_.size; ++i) {
-      bool found = result_.found[i];
-      found_ += found;
-      if (!found && lookup_.missing == Missing::skip) continue;
-      if (!found && lookup_.missing == Missing::error) {
-        missing_line_ = rows_.line(i);
-        missing_key_ = keys_[i];
+      found_ += (*found)[i];
+      if (!(*found)[i] && lookup_.missing == Missing::skip) continue;
+      if (!(*found)[i] && lookup_.missing == Missing::error) {
+        missing_ = i;
         break;
       }
-      write(block, i, result_.values[i], found);
+      write(i, (*found)[i]);
     }
     return {};
+  }
+
+  Outcome process(const Block& block) override {
+    STRIDE_CLI_TRY(parse_block(block, &rows_));
+    block_ = &block;
+    return look_up(rows_.size() ? rows_.keys() : KeyColumn());
   }
 
   Outcome emit(const Block& block) override {
     STRIDE_CLI_TRY(lookup_.rejects.take(block, &rows_));
     if (!lookup_.header_written && !lookup_.header.empty() && !block.file->header.empty())
       STRIDE_CLI_TRY(write_header(*block.file));
-    lookup_.rows += rows_.size();
-    lookup_.found += found_;
-    STRIDE_CLI_TRY(lookup_.context->out.write(text_.text()));
-    if (missing_line_ != none) {
-      return not_there(block.file->name + ":" +
-                           std::to_string(lookup_.rejects.block_line() + missing_line_) + ": ",
-                       lookup_.table, lookup_.key_type, missing_key_);
+    std::string place;
+    if (missing_ != none) {
+      uint64_t line = lookup_.rejects.block_line() + rows_.line(missing_);
+      place = block.file->name + ":" + std::to_string(line) + ": ";
     }
+    STRIDE_CLI_TRY(hand_out(place));
     lookup_.progress.update(block.stored_bytes_read, lookup_.rows);
     return {};
   }
 
+  // Writes what look_up() found. place: of the key that is missing.
+  Outcome hand_out(const std::string& place) {
+    lookup_.rows += keys_.size;
+    lookup_.found += found_;
+    STRIDE_CLI_TRY(lookup_.context->out.write(text_.text()));
+    return missing_ == none ? Outcome() : lookup_.not_there(place, keys_[missing_]);
+  }
+
  protected:
-  // Appends row i.
-  virtual void write(const Block& block, uint64_t i, Bytes value, bool found) = 0;
+  // Looks keys_ up, and says which are found.
+  virtual Outcome search(const Bitmap** found) = 0;
+  // Appends what key i has.
+  virtual void write(uint64_t i, bool found) = 0;
 
   Lookup& lookup_;
   ParsedRows rows_;
+  const Block* block_ = nullptr;  // null: keys are of arguments
   KeyColumn keys_;
   TextBuffer text_;
 
@@ -115,33 +140,97 @@ class LookupWorker : public BlockWorker {
                                       (line_end.empty() ? "\n" : line_end));
   }
 
-  GetResult result_;
   uint64_t found_ = 0;
-  uint64_t missing_line_ = none;
-  Bytes missing_key_;
+  uint64_t missing_ = none;
 };
 
-class GetWorker final : public LookupWorker {
+class ValueWorker : public LookupWorker {
  public:
-  GetWorker(Lookup* lookup, Format format)
-      : LookupWorker(lookup, false), writer_(format, lookup->key_type) {}
+  using LookupWorker::LookupWorker;
+
+ protected:
+  GetResult result_;
 
  private:
-  void write(const Block&, uint64_t i, Bytes value, bool found) override {
-    writer_.write(keys_[i], value, found, &text_);
+  Outcome search(const Bitmap** found) override {
+    *found = &result_.found;
+    return lookup_.snapshot.get(lookup_.table, keys_, &result_);
+  }
+};
+
+class GetWorker final : public ValueWorker {
+ public:
+  GetWorker(Lookup* lookup, Format format)
+      : ValueWorker(lookup, false), writer_(format, lookup->key_form) {}
+
+ private:
+  void write(uint64_t i, bool found) override {
+    writer_.write(keys_[i], result_.values[i], found, &text_);
   }
   RecordWriter writer_;
 };
 
-class JoinWorker final : public LookupWorker {
+class MatchWorker final : public LookupWorker {
  public:
-  JoinWorker(Lookup* lookup, std::string value_name)
-      : LookupWorker(lookup, true), value_name_(std::move(value_name)) {}
+  MatchWorker(Lookup* lookup, Format format)
+      : LookupWorker(lookup, false), writer_(format, lookup->table.address_bits()) {}
 
  private:
-  void write(const Block& block, uint64_t i, Bytes value, bool found) override {
-    const RowPlan& plan = block.file->plan;
-    std::string_view row = rows_.row(i), text = as_text(value);
+  Outcome search(const Bitmap** found) override {
+    *found = &result_.found;
+    return lookup_.snapshot.match(lookup_.table, keys_, &result_);
+  }
+  void write(uint64_t i, bool found) override {
+    writer_.write(keys_[i], result_.prefix(i), result_.value(i), found, &text_);
+  }
+  MatchResult result_;
+  MatchWriter writer_;
+};
+
+// Asks for one address after the other: for all its prefixes, a line each, the shortest first. Or
+// for the longest: a few addresses are not worth what the first Snapshot::match() builds.
+class OneByOneWorker final : public LookupWorker {
+ public:
+  OneByOneWorker(Lookup* lookup, Format format, bool all)
+      : LookupWorker(lookup, false), all_(all), writer_(format, lookup->table.address_bits()) {}
+
+ private:
+  Outcome search(const Bitmap** found) override {
+    *found = &found_;
+    found_.reset(keys_.size);
+    entries_.clear();
+    first_.assign(1, 0);
+    for (uint64_t i = 0; i < keys_.size; ++i) {
+      auto entries = lookup_.snapshot.match_all(lookup_.table, keys_[i]);
+      if (!entries.ok()) return entries.status();
+      if (!entries->empty()) found_.set(i);
+      auto first = all_ || entries->empty() ? entries->begin() : entries->end() - 1;
+      entries_.insert(entries_.end(), first, entries->end());
+      first_.push_back(entries_.size());
+    }
+    return {};
+  }
+  void write(uint64_t i, bool found) override {
+    if (!found) return writer_.write(keys_[i], {}, {}, false, &text_);
+    for (uint64_t e = first_[i]; e < first_[i + 1]; ++e)
+      writer_.write(keys_[i], entries_[e].key, entries_[e].value, true, &text_);
+  }
+  bool all_;
+  Bitmap found_;
+  std::vector<PrefixEntry> entries_;
+  std::vector<uint64_t> first_;  // entry of each address, and the end
+  MatchWriter writer_;
+};
+
+class JoinWorker final : public ValueWorker {
+ public:
+  JoinWorker(Lookup* lookup, std::string value_name)
+      : ValueWorker(lookup, true), value_name_(std::move(value_name)) {}
+
+ private:
+  void write(uint64_t i, bool found) override {
+    const RowPlan& plan = block_->file->plan;
+    std::string_view row = rows_.row(i), text = as_text(result_.values[i]);
     if (plan.options.format == Format::jsonl) return write_json(row, text, found);
     if (plan.options.format == Format::csv) {
       text_.append(row);
@@ -193,15 +282,16 @@ Outcome open_lookup(Context* context, const std::string& path, const std::string
   STRIDE_CLI_TRY(open_database(*context, path, Access::read, threads, &database));
   *lookup = std::make_unique<Lookup>(context, std::move(database), arguments, total);
   return open_table(*(*lookup)->database, table, arguments.key_type, &(*lookup)->table,
-                    &(*lookup)->key_type);
+                    &(*lookup)->key_form);
 }
 
 // Through the file, with a worker for each thread.
 template <class MakeWorker>
 Outcome look_up_file(Lookup* lookup, const RowArguments& arguments, const std::string& file,
                      RowOptions options, const MakeWorker& make_worker) {
-  options.key_type = lookup->key_type;
-  options.key_width = lookup->table.key_width();
+  options.key_form = lookup->key_form;
+  options.key_width =
+      lookup->of_addresses() ? width_of(lookup->key_form) : lookup->table.key_width();
   options.values_wanted = false;
   STRIDE_CLI_TRY(lookup->rejects.open(false, 0, 0, 0));
   BlockReader reader({file}, options, lookup->context->environment.in);
@@ -217,8 +307,7 @@ Outcome look_up_file(Lookup* lookup, const RowArguments& arguments, const std::s
   STRIDE_CLI_TRY(outcome);
   STRIDE_CLI_TRY(lookup->rejects.flush());
   if (lookup->found != lookup->rows || lookup->rejects.count() != 0) {
-    std::string line = with_commas(lookup->rows - lookup->found) + " of " +
-                       with_commas(lookup->rows) + " keys are not in the table";
+    std::string line = lookup->missing_text();
     if (lookup->rejects.count())
       line += ", " + with_commas(lookup->rejects.count()) + " bad rows left out";
     lookup->context->note("stride: " + line);
@@ -226,37 +315,58 @@ Outcome look_up_file(Lookup* lookup, const RowArguments& arguments, const std::s
   return {};
 }
 
-Outcome get_arguments(Lookup* lookup, const GetArguments& arguments, Format format) {
-  RecordWriter writer(format, lookup->key_type);
+Outcome look_up_arguments(Lookup* lookup, const std::vector<std::string>& texts,
+                          LookupWorker* worker) {
   std::string keys;
   std::vector<uint64_t> offsets = {0};
-  for (const std::string& text : arguments.keys) {
-    std::string encoded(encoded_bound(text), '\0');
-    ptrdiff_t n = encode_key(lookup->key_type, text, reinterpret_cast<std::byte*>(encoded.data()));
-    if (n < 0) return Outcome::usage("key " + why_no_key(lookup->key_type, text));
+  for (const std::string& text : texts) {
+    std::string encoded(encoded_bound(lookup->key_form, text), '\0');
+    ptrdiff_t n = encode_key(lookup->key_form, text, reinterpret_cast<std::byte*>(encoded.data()));
+    if (n < 0) {
+      return Outcome::usage((lookup->of_addresses() ? "address " : "key ") +
+                            why_no_key(lookup->key_form, text));
+    }
     keys.append(encoded, 0, static_cast<size_t>(n));
     offsets.push_back(keys.size());
   }
-  KeyColumn column = Column::variable(keys.data(), offsets.data(), arguments.keys.size());
-  GetResult result;
-  STRIDE_CLI_TRY(lookup->snapshot.get(lookup->table, column, &result));
-  TextBuffer text;
-  for (uint64_t i = 0; i < column.size; ++i) {
-    bool found = result.found[i];
-    if (!found && lookup->missing == Missing::skip) continue;
-    if (!found && lookup->missing == Missing::error) {
-      STRIDE_CLI_TRY(lookup->context->out.write(text.text()));
-      STRIDE_CLI_TRY(lookup->context->out.flush());
-      return not_there("", lookup->table, lookup->key_type, column[i]);
-    }
-    writer.write(column[i], result.values[i], found, &text);
+  STRIDE_CLI_TRY(worker->look_up(Column::variable(keys.data(), offsets.data(), texts.size())));
+  Outcome outcome = worker->hand_out("");
+  // What was found before a key that is missing comes first.
+  if (!outcome.ok()) {
+    STRIDE_CLI_TRY(lookup->context->out.flush());
+    return outcome;
   }
-  uint64_t missing = column.size - result.found.count();
-  if (missing) {
-    lookup->context->note("stride: " + with_commas(missing) + " of " + with_commas(column.size) +
-                          " keys are not in the table");
-  }
-  return lookup->context->out.write(text.text());
+  if (lookup->found != lookup->rows) lookup->context->note("stride: " + lookup->missing_text());
+  return {};
+}
+
+// Of the arguments or, where a file is named, of its first column.
+template <class MakeWorker>
+Outcome look_up_keys(Lookup* lookup, const RowArguments& rows, const std::vector<std::string>& keys,
+                     const std::string& file, const MakeWorker& make_worker) {
+  if (file.empty()) return look_up_arguments(lookup, keys, make_worker().get());
+  RowOptions options;
+  options.allow_empty_key = true;
+  options.block_bytes = rows.block_bytes;
+  std::string input = format_of_file(file);
+  if (input == "parquet" || input == "arrow")
+    STRIDE_CLI_TRY(find_format(input, file, &options.format));
+  return look_up_file(lookup, rows, file, options, make_worker);
+}
+
+Format output_format(const Context& context, const std::string& asked) {
+  std::string name = context.json ? "jsonl" : asked;
+  return name == "csv"     ? Format::csv
+         : name == "jsonl" ? Format::jsonl
+         : name == "raw"   ? Format::raw
+                           : Format::tsv;
+}
+
+void add_threads(CLI::App* command, RowArguments* rows) {
+  command->add_option("--threads", rows->threads, "That look up; 0: one for each core")
+      ->check(CLI::Range(0u, 1024u))
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 }  // namespace
@@ -278,15 +388,44 @@ void add_get(CLI::App* command, GetArguments* a) {
   add_missing(command, &a->missing,
               "Keys that are not there: left out, with an empty value, or the end (exit code 4)");
   add_key_type(command, &a->rows.key_type);
-  command->add_option("--threads", a->rows.threads, "That look up; 0: one for each core")
-      ->check(CLI::Range(0u, 1024u))
-      ->capture_default_str()
-      ->type_name("N");
+  add_threads(command, &a->rows);
   command->footer(
       "Examples:\n"
       "  stride get db users 17 42\n"
       "  stride get db users --keys ids.txt.gz --missing empty > users.tsv\n"
       "  cut -f 3 orders.tsv | stride get db users --keys - --format jsonl");
+}
+
+void add_match(CLI::App* command, MatchArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the prefix table")->required();
+  command->add_option("ADDRESS", a->addresses, "Addresses to look up");
+  command
+      ->add_option(
+          "--keys", a->file,
+          "File with an address a line, or in its first column, which may be of Parquet or Arrow "
+          "by its name; -: standard input")
+      ->type_name("FILE");
+  command->add_flag("--all", a->all,
+                    "All prefixes of each address, a line each, the shortest first");
+  command
+      ->add_option("--format", a->output, "Of the output: tsv (address, prefix, value), csv, jsonl")
+      ->check(CLI::IsMember({"tsv", "csv", "jsonl"}))
+      ->capture_default_str()
+      ->type_name("FORMAT");
+  add_missing(command, &a->missing,
+              "Addresses without a prefix: left out, with empty fields, or the end (exit code 4)");
+  add_threads(command, &a->rows);
+  // For tests: many small blocks behave like a large file.
+  add_count(command, "--block-bytes", &a->rows.block_bytes,
+            "Of input that a thread takes at a time");
+  command->get_option("--block-bytes")->group("")->check(CLI::Range(1u, 1u << 30));
+  command->footer(
+      "Prints each address with the longest prefix that covers it, and that prefix's value.\n\n"
+      "Examples:\n"
+      "  stride match db routes 10.1.2.3 192.0.2.1\n"
+      "  stride match db routes --keys addresses.txt.gz --missing skip > routes.tsv\n"
+      "  stride match db routes 10.1.2.3 --all --json");
 }
 
 void add_join(CLI::App* command, JoinArguments* a) {
@@ -314,24 +453,35 @@ void add_join(CLI::App* command, JoinArguments* a) {
 Outcome run_get(Context* context, const GetArguments& arguments) {
   if (arguments.keys.empty() == arguments.file.empty())
     return Outcome::usage("give keys, or --keys FILE");
-  std::string output = context->json ? "jsonl" : arguments.output;
-  Format format = output == "csv"     ? Format::csv
-                  : output == "jsonl" ? Format::jsonl
-                  : output == "raw"   ? Format::raw
-                                      : Format::tsv;
+  Format format = output_format(*context, arguments.output);
   // Each thread looks up its own blocks; those of a few keys are looked up by none but this one.
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(context, arguments.database, arguments.table, arguments.rows, 1,
                              stored_bytes_of(arguments.file), &lookup));
   lookup->missing = parse_missing(arguments.missing);
-  if (arguments.file.empty()) return get_arguments(lookup.get(), arguments, format);
-  RowOptions options;
-  options.allow_empty_key = true;
-  std::string input = format_of_file(arguments.file);
-  if (input == "parquet" || input == "arrow")
-    STRIDE_CLI_TRY(find_format(input, arguments.file, &options.format));
-  return look_up_file(lookup.get(), arguments.rows, arguments.file, options,
+  return look_up_keys(lookup.get(), arguments.rows, arguments.keys, arguments.file,
                       [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
+}
+
+Outcome run_match(Context* context, const MatchArguments& arguments) {
+  if (arguments.addresses.empty() == arguments.file.empty())
+    return Outcome::usage("give addresses, or --keys FILE");
+  Format format = output_format(*context, arguments.output);
+  std::unique_ptr<Lookup> lookup;
+  STRIDE_CLI_TRY(open_lookup(context, arguments.database, arguments.table, arguments.rows, 1,
+                             stored_bytes_of(arguments.file), &lookup));
+  lookup->missing = parse_missing(arguments.missing);
+  if (lookup->table.address_bits() == 0)
+    return Outcome::usage("table '" + arguments.table + "' is no prefix table");
+  lookup->key_form = {KeyType::address, lookup->table.address_bits()};
+  bool few = arguments.file.empty() && lookup->table.address_bits() <= 128;
+  return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.file,
+                      [&]() -> std::unique_ptr<LookupWorker> {
+                        if (arguments.all || few)
+                          return std::make_unique<OneByOneWorker>(lookup.get(), format,
+                                                                  arguments.all);
+                        return std::make_unique<MatchWorker>(lookup.get(), format);
+                      });
 }
 
 Outcome run_join(Context* context, const JoinArguments& arguments) {

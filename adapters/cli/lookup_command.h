@@ -1,5 +1,5 @@
-// stride get and stride join: keys of arguments or files, with the values that a table has for
-// them.
+// stride get, stride match and stride join: keys of arguments or files, with the values that a
+// table has for them, or addresses with their prefixes.
 #pragma once
 
 #include <string>
@@ -19,6 +19,16 @@ struct GetArguments {
   RowArguments rows;
 };
 
+struct MatchArguments {
+  std::string database, table;
+  std::vector<std::string> addresses;
+  std::string file;  // --keys
+  std::string output = "tsv";
+  std::string missing = "empty";
+  bool all = false;
+  RowArguments rows;
+};
+
 struct JoinArguments {
   std::string database, table, file;
   std::string missing = "empty";
@@ -27,8 +37,10 @@ struct JoinArguments {
 };
 
 void add_get(CLI::App* command, GetArguments* arguments);
+void add_match(CLI::App* command, MatchArguments* arguments);
 void add_join(CLI::App* command, JoinArguments* arguments);
 Outcome run_get(Context* context, const GetArguments& arguments);
+Outcome run_match(Context* context, const MatchArguments& arguments);
 Outcome run_join(Context* context, const JoinArguments& arguments);
 
 }  // namespace stride::cli

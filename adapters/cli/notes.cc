@@ -43,7 +43,8 @@ Outcome read_notes(const Database& database, const Table& table, std::optional<T
   STRIDE_CLI_TRY(read_record(database, "table:" + table.name(), &record));
   if (!record) return {};
   auto type = key_type_named(record->value("key_type", ""));
-  if (!type || (width_of(*type) && width_of(*type) != table.key_width())) return {};
+  if (!type || (*type == KeyType::prefix) != (table.address_bits() != 0)) return {};
+  if (width_of(*type) && width_of(*type) != table.key_width()) return {};
   *notes = TableNotes{*type, record->value("key", ""),
                       record->value("values", std::vector<std::string>())};
   return {};
@@ -83,21 +84,26 @@ Outcome write_position(Database* database, WriteTransaction* transaction, const 
 }
 
 Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
-                   Table* table, KeyType* key_type) {
+                   Table* table, KeyForm* key_form) {
   auto opened = database.open_table(name);
   if (!opened.ok()) return opened.status();
   *table = *opened;
   std::optional<TableNotes> notes;
   STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   uint32_t width = table->key_width();
-  *key_type = !asked.empty() ? *key_type_named(asked)
-              : notes        ? notes->key_type
-              : width        ? KeyType::hex
-                             : KeyType::bytes;
-  if (width_of(*key_type) && width && width != width_of(*key_type)) {
+  KeyType type = !asked.empty()          ? *key_type_named(asked)
+                 : table->address_bits() ? KeyType::prefix
+                 : notes                 ? notes->key_type
+                 : width                 ? KeyType::hex
+                                         : KeyType::bytes;
+  if (type == KeyType::prefix && table->address_bits() == 0)
+    return Outcome::usage("table '" + name + "' is no prefix table");
+  *key_form = type;
+  if (type == KeyType::prefix) key_form->address_bits = table->address_bits();
+  if (width_of(*key_form) && width && width != width_of(*key_form)) {
     return Outcome::usage("keys of table '" + name + "' have " + width_text(width) +
-                          ", and those of --key-type " + std::string(name_of(*key_type)) +
-                          " have " + width_text(width_of(*key_type)));
+                          ", and those of --key-type " + std::string(name_of(type)) + " have " +
+                          width_text(width_of(*key_form)));
   }
   return {};
 }

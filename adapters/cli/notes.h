@@ -50,8 +50,9 @@ Outcome write_position(Database* database, WriteTransaction* transaction, const 
                        const LoadPosition* position);
 
 // The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
-// keys of one width are hex and others bytes). usage where the two do not fit.
+// keys of a prefix table are prefixes, others of one width hex, and the rest bytes). usage where
+// the two do not fit.
 Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
-                   Table* table, KeyType* key_type);
+                   Table* table, KeyForm* key_form);
 
 }  // namespace stride::cli

@@ -29,8 +29,9 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
   const RowOptions& options = plan_->options;
   if (text.empty()) {
     refuse("empty key", row);
-  } else if (encoded < 0 && options.key_type != KeyType::bytes) {
-    refuse(why_no_key(options.key_type, text), row);
+  } else if (encoded < 0 && (options.key_form.type != KeyType::bytes ||
+                             (options.key_form.address_bits && text.size() <= max_key_bytes))) {
+    refuse(why_no_key(options.key_form, text), row);
   } else {
     uint64_t bytes = encoded < 0 ? text.size() : static_cast<uint64_t>(encoded);
     refuse("key " + quoted(text) + " has " + std::to_string(bytes) + " bytes, " +

@@ -47,10 +47,10 @@ class ParsedRows {
   // A row: a key, then pieces of its value, then end_row(); or refuse(). False where the text is no
   // key, which has been refused then.
   bool key(std::string_view text, std::string_view row) {
-    if (plan_->options.key_type == KeyType::bytes && text.size() > max_key_bytes)
-      return refuse_key(text, row);
-    ptrdiff_t n = encode_key(plan_->options.key_type, text,
-                             reinterpret_cast<std::byte*>(keys_.room(encoded_bound(text))));
+    const KeyForm& form = plan_->options.key_form;
+    if (form.type == KeyType::bytes && text.size() > max_key_bytes) return refuse_key(text, row);
+    ptrdiff_t n =
+        encode_key(form, text, reinterpret_cast<std::byte*>(keys_.room(encoded_bound(form, text))));
     ptrdiff_t width = plan_->options.key_width;
     if (n <= 0 || (width ? n != width : n > ptrdiff_t{max_key_bytes})) {
       if (n != 0 || width != 0 || !plan_->options.allow_empty_key) return refuse_key(text, row, n);
@@ -61,7 +61,7 @@ class ParsedRows {
   // A number for a key of type u64 or i64.
   void number_key(uint64_t number) {
     key_bytes_ = sizeof number;
-    store_number(plan_->options.key_type, number,
+    store_number(plan_->options.key_form.type, number,
                  reinterpret_cast<std::byte*>(keys_.room(key_bytes_)));
   }
   void value(std::string_view piece) {

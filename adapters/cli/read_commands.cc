@@ -7,18 +7,30 @@
 #include "adapters/cli/json_output.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/record_writer.h"
+#include "engine/prefixes.h"
 
 namespace stride::cli {
 namespace {
 
-Outcome encode_bound(const char* option, KeyType type, const std::optional<std::string>& text,
-                     std::optional<std::string>* bound) {
+Outcome encode_bound(const char* option, const KeyForm& form,
+                     const std::optional<std::string>& text, std::optional<std::string>* bound) {
   if (!text) return {};
-  std::string encoded(encoded_bound(*text), '\0');
-  ptrdiff_t n = encode_key(type, *text, reinterpret_cast<std::byte*>(encoded.data()));
-  if (n < 0) return Outcome::usage(std::string(option) + ": " + why_no_key(type, *text));
+  std::string encoded(encoded_bound(form, *text), '\0');
+  ptrdiff_t n = encode_key(form, *text, reinterpret_cast<std::byte*>(encoded.data()));
+  if (n < 0) return Outcome::usage(std::string(option) + ": " + why_no_key(form, *text));
   encoded.resize(static_cast<size_t>(n));
   *bound = std::move(encoded);
+  return {};
+}
+
+// Only the prefix, and what is inside it.
+Outcome stay_inside(const std::string& key, uint32_t address_bits, ScanOptions* options) {
+  auto inside = scan_inside(as_bytes(key), address_bits);
+  if (!inside.ok()) return inside.status();
+  options->prefix = inside->prefix;
+  if (inside->from && (!options->from || *options->from < *inside->from))
+    options->from = inside->from;
+  if (inside->to && (!options->to || *inside->to < *options->to)) options->to = inside->to;
   return {};
 }
 
@@ -29,7 +41,10 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command->add_option("--from", a->from, "First key")->type_name("KEY");
   command->add_option("--to", a->to, "Key past the last one")->type_name("KEY");
-  command->add_option("--prefix", a->prefix, "Only keys that start with it (of type bytes or hex)")
+  command
+      ->add_option("--prefix", a->prefix,
+                   "Only keys that start with it (of type bytes or hex); of a prefix table: this "
+                   "prefix and all inside it")
       ->type_name("KEY");
   command->add_flag("--reverse", a->reverse, "Descending");
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
@@ -49,13 +64,15 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command
       ->add_option(
           "--key-type", a->key_type,
-          "How keys are written: bytes, u64, i64, hex, ip. Default: as the table was loaded")
-      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip"}))
+          "How keys are written: bytes, u64, i64, hex, ip, prefix. Default: as the table was "
+          "loaded")
+      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
       ->type_name("TYPE");
   command->footer(
       "Examples:\n"
       "  stride scan db words --prefix inter --limit 10\n"
       "  stride scan db users --from 1000 --to 2000 --format jsonl\n"
+      "  stride scan db routes --prefix 10.0.0.0/8\n"
       "  stride scan db users --reverse --limit 1");
 }
 
@@ -77,16 +94,19 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
   Table table;
-  KeyType key_type;
-  STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &key_type));
+  KeyForm form;
+  STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
   ScanOptions options;
   options.reverse = arguments.reverse;
-  STRIDE_CLI_TRY(encode_bound("--from", key_type, arguments.from, &options.from));
-  STRIDE_CLI_TRY(encode_bound("--to", key_type, arguments.to, &options.to));
-  if (arguments.prefix && key_type != KeyType::bytes && key_type != KeyType::hex)
-    return Outcome::usage("--prefix is for keys of type bytes and hex, not " +
-                          std::string(name_of(key_type)));
-  STRIDE_CLI_TRY(encode_bound("--prefix", key_type, arguments.prefix, &options.prefix));
+  STRIDE_CLI_TRY(encode_bound("--from", form, arguments.from, &options.from));
+  STRIDE_CLI_TRY(encode_bound("--to", form, arguments.to, &options.to));
+  bool of_prefixes = form.type == KeyType::prefix;
+  if (arguments.prefix && !of_prefixes && form.type != KeyType::bytes && form.type != KeyType::hex)
+    return Outcome::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
+                          std::string(name_of(form.type)));
+  STRIDE_CLI_TRY(encode_bound("--prefix", form, arguments.prefix, &options.prefix));
+  if (of_prefixes && options.prefix)
+    STRIDE_CLI_TRY(stay_inside(std::string(*options.prefix), form.address_bits, &options));
   std::string name = context->json ? "jsonl" : arguments.format;
   Format format = name == "csv"     ? Format::csv
                   : name == "jsonl" ? Format::jsonl
@@ -96,7 +116,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
     return Outcome::usage("--keys-only is for the format tsv");
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
-  RecordWriter writer(format, key_type);
+  RecordWriter writer(format, form);
   uint64_t left = arguments.limited ? arguments.limit : ~uint64_t{0};
   TextBuffer text;
   ScanBatch batch;
@@ -106,7 +126,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
     text.clear();
     for (uint64_t i = 0; i < n; ++i) {
       if (arguments.keys_only) {
-        decode_key(key_type, batch.keys[i], &text);
+        decode_key(form, batch.keys[i], &text);
         text.append('\n');
       } else {
         writer.write(batch.keys[i], batch.values[i], true, &text);
@@ -139,17 +159,18 @@ Outcome run_tables(Context* context, const TableArguments& arguments) {
   for (const TableStatistics& table : database->tables()) {
     if (table.name == notes_table && !arguments.all) continue;
     Table opened;
-    KeyType key_type;
-    STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &key_type));
+    KeyForm form;
+    STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &form));
     if (context->json) {
       list.push_back({{"table", table.name},
-                      {"key_type", std::string(name_of(key_type))},
+                      {"key_type", std::string(name_of(form.type))},
                       {"key_width", table.key_width},
                       {"rows", table.rows},
                       {"bytes_on_disk", table.bytes_on_disk}});
+      add_address_bits(table.address_bits, &list.back());
       continue;
     }
-    lines += table.name + "\t" + std::string(name_of(key_type)) + "\t" +
+    lines += table.name + "\t" + std::string(name_of(form.type)) + "\t" +
              std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
              std::to_string(table.bytes_on_disk) + "\n";
   }

@@ -38,13 +38,13 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     return out->append(as_text(value));
   }
   if (format_ == Format::tsv) {
-    decode_key(key_type_, key, out);
+    decode_key(key_form_, key, out);
     out->append('\t');
     out->append(as_text(value));
     return out->append('\n');
   }
   key_text_.clear();
-  decode_key(key_type_, key, &key_text_);
+  decode_key(key_form_, key, &key_text_);
   if (format_ == Format::csv) {
     append_csv_field(key_text_.text(), ',', out);
     out->append(',');
@@ -52,7 +52,7 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     return out->append('\n');
   }
   out->append('{');
-  bool number = width_of(key_type_) == 8 && key.size() == 8;
+  bool number = is_number(key_form_.type) && key.size() == 8;
   if (number) {
     out->append("\"key\":");
     out->append(key_text_.text());
@@ -66,6 +66,38 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     out->append("\"value\":null");
   }
   out->append("}\n");
+}
+
+void MatchWriter::write_field(const KeyForm& form, Bytes key, TextBuffer* out) {
+  if (format_ == Format::tsv) return decode_key(form, key, out);
+  text_.clear();
+  decode_key(form, key, &text_);
+  if (format_ == Format::csv) return append_csv_field(text_.text(), ',', out);
+  append_json_member(form.type == KeyType::address ? "address" : "prefix", text_.text(), out);
+}
+
+void MatchWriter::write(Bytes address, Bytes prefix, Bytes value, bool found, TextBuffer* out) {
+  bool json = format_ == Format::jsonl;
+  char between = format_ == Format::tsv ? '\t' : ',';
+  if (json) out->append('{');
+  write_field(address_form_, address, out);
+  out->append(between);
+  if (found) {
+    write_field(prefix_form_, prefix, out);
+  } else if (json) {
+    out->append("\"prefix\":null");
+  }
+  out->append(between);
+  if (format_ == Format::tsv) {
+    out->append(as_text(value));
+  } else if (format_ == Format::csv) {
+    append_csv_field(as_text(value), ',', out);
+  } else if (found) {
+    append_json_member("value", as_text(value), out);
+  } else {
+    out->append("\"value\":null");
+  }
+  out->append(json ? std::string_view("}\n") : std::string_view("\n"));
 }
 
 }  // namespace stride::cli

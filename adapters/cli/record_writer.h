@@ -18,15 +18,34 @@ namespace stride::cli {
 
 class RecordWriter {
  public:
-  RecordWriter(Format format, KeyType key_type) : format_(format), key_type_(key_type) {}
+  RecordWriter(Format format, const KeyForm& key_form) : format_(format), key_form_(key_form) {}
 
   // found false: of a key that is not there; its value is empty, and null in JSON.
   void write(Bytes key, Bytes value, bool found, TextBuffer* out);
 
  private:
   Format format_;
-  KeyType key_type_;
+  KeyForm key_form_;
   TextBuffer key_text_;
+};
+
+// What addresses match, in all of these formats but raw: address, prefix and value, or
+// {"address":"...","prefix":"...","value":"..."}.
+class MatchWriter {
+ public:
+  MatchWriter(Format format, uint32_t address_bits)
+      : format_(format),
+        address_form_(KeyType::address, address_bits),
+        prefix_form_(KeyType::prefix, address_bits) {}
+
+  // found false: no prefix; its fields are empty, and null in JSON.
+  void write(Bytes address, Bytes prefix, Bytes value, bool found, TextBuffer* out);
+
+ private:
+  void write_field(const KeyForm& form, Bytes key, TextBuffer* out);
+  Format format_;
+  KeyForm address_form_, prefix_form_;
+  TextBuffer text_;
 };
 
 // "value":"..." or "value_hex":"..."

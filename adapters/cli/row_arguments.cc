@@ -22,9 +22,10 @@ void add_key_type(CLI::App* command, std::string* key_type) {
       ->add_option(
           "--key-type", *key_type,
           "How keys are written: bytes (as they are), u64, i64 (numbers; 8 bytes each), hex, "
-          "ip (IPv4: 4 bytes, IPv6: 16). Default: what the table was loaded with; else bytes, "
-          "or hex where every key has the same width")
-      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip"}))
+          "ip (IPv4: 4 bytes, IPv6: 16), prefix (10.0.0.0/8, 2001:db8::/32 or hex/length; of a "
+          "prefix table). Default: what the table was loaded with; else bytes, or hex where every "
+          "key has the same width")
+      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
       ->type_name("TYPE");
 }
 

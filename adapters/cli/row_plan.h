@@ -29,7 +29,7 @@ struct RowOptions {
   bool header = false;
   LineEnds line_ends = LineEnds::automatic;
   Compression compression = Compression::automatic;
-  KeyType key_type = KeyType::bytes;
+  KeyForm key_form;
   uint32_t key_width = 0;  // of the table's keys; 0: any
   bool allow_empty_key = false;
   std::string key;                  // a column's name, or its number from 1; empty: the first

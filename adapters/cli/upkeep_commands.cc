@@ -17,14 +17,16 @@ const char* name_of(NodeKind kind) {
 }
 
 json describe(const TableStatistics& table) {
-  return {{"table", table.name},
-          {"key_width", table.key_width},
-          {"runs", table.runs},
-          {"segments", table.segments},
-          {"rows", table.rows},
-          {"bytes_on_disk", table.bytes_on_disk},
-          {"resident_bytes", table.resident_bytes},
-          {"device_bytes", table.device_bytes}};
+  json result = {{"table", table.name},
+                 {"key_width", table.key_width},
+                 {"runs", table.runs},
+                 {"segments", table.segments},
+                 {"rows", table.rows},
+                 {"bytes_on_disk", table.bytes_on_disk},
+                 {"resident_bytes", table.resident_bytes},
+                 {"device_bytes", table.device_bytes}};
+  add_address_bits(table.address_bits, &result);
+  return result;
 }
 
 json describe(const SegmentReport& segment) {
@@ -56,6 +58,13 @@ std::string ratio(uint64_t bytes, uint64_t rows) {
   std::snprintf(text, sizeof text, "%.2f",
                 rows ? static_cast<double>(bytes) / static_cast<double>(rows) : 0.0);
   return text;
+}
+
+std::string keys_text(const Table& table, const KeyForm& form) {
+  if (table.address_bits() == byte_strings) return "prefixes of byte strings";
+  if (table.address_bits())
+    return "prefixes of addresses of " + std::to_string(table.address_bits()) + " bits";
+  return "keys of type " + std::string(name_of(form.type));
 }
 
 std::string explain_text(const SegmentReport& s) {
@@ -119,6 +128,8 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
   for (const TableStatistics& table : database->tables()) {
     if (table.name == notes_table) continue;
     tables.push_back(describe(table));
+    if (table.address_bits)
+      lines += table.name + ".address_bits\t" + name_of_address_bits(table.address_bits) + "\n";
     for (const char* name : {"key_width", "runs", "segments", "rows", "bytes_on_disk",
                              "resident_bytes", "device_bytes"}) {
       lines +=
@@ -135,8 +146,8 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   Table table;
-  KeyType key_type;
-  STRIDE_CLI_TRY(open_table(*database, arguments.table, "", &table, &key_type));
+  KeyForm form;
+  STRIDE_CLI_TRY(open_table(*database, arguments.table, "", &table, &form));
   auto segments = database->segments(table);
   if (!segments.ok()) return segments.status();
   json list = json::array();
@@ -151,15 +162,16 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
   }
   if (context->json) {
     json result = {{"table", arguments.table},
-                   {"key_type", std::string(name_of(key_type))},
+                   {"key_type", std::string(name_of(form.type))},
                    {"key_width", table.key_width()},
                    {"runs", runs},
                    {"backend", database->backend_name()},
                    {"segments", list}};
+    add_address_bits(table.address_bits(), &result);
     return context->out.write(text_of(result) + "\n");
   }
   std::string head =
-      "table '" + arguments.table + "': keys of type " + std::string(name_of(key_type)) + ", " +
+      "table '" + arguments.table + "': " + keys_text(table, form) + ", " +
       (table.key_width() ? std::to_string(table.key_width()) + " bytes" : "any length") + "; " +
       with_commas(rows) + " stored rows; backend " + database->backend_name() + "\n";
   head += "a lookup visits " + std::to_string(runs) + (runs == 1 ? " run" : " runs") +

@@ -50,6 +50,25 @@ TEST(ParallelForTest, MayBeCalledFromManyThreadsAndNested) {
   EXPECT_EQ(sum, 400u);
 }
 
+// Both threads of the pool are held until another call is done.
+TEST(ParallelForTest, ACallDoesNotWaitForOthers) {
+  auto backend = Backend::host(2);
+  std::atomic<int> held{0};
+  std::atomic<bool> done{false};
+  std::thread holder([&] {
+    backend->parallel_for(2, 1, [&](uint64_t, uint64_t) {
+      ++held;
+      while (!done) std::this_thread::yield();
+    });
+  });
+  while (held < std::min(2, static_cast<int>(backend->threads()))) std::this_thread::yield();
+  std::atomic<uint64_t> sum{0};
+  backend->parallel_for(100, 1, [&](uint64_t begin, uint64_t end) { sum += end - begin; });
+  done = true;
+  holder.join();
+  EXPECT_EQ(sum, 100u);
+}
+
 TEST(ParallelForTest, HandsExceptionsOn) {
   auto backend = Backend::host(2);
   EXPECT_THROW(

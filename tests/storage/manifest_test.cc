@@ -14,6 +14,7 @@
 #include "storage/current_file.h"
 #include "storage/manifest_format.h"
 #include "storage/memory_file_system.h"
+#include "storage/prefix_key.h"
 #include "tests/printed_seed.h"
 #include "tests/storage/edits.h"
 
@@ -89,15 +90,32 @@ TEST_F(ManifestTest, StateRefusesWhatDoesNotFit) {
   EXPECT_EQ(refused([](auto& e) { e.created = {{1, "b", 0, 0}}; }), StatusCode::corruption);
   EXPECT_EQ(refused([](auto& e) { e.created = {{2, "a", 0, 0}}; }), StatusCode::corruption);
   EXPECT_EQ(refused([](auto& e) {
-              e.created = {{2, "b", 0, 7}};
+              e.created = {{2, "b", 0, 65536}};
             }),
             StatusCode::unsupported_version);
+  EXPECT_EQ(refused([](auto& e) { e.created = {{2, "b", 4, 32}}; }), StatusCode::corruption);
+  EXPECT_EQ(refused([](auto& e) {
+              e.created = {{2, "b", 5, byte_strings}};
+            }),
+            StatusCode::corruption);
   EXPECT_EQ(refused([](auto& e) { e.added = {{5, 2, 6, 1, 0, 1}}; }), StatusCode::corruption);
   EXPECT_EQ(refused([](auto& e) { e.added = {{5, 1, 6, 1, 2, 1}}; }), StatusCode::corruption);
   EXPECT_EQ(refused([](auto& e) {
               e.added = {{5, 1, 6, 1, 0, 1}, {5, 1, 6, 1, 0, 1}};
             }),
             StatusCode::corruption);
+}
+
+TEST_F(ManifestTest, KeepsTheAddressBitsOfTables) {
+  VersionEdit edit;
+  edit.created = {{1, "routes", 5, 32}, {2, "wide", 8194, 65535}, {3, "paths", 0, byte_strings}};
+  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
+  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  const ManifestState state = whole(*r);
+  ASSERT_EQ(state.tables.size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(state.tables[i].address_bits, edit.created[i].address_bits);
 }
 
 TEST_F(ManifestTest, SegmentsStayInTheOrderOfTheirRuns) {

@@ -1,0 +1,406 @@
+#include "engine/matcher.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/cold_read.h"
+#include "engine/lookup.h"
+#include "engine/merge.h"
+#include "engine/no_throw.h"
+#include "engine/row_tasks.h"
+#include "storage/prefetch.h"
+#include "storage/prefix_key.h"
+
+namespace stride {
+namespace {
+
+// That Backend::build_matches() takes.
+constexpr uint64_t max_prefixes = 0x7FFFFFFE;
+constexpr uint64_t rows_per_copy = 1 << 14;
+constexpr uint64_t prefetch_distance = 24;
+// Keys of a search for prefixes that cover others.
+constexpr uint64_t most_search_rows = 1 << 16;
+constexpr uint64_t most_search_bytes = 4 << 20;
+
+Bytes address_of(Bytes key, uint32_t address_bits) {
+  return address_bits == byte_strings ? key : key.first(address_bytes(address_bits));
+}
+
+// Keys of the prefixes that an address may have.
+class CoveringKeys {
+ public:
+  explicit CoveringKeys(uint32_t address_bits) : address_bits_(address_bits) {}
+
+  // Precondition: the address has so many bits.
+  void add(Bytes address, uint32_t length) {
+    if (address_bits_ == byte_strings) {
+      address = address.first(length / 8);
+      bytes_.insert(bytes_.end(), address.begin(), address.end());
+    } else {
+      std::byte encoded[2];
+      put_prefix_length(encoded, length, address_bits_);
+      bytes_.insert(bytes_.end(), address.begin(), address.end());
+      clear_host_bits(bytes_.data() + bytes_.size() - address.size(),
+                      static_cast<uint32_t>(address.size()), length);
+      bytes_.insert(bytes_.end(), encoded, encoded + prefix_length_bytes(address_bits_));
+    }
+    offsets_.push_back(bytes_.size());
+  }
+  uint64_t size() const { return offsets_.size() - 1; }
+  bool full() const { return size() >= most_search_rows || bytes_.size() >= most_search_bytes; }
+  void clear() {
+    bytes_.clear();
+    offsets_.resize(1);
+  }
+  KeyColumn column() const {
+    return address_bits_ == byte_strings
+               ? Column::variable(bytes_.data(), offsets_.data(), size())
+               : Column::fixed(bytes_.data(), prefix_key_width(address_bits_), size());
+  }
+
+ private:
+  uint32_t address_bits_;
+  std::vector<std::byte> bytes_;
+  std::vector<uint64_t> offsets_{0};
+};
+
+Status no_prefix_key(const TableRecord& table, const std::string& why) {
+  return Status(StatusCode::corruption,
+                "table '" + table.name + "' holds a key that is no prefix: " + why)
+      .with_remedy("restore the database from a backup");
+}
+
+Status check_width(const TableRecord& table, const PackedColumn& keys) {
+  if (table.address_bits == byte_strings || (keys.fixed && keys.width == table.key_width))
+    return {};
+  return no_prefix_key(table, "not all keys have " + std::to_string(table.key_width) + " bytes");
+}
+
+// The keys of merged rows, one after the other.
+class KeyCopies {
+ public:
+  void copy(Backend& backend, const TableRecord& table, const MergedRows& rows) {
+    uint64_t n = rows.size();
+    column_.size = n;
+    column_.fixed = table.address_bits != byte_strings;
+    column_.width = table.key_width;
+    if (column_.fixed) {
+      bytes_.resize(n * column_.width);
+    } else {
+      ends_.resize(n + 1);
+      ends_[0] = 0;
+      for (uint64_t i = 0; i < n; ++i) ends_[i + 1] = ends_[i] + rows.key(i).size();
+      bytes_.resize(ends_[n]);
+      bases_.assign((n >> PackedOffsets::group_bits) + 1, 0);
+      column_.offsets = {bases_.data(), ends_.data(), sizeof(uint64_t)};
+    }
+    column_.data = bytes_.data();
+    column_.data_bytes = bytes_.size();
+    backend.parallel_for(n, rows_per_copy, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) {
+        Bytes key = rows.key(i);
+        std::byte* to = bytes_.data() + (column_.fixed ? i * column_.width : ends_[i]);
+        if (!key.empty()) std::memcpy(to, key.data(), key.size());
+      }
+    });
+  }
+  const PackedColumn& column() const { return column_; }
+
+ private:
+  PackedColumn column_;
+  BulkVector<std::byte> bytes_;
+  BulkVector<uint64_t> ends_;
+  std::vector<uint64_t> bases_;  // all 0
+};
+
+}  // namespace
+
+void PrefixIndex::prefetch_length(uint64_t rank) const {
+  if (narrow_.empty()) {
+    prefetch(wide_.data() + rank);
+  } else {
+    prefetch(narrow_.data() + rank);
+  }
+}
+
+Status PrefixIndex::build(Backend& backend, const TableRecord& table, const MergedRows& rows) {
+  for (const auto& s : rows.segments) STRIDE_TRY(check_width(table, s->keys()));
+  KeyCopies copies;
+  copies.copy(backend, table, rows);
+  return build(backend, table, copies.column());
+}
+
+Status PrefixIndex::build(Backend& backend, const TableRecord& table,
+                          const IndexedSegment& segment) {
+  STRIDE_TRY(check_width(table, segment.keys()));
+  STRIDE_TRY(segment.ensure_keys());
+  return build(backend, table, segment.keys());
+}
+
+Status PrefixIndex::build(Backend& backend, const TableRecord& table, const PackedColumn& keys) {
+  size_ = keys.size;
+  if (size_ == 0) return {};
+  if (size_ > max_prefixes)
+    return Status(StatusCode::resource_exhausted,
+                  "table '" + table.name + "' has " + std::to_string(size_) +
+                      " prefixes; at most 2147483646 can be matched");
+  Status s = backend.build_matches(keys, table.address_bits, &image_, &parents_);
+  if (s.code() == StatusCode::invalid_argument) return no_prefix_key(table, s.message());
+  STRIDE_TRY(s);
+  note_lengths(backend, table.address_bits, keys);
+  return {};
+}
+
+void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const PackedColumn& keys) {
+  bool narrow = address_bits != byte_strings && prefix_length_bytes(address_bits) == 1;
+  if (narrow) {
+    narrow_.resize(keys.size);
+  } else {
+    wide_.resize(keys.size);
+  }
+  backend.parallel_for(keys.size, rows_per_copy, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      uint32_t length = prefix_length(keys[i], address_bits);
+      if (narrow) {
+        narrow_[i] = static_cast<uint8_t>(length);
+      } else {
+        wide_[i] = length;
+      }
+    }
+  });
+}
+
+Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
+                         std::span<uint32_t> ranks) const {
+  if (size_ > 0) return backend.longest_match({image_.data(), image_.size()}, addresses, ranks);
+  std::fill(ranks.begin(), ranks.end(), Location::absent);
+  return {};
+}
+
+namespace {
+
+Status make_base(Backend& backend, const TableVersion& version,
+                 std::shared_ptr<const MatchBase>* out) {
+  auto base = std::make_shared<MatchBase>();
+  base->segments = version.segments;
+  if (base->segments.size() == 1 && !base->segments[0]->has_tombstones()) {
+    STRIDE_TRY(base->index.build(backend, *version.table, *base->segments[0]));
+  } else {
+    MergedRows rows;
+    STRIDE_TRY(merge_all(backend, base->segments, &rows));
+    STRIDE_TRY(base->index.build(backend, *version.table, rows));
+    base->rows = std::move(rows.order);
+  }
+  *out = std::move(base);
+  return {};
+}
+
+// Whether the version has the base's segments, and not too many changes besides.
+bool serves(const MatchBase& base, const SegmentList& segments) {
+  if (base.segments.size() > segments.size()) return false;
+  size_t newer = segments.size() - base.segments.size();
+  if (!std::equal(base.segments.begin(), base.segments.end(), segments.begin() + newer))
+    return false;
+  uint64_t changes = 0;
+  for (size_t i = 0; i < newer; ++i) changes += segments[i]->rows();
+  return changes <= std::max(Matcher::most_overlay_rows, base.index.size() / 16);
+}
+
+}  // namespace
+
+Status Matcher::make(Backend& backend, const TableVersion& version,
+                     std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out) {
+  auto matcher = std::make_shared<Matcher>();
+  matcher->address_bits_ = version.table->address_bits;
+  matcher->segments_ = version.segments;
+  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(backend, version, &base));
+  matcher->base_ = std::move(base);
+  STRIDE_TRY(matcher->build_overlay(backend, version));
+  *out = std::move(matcher);
+  return {};
+}
+
+Status Matcher::build_overlay(Backend& backend, const TableVersion& version) {
+  newer_ = static_cast<uint32_t>(segments_.size() - base_->segments.size());
+  if (newer_ == 0) return {};
+  MergedRows rows;
+  STRIDE_TRY(
+      merge_all(backend, {segments_.begin(), segments_.begin() + newer_}, &rows, Erasures::keep));
+  STRIDE_TRY(overlay_.build(backend, *version.table, rows));
+  answers_.resize(rows.size());
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    uint32_t length = overlay_.length(i);
+    answers_[i] = {rows.order[i], length, length};
+  }
+  return answer_erased(backend, rows);
+}
+
+// The answer where these are the longest prefixes of an address, or that cover a prefix.
+inline Location Matcher::choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const {
+  *length = base_rank == Location::absent ? 0 : base_->index.length(base_rank);
+  if (overlay_rank != Location::absent) {
+    const Answer& answer = answers_[overlay_rank];
+    if (base_rank == Location::absent || *length <= answer.marker) {
+      *length = answer.row.found() ? answer.length : 0;
+      return answer.row;
+    }
+  }
+  if (base_rank == Location::absent) return {Location::absent, Location::absent};
+  Location row = base_->row(base_rank);
+  row.index += newer_;
+  return row;
+}
+
+// In the order of ranks: what covers a prefix has its answer before it.
+Status Matcher::answer_erased(Backend& backend, const MergedRows& rows) {
+  std::vector<uint32_t> erased;
+  std::vector<std::byte> bytes;
+  std::vector<uint64_t> ends{0};
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    if (rows.kind(i) != EntryKind::tombstone) continue;
+    Bytes address = address_of(rows.key(i), address_bits_);
+    bytes.insert(bytes.end(), address.begin(), address.end());
+    ends.push_back(bytes.size());
+    erased.push_back(static_cast<uint32_t>(i));
+  }
+  if (erased.empty()) return {};
+  const PrefixIndex& base = base_->index;
+  std::vector<uint32_t> covering(erased.size());
+  STRIDE_TRY(
+      base.find(backend, Column::variable(bytes.data(), ends.data(), erased.size()), covering));
+  for (size_t i = 0; i < erased.size(); ++i) {
+    Answer& answer = answers_[erased[i]];
+    uint32_t rank = covering[i];
+    while (rank != Location::absent && base.length(rank) >= answer.marker) rank = base.parent(rank);
+    answer.row = choose(rank, overlay_.parent(erased[i]), &answer.length);
+  }
+  return {};
+}
+
+// Rows [first, last): lengths has ranks of the base, and lengths when this is done.
+template <bool with_overlay>
+void Matcher::choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
+                          Location* locations) const {
+  auto look_ahead = [&](uint64_t i) {
+    if (i >= last) return;
+    if (with_overlay && changed[i] != Location::absent) prefetch(answers_.data() + changed[i]);
+    if (lengths[i] == Location::absent) return;
+    base_->index.prefetch_length(lengths[i]);
+    if (!base_->rows.empty()) prefetch(base_->rows.data() + lengths[i]);
+  };
+  for (uint64_t i = first; i < first + prefetch_distance; ++i) look_ahead(i);
+  for (uint64_t i = first; i < last; ++i) {
+    look_ahead(i + prefetch_distance);
+    locations[i] = choose(lengths[i], with_overlay ? changed[i] : Location::absent, &lengths[i]);
+  }
+}
+
+Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const {
+  uint64_t n = addresses.size;
+  result->found.reset(n);
+  result->locations.reset(n);
+  result->lengths.reset(n);
+  result->columns.clear();
+  result->keys.clear();
+  for (const auto& s : segments_) {
+    result->columns.push_back(s->values());
+    result->keys.push_back(s->keys());
+  }
+  Location* locations = result->locations.data();
+  uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
+  result->scratch.reset(overlay_.size() > 0 ? n : 0);
+  uint32_t* changed = result->scratch.data();  // ranks of the overlay
+  Status s = for_each_task(backend, 0, n, [&](uint64_t begin, uint64_t end) {
+    KeyColumn task = addresses.slice(begin, end - begin);
+    STRIDE_TRY(base_->index.find(backend, task, {lengths + begin, task.size}));
+    if (overlay_.size() > 0) {
+      STRIDE_TRY(overlay_.find(backend, task, {changed + begin, task.size}));
+      choose_rows<true>(begin, end, changed, lengths, locations);
+    } else {
+      choose_rows<false>(begin, end, changed, lengths, locations);
+    }
+    set_bits(result->found.words(), begin, end - begin,
+             [&](uint64_t i) { return locations[begin + i].found(); });
+    return Status();
+  });
+  if (!s.ok()) return s;
+  return check_rows(backend, {locations, n});
+}
+
+// References are handed out to intact rows only.
+Status Matcher::check_rows(Backend& backend, std::span<const Location> rows) const {
+  bool intact = std::all_of(segments_.begin(), segments_.end(),
+                            [](const auto& s) { return s->segment().intact(); });
+  if (intact) return {};
+  std::vector<const Segment*> segments;
+  for (const auto& s : segments_) segments.push_back(&s->segment());
+  ColdReader cold(std::move(segments), {.queries = rows.size()});
+  for (uint64_t begin = 0, end; begin < rows.size(); begin = end) {
+    STRIDE_TRY(cold.bring_places(rows, begin, &end));
+    Status s = for_each_task(backend, begin, end, [&](uint64_t from, uint64_t to) {
+      for (uint64_t i = from; i < to; ++i)
+        if (Location at = rows[i]; at.found())
+          STRIDE_TRY(segments_[at.index]->ensure_rows(at.rank, uint64_t{at.rank} + 1));
+      return Status();
+    });
+    if (!s.ok()) return s;
+  }
+  return {};
+}
+
+Status MatcherSlot::get(Backend& backend, const TableVersion& version,
+                        std::shared_ptr<const Matcher>* out) {
+  *out = matcher();
+  if (*out) return {};
+  std::lock_guard making(make_mutex_);
+  *out = matcher();
+  if (*out) return {};
+  std::shared_ptr<const MatchBase> base;
+  {
+    std::lock_guard lock(latest_->mutex);
+    base = latest_->base.lock();
+  }
+  STRIDE_TRY(Matcher::make(backend, version, std::move(base), out));
+  {
+    std::lock_guard lock(latest_->mutex);
+    latest_->base = (*out)->base();
+  }
+  std::lock_guard lock(mutex_);
+  matcher_ = *out;
+  return {};
+}
+
+std::shared_ptr<MatcherSlot> MatcherSlot::follow(Backend& backend,
+                                                 const TableVersion& version) const {
+  auto next = std::make_shared<MatcherSlot>();
+  next->latest_ = latest_;
+  if (auto before = matcher())
+    Status ignored =
+        no_throw([&] { return Matcher::make(backend, version, before->base(), &next->matcher_); });
+  return next;
+}
+
+Status match_all(Residency& residency, const TableVersion& version, Bytes address,
+                 std::vector<PrefixEntry>* out) {
+  uint32_t bits = version.table->address_bits, step = bits == byte_strings ? 8 : 1;
+  uint64_t longest =
+      bits == byte_strings ? 8 * std::min<uint64_t>(address.size(), max_key_bytes) : uint64_t{bits};
+  CoveringKeys keys(bits);
+  FindResult found;
+  out->clear();
+  for (uint64_t length = 0; length <= longest; length += step) {
+    keys.add(address, static_cast<uint32_t>(length));
+    if (!keys.full() && length < longest) continue;
+    STRIDE_TRY(lookup_references(residency, version.segments, keys.column(), &found));
+    for (uint64_t i = 0; i < keys.size(); ++i) {
+      if (!found.found[i]) continue;
+      Location at = found.locations[i];
+      Bytes key = version.segments[at.index]->keys()[at.rank];
+      out->push_back({key, prefix_length(key, bits), found.value(i)});
+    }
+    keys.clear();
+  }
+  return {};
+}
+
+}  // namespace stride

@@ -1,0 +1,153 @@
+// What answers Snapshot::match(): the longest prefix of an address among those of a version of a
+// prefix table.
+//
+//   std::shared_ptr<const Matcher> matcher;
+//   STRIDE_TRY(version.matcher->get(backend, version, &matcher));
+//   STRIDE_TRY(matcher->match(backend, addresses, &result));
+//
+// A matcher is a base and an overlay, each with an image that Backend::longest_match() searches.
+// The base has the live prefixes of a version, and stays when others are committed. The overlay has
+// all prefixes that were changed since (replaced, added, erased), and so costs a commit as much as
+// has changed, not as much as there is. Each of the overlay's prefixes has an answer: a prefix that
+// was put is its own; for one that was erased it is the longest live prefix that is shorter and
+// covers it, or nothing.
+//
+// An address is searched in both. Let b be the base's longest prefix of it and o the overlay's. If
+// there is no o, or b is longer than o, the answer is b; else it is o's answer.
+//   Proof. Of the prefixes that cover the address, those that are longer than o are as they were in
+// the base, for whatever was changed is in the overlay. So if b is longer than o, b is alive, and
+// nothing longer is: it would be in the base too. If it is not, no prefix longer than o is alive:
+// it would have been in the base and found in b's place. Then o is the answer where it is alive.
+// Where it is erased, the answer is shorter than o and covers the address, as o does: of two
+// prefixes of one address the shorter covers all of the longer, so it is the longest live one that
+// covers o.
+//
+// The answer of an erased prefix is found in the same way among the shorter ones that cover it: b
+// and o are the base's and the overlay's longest of those. Answers are made in the order of keys,
+// in which what covers a prefix comes before it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/row_source.h"
+#include "engine/snapshot.h"
+#include "engine/version.h"
+#include "gpu/backend.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Prefixes by rank, and the image over them. Immutable once it is built.
+class PrefixIndex {
+ public:
+  // Over rows in key order; all rows of a segment.
+  Status build(Backend& backend, const TableRecord& table, const MergedRows& rows);
+  Status build(Backend& backend, const TableRecord& table, const IndexedSegment& segment);
+
+  uint64_t size() const { return size_; }
+  // In bits.
+  uint32_t length(uint64_t rank) const { return narrow_.empty() ? wide_[rank] : narrow_[rank]; }
+  void prefetch_length(uint64_t rank) const;
+  // The rank of the longest other prefix that covers it, or Location::absent.
+  uint32_t parent(uint64_t rank) const { return parents_[rank]; }
+  // Ranks, or Location::absent.
+  Status find(Backend& backend, const KeyColumn& addresses, std::span<uint32_t> ranks) const;
+
+ private:
+  Status build(Backend& backend, const TableRecord& table, const PackedColumn& keys);
+  void note_lengths(Backend& backend, uint32_t address_bits, const PackedColumn& keys);
+
+  uint64_t size_ = 0;
+  std::vector<std::byte> image_;
+  BulkVector<uint8_t> narrow_;  // the length of each, where all fit a byte
+  BulkVector<uint32_t> wide_;   // else
+  std::vector<uint32_t> parents_;
+};
+
+// The live prefixes of some segments. Immutable, shared by the matchers of versions that have these
+// segments and newer ones.
+struct MatchBase {
+  SegmentList segments;
+  PrefixIndex index;
+  std::vector<Location> rows;  // of each rank; empty: rank r is row r of the one segment
+
+  Location row(uint32_t rank) const { return rows.empty() ? Location{0, rank} : rows[rank]; }
+};
+
+// Immutable.
+class Matcher {
+ public:
+  // A new base is due for more changes than these, and than a sixteenth of the base's prefixes.
+  static constexpr uint64_t most_overlay_rows = 65536;
+
+  // base: of a matcher of an earlier version, that is used if it serves; or null.
+  static Status make(Backend& backend, const TableVersion& version,
+                     std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
+
+  Status match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const;
+  const std::shared_ptr<const MatchBase>& base() const { return base_; }
+
+ private:
+  // Of a rank of the overlay.
+  struct Answer {
+    Location row;     // or absent
+    uint32_t length;  // of the answer, in bits
+    uint32_t marker;  // of the changed prefix
+  };
+
+  Status build_overlay(Backend& backend, const TableVersion& version);
+  Status answer_erased(Backend& backend, const MergedRows& rows);
+  Location choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const;
+  template <bool with_overlay>
+  void choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
+                   Location* locations) const;
+  Status check_rows(Backend& backend, std::span<const Location> rows) const;
+
+  uint32_t address_bits_ = 0;
+  SegmentList segments_;  // of the version: newer ones, then the base's
+  std::shared_ptr<const MatchBase> base_;
+  uint32_t newer_ = 0;  // segments
+  PrefixIndex overlay_;
+  BulkVector<Answer> answers_;  // of each rank of the overlay
+};
+
+// Where versions of a prefix table with the same segments keep their matcher. Thread-safe.
+class MatcherSlot {
+ public:
+  MatcherSlot() : latest_(std::make_shared<LatestBase>()) {}
+
+  // Makes the matcher where there is none. Who comes meanwhile waits for it.
+  Status get(Backend& backend, const TableVersion& version, std::shared_ptr<const Matcher>* out);
+
+  // The slot of `version`, which follows the version of this slot. If there is a matcher here, the
+  // next one is made at once; where that fails, the slot stays empty. Waits for nobody.
+  std::shared_ptr<MatcherSlot> follow(Backend& backend, const TableVersion& version) const;
+
+ private:
+  // The newest base that a reader has made, for readers of later versions that were published
+  // without a matcher meanwhile.
+  struct LatestBase {
+    std::mutex mutex;
+    std::weak_ptr<const MatchBase> base;
+  };
+
+  std::shared_ptr<const Matcher> matcher() const {
+    std::lock_guard lock(mutex_);
+    return matcher_;
+  }
+
+  std::shared_ptr<LatestBase> latest_;
+  std::mutex make_mutex_;     // held while the matcher is made
+  mutable std::mutex mutex_;  // guards matcher_; never held for long
+  std::shared_ptr<const Matcher> matcher_;
+};
+
+// Snapshot::match_all(): one search for all prefixes that the address may have.
+Status match_all(Residency& residency, const TableVersion& version, Bytes address,
+                 std::vector<PrefixEntry>* out);
+
+}  // namespace stride

@@ -1,0 +1,68 @@
+// Single steps of a search in a match tree (match_layout.h), for host and device code alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/key_bits.h"
+#include "gpu/match_layout.h"
+
+namespace stride {
+
+struct MatchLevelRef {
+  const MatchBlock* blocks;  // null: a list level
+  const uint32_t* starts;
+  const uint16_t* slots;
+  const uint32_t* entries;
+  uint32_t stride;
+  uint32_t depth;
+  uint32_t blocks_of_node;
+};
+
+// Trivially copyable, and good on the side (host or device) where the image lies. Only the first
+// `levels` entries of `level` are set.
+struct MatchTreeRef {
+  uint32_t levels;
+  MatchLevelRef level[max_match_levels];
+
+  MatchTreeRef() = default;
+  // Precondition: the image is of build_matches(), with levels. head: a copy in host memory of the
+  // header and the levels.
+  MatchTreeRef(const std::byte* head, const std::byte* image) {
+    levels = reinterpret_cast<const MatchHeader*>(head)->levels;
+    const auto* shapes = reinterpret_cast<const MatchLevel*>(head + sizeof(MatchHeader));
+    for (uint32_t i = 0; i < levels; ++i) {
+      const MatchLevel& shape = shapes[i];
+      bool list = shape.kind == MatchKind::list;
+      level[i] = {list ? nullptr : reinterpret_cast<const MatchBlock*>(image + shape.blocks_offset),
+                  list ? reinterpret_cast<const uint32_t*>(image + shape.starts_offset) : nullptr,
+                  list ? reinterpret_cast<const uint16_t*>(image + shape.slots_offset) : nullptr,
+                  reinterpret_cast<const uint32_t*>(image + shape.entries_offset),
+                  shape.stride,
+                  shape.depth,
+                  static_cast<uint32_t>(blocks_of(shape.stride))};
+    }
+  }
+};
+
+STRIDE_HD inline uint32_t count_bits_of(uint64_t x) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(__popcll(x));
+#else
+  return static_cast<uint32_t>(__builtin_popcountll(x));
+#endif
+}
+
+// The index of the entry that a slot of a bitmap node belongs to. blocks: the node's.
+STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock* blocks, uint32_t slot) {
+  const MatchBlock& block = blocks[slot / slots_of_block];
+  uint32_t at = slot % slots_of_block;
+  // Without a branch, which would go wrong for one in three.
+  uint32_t past = at >> 6;  // 1: in the last of the three words
+  uint64_t low = block.bits[0] | uint64_t{block.bits[1]} << 32;
+  low &= ~uint64_t{0} >> (63 - (at & 63)) | (0 - uint64_t{past});
+  uint32_t high = block.bits[2] & ~uint32_t{0} >> (31 - (at & 31)) & (0 - past);
+  return block.before + count_bits_of(low) + count_bits(high);
+}
+
+}  // namespace stride

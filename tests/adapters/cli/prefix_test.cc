@@ -1,0 +1,610 @@
+// Tables of prefixes: what load takes for one, how the other commands show it, and match.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "adapters/cli/key_codec.h"
+#include "engine/prefixes.h"
+#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/printed_seed.h"
+
+namespace stride::cli {
+namespace {
+
+class PrefixTest : public CliFixture {
+ protected:
+  // load DB t FILE --key-type prefix, and then these.
+  int load_prefixes(const std::string& rows, std::vector<std::string> options = {},
+                    const std::string& table = "t") {
+    options.insert(options.begin(), {"--key-type", "prefix"});
+    return load(file("p.tsv", rows), options, table);
+  }
+  // A bad row, which is the second, of a table that is not made.
+  void expect_bad(const std::string& key, const std::string& reason, const std::string& bits,
+                  const std::string& good) {
+    std::string path = file("bad.tsv", good + "\tgood\n" + key + "\tbad\n");
+    for (const char* bytes : {"3", "100000"}) {
+      expect_refused({"load", database_, "bad", path, "--key-type", "prefix", "--address-bits",
+                      bits, "--block-bytes", bytes},
+                     3, path + ":2: " + reason);
+    }
+  }
+  void expect_bad4(const std::string& key, const std::string& reason) {
+    expect_bad(key, reason, "32", "1.0.0.0/8");
+  }
+  nlohmann::json json() const { return nlohmann::json::parse(out_); }
+  std::string match(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.begin(), {"match", database_, "t"});
+    EXPECT_EQ(run(arguments, input), 0) << error_;
+    return out_;
+  }
+};
+
+TEST_F(PrefixTest, TheFirstKeyTellsTheAddresses) {
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n10.1.2.3\tone\n0b000000/8\televen\n"
+                          "10.0.0.0/16\tmore\n"),
+            0)
+      << error_;
+  EXPECT_EQ(scan(),
+            "0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/16\tmore\n10.1.2.3/32\tone\n"
+            "11.0.0.0/8\televen\n");
+  ASSERT_EQ(load_prefixes("2001:db8::/32\tdoc\n::/0\tall\n::1\tone\n2001:DB8:0:0:1::/80\tlong\n"
+                          "::ffff:1.2.3.0/120\tmapped\n20/3\tunicast\n",
+                          {}, "six"),
+            0)
+      << error_;
+  EXPECT_EQ(scan({}, "six"),
+            "::/0\tall\n::1/128\tone\n::ffff:1.2.3.0/120\tmapped\n2000::/3\tunicast\n"
+            "2001:db8::/32\tdoc\n2001:db8:0:0:1::/80\tlong\n");
+  // A table that is there tells it, and remembers what its keys are.
+  ASSERT_EQ(load(file("more.tsv", "0c000000/8\ttwelve\n")), 0) << error_;
+  EXPECT_EQ(scan({"--from", "12.0.0.0/8"}), "12.0.0.0/8\ttwelve\n");
+  for (const char* input : {"-", "p.csv"}) {
+    std::string rows = "n,net\r\n1,fe80::/10\r\n2,::/8\r\n", table = std::string("of ") + input;
+    std::string path = *input == '-' ? "-" : file(input, rows);
+    ASSERT_EQ(run({"load", database_, table, path, "--format", "csv", "--header", "--key", "net",
+                   "--key-type", "prefix", "--block-bytes", "1"},
+                  rows),
+              0)
+        << error_;
+    EXPECT_EQ(scan({}, table), "::/8\t2\nfe80::/10\t1\n");
+  }
+  ASSERT_EQ(load(file("a.jsonl", "\n{\"key\":\"1.0.0.0/8\",\"v\":7}\n"),
+                 {"--key-type", "prefix", "--value", "v"}, "json"),
+            0)
+      << error_;
+  EXPECT_EQ(scan({}, "json"), "1.0.0.0/8\t7\n");
+}
+
+TEST_F(PrefixTest, AddressesOfAnyNumberOfBits) {
+  ASSERT_EQ(load_prefixes("0a/8\ta\nabc\tall bits\nab0/9\tb\nab/8\tc\n8/1\thalf\n",
+                          {"--address-bits", "12"}),
+            0)
+      << error_;
+  EXPECT_EQ(scan(), "0a0/8\ta\n800/1\thalf\nab0/8\tc\nab0/9\tb\nabc/12\tall bits\n");
+  EXPECT_EQ(match({"abc", "ab7", "ac0", "000"}),
+            "abc\tabc/12\tall bits\nab7\tab0/9\tb\nac0\t800/1\thalf\n000\t\t\n");
+  ASSERT_EQ(load_prefixes("com\t1\ncom.example\t2\n\xff\t3\n", {"--address-bits", "bytes"}, "s"), 0)
+      << error_;
+  EXPECT_EQ(scan({"--prefix", "com"}, "s"), "com\t1\ncom.example\t2\n");
+  ASSERT_EQ(run({"match", database_, "s", "com.example.www", "com.exam", "co", "\xff\xfe"}), 0);
+  EXPECT_EQ(out_, "com.example.www\tcom.example\t2\ncom.exam\tcom\t1\nco\t\t\n\xff\xfe\t\xff\t3\n");
+  ASSERT_EQ(run({"match", database_, "s", "\xff\xfe", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"address_hex\":\"fffe\",\"prefix_hex\":\"ff\",\"value\":\"3\"}\n");
+  // As wide as 8 bytes, and yet no number.
+  ASSERT_EQ(load_prefixes("0a/8\ta\n", {"--address-bits", "56"}, "wide"), 0) << error_;
+  EXPECT_EQ(scan({"--json"}, "wide"), "{\"key\":\"0a000000000000/8\",\"value\":\"a\"}\n");
+  ASSERT_EQ(load_prefixes("0a/65535\ta\n", {"--address-bits", "65535"}, "widest"), 0) << error_;
+  EXPECT_EQ(scan({}, "widest").size(), 16384u + 9);
+}
+
+TEST_F(PrefixTest, BadPrefixes) {
+  expect_bad4("10.1.2.3/8",
+              "'10.1.2.3/8': bits behind the prefix's 8 bits are set; without them it is "
+              "10.0.0.0/8, and load --mask-host-bits clears them");
+  expect_bad4("10.0.0.1/31", "'10.0.0.1/31': bits behind the prefix's 31 bits are set");
+  expect_bad4("10.0.0.0/33", "'10.0.0.0/33': a prefix has 33 bits, but addresses have 32");
+  expect_bad4("10.0.0.0/", "'10.0.0.0/': what follows the '/' is no number of bits from 0 to 32");
+  expect_bad4("10.0.0.0/x", "'10.0.0.0/x': what follows the '/' is no number of bits");
+  expect_bad4("10.0.0.0/-1", "'10.0.0.0/-1': what follows the '/' is no number of bits");
+  expect_bad4("10.0.0.0/08", "'10.0.0.0/08': what follows the '/' is no number of bits");
+  expect_bad4("10.0.0.0/ 8", "'10.0.0.0/ 8': what follows the '/' is no number of bits");
+  expect_bad4("10.0.0/8", "'10.0.0': not an IPv4 address");
+  expect_bad4("10.0.0.256/8", "'10.0.0.256': not an IPv4 address");
+  expect_bad4("010.0.0.0/8", "'010.0.0.0': not an IPv4 address");
+  expect_bad4("10.0.0.0/8/8", "'10.0.0.0/8': not an IPv4 address");
+  expect_bad4("/8", "'': an address is missing");
+  expect_bad4("", "empty key");
+  expect_bad4("0a", "'0a': not an IPv4 address");
+  expect_bad4("10/8", "'10': not an IPv4 address");
+  expect_bad("ab", "'ab': no length follows", "12", "abc");
+  expect_bad4("0a00000000/8", "'0a00000000': not an IPv4 address");
+  expect_bad4("garbage", "'garbage': not an IPv4 address");
+  expect_bad4("\x01\x7f/8", "'\\x01\\x7f': not an IPv4 address");
+  expect_bad4("2001:db8::/32", "'2001:db8::/32' is IPv6, and the table is of IPv4 prefixes");
+  auto bad6 = [&](const std::string& key, const std::string& reason) {
+    expect_bad(key, reason, "128", "::/0");
+  };
+  bad6("10.0.0.0/8", "'10.0.0.0/8' is IPv4, and the table is of IPv6 prefixes");
+  bad6("2001:db8::1/32", "'2001:db8::1/32': bits behind the prefix's 32 bits are set");
+  bad6("2001:db8::/129", "'2001:db8::/129': a prefix has 129 bits, but addresses have 128");
+  bad6("2001:db8/32", "'2001:db8': not an IPv6 address");
+  bad6("1::2::3/128", "'1::2::3': not an IPv6 address");
+  bad6("::/\xff", "'::/\xff': what follows the '/' is no number of bits");
+  expect_bad("abcd", "'abcd': 4 digits, but an address of 12 bits has 3", "12", "abc");
+  expect_bad("ab.", "'ab.': not hexadecimal digits", "12", "abc");
+  expect_bad(std::string(65536, 'x'), "key 'xxx", "bytes", "x");
+  EXPECT_FALSE(std::filesystem::exists(database_));
+}
+
+TEST_F(PrefixTest, RowsOfBothFamiliesAndRejects) {
+  std::string path = file("mixed.tsv", "1.0.0.0/8\ta\n::/8\tb\n2.0.0.1/8\tc\n3.0.0.0/8\td\n"),
+              bad = directory_ + "/bad.tsv";
+  ASSERT_EQ(load(path, {"--key-type", "prefix", "--rejects", bad, "--block-bytes", "9", "--json"}),
+            0)
+      << error_;
+  EXPECT_NE(out_.find("\"rejected\":2,\"rows\":2"), std::string::npos) << out_;
+  EXPECT_EQ(scan(), "1.0.0.0/8\ta\n3.0.0.0/8\td\n");
+  EXPECT_EQ(read(bad), path + "\t2\t'::/8' is IPv6, and the table is of IPv4 prefixes\t::/8\tb\n" +
+                           path +
+                           "\t3\t'2.0.0.1/8': bits behind the prefix's 8 bits are set; without "
+                           "them it is 2.0.0.0/8, and load --mask-host-bits clears them\t"
+                           "2.0.0.1/8\tc\n");
+}
+
+TEST_F(PrefixTest, HostBitsAreMasked) {
+  ASSERT_EQ(load_prefixes("10.1.2.3/8\tfirst\n10.255.0.0/15\tx\n10.9.9.9/8\tlast\n1.2.3.4/0\tall\n"
+                          "1.2.3.4\tone\n",
+                          {"--mask-host-bits"}),
+            0)
+      << error_;
+  EXPECT_EQ(scan(), "0.0.0.0/0\tall\n1.2.3.4/32\tone\n10.0.0.0/8\tlast\n10.254.0.0/15\tx\n");
+  ASSERT_EQ(load_prefixes("2001:db8::1/32\tx\n", {"--mask-host-bits"}, "six"), 0) << error_;
+  EXPECT_EQ(scan({}, "six"), "2001:db8::/32\tx\n");
+  ASSERT_EQ(load_prefixes("fff/3\tx\n", {"--mask-host-bits", "--address-bits", "11"}, "odd"), 0);
+  EXPECT_EQ(scan({}, "odd"), "e00/3\tx\n");
+}
+
+TEST_F(PrefixTest, Duplicates) {
+  std::string rows = "10.0.0.0/8\t1\n11.0.0.0/8\t2\n0a000000/8\t3\n";
+  ASSERT_EQ(load_prefixes(rows), 0) << error_;
+  EXPECT_EQ(scan(), "10.0.0.0/8\t3\n11.0.0.0/8\t2\n");
+  ASSERT_EQ(load_prefixes(rows, {"--on-duplicate", "first"}, "first"), 0) << error_;
+  EXPECT_EQ(scan({}, "first"), "10.0.0.0/8\t1\n11.0.0.0/8\t2\n");
+  EXPECT_EQ(load_prefixes(rows, {"--on-duplicate", "error"}, "error"), 3);
+  EXPECT_NE(error_.find("p.tsv:3: key '10.0.0.0/8' of table 'error' is in "), std::string::npos)
+      << error_;
+}
+
+TEST_F(PrefixTest, Arguments) {
+  std::string path = file("name.tsv", "example.com/8\tx\n");
+  std::vector<std::string> prefix = {"--key-type", "prefix"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), prefix.begin(), prefix.end());
+    return more;
+  };
+  const char* remedy = ": give --address-bits 32 (IPv4), 128 (IPv6), another number, or bytes";
+  expect_load_refused(
+      path, prefix, 2,
+      std::string("key 'example.com/8' does not tell what prefixes are of") + remedy);
+  expect_load_refused(file("hex.tsv", "0a000000/8\tx\n"), prefix, 2, "does not tell what prefixes");
+  expect_load_refused(file("none.tsv", ""), prefix, 2,
+                      std::string("there is no key that tells what prefixes are of") + remedy);
+  expect_load_refused(file("short.tsv", "10.0.0.0/8\n"), prefix, 3,
+                      "short.tsv:1: too few columns: 1, and 2 are needed");
+  expect_load_refused(file("p.raw", "xxxxxy"), with({"--format", "raw", "--key-bytes", "5"}), 2,
+                      std::string("raw records do not tell what their prefixes are of") + remedy);
+  for (const char* bits : {"0", "65536", "x", "-1", "032"})
+    expect_load_refused(path, with({"--address-bits", bits}), 2,
+                        "must be a number from 1 to 65535, or bytes");
+  expect_load_refused(path, with({"--key-width", "5"}), 2,
+                      "--key-width does not go with --key-type prefix");
+  for (std::vector<std::string> only : {std::vector<std::string>{"--address-bits", "32"},
+                                        std::vector<std::string>{"--mask-host-bits"}})
+    expect_load_refused(path, only, 2, "are for --key-type prefix");
+  EXPECT_FALSE(std::filesystem::exists(database_));
+
+  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tx\n"), 0) << error_;
+  expect_load_refused(path, {"--key-type", "u64"}, 2, "has keys of type prefix, not u64");
+  expect_load_refused(path, with({"--address-bits", "128"}), 2, "addresses of 32 bits, not 128");
+  expect_load_refused(path, {}, 3, "'example.com': not an IPv4 address");
+  expect_refused({"load", database_, "words", path, "--key-type", "prefix"}, 2,
+                 "table 'words' has keys of type bytes, not prefix");
+  expect_refused({"scan", database_, "words", "--key-type", "prefix"}, 2,
+                 "table 'words' is no prefix table");
+  expect_refused({"match", database_, "words", "1.2.3.4"}, 2, "table 'words' is no prefix table");
+  expect_refused({"match", database_, "none", "1.2.3.4"}, 4, "no table 'none'");
+  expect_refused({"match", database_, "t"}, 2, "give addresses, or --keys FILE");
+  expect_refused({"match", database_, "t", "1.2.3.4", "--keys", path}, 2, "give addresses, or");
+  expect_refused({"match", database_, "t", "1.2.3.0/24"}, 2, "address '1.2.3.0/24': not an IPv4");
+  expect_refused({"match", database_, "t", "::1"}, 2, "address '::1' is IPv6, and the table is of");
+  expect_refused({"match", database_, "t", "0a"}, 2, "'0a': not an IPv4 address");
+  expect_refused({"match", database_, "t", ""}, 2, "'': an address is missing");
+  expect_refused({"get", database_, "t", "10.0.0.0/6"}, 2,
+                 "key '10.0.0.0/6': bits behind the prefix's 6 bits are set");
+  expect_refused({"scan", database_, "t", "--prefix", "10.0.0.0/40"}, 2,
+                 "--prefix: '10.0.0.0/40': a prefix has 40 bits");
+}
+
+TEST_F(PrefixTest, AnEmptyTable) {
+  ASSERT_EQ(load_prefixes("", {"--address-bits", "32"}), 0) << error_;
+  EXPECT_EQ(scan(), "");
+  EXPECT_EQ(scan({"--prefix", "0.0.0.0/0"}), "");
+  EXPECT_EQ(match({"1.2.3.4"}), "1.2.3.4\t\t\n");
+  EXPECT_EQ(error_, "stride: 1 of 1 addresses have no prefix in the table\n");
+  EXPECT_EQ(match({"1.2.3.4", "--all", "--missing", "skip"}), "");
+  EXPECT_EQ(match({"--keys", "-"}), "");
+  ASSERT_EQ(load_prefixes("2.0.0.0/8\tx\n"), 0) << error_;
+  EXPECT_EQ(match({"2.0.0.1"}), "2.0.0.1\t2.0.0.0/8\tx\n");
+}
+
+TEST_F(PrefixTest, PrefixesAreLookedUpAndScanned) {
+  ASSERT_EQ(load_prefixes("0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n"
+                          "10.255.255.255/32\tlast\n11.0.0.0/8\televen\n"),
+            0)
+      << error_;
+  ASSERT_EQ(run({"get", database_, "t", "10.0.0.0/8", "10.0.0.0/10", "10.255.255.255"}), 0);
+  EXPECT_EQ(out_, "10.0.0.0/8\tten\n10.255.255.255/32\tlast\n");
+  EXPECT_EQ(error_, "stride: 1 of 3 keys are not in the table\n");
+  ASSERT_EQ(run({"get", database_, "t", "--keys", "-", "--json"}, "10.0.0.0/9\n"), 0) << error_;
+  EXPECT_EQ(out_, "{\"key\":\"10.0.0.0/9\",\"value\":\"low\"}\n");
+  EXPECT_EQ(run({"get", database_, "t", "9.0.0.0/8", "--missing", "error"}), 4);
+  EXPECT_EQ(error_, "stride: key '9.0.0.0/8' is not in table 't'\n");
+  ASSERT_EQ(run({"join", database_, "t", "-", "--key", "2"}, "a\t0b000000/8\nb\t12.0.0.0/8\n"), 0);
+  EXPECT_EQ(out_, "a\t0b000000/8\televen\nb\t12.0.0.0/8\t\n");
+
+  std::string inside =
+      "10.0.0.0/8\tten\n10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n10.255.255.255/32\tlast\n";
+  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8"}), inside);
+  EXPECT_EQ(scan({"--prefix", "10.0.0.0/7"}), inside + "11.0.0.0/8\televen\n");
+  EXPECT_EQ(scan({"--prefix", "0.0.0.0/0"}), scan());
+  EXPECT_EQ(scan({"--prefix", "12.0.0.0/8"}), "");
+  EXPECT_EQ(scan({"--prefix", "10.255.255.255"}), "10.255.255.255/32\tlast\n");
+  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--reverse", "--limit", "1"}),
+            "10.255.255.255/32\tlast\n");
+  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--from", "10.0.0.0/9", "--to", "10.255.0.0/16"}),
+            "10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n");
+  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--from", "0.0.0.0/0", "--to", "11.0.0.0/8"}), inside);
+  EXPECT_EQ(scan({"--prefix", "10.128.0.0/9", "--keys-only"}), "10.128.0.0/9\n10.255.255.255/32\n");
+  EXPECT_EQ(scan({"--key-type", "hex", "--prefix", "0b"}), "0b00000008\televen\n");
+  ASSERT_EQ(run({"count", database_, "t"}), 0);
+  EXPECT_EQ(out_, "6\n");
+
+  // What is printed is loaded again.
+  std::string raw = scan({"--format", "raw"}), csv = scan({"--format", "csv"});
+  ASSERT_EQ(load(file("c.csv", csv), {"--key-type", "prefix"}, "csv"), 0) << error_;
+  EXPECT_EQ(scan({}, "csv"), scan());
+  ASSERT_EQ(load(file("r.raw", raw),
+                 {"--format", "raw", "--key-type", "prefix", "--address-bits", "32"}, "raw"),
+            0)
+      << error_;
+  EXPECT_EQ(scan({}, "raw"), scan());
+  raw[raw.find("\x0b\0\0\0\x08", 0, 5) + 4] = 7;
+  expect_load_refused(file("r.raw", raw), {"--format", "raw"}, 3,
+                      "r.raw:6: '\\x0b\\x00\\x00\\x00\\x07' is no prefix of 32 bits as a table");
+}
+
+TEST_F(PrefixTest, TablesSayWhatTheyAreOf) {
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n"), 0) << error_;
+  ASSERT_EQ(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings"), 0) << error_;
+  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
+  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+  auto tables = json();
+  ASSERT_EQ(tables.size(), 3u);
+  EXPECT_EQ(tables[0]["key_type"], "prefix");
+  EXPECT_EQ(tables[0]["address_bits"], 32);
+  EXPECT_EQ(tables[0]["key_width"], 5);
+  EXPECT_EQ(tables[1]["address_bits"], "bytes");
+  EXPECT_FALSE(tables[2].contains("address_bits"));
+  ASSERT_EQ(run({"tables", database_}), 0) << error_;
+  EXPECT_EQ(out_.substr(0, 13), "t\tprefix\t5\t1\t");
+  ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
+  EXPECT_EQ(json()["tables"][0]["address_bits"], 32);
+  ASSERT_EQ(run({"stats", database_}), 0) << error_;
+  EXPECT_NE(out_.find("\nt.address_bits\t32\n"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("\nstrings.address_bits\tbytes\n"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("words.address_bits"), std::string::npos) << out_;
+  ASSERT_EQ(run({"explain", database_, "t", "--json"}), 0) << error_;
+  EXPECT_EQ(json()["address_bits"], 32);
+  EXPECT_EQ(json()["key_type"], "prefix");
+  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
+  EXPECT_EQ(out_.substr(0, out_.find(';')), "table 't': prefixes of addresses of 32 bits, 5 bytes");
+  ASSERT_EQ(run({"explain", database_, "strings"}), 0) << error_;
+  EXPECT_EQ(out_.substr(0, out_.find(';')),
+            "table 'strings': prefixes of byte strings, any length");
+}
+
+// What a program has made says by itself what its keys are.
+TEST_F(PrefixTest, TablesWithoutNotes) {
+  {
+    auto database = Database::open(database_);
+    ASSERT_TRUE((*database)->create_table("t", {.address_bits = 32}).ok());
+  }
+  EXPECT_EQ(scan(), "");
+  ASSERT_EQ(load(file("p.tsv", "10.0.0.0/8\tten\n")), 0) << error_;
+  EXPECT_EQ(scan(), "10.0.0.0/8\tten\n");
+  // Another table takes the name: the note of the first is not believed.
+  {
+    auto database = Database::open(database_);
+    ASSERT_TRUE((*database)->drop_table("t").ok());
+    ASSERT_TRUE((*database)->create_table("t", {.key_width = 2}).ok());
+  }
+  ASSERT_EQ(run({"tables", database_}), 0) << error_;
+  EXPECT_EQ(out_.substr(0, 8), "t\thex\t2\t");
+  {
+    auto database = Database::open(database_);
+    ASSERT_TRUE((*database)->drop_table("t").ok());
+  }
+  ASSERT_EQ(load(file("u.tsv", "1\tone\n"), {"--key-type", "u64"}), 0) << error_;
+  {
+    auto database = Database::open(database_);
+    ASSERT_TRUE((*database)->drop_table("t").ok());
+    ASSERT_TRUE((*database)->create_table("t", {.address_bits = 56}).ok());
+  }
+  EXPECT_EQ(scan(), "");
+  ASSERT_EQ(run({"tables", database_}), 0) << error_;
+  EXPECT_EQ(out_.substr(0, 11), "t\tprefix\t8\t");
+}
+
+TEST_F(PrefixTest, WhatIsDumpedIsRestored) {
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n1.2.3.4\t\n"), 0) << error_;
+  ASSERT_EQ(load_prefixes("2001:db8::/32\tdoc\n", {}, "six"), 0) << error_;
+  ASSERT_EQ(load_prefixes("abc/11\tx\n", {"--address-bits", "12", "--mask-host-bits"}, "odd"), 0);
+  ASSERT_EQ(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings"), 0) << error_;
+  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
+  {
+    auto database = Database::open(database_);
+    ASSERT_TRUE((*database)->create_table("unnoted", {.address_bits = 300}).ok());
+  }
+  std::map<std::string, std::string> rows;
+  for (const char* table : {"t", "six", "odd", "strings", "words", "unnoted"})
+    rows[table] = scan({}, table);
+  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+  auto tables = json();
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  std::string dump = out_;
+  ASSERT_EQ(run({"dump", database_, "words"}), 0) << error_;
+  std::string words = out_;
+  for (const char* every : {"0", "1"}) {
+    database_ = directory_ + "/copy" + every;
+    ASSERT_EQ(run({"restore", database_, "-", "--commit-every", every}, dump), 0) << error_;
+    for (const auto& [table, text] : rows) EXPECT_EQ(scan({}, table), text);
+    EXPECT_EQ(match({"10.1.1.1"}), "10.1.1.1\t10.0.0.0/8\tten\n");
+    ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+    auto copied = json();
+    ASSERT_EQ(copied.size(), tables.size());
+    for (size_t i = 0; i < tables.size(); ++i)
+      for (const char* member : {"table", "key_type", "key_width"})
+        EXPECT_EQ(copied[i][member], tables[i][member]);
+    for (size_t i = 0; i < tables.size(); ++i)
+      EXPECT_EQ(copied[i].value("address_bits", nlohmann::json()),
+                tables[i].value("address_bits", nlohmann::json()));
+  }
+  // Programs that know no prefix tables refuse a frame of this kind, and read dumps without.
+  uint32_t kind;
+  std::memcpy(&kind, dump.data() + 8, sizeof kind);
+  EXPECT_EQ(kind, 4u);
+  std::memcpy(&kind, words.data() + 8, sizeof kind);
+  EXPECT_EQ(kind, 1u);
+  // The kind is part of what the checksum is of.
+  kind = 1;
+  std::memcpy(dump.data() + 8, &kind, sizeof kind);
+  EXPECT_EQ(run({"restore", directory_ + "/damaged", "-"}, dump), 3);
+  EXPECT_NE(error_.find("is damaged at byte 8"), std::string::npos) << error_;
+}
+
+TEST_F(PrefixTest, MatchesOfArguments) {
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n10.1.0.0/16\tten, \"one\"\n10.1.2.3\thost\n"), 0)
+      << error_;
+  EXPECT_EQ(match({"10.1.2.3", "11.0.0.0", "10.1.2.4", "0a020000"}),
+            "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.1.2.4\t10.1.0.0/16\tten, \"one\"\n"
+            "10.2.0.0\t10.0.0.0/8\tten\n");
+  EXPECT_EQ(error_, "stride: 1 of 4 addresses have no prefix in the table\n");
+  EXPECT_EQ(match({"10.1.9.9", "11.0.0.0", "--missing", "skip", "--format", "csv"}),
+            "10.1.9.9,10.1.0.0/16,\"ten, \"\"one\"\"\"\n");
+  EXPECT_EQ(match({"10.3.0.0", "11.0.0.0", "--json"}),
+            "{\"address\":\"10.3.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
+            "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
+  EXPECT_EQ(match({"10.1.2.3", "11.0.0.0", "10.9.9.9", "--all"}),
+            "10.1.2.3\t10.0.0.0/8\tten\n10.1.2.3\t10.1.0.0/16\tten, \"one\"\n"
+            "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.9.9.9\t10.0.0.0/8\tten\n");
+  EXPECT_EQ(error_, "stride: 1 of 3 addresses have no prefix in the table\n");
+  EXPECT_EQ(match({"10.1.0.0", "11.0.0.0", "--all", "--json"}),
+            "{\"address\":\"10.1.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
+            "{\"address\":\"10.1.0.0\",\"prefix\":\"10.1.0.0/16\",\"value\":\"ten, \\\"one\\\"\"}\n"
+            "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
+  for (const char* all : {"", "--all"}) {
+    std::vector<std::string> arguments = {"match",    database_,  "t",         "10.9.9.9",
+                                          "11.0.0.0", "10.1.2.3", "--missing", "error"};
+    if (*all) arguments.push_back(all);
+    EXPECT_EQ(run(arguments), 4);
+    EXPECT_EQ(out_, "10.9.9.9\t10.0.0.0/8\tten\n");
+    EXPECT_EQ(error_, "stride: no prefix in table 't' covers '11.0.0.0'\n");
+  }
+}
+
+TEST_F(PrefixTest, MatchesOfFiles) {
+  ASSERT_EQ(load_prefixes("::/0\tall\n2001:db8::/32\tdoc\n"), 0) << error_;
+  EXPECT_EQ(match({"--keys", "-"}, "2001:db8::1\textra\n::\n2001:DB8:0::2"),
+            "2001:db8::1\t2001:db8::/32\tdoc\n::\t::/0\tall\n2001:db8::2\t2001:db8::/32\tdoc\n");
+  EXPECT_EQ(match({"--keys", file("a.gz", gzip("::1\n::2\n"))}),
+            "::1\t::/0\tall\n::2\t::/0\tall\n");
+  for (const char* bad : {"1.2.3.4", "x", "", "::/0", "::1::"}) {
+    EXPECT_EQ(run({"match", database_, "t", "--keys", "-", "--block-bytes", "4"},
+                  "::1\n::2\n" + std::string(bad) + "\n"),
+              3);
+    EXPECT_NE(error_.find("standard input:3: "), std::string::npos) << error_;
+    EXPECT_EQ(out_, "::1\t::/0\tall\n::2\t::/0\tall\n");
+  }
+  ASSERT_EQ(load_prefixes("2000::/3\tunicast\n", {}, "u"), 0) << error_;
+  EXPECT_EQ(run({"match", database_, "u", "--keys", "-", "--missing", "error"}, "2000::\n::1\n"),
+            4);
+  EXPECT_EQ(out_, "2000::\t2000::/3\tunicast\n");
+  EXPECT_NE(error_.find("standard input:2: no prefix in table 'u' covers '::1'"), std::string::npos)
+      << error_;
+}
+
+// Beside a map that is asked for one length after the other.
+TEST_F(PrefixTest, RandomMatchesAreThoseOfAMap) {
+  std::mt19937_64 random(test::seed());
+  struct Family {
+    const char* table;
+    uint32_t bits;
+  };
+  for (Family family : {Family{"four", 32}, Family{"six", 128}, Family{"odd", 19}}) {
+    const uint32_t bytes = address_bytes(family.bits);
+    // Few values of each byte, so that prefixes nest.
+    auto address = [&] {
+      std::string text;
+      for (uint32_t i = 0; i < bytes; ++i)
+        text +=
+            static_cast<char>(i < 2 ? random() % 4 * 64 + 5 : random() % 2 * 128 + random() % 3);
+      clear_host_bits(reinterpret_cast<std::byte*>(text.data()), bytes, family.bits);
+      return text;
+    };
+    auto prefix_of = [&](std::string of, uint32_t length) {
+      clear_host_bits(reinterpret_cast<std::byte*>(of.data()), bytes, length);
+      std::byte end[2];
+      put_prefix_length(end, length, family.bits);
+      return of + std::string(as_text({end, prefix_length_bytes(family.bits)}));
+    };
+    std::map<std::string, std::string> map;
+    std::string rows;
+    for (int i = 0; i < 3000; ++i) {
+      std::string key = prefix_of(address(), static_cast<uint32_t>(random() % (family.bits + 1)));
+      map[key] = std::to_string(i);
+      rows += format_prefix(as_bytes(key), family.bits) + "\t" + map[key] + "\n";
+    }
+    ASSERT_EQ(load_prefixes(rows, {"--address-bits", std::to_string(family.bits)}, family.table), 0)
+        << error_;
+    std::string addresses, longest, all, found_only;
+    for (int i = 0; i < 5000; ++i) {
+      std::string of = address(), text = format_address(as_bytes(of), family.bits), last;
+      addresses += text + "\tmore\n";
+      for (uint32_t length = 0; length <= family.bits; ++length) {
+        auto found = map.find(prefix_of(of, length));
+        if (found == map.end()) continue;
+        last = text + "\t" + format_prefix(as_bytes(found->first), family.bits) + "\t" +
+               found->second + "\n";
+        all += last;
+      }
+      found_only += last;
+      longest += last.empty() ? text + "\t\t\n" : last;
+      if (last.empty()) all += text + "\t\t\n";
+    }
+    for (const char* threads : {"1", "3"}) {
+      std::vector<std::string> arguments = {"match",
+                                            database_,
+                                            family.table,
+                                            "--keys",
+                                            "-",
+                                            "--threads",
+                                            threads,
+                                            "--block-bytes",
+                                            std::to_string(1 + random() % 30000)};
+      ASSERT_EQ(run(arguments, addresses), 0) << error_;
+      EXPECT_TRUE(out_ == longest) << family.table;
+      arguments.insert(arguments.end(), {"--missing", "skip"});
+      ASSERT_EQ(run(arguments, zstd(addresses)), 0) << error_;
+      EXPECT_TRUE(out_ == found_only) << family.table;
+    }
+    ASSERT_EQ(run({"match", database_, family.table, "--keys", "-", "--all"}, addresses), 0);
+    EXPECT_TRUE(out_ == all) << family.table;
+  }
+}
+
+// What is read here without allocations is what the engine reads.
+TEST_F(PrefixTest, TheEngineReadsTheSameTexts) {
+  std::mt19937_64 random(test::seed());
+  const std::vector<std::string> seeds = {
+      "10.0.0.0/8", "255.255.255.255", "1.2.3.4/32", "2001:db8::/32", "::ffff:1.2.3.4/128",
+      "::",         "fe80::1",         "0a/8",       "0a000000",      "abc/12",
+      "0/0",        "0.0.0.0/0",       "1::2:3/128", "FFFFFFFF/32",   "1:2:3:4:5:6:7:8"};
+  for (int i = 0; i < 200000; ++i) {
+    std::string text = seeds[random() % seeds.size()];
+    for (uint64_t n = random() % 4; n > 0; --n) {
+      size_t at = random() % (text.size() + 1);
+      char c = "0123456789./:afF x"[random() % 18];
+      switch (random() % 3) {
+        case 0:
+          text.insert(at, 1, c);
+          break;
+        case 1:
+          if (at < text.size()) text[at] = c;
+          break;
+        default:
+          if (at < text.size()) text.erase(at, 1);
+      }
+    }
+    for (uint32_t bits : {12u, 32u, 128u, 300u}) {
+      for (bool mask : {false, true}) {
+        KeyForm form(KeyType::prefix, bits, mask);
+        std::string mine(encoded_bound(form, text), '\0');
+        ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(mine.data()));
+        auto theirs = parse_prefix(text, bits, mask ? HostBits::mask : HostBits::refuse);
+        ASSERT_EQ(n >= 0, theirs.ok()) << text << " " << bits;
+        if (n < 0) continue;
+        ASSERT_EQ(mine.substr(0, static_cast<size_t>(n)), *theirs) << text << " " << bits;
+        TextBuffer shown;
+        decode_key(form, as_bytes(*theirs), &shown);
+        ASSERT_EQ(shown.text(), format_prefix(as_bytes(*theirs), bits));
+      }
+      KeyForm form(KeyType::address, bits);
+      std::string mine(encoded_bound(form, text), '\0');
+      ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(mine.data()));
+      auto theirs = parse_address(text, bits);
+      ASSERT_EQ(n >= 0, theirs.ok()) << text << " " << bits;
+      if (n >= 0) ASSERT_EQ(mine.substr(0, static_cast<size_t>(n)), *theirs) << text;
+    }
+  }
+}
+
+TEST_F(PrefixTest, LoadsInParts) {
+  std::string rows;
+  for (int i = 0; i < 400; ++i)
+    rows += "10." + std::to_string(i / 200) + "." + std::to_string(i % 200) + ".9/24\tv\n";
+  std::string path =
+      file("a.tsv", rows.substr(0, rows.size() / 2) + "x\n" + rows.substr(rows.size() / 2 + 2));
+  std::vector<std::string> options = {
+      "--key-type", "prefix", "--mask-host-bits", "--commit-every", "50", "--block-bytes", "64"};
+  EXPECT_EQ(load(path, options), 3);
+  EXPECT_NE(error_.find("rows are committed; --resume"), std::string::npos) << error_;
+  options.push_back("--resume");
+  options.insert(options.end(), {"--max-rejects", "5"});
+  ASSERT_EQ(load(path, options), 0) << error_;
+  EXPECT_EQ(error_.find("starting at the beginning"), std::string::npos) << error_;
+  ASSERT_EQ(load_prefixes("10.0.0.0/8\tx\n", {"--dry-run", "--json"}, "dry"), 0) << error_;
+  EXPECT_EQ(json()["rows"], 1);
+  EXPECT_EQ(run({"count", database_, "dry"}), 4);
+}
+
+// All prefixes of IPv4 with their networks: the first address of every thousandth is matched.
+TEST_F(PrefixTest, TheTableOfTheInternet) {
+  ASSERT_EQ(load(STRIDE_SOURCE_DIR "/benchmark/data/prefixes_ipv4_asn.tsv.zst",
+                 {"--key-type", "prefix", "--json"}),
+            0)
+      << error_;
+  EXPECT_EQ(json()["rows"], 564579);
+  std::istringstream rows(scan());
+  std::string addresses, expected;
+  uint64_t n = 0;
+  for (std::string row; std::getline(rows, row); ++n) {
+    if (n % 1000 != 0) continue;
+    std::string address = row.substr(0, row.find('/'));
+    addresses += address + "\n";
+    expected += address + "\t" + row + "\n";
+  }
+  EXPECT_EQ(n, 564579u);
+  EXPECT_TRUE(match({"--keys", "-"}, addresses) == expected);
+  EXPECT_TRUE(match({"--keys", "-", "--all"}, addresses) == expected);
+  EXPECT_EQ(error_, "");
+}
+
+TEST_F(PrefixTest, HelpHasExamples) {
+  ASSERT_EQ(run({"match", "--help"}), 0);
+  EXPECT_NE(out_.find("\n  stride match db"), std::string::npos) << out_;
+}
+
+}  // namespace
+}  // namespace stride::cli
