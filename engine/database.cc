@@ -1,7 +1,6 @@
 #include "engine/database.h"
 
 #include <algorithm>
-#include <set>
 
 #include "engine/database_impl.h"
 #include "engine/no_throw.h"
@@ -57,8 +56,7 @@ Result<Table> Database::open_table(const std::string& name) const {
       .with_remedy("create it, or list the tables there are");
 }
 
-Result<Table> Database::open_or_create_table(const std::string& name,
-                                             const TableOptions& options) {
+Result<Table> Database::open_or_create_table(const std::string& name, const TableOptions& options) {
   STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
   auto check_width = [&](const Table& table) -> Result<Table> {
     if (table.address_bits() != options.address_bits)
@@ -85,15 +83,13 @@ std::vector<TableStatistics> Database::tables() const {
     s.name = t.table->name;
     s.key_width = t.table->key_width;
     s.address_bits = t.table->address_bits;
-    std::set<uint64_t> runs;
     for (const auto& segment : t.segments) {
-      runs.insert(segment->record().run);
       s.rows += segment->rows();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
       if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
     }
-    s.runs = runs.size();
+    s.runs = count_runs(t.segments);
     s.segments = t.segments.size();
     result.push_back(std::move(s));
   }

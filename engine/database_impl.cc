@@ -17,7 +17,8 @@ namespace stride {
 namespace {
 
 uint64_t half_of_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
 }
 
 // Of a run that is cut into segments.
@@ -148,8 +149,9 @@ Status DatabaseImpl::remove_orphans() {
     std::string file = path + "/" + name;
     uint64_t id = std::strtoull(name.c_str(), nullptr, 10);
     if (segment_path(id) == file && id < foreign_id) next_id = std::max(next_id, id + 1);
-    bool named = std::any_of(state.segments.begin(), state.segments.end(),
-                             [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
+    bool named =
+        std::any_of(state.segments.begin(), state.segments.end(),
+                    [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
     if (!named) Status ignored = fs->remove(file);
   }
   return {};
@@ -323,7 +325,9 @@ void DatabaseImpl::publish_edit(const VersionEdit& edit,
   version->backend = backend;
   version->residency = residency;
   uint64_t bytes = manifest->bytes();
-  auto gone = [](auto& list, auto id) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  auto gone = [](auto& list, auto id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
   for (const TableVersion& t : old->tables) {
     bool dropped = gone(edit.dropped, t.table->id);
     TableVersion kept{t.table, {}, t.matcher};
@@ -372,8 +376,8 @@ std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t most) {
 }  // namespace
 
 template <class Rows>
-Status DatabaseImpl::build(const Rows& rows, uint32_t table, Durability durability, VersionEdit* edit,
-                           std::vector<std::shared_ptr<Segment>>* built) {
+Status DatabaseImpl::build(const Rows& rows, uint32_t table, Durability durability,
+                           VersionEdit* edit, std::vector<std::shared_ptr<Segment>>* built) {
   uint64_t resident = 0, limit = options.memory_limit_bytes;
   for (const TableVersion& t : current()->tables)
     for (const auto& s : t.segments) resident += s->segment().resident_bytes();
@@ -462,12 +466,8 @@ void DatabaseImpl::fold_if_due(uint32_t table) {
   auto version = current();
   const TableVersion* found = version->find(table);
   if (!found || !found->matcher) return;
-  uint64_t runs = 0, last = 0;
-  for (const auto& s : found->segments) {
-    runs += runs == 0 || s->record().run != last;
-    last = s->record().run;
-  }
-  if (runs > most_prefix_runs) Status ignored = no_throw([&] { return compact_table(*found); });
+  if (count_runs(found->segments) > most_prefix_runs)
+    Status ignored = no_throw([&] { return compact_table(*found); });
 }
 
 Status DatabaseImpl::close() {

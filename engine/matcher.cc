@@ -14,17 +14,11 @@
 namespace stride {
 namespace {
 
-// That Backend::build_matches() takes.
-constexpr uint64_t max_prefixes = 0x7FFFFFFE;
 constexpr uint64_t rows_per_copy = 1 << 14;
 constexpr uint64_t prefetch_distance = 24;
 // Keys of a search for prefixes that cover others.
 constexpr uint64_t most_search_rows = 1 << 16;
 constexpr uint64_t most_search_bytes = 4 << 20;
-
-Bytes address_of(Bytes key, uint32_t address_bits) {
-  return address_bits == byte_strings ? key : key.first(address_bytes(address_bits));
-}
 
 // Keys of the prefixes that an address may have.
 class CoveringKeys {
@@ -140,10 +134,11 @@ Status PrefixIndex::build(Backend& backend, const TableRecord& table,
 Status PrefixIndex::build(Backend& backend, const TableRecord& table, const PackedColumn& keys) {
   size_ = keys.size;
   if (size_ == 0) return {};
-  if (size_ > max_prefixes)
+  if (size_ > max_match_prefixes)
     return Status(StatusCode::resource_exhausted,
                   "table '" + table.name + "' has " + std::to_string(size_) +
-                      " prefixes; at most 2147483646 can be matched");
+                      " prefixes; at most " + std::to_string(max_match_prefixes) +
+                      " can be matched");
   Status s = backend.build_matches(keys, table.address_bits, &image_, &parents_);
   if (s.code() == StatusCode::invalid_argument) return no_prefix_key(table, s.message());
   STRIDE_TRY(s);
@@ -258,7 +253,7 @@ Status Matcher::answer_erased(Backend& backend, const MergedRows& rows) {
   std::vector<uint64_t> ends{0};
   for (uint64_t i = 0; i < rows.size(); ++i) {
     if (rows.kind(i) != EntryKind::tombstone) continue;
-    Bytes address = address_of(rows.key(i), address_bits_);
+    Bytes address = prefix_address(rows.key(i), address_bits_);
     bytes.insert(bytes.end(), address.begin(), address.end());
     ends.push_back(bytes.size());
     erased.push_back(static_cast<uint32_t>(i));

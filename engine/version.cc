@@ -44,7 +44,7 @@ Status IndexedSegment::ensure_column(const PackedColumn& c, uint64_t first, uint
   if (!guard || first == last) return {};
   if (c.fixed) {
     return guard->ensure(c.data + first * c.width, (last - first) * c.width) ? Status()
-                                                                            : guard->failure();
+                                                                             : guard->failure();
   }
   const PackedOffsets& o = c.offsets;
   uint64_t first_group = first >> PackedOffsets::group_bits;
@@ -91,6 +91,13 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
 Status IndexedSegment::ensure_keys() const {
   STRIDE_TRY(bring_whole(*segment_, {keys_.data, keys_.row_bytes()}));
   return ensure_column(keys_, 0, rows());
+}
+
+uint64_t count_runs(const SegmentList& segments) {
+  uint64_t runs = 0;
+  for (size_t i = 0; i < segments.size(); ++i)
+    runs += i == 0 || segments[i]->record().run != segments[i - 1]->record().run;
+  return runs;
 }
 
 const TableVersion* Version::find(uint32_t table) const {

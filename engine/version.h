@@ -108,6 +108,9 @@ class IndexedSegment {
 
 using SegmentList = std::vector<std::shared_ptr<IndexedSegment>>;  // newest first
 
+// Segments of one run lie together.
+uint64_t count_runs(const SegmentList& segments);
+
 class MatcherSlot;
 
 struct TableVersion {

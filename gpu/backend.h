@@ -40,6 +40,8 @@
 namespace stride {
 
 inline constexpr uint64_t max_index_keys = 0xFFFFFFFEull;
+// That build_matches() takes.
+inline constexpr uint64_t max_match_prefixes = 0x7FFFFFFE;
 
 // Row `row` of chunk `chunk` of a staged batch. A chunk has at most 65,536 rows.
 inline constexpr uint32_t row_bits = 16;
@@ -236,10 +238,10 @@ class Backend {
   // For each query, how many keys of the index are not larger than it.
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
-  // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of prefix
-  // keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to the rank
-  // of the longest other prefix that covers each, or Location::absent. invalid_argument: more than
-  // 2^31 - 2 prefixes, or a row that is no prefix key.
+  // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of
+  // prefix keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to
+  // the rank of the longest other prefix that covers each, or Location::absent. invalid_argument:
+  // more than max_match_prefixes, or a row that is no prefix key.
   virtual Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
                                std::vector<std::byte>* image, std::vector<uint32_t>* parents) = 0;
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
@@ -277,8 +279,8 @@ class Backend {
                                                            const KeyColumn& queries,
                                                            std::span<uint64_t> found,
                                                            std::span<uint64_t> offsets) = 0;
-  // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait for
-  // the work. Queries and results are in the device's memory; hidden rows count as absent. The
+  // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait
+  // for the work. Queries and results are in the device's memory; hidden rows count as absent. The
   // indexes may go at once, not so queries and results.
   virtual Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                                 Location* out, void* stream) = 0;

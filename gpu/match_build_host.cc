@@ -86,7 +86,7 @@ MatchCounts count_depths(const NumberBoundaries<Number>& boundaries) {
   uint32_t before = 0;  // significant bits of the boundary before; the first is 0
   for (uint32_t i = 1; i < boundaries.size(); ++i) {
     uint32_t bits = significant_bits(boundaries.at[i]);
-    uint32_t shared = leading_zeros_of(boundaries.at[i - 1] ^ boundaries.at[i]);
+    uint32_t shared = leading_zeros(boundaries.at[i - 1] ^ boundaries.at[i]);
     // A node at depth d begins with boundary i where that is the first with bits behind d: the one
     // before does not share d bits with it, or it is the node's very first address.
     add(shared + 1, bits);
@@ -248,9 +248,7 @@ class BytePrefixes {
   BytePrefixes(const PackedColumn& keys, uint32_t address_bits)
       : keys_(keys), address_bits_(address_bits) {}
   uint64_t size() const { return keys_.size; }
-  Bytes begin(uint32_t i) const {
-    return address_bits_ == byte_strings ? keys_[i] : keys_[i].first(address_bytes(address_bits_));
-  }
+  Bytes begin(uint32_t i) const { return prefix_address(keys_[i], address_bits_); }
   // Of a prefix that has one. Good until the next call.
   Bytes end(uint32_t i) const {
     Bytes address = begin(i);

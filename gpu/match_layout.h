@@ -51,7 +51,6 @@ inline constexpr uint64_t match_alignment = 64;
 
 inline constexpr uint32_t match_child = 0x80000000;
 inline constexpr uint32_t no_match = 0x7FFFFFFF;
-inline constexpr uint64_t max_match_prefixes = 0x7FFFFFFE;
 
 struct MatchHeader {
   uint64_t magic;

@@ -14,8 +14,7 @@ __extension__ using Wide = unsigned __int128;
 template <class Number>
 inline constexpr uint32_t number_bits = sizeof(Number) * 8;
 
-STRIDE_HD inline uint32_t leading_zeros_of(uint64_t x) { return leading_zeros(x); }
-STRIDE_HD inline uint32_t leading_zeros_of(Wide x) {  // x != 0
+STRIDE_HD inline uint32_t leading_zeros(Wide x) {  // x != 0
   auto high = static_cast<uint64_t>(x >> 64);
   return high ? leading_zeros(high) : 64 + leading_zeros(static_cast<uint64_t>(x));
 }

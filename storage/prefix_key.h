@@ -30,6 +30,12 @@ inline constexpr uint32_t prefix_key_width(uint32_t address_bits) {
              : address_bytes(address_bits) + prefix_length_bytes(address_bits);
 }
 
+// The first address of a prefix; of byte strings the prefix. Precondition: the key has
+// prefix_key_width(address_bits) bytes.
+inline constexpr Bytes prefix_address(Bytes key, uint32_t address_bits) {
+  return address_bits == byte_strings ? key : key.first(address_bytes(address_bits));
+}
+
 // In bits. Precondition: the key has prefix_key_width(address_bits) bytes.
 inline constexpr uint32_t prefix_length(Bytes key, uint32_t address_bits) {
   if (address_bits == byte_strings) return static_cast<uint32_t>(key.size() * 8);
@@ -71,8 +77,7 @@ inline bool is_prefix_key(Bytes key, uint32_t address_bits) {
   if (address_bits == byte_strings) return key.size() <= max_key_bytes;
   if (key.size() != prefix_key_width(address_bits)) return false;
   uint32_t length = prefix_length(key, address_bits);
-  return length <= address_bits &&
-         host_bits_are_clear(key.first(address_bytes(address_bits)), length);
+  return length <= address_bits && host_bits_are_clear(prefix_address(key, address_bits), length);
 }
 
 }  // namespace stride

@@ -416,10 +416,7 @@ void add_match(CLI::App* command, MatchArguments* a) {
   add_missing(command, &a->missing,
               "Addresses without a prefix: left out, with empty fields, or the end (exit code 4)");
   add_threads(command, &a->rows);
-  // For tests: many small blocks behave like a large file.
-  add_count(command, "--block-bytes", &a->rows.block_bytes,
-            "Of input that a thread takes at a time");
-  command->get_option("--block-bytes")->group("")->check(CLI::Range(1u, 1u << 30));
+  add_block_bytes(command, &a->rows);
   command->footer(
       "Prints each address with the longest prefix that covers it, and that prefix's value.\n\n"
       "Examples:\n"

@@ -80,9 +80,12 @@ void add_row_options(CLI::App* command, RowArguments* a, const std::string& form
       ->check(CLI::Range(0u, 1024u))
       ->capture_default_str()
       ->type_name("N");
-  // For tests: many small blocks behave like a large file.
+  add_block_bytes(command, a);
+}
+
+void add_block_bytes(CLI::App* command, RowArguments* a) {
   add_count(command, "--block-bytes", &a->block_bytes, "Of input that a thread takes at a time");
-  command->get_option("--block-bytes")->group("");
+  command->get_option("--block-bytes")->group("")->check(CLI::Range(1u, 1u << 30));
 }
 
 Outcome find_format(const std::string& name, const std::string& file, Format* format) {
@@ -124,8 +127,7 @@ Outcome parse_row_options(const RowArguments& a, const std::string& first_file,
   if (fixed && a.key_bytes == 0) return Outcome::usage("--value-bytes needs --key-bytes");
   options->raw_key_bytes = a.key_bytes;
   options->raw_value_bytes = a.value_bytes;
-  if (a.block_bytes == 0 || a.block_bytes > (1u << 30) || a.max_row_bytes == 0 ||
-      a.max_row_bytes > (1u << 31))
+  if (a.max_row_bytes == 0 || a.max_row_bytes > (1u << 31))
     return Outcome::usage("--max-row-bytes must be a number from 1 to 2147483648");
   options->block_bytes = a.block_bytes;
   options->max_row_bytes = a.max_row_bytes;

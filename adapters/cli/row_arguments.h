@@ -38,6 +38,8 @@ void add_key_type(CLI::App* command, std::string* key_type);
 // Numbers with k, m or g behind them.
 void add_count(CLI::App* command, const std::string& name, uint64_t* count,
                const std::string& help);
+// --block-bytes, hidden, for tests: many small blocks behave like a large file.
+void add_block_bytes(CLI::App* command, RowArguments* arguments);
 
 // unavailable: parquet and arrow, in a build without them. file: for the message.
 Outcome find_format(const std::string& name, const std::string& file, Format* format);
