@@ -25,7 +25,7 @@ class Pipeline {
     for (;;) {
       uint64_t number = 0;
       bool more = false;
-      Outcome outcome = guarded([&] { return read(&memory, &block, &number, &more); });
+      Outcome outcome = read(&memory, &block, &number, &more);
       if (outcome.ok() && !more) return;
       if (outcome.ok()) outcome = guarded([&] { return worker->process(block); });
       if (!hand_on(worker, block, number, std::move(outcome))) return;
@@ -48,12 +48,22 @@ class Pipeline {
 
   // A block's number is its place in the order, and that of a failure to read it.
   Outcome read(TextBuffer* memory, Block* block, uint64_t* number, bool* more) {
-    std::lock_guard lock(reading_);
-    if (ended_) return {};
+    {
+      std::unique_lock lock(input_);
+      free_.wait(lock, [&] { return ended_ || !reading_; });
+      if (ended_) return {};
+      reading_ = true;
+    }
     *number = read_;
-    Outcome outcome = interrupted() ? Outcome::interrupted() : reader_.next(memory, block, more);
-    ended_ = !outcome.ok() || !*more;
+    Outcome outcome = guarded([&]() -> Outcome {
+      if (interrupted()) return Outcome::interrupted();
+      return reader_.next(memory, block, more);
+    });
     if (!outcome.ok() || *more) ++read_;
+    std::lock_guard lock(input_);
+    reading_ = false;
+    if (!outcome.ok() || !*more) ended_ = true;
+    free_.notify_all();
     return outcome;
   }
 
@@ -71,17 +81,22 @@ class Pipeline {
       ++turn_;
     } else {
       result_ = std::move(outcome);
-      std::lock_guard reading(reading_);
+      std::lock_guard input(input_);
       ended_ = true;
+      free_.notify_all();
     }
     turned_.notify_all();
     return result_.ok();
   }
 
   BlockReader& reader_;
-  std::mutex reading_;
-  uint64_t read_ = 0;
+  // One worker reads at a time. The others wait for a condition, not for a mutex: a read may take
+  // for ever, and ThreadSanitizer holds back the signals of a thread that waits for a mutex.
+  std::mutex input_;
+  std::condition_variable free_;
+  bool reading_ = false;
   bool ended_ = false;
+  uint64_t read_ = 0;  // of the one that reads
   std::mutex order_;
   std::condition_variable turned_;
   uint64_t turn_ = 0;
