@@ -52,6 +52,8 @@ class Lines {
 constexpr const char* one_core = "stride:1 thread";
 constexpr const char* plain_core = "binary search:1 thread";
 constexpr const char* database = "stride:database";
+constexpr const char* on_device = "stride:device memory";
+constexpr const char* pinned = "stride:pinned memory";
 
 std::string rates(const Lines& lines) {
   TextTable table;
@@ -75,7 +77,31 @@ std::string rates(const Lines& lines) {
   return table.to_string();
 }
 
-// Of the host.
+// Nothing where no device has been measured. add(what, wanted, reached, whether that is enough).
+template <class Add>
+void add_device_goals(const Lines& lines, const Add& add) {
+  constexpr double most_build_ms = 5;  // of 1M prefixes
+  constexpr double least_of_bus = 0.95;
+  bool ipv4 = table_of(lines.any()) == "ipv4";
+  for (const std::string& phase : lines.matches()) {
+    double rate = lines.rate(on_device, phase);
+    double least = phase == "match_uniform" ? 60e9 : ipv4 ? 50e9 : 22e9;
+    if (rate > 0) {
+      add(phase_title(phase) + " on the device, G a second", three_digits(least / 1e9), rate / 1e9,
+          rate >= least);
+    }
+    if (const ResultRow* row = lines.find(pinned, phase)) {
+      double share = row->records_per_second() / row->numbers.at("bus_addresses_per_second");
+      add("  host to host, of the bus", three_digits(least_of_bus), share, share >= least_of_bus);
+    }
+  }
+  if (const ResultRow* build = lines.find(on_device, "build")) {
+    double ms = build->seconds * 1e3 * 1e6 / static_cast<double>(build->records);
+    add("build of 1M prefixes, ms on the device", three_digits(most_build_ms), ms,
+        ms <= most_build_ms);
+  }
+}
+
 std::string goals(const Lines& lines) {
   constexpr double least_ipv4 = 150e6, least_ipv6 = 100e6;  // addresses a second and core
   constexpr double most_build_ms = 150;                     // of 1M prefixes, on 2 cores
@@ -102,6 +128,7 @@ std::string goals(const Lines& lines) {
     double bytes = build->numbers.at("bytes_per_prefix");
     add("bytes a prefix", three_digits(most_bytes), bytes, bytes <= most_bytes);
   }
+  add_device_goals(lines, add);
   double updates = lines.rate(database, "update");
   if (updates > 0) {
     double share = lines.rate(database, "match_meanwhile") / lines.rate(database, "match_alone");
@@ -128,8 +155,9 @@ std::string lpm_tables(const std::vector<ResultRow>& rows) {
             " intervals\n" + rates(lines) + "\n" + goals(lines) + "\n";
   }
   return text +
-         "threads: the index alone, ranks as results; database: Snapshot::match() with all\n"
-         "threads, references and lengths as results, and the commit that loads all prefixes\n";
+         "threads: the index alone, ranks as results; device, pinned and host memory: the same\n"
+         "with a device, for addresses and ranks that lie there; database: Snapshot::match() with\n"
+         "all threads, references and lengths as results, and the commit that loads all prefixes\n";
 }
 
 std::vector<ResultRow> lpm_plot_rows(const std::vector<ResultRow>& rows) {

@@ -123,6 +123,7 @@ class LpmTable {
     if (options_.threads > 1) threads.push_back(options_.threads);
     for (unsigned n : threads) STRIDE_TRY(run_index(n, rows));
     for (unsigned n : threads) STRIDE_TRY(run_intervals(n, rows));
+    STRIDE_TRY(run_device(rows));
     return run_database(rows);
   }
 
@@ -130,6 +131,9 @@ class LpmTable {
   Status make_queries();
   Status run_index(unsigned threads, std::vector<ResultRow>* rows);
   Status run_intervals(unsigned threads, std::vector<ResultRow>* rows);
+  Status run_device(std::vector<ResultRow>* rows);
+  Status check_ranks(const std::string& who, const Queries& queries,
+                     std::span<const uint32_t> ranks) const;
   Status run_database(std::vector<ResultRow>* rows);
   Status match_all(Database& database, const Table& table, TimedPhases* phases);
   Status update(Database& database, const Table& table, std::vector<ResultRow>* rows);
@@ -197,16 +201,89 @@ Status LpmTable::run_index(unsigned threads, std::vector<ResultRow>* rows) {
     STRIDE_TRY(phases.measure(
         "match_" + queries.kind, queries.addresses.rows,
         timed([&] { return backend->longest_match(view, queries.addresses.view(), ranks); })));
-    auto wrong = std::mismatch(ranks.begin(), ranks.end(), queries.expected.begin()).first;
-    if (wrong != ranks.end()) {
-      return wrong_answer("the index", static_cast<uint64_t>(wrong - ranks.begin()));
-    }
+    STRIDE_TRY(check_ranks("the index", queries, ranks));
   }
   for (ResultRow& row : phases.rows()) {
     row.numbers["threads"] = threads;
     row.numbers["bytes_per_prefix"] =
         static_cast<double>(image.size()) / static_cast<double>(table_.size());
     rows->push_back(std::move(row));
+  }
+  return {};
+}
+
+Status LpmTable::check_ranks(const std::string& who, const Queries& queries,
+                             std::span<const uint32_t> ranks) const {
+  auto wrong = std::mismatch(ranks.begin(), ranks.end(), queries.expected.begin()).first;
+  if (wrong == ranks.end()) return {};
+  return wrong_answer(who, static_cast<uint64_t>(wrong - ranks.begin()));
+}
+
+namespace {
+
+// Where addresses and ranks lie.
+struct Side {
+  const char* name;
+  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& backend, uint64_t bytes);
+};
+constexpr Side sides[] = {
+    {"device memory", [](Backend& b, uint64_t bytes) { return b.allocate(bytes); }},
+    {"pinned memory", [](Backend& b, uint64_t bytes) { return b.allocate_host(bytes); }},
+    {"host memory", [](Backend&, uint64_t bytes) { return Backend::host(1)->allocate(bytes); }},
+};
+
+}  // namespace
+
+Status LpmTable::run_device(std::vector<ResultRow>* rows) {
+  if (options_.backend == BackendKind::host) return {};
+  Result<std::unique_ptr<Backend>> made = Backend::cuda({.host_threads = options_.threads});
+  if (!made.ok()) return options_.backend == BackendKind::cuda ? made.status() : Status();
+  Backend& backend = **made;
+  ResultRow row = prototype("stride", "");
+  row.backend = backend.name();
+  row.numbers["threads"] = options_.threads;
+  std::vector<std::byte> image;
+  for (const Side& side : sides) {
+    row.configuration = side.name;
+    TimedPhases phases(options_.timing, row, table_.name + " " + side.name, &progress_);
+    if (&side == sides) {
+      STRIDE_TRY(phases.measure("build", table_.size(), timed([&] {
+                                  return backend.build_matches(table_.packed_keys(),
+                                                               table_.address_bits, &image);
+                                })));
+      BackendLimits limits;
+      STRIDE_TRY(backend.measure_limits(image.size(), &limits));
+      double in = address_bytes(table_.address_bits), out = sizeof(uint32_t);
+      row.numbers["bytes_per_prefix"] =
+          static_cast<double>(image.size()) / static_cast<double>(table_.size());
+      row.numbers["bus_addresses_per_second"] =
+          std::min(limits.bus_in_bytes_per_second / in, limits.bus_out_bytes_per_second / out);
+      row.numbers["gathers_per_second"] = limits.gathers_per_second;
+    }
+    MatchView view{image.data(), image.size()};
+    auto resident = backend.make_resident(view);
+    if (!resident.ok()) return resident.status();
+    view.resident = resident->get();
+    for (const Queries& queries : queries_) {
+      KeyColumn addresses = queries.addresses.view();
+      auto there = side.allocate(backend, addresses.bytes());
+      if (!there.ok()) return there.status();
+      auto ranks = side.allocate(backend, addresses.size * sizeof(uint32_t));
+      if (!ranks.ok()) return ranks.status();
+      STRIDE_TRY(backend.copy((*there)->data(), addresses.data, addresses.bytes()));
+      addresses.data = (*there)->data();
+      std::span<uint32_t> out(reinterpret_cast<uint32_t*>((*ranks)->data()), addresses.size);
+      STRIDE_TRY(phases.measure("match_" + queries.kind, addresses.size, timed([&] {
+                                  return backend.longest_match(view, addresses, out);
+                                })));
+      BulkVector<uint32_t> found(addresses.size);
+      STRIDE_TRY(backend.copy(found.data(), out.data(), out.size_bytes()));
+      STRIDE_TRY(check_ranks(side.name, queries, found));
+    }
+    for (ResultRow& r : phases.rows()) {
+      r.numbers = row.numbers;
+      rows->push_back(std::move(r));
+    }
   }
   return {};
 }

@@ -4,8 +4,11 @@
 //
 // For every family of addresses in the files, prefixes and addresses are made before a clock
 // starts. The index alone, with one thread and with all: build, match_uniform, match_table. The
-// binary search: the same. A database: load (a commit of all prefixes), match_uniform and
-// match_table with locations and lengths as results, then, for some seconds, commits of
+// binary search: the same. On a device: build (of prefixes and into an image in host memory), and
+// matches of addresses, and into ranks, in its own memory, in pinned host memory and in any host
+// memory, beside the bound that the bus sets. A database: load (a commit of all prefixes),
+// match_uniform and match_table with locations and lengths as results, then, for some seconds,
+// commits of
 // --update-batch changed prefixes beside a loop of matches: update, match_meanwhile. Untimed: every
 // answer is compared with the binary search's.
 #pragma once

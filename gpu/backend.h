@@ -109,10 +109,14 @@ struct IndexView {
   const ResidentIndex* resident = nullptr;
 };
 
+class ResidentMatches;
+
 // What Backend::build_matches() made. Owns nothing.
 struct MatchView {
-  const std::byte* image = nullptr;  // aligned to 8 bytes
+  const std::byte* image = nullptr;  // in host memory, aligned to 8 bytes
   uint64_t image_bytes = 0;
+  // Null: searched on the host.
+  const ResidentMatches* resident = nullptr;
 };
 
 // The half-open interval of ranks [first, last).
@@ -150,7 +154,15 @@ class ResidentIndex {
   virtual uint64_t memory_bytes() const = 0;
 };
 
-// Memory of a backend's device, or of the host where it has none. Must not outlive the backend.
+// A copy of what build_matches() made in the memory of a backend's device. Immutable. Must not
+// outlive the backend that made it.
+class ResidentMatches {
+ public:
+  virtual ~ResidentMatches() = default;
+  virtual uint64_t memory_bytes() const = 0;
+};
+
+// Memory of a backend's device or of the host. Must not outlive the backend.
 class BackendMemory {
  public:
   virtual ~BackendMemory() = default;
@@ -249,7 +261,8 @@ class Backend {
     return build_matches(prefixes, address_bits, image, nullptr);
   }
   // For each address the rank of the longest prefix that it begins with, or Location::absent.
-  // Addresses have address_bytes(address_bits) bytes each, or are byte strings of any length.
+  // Addresses have address_bytes(address_bits) bytes each, or are byte strings of any length. Of
+  // matches that are resident, addresses and results may lie in host memory or the device's.
   // invalid_argument: addresses of another width.
   virtual Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                                std::span<uint32_t> out) = 0;
@@ -265,6 +278,10 @@ class Backend {
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index) {
     return make_resident(index, {});
   }
+  // Copies matches to the device: MatchView::resident. unavailable: no device, or matches of byte
+  // strings or of addresses of more than 128 bits, which the host searches. resource_exhausted: no
+  // room within the memory limit.
+  virtual Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) = 0;
   // Makes an index of the keys, which may lie in host memory or the device's. Equal keys become
   // one. KeyOrder::ascending: they are sorted and have no duplicates, and where they need no copy
   // (fixed width, on the side where they are searched) must outlive the result.
@@ -289,6 +306,9 @@ class Backend {
 
   // Memory for queries and results. resource_exhausted: no room within the memory limit.
   virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;
+  // Host memory that the device reads and writes at the speed of the bus: queries and results there
+  // need no copy on the host. Plain memory where there is no device.
+  virtual Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) = 0;
   // Whether a pointer is to memory of the device.
   virtual bool is_on_device(const void* p) const = 0;
   // Between any two of host memory and the device's.

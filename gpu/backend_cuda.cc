@@ -7,12 +7,16 @@
 #include "gpu/backend.h"
 #include "gpu/cuda_device.h"
 #include "gpu/cuda_index.h"
+#include "gpu/cuda_match.h"
 #include "gpu/cuda_pipeline.h"
 #include "gpu/cuda_sort.h"
 #include "gpu/cuda_transfer.h"
 #include "gpu/cuda_values.h"
 #include "gpu/cuda_values_pipeline.h"
 #include "gpu/index_host.h"
+#include "gpu/match_build_host.h"
+#include "gpu/match_layout.h"
+#include "gpu/match_search_host.h"
 
 namespace stride {
 
@@ -33,6 +37,20 @@ class CudaMemory final : public BackendMemory {
  private:
   CudaArray<std::byte> memory_;
 };
+
+class CudaHostMemory final : public BackendMemory {
+ public:
+  explicit CudaHostMemory(uint64_t bytes) : memory_(bytes) {
+    data_ = memory_.data();
+    size_ = bytes;
+  }
+
+ private:
+  PinnedMemory memory_;
+};
+
+// The host builds less before the device has started.
+constexpr uint64_t fewest_prefixes_built_here = 1 << 14;
 
 class CudaBackend final : public Backend {
  public:
@@ -91,11 +109,40 @@ class CudaBackend final : public Backend {
   }
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
                        std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    if (prefixes.size < fewest_prefixes_built_here || address_bits > max_tree_address_bits)
+      return host_->build_matches(prefixes, address_bits, image, parents);
+    Status status = cuda_guarded([&] {
+      auto run = [&](uint64_t n, uint64_t grain, const auto& body) {
+        host_->parallel_for(n, grain, body);
+      };
+      STRIDE_TRY(check_prefixes(run, prefixes, address_bits));
+      return build_matches_cuda(context(), prefixes, address_bits, image, parents);
+    });
+    if (status.code() != StatusCode::resource_exhausted) return status;
     return host_->build_matches(prefixes, address_bits, image, parents);
   }
   Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                        std::span<uint32_t> out) override {
-    return host_->longest_match(matches, addresses, out);
+    auto on_host = [&](const KeyColumn& there, std::span<uint32_t> room) {
+      return host_->longest_match(matches, there, room);
+    };
+    STRIDE_TRY(check_room(addresses.size, out.size()));
+    bool here = matches.resident && (addresses.is_fixed() || !lies_here(addresses));
+    if (here) {
+      STRIDE_TRY(check_addresses(matches, addresses));
+      // All of one width: a column of that width.
+      KeyColumn rows = addresses;
+      if (!rows.is_fixed() && rows.size > 0)
+        rows = Column::fixed(rows.data + rows.begin(0), rows[0].size(), rows.size);
+      Status status = cuda_guarded([&] {
+        return in_chunks(rows, out,
+                         [&](uint64_t, const KeyColumn& chunk, void* room, cudaStream_t on) {
+                           match_cuda(*matches.resident, chunk, static_cast<uint32_t*>(room), on);
+                         });
+      });
+      if (status.code() != StatusCode::resource_exhausted) return status;
+    }
+    return guarded([&] { return search_on_host(addresses, out, on_host); });
   }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
                          std::span<RankInterval> out) override {
@@ -117,6 +164,15 @@ class CudaBackend final : public Backend {
     return cuda_guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
       STRIDE_TRY(check_index(index, rows));
       return make_resident_cuda(context(), index, rows);
+    });
+  }
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) override {
+    if (reinterpret_cast<const MatchHeader*>(matches.image)->levels == 0) {
+      return Status(StatusCode::unavailable,
+                    "matches of byte strings or of long addresses are searched on the host");
+    }
+    return cuda_guarded([&]() -> Result<std::shared_ptr<ResidentMatches>> {
+      return make_resident_cuda(context(), matches);
     });
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
@@ -164,6 +220,13 @@ class CudaBackend final : public Backend {
     });
   }
 
+  Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) override {
+    return cuda_guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
+      OnDevice on(device_);
+      return std::unique_ptr<BackendMemory>(std::make_unique<CudaHostMemory>(bytes));
+    });
+  }
+
   bool is_on_device(const void* p) const override { return device_.owns(p); }
   Status copy(void* to, const void* from, uint64_t bytes) override {
     if (bytes == 0) return {};
@@ -205,6 +268,12 @@ class CudaBackend final : public Backend {
   static bool is_resident(const IndexView& index) {
     return index.resident != nullptr && index.resident->on_device();
   }
+  static Status check_room(uint64_t queries, uint64_t results) {
+    if (results == queries) return {};
+    return Status::invalid("room for " + std::to_string(results) + " results of " +
+                           std::to_string(queries) + " queries")
+        .with_remedy("give one result for each query");
+  }
   // Whether the host can search an index.
   Status check_host(const IndexView& index) const {
     if (!is_resident(index)) return {};
@@ -218,11 +287,7 @@ class CudaBackend final : public Backend {
   template <class T, class Here, class Host>
   Status search(std::span<const IndexView> indexes, const KeyColumn& queries, std::span<T> out,
                 const Here& here, const Host& host) {
-    if (out.size() != queries.size) {
-      return Status::invalid("room for " + std::to_string(out.size()) + " results of " +
-                             std::to_string(queries.size) + " queries")
-          .with_remedy("give one result for each query");
-    }
+    STRIDE_TRY(check_room(queries.size, out.size()));
     bool all = !indexes.empty();
     for (const IndexView& index : indexes) all &= is_resident(index);
     Status status;

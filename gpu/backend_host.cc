@@ -85,6 +85,9 @@ class HostBackend : public Backend {
       return make_resident_host(index);
     });
   }
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView&) override {
+    return no_device();
+  }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
     return guarded([&] { return build_index_host(pool_, keys, order, options); });
@@ -105,6 +108,9 @@ class HostBackend : public Backend {
     return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<HostMemory>(bytes));
     });
+  }
+  Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) override {
+    return allocate(bytes);
   }
   bool is_on_device(const void*) const override { return false; }
   Status copy(void* to, const void* from, uint64_t bytes) override {

@@ -55,10 +55,28 @@ __global__ void count_shared_bits(Keys keys, uint64_t size, uint32_t prefix_bits
   }
 }
 
+// Adds up what op(i, add) passes to add(bin, n); a block sums in its shared memory first.
+template <uint32_t bins, class Op>
+__global__ void tally_bins(uint64_t n, Op op, unsigned long long* counts) {
+  __shared__ int32_t sums[bins];
+  for (uint32_t bin = threadIdx.x; bin < bins; bin += blockDim.x) sums[bin] = 0;
+  __syncthreads();
+  auto add = [](uint32_t bin, int32_t by) { atomicAdd(&sums[bin], by); };
+  uint64_t step = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t i = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; i < n; i += step) op(i, add);
+  __syncthreads();
+  for (uint32_t bin = threadIdx.x; bin < bins; bin += blockDim.x) {
+    // Negative sums wrap around and back.
+    auto sum = static_cast<long long>(sums[bin]);
+    if (sum) atomicAdd(counts + bin, static_cast<unsigned long long>(sum));
+  }
+}
+
 class CudaSpace {
  public:
   // A thread a key: neighbours read neighbours.
   static constexpr uint64_t keys_per_task = 1;
+  static constexpr uint32_t most_blocks = 132 * 16;
   template <class T>
   using Buffer = CudaArray<T>;
   using Image = CudaArray<std::byte>;
@@ -101,7 +119,6 @@ class CudaSpace {
   SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits) {
     CudaArray<unsigned long long> pairs = buffer<unsigned long long>(max_stride + 1);
     set_zero(pairs.data(), pairs.bytes());
-    constexpr uint32_t most_blocks = 132 * 16;
     uint64_t blocks = (size + 127) / 128;
     count_shared_bits<<<static_cast<uint32_t>(blocks < most_blocks ? blocks : most_blocks), 128, 0,
                         stream_>>>(keys, size, prefix_bits, pairs.data());
@@ -109,6 +126,16 @@ class CudaSpace {
     SharedBitsHistogram histogram;
     copy_out(histogram.pairs, pairs.data(), sizeof histogram.pairs);
     return histogram;
+  }
+
+  template <uint32_t bins, class Op>
+  void tally(uint64_t n, const Op& op, int64_t* counts) {
+    CudaArray<unsigned long long> sums = buffer<unsigned long long>(bins);
+    set_zero(sums.data(), sums.bytes());
+    uint32_t blocks = n < most_blocks * uint64_t{block_threads} ? blocks_for(n) : most_blocks;
+    tally_bins<bins><<<blocks, block_threads, 0, stream_>>>(n, op, sums.data());
+    cuda_check(cudaGetLastError(), "count");
+    copy_out(counts, sums.data(), bins * sizeof *counts);
   }
 
   CudaDevice& device() { return device_; }

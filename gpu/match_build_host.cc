@@ -5,9 +5,12 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "gpu/backend.h"
+#include "gpu/host_space.h"
 #include "gpu/match_boundaries.h"
+#include "gpu/match_build.h"
 #include "gpu/match_layout.h"
 #include "gpu/match_number.h"
 #include "gpu/match_plan.h"
@@ -76,28 +79,11 @@ struct NumberBoundaries {
 
 template <class Number>
 MatchCounts count_depths(const NumberBoundaries<Number>& boundaries) {
-  MatchCounts counts;
-  // counts.nodes holds differences between neighbouring depths at first.
-  auto add = [&](uint32_t first, uint32_t last) {
-    if (first >= last) return;
-    ++counts.nodes[first];
-    --counts.nodes[last];
-  };
-  uint32_t before = 0;  // significant bits of the boundary before; the first is 0
-  for (uint32_t i = 1; i < boundaries.size(); ++i) {
-    uint32_t bits = significant_bits(boundaries.at[i]);
-    uint32_t shared = leading_zeros(boundaries.at[i - 1] ^ boundaries.at[i]);
-    // A node at depth d begins with boundary i where that is the first with bits behind d: the one
-    // before does not share d bits with it, or it is the node's very first address.
-    add(shared + 1, bits);
-    add(before, std::min(shared + 1, bits));
-    ++counts.ending[bits];
-    before = bits;
-  }
-  for (uint32_t depth = 1; depth <= max_tree_address_bits; ++depth) {
-    counts.nodes[depth] += counts.nodes[depth - 1];
-  }
-  return counts;
+  int64_t bins[match_count_bins] = {};
+  CountDepths<Number> count{boundaries.at.data()};
+  for (uint32_t i = 0; i + 1 < boundaries.size(); ++i)
+    count(i, [&](uint32_t bin, int32_t by) { bins[bin] += by; });
+  return sum_counts(bins);
 }
 
 // One level while it is built.
@@ -365,7 +351,7 @@ Status build_column_of(TaskPool& pool, const PackedColumn& keys, uint32_t addres
 
 }  // namespace
 
-Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits) {
+Status check_prefixes(const ParallelFor& run, const PackedColumn& prefixes, uint32_t address_bits) {
   if (address_bits == 0 || (address_bits > max_address_bits && address_bits != byte_strings)) {
     return Status::invalid("addresses of " + std::to_string(address_bits) + " bits")
         .with_remedy("use 1 to " + std::to_string(max_address_bits) + " bits, or byte_strings");
@@ -380,7 +366,7 @@ Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t add
         .with_remedy("give keys of one width, or of any length where addresses are byte strings");
   }
   std::atomic<uint64_t> bad{prefixes.size};
-  pool.run(prefixes.size, 1 << 14, [&](uint64_t first, uint64_t last) {
+  run(prefixes.size, 1 << 14, [&](uint64_t first, uint64_t last) {
     for (uint64_t i = first; i < last; ++i) {
       if (is_prefix_key(prefixes[i], address_bits) &&
           (i == 0 || compare(prefixes[i - 1], prefixes[i]) < 0)) {
@@ -398,9 +384,26 @@ Status check_prefixes(TaskPool& pool, const PackedColumn& prefixes, uint32_t add
       .with_remedy("make the keys with prefix_key.h's form, ascending and without duplicates");
 }
 
+void build_matches_parallel(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits,
+                            std::vector<std::byte>* image, std::vector<uint32_t>* parents) {
+  with_policy(pool, prefixes.size, [&](const auto& policy) {
+    using Space = HostSpace<std::decay_t<decltype(policy)>>;
+    Space space(policy);
+    auto size = static_cast<uint32_t>(prefixes.size);
+    typename Space::template Buffer<uint32_t> around;
+    if (address_bits <= 64) {
+      MatchBuilder<Space, uint64_t>(space, prefixes.data, size, address_bits).build(image, &around);
+    } else {
+      MatchBuilder<Space, Wide>(space, prefixes.data, size, address_bits).build(image, &around);
+    }
+    if (parents) parents->assign(around.data(), around.data() + size);
+  });
+}
+
 Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits,
                           std::vector<std::byte>* image, std::vector<uint32_t>* parents) {
-  STRIDE_TRY(check_prefixes(pool, prefixes, address_bits));
+  auto run = [&](uint64_t n, uint64_t grain, const auto& body) { pool.run(n, grain, body); };
+  STRIDE_TRY(check_prefixes(run, prefixes, address_bits));
   uint32_t* parents_of = nullptr;
   if (parents) {
     parents->resize(prefixes.size);
@@ -409,7 +412,12 @@ Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t
   if (address_bits > max_tree_address_bits) {
     return build_column_of(pool, prefixes, address_bits, image, parents_of);
   }
-  if (address_bits <= 64) {
+  // For fewer of either one thread is faster with its stack.
+  constexpr unsigned fewest_threads = 4;
+  constexpr uint64_t fewest_prefixes = 1 << 15;
+  if (pool.threads() >= fewest_threads && prefixes.size >= fewest_prefixes) {
+    build_matches_parallel(pool, prefixes, address_bits, image, parents);
+  } else if (address_bits <= 64) {
     build_tree_of<uint64_t>(pool, prefixes, address_bits, image, parents_of);
   } else {
     build_tree_of<Wide>(pool, prefixes, address_bits, image, parents_of);

@@ -21,7 +21,11 @@ STRIDE_HD inline uint32_t leading_zeros(Wide x) {  // x != 0
 
 // How many bits there are up to the last that is set.
 STRIDE_HD inline uint32_t significant_bits(uint64_t x) {
+#if defined(__CUDA_ARCH__)
+  return x ? 65 - static_cast<uint32_t>(__ffsll(static_cast<long long>(x))) : 0;
+#else
   return x ? 64 - static_cast<uint32_t>(__builtin_ctzll(x)) : 0;
+#endif
 }
 STRIDE_HD inline uint32_t significant_bits(Wide x) {
   auto low = static_cast<uint64_t>(x);
@@ -58,7 +62,7 @@ struct Addresses8 {
 struct Addresses16 {
   using Number = Wide;
   const std::byte* data;
-  Wide operator[](uint64_t i) const {
+  STRIDE_HD Wide operator[](uint64_t i) const {
     return Wide{load_big_endian(data + i * 16)} << 64 | load_big_endian(data + i * 16 + 8);
   }
   uint64_t top(uint64_t i) const { return load_big_endian(data + i * 16); }
@@ -70,9 +74,9 @@ struct AddressesOf {
   const std::byte* data;
   uint32_t width;
   uint64_t step;
-  Number operator[](uint64_t i) const {
-    std::byte bytes[sizeof(Number)] = {};
-    std::memcpy(bytes, data + i * step, width);
+  STRIDE_HD Number operator[](uint64_t i) const {
+    alignas(8) std::byte bytes[sizeof(Number)] = {};
+    memcpy(bytes, data + i * step, width);
     if constexpr (sizeof(Number) == 8) {
       return load_big_endian(bytes);
     } else {

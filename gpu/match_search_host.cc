@@ -79,7 +79,8 @@ template <class Slot>
     for (uint32_t k = 0; k < left->size; ++k) {
       uint32_t i = left->index[k];
       uint64_t block = uint64_t{out[i] & ~match_child} * level.blocks_of_node;
-      step(i, level.entries[bitmap_entry_of(level.blocks + block, slot(i))]);
+      step(i,
+           level.entries[bitmap_entry_of(level.blocks[block + slot(i) / slots_of_block], slot(i))]);
     }
   } else {
     uint32_t begins[group_size], sizes[group_size];
@@ -120,13 +121,13 @@ template <class Addresses>
       prefetch(root.blocks + out[i] / slots_of_block);
     }
     for (uint32_t i = 0; i < size; ++i) {
-      out[i] = bitmap_entry_of(root.blocks, out[i]);
+      out[i] = bitmap_entry_of(root.blocks[out[i] / slots_of_block], out[i]);
       prefetch(root.entries + out[i]);
     }
     for (uint32_t i = 0; i < size; ++i) step(i, root.entries[out[i]]);
   } else {
     for (uint32_t i = 0; i < size; ++i) {
-      step(i, root.entries[bitmap_entry_of(root.blocks, slot(i))]);
+      step(i, root.entries[bitmap_entry_of(root.blocks[slot(i) / slots_of_block], slot(i))]);
     }
   }
   left->size = still;

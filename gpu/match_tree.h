@@ -53,9 +53,9 @@ STRIDE_HD inline uint32_t count_bits_of(uint64_t x) {
 #endif
 }
 
-// The index of the entry that a slot of a bitmap node belongs to. blocks: the node's.
-STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock* blocks, uint32_t slot) {
-  const MatchBlock& block = blocks[slot / slots_of_block];
+// The index of the entry that a slot of a bitmap node belongs to. block: the one that the slot is
+// in.
+STRIDE_HD inline uint32_t bitmap_entry_of(const MatchBlock& block, uint32_t slot) {
   uint32_t at = slot % slots_of_block;
   // Without a branch, which would go wrong for one in three.
   uint32_t past = at >> 6;  // 1: in the last of the three words

@@ -94,6 +94,9 @@ class FakeDevice final : public Backend {
     used_ += bytes;
     return std::shared_ptr<ResidentIndex>(std::make_shared<Copy>(index, rows, bytes, &used_));
   }
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) override {
+    return host_->make_resident(matches);
+  }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
     return host_->build_index(keys, order, options);

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "gpu/backend.h"
+#include "gpu/match_build_host.h"
+#include "gpu/match_layout.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/printed_seed.h"
 
@@ -128,11 +130,68 @@ class Case {
       std::vector<uint32_t> out(addresses_.size(), 77);
       s = backend->longest_match({image.data(), image.size()}, addresses.column(), out);
       ASSERT_TRUE(s.ok()) << s.to_string();
-      for (size_t i = 0; i < out.size(); ++i) {
-        ASSERT_EQ(out[i], expected[i])
-            << "address " << i << " of " << out.size() << ", " << keys.size() << " prefixes of "
-            << address_bits_ << " bits";
-      }
+      expect_answers(out, expected);
+      expect_resident_right(*backend, image, addresses.column(), expected);
+    }
+    if (address_bits_ > max_tree_address_bits) return;
+    // The passes of a device, on the host.
+    for (unsigned threads : {1u, 3u}) {
+      TaskPool pool(threads);
+      std::vector<std::byte> image{std::byte{7}};
+      std::vector<uint32_t> parents;
+      build_matches_parallel(pool, packed.column(), address_bits_, &image, &parents);
+      ASSERT_EQ(image, first);
+      ASSERT_EQ(parents.size(), keys.size());
+      for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(parents[i], parent(keys[i])) << i;
+    }
+  }
+
+  void expect_answers(const std::vector<uint32_t>& out, const std::vector<uint32_t>& expected) {
+    ASSERT_EQ(out.size(), expected.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      ASSERT_EQ(out[i], expected[i])
+          << "address " << i << " of " << out.size() << ", " << ranks_.size() << " prefixes of "
+          << address_bits_ << " bits";
+    }
+  }
+
+  // Searches a copy on the device, with addresses and results on either side.
+  void expect_resident_right(Backend& backend, const std::vector<std::byte>& image,
+                             const KeyColumn& addresses, const std::vector<uint32_t>& expected) {
+    MatchView view{image.data(), image.size()};
+    auto resident = backend.make_resident(view);
+    if (!backend.has_device() || address_bits_ > max_tree_address_bits) {
+      EXPECT_EQ(resident.status().code(), StatusCode::unavailable);
+      return;
+    }
+    ASSERT_TRUE(resident.ok()) << resident.status().to_string();
+    EXPECT_GE((*resident)->memory_bytes(), image.size());
+    view.resident = resident->get();
+    std::vector<uint32_t> out(expected.size(), 77);
+    Status s = backend.longest_match(view, addresses, out);
+    ASSERT_TRUE(s.ok()) << s.to_string();
+    expect_answers(out, expected);
+
+    std::vector<uint64_t> ends;
+    for (uint64_t i = 0; i <= addresses.size; ++i) ends.push_back(addresses.begin(i));
+    std::fill(out.begin(), out.end(), 77);
+    s = backend.longest_match(view, Column::variable(addresses.data, ends.data(), addresses.size),
+                              out);
+    ASSERT_TRUE(s.ok()) << s.to_string();
+    expect_answers(out, expected);
+
+    // One byte further, too: what is not aligned.
+    for (uint64_t skew : {0, 1}) {
+      auto there = backend.allocate(addresses.bytes() + skew);
+      auto results = backend.allocate(expected.size() * sizeof(uint32_t));
+      ASSERT_TRUE(there.ok() && results.ok());
+      std::byte* data = (*there)->data() + skew;
+      ASSERT_TRUE(backend.copy(data, addresses.data, addresses.bytes()).ok());
+      std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), expected.size());
+      s = backend.longest_match(view, Column::fixed(data, addresses.width, addresses.size), room);
+      ASSERT_TRUE(s.ok()) << s.to_string();
+      ASSERT_TRUE(backend.copy(out.data(), room.data(), room.size_bytes()).ok());
+      expect_answers(out, expected);
     }
   }
 
@@ -194,6 +253,57 @@ TEST_F(MatchTest, ManyPrefixes) {
       c.add(prefix.substr(0, length));
     }
     check(c);
+  }
+}
+
+// As many as make backends use all they have.
+TEST_F(MatchTest, LargeTables) {
+  for (uint32_t bits : {32u, 64u, 128u}) {
+    uint32_t bytes = bits / 8;
+    std::set<std::string> set;
+    std::string last(bytes, '\0');
+    while (set.size() < 70'000) {
+      std::string key = random_() % 4 ? last : random_bytes(random_, bytes);
+      uint32_t length = bits / 4 + random_() % (random_() % 8 ? bits / 4 + 1 : 3 * bits / 4 + 1);
+      // What is left of the last one, so that prefixes nest and are neighbours.
+      for (uint32_t i = static_cast<uint32_t>(random_()) % bytes; i < bytes; ++i)
+        key[i] = static_cast<char>(random_());
+      last = key;
+      clear_host_bits(reinterpret_cast<std::byte*>(key.data()), bytes, length);
+      set.insert(key + static_cast<char>(length));
+    }
+    Keys keys(set.begin(), set.end()), looked_for;
+    OwnedIndex packed(keys, true);
+    for (int i = 0; i < 20'000; ++i) {
+      std::string address = keys[random_() % keys.size()].substr(0, bytes);
+      for (size_t at = random_() % (bytes + 1); at < bytes; ++at)
+        address[at] = static_cast<char>(random_());
+      looked_for.push_back(address);
+    }
+    OwnedColumn addresses(looked_for, true);
+    std::vector<std::byte> expected;
+    std::vector<uint32_t> expected_parents, answers(looked_for.size());
+    Backend& one = *backends_.front();  // of one thread, checked by the other tests
+    ASSERT_TRUE(one.build_matches(packed.column(), bits, &expected, &expected_parents).ok());
+    MatchView view{expected.data(), expected.size()};
+    ASSERT_TRUE(one.longest_match(view, addresses.column(), answers).ok());
+    TaskPool pool(3);
+    std::vector<std::byte> image;
+    std::vector<uint32_t> parents, out(answers.size());
+    build_matches_parallel(pool, packed.column(), bits, &image, &parents);
+    EXPECT_TRUE(image == expected);
+    EXPECT_TRUE(parents == expected_parents);
+    for (const auto& backend : backends_) {
+      SCOPED_TRACE(backend->name());
+      ASSERT_TRUE(backend->build_matches(packed.column(), bits, &image, &parents).ok());
+      EXPECT_TRUE(image == expected);
+      EXPECT_TRUE(parents == expected_parents);
+      auto resident = backend->make_resident(view);
+      view.resident = resident.ok() ? resident->get() : nullptr;
+      EXPECT_EQ(resident.ok(), backend->has_device());
+      ASSERT_TRUE(backend->longest_match(view, addresses.column(), out).ok());
+      EXPECT_TRUE(out == answers);
+    }
   }
 }
 
