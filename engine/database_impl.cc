@@ -347,7 +347,7 @@ void DatabaseImpl::publish_edit(const VersionEdit& edit,
     }
     for (const auto& s : kept.segments) bytes += s->record().bytes;
     if (dropped) continue;
-    if (t.matcher && changed) kept.matcher = t.matcher->follow(*backend, kept);
+    if (t.matcher && changed) kept.matcher = t.matcher->follow(*residency, kept);
     version->tables.push_back(std::move(kept));
   }
   for (const TableRecord& t : edit.created) version->tables.push_back(empty_table(t));

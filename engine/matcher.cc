@@ -1,7 +1,9 @@
 #include "engine/matcher.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "engine/cold_read.h"
 #include "engine/lookup.h"
@@ -16,6 +18,10 @@ namespace {
 
 constexpr uint64_t rows_per_copy = 1 << 14;
 constexpr uint64_t prefetch_distance = 24;
+// A batch that goes to a device has so many addresses: one that was asked for, one that is
+// measured.
+constexpr uint64_t asked_addresses = 1 << 16;
+constexpr uint64_t measured_addresses = 1 << 20;
 // Keys of a search for prefixes that cover others.
 constexpr uint64_t most_search_rows = 1 << 16;
 constexpr uint64_t most_search_bytes = 4 << 20;
@@ -117,21 +123,22 @@ void PrefixIndex::prefetch_length(uint64_t rank) const {
   }
 }
 
-Status PrefixIndex::build(Backend& backend, const TableRecord& table, const MergedRows& rows) {
+Status PrefixIndex::build(Residency& residency, const TableRecord& table, const MergedRows& rows) {
   for (const auto& s : rows.segments) STRIDE_TRY(check_width(table, s->keys()));
   KeyCopies copies;
-  copies.copy(backend, table, rows);
-  return build(backend, table, copies.column());
+  copies.copy(*residency.host(), table, rows);
+  return build(residency, table, copies.column());
 }
 
-Status PrefixIndex::build(Backend& backend, const TableRecord& table,
+Status PrefixIndex::build(Residency& residency, const TableRecord& table,
                           const IndexedSegment& segment) {
   STRIDE_TRY(check_width(table, segment.keys()));
   STRIDE_TRY(segment.ensure_keys());
-  return build(backend, table, segment.keys());
+  return build(residency, table, segment.keys());
 }
 
-Status PrefixIndex::build(Backend& backend, const TableRecord& table, const PackedColumn& keys) {
+Status PrefixIndex::build(Residency& residency, const TableRecord& table,
+                          const PackedColumn& keys) {
   size_ = keys.size;
   if (size_ == 0) return {};
   if (size_ > max_match_prefixes)
@@ -139,10 +146,12 @@ Status PrefixIndex::build(Backend& backend, const TableRecord& table, const Pack
                   "table '" + table.name + "' has " + std::to_string(size_) +
                       " prefixes; at most " + std::to_string(max_match_prefixes) +
                       " can be matched");
-  Status s = backend.build_matches(keys, table.address_bits, &image_, &parents_);
+  Status s = residency.run_bulk(size_, [&](Backend& backend) {
+    return backend.build_matches(keys, table.address_bits, &image_, &parents_);
+  });
   if (s.code() == StatusCode::invalid_argument) return no_prefix_key(table, s.message());
   STRIDE_TRY(s);
-  note_lengths(backend, table.address_bits, keys);
+  note_lengths(*residency.host(), table.address_bits, keys);
   return {};
 }
 
@@ -167,23 +176,83 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
 
 Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
                          std::span<uint32_t> ranks) const {
-  if (size_ > 0) return backend.longest_match({image_.data(), image_.size()}, addresses, ranks);
+  if (size_ > 0) return backend.longest_match(view(), addresses, ranks);
   std::fill(ranks.begin(), ranks.end(), Location::absent);
   return {};
 }
 
 namespace {
 
-Status make_base(Backend& backend, const TableVersion& version,
+// The shorter of two calls, in seconds; infinite where one fails.
+double time_match(Backend& backend, const MatchView& matches, const KeyColumn& addresses,
+                  std::span<uint32_t> ranks) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    auto start = std::chrono::steady_clock::now();
+    if (!backend.longest_match(matches, addresses, ranks).ok())
+      return std::numeric_limits<double>::infinity();
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    least = std::min(least, taken.count());
+  }
+  return least;
+}
+
+}  // namespace
+
+DeviceMatches::Use DeviceMatches::decide(Residency& residency, const PrefixIndex& index,
+                                         const KeyColumn& addresses, std::span<uint32_t> ranks) {
+  device_ = residency.device_for_batch(addresses.size);
+  // Not yet worth to bring one up, or none.
+  if (!device_) return residency.device_if_known() ? Use::no : Use::unknown;
+  auto copy = device_->make_resident(index.view());
+  if (!copy.ok()) {
+    residency.failed(copy.status());
+    return Use::no;
+  }
+  matches_ = std::move(*copy);
+  if (residency.insists()) return Use::yes;
+  KeyColumn sample = addresses.slice(0, measured_addresses);
+  ranks = ranks.first(sample.size);
+  MatchView there = index.view();
+  there.resident = matches_.get();
+  if (time_match(*device_, there, sample, ranks) <
+      time_match(*residency.host(), index.view(), sample, ranks))
+    return Use::yes;
+  matches_.reset();
+  return Use::no;
+}
+
+bool DeviceMatches::find(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
+                         std::span<uint32_t> ranks) {
+  uint64_t least = residency.insists() ? asked_addresses : measured_addresses;
+  if (addresses.size < least || index.size() == 0 || use_ == Use::no) return false;
+  if (use_ == Use::unknown) {
+    // Others that come meanwhile do not wait: they go to the host.
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    if (use_ == Use::unknown) use_ = decide(residency, index, addresses, ranks);
+  }
+  if (use_ != Use::yes) return false;
+  MatchView there = index.view();
+  there.resident = matches_.get();
+  Status s = device_->longest_match(there, addresses, ranks);
+  if (s.ok()) return true;
+  if (residency.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
+  return false;
+}
+
+namespace {
+
+Status make_base(Residency& residency, const TableVersion& version,
                  std::shared_ptr<const MatchBase>* out) {
   auto base = std::make_shared<MatchBase>();
   base->segments = version.segments;
   if (base->segments.size() == 1 && !base->segments[0]->has_tombstones()) {
-    STRIDE_TRY(base->index.build(backend, *version.table, *base->segments[0]));
+    STRIDE_TRY(base->index.build(residency, *version.table, *base->segments[0]));
   } else {
     MergedRows rows;
-    STRIDE_TRY(merge_all(backend, base->segments, &rows));
-    STRIDE_TRY(base->index.build(backend, *version.table, rows));
+    STRIDE_TRY(merge_all(*residency.host(), base->segments, &rows));
+    STRIDE_TRY(base->index.build(residency, *version.table, rows));
     base->rows = std::move(rows.order);
   }
   *out = std::move(base);
@@ -203,31 +272,32 @@ bool serves(const MatchBase& base, const SegmentList& segments) {
 
 }  // namespace
 
-Status Matcher::make(Backend& backend, const TableVersion& version,
+Status Matcher::make(Residency& residency, const TableVersion& version,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out) {
   auto matcher = std::make_shared<Matcher>();
   matcher->address_bits_ = version.table->address_bits;
   matcher->segments_ = version.segments;
-  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(backend, version, &base));
+  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(residency, version, &base));
   matcher->base_ = std::move(base);
-  STRIDE_TRY(matcher->build_overlay(backend, version));
+  STRIDE_TRY(matcher->build_overlay(residency, version));
   *out = std::move(matcher);
   return {};
 }
 
-Status Matcher::build_overlay(Backend& backend, const TableVersion& version) {
+Status Matcher::build_overlay(Residency& residency, const TableVersion& version) {
   newer_ = static_cast<uint32_t>(segments_.size() - base_->segments.size());
   if (newer_ == 0) return {};
   MergedRows rows;
+  Backend& host = *residency.host();
   STRIDE_TRY(
-      merge_all(backend, {segments_.begin(), segments_.begin() + newer_}, &rows, Erasures::keep));
-  STRIDE_TRY(overlay_.build(backend, *version.table, rows));
+      merge_all(host, {segments_.begin(), segments_.begin() + newer_}, &rows, Erasures::keep));
+  STRIDE_TRY(overlay_.build(residency, *version.table, rows));
   answers_.resize(rows.size());
   for (uint64_t i = 0; i < rows.size(); ++i) {
     uint32_t length = overlay_.length(i);
     answers_[i] = {rows.order[i], length, length};
   }
-  return answer_erased(backend, rows);
+  return answer_erased(host, rows);
 }
 
 // The answer where these are the longest prefixes of an address, or that cover a prefix.
@@ -290,8 +360,9 @@ void Matcher::choose_rows(uint64_t first, uint64_t last, const uint32_t* changed
   }
 }
 
-Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const {
+Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const {
   uint64_t n = addresses.size;
+  Backend& host = *residency.host();
   result->found.reset(n);
   result->locations.reset(n);
   result->lengths.reset(n);
@@ -305,11 +376,12 @@ Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult*
   uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
   result->scratch.reset(overlay_.size() > 0 ? n : 0);
   uint32_t* changed = result->scratch.data();  // ranks of the overlay
-  Status s = for_each_task(backend, 0, n, [&](uint64_t begin, uint64_t end) {
+  bool is_found = base_->device.find(residency, base_->index, addresses, {lengths, n});
+  Status s = for_each_task(host, 0, n, [&](uint64_t begin, uint64_t end) {
     KeyColumn task = addresses.slice(begin, end - begin);
-    STRIDE_TRY(base_->index.find(backend, task, {lengths + begin, task.size}));
+    if (!is_found) STRIDE_TRY(base_->index.find(host, task, {lengths + begin, task.size}));
     if (overlay_.size() > 0) {
-      STRIDE_TRY(overlay_.find(backend, task, {changed + begin, task.size}));
+      STRIDE_TRY(overlay_.find(host, task, {changed + begin, task.size}));
       choose_rows<true>(begin, end, changed, lengths, locations);
     } else {
       choose_rows<false>(begin, end, changed, lengths, locations);
@@ -319,7 +391,7 @@ Status Matcher::match(Backend& backend, const KeyColumn& addresses, MatchResult*
     return Status();
   });
   if (!s.ok()) return s;
-  return check_rows(backend, {locations, n});
+  return check_rows(host, {locations, n});
 }
 
 // References are handed out to intact rows only.
@@ -343,7 +415,7 @@ Status Matcher::check_rows(Backend& backend, std::span<const Location> rows) con
   return {};
 }
 
-Status MatcherSlot::get(Backend& backend, const TableVersion& version,
+Status MatcherSlot::get(Residency& residency, const TableVersion& version,
                         std::shared_ptr<const Matcher>* out) {
   *out = matcher();
   if (*out) return {};
@@ -355,7 +427,7 @@ Status MatcherSlot::get(Backend& backend, const TableVersion& version,
     std::lock_guard lock(latest_->mutex);
     base = latest_->base.lock();
   }
-  STRIDE_TRY(Matcher::make(backend, version, std::move(base), out));
+  STRIDE_TRY(Matcher::make(residency, version, std::move(base), out));
   {
     std::lock_guard lock(latest_->mutex);
     latest_->base = (*out)->base();
@@ -365,13 +437,13 @@ Status MatcherSlot::get(Backend& backend, const TableVersion& version,
   return {};
 }
 
-std::shared_ptr<MatcherSlot> MatcherSlot::follow(Backend& backend,
+std::shared_ptr<MatcherSlot> MatcherSlot::follow(Residency& residency,
                                                  const TableVersion& version) const {
   auto next = std::make_shared<MatcherSlot>();
   next->latest_ = latest_;
   if (auto before = matcher())
-    Status ignored =
-        no_throw([&] { return Matcher::make(backend, version, before->base(), &next->matcher_); });
+    Status ignored = no_throw(
+        [&] { return Matcher::make(residency, version, before->base(), &next->matcher_); });
   return next;
 }
 

@@ -2,8 +2,8 @@
 // prefix table.
 //
 //   std::shared_ptr<const Matcher> matcher;
-//   STRIDE_TRY(version.matcher->get(backend, version, &matcher));
-//   STRIDE_TRY(matcher->match(backend, addresses, &result));
+//   STRIDE_TRY(version.matcher->get(residency, version, &matcher));
+//   STRIDE_TRY(matcher->match(residency, addresses, &result));
 //
 // A matcher is a base and an overlay, each with an image that Backend::longest_match() searches.
 // The base has the live prefixes of a version, and stays when others are committed. The overlay has
@@ -27,12 +27,14 @@
 // in which what covers a prefix comes before it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "engine/residency.h"
 #include "engine/row_source.h"
 #include "engine/snapshot.h"
 #include "engine/version.h"
@@ -45,8 +47,8 @@ namespace stride {
 class PrefixIndex {
  public:
   // Over rows in key order; all rows of a segment.
-  Status build(Backend& backend, const TableRecord& table, const MergedRows& rows);
-  Status build(Backend& backend, const TableRecord& table, const IndexedSegment& segment);
+  Status build(Residency& residency, const TableRecord& table, const MergedRows& rows);
+  Status build(Residency& residency, const TableRecord& table, const IndexedSegment& segment);
 
   uint64_t size() const { return size_; }
   // In bits.
@@ -56,9 +58,10 @@ class PrefixIndex {
   uint32_t parent(uint64_t rank) const { return parents_[rank]; }
   // Ranks, or Location::absent.
   Status find(Backend& backend, const KeyColumn& addresses, std::span<uint32_t> ranks) const;
+  MatchView view() const { return {image_.data(), image_.size()}; }
 
  private:
-  Status build(Backend& backend, const TableRecord& table, const PackedColumn& keys);
+  Status build(Residency& residency, const TableRecord& table, const PackedColumn& keys);
   void note_lengths(Backend& backend, uint32_t address_bits, const PackedColumn& keys);
 
   uint64_t size_ = 0;
@@ -68,12 +71,33 @@ class PrefixIndex {
   std::vector<uint32_t> parents_;
 };
 
+// Searches a PrefixIndex on a device where that pays: where a device was asked for, or where the
+// first large batch was found there sooner than on the host. Thread-safe.
+class DeviceMatches {
+ public:
+  // True: the ranks are there. False: the host has to find them.
+  bool find(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
+            std::span<uint32_t> ranks);
+
+ private:
+  enum class Use { unknown, yes, no };
+
+  Use decide(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
+             std::span<uint32_t> ranks);
+
+  std::mutex mutex_;  // held by the one that decides
+  std::atomic<Use> use_{Use::unknown};
+  std::shared_ptr<Backend> device_;  // goes after what it has made
+  std::shared_ptr<ResidentMatches> matches_;
+};
+
 // The live prefixes of some segments. Immutable, shared by the matchers of versions that have these
 // segments and newer ones.
 struct MatchBase {
   SegmentList segments;
   PrefixIndex index;
   std::vector<Location> rows;  // of each rank; empty: rank r is row r of the one segment
+  mutable DeviceMatches device;
 
   Location row(uint32_t rank) const { return rows.empty() ? Location{0, rank} : rows[rank]; }
 };
@@ -85,10 +109,10 @@ class Matcher {
   static constexpr uint64_t most_overlay_rows = 65536;
 
   // base: of a matcher of an earlier version, that is used if it serves; or null.
-  static Status make(Backend& backend, const TableVersion& version,
+  static Status make(Residency& residency, const TableVersion& version,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
 
-  Status match(Backend& backend, const KeyColumn& addresses, MatchResult* result) const;
+  Status match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const;
   const std::shared_ptr<const MatchBase>& base() const { return base_; }
 
  private:
@@ -99,7 +123,7 @@ class Matcher {
     uint32_t marker;  // of the changed prefix
   };
 
-  Status build_overlay(Backend& backend, const TableVersion& version);
+  Status build_overlay(Residency& residency, const TableVersion& version);
   Status answer_erased(Backend& backend, const MergedRows& rows);
   Location choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const;
   template <bool with_overlay>
@@ -121,11 +145,12 @@ class MatcherSlot {
   MatcherSlot() : latest_(std::make_shared<LatestBase>()) {}
 
   // Makes the matcher where there is none. Who comes meanwhile waits for it.
-  Status get(Backend& backend, const TableVersion& version, std::shared_ptr<const Matcher>* out);
+  Status get(Residency& residency, const TableVersion& version,
+             std::shared_ptr<const Matcher>* out);
 
   // The slot of `version`, which follows the version of this slot. If there is a matcher here, the
   // next one is made at once; where that fails, the slot stays empty. Waits for nobody.
-  std::shared_ptr<MatcherSlot> follow(Backend& backend, const TableVersion& version) const;
+  std::shared_ptr<MatcherSlot> follow(Residency& residency, const TableVersion& version) const;
 
  private:
   // The newest base that a reader has made, for readers of later versions that were published

@@ -78,6 +78,12 @@ class Residency {
     Status status = work(*device);
     return failed(status) ? work(*host_) : status;
   }
+  // The device for a batch of so many queries in what is no segment. Null: the host does it.
+  std::shared_ptr<Backend> device_for_batch(uint64_t queries) {
+    return queries < least_queries ? nullptr : device_for(queries);
+  }
+  // Whether a device was asked for, and its use is not to be judged.
+  bool insists() const { return kind_ == BackendKind::cuda; }
   // Call with what a device has returned. True: it is the device's failure, and the host should do
   // the work instead.
   bool failed(const Status& status);

@@ -69,8 +69,8 @@ Status check_addresses(const TableRecord& table, const KeyColumn& addresses) {
 Status match_batch(const Version& version, const TableVersion& table, const KeyColumn& addresses,
                    MatchResult* result) {
   std::shared_ptr<const Matcher> matcher;
-  STRIDE_TRY(table.matcher->get(*version.backend, table, &matcher));
-  return matcher->match(*version.backend, addresses, result);
+  STRIDE_TRY(table.matcher->get(*version.residency, table, &matcher));
+  return matcher->match(*version.residency, addresses, result);
 }
 
 }  // namespace
@@ -84,9 +84,8 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
   auto found = find_table(*version_, table);
   if (!found.ok()) return found.status();
-  return no_throw([&] {
-    return lookup_references(*version_->residency, (*found)->segments, queries, result);
-  });
+  return no_throw(
+      [&] { return lookup_references(*version_->residency, (*found)->segments, queries, result); });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {

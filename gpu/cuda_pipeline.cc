@@ -15,6 +15,9 @@ namespace {
 // them takes longer than searching.
 constexpr uint64_t chunks_of_worker = 2;
 constexpr uint64_t least_chunk = 8192;
+// Where the bus reads and writes the caller's memory itself, few large pieces keep it busiest.
+constexpr uint64_t direct_bytes = 8 * staging_bytes;
+constexpr uint64_t direct_workers = 2;
 
 enum class Side { device, pinned, pageable };
 
@@ -36,10 +39,10 @@ struct Batch {
   const TakeResults* take = nullptr;  // in place of results
 
   // Of queries or results that a chunk may have. Staged pieces are small, so that they stay in the
-  // host's cache; pieces that the bus reads where they are cost less if they are large.
-  uint64_t piece_bytes() const {
-    bool staged = queries_side == Side::pageable || results_side == Side::pageable;
-    return staged ? staging_bytes : 4 * staging_bytes;
+  // host's cache.
+  uint64_t piece_bytes() const { return is_staged() ? staging_bytes : direct_bytes; }
+  bool is_staged() const {
+    return queries_side == Side::pageable || results_side == Side::pageable;
   }
 
   // How many queries from `first` on fit into one piece, and their results.
@@ -151,14 +154,15 @@ Side side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
 
 Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
   const KeyColumn& queries = batch.queries;
-  uint64_t wanted = queries.size / (chunks_of_worker * transfer.most_workers());
+  uint64_t workers = batch.is_staged() ? transfer.most_workers() : direct_workers;
+  uint64_t wanted = queries.size / (chunks_of_worker * workers);
   batch.most_queries = std::max(least_chunk, (wanted + 63) / 64 * 64);
   std::vector<uint64_t> starts;
   for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
     starts.push_back(first);
   starts.push_back(queries.size);
   return run_lanes<Lane>(
-      transfer, starts.size() - 1, [&](auto& lane) { lane.emplace(transfer, batch); },
+      transfer, starts.size() - 1, workers, [&](auto& lane) { lane.emplace(transfer, batch); },
       [&](Lane& lane, uint64_t chunk) {
         return lane.run(starts[chunk], starts[chunk + 1] - starts[chunk], start);
       });

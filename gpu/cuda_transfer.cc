@@ -97,7 +97,8 @@ void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretche
   uint64_t total = 0;
   for (const Stretch& stretch : stretches) total += stretch.bytes;
   (void)run_lanes<StagedCopy>(
-      transfer, stretches.size(), [&](auto& copy) { copy.emplace(transfer, total); },
+      transfer, stretches.size(), transfer.most_workers(),
+      [&](auto& copy) { copy.emplace(transfer, total); },
       [&](StagedCopy& copy, uint64_t i) {
         start(copy, stretches[i]);
         return Status();

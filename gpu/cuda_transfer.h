@@ -113,16 +113,17 @@ class CudaTransfer {
   DevicePool on_device_;
 };
 
-// Shares items [0, items) out among workers, each with two lanes: while what one of them was given
-// is under way, the other is filled. make(lane) emplaces an optional Lane; run(lane, item) and
-// lane.finish(), which waits for the item that it was given last, return a Status. The first that
-// is not ok ends the work, as does what they throw.
+// Shares items [0, items) out among `workers`, each with two lanes: while what one of them was
+// given is under way, the other is filled. make(lane) emplaces an optional Lane; run(lane, item)
+// and lane.finish(), which waits for the item that it was given last, return a Status. The first
+// that is not ok ends the work, as does what they throw.
 template <class Lane, class Make, class Run>
-Status run_lanes(CudaTransfer& transfer, uint64_t items, const Make& make, const Run& run) {
+Status run_lanes(CudaTransfer& transfer, uint64_t items, uint64_t workers, const Make& make,
+                 const Run& run) {
   std::atomic<uint64_t> next{0};
   std::mutex mutex;
   Status failure;
-  transfer.each_worker(items, [&] {
+  transfer.each_worker(std::min(items, workers), [&] {
     auto check = [&](Status status) {
       if (status.ok()) return;
       next = items;

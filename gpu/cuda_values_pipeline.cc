@@ -75,7 +75,8 @@ class CudaFoundValues final : public FoundValues {
     return cuda_guarded([&] {
       std::vector<Piece> pieces = cut();
       return run_lanes<Lane>(
-          transfer_, pieces.size(), [&](auto& lane) { lane.emplace(*this, values); },
+          transfer_, pieces.size(), transfer_.most_workers(),
+          [&](auto& lane) { lane.emplace(*this, values); },
           [&](Lane& lane, uint64_t i) {
             lane.run(pieces[i]);
             return Status();

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
+#include "gpu/backend.h"
 #include "gpu/task_pool.h"
 #include "gpu/tree_passes.h"
 
@@ -25,18 +25,7 @@ class HostSpace {
   static constexpr uint64_t keys_per_task = 4096;
 
   template <class T>
-  class Buffer {
-   public:
-    Buffer() = default;
-    explicit Buffer(uint64_t n) : data_(new T[n]), size_(n) {}
-    T* data() { return data_.get(); }
-    const T* data() const { return data_.get(); }
-    uint64_t size() const { return data_ ? size_ : 0; }
-
-   private:
-    std::unique_ptr<T[]> data_;
-    uint64_t size_ = 0;
-  };
+  using Buffer = BulkVector<T>;
 
   using Image = std::vector<std::byte>;
 

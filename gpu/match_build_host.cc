@@ -414,7 +414,7 @@ Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t
   }
   // For fewer of either one thread is faster with its stack.
   constexpr unsigned fewest_threads = 4;
-  constexpr uint64_t fewest_prefixes = 1 << 15;
+  constexpr uint64_t fewest_prefixes = 1 << 18;
   if (pool.threads() >= fewest_threads && prefixes.size >= fewest_prefixes) {
     build_matches_parallel(pool, prefixes, address_bits, image, parents);
   } else if (address_bits <= 64) {

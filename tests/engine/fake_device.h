@@ -79,6 +79,10 @@ class FakeDevice final : public Backend {
   }
   Status longest_match(const MatchView& matches, const KeyColumn& addresses,
                        std::span<uint32_t> out) override {
+    if (matches.resident) {
+      STRIDE_TRY(call());
+      ++searches_;
+    }
     return host_->longest_match(matches, addresses, out);
   }
   Status prefix_interval(const IndexView& index, const KeyColumn& queries,
@@ -95,7 +99,12 @@ class FakeDevice final : public Backend {
     return std::shared_ptr<ResidentIndex>(std::make_shared<Copy>(index, rows, bytes, &used_));
   }
   Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) override {
-    return host_->make_resident(matches);
+    STRIDE_TRY(call());
+    if (used_ + matches.image_bytes > limit_)
+      return Status(StatusCode::resource_exhausted, "no room");
+    used_ += matches.image_bytes;
+    return std::shared_ptr<ResidentMatches>(
+        std::make_shared<MatchCopy>(matches.image_bytes, &used_));
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
@@ -153,6 +162,9 @@ class FakeDevice final : public Backend {
     auto memory = host_->allocate(bytes);
     if (memory.ok()) memory_.insert((*memory)->data());
     return memory;
+  }
+  Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) override {
+    return host_->allocate_host(bytes);
   }
   bool is_on_device(const void* p) const override {
     return memory_.count(static_cast<const std::byte*>(p)) > 0;
@@ -212,6 +224,15 @@ class FakeDevice final : public Backend {
     uint64_t memory;
     std::atomic<uint64_t>* total;
     IndexView here;
+  };
+
+  // The host's image is searched in its place.
+  struct MatchCopy final : ResidentMatches {
+    MatchCopy(uint64_t bytes, std::atomic<uint64_t>* used) : memory(bytes), total(used) {}
+    ~MatchCopy() override { *total -= memory; }
+    uint64_t memory_bytes() const override { return memory; }
+    uint64_t memory;
+    std::atomic<uint64_t>* total;
   };
 
   struct Values final : FoundValues {
