@@ -35,12 +35,6 @@ stride_options default_options() {
   return o;
 }
 
-Status check_choice(int value, int last, const char* what) {
-  if (value >= 0 && value <= last) return {};
-  return Status::invalid(std::string(what) + " " + std::to_string(value) + ": 0 to " +
-                         std::to_string(last) + " are possible");
-}
-
 Status take_options(const stride_options* given, Options* options) {
   stride_options o = default_options();
   if (given) STRIDE_TRY(read_struct(given, "stride_options", sizeof o, sizeof o, &o));

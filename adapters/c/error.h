@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "adapters/c/stridedb.h"
 #include "storage/status.h"
 
 namespace stride::c {
@@ -21,6 +22,16 @@ int run(const Body& body) noexcept {
   try {
     Status s = body();
     return s.ok() ? 0 : fail(s);
+  } catch (const std::exception&) {
+    return fail_without_memory();
+  }
+}
+
+// STRIDE_TOO_SMALL: the caller's memory. describe() returns a Status that says so.
+template <class Describe>
+int fail_too_small(const Describe& describe) noexcept {
+  try {
+    return fail(STRIDE_TOO_SMALL, describe());
   } catch (const std::exception&) {
     return fail_without_memory();
   }

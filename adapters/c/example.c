@@ -1,4 +1,5 @@
-/* StrideDB from C: load ticks, look some up in one batch, read a range in order, and see an error.
+/* StrideDB from C: load ticks, look some up in one batch, read a range in order, find the routes of
+ * addresses, and see an error.
  *
  *   cc example.c $(pkg-config --cflags --libs stridedb) && ./a.out /tmp/ticks.db
  */
@@ -7,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TICKS = 1000, QUERIES = 4 };
 
@@ -85,6 +87,44 @@ static void read_back(stride_snapshot* snapshot, stride_table* table) {
   check(stride_scan_release(scan));
 }
 
+/* The longest prefix of each address. */
+static void route(stride_database* db) {
+  const char* prefixes[] = {"0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16"};
+  const char* addresses[] = {"10.1.2.3", "10.200.0.1", "192.0.2.1"};
+  stride_table_options options;
+  check(stride_table_options_init(&options, sizeof options));
+  options.address_bits = 32;
+  stride_table* routes;
+  stride_transaction* t;
+  check(stride_table_open_or_create_with(db, "routes", &options, &routes));
+  check(stride_begin(db, &t));
+  for (int i = 0; i < 3; ++i) {
+    char key[5];
+    check(stride_parse_prefix(prefixes[i], 32, STRIDE_HOST_BITS_REFUSE, key, sizeof key, NULL));
+    check(stride_put_one(t, routes, key, sizeof key, prefixes[i], strlen(prefixes[i])));
+  }
+  check(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+
+  char bytes[3 * 4];
+  for (int i = 0; i < 3; ++i) check(stride_parse_address(addresses[i], 32, bytes + 4 * i, 4, NULL));
+  stride_column queries = {.data = bytes, .size = 3, .width = 4}, found;
+  stride_snapshot* snapshot;
+  stride_values* values;
+  const uint32_t* lengths;
+  check(stride_snapshot_take(db, &snapshot));
+  check(stride_values_create(&values));
+  check(stride_match(snapshot, routes, &queries, values));
+  check(stride_values_read(values, &found, NULL));
+  check(stride_values_lengths(values, &lengths));
+  for (int i = 0; i < 3; ++i)
+    printf("%s: %.*s, %" PRIu32 " bits\n", addresses[i],
+           (int)(found.offsets[i + 1] - found.offsets[i]),
+           (const char*)found.data + found.offsets[i], lengths[i]);
+  check(stride_values_release(values));
+  check(stride_snapshot_release(snapshot));
+  check(stride_table_release(routes));
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: %s DATABASE\n", argv[0]);
@@ -100,6 +140,7 @@ int main(int argc, char** argv) {
   check(stride_snapshot_take(db, &snapshot));
   look_up(snapshot, table);
   read_back(snapshot, table);
+  route(db);
 
   /* What goes wrong says what, where and what to do. */
   stride_table* other;

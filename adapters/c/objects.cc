@@ -3,10 +3,34 @@
 #include <algorithm>
 #include <cstring>
 
+#include "adapters/c/error.h"
+
 namespace stride::c {
 
 Status check_pointer(const void* pointer, const char* what) {
   return pointer ? Status() : Status::invalid(std::string(what) + " is NULL");
+}
+
+Status check_choice(int value, int last, const char* what) {
+  if (value >= 0 && value <= last) return {};
+  return Status::invalid(std::string(what) + " " + std::to_string(value) + ": 0 to " +
+                         std::to_string(last) + " are possible");
+}
+
+Status take_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes) {
+  if (size > 0) STRIDE_TRY(check_pointer(data, what));
+  *bytes = {static_cast<const std::byte*>(data), size};
+  return {};
+}
+
+Status take_buffers(stride_buffers* given, uint64_t rows) {
+  stride_buffers checked;
+  STRIDE_TRY(check_pointer(given, "buffers"));
+  STRIDE_TRY(read_struct(given, "stride_buffers", sizeof checked, sizeof checked, &checked));
+  given->needed = 0;
+  STRIDE_TRY(check_pointer(given->offsets, "the offsets of buffers"));
+  if (rows) STRIDE_TRY(check_pointer(given->validity, "the validity of buffers"));
+  return given->data_bytes ? check_pointer(given->data, "the data of buffers") : Status();
 }
 
 Status take_column(const stride_column* given, const char* what, Column* column) {
@@ -50,6 +74,38 @@ Status write_struct(const void* ours, const char* what, size_t size, size_t leas
   std::memcpy(given, ours, std::min(size, given_size));
   std::memcpy(given, &given_size, sizeof given_size);
   return {};
+}
+
+int values_too_large(const stride_buffers& buffers, const char* instead) noexcept {
+  return fail_too_small([&] {
+    return Status(StatusCode::resource_exhausted,
+                  "the values have " + std::to_string(buffers.needed) + " bytes and the buffer " +
+                      std::to_string(buffers.data_bytes))
+        .with_remedy("give a buffer of `needed` bytes, or use " + std::string(instead));
+  });
+}
+
+stride_bytes present(Bytes found) {
+  static const char empty = 0;
+  return {found.empty() ? static_cast<const void*>(&empty) : found.data(), found.size()};
+}
+
+const uint64_t* words_of(const Bitmap& found) {
+  return found.size() ? found.words().data() : nullptr;
+}
+
+Status check_found(const ReferencesObject& references) {
+  if (references.snapshot) return {};
+  return Status::invalid("the stride_references hold no result")
+      .with_remedy("call stride_find() or stride_match_references() with it first");
+}
+
+Status check_rows(const ReferencesObject& references, uint64_t first, uint64_t n) {
+  uint64_t size = references.found().size();
+  if (first <= size && n <= size - first) return {};
+  return Status::invalid((references.matched ? "addresses " : "keys ") + std::to_string(first) +
+                         " and " + std::to_string(n) + " in all were asked for, of " +
+                         std::to_string(size));
 }
 
 }  // namespace stride::c

@@ -55,14 +55,21 @@ struct ValuesObject : Owned {
   static constexpr HandleKind kind = HandleKind::values;
   using Handle = stride_values;
   GetResult result;
-  bool complete = false;
+  MatchResult matches;    // of its members only the lengths are read once the call is over
+  bool complete = false;  // the result is one
+  bool matched = false;   // and it is of a match
 };
 
 struct ReferencesObject : Owned {
   static constexpr HandleKind kind = HandleKind::references;
   using Handle = stride_references;
   FindResult result;
+  MatchResult matches;
+  bool matched = false;                // the last call was a match: `matches` is the result
   std::unique_ptr<Snapshot> snapshot;  // keeps alive what the result refers to; null: no result
+
+  const Bitmap& found() const { return matched ? matches.found : result.found; }
+  Bytes value(uint64_t i) const { return matched ? matches.value(i) : result.value(i); }
 };
 
 struct ScanObject : Owned {
@@ -125,8 +132,26 @@ Status release_handle(typename Object::Handle* handle) {
   return take_object(handle, &object);
 }
 
+// Calls call(snapshot, table) with what the handles stand for.
+template <class Call>
+Status read_table(stride_snapshot* snapshot, stride_table* table, const Call& call) {
+  Use<SnapshotObject> s;
+  STRIDE_TRY(s.begin(snapshot));
+  Use<TableObject> t;
+  STRIDE_TRY(t.begin(table));
+  return call(s->snapshot, t->table);
+}
+
 // `what` names the argument.
 Status check_pointer(const void* pointer, const char* what);
+// One of an enum's values, which are 0 to `last`.
+Status check_choice(int value, int last, const char* what);
+// NULL is fine for no bytes.
+Status take_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes);
+// The buffers for so many rows; sets `needed` to 0.
+Status take_buffers(stride_buffers* given, uint64_t rows);
+// STRIDE_TOO_SMALL: more is `needed` than there is room for. instead: what needs no buffers.
+int values_too_large(const stride_buffers& buffers, const char* instead) noexcept;
 // The column that the caller means, as far as NULL and sizes tell that it is one.
 Status take_column(const stride_column* given, const char* what, Column* column);
 // The caller's struct, which begins with its size and may be shorter than ours (an older header) or
@@ -135,5 +160,14 @@ Status read_struct(const void* given, const char* what, size_t least, size_t siz
 // Copies as much of ours as the caller's struct of `given_size` bytes has room for.
 Status write_struct(const void* ours, const char* what, size_t size, size_t least,
                     size_t given_size, void* given);
+
+// A view of what was found, also where that has no bytes: NULL is what was not found.
+stride_bytes present(Bytes found);
+// Of a bitmap, as the C interface hands it out: NULL where there are no rows.
+const uint64_t* words_of(const Bitmap& found);
+// There is a result.
+Status check_found(const ReferencesObject& references);
+// Rows first to first + n - 1 are there.
+Status check_rows(const ReferencesObject& references, uint64_t first, uint64_t n);
 
 }  // namespace stride::c

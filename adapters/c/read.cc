@@ -11,36 +11,6 @@ static_assert(sizeof(stride_buffers) == 48);
 
 namespace {
 
-// Calls call(snapshot, table) with what the handles stand for.
-template <class Call>
-Status read_table(stride_snapshot* snapshot, stride_table* table, const Call& call) {
-  Use<SnapshotObject> s;
-  STRIDE_TRY(s.begin(snapshot));
-  Use<TableObject> t;
-  STRIDE_TRY(t.begin(table));
-  return call(s->snapshot, t->table);
-}
-
-// What tells an empty value from none.
-stride_bytes present(Bytes value) {
-  static const char empty = 0;
-  return {value.empty() ? static_cast<const void*>(&empty) : value.data(), value.size()};
-}
-
-const uint64_t* words_of(const Bitmap& found) {
-  return found.size() ? found.words().data() : nullptr;
-}
-
-Status take_buffers(stride_buffers* given, uint64_t rows) {
-  stride_buffers checked;
-  STRIDE_TRY(check_pointer(given, "buffers"));
-  STRIDE_TRY(read_struct(given, "stride_buffers", sizeof checked, sizeof checked, &checked));
-  given->needed = 0;
-  STRIDE_TRY(check_pointer(given->offsets, "the offsets of buffers"));
-  if (rows) STRIDE_TRY(check_pointer(given->validity, "the validity of buffers"));
-  return given->data_bytes ? check_pointer(given->data, "the data of buffers") : Status();
-}
-
 // The caller's memory for values and offsets, and the workspace's for the rest.
 class BorrowedResult {
  public:
@@ -73,18 +43,6 @@ Status get_into(const Snapshot& snapshot, const Table& table, const Column& quer
                 into.result.found.words().size_bytes());
   *needed = buffers.offsets[queries.size];
   return {};
-}
-
-int too_small(uint64_t needed, uint64_t capacity) noexcept {
-  try {
-    return fail(STRIDE_TOO_SMALL,
-                Status(StatusCode::resource_exhausted, "the values have " + std::to_string(needed) +
-                                                           " bytes and the buffer " +
-                                                           std::to_string(capacity))
-                    .with_remedy("give a buffer of `needed` bytes, or use stride_get()"));
-  } catch (const std::exception&) {
-    return fail_without_memory();
-  }
 }
 
 }  // namespace
@@ -146,7 +104,7 @@ int stride_get(stride_snapshot* snapshot, stride_table* table, const stride_colu
   return run([&] {
     Use<ValuesObject> out;
     STRIDE_TRY(out.begin(values));
-    out->complete = false;
+    out->complete = out->matched = false;
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
       STRIDE_TRY(take_column(keys, "keys", &queries));
@@ -163,7 +121,7 @@ int stride_values_read(stride_values* values, stride_column* column, const uint6
     STRIDE_TRY(v.begin(values));
     if (!v->complete)
       return Status::invalid("the stride_values hold no result")
-          .with_remedy("call stride_get() with it first");
+          .with_remedy("call stride_get() or stride_match() with it first");
     const Column& c = v->result.values;
     if (column) *column = {c.data, c.offsets, c.size, 0};
     if (validity) *validity = words_of(v->result.found);
@@ -179,7 +137,7 @@ int stride_get_into(stride_snapshot* snapshot, stride_table* table, const stride
     GetResult of_this_call;
     if (workspace) {
       STRIDE_TRY(space.begin(workspace));
-      space->complete = false;
+      space->complete = space->matched = false;
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
@@ -191,7 +149,7 @@ int stride_get_into(stride_snapshot* snapshot, stride_table* table, const stride
   if (status != STRIDE_OK) return status;
   buffers->needed = needed;
   if (needed <= buffers->data_bytes) return STRIDE_OK;
-  return too_small(needed, buffers->data_bytes);
+  return values_too_large(*buffers, "stride_get()");
 }
 
 int stride_references_create(stride_references** references) {
@@ -216,21 +174,12 @@ int stride_find(stride_snapshot* snapshot, stride_table* table, const stride_col
       Column queries;
       STRIDE_TRY(take_column(keys, "keys", &queries));
       STRIDE_TRY(s.find(t, queries, &out->result));
+      out->matched = false;
       out->snapshot = std::make_unique<Snapshot>(s);
       return Status();
     });
   });
 }
-
-namespace {
-
-Status check_found(const ReferencesObject& references) {
-  if (references.snapshot) return {};
-  return Status::invalid("the stride_references hold no result")
-      .with_remedy("call stride_find() with it first");
-}
-
-}  // namespace
 
 int stride_references_read(stride_references* references, uint64_t* size,
                            const uint64_t** validity) {
@@ -238,8 +187,8 @@ int stride_references_read(stride_references* references, uint64_t* size,
     Use<ReferencesObject> r;
     STRIDE_TRY(r.begin(references));
     STRIDE_TRY(check_found(*r.get()));
-    if (size) *size = r->result.found.size();
-    if (validity) *validity = words_of(r->result.found);
+    if (size) *size = r->found().size();
+    if (validity) *validity = words_of(r->found());
     return Status();
   });
 }
@@ -250,14 +199,10 @@ int stride_references_get(stride_references* references, uint64_t first, uint64_
     Use<ReferencesObject> r;
     STRIDE_TRY(r.begin(references));
     STRIDE_TRY(check_found(*r.get()));
-    uint64_t size = r->result.found.size();
-    if (first > size || n > size - first)
-      return Status::invalid("keys " + std::to_string(first) + " and " + std::to_string(n) +
-                             " in all were asked for, of " + std::to_string(size));
+    STRIDE_TRY(check_rows(*r.get(), first, n));
     if (n) STRIDE_TRY(check_pointer(values, "values"));
     for (uint64_t i = 0; i < n; ++i)
-      values[i] = r->result.found[first + i] ? present(r->result.value(first + i))
-                                             : stride_bytes{nullptr, 0};
+      values[i] = r->found()[first + i] ? present(r->value(first + i)) : stride_bytes{nullptr, 0};
     return Status();
   });
 }

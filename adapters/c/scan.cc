@@ -31,6 +31,21 @@ Status take_options(const stride_scan_options* given, ScanOptions* options) {
   return {};
 }
 
+// Calls open(snapshot, table), which returns a Result<Scan>.
+template <class Open>
+int open_scan(stride_snapshot* snapshot, stride_table* table, stride_scan** scan,
+              const Open& open) {
+  if (scan) *scan = nullptr;
+  return run([&] {
+    return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) -> Status {
+      STRIDE_TRY(check_pointer(scan, "scan"));
+      Result<Scan> opened = open(s, t);
+      if (!opened.ok()) return opened.status();
+      return make_handle(std::make_unique<ScanObject>(std::move(*opened)), scan);
+    });
+  });
+}
+
 stride_column view_of(const Column& c) { return {c.data, c.offsets, c.size, c.width}; }
 
 }  // namespace
@@ -45,18 +60,19 @@ int stride_scan_options_init(stride_scan_options* options, size_t size) {
 
 int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
                      const stride_scan_options* options, stride_scan** scan) {
-  if (scan) *scan = nullptr;
-  return run([&]() -> Status {
-    Use<SnapshotObject> s;
-    STRIDE_TRY(s.begin(snapshot));
-    Use<TableObject> t;
-    STRIDE_TRY(t.begin(table));
-    STRIDE_TRY(check_pointer(scan, "scan"));
+  return open_scan(snapshot, table, scan, [&](const Snapshot& s, const Table& t) -> Result<Scan> {
     ScanOptions o;
     STRIDE_TRY(take_options(options, &o));
-    Result<Scan> opened = s->snapshot.scan(t->table, o);
-    if (!opened.ok()) return opened.status();
-    return make_handle(std::make_unique<ScanObject>(std::move(*opened)), scan);
+    return s.scan(t, o);
+  });
+}
+
+int stride_scan_inside(stride_snapshot* snapshot, stride_table* table, const void* key,
+                       uint64_t key_bytes, stride_scan** scan) {
+  return open_scan(snapshot, table, scan, [&](const Snapshot& s, const Table& t) -> Result<Scan> {
+    Bytes k;
+    STRIDE_TRY(take_bytes(key, key_bytes, "key", &k));
+    return s.inside(t, k);
   });
 }
 

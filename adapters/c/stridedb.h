@@ -205,23 +205,48 @@ STRIDE_C_API int stride_table_create(stride_database* database, const char* name
 /* STRIDE_NOT_FOUND. */
 STRIDE_C_API int stride_table_open(stride_database* database, const char* name,
                                    stride_table** table);
-/* STRIDE_INVALID_ARGUMENT also where it is there with another key width. */
+/* STRIDE_INVALID_ARGUMENT also where it is there with another key width, or as a prefix table. */
 STRIDE_C_API int stride_table_open_or_create(stride_database* database, const char* name,
                                              uint32_t key_width, stride_table** table);
 STRIDE_C_API int stride_table_release(stride_table* table);
 STRIDE_C_API int stride_table_key_width(stride_table* table, uint32_t* key_width);
+
+/* In place of a number of address bits: addresses are byte strings of any length. */
+#define STRIDE_BYTE_STRINGS 0xFFFFFFFFu
+
+typedef struct stride_table_options {
+  size_t size;           /* sizeof(stride_table_options) */
+  uint32_t key_width;    /* 0; as of stride_table_create() */
+  uint32_t address_bits; /* 0: an ordinary table. Else a prefix table (see below): bits of its
+                            addresses (up to 65,535), or STRIDE_BYTE_STRINGS; key_width is 0 then */
+} stride_table_options;
+
+/* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
+STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
+
+/* As stride_table_create() and stride_table_open_or_create(), with all that there is to choose.
+ * options: NULL for the defaults. */
+STRIDE_C_API int stride_table_create_with(stride_database* database, const char* name,
+                                          const stride_table_options* options,
+                                          stride_table** table);
+/* STRIDE_INVALID_ARGUMENT also where it is there with another key width or other address bits. */
+STRIDE_C_API int stride_table_open_or_create_with(stride_database* database, const char* name,
+                                                  const stride_table_options* options,
+                                                  stride_table** table);
+/* Of a prefix table; 0: it is none. */
+STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
 
 /* Drops the table and its rows, durably. Snapshots taken before still read it. STRIDE_NOT_FOUND, and
  * as stride_commit(). */
 STRIDE_C_API int stride_table_drop(stride_database* database, const char* name);
 
 typedef struct stride_table_info {
-  size_t size;      /* sizeof(stride_table_info), set by the caller */
-  const char* name; /* as long as the list lives */
+  size_t size;           /* sizeof(stride_table_info), set by the caller */
+  const char* name;      /* as long as the list lives */
   uint32_t key_width;
-  uint32_t reserved;
-  uint64_t runs; /* that a read visits */
-  uint64_t rows; /* stored entries: erased and replaced ones count until stride_compact() */
+  uint32_t address_bits; /* as stride_table_address_bits() */
+  uint64_t runs;         /* that a read visits */
+  uint64_t rows;         /* stored entries: erased and replaced ones count until stride_compact() */
   uint64_t bytes_on_disk;
 } stride_table_info;
 
@@ -302,11 +327,12 @@ STRIDE_C_API int stride_values_release(stride_values* values);
 STRIDE_C_API int stride_get(stride_snapshot* snapshot, stride_table* table,
                             const stride_column* keys, stride_values* values);
 
-/* What the last stride_get() into `values` has found: row i belongs to key i and is empty where that
- * is not there. column always has offsets, the first of which is 0. Bit i % 64 of word i / 64 of
- * validity is 1 where key i was found (an Arrow validity bitmap); validity is NULL where there are no
- * rows. Either of the two may be NULL. Valid until `values` is used again or released.
- * STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
+/* What the last stride_get() into `values` has found, or the last stride_match() (row i belongs to
+ * address i then): row i belongs to key i and is empty where that is not there. column always has
+ * offsets, the first of which is 0. Bit i % 64 of word i / 64 of validity is 1 where key i was
+ * found (an Arrow validity bitmap); validity is NULL where there are no rows. Either of the two may
+ * be NULL. Valid until `values` is used again or released. STRIDE_INVALID_ARGUMENT where there was
+ * no such call or it failed. */
 STRIDE_C_API int stride_values_read(stride_values* values, stride_column* column,
                                     const uint64_t** validity);
 
@@ -338,8 +364,8 @@ STRIDE_C_API int stride_references_release(stride_references* references);
 STRIDE_C_API int stride_find(stride_snapshot* snapshot, stride_table* table,
                              const stride_column* keys, stride_references* references);
 
-/* Of the last stride_find(): how many keys it was asked for and, as in stride_values_read(), which it
- * found. Either may be NULL. */
+/* Of the last stride_find() or stride_match_references(): how many keys or addresses it was asked
+ * for and, as in stride_values_read(), which it found. Either may be NULL. */
 STRIDE_C_API int stride_references_read(stride_references* references, uint64_t* size,
                                         const uint64_t** validity);
 /* The values of keys first to first + n - 1, as views: values[k] belongs to key first + k, and its
@@ -372,6 +398,136 @@ STRIDE_C_API int stride_scan_open(stride_snapshot* snapshot, stride_table* table
  * valid until the next call with this scan. What came before an error is right. */
 STRIDE_C_API int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values);
 STRIDE_C_API int stride_scan_release(stride_scan* scan);
+
+/* ---- Prefix tables: the longest prefix of an address, as routers look it up ---- */
+
+/* A table whose address_bits are not 0 (stride_table_options) has prefixes of addresses as its
+ * keys. An address has (address_bits + 7) / 8 bytes; its first bit is the highest of the first
+ * byte, and bits that its last byte has left over are 0. The key of a prefix is its address, with
+ * all bits behind the prefix 0, and then its length in bits: a byte where addresses have up to 255
+ * bits, else two, big-endian. 10.0.0.0/8 is 0A 00 00 00 08. So keys ascend by address, and a prefix
+ * comes right before all that it covers. The functions below make such keys; stride_put(),
+ * stride_erase(), stride_get() and scans take and give them as any others, and what is no such key
+ * is refused by those that write.
+ *
+ * Where addresses are STRIDE_BYTE_STRINGS, prefixes are whole bytes, and each is its own key:
+ * nothing is to be made. Their lengths are in bits all the same.
+ *
+ *   stride_table_options o = {sizeof o, 0, 32};
+ *   char key[5], address[4];
+ *   stride_table_create_with(db, "routes", &o, &routes);
+ *   stride_parse_prefix("10.0.0.0/8", 32, STRIDE_HOST_BITS_REFUSE, key, sizeof key, NULL);
+ *   stride_put_one(t, routes, key, sizeof key, "next hop", 8);
+ *   ...
+ *   stride_parse_address("10.1.2.3", 32, address, sizeof address, NULL);
+ *   stride_match_one(snapshot, routes, address, sizeof address, &value, NULL, NULL);
+ */
+
+/* What to do about an address that has bits set behind its prefix. */
+enum {
+  STRIDE_HOST_BITS_REFUSE = 0, /* STRIDE_INVALID_ARGUMENT */
+  STRIDE_HOST_BITS_MASK = 1    /* clear them */
+};
+
+/* Bytes of a key: 5 where addresses have 32 bits, 17 where they have 128; 0, for any number, with
+ * STRIDE_BYTE_STRINGS. STRIDE_INVALID_ARGUMENT, as of all functions with address_bits, where those
+ * are not possible. */
+STRIDE_C_API int stride_prefix_key_width(uint32_t address_bits, uint32_t* key_width);
+
+/* Row i of keys becomes the key of the first lengths[i] bits of address i. keys: addresses->size
+ * times stride_prefix_key_width() bytes of the caller, undefined after an error.
+ * STRIDE_INVALID_ARGUMENT, with the row, also for host bits (unless they are masked), for a length
+ * of more than address_bits and for an address of another width; and for STRIDE_BYTE_STRINGS. */
+STRIDE_C_API int stride_make_prefix_keys(const stride_column* addresses, const uint16_t* lengths,
+                                         uint32_t address_bits, int host_bits, void* keys);
+/* And back: the address of each, one after the other, and the length. Either may be NULL.
+ * STRIDE_INVALID_ARGUMENT, with the row, also for what is no key; and for STRIDE_BYTE_STRINGS. */
+STRIDE_C_API int stride_split_prefix_keys(const stride_column* keys, uint32_t address_bits,
+                                          void* addresses, uint16_t* lengths);
+
+/* The key of a prefix that is written as
+ *   10.0.0.0/8, or 10.1.2.3 for all 32 bits     where addresses have 32 bits
+ *   2001:db8::/32, or ::1 for all 128 bits      where they have 128 bits
+ *   0ab/12, or all digits of an address         hexadecimal, for addresses of any number of bits;
+ *                                               digits that are left out are zeros
+ *   any text                                    for STRIDE_BYTE_STRINGS, whose bytes it is
+ * key: memory of the caller with room for `room` bytes; may be NULL where that is 0. *key_bytes,
+ * unless it is NULL: how many the key has, also with STRIDE_TOO_SMALL, where the key has more than
+ * `room` and is not written. STRIDE_INVALID_ARGUMENT also for any other text, which
+ * stride_last_error() says more about. */
+STRIDE_C_API int stride_parse_prefix(const char* text, uint32_t address_bits, int host_bits,
+                                     void* key, uint64_t room, uint64_t* key_bytes);
+/* The same for an address, which is written without a length; hexadecimal with all its digits. */
+STRIDE_C_API int stride_parse_address(const char* text, uint32_t address_bits, void* address,
+                                      uint64_t room, uint64_t* address_bytes);
+
+/* The text of a key, as stride_parse_prefix() reads it: dotted for 32 bits, as in RFC 5952 for 128,
+ * hexadecimal for others. Of what is no key of such a table: its bytes in hexadecimal. text: as
+ * `key` of stride_parse_prefix(); a NUL follows the text, for which there must be room too (64
+ * bytes are enough for all of 32 and 128 bits). *text_bytes is without it. */
+STRIDE_C_API int stride_format_prefix(const void* key, uint64_t key_bytes, uint32_t address_bits,
+                                      char* text, uint64_t room, uint64_t* text_bytes);
+/* The same for an address, or for what is none. */
+STRIDE_C_API int stride_format_address(const void* address, uint64_t address_bytes,
+                                       uint32_t address_bits, char* text, uint64_t room,
+                                       uint64_t* text_bytes);
+
+/* All calls below with a snapshot return STRIDE_INVALID_ARGUMENT also for a table that is no prefix
+ * table and for an address that is not as wide as the table says. The first match after
+ * stride_open(), or with a snapshot that is older than that of another match, builds what is
+ * searched, which takes about as long as to read all keys of the table; commits then keep it up to
+ * date.
+ *
+ * Finds the longest prefix of each address of a batch and copies its value into `values`, which
+ * stride_values_read() then reads; as stride_get(). Row i belongs to address i, and is not found
+ * where no prefix of the table covers that. */
+STRIDE_C_API int stride_match(stride_snapshot* snapshot, stride_table* table,
+                              const stride_column* addresses, stride_values* values);
+/* Of the last stride_match() into `values`: how long the prefix of each address is, in bits; 0
+ * where none was found. NULL where there are no rows. Valid until `values` is used again or
+ * released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
+STRIDE_C_API int stride_values_lengths(stride_values* values, const uint32_t** lengths);
+
+/* As stride_match(), into the caller's memory; as stride_get_into(). lengths: NULL, or room for one
+ * of each address, as in stride_values_lengths(); complete with STRIDE_TOO_SMALL too. The workspace
+ * keeps 16 bytes an address. */
+STRIDE_C_API int stride_match_into(stride_snapshot* snapshot, stride_table* table,
+                                   const stride_column* addresses, stride_values* workspace,
+                                   stride_buffers* buffers, uint32_t* lengths);
+
+/* As stride_match(), but copies no values, which takes most of its time: as stride_find(), and read in
+ * the same way. */
+STRIDE_C_API int stride_match_references(stride_snapshot* snapshot, stride_table* table,
+                                         const stride_column* addresses,
+                                         stride_references* references);
+/* Of the last stride_match_references(), for addresses first to first + n - 1: keys[k] is a view of
+ * the key of the prefix that was found for address first + k, and its data is NULL where none was,
+ * and only then; lengths[k] is its length in bits, or 0. Either may be NULL. Otherwise as
+ * stride_references_get(). STRIDE_INVALID_ARGUMENT also where the last call was a stride_find(). */
+STRIDE_C_API int stride_references_prefixes(stride_references* references, uint64_t first,
+                                            uint64_t n, stride_bytes* keys, uint32_t* lengths);
+
+/* The longest prefix of one address. value->data is NULL where there is none, and only then; else a
+ * view, without a copy, that is valid while the snapshot lives. key, the same of the prefix's key,
+ * and length, in bits or 0, may be NULL. A batch costs far less an address. */
+STRIDE_C_API int stride_match_one(stride_snapshot* snapshot, stride_table* table,
+                                  const void* address, uint64_t address_bytes, stride_bytes* value,
+                                  stride_bytes* key, uint32_t* length);
+
+/* All prefixes of one address, the shortest first: *n of them, at most one more than an address has
+ * bits, or than a byte string has bytes. values, keys, lengths: memory of the caller for `room`
+ * each, as in stride_match_one(); any may be NULL. STRIDE_TOO_SMALL where there are more: *n says
+ * how many, and nothing else is written. */
+STRIDE_C_API int stride_match_all(stride_snapshot* snapshot, stride_table* table,
+                                  const void* address, uint64_t address_bytes, uint64_t room,
+                                  stride_bytes* values, stride_bytes* keys, uint32_t* lengths,
+                                  uint64_t* n);
+
+/* Scans a prefix, if it is there, and all prefixes inside it, in the order of keys. key: that of
+ * the prefix; STRIDE_INVALID_ARGUMENT also for what is none of such a table. As
+ * stride_scan_open(). */
+STRIDE_C_API int stride_scan_inside(stride_snapshot* snapshot, stride_table* table,
+                                    const void* key, uint64_t key_bytes, stride_scan** scan);
 
 #ifdef __cplusplus
 }

@@ -5,46 +5,83 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_table_info) == 48);
+static_assert(sizeof(stride_table_info) == 48 && sizeof(stride_table_options) == 16);
 
 namespace {
 
-// Calls open(database, name), which returns a Result<Table>.
+Status take_options(const stride_table_options* given, TableOptions* options) {
+  if (!given) return {};
+  stride_table_options o;
+  STRIDE_TRY(read_struct(given, "stride_table_options", sizeof o, sizeof o, &o));
+  *options = {.key_width = o.key_width, .address_bits = o.address_bits};
+  return {};
+}
+
+// Calls open(database, name, options), which returns a Result<Table>.
 template <class Open>
-int open_table(stride_database* database, const char* name, stride_table** table,
-               const Open& open) {
+int open_table(stride_database* database, const char* name, const stride_table_options* options,
+               stride_table** table, const Open& open) {
   if (table) *table = nullptr;
   return run([&]() -> Status {
     Use<DatabaseObject> db;
     STRIDE_TRY(db.begin(database));
     STRIDE_TRY(check_pointer(name, "name"));
     STRIDE_TRY(check_pointer(table, "table"));
-    Result<Table> opened = open(*db->database, std::string(name));
+    TableOptions o;
+    STRIDE_TRY(take_options(options, &o));
+    Result<Table> opened = open(*db->database, std::string(name), o);
     if (!opened.ok()) return opened.status();
     return make_handle(std::make_unique<TableObject>(TableObject{*opened}), table);
   });
 }
 
+stride_table_options with_key_width(uint32_t key_width) {
+  return {sizeof(stride_table_options), key_width, 0};
+}
+
 }  // namespace
 
-int stride_table_create(stride_database* database, const char* name, uint32_t key_width,
-                        stride_table** table) {
-  return open_table(database, name, table, [&](Database& db, const std::string& of_name) {
-    return db.create_table(of_name, {.key_width = key_width});
+int stride_table_options_init(stride_table_options* options, size_t size) {
+  return run([&] {
+    STRIDE_TRY(check_pointer(options, "options"));
+    stride_table_options o{};
+    return write_struct(&o, "stride_table_options", sizeof o, sizeof o, size, options);
   });
 }
 
+int stride_table_create_with(stride_database* database, const char* name,
+                             const stride_table_options* options, stride_table** table) {
+  return open_table(database, name, options, table,
+                    [](Database& db, const std::string& of_name, const TableOptions& o) {
+                      return db.create_table(of_name, o);
+                    });
+}
+
+int stride_table_create(stride_database* database, const char* name, uint32_t key_width,
+                        stride_table** table) {
+  stride_table_options options = with_key_width(key_width);
+  return stride_table_create_with(database, name, &options, table);
+}
+
 int stride_table_open(stride_database* database, const char* name, stride_table** table) {
-  return open_table(database, name, table, [](Database& db, const std::string& of_name) {
-    return db.open_table(of_name);
-  });
+  return open_table(database, name, nullptr, table,
+                    [](Database& db, const std::string& of_name, const TableOptions&) {
+                      return db.open_table(of_name);
+                    });
+}
+
+int stride_table_open_or_create_with(stride_database* database, const char* name,
+                                     const stride_table_options* options, stride_table** table) {
+  return open_table(database, name, options, table,
+                    [](Database& db, const std::string& of_name, const TableOptions& o) {
+                      return db.open_or_create_table(of_name, o);
+                    });
 }
 
 int stride_table_open_or_create(stride_database* database, const char* name, uint32_t key_width,
                                 stride_table** table) {
-  return open_table(database, name, table, [&](Database& db, const std::string& of_name) {
-    return db.open_or_create_table(of_name, {.key_width = key_width});
-  });
+  stride_table_options options = with_key_width(key_width);
+  return stride_table_open_or_create_with(database, name, &options, table);
 }
 
 int stride_table_release(stride_table* table) {
@@ -57,6 +94,16 @@ int stride_table_key_width(stride_table* table, uint32_t* key_width) {
     STRIDE_TRY(t.begin(table));
     STRIDE_TRY(check_pointer(key_width, "key_width"));
     *key_width = t->table.key_width();
+    return Status();
+  });
+}
+
+int stride_table_address_bits(stride_table* table, uint32_t* address_bits) {
+  return run([&] {
+    Use<TableObject> t;
+    STRIDE_TRY(t.begin(table));
+    STRIDE_TRY(check_pointer(address_bits, "address_bits"));
+    *address_bits = t->table.address_bits();
     return Status();
   });
 }
@@ -100,7 +147,7 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
       return Status::invalid("there is no table " + std::to_string(i) + " in a list of " +
                              std::to_string(list->tables.size()));
     const TableStatistics& t = list->tables[i];
-    stride_table_info out{sizeof out, t.name.c_str(), t.key_width,    0,
+    stride_table_info out{sizeof out, t.name.c_str(), t.key_width,    t.address_bits,
                           t.runs,     t.rows,         t.bytes_on_disk};
     return write_struct(&out, "stride_table_info", sizeof out, sizeof out, info->size, info);
   });

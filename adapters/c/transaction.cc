@@ -31,12 +31,6 @@ Status take_keys(const stride_column* given, const Table& table, Column* keys) {
   return {};
 }
 
-Status take_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes) {
-  if (size > 0) STRIDE_TRY(check_pointer(data, what));
-  *bytes = {static_cast<const std::byte*>(data), size};
-  return {};
-}
-
 Status take_bound(const stride_bytes* given, const char* what, std::optional<Bytes>* bound) {
   if (!given) return {};
   Bytes bytes;

@@ -13,6 +13,9 @@ at 499: 10999
 time -1
 time -2
 time -3
+10.1.2.3: 10.1.0.0/16, 16 bits
+10.200.0.1: 10.0.0.0/8, 8 bits
+192.0.2.1: 0.0.0.0/0, 0 bits
 not_found: no table 'tocks'; create it, or list the tables there are
 EXPECTED
 )

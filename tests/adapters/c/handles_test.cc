@@ -16,6 +16,7 @@ struct Handles {
   stride_values* values;
   stride_references* references;
   stride_scan* scan;
+  stride_table* routes;  // a prefix table
 
   static Handles all(void* p) {
     auto as = [p](auto** handle) {
@@ -30,6 +31,7 @@ struct Handles {
     as(&h.values);
     as(&h.references);
     as(&h.scan);
+    as(&h.routes);
     return h;
   }
 };
@@ -44,7 +46,9 @@ class CHandlesTest : public CTest {
   void SetUp() override {
     CTest::SetUp();
     put(table_, {"a"}, {"1"});
-    good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr};
+    stride_table_options of_routes{sizeof of_routes, 0, 24};
+    ASSERT_C_OK(stride_table_create_with(db_, "routes", &of_routes, &routes_));
+    good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr, routes_};
     ASSERT_C_OK(stride_table_list(db_, &good_.tables));
     ASSERT_C_OK(stride_begin(db_, &good_.transaction));
     ASSERT_C_OK(stride_values_create(&good_.values));
@@ -54,6 +58,7 @@ class CHandlesTest : public CTest {
     buffers_ = {sizeof buffers_, data_, sizeof data_, offsets_, &validity_, 0};
   }
   void TearDown() override {
+    EXPECT_C_OK(stride_table_release(routes_));
     EXPECT_C_OK(stride_tables_release(good_.tables));
     EXPECT_C_OK(stride_abort(good_.transaction));
     EXPECT_C_OK(stride_values_release(good_.values));
@@ -73,8 +78,16 @@ class CHandlesTest : public CTest {
         {"table_open", [&](auto& h) { return stride_table_open(h.database, "t", &table_out_); }},
         {"table_open_or_create",
          [&](auto& h) { return stride_table_open_or_create(h.database, "t", 0, &table_out_); }},
+        {"table_create_with",
+         [&](auto& h) { return stride_table_create_with(h.database, "w", nullptr, &table_out_); }},
+        {"table_open_or_create_with",
+         [&](auto& h) {
+           return stride_table_open_or_create_with(h.database, "t", nullptr, &table_out_);
+         }},
         {"table_drop", [](auto& h) { return stride_table_drop(h.database, "none"); }},
         {"table_key_width", [&](auto& h) { return stride_table_key_width(h.table, &width_); }},
+        {"table_address_bits",
+         [&](auto& h) { return stride_table_address_bits(h.table, &width_); }},
         {"table_list", [&](auto& h) { return stride_table_list(h.database, &tables_out_); }},
         {"tables_size", [&](auto& h) { return stride_tables_size(h.tables, &number_); }},
         {"tables_get", [&](auto& h) { return stride_tables_get(h.tables, 0, &info_); }},
@@ -103,6 +116,31 @@ class CHandlesTest : public CTest {
          [&](auto& h) { return stride_references_read(h.references, &number_, &words_); }},
         {"references_get",
          [&](auto& h) { return stride_references_get(h.references, 0, 1, &bytes_); }},
+        {"match", [&](auto& h) { return stride_match(h.snapshot, h.routes, &column_, h.values); }},
+        {"values_lengths", [&](auto& h) { return stride_values_lengths(h.values, &lengths_); }},
+        {"match_into",
+         [&](auto& h) {
+           return stride_match_into(h.snapshot, h.routes, &column_, h.values, &buffers_, nullptr);
+         }},
+        {"match_references",
+         [&](auto& h) {
+           return stride_match_references(h.snapshot, h.routes, &column_, h.references);
+         }},
+        {"references_prefixes",
+         [&](auto& h) { return stride_references_prefixes(h.references, 0, 1, &bytes_, &width_); }},
+        {"match_one",
+         [&](auto& h) {
+           return stride_match_one(h.snapshot, h.routes, "key", 3, &bytes_, nullptr, nullptr);
+         }},
+        {"match_all",
+         [&](auto& h) {
+           return stride_match_all(h.snapshot, h.routes, "key", 3, 0, nullptr, nullptr, nullptr,
+                                   &number_);
+         }},
+        {"scan_inside",
+         [&](auto& h) {
+           return stride_scan_inside(h.snapshot, h.routes, "key\x18", 4, &scan_out_);
+         }},
         {"scan_open",
          [&](auto& h) { return stride_scan_open(h.snapshot, h.table, nullptr, &scan_out_); }},
         {"scan_next", [&](auto& h) { return stride_scan_next(h.scan, &out_, &out_); }},
@@ -127,10 +165,12 @@ class CHandlesTest : public CTest {
   uint32_t width_ = 0;
   char data_[16] = {};
   const uint64_t* words_ = nullptr;
+  const uint32_t* lengths_ = nullptr;
   stride_table_info info_{};
   stride_bytes bytes_{};
   stride_column column_{"key", nullptr, 1, 3}, out_{};
   stride_buffers buffers_{};
+  stride_table* routes_ = nullptr;
   stride_table* table_out_ = nullptr;
   stride_tables* tables_out_ = nullptr;
   stride_transaction* transaction_out_ = nullptr;
@@ -258,6 +298,10 @@ TEST_F(CHandlesTest, NullArguments) {
   EXPECT_EQ(stride_table_open(db_, "t", nullptr), invalid);
   EXPECT_EQ(stride_table_open_or_create(db_, nullptr, 0, &table_out_), invalid);
   EXPECT_EQ(stride_table_open_or_create(db_, "n", 0, nullptr), invalid);
+  EXPECT_EQ(stride_table_create_with(db_, nullptr, nullptr, &table_out_), invalid);
+  EXPECT_EQ(stride_table_create_with(db_, "n", nullptr, nullptr), invalid);
+  EXPECT_EQ(stride_table_open_or_create_with(db_, nullptr, nullptr, &table_out_), invalid);
+  EXPECT_EQ(stride_table_open_or_create_with(db_, "n", nullptr, nullptr), invalid);
   EXPECT_EQ(stride_table_key_width(table_, nullptr), invalid);
   EXPECT_EQ(stride_table_drop(db_, nullptr), invalid);
   EXPECT_EQ(stride_table_list(db_, nullptr), invalid);
