@@ -203,6 +203,86 @@ TEST_P(ResidencyTest, FailuresOfTheDeviceAreTheHostsWork) {
   }
 }
 
+// Addresses of a batch that goes to the device, and their answers on the host.
+class ManyMatches {
+ public:
+  explicit ManyMatches(std::mt19937_64& random) {
+    for (uint32_t& address : addresses_) address = static_cast<uint32_t>(random());
+  }
+  KeyColumn column() const { return KeyColumn::fixed(addresses_.data(), 4, addresses_.size()); }
+  void expect_equal(const Snapshot& snapshot, const Table& table, const Snapshot& other,
+                    const Table& table_there) const {
+    MatchResult here, there;
+    STRIDE_ASSERT_OK(snapshot.match(table, column(), &here));
+    STRIDE_ASSERT_OK(other.match(table_there, column(), &there));
+    for (uint64_t i = 0; i < addresses_.size(); ++i) {
+      ASSERT_EQ(here.found[i], there.found[i]) << i;
+      if (!here.found[i]) continue;
+      ASSERT_EQ(as_text(here.prefix(i)), as_text(there.prefix(i))) << i;
+      ASSERT_EQ(as_text(here.value(i)), as_text(there.value(i))) << i;
+      ASSERT_EQ(here.lengths[i], there.lengths[i]) << i;
+    }
+  }
+
+ private:
+  std::vector<uint32_t> addresses_ = std::vector<uint32_t>(70'000);
+};
+
+// The same changes of prefixes in two databases.
+void change_prefixes(std::mt19937_64& random, uint64_t n, Database& a, const Table& in_a,
+                     Database& b, const Table& in_b) {
+  WriteTransaction to_a = a.begin(), to_b = b.begin();
+  for (uint64_t i = 0; i < n; ++i) {
+    uint32_t length = random() % 25;
+    auto address = static_cast<uint32_t>(random());
+    std::string key(reinterpret_cast<const char*>(&address), 4);
+    clear_host_bits(reinterpret_cast<std::byte*>(key.data()), 4, length);
+    key += static_cast<char>(length);
+    bool erase = random() % 4 == 0;
+    std::string value = std::to_string(random() % 1000);
+    STRIDE_ASSERT_OK(erase ? to_a.erase(in_a, key) : to_a.put(in_a, key, value));
+    STRIDE_ASSERT_OK(erase ? to_b.erase(in_b, key) : to_b.put(in_b, key, value));
+  }
+  STRIDE_ASSERT_OK(to_a.commit());
+  STRIDE_ASSERT_OK(to_b.commit());
+}
+
+TEST_P(ResidencyTest, PrefixesMatchAsOnTheHost) {
+  std::mt19937_64 random(seed());
+  ManyMatches matches(random);
+  Options on_host;
+  on_host.backend = BackendKind::host;
+  on_host.durability = Durability::none;
+  on_host.threads = 2;
+  for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted}) {
+    uint64_t calls_of_all = 0;
+    for (uint64_t n = 0; n <= calls_of_all; n += 1 + n / 8) {
+      SCOPED_TRACE("call " + std::to_string(n));
+      TemporaryDirectory directory;
+      auto db = open(directory.file("db"));
+      auto opened = Database::open(directory.file("host"), on_host);
+      ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+      Database* host = opened->get();
+      Table table = *db->create_table("t", {.address_bits = 32});
+      Table there = *host->create_table("t", {.address_bits = 32});
+      change_prefixes(random, 20'000, *db, table, *host, there);
+      fail_call(n, code);  // 0: none, to count them
+      for (int round = 0; round < 3; ++round) {
+        matches.expect_equal(db->snapshot(), table, host->snapshot(), there);
+        if (HasFatalFailure()) return;
+        change_prefixes(random, 200, *db, table, *host, there);
+      }
+      if (n == 0) calls_of_all = calls();
+      work_again();
+      STRIDE_ASSERT_OK(db->compact());  // a new base
+      matches.expect_equal(db->snapshot(), table, host->snapshot(), there);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(calls_of_all, 0u);
+    if (fake_) EXPECT_EQ(fake_->used(), 0u);
+  }
+}
+
 // A commit that is large enough to be sorted and built on the device.
 TEST_P(ResidencyTest, LargeCommitsGoOnWhereTheDeviceFails) {
   std::mt19937_64 random(seed());
