@@ -493,13 +493,8 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
   return {};
 }
 
-namespace {
-
-// Calls work(device, indexes) with all segments on the device. out: where results go.
-template <class Work>
-Status with_all_on_device(Residency& residency, const SegmentList& segments,
-                          const KeyColumn& queries, const void* out, bool values,
-                          const Work& work) {
+Result<std::shared_ptr<Backend>> device_that_holds(Residency& residency, const KeyColumn& queries,
+                                                   const void* out) {
   auto device = residency.device();
   if (!device)
     return Status(StatusCode::unavailable, "there is no device, or it has failed")
@@ -509,6 +504,19 @@ Status with_all_on_device(Residency& residency, const SegmentList& segments,
   if (queries.size > 0 && !(device->is_on_device(source) && device->is_on_device(out)))
     return Status::invalid("queries or results are not in the memory of " + device->name())
         .with_remedy("copy them there, or use find() or get()");
+  return device;
+}
+
+namespace {
+
+// Calls work(device, indexes) with all segments on the device. out: where results go.
+template <class Work>
+Status with_all_on_device(Residency& residency, const SegmentList& segments,
+                          const KeyColumn& queries, const void* out, bool values,
+                          const Work& work) {
+  auto found = device_that_holds(residency, queries, out);
+  if (!found.ok()) return found.status();
+  Backend& device = **found;
   for (const auto& s : segments) STRIDE_TRY(s->prepare());
   Residency::Batch batch = residency.batch(segments, queries.size, /*insist=*/true);
   bool there = segments.empty() || (values ? batch.all_values_on_device() : batch.all_on_device());
@@ -518,7 +526,7 @@ Status with_all_on_device(Residency& residency, const SegmentList& segments,
         .with_remedy(values ? "set value_placement to device and raise gpu_memory_limit_bytes, or "
                               "use get()"
                             : "raise gpu_memory_limit_bytes, or use find()");
-  Status status = work(*device, batch.indexes());
+  Status status = work(device, batch.indexes());
   (void)residency.failed(status);
   return status;
 }

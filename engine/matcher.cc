@@ -1,9 +1,7 @@
 #include "engine/matcher.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <limits>
 
 #include "engine/cold_read.h"
 #include "engine/lookup.h"
@@ -140,7 +138,6 @@ Status PrefixIndex::build(Residency& residency, const TableRecord& table,
 Status PrefixIndex::build(Residency& residency, const TableRecord& table,
                           const PackedColumn& keys) {
   size_ = keys.size;
-  if (size_ == 0) return {};
   if (size_ > max_match_prefixes)
     return Status(StatusCode::resource_exhausted,
                   "table '" + table.name + "' has " + std::to_string(size_) +
@@ -179,66 +176,6 @@ Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
   if (size_ > 0) return backend.longest_match(view(), addresses, ranks);
   std::fill(ranks.begin(), ranks.end(), Location::absent);
   return {};
-}
-
-namespace {
-
-// The shorter of two calls, in seconds; infinite where one fails.
-double time_match(Backend& backend, const MatchView& matches, const KeyColumn& addresses,
-                  std::span<uint32_t> ranks) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    auto start = std::chrono::steady_clock::now();
-    if (!backend.longest_match(matches, addresses, ranks).ok())
-      return std::numeric_limits<double>::infinity();
-    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    least = std::min(least, taken.count());
-  }
-  return least;
-}
-
-}  // namespace
-
-DeviceMatches::Use DeviceMatches::decide(Residency& residency, const PrefixIndex& index,
-                                         const KeyColumn& addresses, std::span<uint32_t> ranks) {
-  device_ = residency.device_for_batch(addresses.size);
-  // Not yet worth to bring one up, or none.
-  if (!device_) return residency.device_if_known() ? Use::no : Use::unknown;
-  auto copy = device_->make_resident(index.view());
-  if (!copy.ok()) {
-    residency.failed(copy.status());
-    return Use::no;
-  }
-  matches_ = std::move(*copy);
-  if (residency.insists()) return Use::yes;
-  KeyColumn sample = addresses.slice(0, measured_addresses);
-  ranks = ranks.first(sample.size);
-  MatchView there = index.view();
-  there.resident = matches_.get();
-  if (time_match(*device_, there, sample, ranks) <
-      time_match(*residency.host(), index.view(), sample, ranks))
-    return Use::yes;
-  matches_.reset();
-  return Use::no;
-}
-
-bool DeviceMatches::find(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
-                         std::span<uint32_t> ranks) {
-  uint64_t least = residency.insists() ? asked_addresses : measured_addresses;
-  if (addresses.size < least || index.size() == 0 || use_ == Use::no) return false;
-  if (use_ == Use::unknown) {
-    // Others that come meanwhile do not wait: they go to the host.
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return false;
-    if (use_ == Use::unknown) use_ = decide(residency, index, addresses, ranks);
-  }
-  if (use_ != Use::yes) return false;
-  MatchView there = index.view();
-  there.resident = matches_.get();
-  Status s = device_->longest_match(there, addresses, ranks);
-  if (s.ok()) return true;
-  if (residency.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
-  return false;
 }
 
 namespace {
@@ -376,7 +313,8 @@ Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchRes
   uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
   result->scratch.reset(overlay_.size() > 0 ? n : 0);
   uint32_t* changed = result->scratch.data();  // ranks of the overlay
-  bool is_found = base_->device.find(residency, base_->index, addresses, {lengths, n});
+  bool is_found = base_->device.find(residency, base_->index.view(), base_->device_rows(),
+                                     addresses, {lengths, n});
   Status s = for_each_task(host, 0, n, [&](uint64_t begin, uint64_t end) {
     KeyColumn task = addresses.slice(begin, end - begin);
     if (!is_found) STRIDE_TRY(base_->index.find(host, task, {lengths + begin, task.size}));
@@ -392,6 +330,26 @@ Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchRes
   });
   if (!s.ok()) return s;
   return check_rows(host, {locations, n});
+}
+
+Status Matcher::match_device(Residency& residency, const KeyColumn& addresses, Location* out,
+                             void* stream) const {
+  auto device = device_that_holds(residency, addresses, out);
+  if (!device.ok()) return device.status();
+  auto base = base_->device.copy(*device, base_->index.view(), base_->device_rows());
+  if (!base.ok()) return base.status();
+  std::shared_ptr<ResidentMatches> changes;
+  if (overlay_.size() > 0) {
+    std::vector<Location> rows(overlay_.size());
+    for (uint64_t i = 0; i < rows.size(); ++i) rows[i] = answers_[i].row;
+    auto copy =
+        overlay_on_device_.copy(*device, overlay_.view(), {rows.data(), overlay_.narrow_lengths()});
+    if (!copy.ok()) return copy.status();
+    changes = std::move(*copy);
+  }
+  Status s = (*device)->match_on_device(**base, newer_, changes.get(), addresses, out, stream);
+  (void)residency.failed(s);
+  return s;
 }
 
 // References are handed out to intact rows only.

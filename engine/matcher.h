@@ -27,13 +27,13 @@
 // in which what covers a prefix comes before it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "engine/device_matches.h"
 #include "engine/residency.h"
 #include "engine/row_source.h"
 #include "engine/snapshot.h"
@@ -59,6 +59,8 @@ class PrefixIndex {
   // Ranks, or Location::absent.
   Status find(Backend& backend, const KeyColumn& addresses, std::span<uint32_t> ranks) const;
   MatchView view() const { return {image_.data(), image_.size()}; }
+  // Of each prefix; null where not all fit a byte.
+  const uint8_t* narrow_lengths() const { return narrow_.data(); }
 
  private:
   Status build(Residency& residency, const TableRecord& table, const PackedColumn& keys);
@@ -71,26 +73,6 @@ class PrefixIndex {
   std::vector<uint32_t> parents_;
 };
 
-// Searches a PrefixIndex on a device where that pays: where a device was asked for, or where the
-// first large batch was found there sooner than on the host. Thread-safe.
-class DeviceMatches {
- public:
-  // True: the ranks are there. False: the host has to find them.
-  bool find(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
-            std::span<uint32_t> ranks);
-
- private:
-  enum class Use { unknown, yes, no };
-
-  Use decide(Residency& residency, const PrefixIndex& index, const KeyColumn& addresses,
-             std::span<uint32_t> ranks);
-
-  std::mutex mutex_;  // held by the one that decides
-  std::atomic<Use> use_{Use::unknown};
-  std::shared_ptr<Backend> device_;  // goes after what it has made
-  std::shared_ptr<ResidentMatches> matches_;
-};
-
 // The live prefixes of some segments. Immutable, shared by the matchers of versions that have these
 // segments and newer ones.
 struct MatchBase {
@@ -99,6 +81,9 @@ struct MatchBase {
   std::vector<Location> rows;  // of each rank; empty: rank r is row r of the one segment
   mutable DeviceMatches device;
 
+  MatchRows device_rows() const {
+    return {rows.empty() ? nullptr : rows.data(), index.narrow_lengths()};
+  }
   Location row(uint32_t rank) const { return rows.empty() ? Location{0, rank} : rows[rank]; }
 };
 
@@ -113,6 +98,9 @@ class Matcher {
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
 
   Status match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const;
+  // As Snapshot::match_device().
+  Status match_device(Residency& residency, const KeyColumn& addresses, Location* out,
+                      void* stream) const;
   const std::shared_ptr<const MatchBase>& base() const { return base_; }
 
  private:
@@ -137,6 +125,7 @@ class Matcher {
   uint32_t newer_ = 0;  // segments
   PrefixIndex overlay_;
   BulkVector<Answer> answers_;  // of each rank of the overlay
+  mutable DeviceMatches overlay_on_device_;
 };
 
 // Where versions of a prefix table with the same segments keep their matcher. Thread-safe.

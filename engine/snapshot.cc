@@ -153,6 +153,17 @@ Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResu
   return no_throw([&] { return match_batch(*version_, *found, addresses, result); });
 }
 
+Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Location* out,
+                              void* stream) const {
+  const TableVersion* found = nullptr;
+  STRIDE_TRY(find_prefix_table(*version_, table, &found));
+  return no_throw([&] {
+    std::shared_ptr<const Matcher> matcher;
+    STRIDE_TRY(found->matcher->get(*version_->residency, *found, &matcher));
+    return matcher->match_device(*version_->residency, addresses, out, stream);
+  });
+}
+
 Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
   const TableVersion* found;
   STRIDE_TRY(find_prefix_table(*version_, table, &found));

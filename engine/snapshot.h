@@ -95,8 +95,9 @@ class STRIDE_API Snapshot {
   // Queries and results in the memory of the device that the database uses (Options::backend), for
   // callers that go on there. Both start work on a stream (a cudaStream_t) and return: a call that
   // comes after on that stream sees the results. Queries and results must live until then, the
-  // snapshot need not. With a null stream they return when the work is done. unavailable: there is no device, or the table (for get_device with all its
-  // values: ValuePlacement::device) does not fit there.
+  // snapshot need not. With a null stream they return when the work is done. unavailable: there is
+  // no device, or the table (for get_device with all its values: ValuePlacement::device) does not
+  // fit there.
   //
   // out: queries.size locations; those of one snapshot mean the same in all its calls, and
   // FindResult::columns has the columns that their indexes count.
@@ -113,6 +114,11 @@ class STRIDE_API Snapshot {
   // read all keys of the table. Commits then keep it up to date.
   Status match(const Table& table, const KeyColumn& addresses, MatchResult* result) const;
   Result<std::optional<PrefixEntry>> match(const Table& table, Bytes address) const;
+  // As find_device(), where the longest prefix of each address lies; MatchResult::keys and
+  // ::columns have the columns that the locations' indexes count. Addresses are a column of the
+  // table's width. unavailable, too: addresses are byte strings or have more than 128 bits.
+  Status match_device(const Table& table, const KeyColumn& addresses, Location* out,
+                      void* stream) const;
   // All prefixes of an address, the shortest first.
   Result<std::vector<PrefixEntry>> match_all(const Table& table, Bytes address) const;
   // A prefix, if it is there, and all prefixes inside it, in the order of keys.

@@ -154,6 +154,12 @@ class ResidentIndex {
   virtual uint64_t memory_bytes() const = 0;
 };
 
+// What belongs to the prefixes of matches, and may be kept on a device beside them.
+struct MatchRows {
+  const Location* rows = nullptr;    // of each rank; null: rank r is row r of index 0
+  const uint8_t* lengths = nullptr;  // of each prefix, in bits; null: only ranks are asked for
+};
+
 // A copy of what build_matches() made in the memory of a backend's device. Immutable. Must not
 // outlive the backend that made it.
 class ResidentMatches {
@@ -281,7 +287,11 @@ class Backend {
   // Copies matches to the device: MatchView::resident. unavailable: no device, or matches of byte
   // strings or of addresses of more than 128 bits, which the host searches. resource_exhausted: no
   // room within the memory limit.
-  virtual Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) = 0;
+  virtual Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches,
+                                                                 const MatchRows& rows) = 0;
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) {
+    return make_resident(matches, MatchRows());
+  }
   // Makes an index of the keys, which may lie in host memory or the device's. Equal keys become
   // one. KeyOrder::ascending: they are sorted and have no duplicates, and where they need no copy
   // (fixed width, on the side where they are searched) must outlive the result.
@@ -303,6 +313,12 @@ class Backend {
                                 Location* out, void* stream) = 0;
   virtual Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                                const DeviceValues& out, void* stream) = 0;
+  // The rows of the longest prefixes of addresses, likewise. `changes` (null: none) lie over
+  // `base`: the row is theirs where their longest prefix is not shorter than that of `base`. The
+  // indexes of the rows of `base` count `newer` more. Both were made resident with lengths.
+  virtual Status match_on_device(const ResidentMatches& base, uint32_t newer,
+                                 const ResidentMatches* changes, const KeyColumn& addresses,
+                                 Location* out, void* stream) = 0;
 
   // Memory for queries and results. resource_exhausted: no room within the memory limit.
   virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;

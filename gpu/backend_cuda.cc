@@ -166,13 +166,14 @@ class CudaBackend final : public Backend {
       return make_resident_cuda(context(), index, rows);
     });
   }
-  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) override {
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches,
+                                                         const MatchRows& rows) override {
     if (reinterpret_cast<const MatchHeader*>(matches.image)->levels == 0) {
       return Status(StatusCode::unavailable,
                     "matches of byte strings or of long addresses are searched on the host");
     }
     return cuda_guarded([&]() -> Result<std::shared_ptr<ResidentMatches>> {
-      return make_resident_cuda(context(), matches);
+      return make_resident_cuda(context(), matches, rows);
     });
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
@@ -195,7 +196,8 @@ class CudaBackend final : public Backend {
   }
   Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
                         void* stream) override {
-    return on_stream(indexes, /*values=*/false, stream, [&](cudaStream_t to) {
+    STRIDE_TRY(check_resident(indexes, /*values=*/false));
+    return on_stream(stream, marking(indexes), [&](cudaStream_t to) {
       CudaIndexList list(device_, indexes, to);
       list.find(queries, out, to);
       measure_values_cuda(device_, list, out, queries.size, nullptr, to);
@@ -203,7 +205,8 @@ class CudaBackend final : public Backend {
   }
   Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                        const DeviceValues& out, void* stream) override {
-    return on_stream(indexes, /*values=*/true, stream, [&](cudaStream_t to) {
+    STRIDE_TRY(check_resident(indexes, /*values=*/true));
+    return on_stream(stream, marking(indexes), [&](cudaStream_t to) {
       CudaIndexList list(device_, indexes, to);
       CudaArray<Location> locations(device_, to, queries.size);
       CudaArray<ValueEnd> ends(device_, to, queries.size);
@@ -212,6 +215,19 @@ class CudaBackend final : public Backend {
       gather_values_cuda(list, locations.data(), ends.data(), 0, queries.size, out.values,
                          out.capacity, to);
       unpack_ends_cuda(ends.data(), queries.size, out.found, out.offsets, to);
+    });
+  }
+  Status match_on_device(const ResidentMatches& base, uint32_t newer,
+                         const ResidentMatches* changes, const KeyColumn& addresses, Location* out,
+                         void* stream) override {
+    STRIDE_TRY(check_rows_cuda(base, addresses));
+    if (changes) STRIDE_TRY(check_rows_cuda(*changes, addresses));
+    Mark mark = [&](cudaStream_t to) {
+      mark_use_cuda(base, to);
+      if (changes) mark_use_cuda(*changes, to);
+    };
+    return on_stream(stream, mark, [&](cudaStream_t to) {
+      match_rows_cuda(base, newer, changes, addresses, out, to);
     });
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
@@ -415,12 +431,17 @@ class CudaBackend final : public Backend {
     return {};
   }
 
-  // Starts work(stream) on the caller's stream; without one, waits until it is done.
+  using Mark = std::function<void(cudaStream_t)>;
+  static Mark marking(std::span<const IndexView> indexes) {
+    return [indexes](cudaStream_t to) {
+      for (const IndexView& index : indexes) mark_use_cuda(*index.resident, to);
+    };
+  }
+  // Starts work(stream) on the caller's stream, where mark(stream) keeps what it uses; without one,
+  // waits until it is done.
   template <class Work>
-  Status on_stream(std::span<const IndexView> indexes, bool values, void* stream,
-                   const Work& work) {
+  Status on_stream(void* stream, const Mark& mark, const Work& work) {
     return cuda_guarded([&] {
-      STRIDE_TRY(check_resident(indexes, values));
       if (!stream) {
         CudaStream own(device_);
         work(own);
@@ -430,16 +451,13 @@ class CudaBackend final : public Backend {
       OnDevice on(device_);
       auto* to = static_cast<cudaStream_t>(stream);
       // Whatever fails, what was started goes on.
-      auto mark = [&] {
-        for (const IndexView& index : indexes) mark_use_cuda(*index.resident, to);
-      };
       try {
         work(to);
       } catch (...) {
-        mark();
+        mark(to);
         throw;
       }
-      mark();
+      mark(to);
       return Status();
     });
   }

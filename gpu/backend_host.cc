@@ -85,7 +85,8 @@ class HostBackend : public Backend {
       return make_resident_host(index);
     });
   }
-  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView&) override {
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView&,
+                                                         const MatchRows&) override {
     return no_device();
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
@@ -102,6 +103,10 @@ class HostBackend : public Backend {
   }
   Status get_on_device(std::span<const IndexView>, const KeyColumn&, const DeviceValues&,
                        void*) override {
+    return no_device();
+  }
+  Status match_on_device(const ResidentMatches&, uint32_t, const ResidentMatches*, const KeyColumn&,
+                         Location*, void*) override {
     return no_device();
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {

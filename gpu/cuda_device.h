@@ -180,6 +180,35 @@ class CudaArray {
   uint64_t size_ = 0;
 };
 
+// The work on callers' streams that still uses what is about to be freed.
+class StreamUses {
+ public:
+  // Of the work so far on the stream.
+  void add(cudaStream_t stream) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(uses_, [](cudaEvent_t use) {
+      return cudaEventQuery(use) == cudaSuccess && cudaEventDestroy(use) == cudaSuccess;
+    });
+    (void)cudaGetLastError();  // that one is not ready is no error
+    uses_.reserve(uses_.size() + 1);
+    cudaEvent_t use = nullptr;
+    cuda_check(cudaEventCreateWithFlags(&use, cudaEventDisableTiming), "make an event");
+    uses_.push_back(use);
+    cuda_check(cudaEventRecord(use, stream), "record a use");
+  }
+  // What comes on the stream waits for them. The last call.
+  void hold_back(cudaStream_t stream) {
+    for (cudaEvent_t use : uses_) {
+      (void)cudaStreamWaitEvent(stream, use, 0);
+      (void)cudaEventDestroy(use);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> uses_;  // that may not be done yet
+};
+
 // How many bytes of pinned host memory go to or from a device in one piece.
 inline constexpr uint64_t staging_bytes = 2 << 20;
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -83,26 +82,10 @@ class CudaIndex final : public CudaResident {
     rows_.values.settle();
     rows_.hidden.settle();
   }
-  ~CudaIndex() override {
-    // The arrays are freed on the home stream.
-    for (cudaEvent_t use : uses_) {
-      (void)cudaStreamWaitEvent(context_.device.home_stream(), use, 0);
-      (void)cudaEventDestroy(use);
-    }
-  }
+  // The arrays are freed on the home stream.
+  ~CudaIndex() override { uses_.hold_back(context_.device.home_stream()); }
 
-  void used_on(cudaStream_t stream) const override {
-    std::lock_guard lock(uses_mutex_);
-    std::erase_if(uses_, [](cudaEvent_t use) {
-      return cudaEventQuery(use) == cudaSuccess && cudaEventDestroy(use) == cudaSuccess;
-    });
-    (void)cudaGetLastError();  // that one is not ready is no error
-    uses_.reserve(uses_.size() + 1);
-    cudaEvent_t use = nullptr;
-    cuda_check(cudaEventCreateWithFlags(&use, cudaEventDisableTiming), "make an event");
-    uses_.push_back(use);
-    cuda_check(cudaEventRecord(use, stream), "record the use of an index");
-  }
+  void used_on(cudaStream_t stream) const override { uses_.add(stream); }
 
   IndexView view() const override {
     IndexView view;
@@ -197,8 +180,7 @@ class CudaIndex final : public CudaResident {
   CudaArray<uint64_t> tails_;
   CudaArray<DeviceIndex> on_device_;
   DeviceRows rows_;
-  mutable std::mutex uses_mutex_;
-  mutable std::vector<cudaEvent_t> uses_;  // that may not be done yet
+  mutable StreamUses uses_;
 };
 
 uint64_t bases_of(const PackedColumn& keys) { return (keys.size >> PackedOffsets::group_bits) + 1; }

@@ -18,11 +18,19 @@ Status build_matches_cuda(const CudaContext& context, const PackedColumn& prefix
                           uint32_t address_bits, std::vector<std::byte>* image,
                           std::vector<uint32_t>* parents);
 std::shared_ptr<ResidentMatches> make_resident_cuda(const CudaContext& context,
-                                                    const MatchView& matches);
+                                                    const MatchView& matches,
+                                                    const MatchRows& rows);
 
 // Starts a batch on the stream. Addresses, a column of the width of the matches, and results are in
 // device memory.
 void match_cuda(const ResidentMatches& matches, const KeyColumn& addresses, uint32_t* out,
                 cudaStream_t stream);
+
+void match_rows_cuda(const ResidentMatches& base, uint32_t newer, const ResidentMatches* changes,
+                     const KeyColumn& addresses, Location* out, cudaStream_t stream);
+// Whether match_rows_cuda() can.
+Status check_rows_cuda(const ResidentMatches& matches, const KeyColumn& addresses);
+// As mark_use_cuda() of an index.
+void mark_use_cuda(const ResidentMatches& matches, cudaStream_t stream);
 
 }  // namespace stride

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu/backend.h"
+#include "gpu/match_layout.h"
 
 namespace stride::test {
 
@@ -98,13 +99,15 @@ class FakeDevice final : public Backend {
     used_ += bytes;
     return std::shared_ptr<ResidentIndex>(std::make_shared<Copy>(index, rows, bytes, &used_));
   }
-  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches) override {
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches,
+                                                         const MatchRows& rows) override {
     STRIDE_TRY(call());
+    if (reinterpret_cast<const MatchHeader*>(matches.image)->levels == 0)
+      return Status(StatusCode::unavailable, "not on this device");
     if (used_ + matches.image_bytes > limit_)
       return Status(StatusCode::resource_exhausted, "no room");
     used_ += matches.image_bytes;
-    return std::shared_ptr<ResidentMatches>(
-        std::make_shared<MatchCopy>(matches.image_bytes, &used_));
+    return std::shared_ptr<ResidentMatches>(std::make_shared<MatchCopy>(matches, rows, &used_));
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
@@ -156,6 +159,28 @@ class FakeDevice final : public Backend {
     std::memcpy(out.found, found.data(), (queries.size + 31) / 32 * 4);
     const std::string& all = static_cast<Values&>(**values).bytes_of_all;
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
+    return {};
+  }
+  Status match_on_device(const ResidentMatches& base, uint32_t newer,
+                         const ResidentMatches* changes, const KeyColumn& addresses, Location* out,
+                         void*) override {
+    STRIDE_TRY(call());
+    const auto& under = static_cast<const MatchCopy&>(base);
+    const auto* over = static_cast<const MatchCopy*>(changes);
+    std::vector<uint32_t> in_base(addresses.size), in_changes(addresses.size, Location::absent);
+    STRIDE_TRY(host_->longest_match(under.view(), addresses, in_base));
+    if (over) STRIDE_TRY(host_->longest_match(over->view(), addresses, in_changes));
+    for (uint64_t i = 0; i < addresses.size; ++i) {
+      uint32_t b = in_base[i], c = in_changes[i];
+      out[i] = {Location::absent, Location::absent};
+      if (c != Location::absent &&
+          (b == Location::absent || under.lengths[b] <= over->lengths[c])) {
+        out[i] = over->rows[c];
+      } else if (b != Location::absent) {
+        out[i] = under.rows.empty() ? Location{0, b} : under.rows[b];
+        out[i].index += newer;
+      }
+    }
     return {};
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
@@ -226,12 +251,19 @@ class FakeDevice final : public Backend {
     IndexView here;
   };
 
-  // The host's image is searched in its place.
   struct MatchCopy final : ResidentMatches {
-    MatchCopy(uint64_t bytes, std::atomic<uint64_t>* used) : memory(bytes), total(used) {}
-    ~MatchCopy() override { *total -= memory; }
-    uint64_t memory_bytes() const override { return memory; }
-    uint64_t memory;
+    MatchCopy(const MatchView& matches, const MatchRows& beside, std::atomic<uint64_t>* used)
+        : image(matches.image, matches.image + matches.image_bytes), total(used) {
+      uint32_t n = reinterpret_cast<const MatchHeader*>(image.data())->prefixes;
+      if (beside.rows) rows.assign(beside.rows, beside.rows + n);
+      if (beside.lengths) lengths.assign(beside.lengths, beside.lengths + n);
+    }
+    ~MatchCopy() override { *total -= image.size(); }
+    uint64_t memory_bytes() const override { return image.size(); }
+    MatchView view() const { return {image.data(), image.size()}; }
+    std::vector<std::byte> image;
+    std::vector<Location> rows;
+    std::vector<uint8_t> lengths;
     std::atomic<uint64_t>* total;
   };
 

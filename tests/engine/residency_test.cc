@@ -283,6 +283,78 @@ TEST_P(ResidencyTest, PrefixesMatchAsOnTheHost) {
   }
 }
 
+TEST_P(ResidencyTest, PrefixesOfAddressesOnTheDevice) {
+  std::mt19937_64 random(seed());
+  constexpr uint64_t n = 3000;
+  for (uint32_t bits : {32u, 128u, byte_strings}) {
+    SCOPED_TRACE(bits);
+    TemporaryDirectory directory;
+    auto db = open(directory.file("db"));
+    Table table = *db->create_table("t", {.address_bits = bits});
+    uint32_t bytes = bits == byte_strings ? 5 : address_bytes(bits);
+    // Few first bytes, so that many addresses have prefixes.
+    auto address = [&] {
+      std::string a;
+      for (uint32_t i = 0; i < bytes; ++i) a += static_cast<char>(random() % (i < 2 ? 3 : 256));
+      return a;
+    };
+    std::string all;
+    for (uint64_t i = 0; i < n; ++i) all += address();
+    auto allocate = [&](uint64_t size) {
+      auto memory = device_->allocate(size);
+      EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+      return std::move(*memory);
+    };
+    auto there = allocate(all.size()), room = allocate(n * sizeof(Location));
+    STRIDE_ASSERT_OK(device_->copy(there->data(), all.data(), all.size()));
+    KeyColumn column = KeyColumn::fixed(there->data(), bytes, n);
+    auto* out = reinterpret_cast<Location*>(room->data());
+    // An empty table, one segment, changes over it, and a new base of several segments.
+    for (int round = 0; round < 5; ++round) {
+      Snapshot snapshot = db->snapshot();
+      Status s = snapshot.match_device(table, column, out, nullptr);
+      if (bits == byte_strings || GetParam().memory != all_memory) {
+        EXPECT_FALSE(s.ok() && bits == byte_strings) << s.to_string();
+      } else {
+        STRIDE_ASSERT_OK(s);
+      }
+      if (s.ok()) {
+        std::vector<Location> locations(n);
+        STRIDE_ASSERT_OK(device_->copy(locations.data(), out, n * sizeof(Location)));
+        MatchResult expected;
+        STRIDE_ASSERT_OK(snapshot.match(table, KeyColumn::fixed(all.data(), bytes, n), &expected));
+        for (uint64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(locations[i].found(), expected.found[i]) << i;
+          if (!expected.found[i]) continue;
+          EXPECT_EQ(locations[i].index, expected.locations[i].index) << i;
+          EXPECT_EQ(locations[i].rank, expected.locations[i].rank) << i;
+        }
+      }
+      WriteTransaction t = db->begin();
+      for (int i = 0; i < (round == 0 ? 400 : 60); ++i) {
+        std::string key = address();
+        auto length = static_cast<uint32_t>(random() % (bits == byte_strings ? 40 : 25));
+        if (bits == byte_strings) {
+          key.resize(length / 8);
+        } else {
+          clear_host_bits(reinterpret_cast<std::byte*>(key.data()), bytes, length);
+          key += static_cast<char>(length);
+        }
+        STRIDE_ASSERT_OK(random() % 3 ? t.put(table, key, "v") : t.erase(table, key));
+      }
+      STRIDE_ASSERT_OK(t.commit());
+      if (round == 3) STRIDE_ASSERT_OK(db->compact());
+    }
+    static Location here[n];
+    EXPECT_EQ(db->snapshot().match_device(table, column, here, nullptr).code(),
+              StatusCode::invalid_argument);
+    EXPECT_EQ(db->snapshot()
+                  .match_device(table, KeyColumn::fixed(there->data(), 3, 5), out, nullptr)
+                  .ok(),
+              false);
+  }
+}
+
 // A commit that is large enough to be sorted and built on the device.
 TEST_P(ResidencyTest, LargeCommitsGoOnWhereTheDeviceFails) {
   std::mt19937_64 random(seed());
