@@ -77,9 +77,11 @@ void add_lpm(CLI::App* command, LpmArguments* lpm) {
   command->footer(
       "IPv4 and IPv6 prefixes make a table each. Addresses lie in memory before the clock starts;\n"
       "a time is that of one call, a median. Answers are checked against a plain binary search\n"
-      "over the intervals of the prefixes, which has lines of its own. Updates are new values, "
-      "new\n"
-      "longer prefixes and erasures. The files that are read by default are found from the source\n"
+      "over the intervals of the prefixes, which has lines of its own. Where there is a device, "
+      "the\n"
+      "index and a database are measured there too. Updates are new values, new longer prefixes "
+      "and\n"
+      "erasures. The files that are read by default are found from the source\n"
       "tree's root.");
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -132,6 +133,15 @@ class LpmTable {
   Status run_index(unsigned threads, std::vector<ResultRow>* rows);
   Status run_intervals(unsigned threads, std::vector<ResultRow>* rows);
   Status run_device(std::vector<ResultRow>* rows);
+  // A database with the table's prefixes in one commit.
+  struct Loaded {
+    std::optional<ScratchDirectory> scratch;
+    std::unique_ptr<Database> database;
+    Table table;
+  };
+  Status load(Options options, ResultRow row, Loaded* out, std::vector<ResultRow>* rows);
+  Status run_device_database(const std::shared_ptr<Backend>& backend, ResultRow row,
+                             std::vector<ResultRow>* rows);
   Status check_ranks(const std::string& who, const Queries& queries,
                      std::span<const uint32_t> ranks) const;
   Status run_database(std::vector<ResultRow>* rows);
@@ -238,7 +248,8 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
   if (options_.backend == BackendKind::host) return {};
   Result<std::unique_ptr<Backend>> made = Backend::cuda({.host_threads = options_.threads});
   if (!made.ok()) return options_.backend == BackendKind::cuda ? made.status() : Status();
-  Backend& backend = **made;
+  std::shared_ptr<Backend> shared = std::move(*made);
+  Backend& backend = *shared;
   ResultRow row = prototype("stride", "");
   row.backend = backend.name();
   row.numbers["threads"] = options_.threads;
@@ -285,7 +296,7 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
       rows->push_back(std::move(r));
     }
   }
-  return {};
+  return run_device_database(shared, row, rows);
 }
 
 Status LpmTable::run_intervals(unsigned threads, std::vector<ResultRow>* rows) {
@@ -306,39 +317,80 @@ Status LpmTable::run_intervals(unsigned threads, std::vector<ResultRow>* rows) {
   return {};
 }
 
-Status LpmTable::run_database(std::vector<ResultRow>* rows) {
+Status LpmTable::load(Options options, ResultRow row, Loaded* out, std::vector<ResultRow>* rows) {
   Result<ScratchDirectory> scratch = ScratchDirectory::create(options_.directory, "stride-lpm");
   if (!scratch.ok()) return scratch.status();
-  Options options;
+  out->scratch.emplace(std::move(*scratch));
   options.threads = options_.threads;
-  options.backend = options_.backend;
-  Result<std::unique_ptr<Database>> database = Database::open(scratch->path() + "/db", options);
+  auto database = Database::open(out->scratch->path() + "/db", options);
   if (!database.ok()) return database.status();
-  Result<Table> table =
-      (*database)->create_table(table_.name, {.address_bits = table_.address_bits});
+  out->database = std::move(*database);
+  auto table = out->database->create_table(table_.name, {.address_bits = table_.address_bits});
   if (!table.ok()) return table.status();
-  ResultRow row = prototype("stride", "database");
-  row.backend = (*database)->backend_name();
-  row.numbers["threads"] = options_.threads;
-  row.is_database = true;
+  out->table = *table;
+  row.backend = out->database->backend_name();
 
   progress_.show(table_.name + " database load");
   Stopwatch watch;
-  WriteTransaction load = (*database)->begin();
-  STRIDE_TRY(load.put_view(*table, table_.keys.view(), table_.values.view()));
+  WriteTransaction load = out->database->begin();
+  STRIDE_TRY(load.put_view(out->table, table_.keys.view(), table_.values.view()));
   STRIDE_TRY(load.commit());
-  ResultRow loaded = row;
-  loaded.phase = "load";
-  loaded.records = table_.size();
-  loaded.seconds = watch.seconds();
-  loaded.bytes_on_disk = (*database)->size_bytes();
-  rows->push_back(std::move(loaded));
+  row.phase = "load";
+  row.records = table_.size();
+  row.seconds = watch.seconds();
+  row.bytes_on_disk = out->database->size_bytes();
+  rows->push_back(std::move(row));
+  return {};
+}
 
+Status LpmTable::run_database(std::vector<ResultRow>* rows) {
+  Options options;
+  options.backend = options_.backend;
+  ResultRow row = prototype("stride", "database");
+  row.numbers["threads"] = options_.threads;
+  row.is_database = true;
+  Loaded loaded;
+  STRIDE_TRY(load(options, row, &loaded, rows));
+  row.backend = loaded.database->backend_name();
   TimedPhases phases(options_.timing, row, table_.name + " database", &progress_);
-  STRIDE_TRY(match_all(**database, *table, &phases));
+  STRIDE_TRY(match_all(*loaded.database, loaded.table, &phases));
   std::move(phases.rows().begin(), phases.rows().end(), std::back_inserter(*rows));
-  if (options_.update_rate && !queries_.empty()) STRIDE_TRY(update(**database, *table, rows));
-  return (*database)->close();
+  if (options_.update_rate && !queries_.empty())
+    STRIDE_TRY(update(*loaded.database, loaded.table, rows));
+  return loaded.database->close();
+}
+
+// Addresses and locations in the memory of the device that the database uses.
+Status LpmTable::run_device_database(const std::shared_ptr<Backend>& backend, ResultRow row,
+                                     std::vector<ResultRow>* rows) {
+  Options options;
+  options.shared_backend = backend;
+  row.configuration = "database, device memory";
+  row.is_database = true;
+  Loaded loaded;
+  STRIDE_TRY(load(options, row, &loaded, rows));
+  TimedPhases phases(options_.timing, row, table_.name + " database on the device", &progress_);
+  Snapshot snapshot = loaded.database->snapshot();
+  for (const Queries& queries : queries_) {
+    KeyColumn addresses = queries.addresses.view();
+    auto there = backend->allocate(addresses.bytes());
+    if (!there.ok()) return there.status();
+    auto room = backend->allocate(addresses.size * sizeof(Location));
+    if (!room.ok()) return room.status();
+    STRIDE_TRY(backend->copy((*there)->data(), addresses.data, addresses.bytes()));
+    addresses.data = (*there)->data();
+    auto* out = reinterpret_cast<Location*>((*room)->data());
+    STRIDE_TRY(phases.measure("match_" + queries.kind, addresses.size, timed([&] {
+                                return snapshot.match_device(loaded.table, addresses, out, nullptr);
+                              })));
+    BulkVector<Location> found(addresses.size);
+    STRIDE_TRY(backend->copy(found.data(), out, found.size() * sizeof(Location)));
+    BulkVector<uint32_t> ranks(addresses.size);
+    for (uint64_t i = 0; i < ranks.size(); ++i) ranks[i] = found[i].rank;
+    STRIDE_TRY(check_ranks("match_device", queries, ranks));
+  }
+  std::move(phases.rows().begin(), phases.rows().end(), std::back_inserter(*rows));
+  return {};
 }
 
 Status LpmTable::match_all(Database& database, const Table& table, TimedPhases* phases) {

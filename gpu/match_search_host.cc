@@ -76,12 +76,19 @@ template <class Slot>
     still += entry >> 31;
   };
   if (level.blocks) {
+    const MatchBlock* blocks[group_size];
+    uint32_t at[group_size];
     for (uint32_t k = 0; k < left->size; ++k) {
       uint32_t i = left->index[k];
-      uint64_t block = uint64_t{out[i] & ~match_child} * level.blocks_of_node;
-      step(i,
-           level.entries[bitmap_entry_of(level.blocks[block + slot(i) / slots_of_block], slot(i))]);
+      blocks[k] = level.blocks + uint64_t{out[i] & ~match_child} * level.blocks_of_node +
+                  slot(i) / slots_of_block;
+      prefetch(blocks[k]);
     }
+    for (uint32_t k = 0; k < left->size; ++k) {
+      at[k] = bitmap_entry_of(*blocks[k], slot(left->index[k]));
+      prefetch(level.entries + at[k]);
+    }
+    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], level.entries[at[k]]);
   } else {
     uint32_t begins[group_size], sizes[group_size];
     for (uint32_t k = 0; k < left->size; ++k) {
