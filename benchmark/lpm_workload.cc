@@ -234,12 +234,14 @@ namespace {
 // Where addresses and ranks lie.
 struct Side {
   const char* name;
-  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& backend, uint64_t bytes);
+  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& device, Backend& host,
+                                                     uint64_t bytes);
 };
 constexpr Side sides[] = {
-    {"device memory", [](Backend& b, uint64_t bytes) { return b.allocate(bytes); }},
-    {"pinned memory", [](Backend& b, uint64_t bytes) { return b.allocate_host(bytes); }},
-    {"host memory", [](Backend&, uint64_t bytes) { return Backend::host(1)->allocate(bytes); }},
+    {"device memory", [](Backend& device, Backend&, uint64_t n) { return device.allocate(n); }},
+    {"pinned memory",
+     [](Backend& device, Backend&, uint64_t n) { return device.allocate_host(n); }},
+    {"host memory", [](Backend&, Backend& host, uint64_t n) { return host.allocate(n); }},
 };
 
 }  // namespace
@@ -250,6 +252,7 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
   if (!made.ok()) return options_.backend == BackendKind::cuda ? made.status() : Status();
   std::shared_ptr<Backend> shared = std::move(*made);
   Backend& backend = *shared;
+  std::unique_ptr<Backend> host = Backend::host(1);
   ResultRow row = prototype("stride", "");
   row.backend = backend.name();
   row.numbers["threads"] = options_.threads;
@@ -277,9 +280,9 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
     view.resident = resident->get();
     for (const Queries& queries : queries_) {
       KeyColumn addresses = queries.addresses.view();
-      auto there = side.allocate(backend, addresses.bytes());
+      auto there = side.allocate(backend, *host, addresses.bytes());
       if (!there.ok()) return there.status();
-      auto ranks = side.allocate(backend, addresses.size * sizeof(uint32_t));
+      auto ranks = side.allocate(backend, *host, addresses.size * sizeof(uint32_t));
       if (!ranks.ok()) return ranks.status();
       STRIDE_TRY(backend.copy((*there)->data(), addresses.data, addresses.bytes()));
       addresses.data = (*there)->data();
