@@ -92,7 +92,8 @@ void add_device_goals(const Lines& lines, const Add& add) {
     }
     if (const ResultRow* row = lines.find(pinned, phase)) {
       double share = row->records_per_second() / row->numbers.at("bus_addresses_per_second");
-      add("  host to host, of the bus", three_digits(least_of_bus), share, share >= least_of_bus);
+      add("  from and to pinned memory, of the bus", three_digits(least_of_bus), share,
+          share >= least_of_bus);
     }
   }
   if (const ResultRow* build = lines.find(on_device, "build")) {

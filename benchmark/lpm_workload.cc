@@ -267,11 +267,12 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
                                 })));
       BackendLimits limits;
       STRIDE_TRY(backend.measure_limits(image.size(), &limits));
-      double in = address_bytes(table_.address_bits), out = sizeof(uint32_t);
       row.numbers["bytes_per_prefix"] =
           static_cast<double>(image.size()) / static_cast<double>(table_.size());
-      row.numbers["bus_addresses_per_second"] =
-          std::min(limits.bus_in_bytes_per_second / in, limits.bus_out_bytes_per_second / out);
+      // Both ways are busy until the ranks are back; addresses are no shorter.
+      double in = address_bytes(table_.address_bits), out = sizeof(uint32_t);
+      row.numbers["bus_addresses_per_second"] = 1 / (out / limits.bus_both_bytes_per_second +
+                                                     (in - out) / limits.bus_in_bytes_per_second);
       row.numbers["gathers_per_second"] = limits.gathers_per_second;
     }
     MatchView view{image.data(), image.size()};

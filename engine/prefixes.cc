@@ -19,9 +19,12 @@ Status in_row(uint64_t row, const std::string& what) {
 
 std::string bits_of(uint32_t bits) { return std::to_string(bits) + (bits == 1 ? " bit" : " bits"); }
 
+bool is_number_of_bits(uint32_t address_bits) {
+  return (address_bits > 0 && address_bits <= max_address_bits) || address_bits == byte_strings;
+}
+
 Status check_bits(uint32_t address_bits) {
-  if ((address_bits > 0 && address_bits <= max_address_bits) || address_bits == byte_strings)
-    return {};
+  if (is_number_of_bits(address_bits)) return {};
   return Status::invalid("addresses of " + bits_of(address_bits) + " are not possible")
       .with_remedy("give 1 to 65535 bits, or byte_strings");
 }
@@ -270,7 +273,8 @@ Result<std::string> parse_address(std::string_view text, uint32_t address_bits) 
 
 std::string format_address(Bytes address, uint32_t address_bits) {
   if (address_bits == byte_strings) return std::string(as_text(address));
-  if (address.size() != address_bytes(address_bits)) return hex(address, 2 * address.size());
+  if (!is_number_of_bits(address_bits) || address.size() != address_bytes(address_bits))
+    return hex(address, 2 * address.size());
   char text[INET6_ADDRSTRLEN];
   if (address_bits == ipv4_bits && inet_ntop(AF_INET, address.data(), text, sizeof text))
     return text;
@@ -281,7 +285,8 @@ std::string format_address(Bytes address, uint32_t address_bits) {
 
 std::string format_prefix(Bytes key, uint32_t address_bits) {
   if (address_bits == byte_strings) return std::string(as_text(key));
-  if (!is_prefix_key(key, address_bits)) return hex(key, 2 * key.size());
+  if (!is_number_of_bits(address_bits) || !is_prefix_key(key, address_bits))
+    return hex(key, 2 * key.size());
   return format_address(key.first(address_bytes(address_bits)), address_bits) + "/" +
          std::to_string(prefix_length(key, address_bits));
 }

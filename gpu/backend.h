@@ -200,8 +200,10 @@ enum class KeyOrder { any, ascending };
 struct BackendLimits {
   double gathers_per_second = 0;     // of random memory sectors: 32 bytes of a device, 64 of a host
   double copy_bytes_per_second = 0;  // read and written, in the memory that is searched
-  double bus_in_bytes_per_second = 0;   // from pinned host memory to the device, and back;
-  double bus_out_bytes_per_second = 0;  // both 0 where there is no device
+  // 0 where there is no device:
+  double bus_in_bytes_per_second = 0;    // from pinned host memory to the device
+  double bus_out_bytes_per_second = 0;   // and back
+  double bus_both_bytes_per_second = 0;  // each way, both at once
 };
 
 class Backend;

@@ -180,10 +180,10 @@ class CudaArray {
   uint64_t size_ = 0;
 };
 
-// The work on callers' streams that still uses what is about to be freed.
+// Work on streams that others have to wait for: it still uses what is about to be freed, say.
 class StreamUses {
  public:
-  // Of the work so far on the stream.
+  // The work so far on the stream.
   void add(cudaStream_t stream) {
     std::lock_guard lock(mutex_);
     std::erase_if(uses_, [](cudaEvent_t use) {
@@ -196,12 +196,14 @@ class StreamUses {
     uses_.push_back(use);
     cuda_check(cudaEventRecord(use, stream), "record a use");
   }
-  // What comes on the stream waits for them. The last call.
+  // What comes on the stream waits for all of it, and it is forgotten.
   void hold_back(cudaStream_t stream) {
+    std::lock_guard lock(mutex_);
     for (cudaEvent_t use : uses_) {
       (void)cudaStreamWaitEvent(stream, use, 0);
       (void)cudaEventDestroy(use);
     }
+    uses_.clear();
   }
 
  private:

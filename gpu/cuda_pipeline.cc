@@ -18,6 +18,7 @@ constexpr uint64_t least_chunk = 8192;
 // Where the bus reads and writes the caller's memory itself, few large pieces keep it busiest.
 constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
+constexpr uint64_t direct_chunks = 16;  // at least: one way is idle for the first and the last
 
 enum class Side { device, pinned, pageable };
 
@@ -155,7 +156,7 @@ Side side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
 Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
   const KeyColumn& queries = batch.queries;
   uint64_t workers = batch.is_staged() ? transfer.most_workers() : direct_workers;
-  uint64_t wanted = queries.size / (chunks_of_worker * workers);
+  uint64_t wanted = queries.size / (batch.is_staged() ? chunks_of_worker * workers : direct_chunks);
   batch.most_queries = std::max(least_chunk, (wanted + 63) / 64 * 64);
   std::vector<uint64_t> starts;
   for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))

@@ -157,6 +157,21 @@ void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits
                "measure the bus");
   });
   limits->bus_out_bytes_per_second = bus_bytes / seconds;
+  // Both ways at once, on a stream each.
+  CudaStream back(device);
+  PinnedMemory other(bus_bytes);
+  StreamUses begun, done;
+  seconds = fastest(stream, [&] {
+    begun.add(stream);
+    begun.hold_back(back);
+    cuda_check(cudaMemcpyAsync(to.data(), pinned.data(), bus_bytes, cudaMemcpyHostToDevice, stream),
+               "measure the bus");
+    cuda_check(cudaMemcpyAsync(other.data(), from.data(), bus_bytes, cudaMemcpyDeviceToHost, back),
+               "measure the bus");
+    done.add(back);
+    done.hold_back(stream);
+  });
+  limits->bus_both_bytes_per_second = bus_bytes / seconds;
 }
 
 void check_kernels() {

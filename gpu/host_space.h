@@ -79,18 +79,16 @@ class HostSpace {
 // one where waking the others costs more than the work.
 template <class Build>
 void with_policy(TaskPool& pool, uint64_t keys, const Build& build) {
-  constexpr uint64_t fewest_parallel_keys = 1 << 15;
-#if defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_THREAD__)
   // ThreadSanitizer cannot see the order that an uninstrumented TBB keeps between tasks.
-  bool here = true;
-#else
-  bool here = pool.threads() == 1 || keys < fewest_parallel_keys;
-#endif
-  if (here) {
-    build(thrust::cpp::par);
-  } else {
+  constexpr uint64_t fewest_parallel_keys = 1 << 15;
+  if (pool.threads() > 1 && keys >= fewest_parallel_keys) {
     pool.inside([&] { build(thrust::tbb::par); });
+    return;
   }
+#endif
+  (void)pool, (void)keys;
+  build(thrust::cpp::par);
 }
 
 }  // namespace stride

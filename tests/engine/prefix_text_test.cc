@@ -193,6 +193,11 @@ TEST(PrefixTextTest, Addresses) {
   EXPECT_EQ(format_address(as_bytes("\x0A\x10"), 12), "0a1");
   EXPECT_EQ(format_address(as_bytes(*parse_address("2001:DB8:0::1", 128)), 128), "2001:db8::1");
   EXPECT_EQ(format_address(as_bytes("abc"), 32), "616263");
+  for (uint32_t bits : {0u, 65536u, 0xFFFFFFF9u, 0xFFFFFFFAu, 0xFFFFFFFEu}) {  // no addresses
+    EXPECT_EQ(format_address(as_bytes(""), bits), "");
+    EXPECT_EQ(format_address(as_bytes("ab"), bits), "6162");
+    EXPECT_EQ(format_prefix(as_bytes("ab"), bits), "6162");
+  }
   expect_refused(parse_address("10.0.0.0/8", 32).status(), "IPv4");
   expect_refused(parse_address("0a", 32).status(), "not an IPv4 address");
   expect_refused(parse_address("0a", 48).status(), "2 digits");
