@@ -24,6 +24,15 @@ struct DeviceMatch {
   const uint8_t* lengths;  // null: only ranks are asked for
 };
 
+__global__ void widen_entries(const std::byte* entries, uint32_t count, uint32_t* out) {
+  uint32_t i = blockIdx.x * block_threads + threadIdx.x;
+  if (i >= count) return;
+  const std::byte* entry = entries + uint64_t{i} * 3;
+  uint32_t narrow = 0;
+  for (uint32_t k = 0; k < 3; ++k) narrow |= static_cast<uint32_t>(entry[k]) << 8 * k;
+  out[i] = widen_entry(narrow);
+}
+
 class CudaMatches final : public ResidentMatches {
  public:
   CudaMatches(const CudaContext& context, const MatchView& matches, const MatchRows& rows,
@@ -36,15 +45,17 @@ class CudaMatches final : public ResidentMatches {
     if (rows.rows) send(context, rows.rows, header.prefixes, &rows_, stream);
     if (rows.lengths) send(context, rows.lengths, header.prefixes, &lengths_, stream);
     match_ = {MatchTreeRef(matches.image, image_.data()), rows_.data(), lengths_.data()};
+    if (header.entry_bytes == 3) widen(matches.image, stream);
     cuda_check(cudaStreamSynchronize(stream), "make matches resident");
     image_.settle();
     rows_.settle();
     lengths_.settle();
+    entries_.settle();
   }
   // The arrays are freed on the home stream.
   ~CudaMatches() override { uses_.hold_back(device_.home_stream()); }
   uint64_t memory_bytes() const override {
-    return image_.bytes() + rows_.bytes() + lengths_.bytes();
+    return image_.bytes() + rows_.bytes() + lengths_.bytes() + entries_.bytes();
   }
   const DeviceMatch& match() const { return match_; }
   bool has_lengths() const { return match_.lengths || prefixes_ == 0; }
@@ -52,6 +63,23 @@ class CudaMatches final : public ResidentMatches {
   StreamUses& uses() const { return uses_; }
 
  private:
+  // Entries of 4 bytes, which take one access each.
+  void widen(const std::byte* image, cudaStream_t stream) {
+    const auto* shapes = reinterpret_cast<const MatchLevel*>(image + sizeof(MatchHeader));
+    uint64_t count = 0;
+    for (uint32_t l = 0; l < match_.tree.levels; ++l) count += shapes[l].entries;
+    entries_ = CudaArray<uint32_t>(device_, stream, count);
+    uint32_t* next = entries_.data();
+    for (uint32_t l = 0; l < match_.tree.levels; ++l) {
+      MatchLevelRef& level = match_.tree.level[l];
+      widen_entries<<<blocks_for(shapes[l].entries), block_threads, 0, stream>>>(
+          level.entries, shapes[l].entries, next);
+      level.entries = reinterpret_cast<const std::byte*>(next);
+      level.entry_bytes = 4;
+      next += shapes[l].entries;
+    }
+    cuda_check(cudaGetLastError(), "widen entries");
+  }
   template <class T>
   void send(const CudaContext& context, const T* from, uint64_t n, CudaArray<T>* to,
             cudaStream_t stream) {
@@ -63,6 +91,7 @@ class CudaMatches final : public ResidentMatches {
   CudaArray<std::byte> image_;
   CudaArray<Location> rows_;
   CudaArray<uint8_t> lengths_;
+  CudaArray<uint32_t> entries_;
   uint32_t prefixes_ = 0, address_bits_ = 0;
   DeviceMatch match_;
   mutable StreamUses uses_;
@@ -99,6 +128,10 @@ __device__ MatchBlock read_block(const MatchBlock* block) {
   return {x.x, {x.y, x.z, x.w}};
 }
 
+__device__ uint32_t entry_at(const MatchLevelRef& level, uint32_t i) {
+  return __ldg(reinterpret_cast<const uint32_t*>(level.entries) + i);
+}
+
 // The last of a list node's slots that is not behind `slot`.
 __device__ uint32_t find_in_list(const MatchLevelRef& level, uint32_t node, uint32_t slot) {
   uint32_t first = __ldg(level.starts + node), size = __ldg(level.starts + node + 1) - first;
@@ -133,14 +166,14 @@ __device__ __forceinline__ void search(const MatchTreeRef& tree,
       }
 #pragma unroll
       for (uint32_t k = 0; k < n; ++k) {
-        if (entry[k] & match_child) entry[k] = __ldg(level.entries + at[k]);
+        if (entry[k] & match_child) entry[k] = entry_at(level, at[k]);
       }
     } else {
 #pragma unroll
       for (uint32_t k = 0; k < n; ++k) {
         if (!(entry[k] & match_child)) continue;
         uint32_t slot = slot_of(x[k], level.depth, level.stride);
-        entry[k] = __ldg(level.entries + find_in_list(level, entry[k] & ~match_child, slot));
+        entry[k] = entry_at(level, find_in_list(level, entry[k] & ~match_child, slot));
       }
     }
 #pragma unroll

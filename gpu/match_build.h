@@ -15,8 +15,8 @@
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/scan.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -181,11 +181,15 @@ class MatchBuilder {
   void write_image(typename Space::Image* image) {
     uint64_t bytes = align(sizeof(MatchHeader) + levels_.size() * sizeof(MatchLevel));
     std::vector<MatchLevel> shapes;
+    uint32_t most_nodes = 0;
+    for (const Level& level : levels_) most_nodes = std::max(most_nodes, level.shape.nodes);
+    uint32_t entry_bytes = entry_bytes_for(size_, most_nodes);
     for (Level& level : levels_) {
       level.shape.blocks_offset = place(level.blocks, &bytes);
       level.shape.starts_offset = place(level.starts, &bytes);
       level.shape.slots_offset = place(level.slots, &bytes);
-      level.shape.entries_offset = place(level.entries, &bytes);
+      level.shape.entries_offset = bytes;
+      bytes = align(bytes + level.entries.size() * entry_bytes + 1);
       shapes.push_back(level.shape);
     }
     MatchHeader header{};
@@ -195,6 +199,7 @@ class MatchBuilder {
     header.image_bytes = bytes;
     header.prefixes = size_;
     header.boundaries = boundaries_;
+    header.entry_bytes = entry_bytes;
     space_.make_image(bytes, image);
     std::byte* to = space_.data(image);
     space_.copy_in(to, &header, sizeof header);
@@ -203,7 +208,12 @@ class MatchBuilder {
       put(to + level.shape.blocks_offset, level.blocks);
       put(to + level.shape.starts_offset, level.starts);
       put(to + level.shape.slots_offset, level.slots);
-      put(to + level.shape.entries_offset, level.entries);
+      if (entry_bytes == 3) {
+        each(level.entries.size(),
+             NarrowEntries{level.entries.data(), to + level.shape.entries_offset});
+      } else {
+        put(to + level.shape.entries_offset, level.entries);
+      }
     }
   }
 

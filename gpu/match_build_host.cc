@@ -202,11 +202,15 @@ void build_tree_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bi
   }
 
   uint64_t bytes = align(sizeof(MatchHeader) + levels.size() * sizeof(MatchLevel));
+  uint32_t most_nodes = 0;
+  for (const LevelBuild& level : levels) most_nodes = std::max(most_nodes, level.shape.nodes);
+  uint32_t entry_bytes = entry_bytes_for(static_cast<uint32_t>(keys.size), most_nodes);
   for (LevelBuild& level : levels) {
     level.shape.blocks_offset = place(level.blocks, &bytes);
     level.shape.starts_offset = place(level.starts, &bytes);
     level.shape.slots_offset = place(level.slots, &bytes);
-    level.shape.entries_offset = place(level.entries, &bytes);
+    level.shape.entries_offset = bytes;
+    bytes = align(bytes + level.entries.size() * entry_bytes + 1);
   }
   image->assign(bytes, std::byte{0});
   std::byte* out = image->data();
@@ -217,6 +221,7 @@ void build_tree_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bi
   header.image_bytes = bytes;
   header.prefixes = static_cast<uint32_t>(keys.size);
   header.boundaries = boundaries.size();
+  header.entry_bytes = entry_bytes;
   std::memcpy(out, &header, sizeof header);
   for (size_t i = 0; i < levels.size(); ++i) {
     const LevelBuild& level = levels[i];
@@ -224,7 +229,12 @@ void build_tree_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bi
     put(level.blocks, level.shape.blocks_offset, out);
     put(level.starts, level.shape.starts_offset, out);
     put(level.slots, level.shape.slots_offset, out);
-    put(level.entries, level.shape.entries_offset, out);
+    if (entry_bytes == 3) {
+      NarrowEntries narrow{level.entries.data(), out + level.shape.entries_offset};
+      for (uint64_t e = 0; e < level.entries.size(); ++e) narrow(e);
+    } else {
+      put(level.entries, level.shape.entries_offset, out);
+    }
   }
 }
 

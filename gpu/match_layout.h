@@ -16,7 +16,9 @@
 // All integers are little-endian; every array begins at a multiple of 64 bytes, and the gaps are
 // zero. A level's nodes look at the same `stride` bits of the address, which begin at bit `depth`:
 // their *slot*. A node's *entries* are runs of slots with one meaning: an answer, or, for a single
-// slot with a boundary inside, a child (match_child | the number of a node of the next level).
+// slot with a boundary inside, a child (match_child | the number of a node of the next level). They
+// have `entry_bytes` bytes, 3 where all numbers fit: the highest bit tells a child, and all other
+// bits set are no_match.
 //
 //   bitmap (and the root):  blocks of 96 slots. Bit s of a block is set where an entry begins at
 //   its
@@ -51,6 +53,8 @@ inline constexpr uint64_t match_alignment = 64;
 
 inline constexpr uint32_t match_child = 0x80000000;
 inline constexpr uint32_t no_match = 0x7FFFFFFF;
+// Numbers of entries of 3 bytes are smaller.
+inline constexpr uint32_t end_of_narrow_entries = 0x7FFFFF;
 
 struct MatchHeader {
   uint64_t magic;
@@ -59,7 +63,9 @@ struct MatchHeader {
   uint64_t image_bytes;
   uint32_t prefixes;
   uint32_t boundaries;
-  uint64_t reserved[4];  // zero
+  uint32_t entry_bytes;  // 3 or 4
+  uint32_t reserved32;   // zero
+  uint64_t reserved[3];  // zero
 };
 static_assert(sizeof(MatchHeader) == 64 && alignof(MatchHeader) == 8);
 
@@ -76,7 +82,7 @@ struct MatchLevel {
   uint64_t blocks_offset;   // nodes * blocks_of(stride) x MatchBlock; of bitmap levels
   uint64_t starts_offset;   // nodes + 1 x u32; of list levels
   uint64_t slots_offset;    // entries + 16 x u16; of list levels
-  uint64_t entries_offset;  // entries x u32
+  uint64_t entries_offset;  // entries x entry_bytes, and 1 byte
   uint64_t reserved;        // zero
 };
 static_assert(sizeof(MatchLevel) == 64 && alignof(MatchLevel) == 8);

@@ -5,6 +5,7 @@
 // the first that begins behind its end: `after` of i.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gpu/key_bits.h"
@@ -12,6 +13,7 @@
 #include "gpu/match_layout.h"
 #include "gpu/match_number.h"
 #include "gpu/match_plan.h"
+#include "gpu/match_tree.h"
 #include "gpu/tree_passes.h"
 #include "storage/prefix_key.h"
 
@@ -198,6 +200,11 @@ struct WriteBoundaries {
 inline constexpr uint32_t match_depths = max_tree_address_bits + 1;
 inline constexpr uint32_t match_count_bins = 2 * match_depths;
 
+// Of the entries of a tree with these numbers of nodes.
+inline uint32_t entry_bytes_for(uint32_t prefixes, uint32_t most_nodes) {
+  return std::max(prefixes, most_nodes) < end_of_narrow_entries ? 3 : 4;
+}
+
 inline MatchCounts sum_counts(const int64_t (&bins)[match_count_bins]) {
   MatchCounts counts;
   int64_t nodes = 0;
@@ -331,6 +338,16 @@ struct WriteMatchEntries {
       slots[*entry] = static_cast<uint16_t>(slot);
     }
     entries[(*entry)++] = value;
+  }
+};
+
+// Entries as the image has them, of 3 bytes.
+struct NarrowEntries {
+  const uint32_t* entries;
+  std::byte* out;
+  STRIDE_HD void operator()(uint64_t i) const {
+    uint32_t entry = narrow_entry(entries[i]);
+    for (uint32_t k = 0; k < 3; ++k) out[3 * i + k] = static_cast<std::byte>(entry >> 8 * k);
   }
 };
 

@@ -15,8 +15,9 @@ constexpr uint32_t narrowest = 4;
 // What passing a level is worth, in bytes of the tree for each boundary that has bits behind it:
 // boundaries stand for the addresses that will be looked up.
 constexpr double bitmap_step = 16;
-constexpr double list_step = 24;
+constexpr double list_step = 16;
 constexpr double list_halving = 2;
+constexpr double entry_bytes = 3;
 // A few boundaries are passed as often as so many.
 constexpr double fewest_boundaries = 8192;
 
@@ -47,7 +48,7 @@ std::vector<MatchStride> plan_matches(const MatchCounts& counts, uint32_t addres
       double entries = nodes + exact + 2 * children;
       double rest = next < address_bits ? best[next].cost : 0;
       auto consider = [&](MatchKind kind, double bytes, double step) {
-        double cost = bytes + entries * 4 + inside * weight * step + rest;
+        double cost = bytes + entries * entry_bytes + inside * weight * step + rest;
         if (cost < choice.cost) choice = {cost, {kind, stride}};
       };
       consider(MatchKind::bitmap,

@@ -1,6 +1,7 @@
 #include "gpu/match_search_host.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #if defined(__SSE2__)
@@ -58,6 +59,26 @@ const MatchHeader& header_of(const MatchView& matches) {
   return first + count_up_to(slots + first, size, slot) - 1;
 }
 
+// Entries of so many bytes, moved up so that the highest bit of 32 tells a child.
+template <uint32_t bytes>
+struct Entries {
+  static constexpr uint32_t spare = 32 - 8 * bytes;
+  static constexpr uint32_t none = (match_child - 1) >> spare;
+
+  static const std::byte* address(const MatchLevelRef& level, uint32_t i) {
+    return level.entries + uint64_t{i} * bytes;
+  }
+  [[gnu::always_inline]] static uint32_t load(const MatchLevelRef& level, uint32_t i) {
+    uint32_t entry;
+    std::memcpy(&entry, address(level, i), sizeof entry);
+    return entry << spare;
+  }
+  static uint32_t child(uint32_t entry) { return (entry & ~match_child) >> spare; }
+  static uint32_t rank(uint32_t entry) {
+    return entry >> spare == none ? Location::absent : entry >> spare;
+  }
+};
+
 // Those of a group that are not done.
 struct Left {
   uint32_t size = 0;
@@ -66,7 +87,7 @@ struct Left {
 
 // One level for those that are left; slot(i) is the i-th address's. The level is a copy, for what
 // is written might lie over the original as far as the compiler knows.
-template <class Slot>
+template <class Entry, class Slot>
 [[gnu::always_inline]] inline void pass_level(MatchLevelRef level, const Slot& slot, uint32_t* out,
                                               Left* left) {
   uint32_t still = 0;
@@ -80,19 +101,19 @@ template <class Slot>
     uint32_t at[group_size];
     for (uint32_t k = 0; k < left->size; ++k) {
       uint32_t i = left->index[k];
-      blocks[k] = level.blocks + uint64_t{out[i] & ~match_child} * level.blocks_of_node +
+      blocks[k] = level.blocks + uint64_t{Entry::child(out[i])} * level.blocks_of_node +
                   slot(i) / slots_of_block;
       prefetch(blocks[k]);
     }
     for (uint32_t k = 0; k < left->size; ++k) {
       at[k] = bitmap_entry_of(*blocks[k], slot(left->index[k]));
-      prefetch(level.entries + at[k]);
+      prefetch(Entry::address(level, at[k]));
     }
-    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], level.entries[at[k]]);
+    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], Entry::load(level, at[k]));
   } else {
     uint32_t begins[group_size], sizes[group_size];
     for (uint32_t k = 0; k < left->size; ++k) {
-      uint32_t node = out[left->index[k]] & ~match_child;
+      uint32_t node = Entry::child(out[left->index[k]]);
       begins[k] = level.starts[node];
       sizes[k] = level.starts[node + 1] - begins[k];
       prefetch(level.slots + begins[k]);
@@ -100,16 +121,16 @@ template <class Slot>
     }
     for (uint32_t k = 0; k < left->size; ++k) {
       begins[k] += list_entry_of(level.slots + begins[k], sizes[k], slot(left->index[k]));
-      prefetch(level.entries + begins[k]);
+      prefetch(Entry::address(level, begins[k]));
     }
-    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], level.entries[begins[k]]);
+    for (uint32_t k = 0; k < left->size; ++k) step(left->index[k], Entry::load(level, begins[k]));
   }
   left->size = still;
 }
 
 // The root for all of a group. Where it does not fit the second-level cache, everything is asked
 // for before it is used.
-template <class Addresses>
+template <class Entry, class Addresses>
 [[gnu::always_inline]] inline void pass_root(MatchLevelRef root, bool is_large,
                                              const Addresses& addresses, uint64_t first,
                                              uint32_t size, uint32_t* out, Left* left) {
@@ -129,25 +150,26 @@ template <class Addresses>
     }
     for (uint32_t i = 0; i < size; ++i) {
       out[i] = bitmap_entry_of(root.blocks[out[i] / slots_of_block], out[i]);
-      prefetch(root.entries + out[i]);
+      prefetch(Entry::address(root, out[i]));
     }
-    for (uint32_t i = 0; i < size; ++i) step(i, root.entries[out[i]]);
+    for (uint32_t i = 0; i < size; ++i) step(i, Entry::load(root, out[i]));
   } else {
     for (uint32_t i = 0; i < size; ++i) {
-      step(i, root.entries[bitmap_entry_of(root.blocks[slot(i) / slots_of_block], slot(i))]);
+      uint32_t at = bitmap_entry_of(root.blocks[slot(i) / slots_of_block], slot(i));
+      step(i, Entry::load(root, at));
     }
   }
   left->size = still;
 }
 
-template <class Addresses>
+template <class Entry, class Addresses>
 [[gnu::always_inline]] inline void match_group(const MatchTreeRef& tree, const Addresses& addresses,
                                                uint64_t first, uint32_t size, uint32_t* out) {
   constexpr uint64_t large_root_bytes = 512 << 10;
   Left left;
   const MatchLevelRef root = tree.level[0];
   bool is_large = uint64_t{root.blocks_of_node} * sizeof(MatchBlock) >= large_root_bytes;
-  pass_root(root, is_large, addresses, first, size, out, &left);
+  pass_root<Entry>(root, is_large, addresses, first, size, out, &left);
   for (uint32_t l = 1; left.size > 0; ++l) {
     const MatchLevelRef level = tree.level[l];
     uint32_t depth = level.depth, stride = level.stride;
@@ -155,54 +177,64 @@ template <class Addresses>
       auto slot = [&](uint32_t i) __attribute__((always_inline)) {
         return slot_of(addresses.top(first + i), depth, stride);
       };
-      pass_level(level, slot, out, &left);
+      pass_level<Entry>(level, slot, out, &left);
     } else {
       auto slot = [&](uint32_t i) __attribute__((always_inline)) {
         return slot_of(addresses[first + i], depth, stride);
       };
-      pass_level(level, slot, out, &left);
+      pass_level<Entry>(level, slot, out, &left);
     }
   }
-  for (uint32_t i = 0; i < size; ++i) out[i] = out[i] == no_match ? Location::absent : out[i];
+  for (uint32_t i = 0; i < size; ++i) out[i] = Entry::rank(out[i]);
 }
 
-template <class Addresses>
+template <class Entry, class Addresses>
 [[gnu::always_inline]] inline void match_groups(const MatchTreeRef& tree,
                                                 const Addresses& addresses, uint64_t first,
                                                 uint64_t last, uint32_t* out) {
   for (uint64_t i = first; i < last; i += group_size) {
-    match_group(tree, addresses, i, static_cast<uint32_t>(std::min<uint64_t>(last - i, group_size)),
-                out + i);
+    match_group<Entry>(tree, addresses, i,
+                       static_cast<uint32_t>(std::min<uint64_t>(last - i, group_size)), out + i);
   }
 }
 
 // The same code for any processor, and for those that count bits in one instruction.
-template <class Addresses>
+template <class Entry, class Addresses>
 void match_groups_anywhere(const MatchTreeRef& tree, const Addresses& addresses, uint64_t first,
                            uint64_t last, uint32_t* out) {
-  match_groups(tree, addresses, first, last, out);
+  match_groups<Entry>(tree, addresses, first, last, out);
 }
 #if defined(__x86_64__)
-template <class Addresses>
+template <class Entry, class Addresses>
 __attribute__((target("avx2,bmi,bmi2,popcnt"))) void match_groups_v3(const MatchTreeRef& tree,
                                                                      const Addresses& addresses,
                                                                      uint64_t first, uint64_t last,
                                                                      uint32_t* out) {
-  match_groups(tree, addresses, first, last, out);
+  match_groups<Entry>(tree, addresses, first, last, out);
 }
 #endif
+
+template <class Entry, class Addresses>
+void match_all_of(TaskPool& pool, const MatchTreeRef& tree, const Addresses& addresses,
+                  uint64_t size, uint32_t* out) {
+  auto* search = match_groups_anywhere<Entry, Addresses>;
+#if defined(__x86_64__)
+  static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+  if (v3) search = match_groups_v3<Entry, Addresses>;
+#endif
+  pool.run(size, addresses_per_task,
+           [&](uint64_t first, uint64_t last) { search(tree, addresses, first, last, out); });
+}
 
 template <class Addresses>
 void match_all(TaskPool& pool, const MatchTreeRef& tree, const Addresses& addresses, uint64_t size,
                uint32_t* out) {
-  auto* search = match_groups_anywhere<Addresses>;
-#if defined(__x86_64__)
-  static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-  if (v3) search = match_groups_v3<Addresses>;
-#endif
-  pool.run(size, addresses_per_task,
-           [&](uint64_t first, uint64_t last) { search(tree, addresses, first, last, out); });
+  if (tree.level[0].entry_bytes == 3) {
+    match_all_of<Entries<3>>(pool, tree, addresses, size, out);
+  } else {
+    match_all_of<Entries<4>>(pool, tree, addresses, size, out);
+  }
 }
 
 Status match_column(TaskPool& pool, const MatchView& matches, const KeyColumn& addresses,

@@ -13,7 +13,8 @@ struct MatchLevelRef {
   const MatchBlock* blocks;  // null: a list level
   const uint32_t* starts;
   const uint16_t* slots;
-  const uint32_t* entries;
+  const std::byte* entries;
+  uint32_t entry_bytes;
   uint32_t stride;
   uint32_t depth;
   uint32_t blocks_of_node;
@@ -29,7 +30,8 @@ struct MatchTreeRef {
   // Precondition: the image is of build_matches(), with levels. head: a copy in host memory of the
   // header and the levels.
   MatchTreeRef(const std::byte* head, const std::byte* image) {
-    levels = reinterpret_cast<const MatchHeader*>(head)->levels;
+    const auto& header = *reinterpret_cast<const MatchHeader*>(head);
+    levels = header.levels;
     const auto* shapes = reinterpret_cast<const MatchLevel*>(head + sizeof(MatchHeader));
     for (uint32_t i = 0; i < levels; ++i) {
       const MatchLevel& shape = shapes[i];
@@ -37,13 +39,24 @@ struct MatchTreeRef {
       level[i] = {list ? nullptr : reinterpret_cast<const MatchBlock*>(image + shape.blocks_offset),
                   list ? reinterpret_cast<const uint32_t*>(image + shape.starts_offset) : nullptr,
                   list ? reinterpret_cast<const uint16_t*>(image + shape.slots_offset) : nullptr,
-                  reinterpret_cast<const uint32_t*>(image + shape.entries_offset),
+                  image + shape.entries_offset,
+                  header.entry_bytes,
                   shape.stride,
                   shape.depth,
                   static_cast<uint32_t>(blocks_of(shape.stride))};
     }
   }
 };
+
+// An entry of 3 bytes as one of 4.
+STRIDE_HD inline uint32_t widen_entry(uint32_t narrow) {
+  uint32_t number = narrow & end_of_narrow_entries;
+  return (narrow << 8 & match_child) | (number == end_of_narrow_entries ? no_match : number);
+}
+// And back: the number is smaller than end_of_narrow_entries, or no_match.
+STRIDE_HD inline uint32_t narrow_entry(uint32_t entry) {
+  return (entry >> 8 & (end_of_narrow_entries + 1)) | (entry & end_of_narrow_entries);
+}
 
 STRIDE_HD inline uint32_t count_bits_of(uint64_t x) {
 #if defined(__CUDA_ARCH__)

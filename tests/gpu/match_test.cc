@@ -307,6 +307,50 @@ TEST_F(MatchTest, LargeTables) {
   }
 }
 
+// Ranks that 3 bytes cannot hold.
+TEST_F(MatchTest, MoreThanEightMillion) {
+  constexpr uint32_t n = end_of_narrow_entries + 1000, step = 300;
+  std::vector<std::byte> keys(n * uint64_t{5});
+  auto address = [](uint32_t i) { return i * step; };
+  for (uint32_t i = 0; i < n; ++i) {
+    std::string key = big_endian(address(i), 4) + static_cast<char>(30 + i % 3);
+    std::memcpy(keys.data() + i * uint64_t{5}, key.data(), 5);
+  }
+  PackedColumn column;
+  column.data = keys.data();
+  column.data_bytes = keys.size();
+  column.size = n;
+  column.width = 5;
+  Keys looked_for;
+  std::vector<uint32_t> expected;
+  for (int k = 0; k < 2000; ++k) {
+    auto i = static_cast<uint32_t>(k < 1000 ? n - 1 - k : random_() % n);
+    uint32_t inside = i % 3 == 0 ? 4 : i % 3 == 1 ? 2 : 1, past = random_() % 6;
+    looked_for.push_back(big_endian(address(i) + past, 4));
+    expected.push_back(past < inside ? i : Location::absent);
+  }
+  OwnedColumn addresses(looked_for, true);
+  std::vector<std::byte> first, image;
+  std::vector<uint32_t> out(expected.size());
+  for (const auto& backend : backends_) {
+    Status s = backend->build_matches(column, 32, &image);
+    ASSERT_TRUE(s.ok()) << s.to_string();
+    if (first.empty()) first = image;
+    ASSERT_TRUE(image == first);
+    MatchView view{image.data(), image.size()};
+    auto resident = backend->make_resident(view);
+    for (bool on_device : {false, true}) {
+      if (on_device && !resident.ok()) continue;
+      view.resident = on_device ? resident->get() : nullptr;
+      ASSERT_TRUE(backend->longest_match(view, addresses.column(), out).ok());
+      ASSERT_TRUE(out == expected);
+    }
+  }
+  TaskPool pool(3);
+  build_matches_parallel(pool, column, 32, &image, nullptr);
+  EXPECT_TRUE(image == first);
+}
+
 TEST_F(MatchTest, DeepNesting) {
   for (uint32_t bits : {32u, 128u, 256u}) {
     for (char way : {'0', '1', '?'}) {
