@@ -313,8 +313,9 @@ TEST_F(MatchTest, MoreThanEightMillion) {
   std::vector<std::byte> keys(n * uint64_t{5});
   auto address = [](uint32_t i) { return i * step; };
   for (uint32_t i = 0; i < n; ++i) {
-    std::string key = big_endian(address(i), 4) + static_cast<char>(30 + i % 3);
-    std::memcpy(keys.data() + i * uint64_t{5}, key.data(), 5);
+    std::byte* key = keys.data() + i * uint64_t{5};
+    for (uint32_t k = 0; k < 4; ++k) key[k] = static_cast<std::byte>(address(i) >> (24 - 8 * k));
+    key[4] = static_cast<std::byte>(30 + i % 3);
   }
   PackedColumn column;
   column.data = keys.data();
@@ -333,6 +334,7 @@ TEST_F(MatchTest, MoreThanEightMillion) {
   std::vector<std::byte> first, image;
   std::vector<uint32_t> out(expected.size());
   for (const auto& backend : backends_) {
+    if (backend == backends_[1]) continue;  // as the first
     Status s = backend->build_matches(column, 32, &image);
     ASSERT_TRUE(s.ok()) << s.to_string();
     if (first.empty()) first = image;
@@ -346,9 +348,11 @@ TEST_F(MatchTest, MoreThanEightMillion) {
       ASSERT_TRUE(out == expected);
     }
   }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // it would take long
   TaskPool pool(3);
   build_matches_parallel(pool, column, 32, &image, nullptr);
   EXPECT_TRUE(image == first);
+#endif
 }
 
 TEST_F(MatchTest, DeepNesting) {
