@@ -15,7 +15,6 @@
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/scan.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -179,54 +178,27 @@ class MatchBuilder {
   }
 
   void write_image(typename Space::Image* image) {
-    uint64_t bytes = align(sizeof(MatchHeader) + levels_.size() * sizeof(MatchLevel));
     std::vector<MatchLevel> shapes;
-    uint32_t most_nodes = 0;
-    for (const Level& level : levels_) most_nodes = std::max(most_nodes, level.shape.nodes);
-    uint32_t entry_bytes = entry_bytes_for(size_, most_nodes);
-    for (Level& level : levels_) {
-      level.shape.blocks_offset = place(level.blocks, &bytes);
-      level.shape.starts_offset = place(level.starts, &bytes);
-      level.shape.slots_offset = place(level.slots, &bytes);
-      level.shape.entries_offset = bytes;
-      bytes = align(bytes + level.entries.size() * entry_bytes + 1);
-      shapes.push_back(level.shape);
-    }
-    MatchHeader header{};
-    header.magic = match_magic;
-    header.levels = static_cast<uint32_t>(levels_.size());
-    header.address_bits = address_bits_;
-    header.image_bytes = bytes;
-    header.prefixes = size_;
-    header.boundaries = boundaries_;
-    header.entry_bytes = entry_bytes;
-    space_.make_image(bytes, image);
+    for (const Level& level : levels_) shapes.push_back(level.shape);
+    MatchHeader header = place_match_arrays(address_bits_, size_, boundaries_, shapes);
+    space_.make_image(header.image_bytes, image);
     std::byte* to = space_.data(image);
     space_.copy_in(to, &header, sizeof header);
     space_.copy_in(to + sizeof header, shapes.data(), shapes.size() * sizeof(MatchLevel));
-    for (Level& level : levels_) {
-      put(to + level.shape.blocks_offset, level.blocks);
-      put(to + level.shape.starts_offset, level.starts);
-      put(to + level.shape.slots_offset, level.slots);
-      if (entry_bytes == 3) {
-        each(level.entries.size(),
-             NarrowEntries{level.entries.data(), to + level.shape.entries_offset});
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      const Level& level = levels_[i];
+      put(to + shapes[i].blocks_offset, level.blocks);
+      put(to + shapes[i].starts_offset, level.starts);
+      put(to + shapes[i].slots_offset, level.slots);
+      std::byte* entries = to + shapes[i].entries_offset;
+      if (header.entry_bytes == 3) {
+        each(level.entries.size(), NarrowEntries{level.entries.data(), entries});
       } else {
-        put(to + level.shape.entries_offset, level.entries);
+        put(entries, level.entries);
       }
     }
   }
 
-  static uint64_t align(uint64_t bytes) {
-    return (bytes + match_alignment - 1) / match_alignment * match_alignment;
-  }
-  template <class T>
-  static uint64_t place(const Buffer<T>& array, uint64_t* end) {
-    if (array.size() == 0) return 0;
-    uint64_t at = *end;
-    *end = align(at + array.size() * sizeof(T));
-    return at;
-  }
   template <class T>
   void put(std::byte* to, const Buffer<T>& array) {
     if (array.size()) space_.copy(to, array.data(), array.size() * sizeof(T));

@@ -20,10 +20,6 @@ namespace stride {
 
 namespace {
 
-constexpr uint64_t align(uint64_t bytes) {
-  return (bytes + match_alignment - 1) / match_alignment * match_alignment;
-}
-
 // Prefixes of up to 128 bits. A prefix ends where its last bit, counted up, carries to; 0 stands
 // for the end of all addresses.
 template <class Number>
@@ -31,13 +27,10 @@ class NumberPrefixes {
  public:
   NumberPrefixes(TaskPool& pool, const PackedColumn& keys, uint32_t address_bits)
       : begins_(keys.size), ends_(keys.size) {
-    AddressesOf<Number> addresses{keys.data, address_bytes(address_bits), keys.width};
+    ReadPrefixes<Number> read{keys.data, static_cast<uint32_t>(keys.width), address_bits,
+                              begins_.data(), ends_.data()};
     pool.run(keys.size, 1 << 14, [&](uint64_t first, uint64_t last) {
-      for (uint64_t i = first; i < last; ++i) {
-        uint32_t length = prefix_length(keys[i], address_bits);
-        begins_[i] = addresses[i];
-        ends_[i] = length ? begins_[i] + (Number{1} << (number_bits<Number> - length)) : 0;
-      }
+      for (uint64_t i = first; i < last; ++i) read(i);
     });
   }
   uint64_t size() const { return begins_.size(); }
@@ -178,7 +171,7 @@ template <class T>
 uint64_t place(const std::vector<T>& array, uint64_t* end) {
   if (array.empty()) return 0;
   uint64_t at = *end;
-  *end = align(at + array.size() * sizeof(T));
+  *end = align_match(at + array.size() * sizeof(T));
   return at;
 }
 template <class T>
@@ -201,39 +194,24 @@ void build_tree_of(TaskPool& pool, const PackedColumn& keys, uint32_t address_bi
     depth += chosen.stride;
   }
 
-  uint64_t bytes = align(sizeof(MatchHeader) + levels.size() * sizeof(MatchLevel));
-  uint32_t most_nodes = 0;
-  for (const LevelBuild& level : levels) most_nodes = std::max(most_nodes, level.shape.nodes);
-  uint32_t entry_bytes = entry_bytes_for(static_cast<uint32_t>(keys.size), most_nodes);
-  for (LevelBuild& level : levels) {
-    level.shape.blocks_offset = place(level.blocks, &bytes);
-    level.shape.starts_offset = place(level.starts, &bytes);
-    level.shape.slots_offset = place(level.slots, &bytes);
-    level.shape.entries_offset = bytes;
-    bytes = align(bytes + level.entries.size() * entry_bytes + 1);
-  }
-  image->assign(bytes, std::byte{0});
+  std::vector<MatchLevel> shapes;
+  for (const LevelBuild& level : levels) shapes.push_back(level.shape);
+  MatchHeader header =
+      place_match_arrays(address_bits, static_cast<uint32_t>(keys.size), boundaries.size(), shapes);
+  image->assign(header.image_bytes, std::byte{0});
   std::byte* out = image->data();
-  MatchHeader header{};
-  header.magic = match_magic;
-  header.levels = static_cast<uint32_t>(levels.size());
-  header.address_bits = address_bits;
-  header.image_bytes = bytes;
-  header.prefixes = static_cast<uint32_t>(keys.size);
-  header.boundaries = boundaries.size();
-  header.entry_bytes = entry_bytes;
   std::memcpy(out, &header, sizeof header);
+  std::memcpy(out + sizeof header, shapes.data(), shapes.size() * sizeof(MatchLevel));
   for (size_t i = 0; i < levels.size(); ++i) {
     const LevelBuild& level = levels[i];
-    std::memcpy(out + sizeof header + i * sizeof(MatchLevel), &level.shape, sizeof(MatchLevel));
-    put(level.blocks, level.shape.blocks_offset, out);
-    put(level.starts, level.shape.starts_offset, out);
-    put(level.slots, level.shape.slots_offset, out);
-    if (entry_bytes == 3) {
-      NarrowEntries narrow{level.entries.data(), out + level.shape.entries_offset};
+    put(level.blocks, shapes[i].blocks_offset, out);
+    put(level.starts, shapes[i].starts_offset, out);
+    put(level.slots, shapes[i].slots_offset, out);
+    if (header.entry_bytes == 3) {
+      NarrowEntries narrow{level.entries.data(), out + shapes[i].entries_offset};
       for (uint64_t e = 0; e < level.entries.size(); ++e) narrow(e);
     } else {
-      put(level.entries, level.shape.entries_offset, out);
+      put(level.entries, shapes[i].entries_offset, out);
     }
   }
 }
@@ -335,7 +313,7 @@ Status build_column_of(TaskPool& pool, const PackedColumn& keys, uint32_t addres
   STRIDE_TRY(build_tree_host(pool, column, {}, &tree));
   shape.tree_bytes = tree.size();
 
-  uint64_t bytes = align(sizeof(MatchHeader) + sizeof shape);
+  uint64_t bytes = align_match(sizeof(MatchHeader) + sizeof shape);
   shape.answers_offset = place(boundaries.answers, &bytes);
   shape.keys_offset = place(boundaries.data, &bytes);
   shape.bases_offset = place(boundaries.bases, &bytes);

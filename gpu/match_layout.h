@@ -43,6 +43,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace stride {
 
@@ -115,5 +116,12 @@ static_assert(sizeof(MatchBlock) == 16 && alignof(MatchBlock) == 4);
 inline constexpr uint64_t blocks_of(uint32_t stride) {
   return ((uint64_t{1} << stride) + slots_of_block - 1) / slots_of_block;
 }
+
+inline constexpr uint64_t align_match(uint64_t bytes) {
+  return (bytes + match_alignment - 1) / match_alignment * match_alignment;
+}
+// The header of a tree, and the offsets of all arrays of its levels.
+MatchHeader place_match_arrays(uint32_t address_bits, uint32_t prefixes, uint32_t boundaries,
+                               std::span<MatchLevel> levels);
 
 }  // namespace stride

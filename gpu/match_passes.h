@@ -5,7 +5,6 @@
 // the first that begins behind its end: `after` of i.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "gpu/key_bits.h"
@@ -199,11 +198,6 @@ struct WriteBoundaries {
 // MatchCounts as bins: nodes, as differences between neighbouring depths, then `ending`.
 inline constexpr uint32_t match_depths = max_tree_address_bits + 1;
 inline constexpr uint32_t match_count_bins = 2 * match_depths;
-
-// Of the entries of a tree with these numbers of nodes.
-inline uint32_t entry_bytes_for(uint32_t prefixes, uint32_t most_nodes) {
-  return std::max(prefixes, most_nodes) < end_of_narrow_entries ? 3 : 4;
-}
 
 inline MatchCounts sum_counts(const int64_t (&bins)[match_count_bins]) {
   MatchCounts counts;
