@@ -192,109 +192,92 @@ Status make_base(Residency& residency, const TableVersion& version,
     STRIDE_TRY(base->index.build(residency, *version.table, rows));
     base->rows = std::move(rows.order);
   }
+  base->changed.reset(base->index.size() + 1);
   *out = std::move(base);
   return {};
 }
 
+bool ends_with(const SegmentList& segments, const SegmentList& older) {
+  return older.size() <= segments.size() &&
+         std::equal(older.rbegin(), older.rend(), segments.rbegin());
+}
+
 // Whether the version has the base's segments, and not too many changes besides.
 bool serves(const MatchBase& base, const SegmentList& segments) {
-  if (base.segments.size() > segments.size()) return false;
+  if (!ends_with(segments, base.segments)) return false;
   size_t newer = segments.size() - base.segments.size();
-  if (!std::equal(base.segments.begin(), base.segments.end(), segments.begin() + newer))
-    return false;
   uint64_t changes = 0;
   for (size_t i = 0; i < newer; ++i) changes += segments[i]->rows();
-  return changes <= std::max(Matcher::most_overlay_rows, base.index.size() / 16);
+  return changes <= std::max(Matcher::most_changes, base.index.size() / 8);
 }
 
 }  // namespace
 
-Status Matcher::make(Residency& residency, const TableVersion& version,
+Status Matcher::make(Residency& residency, const TableVersion& version, const Matcher* before,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out) {
   auto matcher = std::make_shared<Matcher>();
-  matcher->address_bits_ = version.table->address_bits;
+  matcher->table_ = version.table;
   matcher->segments_ = version.segments;
+  if (before) base = before->base_;
   if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(residency, version, &base));
   matcher->base_ = std::move(base);
-  STRIDE_TRY(matcher->build_overlay(residency, version));
+  STRIDE_TRY(matcher->add_changes(residency, version, before));
   *out = std::move(matcher);
   return {};
 }
 
-Status Matcher::build_overlay(Residency& residency, const TableVersion& version) {
+Status Matcher::add_changes(Residency& residency, const TableVersion& version,
+                            const Matcher* before) {
   newer_ = static_cast<uint32_t>(segments_.size() - base_->segments.size());
   if (newer_ == 0) return {};
+  if (before && (before->base_ != base_ || !ends_with(segments_, before->segments_)))
+    before = nullptr;
+  auto newer = segments_.begin();
+  SegmentList fresh(newer, newer + (newer_ - (before ? before->newer_ : 0)));
   MergedRows rows;
   Backend& host = *residency.host();
-  STRIDE_TRY(
-      merge_all(host, {segments_.begin(), segments_.begin() + newer_}, &rows, Erasures::keep));
-  STRIDE_TRY(overlay_.build(residency, *version.table, rows));
-  answers_.resize(rows.size());
-  for (uint64_t i = 0; i < rows.size(); ++i) {
-    uint32_t length = overlay_.length(i);
-    answers_[i] = {rows.order[i], length, length};
-  }
-  return answer_erased(host, rows);
+  STRIDE_TRY(merge_all(host, fresh, &rows, Erasures::keep));
+  return changes_.add(host, *version.table, *base_, before ? &before->changes_ : nullptr, rows,
+                      SegmentList(newer, newer + newer_));
 }
 
-// The answer where these are the longest prefixes of an address, or that cover a prefix.
-inline Location Matcher::choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const {
-  *length = base_rank == Location::absent ? 0 : base_->index.length(base_rank);
-  if (overlay_rank != Location::absent) {
-    const Answer& answer = answers_[overlay_rank];
-    if (base_rank == Location::absent || *length <= answer.marker) {
-      *length = answer.row.found() ? answer.length : 0;
-      return answer.row;
+// The base's answers of a task. lengths: its ranks, and lengths when this is done. Returns those
+// that may be others, in `room`.
+template <bool with_changes>
+std::span<MatchChanges::Changed> Matcher::choose_rows(std::span<uint32_t> lengths,
+                                                      Location* locations,
+                                                      MatchChanges::Changed* room) const {
+  const PrefixIndex& index = base_->index;
+  const ChangedPlaces& changed = base_->changed;
+  const Location* rows = base_->rows.empty() ? nullptr : base_->rows.data();
+  const auto none = static_cast<uint32_t>(index.size());
+  const uint32_t newer = newer_;
+  size_t count = 0;
+  auto look_ahead = [&](size_t i) {
+    if (i >= lengths.size() || lengths[i] == Location::absent) return;
+    index.prefetch_length(lengths[i]);
+    if (rows) prefetch(rows + lengths[i]);
+  };
+  for (size_t i = 0; i < prefetch_distance; ++i) look_ahead(i);
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    look_ahead(i + prefetch_distance);
+    const uint32_t rank = lengths[i];
+    if (with_changes) {
+      // Without a branch, which would go wrong for most of those that are picked.
+      const uint32_t place = std::min(rank, none);
+      room[count] = {static_cast<uint32_t>(i), place};
+      count += changed[place];
+    }
+    if (rank == Location::absent) {
+      locations[i] = {Location::absent, Location::absent};
+      lengths[i] = 0;
+    } else {
+      Location row = rows ? rows[rank] : Location{0, rank};
+      locations[i] = {row.index + newer, row.rank};
+      lengths[i] = index.length(rank);
     }
   }
-  if (base_rank == Location::absent) return {Location::absent, Location::absent};
-  Location row = base_->row(base_rank);
-  row.index += newer_;
-  return row;
-}
-
-// In the order of ranks: what covers a prefix has its answer before it.
-Status Matcher::answer_erased(Backend& backend, const MergedRows& rows) {
-  std::vector<uint32_t> erased;
-  std::vector<std::byte> bytes;
-  std::vector<uint64_t> ends{0};
-  for (uint64_t i = 0; i < rows.size(); ++i) {
-    if (rows.kind(i) != EntryKind::tombstone) continue;
-    Bytes address = prefix_address(rows.key(i), address_bits_);
-    bytes.insert(bytes.end(), address.begin(), address.end());
-    ends.push_back(bytes.size());
-    erased.push_back(static_cast<uint32_t>(i));
-  }
-  if (erased.empty()) return {};
-  const PrefixIndex& base = base_->index;
-  std::vector<uint32_t> covering(erased.size());
-  STRIDE_TRY(
-      base.find(backend, Column::variable(bytes.data(), ends.data(), erased.size()), covering));
-  for (size_t i = 0; i < erased.size(); ++i) {
-    Answer& answer = answers_[erased[i]];
-    uint32_t rank = covering[i];
-    while (rank != Location::absent && base.length(rank) >= answer.marker) rank = base.parent(rank);
-    answer.row = choose(rank, overlay_.parent(erased[i]), &answer.length);
-  }
-  return {};
-}
-
-// Rows [first, last): lengths has ranks of the base, and lengths when this is done.
-template <bool with_overlay>
-void Matcher::choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
-                          Location* locations) const {
-  auto look_ahead = [&](uint64_t i) {
-    if (i >= last) return;
-    if (with_overlay && changed[i] != Location::absent) prefetch(answers_.data() + changed[i]);
-    if (lengths[i] == Location::absent) return;
-    base_->index.prefetch_length(lengths[i]);
-    if (!base_->rows.empty()) prefetch(base_->rows.data() + lengths[i]);
-  };
-  for (uint64_t i = first; i < first + prefetch_distance; ++i) look_ahead(i);
-  for (uint64_t i = first; i < last; ++i) {
-    look_ahead(i + prefetch_distance);
-    locations[i] = choose(lengths[i], with_overlay ? changed[i] : Location::absent, &lengths[i]);
-  }
+  return {room, count};
 }
 
 Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const {
@@ -311,18 +294,18 @@ Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchRes
   }
   Location* locations = result->locations.data();
   uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
-  result->scratch.reset(overlay_.size() > 0 ? n : 0);
-  uint32_t* changed = result->scratch.data();  // ranks of the overlay
   bool is_found = base_->device.find(residency, base_->index.view(), base_->device_rows(),
                                      addresses, {lengths, n});
   Status s = for_each_task(host, 0, n, [&](uint64_t begin, uint64_t end) {
     KeyColumn task = addresses.slice(begin, end - begin);
     if (!is_found) STRIDE_TRY(base_->index.find(host, task, {lengths + begin, task.size}));
-    if (overlay_.size() > 0) {
-      STRIDE_TRY(overlay_.find(host, task, {changed + begin, task.size}));
-      choose_rows<true>(begin, end, changed, lengths, locations);
+    MatchChanges::Changed room[rows_per_task];
+    std::span<uint32_t> ranks(lengths + begin, task.size);
+    if (changes_.empty()) {
+      choose_rows<false>(ranks, locations + begin, room);
     } else {
-      choose_rows<false>(begin, end, changed, lengths, locations);
+      auto changed = choose_rows<true>(ranks, locations + begin, room);
+      changes_.answer(*base_, task, changed, locations + begin, lengths + begin);
     }
     set_bits(result->found.words(), begin, end - begin,
              [&](uint64_t i) { return locations[begin + i].found(); });
@@ -339,17 +322,26 @@ Status Matcher::match_device(Residency& residency, const KeyColumn& addresses, L
   auto base = base_->device.copy(*device, base_->index.view(), base_->device_rows());
   if (!base.ok()) return base.status();
   std::shared_ptr<ResidentMatches> changes;
-  if (overlay_.size() > 0) {
-    std::vector<Location> rows(overlay_.size());
-    for (uint64_t i = 0; i < rows.size(); ++i) rows[i] = answers_[i].row;
-    auto copy =
-        overlay_on_device_.copy(*device, overlay_.view(), {rows.data(), overlay_.narrow_lengths()});
+  if (!changes_.empty()) {
+    STRIDE_TRY(make_overlay(residency));
+    auto copy = overlay_.device.copy(*device, overlay_.index.view(),
+                                     {overlay_.answers.data(), overlay_.index.narrow_lengths()});
     if (!copy.ok()) return copy.status();
     changes = std::move(*copy);
   }
   Status s = (*device)->match_on_device(**base, newer_, changes.get(), addresses, out, stream);
   (void)residency.failed(s);
   return s;
+}
+
+Status Matcher::make_overlay(Residency& residency) const {
+  std::lock_guard making(overlay_.mutex);
+  if (overlay_.is_made) return {};
+  MergedRows prefixes{{segments_.begin(), segments_.begin() + newer_}, {}};
+  changes_.list(*base_, &prefixes.order, &overlay_.answers);
+  STRIDE_TRY(overlay_.index.build(residency, *table_, prefixes));
+  overlay_.is_made = true;
+  return {};
 }
 
 // References are handed out to intact rows only.
@@ -385,7 +377,7 @@ Status MatcherSlot::get(Residency& residency, const TableVersion& version,
     std::lock_guard lock(latest_->mutex);
     base = latest_->base.lock();
   }
-  STRIDE_TRY(Matcher::make(residency, version, std::move(base), out));
+  STRIDE_TRY(Matcher::make(residency, version, nullptr, std::move(base), out));
   {
     std::lock_guard lock(latest_->mutex);
     latest_->base = (*out)->base();
@@ -401,7 +393,7 @@ std::shared_ptr<MatcherSlot> MatcherSlot::follow(Residency& residency,
   next->latest_ = latest_;
   if (auto before = matcher())
     Status ignored = no_throw(
-        [&] { return Matcher::make(residency, version, before->base(), &next->matcher_); });
+        [&] { return Matcher::make(residency, version, before.get(), nullptr, &next->matcher_); });
   return next;
 }
 

@@ -5,26 +5,24 @@
 //   STRIDE_TRY(version.matcher->get(residency, version, &matcher));
 //   STRIDE_TRY(matcher->match(residency, addresses, &result));
 //
-// A matcher is a base and an overlay, each with an image that Backend::longest_match() searches.
-// The base has the live prefixes of a version, and stays when others are committed. The overlay has
-// all prefixes that were changed since (replaced, added, erased), and so costs a commit as much as
-// has changed, not as much as there is. Each of the overlay's prefixes has an answer: a prefix that
-// was put is its own; for one that was erased it is the longest live prefix that is shorter and
-// covers it, or nothing.
+// A matcher is a base and what was changed since. The base has the live prefixes of a version, with
+// an image that Backend::longest_match() searches, and stays when others are committed. The changes
+// (engine/match_changes.h) are all prefixes that were replaced, added or erased since: a commit
+// adds its own to those before, which costs as much as has changed, not as much as there is.
 //
-// An address is searched in both. Let b be the base's longest prefix of it and o the overlay's. If
-// there is no o, or b is longer than o, the answer is b; else it is o's answer.
-//   Proof. Of the prefixes that cover the address, those that are longer than o are as they were in
-// the base, for whatever was changed is in the overlay. So if b is longer than o, b is alive, and
-// nothing longer is: it would be in the base too. If it is not, no prefix longer than o is alive:
-// it would have been in the base and found in b's place. Then o is the answer where it is alive.
-// Where it is erased, the answer is shorter than o and covers the address, as o does: of two
-// prefixes of one address the shorter covers all of the longer, so it is the longest live one that
-// covers o.
+// An address is searched in the base. Where nothing has changed around what is found, that is the
+// answer; else it begins there to look at the changes.
 //
-// The answer of an erased prefix is found in the same way among the shorter ones that cover it: b
-// and o are the base's and the overlay's longest of those. Answers are made in the order of keys,
-// in which what covers a prefix comes before it.
+// A device searches two images: the base's, and an overlay of all changes, each with its answer,
+// which is the longest live prefix that covers it, itself included. Let b be the base's longest
+// prefix of an address and o the overlay's. If there is no o, or b is longer, b is the answer; else
+// it is o's.
+//   Proof. Prefixes that cover the address and are longer than o are as they were in the base, for
+// whatever was changed is in the overlay. So if b is longer than o, it is alive, and nothing longer
+// is: it would be in the base too. If it is not, nothing longer than o is alive, for it would have
+// been found in b's place. So the answer is no longer than o and covers the address, as o does: of
+// two prefixes of one address the shorter covers all of the longer, so it is the longest live one
+// that covers o.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +32,7 @@
 #include <vector>
 
 #include "engine/device_matches.h"
+#include "engine/match_changes.h"
 #include "engine/residency.h"
 #include "engine/row_source.h"
 #include "engine/snapshot.h"
@@ -80,6 +79,8 @@ struct MatchBase {
   PrefixIndex index;
   std::vector<Location> rows;  // of each rank; empty: rank r is row r of the one segment
   mutable DeviceMatches device;
+  // By the commits of all matchers that have this base.
+  mutable ChangedPlaces changed;
 
   MatchRows device_rows() const {
     return {rows.empty() ? nullptr : rows.data(), index.narrow_lengths()};
@@ -90,11 +91,12 @@ struct MatchBase {
 // Immutable.
 class Matcher {
  public:
-  // A new base is due for more changes than these, and than a sixteenth of the base's prefixes.
-  static constexpr uint64_t most_overlay_rows = 65536;
+  // A new base is due for more changes than these, and than an eighth of the base's prefixes.
+  static constexpr uint64_t most_changes = 2048;
 
-  // base: of a matcher of an earlier version, that is used if it serves; or null.
-  static Status make(Residency& residency, const TableVersion& version,
+  // before: the matcher of an earlier version, or null. base: one of an earlier version, or null.
+  // Each is used if it serves.
+  static Status make(Residency& residency, const TableVersion& version, const Matcher* before,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
 
   Status match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const;
@@ -104,28 +106,28 @@ class Matcher {
   const std::shared_ptr<const MatchBase>& base() const { return base_; }
 
  private:
-  // Of a rank of the overlay.
-  struct Answer {
-    Location row;     // or absent
-    uint32_t length;  // of the answer, in bits
-    uint32_t marker;  // of the changed prefix
+  Status add_changes(Residency& residency, const TableVersion& version, const Matcher* before);
+  template <bool with_changes>
+  std::span<MatchChanges::Changed> choose_rows(std::span<uint32_t> lengths, Location* locations,
+                                               MatchChanges::Changed* room) const;
+  // The changes as a device searches them, made when one first does.
+  struct Overlay {
+    std::mutex mutex;  // held while it is made
+    bool is_made = false;
+    PrefixIndex index;
+    std::vector<Location> answers;  // of each rank
+    DeviceMatches device;
   };
 
-  Status build_overlay(Residency& residency, const TableVersion& version);
-  Status answer_erased(Backend& backend, const MergedRows& rows);
-  Location choose(uint32_t base_rank, uint32_t overlay_rank, uint32_t* length) const;
-  template <bool with_overlay>
-  void choose_rows(uint64_t first, uint64_t last, const uint32_t* changed, uint32_t* lengths,
-                   Location* locations) const;
+  Status make_overlay(Residency& residency) const;
   Status check_rows(Backend& backend, std::span<const Location> rows) const;
 
-  uint32_t address_bits_ = 0;
+  std::shared_ptr<const TableRecord> table_;
   SegmentList segments_;  // of the version: newer ones, then the base's
   std::shared_ptr<const MatchBase> base_;
   uint32_t newer_ = 0;  // segments
-  PrefixIndex overlay_;
-  BulkVector<Answer> answers_;  // of each rank of the overlay
-  mutable DeviceMatches overlay_on_device_;
+  MatchChanges changes_;
+  mutable Overlay overlay_;
 };
 
 // Where versions of a prefix table with the same segments keep their matcher. Thread-safe.

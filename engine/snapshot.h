@@ -45,7 +45,6 @@ struct MatchResult {
   ResultBuffer<uint32_t> lengths;     // of the prefix, in bits; 0 where not found
   std::vector<PackedColumn> columns;  // the values of each segment
   std::vector<PackedColumn> keys;     // the prefixes of each segment
-  ResultBuffer<uint32_t> scratch;
 
   // Empty where not found.
   Bytes value(uint64_t i) const { return row(columns, i); }

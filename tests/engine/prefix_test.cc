@@ -208,6 +208,91 @@ TEST_P(PrefixTest, ErasuresUncoverWhatIsBelow) {
   expect_all();
 }
 
+// Each version has a matcher with the same base and more changes than the one before; what later
+// ones change is not theirs.
+TEST_P(PrefixTest, EachVersionKeepsItsChanges) {
+  std::vector<std::pair<Snapshot, PrefixModel>> kept;
+  auto keep = [&] {
+    kept.emplace_back(database_->snapshot(), model_);
+    expect_match(kept.back().first, table_, model_, random_addresses(model_, 60));
+  };
+  commit(random_changes(200));
+  keep();
+  for (int round = 0; round < 30; ++round) {
+    commit(random_changes(1 + random_() % 20));
+    if (round % 3) keep();  // else the next one has the changes of two commits
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& [snapshot, model] : kept)
+    expect_match(snapshot, table_, model, random_addresses(model, 60));
+}
+
+// What was put and erased again since the base, and what was erased and put again, is as it was.
+TEST_P(PrefixTest, ChangesAreTakenBack) {
+  commit(random_changes(60));
+  expect_all();
+  const PrefixModel before = model_;
+  for (int round = 0; round < 4; ++round) {
+    commit(random_changes(30));
+    expect_all();
+    Changes back;
+    for (const auto& [k, v] : model_.entries())
+      if (!before.entries().contains(k)) back.emplace_back(k, std::nullopt);
+    for (const auto& [k, v] : before.entries()) back.emplace_back(k, v);
+    commit(back);
+    EXPECT_EQ(model_.entries(), before.entries());
+    expect_all();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// The base has nothing, or one prefix for all addresses: all changes are in one place.
+TEST_P(PrefixTest, ManyChangesInOnePlace) {
+  for (bool with_default : {false, true}) {
+    Changes all;
+    for (const auto& [k, v] : model_.entries()) all.emplace_back(k, std::nullopt);
+    if (with_default) all.emplace_back(model_.key(prefixes_.address(), 0), "default");
+    commit(all);
+    STRIDE_ASSERT_OK(database_->compact());
+    expect_all();
+    for (int round = 0; round < 5; ++round) {
+      commit(random_changes(150));
+      expect_all();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Prefixes that differ only behind what is compared first, or in how many zeros they end with.
+TEST_P(PrefixTest, ChangesThatBeginAlike) {
+  if (bits_ != byte_strings && bits_ <= 64) GTEST_SKIP() << "they are compared as a whole";
+  auto any = [&] {
+    std::string address(bits_ == byte_strings ? random_() % 13 : address_bytes(bits_), '\0');
+    for (size_t i = 0; i < address.size(); ++i)
+      address[i] = static_cast<char>(i == 0 ? 'x' : i >= 7 ? random_() % 3 : 0);
+    return address;
+  };
+  auto check = [&] {
+    std::vector<std::string> addresses;
+    for (int i = 0; i < 200; ++i) addresses.push_back(any());
+    expect_match(database_->snapshot(), table_, model_, addresses);
+  };
+  for (int round = 0; round < 20; ++round) {
+    Changes changes;
+    for (int i = 0; i < 40; ++i) {
+      std::string address = any();
+      uint64_t steps = model_.longest(address) / model_.step();
+      uint64_t length = steps - random_() % (std::min<uint64_t>(steps, 80) + 1);
+      std::string key = model_.key(address, static_cast<uint32_t>(length) * model_.step());
+      changes.emplace_back(key, random_() % 3 ? std::optional(value()) : std::nullopt);
+    }
+    commit(changes);
+    check();
+    if (round == 6) STRIDE_ASSERT_OK(database_->compact());
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Widths, PrefixTest,
                          ::testing::Values(Addresses{"bits1", 1}, Addresses{"bits7", 7},
                                            Addresses{"bits8", 8}, Addresses{"bits12", 12},
@@ -259,8 +344,8 @@ TEST_F(PrefixOf32Test, LateMatchersAreRight) {
   for (size_t i : {2, 4, 1, 5, 3, 0}) expect_all(kept[i].first, kept[i].second);
 }
 
-// A base of several segments with erasures, overlays over it, and a base in their place once they
-// are too large.
+// A base of several segments with erasures, changes over it, and a new base once they are too
+// many.
 TEST_F(PrefixOf32Test, ManyPrefixes) {
   auto load = [&](size_t n) {
     Rows keys, values;
