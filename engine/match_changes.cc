@@ -13,6 +13,9 @@ namespace {
 
 // Of the addresses that have changes, so many are asked for ahead of their use.
 constexpr size_t prefetch_distance = 8;
+// Places with more changes have a directory of their own: without a default route, or with one that
+// most addresses have, all that comes new may be in one place.
+constexpr size_t crowd = 64;
 
 uint64_t head_of(Bytes address) {
   std::byte bytes[8] = {};
@@ -70,11 +73,30 @@ bool MatchChanges::covers(const Change& a, const Change& b) const {
                         : covers(a, address_of(b), b.head);
 }
 
+std::span<const MatchChanges::Change> MatchChanges::candidates(uint32_t place,
+                                                               uint64_t head) const {
+  uint64_t bucket = place >> shift_;
+  uint32_t first = starts_[bucket], last = starts_[bucket + 1];
+  if (last - first > crowd) {
+    auto found = std::lower_bound(
+        crowded_.begin(), crowded_.end(), place,
+        [](const CrowdedPlace& crowded, uint32_t wanted) { return crowded.place < wanted; });
+    if (found != crowded_.end() && found->place == place) {
+      const std::vector<uint32_t>& starts = found->starts;
+      uint64_t slot = head < found->least ? 0 : (head - found->least) >> found->shift;
+      slot = std::min<uint64_t>(slot, starts.size() - 2);
+      first = starts[slot];
+      last = starts[slot + 1];
+    }
+  }
+  return std::span(changes_).subspan(first, last - first);
+}
+
 // Of the place's changes that begin up to the address, the last is the longest that covers it, or
 // inside that one: what begins in it does not end behind it.
 const MatchChanges::Change* MatchChanges::longest(uint32_t place, Bytes address,
                                                   uint64_t head) const {
-  std::span<const Change> bucket = in_bucket(place);
+  std::span<const Change> some = candidates(place, head);
   // Byte strings of up to 8 bytes that differ in zeros at the end have one head: the longer ones
   // are passed as if they began at the address, and lead to it.
   auto is_behind = [&](const Change& c) {
@@ -82,8 +104,8 @@ const MatchChanges::Change* MatchChanges::longest(uint32_t place, Bytes address,
     if (c.head != head) return c.head > head;
     return c.length > 64 && compare(address_of(c), address) > 0;
   };
-  const Change *first = bucket.data(), *end = first + bucket.size();
-  // Most buckets have one or two.
+  const Change *first = some.data(), *end = first + some.size();
+  // Most are one or two.
   while (end - first > 4) {
     const Change* middle = first + (end - first) / 2;
     if (is_behind(*middle)) {
@@ -93,7 +115,7 @@ const MatchChanges::Change* MatchChanges::longest(uint32_t place, Bytes address,
     }
   }
   while (end != first && is_behind(end[-1])) --end;
-  if (end == bucket.data() || end[-1].place != place) return nullptr;
+  if (end == changes_.data() || end[-1].place != place) return nullptr;
   for (const Change* c = end - 1;; c -= c->around) {
     if (covers(*c, address, head)) return c;
     if (c->around == 0) return nullptr;
@@ -281,15 +303,54 @@ void MatchChanges::find_around(size_t first) {
   }
 }
 
+namespace {
+
+uint32_t bits_of(uint64_t n) { return static_cast<uint32_t>(std::bit_width(n)); }
+
+// starts: 0s, one more than slots. Sets where those of each slot begin, and the end. Without a
+// branch, which would go wrong for many.
+template <class SlotOf>
+void fill_starts(uint32_t first, uint32_t last, const SlotOf& slot_of,
+                 std::vector<uint32_t>* starts) {
+  uint32_t* ends = starts->data() + 1;
+  for (uint32_t i = first; i < last; ++i) ends[slot_of(i)] = i + 1;
+  (*starts)[0] = first;
+  uint32_t most = first;
+  for (uint32_t& start : *starts) start = most = std::max(most, start);
+}
+
+}  // namespace
+
 void MatchChanges::build_directory(uint64_t places) {
+  const auto size = static_cast<uint32_t>(changes_.size());
   // A bucket or two for a change.
-  auto bits = [](uint64_t n) { return static_cast<uint32_t>(std::bit_width(n)); };
-  shift_ = bits(places) - std::min(bits(places), bits(changes_.size()));
+  shift_ = bits_of(places) - std::min(bits_of(places), bits_of(size));
   starts_.resize((places >> shift_) + 2);
-  size_t bucket = 0;
-  for (uint32_t i = 0; i < changes_.size(); ++i)
-    while (bucket <= changes_[i].place >> shift_) starts_[bucket++] = i;
-  while (bucket < starts_.size()) starts_[bucket++] = static_cast<uint32_t>(changes_.size());
+  fill_starts(
+      0, size, [&](uint32_t i) { return changes_[i].place >> shift_; }, &starts_);
+  for (size_t bucket = 0; bucket + 1 < starts_.size(); ++bucket) {
+    uint32_t last = starts_[bucket + 1];
+    if (last - starts_[bucket] <= crowd) continue;
+    for (uint32_t i = starts_[bucket], first = i; i < last; ++i) {
+      if (i + 1 < last && changes_[i + 1].place == changes_[i].place) continue;
+      if (i + 1 - first > crowd) add_crowded(first, i + 1);
+      first = i + 1;
+    }
+  }
+}
+
+void MatchChanges::add_crowded(uint32_t first, uint32_t last) {
+  CrowdedPlace crowded{changes_[first].place, 0, changes_[first].head, {}};
+  // The prefix of the place may begin long before all others.
+  if (changes_[first].is_place) crowded.least = changes_[first + 1].head;
+  const uint64_t range = changes_[last - 1].head - crowded.least;
+  crowded.shift = bits_of(range) - std::min(bits_of(range), bits_of(last - first));
+  crowded.starts.resize((range >> crowded.shift) + 2);
+  auto slot_of = [&](uint32_t i) {
+    return (std::max(changes_[i].head, crowded.least) - crowded.least) >> crowded.shift;
+  };
+  fill_starts(first, last, slot_of, &crowded.starts);
+  crowded_.push_back(std::move(crowded));
 }
 
 }  // namespace stride

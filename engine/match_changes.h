@@ -100,15 +100,23 @@ class MatchChanges {
     uint32_t is_place : 1;  // the base has this prefix
   };
 
+  // Of a place with many changes, how to find some of them: for each value of the heads' difference
+  // from the least one, without its last `shift` bits, where in changes_ they begin.
+  struct CrowdedPlace {
+    uint32_t place;
+    uint32_t shift;
+    uint64_t least;
+    std::vector<uint32_t> starts;  // and the end
+  };
+
   Status collect(Backend& backend, const TableRecord& table, const MatchBase& base,
                  const MergedRows& rows, std::vector<Change>* fresh);
   void merge(std::span<const Change> old, std::span<const Change> fresh);
   void find_around(size_t first);
   void build_directory(uint64_t places);
-  std::span<const Change> in_bucket(uint32_t place) const {
-    uint64_t bucket = place >> shift_;
-    return std::span(changes_).subspan(starts_[bucket], starts_[bucket + 1] - starts_[bucket]);
-  }
+  void add_crowded(uint32_t first, uint32_t last);
+  // Among which the last that begins up to the address is, or those before are all such.
+  std::span<const Change> candidates(uint32_t place, uint64_t head) const;
   Location row_of(const Change& change) const {
     return {static_cast<uint32_t>(keys_.size()) - 1 - change.age, change.rank};
   }
@@ -128,6 +136,7 @@ class MatchChanges {
   // Of buckets of 2^shift places, and the end.
   std::vector<uint32_t> starts_;
   uint32_t shift_ = 0;
+  std::vector<CrowdedPlace> crowded_;  // by place
 };
 
 }  // namespace stride

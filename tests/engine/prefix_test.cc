@@ -256,8 +256,20 @@ TEST_P(PrefixTest, ManyChangesInOnePlace) {
     STRIDE_ASSERT_OK(database_->compact());
     expect_all();
     for (int round = 0; round < 5; ++round) {
-      commit(random_changes(150));
+      Changes changes = random_changes(150);
+      std::vector<std::string> addresses;
+      for (int i = 0; i < 150; ++i) {
+        std::string address(bits_ == byte_strings ? 1 + random_() % 10 : address_bytes(bits_), 0);
+        for (char& c : address) c = static_cast<char>(random_());
+        if (bits_ != byte_strings) address = first_bits(address, bits_);
+        auto steps = static_cast<uint32_t>(model_.longest(address) / model_.step());
+        uint32_t length = steps / 4 + static_cast<uint32_t>(random_() % (steps / 2 + 1));
+        changes.emplace_back(model_.key(address, length * model_.step()), value());
+        addresses.push_back(address);
+      }
+      commit(changes);
       expect_all();
+      expect_match(database_->snapshot(), table_, model_, addresses);
       if (HasFatalFailure()) return;
     }
   }
