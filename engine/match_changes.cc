@@ -245,8 +245,10 @@ Status MatchChanges::collect(Backend& backend, const TableRecord& table, const M
     c.age = static_cast<uint32_t>(keys_.size()) - 1 - rows.order[i].index;
     c.rank = rows.order[i].rank;
   }
-  std::stable_sort(fresh->begin(), fresh->end(),
-                   [](const Change& a, const Change& b) { return a.place < b.place; });
+  // Not std::stable_sort, whose buffer is not aligned as a Change has to be.
+  std::sort(fresh->begin(), fresh->end(), [&](const Change& a, const Change& b) {
+    return a.place != b.place ? a.place < b.place : before(a, b);
+  });
   return {};
 }
 
