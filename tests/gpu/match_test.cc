@@ -309,6 +309,9 @@ TEST_F(MatchTest, LargeTables) {
 
 // Ranks that 3 bytes cannot hold.
 TEST_F(MatchTest, MoreThanEightMillion) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "much memory and time, and nothing that threads share";
+#endif
   constexpr uint32_t n = end_of_narrow_entries + 1000, step = 300;
   std::vector<std::byte> keys(n * uint64_t{5});
   auto address = [](uint32_t i) { return i * step; };
