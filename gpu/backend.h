@@ -323,8 +323,8 @@ class Backend {
                                  const ResidentMatches* changes, const KeyColumn& addresses,
                                  Location* out, void* stream) = 0;
 
-  // invalid_argument: options that do not hold. unavailable: nodes wider than the device's atomic
-  // operations. resource_exhausted: no room for so large a table.
+  // invalid_argument: options that do not hold. unavailable: slots or nodes of 128 bits, on a
+  // device whose atomic operations are narrower. resource_exhausted: no room for so large a table.
   virtual Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) = 0;
   virtual Result<std::unique_ptr<ByteSet>> make_byte_set() = 0;
 

@@ -13,6 +13,7 @@
 #include "gpu/cuda_transfer.h"
 #include "gpu/cuda_values.h"
 #include "gpu/cuda_values_pipeline.h"
+#include "gpu/cuda_vector_set.h"
 #include "gpu/index_host.h"
 #include "gpu/match_build_host.h"
 #include "gpu/match_layout.h"
@@ -231,7 +232,7 @@ class CudaBackend final : public Backend {
     });
   }
   Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
-    return host_->make_vector_set(options);
+    return cuda_guarded([&] { return make_vector_set_cuda(context(), options); });
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {

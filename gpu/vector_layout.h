@@ -67,23 +67,31 @@ struct VectorHash {
   // Of words that word(i) gives.
   template <class Word>
   STRIDE_HD uint64_t first(const Word& word, uint32_t words) const {
-    return of_words(word, words, seed, step);
+    return of_words(word, words, true);
   }
   template <class Word>
   STRIDE_HD uint64_t second(const Word& word, uint32_t words) const {
-    return of_words(word, words, seed + other, other);
+    return of_words(word, words, false);
   }
+
+  // Of pairs of neighbouring words, one after the other; the last of an odd number has a 0 beside
+  // it.
+  STRIDE_HD uint64_t begin(bool is_first) const { return is_first ? seed : seed + other; }
+  STRIDE_HD static uint64_t add(uint64_t state, uint64_t pair, bool is_first) {
+    state = (state ^ pair) * (is_first ? step : other);
+    return state ^ state >> 32;
+  }
+  STRIDE_HD static uint64_t end(uint64_t state, uint32_t words) { return mix_bits(state + words); }
 
  private:
   template <class Word>
-  STRIDE_HD static uint64_t of_words(const Word& word, uint32_t words, uint64_t state,
-                                     uint64_t factor) {
+  STRIDE_HD uint64_t of_words(const Word& word, uint32_t words, bool is_first) const {
+    uint64_t state = begin(is_first);
     for (uint32_t i = 0; i < words; i += 2) {
       uint64_t high = i + 1 < words ? word(i + 1) : 0;
-      state = (state ^ (high << 32 | word(i))) * factor;
-      state ^= state >> 32;
+      state = add(state, high << 32 | word(i), is_first);
     }
-    return mix_bits(state + words);
+    return end(state, words);
   }
 };
 
@@ -111,7 +119,7 @@ struct SlotLayout {
     layout.region_buckets = (slots + group - 1) / group * neighbours;
     return layout;
   }
-  uint64_t slots() const { return (region_buckets << region_bits) * bucket_slots; }
+  STRIDE_HD uint64_t slots() const { return (region_buckets << region_bits) * bucket_slots; }
   STRIDE_HD uint32_t region(uint64_t hash) const {
     return region_bits ? static_cast<uint32_t>(hash >> (64 - region_bits)) : 0;
   }
@@ -138,11 +146,12 @@ class BucketWalk {
   STRIDE_HD bool next(const Second& second) {
     ++tried_;
     if (tried_ < SlotLayout::most_buckets_hashed) {
-      if (tried_ % layout_.neighbours != 0) {
-        uint64_t mask = layout_.neighbours - 1;
-        bucket_ = (bucket_ & ~mask) | ((bucket_ + 1) & mask);
+      uint32_t mask = layout_.neighbours - 1;
+      if (tried_ & mask) {
+        bucket_ = (bucket_ & ~uint64_t{mask}) | ((bucket_ + 1) & mask);
       } else {
-        go_to(hash_ + tried_ / layout_.neighbours * (second() | 1));
+        hash_ += second() | 1;
+        go_to(hash_);
       }
       return true;
     }

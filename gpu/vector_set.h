@@ -11,11 +11,12 @@
 //
 // The forms of a set:
 //   dense       ids 0, 1, 2, ... in the order of first occurrence, the same from every backend and
-//               with any number of threads. The vectors lie in one array by id; a hash table of 8
-//               bytes a slot finds them.
-//   slots       (1 or 2 words) the vectors lie in the hash table itself and an id is a place there,
-//               below id_limit(): one access to memory finds or puts a vector. Which place depends
-//               on the order in which threads come.
+//               with any number of threads (but where so many vectors share a hash that a device
+//               has to put them in a second pass). The vectors lie in one array by id; a hash table
+//               of 8 bytes a slot finds them.
+//   slots       (1, 2 or 4 words) the vectors lie in the hash table itself and an id is a place
+//               there, below id_limit(): one access to memory finds or puts a vector. Which place
+//               depends on the order in which threads come.
 //   compressed  a vector is a binary tree of pairs: of neighbouring words, then of the ids of
 //               neighbouring pairs, up to a root. Equal pairs are one node, in a table that all
 //               vectors share, so that vectors which differ in few words cost little more than

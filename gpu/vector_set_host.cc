@@ -189,7 +189,7 @@ class DenseVectors final : public VectorSet {
   DenseTable<WordStore> table_;
 };
 
-// A table's entries as vectors of 1 or 2 words.
+// A table's entries as vectors of 1, 2 or 4 words.
 template <class Entry>
 class SlotVectors final : public VectorSet {
  public:
@@ -448,7 +448,7 @@ class DenseBytes final : public ByteSet {
     options.words = 1;
     options.capacity = 1 << 12;
     options.bucket_slots = 4;
-    options.neighbours = 4;
+    options.neighbours = 2;
     return options;
   }
   DenseTable<ByteStore> table_;
@@ -467,8 +467,9 @@ Result<std::unique_ptr<VectorSet>> make_vector_set_host(TaskPool& pool, VectorSe
     case VectorForm::dense:
       return make<DenseVectors>(pool, options);
     case VectorForm::slots:
-      return options.words == 1 ? make<SlotVectors<uint32_t>>(pool, options)
-                                : make<SlotVectors<uint64_t>>(pool, options);
+      if (options.words == 1) return make<SlotVectors<uint32_t>>(pool, options);
+      if (options.words == 2) return make<SlotVectors<uint64_t>>(pool, options);
+      return make<SlotVectors<Wide>>(pool, options);
     case VectorForm::compressed:
       return options.wide_nodes ? make<CompressedVectors<uint64_t>>(pool, options)
                                 : make<CompressedVectors<uint32_t>>(pool, options);

@@ -16,6 +16,11 @@ bool is_one_of_powers(uint32_t x, uint32_t least, uint32_t most) {
   return std::has_single_bit(x) && x >= least && x <= most;
 }
 
+uint32_t entry_bytes(const VectorSetOptions& options) {
+  if (options.form == VectorForm::slots) return options.words * 4;
+  return options.form == VectorForm::compressed && options.wide_nodes ? 16 : 8;
+}
+
 Status check_vectors(const KeyColumn& vectors, uint32_t words, uint64_t ids, uint64_t bits) {
   if (vectors.size > 0 && (!vectors.is_fixed() || vectors.width != words * 4)) {
     return Status::invalid((vectors.is_fixed() ? "vectors of " + std::to_string(vectors.width)
@@ -38,9 +43,9 @@ Status complete_options(VectorSetOptions* options) {
     return Status::invalid("vectors of " + std::to_string(words) + " words")
         .with_remedy("give a set vectors of 1 to " + std::to_string(max_vector_words) + " words");
   }
-  if (options->form == VectorForm::slots && words > 2) {
+  if (options->form == VectorForm::slots && words != 1 && words != 2 && words != 4) {
     return Status::invalid("a set of slots with vectors of " + std::to_string(words) + " words")
-        .with_remedy("use the dense form, or at most 2 words");
+        .with_remedy("use the dense form, or 1, 2 or 4 words");
   }
   if (!(options->load > 0 && options->load <= 1)) {
     return Status::invalid("a set whose table is filled to a share of " +
@@ -54,8 +59,9 @@ Status complete_options(VectorSetOptions* options) {
                            " vectors")
         .with_remedy("give a smaller capacity: dense ids are below 2^32, others below 2^40");
   }
-  if (options->bucket_slots == 0) options->bucket_slots = words == 1 ? 8 : 4;
-  if (options->neighbours == 0) options->neighbours = 4;
+  // A memory sector of a device, and the one that is read from its memory together with it.
+  if (options->bucket_slots == 0) options->bucket_slots = 32 / entry_bytes(*options);
+  if (options->neighbours == 0) options->neighbours = 2;
   if (!is_one_of_powers(options->bucket_slots, 2, 64) ||
       !is_one_of_powers(options->neighbours, 1, 8)) {
     return Status::invalid("buckets of " + std::to_string(options->bucket_slots) + " slots with " +

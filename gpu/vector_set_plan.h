@@ -45,6 +45,6 @@ inline uint64_t rows_of_piece(uint64_t left, uint64_t room, uint64_t most) {
 // The levels of the binary tree of a compressed vector: neighbours of a level make pairs, and one
 // that is left over goes up as it is, until two are left, which are the root. Of two words or one
 // there are no levels below.
-inline uint32_t items_above(uint32_t items) { return (items + 1) / 2; }
+STRIDE_HD inline uint32_t items_above(uint32_t items) { return (items + 1) / 2; }
 
 }  // namespace stride
