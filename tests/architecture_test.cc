@@ -45,6 +45,7 @@ const std::set<string, std::less<>> kPublicEngine = {"engine/database.h",
                                                      "engine/prefixes.h",
                                                      "engine/scan.h",
                                                      "engine/result_buffer.h",
+                                                     "engine/row_set.h",
                                                      "engine/table.h",
                                                      "engine/snapshot.h",
                                                      "engine/write_transaction.h"};
