@@ -375,7 +375,7 @@ TEST(PutIfAbsentGroupTest, TransactionsOfOneGroup) {
     }
     for (WriteTransaction& t : transactions) {
       commits.push_back(std::async(std::launch::async, [&t] { return t.commit(); }));
-      std::this_thread::sleep_for(30ms);
+      std::this_thread::sleep_for(100ms);
     }
     gate.open_gate();
     for (auto& commit : commits) STRIDE_ASSERT_OK(commit.get());
