@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/absent_rows.h"
 #include "engine/database_impl.h"
 #include "engine/erase_ranges.h"
 #include "engine/no_throw.h"
@@ -55,10 +56,18 @@ Durability strongest(std::span<CommitRequest* const> group) {
   return d;
 }
 
+// Whether a request's rows of a table may come behind those of the requests before it, in one
+// round. Rows that are put if absent look at what is there, so they share one only among themselves.
+bool fits_behind(const StagedTable& round, const StagedTable& added) {
+  bool alike = round.absent.empty() == added.absent.empty() &&
+               (round.absent.empty() || (round.chunks.empty() && added.chunks.empty()));
+  return alike && round.chunk_count() + added.chunk_count() <= max_chunks;
+}
+
 }  // namespace
 
-// Collects the group's rows by table. A request that names a dropped table fails alone; one that
-// would overflow the row ids of a table begins the next round.
+// Collects the group's rows by table. A request that names a dropped table fails alone; one whose
+// rows do not fit behind those that are there begins the next round.
 void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
   std::lock_guard guard(commit_mutex);
   std::map<uint32_t, StagedTable> tables;
@@ -74,21 +83,21 @@ void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
   };
   for (CommitRequest* request : group) {
     std::vector<StagedTable> staged = request->staging->take();
-    bool overflow = false;
+    bool fits = true;
     for (const StagedTable& t : staged) {
       if (!current()->find(t.table->id))
         request->status = Status(StatusCode::not_found, "table '" + t.table->name +
                                                             "' was dropped before the commit");
       auto found = tables.find(t.table->id);
-      overflow |= found != tables.end() &&
-                  found->second.chunks.size() + t.chunks.size() > max_chunks;
+      fits &= found == tables.end() || fits_behind(found->second, t);
     }
     if (!request->status.ok()) continue;
-    if (overflow) carry_out();
+    if (!fits) carry_out();
     for (StagedTable& t : staged) {
       StagedTable& to = tables[t.table->id];
       to.table = t.table;
       std::move(t.chunks.begin(), t.chunks.end(), std::back_inserter(to.chunks));
+      std::move(t.absent.begin(), t.absent.end(), std::back_inserter(to.absent));
     }
     round.push_back(request);
   }
@@ -99,10 +108,12 @@ Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability dur
   STRIDE_TRY(writable_locked());
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> built;
+  AbsentAnswers answers;
   uint64_t run = next_id++;
   auto version = current();
   for (StagedTable& table : tables) {
     Status s = expand_ranges(version, &table);
+    if (s.ok()) s = answers.settle(*version, &table);
     StagedRows rows = rows_of(table);
     if (s.ok()) s = residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
       return bulk.sort(rows.keys, &rows.sorted);
@@ -119,6 +130,7 @@ Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability dur
   for (SegmentRecord& added : edit.added) added.run = run;
   if (built.empty()) return {};
   STRIDE_TRY(apply(std::move(edit), built, durability));
+  answers.give();
   for (const StagedTable& table : tables) fold_if_due(table.table->id);
   return {};
 }

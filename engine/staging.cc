@@ -149,6 +149,29 @@ uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, u
   return n;
 }
 
+void StagedChunk::keep(std::span<const uint64_t> bits) {
+  // Moves a row to where it is from then on, and says where that ends.
+  auto move = [](std::byte* bytes, uint64_t* offsets, uint64_t from, uint64_t to) {
+    uint64_t n = offsets[from + 1] - offsets[from];
+    std::memmove(bytes + offsets[to], bytes + offsets[from], n);
+    offsets[to + 1] = offsets[to] + n;
+  };
+  uint64_t kept = 0;
+  for (uint64_t row = 0; row < rows_; ++row) {
+    if (!(bits[row / 64] >> row % 64 & 1)) continue;
+    if (kept != row) {
+      move(values_, value_offsets_, row, kept);
+      if (key_offsets_) {
+        move(keys_, key_offsets_, row, kept);
+      } else {
+        std::memcpy(keys_ + kept * key_width_, keys_ + row * key_width_, key_width_);
+      }
+    }
+    ++kept;
+  }
+  rows_ = kept;
+}
+
 KeyColumn StagedChunk::keys() const {
   if (borrowed_) return borrowed_keys_;
   return key_offsets_ ? Column::variable(keys_, key_offsets_, rows_)
@@ -188,9 +211,39 @@ Status check_columns(const TableRecord& table, const KeyColumn& keys, const Valu
   return values ? check_values(*values) : Status();
 }
 
+Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
+  uint64_t words = (rows + 63) / 64;
+  if (was_new.empty() || was_new.size() == words) return {};
+  return Status::invalid("was_new has " + std::to_string(was_new.size()) + " words, but the " +
+                         std::to_string(rows) + " rows need " + std::to_string(words))
+      .with_remedy("give a bit for each row, 64 a word, or no words at all");
+}
+
 Status out_of_memory() {
   return Status(StatusCode::resource_exhausted, "no memory to stage more rows")
       .with_remedy("commit in smaller transactions, or give the process more memory");
+}
+
+// What follows a chunk, for rows from `first` on. A thread's first chunk is small and each next one
+// twice as large, so that small transactions touch little memory; a put that brings many rows gets a
+// large one at once.
+std::unique_ptr<StagedChunk> next_chunk(const StagedChunk* last, uint32_t key_width,
+                                        const KeyColumn& keys, const ValueColumn* values,
+                                        uint64_t first) {
+  uint64_t left = keys.size - first;
+  uint64_t before = last ? last->capacity().rows : 32;
+  uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, StagedChunk::max_rows),
+                                       StagedChunk::max_rows);
+  uint64_t sampled = std::min<uint64_t>(left, rows);
+  auto bytes_for = [&](const Column& c) {
+    uint64_t sample = c.begin(first + sampled) - c.begin(first);
+    uint64_t one = c.begin(first + 1) - c.begin(first);
+    uint64_t want = sample / sampled * rows + sample % sampled + rows * 4;
+    return std::max(std::min(want, StagedChunk::target_bytes), one);
+  };
+  StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
+  if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
+  return std::make_unique<StagedChunk>(key_width, capacity);
 }
 
 }  // namespace
@@ -203,7 +256,9 @@ Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const Key
     Slot* slot = slot_of_this_thread(table);
     for (uint64_t done = 0; done < keys.size;) {
       uint64_t n = slot->chunk ? slot->chunk->append(keys, values, done) : 0;
-      if (n == 0) slot->chunk = next_chunk(slot, keys, values, done);
+      if (n == 0)
+        slot->chunk =
+            add_chunk(slot, next_chunk(slot->chunk, table->key_width, keys, values, done));
       done += n;
     }
   } catch (const std::bad_alloc&) {
@@ -255,9 +310,39 @@ Status Staging::stage_ranges(const std::shared_ptr<const TableRecord>& table,
   return {};
 }
 
+Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table,
+                             const KeyColumn& keys, const ValueColumn& values,
+                             std::span<uint64_t> was_new) {
+  STRIDE_TRY(check_columns(*table, keys, &values));
+  STRIDE_TRY(check_bits(keys.size, was_new));
+  std::fill(was_new.begin(), was_new.end(), 0);
+  if (keys.size == 0) return {};
+  try {
+    Slot* slot = slot_of_this_thread(table);
+    for (uint64_t done = 0; done < keys.size;) {
+      StagedChunk* rows = slot->absent ? slot->absent->rows.get() : nullptr;
+      uint64_t first = rows ? rows->rows() : 0;
+      uint64_t n = rows ? rows->append(keys, &values, done) : 0;
+      if (n == 0) {
+        slot->absent = add_absent(slot, next_chunk(rows, table->key_width, keys, &values, done));
+      } else if (!was_new.empty()) {
+        slot->absent->answers.push_back({first, n, was_new.data(), done});
+      }
+      done += n;
+    }
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+  count(keys, &values);
+  return {};
+}
+
 void Staging::hand_over() {
   std::lock_guard lock(mutex_);
-  for (auto& slot : slots_) slot->chunk = nullptr;
+  for (auto& slot : slots_) {
+    slot->chunk = nullptr;
+    slot->absent = nullptr;
+  }
 }
 
 void Staging::count(const KeyColumn& keys, const ValueColumn* values) {
@@ -272,6 +357,14 @@ StagedChunk* Staging::add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk) 
   return result;
 }
 
+AbsentChunk* Staging::add_absent(Slot* slot, std::unique_ptr<StagedChunk> rows) {
+  auto chunk = std::make_unique<AbsentChunk>(AbsentChunk{std::move(rows), {}});
+  AbsentChunk* result = chunk.get();
+  std::lock_guard lock(mutex_);
+  slot->table->absent.push_back(std::move(chunk));
+  return result;
+}
+
 Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {
   std::thread::id self = std::this_thread::get_id();
   std::lock_guard lock(mutex_);
@@ -280,31 +373,11 @@ Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRec
   auto of_table = std::find_if(tables_.begin(), tables_.end(),
                                [&](auto& t) { return t->table->id == table->id; });
   if (of_table == tables_.end()) {
-    tables_.push_back(std::make_unique<StagedTable>(StagedTable{table, {}}));
+    tables_.push_back(std::make_unique<StagedTable>(StagedTable{table, {}, {}}));
     of_table = tables_.end() - 1;
   }
-  slots_.push_back(std::make_unique<Slot>(Slot{self, of_table->get(), nullptr}));
+  slots_.push_back(std::make_unique<Slot>(Slot{self, of_table->get(), nullptr, nullptr}));
   return slots_.back().get();
-}
-
-// A thread's first chunk is small and each next one twice as large, so that small transactions
-// touch little memory; a put that brings many rows gets a large one at once.
-StagedChunk* Staging::next_chunk(Slot* slot, const KeyColumn& keys, const ValueColumn* values,
-                                 uint64_t first) {
-  uint64_t left = keys.size - first;
-  uint64_t before = slot->chunk ? slot->chunk->capacity().rows : 32;
-  uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, StagedChunk::max_rows),
-                                       StagedChunk::max_rows);
-  uint64_t sampled = std::min<uint64_t>(left, rows);
-  auto bytes_for = [&](const Column& c) {
-    uint64_t sample = c.begin(first + sampled) - c.begin(first);
-    uint64_t one = c.begin(first + 1) - c.begin(first);
-    uint64_t want = sample / sampled * rows + sample % sampled + rows * 4;
-    return std::max(std::min(want, StagedChunk::target_bytes), one);
-  };
-  StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
-  if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
-  return add_chunk(slot, std::make_unique<StagedChunk>(slot->table->table->key_width, capacity));
 }
 
 std::vector<StagedTable> Staging::take() {

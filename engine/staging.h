@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,6 +59,8 @@ class StagedChunk {
   const std::vector<KeyRange>& ranges() const { return ranges_; }
   // Precondition: there are ranges already.
   void add_ranges(std::vector<KeyRange> ranges);
+  // Drops the rows whose bit is 0. Precondition: all are puts that append() has copied.
+  void keep(std::span<const uint64_t> bits);
 
  private:
   uint64_t fitting_rows(const KeyColumn& keys, const ValueColumn* values, uint64_t first) const;
@@ -77,10 +80,25 @@ class StagedChunk {
   std::vector<KeyRange> ranges_;
 };
 
-// All that a transaction has staged for one table, in the order of its puts (for each thread).
+// Rows that are put where their key is not there (engine/absent_rows.h), and whom to tell.
+struct AbsentChunk {
+  // What was new of `count` rows from `first` on: bits of `words`, from bit `bit` on.
+  struct Answer {
+    uint64_t first, count;
+    uint64_t* words;
+    uint64_t bit;
+  };
+  std::unique_ptr<StagedChunk> rows;
+  std::vector<Answer> answers;  // calls that did not ask have none
+};
+
+// All that a transaction has staged for one table, in the order of its calls (for each thread).
 struct StagedTable {
   std::shared_ptr<const TableRecord> table;
   std::vector<std::unique_ptr<StagedChunk>> chunks;
+  std::vector<std::unique_ptr<AbsentChunk>> absent;  // after all of `chunks`
+
+  uint64_t chunk_count() const { return chunks.size() + absent.size(); }
 };
 
 // Thread-safe: each thread fills chunks of its own.
@@ -94,6 +112,9 @@ class Staging {
                     const ValueColumn& values);
   Status stage_ranges(const std::shared_ptr<const TableRecord>& table,
                       std::vector<KeyRange> ranges);
+  // WriteTransaction::put_if_absent().
+  Status stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                      const ValueColumn& values, std::span<uint64_t> was_new);
   // Rows that come from now on come after all that are there, whichever thread brings them. Call
   // when no stage() is under way.
   void hand_over();
@@ -108,12 +129,12 @@ class Staging {
     std::thread::id thread;
     StagedTable* table;
     StagedChunk* chunk;
+    AbsentChunk* absent;
   };
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
   StagedChunk* add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk);
+  AbsentChunk* add_absent(Slot* slot, std::unique_ptr<StagedChunk> rows);
   void count(const KeyColumn& keys, const ValueColumn* values);
-  StagedChunk* next_chunk(Slot* slot, const KeyColumn& keys, const ValueColumn* values,
-                          uint64_t first);
 
   std::mutex mutex_;  // guards the lists, not the chunks' content
   std::vector<std::unique_ptr<StagedTable>> tables_;

@@ -54,6 +54,13 @@ Status WriteTransaction::put_view(const Table& table, const KeyColumn& keys,
   return state_->staging.stage_view(DatabaseImpl::record(table), keys, values);
 }
 
+Status WriteTransaction::put_if_absent(const Table& table, const KeyColumn& keys,
+                                       const ValueColumn& values, std::span<uint64_t> was_new) {
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return state_->staging.stage_absent(DatabaseImpl::record(table), keys, values, was_new);
+}
+
 Status WriteTransaction::put(const Table& table, Bytes key, Bytes value) {
   if (key.size() > max_key_bytes || value.size() > max_value_bytes)
     return Status::invalid("a key has " + std::to_string(key.size()) + " and its value " +

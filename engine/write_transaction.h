@@ -12,8 +12,10 @@
 // last change of a key wins; of changes that several threads make, any may.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "engine/options.h"
@@ -24,8 +26,8 @@
 
 namespace stride {
 
-// put, put_view, erase, erase_range and erase_ranges may be called from several threads at once;
-// commit and abort from one, when none of them is under way.
+// put, put_view, put_if_absent, erase, erase_range and erase_ranges may be called from several
+// threads at once; commit and abort from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
  public:
   struct STRIDE_INTERNAL State;
@@ -44,6 +46,18 @@ class STRIDE_API WriteTransaction {
   Status put(const Table& table, std::string_view key, std::string_view value) {
     return put(table, as_bytes(key), as_bytes(value));
   }
+  // Puts those rows whose key is not there, for loads that keep what is: row i counts where neither
+  // the table as it is when this is committed nor a row before it has its key. Keys and values are
+  // copied. These rows come after all other changes of the transaction, whichever was called first:
+  // a key that it also puts is not new, one that it erases is. Of several calls, the rows of an
+  // earlier one (of the same thread) come first.
+  //
+  // was_new: empty, or (keys.size + 63) / 64 words, of this call alone: all 0 until commit() has
+  // returned, which sets bit i if row i was put, and no bit if it fails. They must stay until then,
+  // or until the transaction is gone. invalid_argument: as put(), or another number of words.
+  Status put_if_absent(const Table& table, const KeyColumn& keys, const ValueColumn& values,
+                       std::span<uint64_t> was_new = {});
+
   // Erasing a key that is not there is fine.
   Status erase(const Table& table, const KeyColumn& keys);
   Status erase(const Table& table, Bytes key);
@@ -63,6 +77,7 @@ class STRIDE_API WriteTransaction {
 
   // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
+  // corruption: keys that were to be put if absent, or to be erased, met damaged bytes.
   Status commit(std::optional<Durability> durability = std::nullopt);
   void abort();
 

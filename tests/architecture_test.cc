@@ -40,11 +40,13 @@ const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/
                                                    "storage/prefetch.h", "storage/prefix_key.h"};
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {"engine/database.h",
+                                                     "engine/dedup_table.h",
                                                      "engine/library_version.h",
                                                      "engine/options.h",
                                                      "engine/prefixes.h",
                                                      "engine/scan.h",
                                                      "engine/result_buffer.h",
+                                                     "engine/row_set.h",
                                                      "engine/table.h",
                                                      "engine/snapshot.h",
                                                      "engine/write_transaction.h"};

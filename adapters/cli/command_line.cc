@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "adapters/cli/context.h"
+#include "adapters/cli/dedup_command.h"
 #include "adapters/cli/doctor_command.h"
 #include "adapters/cli/dump_commands.h"
 #include "adapters/cli/help_pages.h"
@@ -36,6 +37,8 @@ class Commands {
     add("get", "Look up keys", &add_get, &run_get, &get_);
     add("match", "Look up the prefixes of addresses", &add_match, &run_match, &match_);
     add("join", "Add to each row of a file the value of its key", &add_join, &run_join, &join_);
+    add("dedup", "Print the rows of files that did not come before", &add_dedup, &run_dedup,
+        &dedup_);
     add("scan", "Print records in the order of their keys", &add_scan, &run_scan, &scan_);
     add<TableArguments>("count", "Print how many keys a table has", &add_count, &run_count,
                         &count_);
@@ -107,6 +110,7 @@ class Commands {
   GetArguments get_;
   MatchArguments match_;
   JoinArguments join_;
+  DedupArguments dedup_;
   ScanArguments scan_;
   TableArguments count_, tables_;
   DumpArguments dump_;

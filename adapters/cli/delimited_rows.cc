@@ -89,7 +89,12 @@ class DelimitedParser {
     return quote ? static_cast<const char*>(quote) : end;
   }
 
+  void take_whole(std::string_view row) {
+    if (rows_.key(row, row)) rows_.end_row(row, line_);
+  }
+
   void parse_line(std::string_view line) {
+    if (plan_.options.whole_rows) return take_whole(line);
     if (key_first_) return parse_key_first(line);
     fields_.clear();
     std::string_view left = line;
@@ -128,6 +133,7 @@ class DelimitedParser {
   }
 
   void take_fields(std::string_view row) {
+    if (plan_.options.whole_rows) return take_whole(row);
     if (fields_.size() < plan_.least_columns ||
         (plan_.exact_columns && fields_.size() != plan_.exact_columns))
       return refuse_count(fields_.size(), row);

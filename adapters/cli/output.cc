@@ -43,7 +43,7 @@ Outcome Output::write_through(std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(fd_, text.data(), text.size());
     if (n < 0 && errno == EINTR) {
-      if (interrupted()) return Outcome::interrupted();
+      if (interrupted() && !ignores_interrupts_) return Outcome::interrupted();
       continue;
     }
     if (n < 0) return Outcome::from_errno(errno, name_, "write");

@@ -58,6 +58,8 @@ class Output {
   Outcome write(std::string_view text);
   Outcome flush();
   uint64_t written_bytes() const { return written_; }
+  // From now on what is to be written is written, an interrupt or not.
+  void ignore_interrupts() { ignores_interrupts_ = true; }
 
  private:
   Outcome write_through(std::string_view text);
@@ -66,6 +68,7 @@ class Output {
   std::string name_;
   TextBuffer buffer_;
   uint64_t written_ = 0;
+  bool ignores_interrupts_ = false;
 };
 
 }  // namespace stride::cli

@@ -77,15 +77,17 @@ KeyColumn ParsedRows::keys() const {
 
 RowColumns ParsedRows::take() {
   RowColumns result;
-  uint64_t value_bytes = static_cast<uint64_t>(value_end_ - values_);
-  bool fixed = rows_ != 0 && shortest_ == longest_;
-  arena_.take(value_bytes);
-  result.memory.push_back(arena_.slab());
+  bool fixed = !wanted_.values || (rows_ != 0 && shortest_ == longest_);
+  if (wanted_.values) {
+    arena_.take(static_cast<uint64_t>(value_end_ - values_));
+    result.memory.push_back(arena_.slab());
+  }
   auto keep = [&](std::string_view bytes) {
     std::byte* to = arena_.reserve(bytes.size());
     if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     arena_.take(bytes.size());
-    if (result.memory.back() != arena_.slab()) result.memory.push_back(arena_.slab());
+    if (result.memory.empty() || result.memory.back() != arena_.slab())
+      result.memory.push_back(arena_.slab());
     return to;
   };
   if (fixed) {

@@ -48,11 +48,12 @@ class ParsedRows {
   // key, which has been refused then.
   bool key(std::string_view text, std::string_view row) {
     const KeyForm& form = plan_->options.key_form;
-    if (form.type == KeyType::bytes && text.size() > max_key_bytes) return refuse_key(text, row);
+    size_t most = plan_->options.most_key_bytes;
+    if (form.type == KeyType::bytes && text.size() > most) return refuse_key(text, row);
     ptrdiff_t n =
         encode_key(form, text, reinterpret_cast<std::byte*>(keys_.room(encoded_bound(form, text))));
     ptrdiff_t width = plan_->options.key_width;
-    if (n <= 0 || (width ? n != width : n > ptrdiff_t{max_key_bytes})) {
+    if (n <= 0 || (width ? n != width : n > static_cast<ptrdiff_t>(most))) {
       if (n != 0 || width != 0 || !plan_->options.allow_empty_key) return refuse_key(text, row, n);
     }
     key_bytes_ = static_cast<size_t>(n);

@@ -56,7 +56,8 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
   plan->crlf = options.line_ends == LineEnds::crlf;
   std::set<std::string> names(options.values.begin(), options.values.end());
   if (names.size() != options.values.size()) return Outcome::usage("--value names a column twice");
-  if (options.format == Format::jsonl || options.format == Format::raw) return {};
+  if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows)
+    return {};
   STRIDE_CLI_TRY(
       find_column(options, options.key.empty() ? "1" : options.key, columns, &plan->key_column));
   size_t last = plan->key_column;

@@ -36,6 +36,8 @@ struct RowOptions {
   std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
   bool values_wanted = true;                        // false: only keys, for lookups
+  bool whole_rows = false;  // the key is the row without its line end; of tsv and csv
+  uint64_t most_key_bytes = max_key_bytes;
   uint64_t block_bytes = 4 << 20;
   uint64_t max_row_bytes = 64 << 20;
 };

@@ -61,11 +61,23 @@ class RandomTables {
         }
       }
       if (random_() % 200 == 0) STRIDE_TRY(put_large(t, *table, &model));
+      if (random_() % 3 == 0) STRIDE_TRY(put_if_absent(t, *table, &model));
     }
     return t.commit(durability);
   }
 
  private:
+  // Last of the changes of a table, as the engine has it.
+  Status put_if_absent(WriteTransaction& t, const Table& table, Model* model) {
+    Rows keys, values;
+    for (uint64_t i = random_() % 20; i > 0; --i) {
+      std::string key = "k" + std::to_string(random_() % 80), value = std::to_string(random_());
+      keys.add(key);
+      values.add(value);
+      model->emplace(key, value);
+    }
+    return t.put_if_absent(table, keys.column(), values.column());
+  }
   // A segment of several pieces, which durability none does not wait for.
   Status put_large(WriteTransaction& t, const Table& table, Model* model) {
     std::string value((2 << 20) + random_() % (4 << 20), char('a' + random_() % 26));

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "tests/adapters/cli/cli_fixture.h"
@@ -71,13 +72,65 @@ TEST_F(ProcessTest, AnInterruptLeavesTheDatabaseAsItWas) {
   }
 }
 
+// What was printed before the interrupt and what the same command prints then are all rows.
+TEST_F(ProcessTest, ADedupGoesOnAfterAnInterrupt) {
+  std::string rows, expected;
+  for (int i = 0; i < 300; ++i) rows += std::to_string(i % 90) + "\n";
+  for (int i = 0; i < 90; ++i) expected += std::to_string(i) + "\n";
+  std::vector<std::string> arguments = {"dedup", "-",  "--table",       database_, "t", "--commit-every",
+                                        "8",     "--block-bytes", "20"};
+  Pipe input;
+  MemoryFile out, error;
+  pid_t pid = start(arguments, input.ends[0], out.fd(), error.fd());
+  std::string_view some = std::string_view(rows).substr(0, 180);
+  ASSERT_EQ(write(input.ends[1], some.data(), some.size()), static_cast<ssize_t>(some.size()));
+  for (int i = 0; i < 1000 && out.text().size() < 60; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(pid, SIGINT);
+  EXPECT_EQ(wait(pid), 130) << error.text();
+  std::string printed = out.text();
+  EXPECT_GE(printed.size(), 60u);
+  ASSERT_EQ(run(arguments, rows), 0) << error_;
+  EXPECT_EQ(printed + out_, expected);
+}
+
+// Of a process that is killed some rows may be in the table and not in the output, and none is
+// printed twice.
+TEST_F(ProcessTest, AKilledDedupPrintsNothingTwice) {
+  std::string rows;
+  for (int i = 0; i < 200'000; ++i) rows += std::to_string(i * 7 % 150'000) + "\n";
+  std::vector<std::string> arguments = {"dedup", file("rows", rows), "--table", database_, "t",
+                                        "--commit-every", "2000", "--block-bytes", "10k"};
+  std::set<std::string> lines;
+  for (int life = 1; life < 6; ++life) {
+    MemoryFile out;
+    pid_t pid = start(arguments, -1, out.fd(), -1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * life));
+    kill(pid, SIGKILL);
+    wait(pid);
+    std::istringstream printed(out.text());
+    for (std::string line; std::getline(printed, line) && !printed.eof();)
+      EXPECT_TRUE(lines.insert(line).second) << line;
+  }
+  ASSERT_EQ(run(arguments), 0) << error_;
+  std::istringstream printed(out_);
+  for (std::string line; std::getline(printed, line);)
+    EXPECT_TRUE(lines.insert(line).second) << line;
+  EXPECT_GT(lines.size(), 150'000u - 5 * 4000u);
+  ASSERT_EQ(run({"count", database_, "t"}), 0);
+  EXPECT_EQ(out_, "150000\n");
+}
+
 TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
   std::string rows;
   for (int i = 0; i < 100000; ++i) rows += std::to_string(i) + "\tvalue\n";
   std::string path = file("a.tsv", rows);
   ASSERT_EQ(load(path), 0) << error_;
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"scan", database_, "t"}, {"join", database_, "t", path}}) {
+       {std::vector<std::string>{"scan", database_, "t"},
+        {"join", database_, "t", path},
+        {"dedup", path},
+        {"dedup", path, "--table", database_, "seen"}}) {
     MemoryFile error;
     pid_t pid;
     {

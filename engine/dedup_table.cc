@@ -1,0 +1,168 @@
+#include "engine/dedup_table.h"
+
+#include <bit>
+#include <cstring>
+
+#include "engine/no_throw.h"
+#include "engine/result_buffer.h"
+#include "gpu/backend.h"
+
+namespace stride {
+
+struct DedupTable::State {
+  Database& database;
+  Table table;
+  DedupOptions options;
+  std::shared_ptr<Backend> backend;  // outlives the set
+  std::unique_ptr<VectorSet> set;
+  Status broken;  // not ok: the set is not what the table has
+  std::vector<uint64_t> bits;
+  ResultBuffer<uint64_t> keys;
+  ResultBuffer<std::byte> values;
+
+  uint32_t bytes() const { return options.words * 4; }
+  Status fill();
+  Status add_stored(const ScanBatch& batch);
+  Status put(const KeyColumn& vectors, std::span<uint64_t> ids, std::span<uint64_t> was_new);
+  Status write_new(const KeyColumn& vectors, uint64_t first);
+};
+
+namespace {
+
+Status other_rows(const Table& table, uint64_t row, const std::string& what) {
+  return Status::invalid("table '" + table.name() + "', row " + std::to_string(row) + ": " + what)
+      .with_remedy("open it with the number of words that it has, or under another name");
+}
+
+}  // namespace
+
+// The set as the table has it.
+Status DedupTable::State::fill() {
+  STRIDE_TRY(set->clear());
+  auto scan = database.snapshot().scan(table);
+  if (!scan.ok()) return scan.status();
+  ScanBatch batch;
+  while (scan->next(&batch)) STRIDE_TRY(add_stored(batch));
+  return scan->status();
+}
+
+Status DedupTable::State::add_stored(const ScanBatch& batch) {
+  const uint64_t rows = batch.keys.size, first = set->size();
+  for (uint64_t i = 0; i < rows; ++i) {
+    uint64_t id;
+    std::memcpy(&id, batch.keys[i].data(), sizeof id);
+    id = __builtin_bswap64(id);
+    if (id != first + i)
+      return other_rows(table, first + i,
+                        "has id " + std::to_string(id) + ", where none is missing");
+    if (uint64_t has = batch.values[i].size(); has != bytes())
+      return other_rows(table, first + i,
+                        "has " + std::to_string(has) + " bytes, but vectors of " +
+                            std::to_string(options.words) + " words have " +
+                            std::to_string(bytes()));
+  }
+  // Rows of a batch lie one behind the other.
+  KeyColumn vectors = Column::fixed(batch.values[0].data(), bytes(), rows);
+  STRIDE_TRY(set->find_or_put(vectors, {}, {}));
+  if (set->size() == first + rows) return {};
+  return other_rows(table, first + rows - 1, "a vector is there twice up to here");
+}
+
+// Vectors `first` and so on of the set, which are the new ones of these.
+Status DedupTable::State::write_new(const KeyColumn& vectors, uint64_t first) {
+  const uint64_t count = set->size() - first;
+  if (count == 0) return {};
+  keys.reset(count);
+  for (uint64_t i = 0; i < count; ++i) keys[i] = __builtin_bswap64(first + i);
+  const std::byte* rows = vectors.data;
+  if (count < vectors.size) {
+    values.reset(count * bytes());
+    std::byte* to = values.data();
+    for (uint64_t w = 0; w < bits.size(); ++w)
+      for (uint64_t left = bits[w]; left != 0; left &= left - 1, to += bytes())
+        std::memcpy(to, vectors[w * 64 + static_cast<uint64_t>(std::countr_zero(left))].data(),
+                    bytes());
+    rows = values.data();
+  }
+  WriteTransaction transaction = database.begin();
+  STRIDE_TRY(transaction.put_view(table, Column::fixed(keys.data(), sizeof(uint64_t), count),
+                                  Column::fixed(rows, bytes(), count)));
+  return transaction.commit(options.durability);
+}
+
+Status DedupTable::State::put(const KeyColumn& vectors, std::span<uint64_t> ids,
+                              std::span<uint64_t> was_new) {
+  STRIDE_TRY(broken);
+  const uint64_t first = set->size(), words = (vectors.size + 63) / 64;
+  if (!was_new.empty() && was_new.size() != words)
+    return Status::invalid("was_new has " + std::to_string(was_new.size()) + " words, but the " +
+                           std::to_string(vectors.size) + " vectors need " + std::to_string(words));
+  bits.resize(words);
+  Status s = set->find_or_put(vectors, ids, bits);
+  if (s.code() == StatusCode::invalid_argument) return s;
+  if (s.ok()) s = no_throw([&] { return write_new(vectors, first); });
+  if (s.ok()) {
+    if (!was_new.empty()) std::memcpy(was_new.data(), bits.data(), words * sizeof(uint64_t));
+    return {};
+  }
+  if (set->size() == first) return s;
+  // The set forgets what is not in the table.
+  Status again = no_throw([&] { return fill(); });
+  if (!again.ok())
+    broken = Status(StatusCode::closed, "table '" + table.name() +
+                                            "' could not be read again after a failure (" +
+                                            again.message() + ")")
+                 .with_remedy("open it again");
+  return s;
+}
+
+DedupTable::DedupTable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DedupTable::DedupTable(DedupTable&&) noexcept = default;
+DedupTable& DedupTable::operator=(DedupTable&&) noexcept = default;
+DedupTable::~DedupTable() = default;
+
+Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
+                                    const DedupOptions& options) {
+  if (options.words == 0 || options.words > max_vector_words)
+    return Status::invalid("vectors of " + std::to_string(options.words) +
+                           " words are not possible: give 1 to " +
+                           std::to_string(max_vector_words));
+  auto table = database.open_or_create_table(name, {.key_width = sizeof(uint64_t)});
+  if (!table.ok()) return table.status();
+  std::unique_ptr<State> state;
+  STRIDE_TRY(no_throw([&] {
+    auto backend = options.backend ? options.backend
+                                   : std::shared_ptr<Backend>(Backend::host(options.threads));
+    state = std::unique_ptr<State>(new State{database, *table, options, std::move(backend)});
+    VectorSetOptions set;
+    set.words = options.words;
+    for (const TableStatistics& t : database.tables())
+      if (t.name == name) set.capacity = std::max(set.capacity, t.rows);
+    auto made = state->backend->make_vector_set(set);
+    if (!made.ok()) return made.status();
+    state->set = std::move(*made);
+    return state->fill();
+  }));
+  return DedupTable(std::move(state));
+}
+
+Status DedupTable::find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids,
+                               std::span<uint64_t> was_new) {
+  return no_throw([&] { return state_->put(vectors, ids, was_new); });
+}
+
+Status DedupTable::find(const KeyColumn& vectors, std::span<uint64_t> ids) const {
+  STRIDE_TRY(state_->broken);
+  return state_->set->find(vectors, ids);
+}
+
+Status DedupTable::get(std::span<const uint64_t> ids, std::span<std::byte> vectors) const {
+  STRIDE_TRY(state_->broken);
+  return state_->set->get(ids, vectors);
+}
+
+uint64_t DedupTable::size() const { return state_->set->size(); }
+uint64_t DedupTable::memory_bytes() const { return state_->set->memory_bytes(); }
+uint32_t DedupTable::words() const { return state_->options.words; }
+
+}  // namespace stride

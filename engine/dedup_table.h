@@ -1,0 +1,75 @@
+// Durable numbers for vectors of 32-bit words: each different one has an id, 0, 1, 2, ... in the
+// order of first occurrence, now and after reopening.
+//
+//   Result<DedupTable> states = DedupTable::open(*database, "states", {.words = 4});
+//   KeyColumn vectors = Column::fixed(data.data(), 16, n);
+//   Status s = states->find_or_put(vectors, ids, was_new);   // durable when it returns
+//   s = states->get(ids, back);                              // the same vectors
+//
+// The vectors are rows of an ordinary table: the key is the id (8 bytes, big-endian), the value the
+// vector's bytes as they lie in memory (little-endian words). A hash table in memory finds them; it
+// is built when the table is opened, by one pass over the rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine/database.h"
+#include "engine/options.h"
+#include "storage/column.h"
+#include "storage/export.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct DedupOptions {
+  uint32_t words = 2;  // of each vector, 1 to 64
+  // Of each call that puts something; none: the database's.
+  std::optional<Durability> durability;
+  unsigned threads = 0;  // 0: one for each core
+  // What holds the hash table. Null: host threads of its own.
+  std::shared_ptr<Backend> backend;
+};
+
+// Must not outlive its database. Only one may be open for a table, and nothing else may write it.
+// find, get and size may be called from several threads at once; find_or_put alone. All memory is
+// the host's.
+class STRIDE_API DedupTable {
+ public:
+  // The id of what is not there.
+  static constexpr uint64_t absent = UINT64_MAX;
+
+  // Makes the table where it is missing. invalid_argument: a number of words that is not possible,
+  // or a table with other rows than these. resource_exhausted: its vectors do not fit in memory.
+  static Result<DedupTable> open(Database& database, const std::string& name,
+                                 const DedupOptions& options = {});
+  DedupTable(DedupTable&&) noexcept;
+  DedupTable& operator=(DedupTable&&) noexcept;
+  ~DedupTable();
+
+  // Vectors are columns of 4 * words bytes a row. ids: one for each, or empty. was_new: empty, or
+  // (vectors.size + 63) / 64 words; bit i says whether vector i came for the first time. New ones
+  // are put in one transaction: large batches are fast. When it fails nothing is put, ids and
+  // was_new are undefined, and the table goes on as it was; as WriteTransaction::commit(). Where it
+  // cannot be read again after that, all calls return `closed`: open it again.
+  Status find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids,
+                     std::span<uint64_t> was_new);
+  // The id of each vector, or `absent`.
+  Status find(const KeyColumn& vectors, std::span<uint64_t> ids) const;
+  // ids.size() times 4 * words bytes. not_found: an id that was never given.
+  Status get(std::span<const uint64_t> ids, std::span<std::byte> vectors) const;
+
+  uint64_t size() const;  // different vectors; all ids are smaller
+  uint64_t memory_bytes() const;
+  uint32_t words() const;
+
+ private:
+  struct STRIDE_INTERNAL State;
+  explicit DedupTable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stride
