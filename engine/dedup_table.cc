@@ -16,7 +16,7 @@ struct DedupTable::State {
   std::shared_ptr<Backend> backend;  // outlives the set
   std::unique_ptr<VectorSet> set;
   Status broken;  // not ok: the set is not what the table has
-  std::vector<uint64_t> bits;
+  std::vector<uint64_t> bits, own_ids;
   ResultBuffer<uint64_t> keys;
   ResultBuffer<std::byte> values;
 
@@ -24,7 +24,7 @@ struct DedupTable::State {
   Status fill();
   Status add_stored(const ScanBatch& batch);
   Status put(const KeyColumn& vectors, std::span<uint64_t> ids, std::span<uint64_t> was_new);
-  Status write_new(const KeyColumn& vectors, uint64_t first);
+  Status write_new(const KeyColumn& vectors, std::span<const uint64_t> ids, uint64_t count);
 };
 
 namespace {
@@ -68,25 +68,23 @@ Status DedupTable::State::add_stored(const ScanBatch& batch) {
   return other_rows(table, first + rows - 1, "a vector is there twice up to here");
 }
 
-// Vectors `first` and so on of the set, which are the new ones of these.
-Status DedupTable::State::write_new(const KeyColumn& vectors, uint64_t first) {
-  const uint64_t count = set->size() - first;
+// Those of the vectors that are new.
+Status DedupTable::State::write_new(const KeyColumn& vectors, std::span<const uint64_t> ids,
+                                    uint64_t count) {
   if (count == 0) return {};
   keys.reset(count);
-  for (uint64_t i = 0; i < count; ++i) keys[i] = __builtin_bswap64(first + i);
-  const std::byte* rows = vectors.data;
-  if (count < vectors.size) {
-    values.reset(count * bytes());
-    std::byte* to = values.data();
-    for (uint64_t w = 0; w < bits.size(); ++w)
-      for (uint64_t left = bits[w]; left != 0; left &= left - 1, to += bytes())
-        std::memcpy(to, vectors[w * 64 + static_cast<uint64_t>(std::countr_zero(left))].data(),
-                    bytes());
-    rows = values.data();
+  values.reset(count * bytes());
+  uint64_t at = 0;
+  for (uint64_t w = 0; w < bits.size(); ++w) {
+    for (uint64_t left = bits[w]; left != 0; left &= left - 1, ++at) {
+      uint64_t row = w * 64 + static_cast<uint64_t>(std::countr_zero(left));
+      keys[at] = __builtin_bswap64(ids[row]);
+      std::memcpy(values.data() + at * bytes(), vectors[row].data(), bytes());
+    }
   }
   WriteTransaction transaction = database.begin();
   STRIDE_TRY(transaction.put_view(table, Column::fixed(keys.data(), sizeof(uint64_t), count),
-                                  Column::fixed(rows, bytes(), count)));
+                                  Column::fixed(values.data(), bytes(), count)));
   return transaction.commit(options.durability);
 }
 
@@ -98,9 +96,13 @@ Status DedupTable::State::put(const KeyColumn& vectors, std::span<uint64_t> ids,
     return Status::invalid("was_new has " + std::to_string(was_new.size()) + " words, but the " +
                            std::to_string(vectors.size) + " vectors need " + std::to_string(words));
   bits.resize(words);
+  if (ids.empty()) {
+    own_ids.resize(vectors.size);
+    ids = own_ids;
+  }
   Status s = set->find_or_put(vectors, ids, bits);
   if (s.code() == StatusCode::invalid_argument) return s;
-  if (s.ok()) s = no_throw([&] { return write_new(vectors, first); });
+  if (s.ok()) s = no_throw([&] { return write_new(vectors, ids, set->size() - first); });
   if (s.ok()) {
     if (!was_new.empty()) std::memcpy(was_new.data(), bits.data(), words * sizeof(uint64_t));
     return {};
