@@ -32,6 +32,7 @@
 
 #include "gpu/location.h"
 #include "gpu/tree_options.h"
+#include "gpu/vector_set.h"
 #include "storage/block_guard.h"
 #include "storage/column.h"
 #include "storage/prefix_key.h"
@@ -321,6 +322,11 @@ class Backend {
   virtual Status match_on_device(const ResidentMatches& base, uint32_t newer,
                                  const ResidentMatches* changes, const KeyColumn& addresses,
                                  Location* out, void* stream) = 0;
+
+  // invalid_argument: options that do not hold. unavailable: nodes wider than the device's atomic
+  // operations. resource_exhausted: no room for so large a table.
+  virtual Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) = 0;
+  virtual Result<std::unique_ptr<ByteSet>> make_byte_set() = 0;
 
   // Memory for queries and results. resource_exhausted: no room within the memory limit.
   virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;

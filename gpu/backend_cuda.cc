@@ -230,6 +230,10 @@ class CudaBackend final : public Backend {
       match_rows_cuda(base, newer, changes, addresses, out, to);
     });
   }
+  Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
+    return host_->make_vector_set(options);
+  }
+  Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return cuda_guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<CudaMemory>(device_, bytes));

@@ -11,6 +11,7 @@
 #include "gpu/sort_host.h"
 #include "gpu/task_pool.h"
 #include "gpu/tree_build_host.h"
+#include "gpu/vector_set_host.h"
 
 namespace stride {
 
@@ -108,6 +109,13 @@ class HostBackend : public Backend {
   Status match_on_device(const ResidentMatches&, uint32_t, const ResidentMatches*, const KeyColumn&,
                          Location*, void*) override {
     return no_device();
+  }
+  Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
+    return guarded([&] { return make_vector_set_host(pool_, options); });
+  }
+  Result<std::unique_ptr<ByteSet>> make_byte_set() override {
+    return guarded(
+        [&]() -> Result<std::unique_ptr<ByteSet>> { return make_byte_set_host(pool_); });
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {

@@ -33,7 +33,7 @@ const std::set<string, std::less<>> kStorageForGpu = {
     "storage/status.h",     "storage/column.h",   "storage/layout.h",       "storage/block_guard.h",
     "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
-                                                         "gpu/tree_options.h"};
+                                                         "gpu/tree_options.h", "gpu/vector_set.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
@@ -174,7 +174,7 @@ bool may_include_foreign_header(const string& room, const string& file, const st
   if (room == "storage") {
     return name == "xxhash.h" || name == "xxh_x86dispatch.h" || name == "liburing.h";
   }
-  if (room == "gpu") return starts_with_any(name, {"tbb/", "oneapi/tbb", "omp.h"});
+  if (room == "gpu") return starts_with_any(name, {"tbb/", "oneapi/tbb", "omp.h", "xxhash.h"});
   return room == "adapters" || room == "benchmark" || room == "tests";
 }
 

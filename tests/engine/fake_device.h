@@ -183,6 +183,10 @@ class FakeDevice final : public Backend {
     }
     return {};
   }
+  Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
+    return host_->make_vector_set(options);
+  }
+  Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = host_->allocate(bytes);
     if (memory.ok()) memory_.insert((*memory)->data());
