@@ -1,20 +1,20 @@
 // Which rows have equal values: what a segment of a table with share_equal_values is built from.
 //
 //   EqualValues equal;
-//   if (find_equal_values(rows, backend, unshared_bytes, &equal))
-//     ... rows.value(i) == rows.value(equal.firsts[equal.numbers[i]]) ...
+//   STRIDE_TRY(find_equal_values(rows, length, backend, unshared_bytes, &equal));
+//   if (!equal.empty()) ... rows.value(i) == rows.value(equal.firsts[equal.numbers[i]]) ...
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "gpu/backend.h"
-#include "storage/checksum.h"
 #include "storage/column.h"
+#include "storage/prefetch.h"
 #include "storage/segment_format.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -41,86 +41,94 @@ struct DistinctRows {
   void prefetch_offsets(uint64_t i) const { rows.prefetch_offsets(equal.firsts[i]); }
 };
 
-// A hash table from values to their numbers. It keeps no bytes: values are compared with those of
-// the first rows that have them. 8 bytes an entry, less than two thirds of them used.
-template <class Rows>
-class ValueTable {
+// Rows that are looked for together, as a column of their values. A value that is as large as a
+// block is not copied.
+class ValueBlock {
  public:
-  ValueTable(const Rows& rows, BulkVector<uint32_t>* firsts)
-      : rows_(rows), firsts_(*firsts), entries_(1024) {}
+  static constexpr uint64_t most_rows = 1 << 15;
+  static constexpr uint64_t most_bytes = 4 << 20;
 
-  // The number of a row's value, which is a new one where no row before has had it.
-  uint32_t find_or_put(uint32_t row, uint64_t hash) {
-    Bytes value = rows_.value(row);
-    auto tag = static_cast<uint32_t>(hash >> 32);
-    for (uint64_t at = hash & mask();; at = (at + 1) & mask()) {
-      Entry& entry = entries_[at];
-      if (entry.number_and_one == 0) {
-        firsts_.push_back(row);
-        entry = {tag, static_cast<uint32_t>(firsts_.size())};
-        if (firsts_.size() * 3 > entries_.size() * 2) grow();
-        return static_cast<uint32_t>(firsts_.size() - 1);
-      }
-      uint32_t number = entry.number_and_one - 1;
-      if (entry.tag == tag && compare(rows_.value(firsts_[number]), value) == 0) return number;
+  // Takes rows from `first` on, but for tombstones; returns the row that the next block begins
+  // with.
+  template <class Rows, class Length>
+  uint64_t fill(const Rows& rows, const Length& length, uint64_t first, Backend& backend) {
+    rows_.clear();
+    offsets_.assign(1, 0);
+    uint64_t row = first;
+    for (; row < rows.size() && rows_.size() < most_rows; ++row) {
+      if (rows.kind(row) == EntryKind::tombstone) continue;
+      if (!rows_.empty() && offsets_.back() + length(row) > most_bytes) break;
+      rows_.push_back(static_cast<uint32_t>(row));
+      offsets_.push_back(offsets_.back() + length(row));
     }
+    if (rows_.size() == 1) {
+      data_ = rows.value(rows_[0]).data();
+    } else {
+      copy(rows, backend);
+    }
+    return row;
   }
+  const std::vector<uint32_t>& rows() const { return rows_; }
+  Column values() const { return Column::variable(data_, offsets_.data(), rows_.size()); }
+  uint64_t bytes_of(uint64_t i) const { return offsets_[i + 1] - offsets_[i]; }
 
  private:
-  struct Entry {
-    uint32_t tag = 0;
-    uint32_t number_and_one = 0;  // 0: none
-  };
-  uint64_t mask() const { return entries_.size() - 1; }
-
-  void grow() {
-    std::vector<Entry> larger(entries_.size() * 4);
-    for (uint32_t number = 0; number < firsts_.size(); ++number) {
-      uint64_t hash = checksum(rows_.value(firsts_[number]));
-      uint64_t at = hash & (larger.size() - 1);
-      while (larger[at].number_and_one) at = (at + 1) & (larger.size() - 1);
-      larger[at] = {static_cast<uint32_t>(hash >> 32), number + 1};
-    }
-    entries_.swap(larger);
-  }
-
-  const Rows& rows_;
-  BulkVector<uint32_t>& firsts_;
-  std::vector<Entry> entries_;
-};
-
-// False, with what it has found forgotten, as soon as it turns out that numbers and distinct values
-// take no less than `unshared_bytes`. Memory: 4 bytes a row, and 24 a distinct value at the most.
-template <class Rows>
-bool find_equal_values(const Rows& rows, Backend& backend, uint64_t unshared_bytes,
-                       EqualValues* equal) {
-  constexpr uint64_t block_rows = 1 << 16;
-  equal->numbers.resize(rows.size());
-  ValueTable<Rows> table(rows, &equal->firsts);
-  std::vector<uint64_t> hashes(std::min(rows.size(), block_rows));
-  uint64_t distinct_bytes = 0;
-  for (uint64_t first = 0; first < rows.size(); first += block_rows) {
-    uint64_t n = std::min(block_rows, rows.size() - first);
-    backend.parallel_for(n, 2048, [&](uint64_t begin, uint64_t end) {
+  template <class Rows>
+  void copy(const Rows& rows, Backend& backend) {
+    constexpr uint64_t distance = 16;
+    copies_.resize(offsets_.back());
+    data_ = copies_.data();
+    backend.parallel_for(rows_.size(), 4096, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) {
-        if (i + 16 < end) rows.prefetch_offsets(first + i + 16);
-        hashes[i] = checksum(rows.value(first + i));
+        if (i + 2 * distance < end) rows.prefetch_offsets(rows_[i + 2 * distance]);
+        if (i + distance < end) {
+          Bytes ahead = rows.value(rows_[i + distance]);
+          for (uint64_t at = 0; at < ahead.size() && at < 256; at += 64)
+            prefetch(ahead.data() + at);
+        }
+        Bytes value = rows.value(rows_[i]);
+        if (!value.empty()) std::memcpy(copies_.data() + offsets_[i], value.data(), value.size());
       }
     });
+  }
+
+  std::vector<uint32_t> rows_;
+  std::vector<uint64_t> offsets_;
+  BulkVector<std::byte> copies_;
+  const std::byte* data_ = nullptr;
+};
+
+// Leaves `equal` empty as soon as it turns out that numbers and distinct values take no less than
+// `unshared_bytes`. length(row): of its value. Memory: the distinct values, 4 bytes a row, and some
+// tens of bytes a distinct value.
+template <class Rows, class Length>
+Status find_equal_values(const Rows& rows, const Length& length, Backend& backend,
+                         uint64_t unshared_bytes, EqualValues* equal) {
+  auto set = backend.make_byte_set();
+  if (!set.ok()) return set.status();
+  equal->numbers.resize(rows.size());
+  ValueBlock block;
+  std::vector<uint64_t> numbers, was_new;
+  uint64_t distinct_bytes = 0;
+  for (uint64_t first = 0, next; first < rows.size(); first = next) {
+    next = block.fill(rows, length, first, backend);
+    uint64_t n = block.rows().size();
+    numbers.resize(n);
+    was_new.resize((n + 63) / 64);
+    STRIDE_TRY((*set)->find_or_put(block.values(), numbers, was_new));
+    std::fill(&equal->numbers[first], &equal->numbers[first] + (next - first), 0);
     for (uint64_t i = 0; i < n; ++i) {
-      auto row = static_cast<uint32_t>(first + i);
-      equal->numbers[row] = 0;
-      if (rows.kind(row) == EntryKind::tombstone) continue;
-      uint64_t before = equal->firsts.size();
-      equal->numbers[row] = table.find_or_put(row, hashes[i]);
-      if (equal->firsts.size() > before) distinct_bytes += rows.value(row).size();
+      equal->numbers[block.rows()[i]] = static_cast<uint32_t>(numbers[i]);
+      if (!(was_new[i / 64] >> i % 64 & 1)) continue;
+      equal->firsts.push_back(block.rows()[i]);
+      distinct_bytes += block.bytes_of(i);
     }
     if (distinct_bytes + equal->stored_bytes() >= unshared_bytes) {
       *equal = {};
-      return false;
+      return {};
     }
   }
-  return !equal->empty();
+  return {};
 }
 
 }  // namespace stride

@@ -246,13 +246,16 @@ ColumnShape measure_values(const Rows& rows, Backend& backend) {
 
 // Shares equal values, unless that makes the segment no smaller.
 template <class Rows>
-void share_values(const Rows& rows, Backend& backend, ValueMemory* values) {
+Status share_values(const Rows& rows, Backend& backend, ValueMemory* values) {
   uint64_t unshared = values->shape.stored_bytes();
   EqualValues equal;
-  if (!find_equal_values(rows, backend, unshared, &equal)) return;
+  STRIDE_TRY(find_equal_values(
+      rows, [&](uint64_t row) { return values->shape.lengths[row]; }, backend, unshared, &equal));
+  if (equal.empty()) return {};
   ColumnShape shape = measure_values(DistinctRows<Rows>{rows, equal}, backend);
-  if (shape.stored_bytes() + equal.stored_bytes() >= unshared) return;
+  if (shape.stored_bytes() + equal.stored_bytes() >= unshared) return {};
   *values = {std::move(shape), std::move(equal), unshared};
+  return {};
 }
 
 void write_numbers(const EqualValues& equal, Backend& backend, SegmentWriter& writer) {
@@ -301,7 +304,7 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
     return bulk.build_tree(keys.column, *options.tree, &tree);
   }));
   ValueMemory values{measure_values(rows, backend), {}};
-  if (options.share_equal_values) share_values(rows, backend, &values);
+  if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
   const bool shared = !values.equal.empty();
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
