@@ -514,7 +514,7 @@ TEST_F(SharedDamageTest, UndamagedFilesAreReadToTheEnd) { EXPECT_EQ(read_all("un
 
 TEST_F(SharedDamageTest, ReadsGiveTheRightAnswerOrCorruption) {
   std::mt19937_64 random(seed());
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     make_anew();
     uint64_t at =
         random() % 2 ? numbers_.offset + random() % numbers_.bytes : random() % good_.size();
