@@ -59,6 +59,10 @@ Bytes bytes_of(const void* p, uint64_t bytes) { return {static_cast<const std::b
 Bytes base_of(const PackedOffsets& o, uint64_t row) {
   return bytes_of(o.bases + (row >> PackedOffsets::group_bits), sizeof(uint64_t));
 }
+Bytes number_of(const ValueRows& values, uint64_t row) {
+  return bytes_of(static_cast<const std::byte*>(values.numbers) + row * values.number_width,
+                  values.number_width);
+}
 Bytes delta_of(const PackedOffsets& o, uint64_t row) {
   return bytes_of(static_cast<const std::byte*>(o.deltas) + row * o.delta_width, o.delta_width);
 }
@@ -132,11 +136,14 @@ ColdReader::ColdFile* ColdReader::missing_place(Location row) {
   if (!file || file->whole & bit(SectionType::value_deltas)) return nullptr;
   const uint8_t* kinds = file->segment->kinds();
   if (kinds && !in_memory(*file, bytes_of(kinds + row.rank, 1))) return file;
-  PackedColumn values = file->segment->values();
-  if (values.fixed) return nullptr;
-  for (uint64_t end : {uint64_t{row.rank}, uint64_t{row.rank} + 1}) {
-    if (!in_memory(*file, base_of(values.offsets, end)) ||
-        !in_memory(*file, delta_of(values.offsets, end)))
+  ValueRows values = file->segment->values();
+  if (values.shared() && !in_memory(*file, number_of(values, row.rank))) return file;
+  const PackedColumn& column = values.column;
+  uint64_t place = values.place(row.rank);
+  if (column.fixed || place >= column.size) return nullptr;
+  for (uint64_t end : {place, place + 1}) {
+    if (!in_memory(*file, base_of(column.offsets, end)) ||
+        !in_memory(*file, delta_of(column.offsets, end)))
       return file;
   }
   return nullptr;
@@ -186,12 +193,36 @@ void ColdReader::mark_place(Location row) {
   ColdFile* file = file_of(row);
   if (!file || file->whole & bit(SectionType::value_deltas)) return;
   if (const uint8_t* kinds = file->segment->kinds()) mark(file, bytes_of(kinds + row.rank, 1));
-  PackedColumn values = file->segment->values();
-  if (values.fixed) return;
-  for (uint64_t end : {uint64_t{row.rank}, uint64_t{row.rank} + 1}) {
-    mark(file, base_of(values.offsets, end));
-    mark(file, delta_of(values.offsets, end));
+  ValueRows values = file->segment->values();
+  if (values.shared()) return mark(file, number_of(values, row.rank));
+  mark_offsets(file, row.rank);
+}
+
+// place: in the column of values. One out of range is left to the checks.
+void ColdReader::mark_offsets(ColdFile* file, uint64_t place) {
+  PackedColumn column = file->segment->values().column;
+  if (column.fixed || place >= column.size) return;
+  for (uint64_t end : {place, place + 1}) {
+    mark(file, base_of(column.offsets, end));
+    mark(file, delta_of(column.offsets, end));
   }
+}
+
+// Where a shared value lies, of rows whose numbers have been brought; may make the window smaller.
+Status ColdReader::bring_shared_offsets(std::span<const Location> rows, uint64_t begin,
+                                        uint64_t* end) {
+  bool none = std::none_of(files_.begin(), files_.end(), [](const ColdFile& f) {
+    ValueRows values = f.segment->values();
+    return values.shared() && !values.column.fixed;
+  });
+  if (none) return {};
+  STRIDE_TRY(bring_dense(offset_sections));
+  return bring_window(begin, *end, options_.window_bytes / 4, end, [&](uint64_t i) {
+    ColdFile* file = file_of(rows[i]);
+    if (!file || file->whole & bit(SectionType::value_deltas)) return;
+    ValueRows values = file->segment->values();
+    if (values.shared()) mark_offsets(file, values.place(rows[i].rank));
+  });
 }
 
 void ColdReader::mark_value(Bytes value) {
@@ -314,6 +345,7 @@ Status ColdReader::bring_rows(std::span<const Location> rows, uint64_t begin, ui
   STRIDE_TRY(bring_dense(place_sections));
   STRIDE_TRY(bring_window(begin, rows.size(), options_.window_bytes / 4, &n,
                           [&](uint64_t i) { mark_place(rows[i]); }));
+  STRIDE_TRY(bring_shared_offsets(rows, begin, &n));
   STRIDE_TRY(bring_dense(value_sections));
   return bring_window(begin, n, options_.window_bytes, end, [&](uint64_t i) {
     if (ColdFile* file = file_of(rows[i])) mark_value(file, file->segment->values()[rows[i].rank]);
@@ -325,14 +357,16 @@ Status ColdReader::bring_places(std::span<const Location> rows, uint64_t begin, 
   if (!intact) return bring_rows(rows, begin, end);
   *end = rows.size();
   bool all_known = std::all_of(files_.begin(), files_.end(), [](const ColdFile& f) {
-    return f.segment->values().fixed && !f.segment->kinds();
+    ValueRows values = f.segment->values();
+    return values.column.fixed && !values.shared() && !f.segment->kinds();
   });
   if (all_known || begin >= rows.size()) return {};
   auto missing = [&](uint64_t i) { return missing_place(rows[begin + i]); };
   if (!is_cold(rows.size() - begin, missing)) return {};
   STRIDE_TRY(bring_dense(place_sections));
-  return bring_window(begin, rows.size(), options_.window_bytes, end,
-                      [&](uint64_t i) { mark_place(rows[i]); });
+  STRIDE_TRY(bring_window(begin, rows.size(), options_.window_bytes, end,
+                          [&](uint64_t i) { mark_place(rows[i]); }));
+  return bring_shared_offsets(rows, begin, end);
 }
 
 Status bring_whole(const Segment& segment, Bytes bytes) {

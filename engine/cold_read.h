@@ -126,8 +126,11 @@ class ColdReader {
 
   using Sections = std::span<const SectionType>;
   static constexpr SectionType value_sections[] = {SectionType::value_data};
-  static constexpr SectionType place_sections[] = {SectionType::kinds, SectionType::value_bases,
+  static constexpr SectionType place_sections[] = {SectionType::kinds, SectionType::value_numbers,
+                                                   SectionType::value_bases,
                                                    SectionType::value_deltas};
+  static constexpr SectionType offset_sections[] = {SectionType::value_bases,
+                                                    SectionType::value_deltas};
 
   // missing(i): the file that holds a page which row i of n needs and which is not in memory, or
   // null. Sets cold_rows of each file.
@@ -166,6 +169,8 @@ class ColdReader {
   void mark(ColdFile* file, Bytes bytes);
   void mark_pages(ColdFile* file, uint64_t first, uint64_t last);
   void mark_place(Location row);
+  void mark_offsets(ColdFile* file, uint64_t place);
+  Status bring_shared_offsets(std::span<const Location> rows, uint64_t begin, uint64_t* end);
   void mark_value(Bytes value);
   void mark_value(ColdFile* file, Bytes value);
   bool fits(const ColdFile& file, Sections sections, uint64_t worth_bytes) const;

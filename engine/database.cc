@@ -12,6 +12,7 @@ namespace stride {
 uint32_t Table::id() const { return record_ ? record_->id : 0; }
 uint32_t Table::key_width() const { return record_ ? record_->key_width : 0; }
 uint32_t Table::address_bits() const { return record_ ? record_->address_bits : 0; }
+bool Table::share_equal_values() const { return record_ && record_->share_equal_values; }
 const std::string& Table::name() const {
   static const std::string none;
   return record_ ? record_->name : none;
@@ -58,20 +59,26 @@ Result<Table> Database::open_table(const std::string& name) const {
 
 Result<Table> Database::open_or_create_table(const std::string& name, const TableOptions& options) {
   STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
-  auto check_width = [&](const Table& table) -> Result<Table> {
+  auto check_options = [&](const Table& table) -> Result<Table> {
     if (table.address_bits() != options.address_bits)
       return Status::invalid("table '" + name + "' is " + kind_of(table.address_bits()) + ", not " +
                              kind_of(options.address_bits));
-    if (options.address_bits || table.key_width() == options.key_width) return table;
-    return Status::invalid("table '" + name + "' has keys of width " +
-                           std::to_string(table.key_width()) + ", not " +
-                           std::to_string(options.key_width) + " (0: any)");
+    if (!options.address_bits && table.key_width() != options.key_width)
+      return Status::invalid("table '" + name + "' has keys of width " +
+                             std::to_string(table.key_width()) + ", not " +
+                             std::to_string(options.key_width) + " (0: any)");
+    if (table.share_equal_values() != options.share_equal_values)
+      return Status::invalid("table '" + name + "' was made " +
+                             (table.share_equal_values() ? "with" : "without") +
+                             " share_equal_values, which cannot be changed")
+          .with_remedy("leave that as it is, or copy the rows into a new table");
+    return table;
   };
-  if (auto table = open_table(name); table.ok()) return check_width(*table);
+  if (auto table = open_table(name); table.ok()) return check_options(*table);
   auto table = create_table(name, options);
   if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
   table = open_table(name);  // another thread was faster
-  return table.ok() ? check_width(*table) : table;
+  return table.ok() ? check_options(*table) : table;
 }
 
 Status Database::drop_table(const std::string& name) { return impl_->drop_table(name); }
@@ -83,8 +90,11 @@ std::vector<TableStatistics> Database::tables() const {
     s.name = t.table->name;
     s.key_width = t.table->key_width;
     s.address_bits = t.table->address_bits;
+    s.share_equal_values = t.table->share_equal_values;
     for (const auto& segment : t.segments) {
       s.rows += segment->rows();
+      s.stored_values += segment->values().column.size;
+      s.saved_bytes += segment->segment().saved_bytes();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
       if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
@@ -110,9 +120,12 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
     s.tombstones = record.tombstones;
     s.bytes_on_disk = record.bytes;
     s.key_bytes = segment->keys().row_bytes();
-    s.value_bytes = segment->values().row_bytes();
+    const ValueRows& values = segment->values();
+    s.value_bytes = values.column.row_bytes();
     s.fixed_keys = segment->keys().fixed;
-    s.fixed_values = segment->values().fixed;
+    s.fixed_values = values.column.fixed;
+    s.distinct_values = values.shared() ? values.column.size : 0;
+    s.saved_bytes = segment->segment().saved_bytes();
     s.resident_bytes = segment->segment().resident_bytes();
     if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
     if (TreeView image = segment->index().tree; image.image) {

@@ -29,9 +29,12 @@ struct TableStatistics {
   std::string name;
   uint32_t key_width = 0;
   uint32_t address_bits = 0;  // of a prefix table; 0: an ordinary one
+  bool share_equal_values = false;
   uint64_t runs = 0;
   uint64_t segments = 0;
   uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
+  uint64_t stored_values = 0;    // of the rows; fewer where they share equal ones
+  uint64_t saved_bytes = 0;      // of bytes_on_disk, by sharing them
   uint64_t bytes_on_disk = 0;
   uint64_t resident_bytes = 0;
   uint64_t device_bytes = 0;     // of the memory of a device
@@ -46,6 +49,10 @@ struct SegmentReport {
   uint64_t bytes_on_disk = 0;
   uint64_t key_bytes = 0, value_bytes = 0;  // without what tells where each begins
   bool fixed_keys = true, fixed_values = true;  // all of one width
+  // Where rows share equal values: how many values there are, and what that saves. 0: each row has
+  // its own.
+  uint64_t distinct_values = 0;
+  uint64_t saved_bytes = 0;  // of bytes_on_disk
   uint64_t resident_bytes = 0;
   uint64_t device_bytes = 0;
   // The tree: of each level, the root first, its bits, its nodes and their kind.
@@ -69,7 +76,8 @@ class STRIDE_API Database {
   Result<Table> create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none.
   Result<Table> open_table(const std::string& name) const;
-  // invalid_argument where it exists with another key width or other address bits.
+  // invalid_argument where it exists with another key width, other address bits or another
+  // share_equal_values.
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);

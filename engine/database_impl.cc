@@ -237,7 +237,8 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
           .with_file(path);
   VersionEdit edit;
   uint32_t width = table.address_bits ? prefix_key_width(table.address_bits) : table.key_width;
-  edit.created.push_back({static_cast<uint32_t>(next_id++), name, width, table.address_bits});
+  edit.created.push_back({static_cast<uint32_t>(next_id++), name, width, table.address_bits,
+                          table.share_equal_values});
   uint32_t id = edit.created[0].id;
   STRIDE_TRY(apply(std::move(edit), {}, options.durability));
   return handle(current()->find(id)->table);
@@ -362,11 +363,14 @@ template <class Rows>
 std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t most) {
   std::vector<uint64_t> firsts{0};
   uint64_t bytes = 0;
+  RowBytes added(rows);
   for (uint64_t i = 0; i < rows.size(); ++i) {
-    uint64_t of_row = rows.key(i).size() + rows.value(i).size();
+    uint64_t of_row = added.add(rows, i);
     if (bytes > 0 && bytes + of_row > most) {
       firsts.push_back(i);
       bytes = 0;
+      added.begin();
+      of_row = added.add(rows, i);
     }
     bytes += of_row;
   }
@@ -406,6 +410,7 @@ Status DatabaseImpl::build_one(const RowRange<Rows>& rows, uint32_t table, Durab
   build.id = next_id++;
   build.path = segment_path(build.id);
   build.tree = &options.tree;
+  build.share_equal_values = current()->find(table)->table->share_equal_values;
   build.resident_budget_bytes = resident_budget;
   bool sync = durability == Durability::sync;
   build.io = io;

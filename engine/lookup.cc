@@ -20,15 +20,18 @@ constexpr uint64_t prefetch_distance = 24;
 // What a gather needs of a segment, in one small struct.
 struct Source {
   const IndexedSegment* segment;
-  PackedColumn values;
+  ValueRows values;
   const uint8_t* kinds;
   bool guarded;
 };
 
 // What tells where a row's value is, and whether it is a tombstone.
 void prefetch_place(const Source& source, uint32_t rank) {
-  const PackedColumn& v = source.values;
-  if (!v.fixed) {
+  const PackedColumn& v = source.values.column;
+  if (source.values.shared()) {
+    auto* numbers = static_cast<const std::byte*>(source.values.numbers);
+    prefetch(numbers + uint64_t{rank} * source.values.number_width);
+  } else if (!v.fixed) {
     auto* deltas = static_cast<const std::byte*>(v.offsets.deltas);
     prefetch(deltas + uint64_t{rank} * v.offsets.delta_width);
     prefetch(v.offsets.bases + (rank >> PackedOffsets::group_bits));
@@ -144,11 +147,11 @@ class Search {
   const Residency::Batch& batch() const { return batch_; }
   std::span<const Source> sources() const { return sources_; }
   ColdReader& cold() { return cold_; }
-  // Of all values; 0: they differ, or there are none.
+  // Of all values; 0: they differ, are shared, or there are none.
   uint64_t value_width() const {
-    uint64_t width = sources_.empty() ? 0 : sources_[0].values.width;
+    uint64_t width = sources_.empty() ? 0 : sources_[0].values.column.width;
     for (const Source& s : sources_)
-      if (!s.values.fixed || s.values.width != width) return 0;
+      if (s.values.shared() || !s.values.column.fixed || s.values.column.width != width) return 0;
     return width;
   }
   // Neither checksums nor tombstones are in the way of a row.
@@ -372,7 +375,7 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
     uint64_t at = starts[begin / rows_per_task] * width;
     RowWriter out(data + at, count * width > cached_bytes);
     auto value = [&](Location location) {
-      return search.sources()[location.index].values.data + location.rank * width;
+      return search.sources()[location.index].values.column.data + location.rank * width;
     };
     auto look_ahead = [&](uint64_t i) {
       if (i < end && locations[i].found()) prefetch_value(value(locations[i]), width);
@@ -524,7 +527,7 @@ Status with_all_on_device(Residency& residency, const SegmentList& segments,
     return Status(StatusCode::unavailable, values ? "the table's values are not all on the device"
                                                   : "the table is not all on the device")
         .with_remedy(values ? "set value_placement to device and raise gpu_memory_limit_bytes, or "
-                              "use get()"
+                              "use get(), as for a table with share_equal_values"
                             : "raise gpu_memory_limit_bytes, or use find()");
   Status status = work(device, batch.indexes());
   (void)residency.failed(status);

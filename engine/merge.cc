@@ -100,7 +100,8 @@ void RunMerger::add_source(const Input& input) {
   s.kind_mask = look ? ~uint32_t{0} : 0;
   s.window = windows_.get() + 2 * window_capacity_ * sources_.size();
   // Checks reach no more than about a block further than what is read.
-  uint64_t row_bytes = (segment.keys().data_bytes + segment.values().data_bytes) / segment.rows();
+  uint64_t row_bytes =
+      (segment.keys().data_bytes + segment.values().column.data_bytes) / segment.rows();
   s.most_window_rows = static_cast<uint16_t>(
       std::clamp(segment_block_bytes / (row_bytes + 1), uint64_t{1}, window_capacity_));
   s.window_rows = std::min(first_window_rows, s.most_window_rows);

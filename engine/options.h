@@ -60,6 +60,13 @@ struct TableOptions {
   // A prefix table (engine/prefixes.h): keys are prefixes of addresses of so many bits (1 to
   // 65,535), or, with byte_strings, of strings. key_width is 0 then; it follows from this.
   uint32_t address_bits = 0;
+  // Of equal values (the same bytes) a segment of the table keeps one, and for each row the number
+  // of its value, of 1, 2 or 4 bytes: smaller where values repeat within a commit or, once it is
+  // compacted, within the table. Segments that this would not make smaller are written as ever.
+  // Commits and compactions look for equal values, and scans copy values instead of handing out the
+  // stored ones. Values stay in host memory, whatever ValuePlacement says. It cannot be changed
+  // later, and older versions refuse a database with such a table (unsupported_version).
+  bool share_equal_values = false;
 };
 
 }  // namespace stride

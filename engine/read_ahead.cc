@@ -15,7 +15,13 @@ RowReadAhead::RowReadAhead(const Segment& segment, uint64_t first, uint64_t last
   if (const uint8_t* kinds = segment.kinds())
     sections_.push_back({.bytes = {reinterpret_cast<const std::byte*>(kinds), rows_}, .width = 1});
   add_column(segment.keys());
-  add_column(segment.values());
+  if (const ValueRows values = segment.values(); values.shared()) {
+    // Which of the values come next only these tell.
+    sections_.push_back(
+        {.bytes = segment.section(SectionType::value_numbers), .width = values.number_width});
+  } else {
+    add_column(values.column);
+  }
   for (Section& section : sections_)
     section.at = section.asked = place_of(section, reverse_ ? last_ : first_);
 }

@@ -123,7 +123,7 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
     DeviceSlot& slot = segment->device_slot();
     slot.last_use = ++clock_;
     slot.queries += queries;
-    missing |= lacks(slot);
+    missing |= lacks(*segment);
   }
   if (!missing) return;
   // Others that come meanwhile do not wait: they go to the host.
@@ -137,7 +137,7 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
     DeviceSlot& slot = segment->device_slot();
     bool earned = insist || slot.queries >= segment->rows() / rows_per_query;
     bool at_once = kind_ == BackendKind::cuda && !slot.refused;
-    if (lost_ || !lacks(slot) || !(earned || at_once)) continue;
+    if (lost_ || !lacks(*segment) || !(earned || at_once)) continue;
     slot.refused = true;
     if (!bring_file(*segment).ok()) continue;  // the host's search says what is wrong
     auto resident = copy_to(*device, segments, *segment, earned);
@@ -157,16 +157,16 @@ void Residency::bring(const std::shared_ptr<Backend>& device, const SegmentList&
   }
 }
 
-bool Residency::lacks(const DeviceSlot& slot) const {
-  auto copy = slot.get();
-  return !copy || (placement_ == ValuePlacement::device && !copy->index->has_values());
+bool Residency::lacks(IndexedSegment& segment) const {
+  auto copy = segment.device_slot().get();
+  return !copy || (places_values(segment) && !copy->index->has_values());
 }
 
 // What is going to be copied, from the disk.
 Status Residency::bring_file(const IndexedSegment& segment) const {
-  const PackedColumn &keys = segment.keys(), &values = segment.values();
+  const PackedColumn &keys = segment.keys(), &values = segment.values().column;
   STRIDE_TRY(bring_whole(segment.segment(), {keys.data, keys.data_bytes}));
-  if (placement_ == ValuePlacement::host) return {};
+  if (!places_values(segment)) return {};
   return bring_whole(segment.segment(), {values.data, values.data_bytes});
 }
 
@@ -176,7 +176,7 @@ Result<std::shared_ptr<ResidentIndex>> Residency::copy_to(Backend& device,
   static_assert(static_cast<int>(EntryKind::put) == 0);
   bool has_keys = segment.device_slot().get() != nullptr;
   IndexRows rows{nullptr, segment.kinds()};
-  if (placement_ == ValuePlacement::device) rows.values = &segment.values();
+  if (places_values(segment)) rows.values = &segment.values().column;
   for (;;) {
     auto resident = device.make_resident(segment.index(), rows);
     if (resident.ok() || resident.status().code() != StatusCode::resource_exhausted)

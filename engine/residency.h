@@ -99,7 +99,11 @@ class Residency {
              bool insist);
   Result<std::shared_ptr<ResidentIndex>> copy_to(Backend& device, const SegmentList& segments,
                                                  IndexedSegment& segment, bool may_evict);
-  bool lacks(const DeviceSlot& slot) const;
+  // Whether a segment's values belong on the device. Shared ones stay on the host.
+  bool places_values(const IndexedSegment& segment) const {
+    return placement_ == ValuePlacement::device && !segment.values().shared();
+  }
+  bool lacks(IndexedSegment& segment) const;
   Status bring_file(const IndexedSegment& segment) const;
   bool evict_one(const SegmentList& but);
   void calibrate(Backend& device, const IndexedSegment& segment, const ResidentIndex& resident);

@@ -60,6 +60,39 @@ struct MergedRows {
   }
 };
 
+// How many bytes rows add to the segment that they become a part of, one after the other. Values
+// that rows share already count once for each segment that they lie in.
+class RowBytes {
+ public:
+  explicit RowBytes(const StagedRows&) {}
+  explicit RowBytes(const MergedRows& rows) {
+    for (const auto& s : rows.segments)
+      seen_.emplace_back(s->values().shared() ? s->values().column.size : 0);
+  }
+  // Another segment begins.
+  void begin() {
+    for (Bitmap& seen : seen_) seen.reset(seen.size());
+  }
+  uint64_t add(const StagedRows& rows, uint64_t i) {
+    return rows.key(i).size() + rows.value(i).size();
+  }
+  uint64_t add(const MergedRows& rows, uint64_t i) {
+    const Location row = rows.order[i];
+    const ValueRows& values = rows.segments[row.index]->values();
+    uint64_t bytes = rows.key(i).size() + values.number_width;
+    if (values.shared()) {
+      Bitmap& seen = seen_[row.index];
+      uint64_t place = values.place(row.rank);
+      if (place >= seen.size() || seen[place]) return bytes;
+      seen.set(place);
+    }
+    return bytes + rows.value(i).size();
+  }
+
+ private:
+  std::vector<Bitmap> seen_;  // of each segment's values
+};
+
 // Rows [first, first + count) of others.
 template <class Rows>
 struct RowRange {

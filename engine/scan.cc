@@ -72,69 +72,7 @@ Column slice(const PackedColumn& c, uint64_t first, uint64_t n, ResultBuffer<uin
   return Column::variable(c.data, offsets->data(), n);
 }
 
-// Segments without tombstones and with disjoint key ranges, forwards: slices of the stored columns.
-class SliceScan final : public Scan::Impl {
- public:
-  // inputs: in the order of their keys.
-  SliceScan(std::shared_ptr<const Version> version, std::vector<RunMerger::Input> inputs,
-            uint32_t batch_rows)
-      : version_(std::move(version)), inputs_(std::move(inputs)), batch_rows_(batch_rows) {
-    for (const RunMerger::Input& input : inputs_)
-      ahead_.emplace_back(input.segment->segment(), input.first, input.last, /*reverse=*/false);
-  }
-
-  bool next(ScanBatch* batch) override {
-    *batch = {};
-    while (at_ < inputs_.size() && inputs_[at_].first == inputs_[at_].last) ++at_;
-    if (at_ == inputs_.size() || !status_.ok()) return false;
-    RunMerger::Input& input = inputs_[at_];
-    uint64_t n = std::min<uint64_t>(batch_rows_, input.last - input.first);
-    ahead_[at_].advance(input.first + n);
-    status_ = input.segment->ensure_rows(input.first, input.first + n);
-    if (!status_.ok()) return false;
-    batch->keys = slice(input.segment->keys(), input.first, n, &key_offsets_);
-    batch->values = slice(input.segment->values(), input.first, n, &value_offsets_);
-    input.first += n;
-    return true;
-  }
-
- private:
-  std::shared_ptr<const Version> version_;
-  std::vector<RunMerger::Input> inputs_;
-  std::vector<RowReadAhead> ahead_;  // of each input
-  size_t at_ = 0;
-  uint32_t batch_rows_;
-  ResultBuffer<uint64_t> key_offsets_, value_offsets_;
-};
-
-// Sorts the inputs by key where no two of them overlap and none has tombstones.
-Status sort_if_disjoint(std::vector<RunMerger::Input>* inputs, bool* disjoint) {
-  *disjoint = false;
-  struct Range {
-    Bytes first, last;
-    RunMerger::Input input;
-  };
-  for (const RunMerger::Input& input : *inputs)
-    if (input.segment->has_tombstones()) return {};
-  // A lone input needs no look at its keys, which would read a block at its far end.
-  if (inputs->size() == 1) {
-    *disjoint = true;
-    return {};
-  }
-  std::vector<Range> ranges;
-  for (const RunMerger::Input& input : *inputs) {
-    ranges.push_back({{}, {}, input});
-    STRIDE_TRY(input.segment->key(input.first, &ranges.back().first));
-    STRIDE_TRY(input.segment->key(input.last - 1, &ranges.back().last));
-  }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const Range& a, const Range& b) { return compare(a.first, b.first) < 0; });
-  for (size_t i = 1; i < ranges.size(); ++i)
-    if (compare(ranges[i - 1].last, ranges[i].first) >= 0) return {};
-  for (size_t i = 0; i < ranges.size(); ++i) (*inputs)[i] = ranges[i].input;
-  *disjoint = true;
-  return {};
-}
+constexpr uint64_t batch_bytes = 4 << 20;  // of keys and of values that are copied
 
 // Copies a row of n bytes; writes up to 63 bytes past its end, which the next row overwrites.
 // Precondition: 64 bytes may be read.
@@ -259,11 +197,137 @@ class ColumnGather {
   ResultBuffer<std::byte> data_;
 };
 
-std::vector<PackedColumn> columns_of(const SegmentList& segments,
-                                     const PackedColumn& (IndexedSegment::*column)() const) {
+std::vector<PackedColumn> keys_of(const SegmentList& segments) {
   std::vector<PackedColumn> columns;
-  for (const auto& s : segments) columns.push_back((*s.*column)());
+  for (const auto& s : segments) columns.push_back(s->keys());
   return columns;
+}
+
+// The values of rows, likewise; of shared ones it is first found out where they lie.
+class ValueGather {
+ public:
+  explicit ValueGather(const SegmentList& segments)
+      : segments_(segments), gather_(columns_of(segments), /*in_cache=*/false) {
+    any_shared_ = std::any_of(segments.begin(), segments.end(),
+                              [](const auto& s) { return s->values().shared(); });
+  }
+
+  bool any_shared() const { return any_shared_; }
+  uint64_t fit(std::span<const Location> rows, uint64_t most_bytes) {
+    return gather_.fit(places(rows), most_bytes);
+  }
+  // Precondition: fit() was asked about rows that begin with these.
+  Column copy(std::span<const Location> rows) {
+    return gather_.copy(any_shared_ ? std::span<const Location>(places_.data(), rows.size())
+                                    : rows);
+  }
+
+ private:
+  static std::vector<PackedColumn> columns_of(const SegmentList& segments) {
+    std::vector<PackedColumn> columns;
+    for (const auto& s : segments) columns.push_back(s->values().column);
+    return columns;
+  }
+
+  std::span<const Location> places(std::span<const Location> rows) {
+    if (!any_shared_) return rows;
+    places_.reset(rows.size());
+    for (uint64_t i = 0; i < rows.size(); ++i) {
+      const ValueRows& values = segments_[rows[i].index]->values();
+      places_[i] = {rows[i].index, static_cast<uint32_t>(values.place(rows[i].rank))};
+    }
+    return {places_.data(), rows.size()};
+  }
+
+  const SegmentList& segments_;
+  ColumnGather gather_;
+  bool any_shared_;
+  ResultBuffer<Location> places_;
+};
+
+// Segments without tombstones and with disjoint key ranges, forwards: slices of the stored columns,
+// and copies of values that rows share.
+class SliceScan final : public Scan::Impl {
+ public:
+  // segments: of the version. inputs: in the order of their keys.
+  SliceScan(std::shared_ptr<const Version> version, const SegmentList& segments,
+            std::vector<RunMerger::Input> inputs, uint32_t batch_rows)
+      : version_(std::move(version)), inputs_(std::move(inputs)), batch_rows_(batch_rows) {
+    for (const RunMerger::Input& input : inputs_)
+      ahead_.emplace_back(input.segment->segment(), input.first, input.last, /*reverse=*/false);
+    bool any_shared = std::any_of(inputs_.begin(), inputs_.end(), [](const auto& input) {
+      return input.segment->values().shared();
+    });
+    if (any_shared) copies_.emplace(segments);
+  }
+
+  bool next(ScanBatch* batch) override {
+    *batch = {};
+    while (at_ < inputs_.size() && inputs_[at_].first == inputs_[at_].last) ++at_;
+    if (at_ == inputs_.size() || !status_.ok()) return false;
+    RunMerger::Input& input = inputs_[at_];
+    uint64_t n = std::min<uint64_t>(batch_rows_, input.last - input.first);
+    ahead_[at_].advance(input.first + n);
+    status_ = input.segment->ensure_rows(input.first, input.first + n);
+    if (!status_.ok()) return false;
+    const ValueRows& values = input.segment->values();
+    if (values.shared()) {
+      batch->values = copy_shared(input, &n);
+    } else {
+      batch->values = slice(values.column, input.first, n, &value_offsets_);
+    }
+    batch->keys = slice(input.segment->keys(), input.first, n, &key_offsets_);
+    input.first += n;
+    return true;
+  }
+
+ private:
+  // The values of up to *n rows, and how many they are.
+  ValueColumn copy_shared(const RunMerger::Input& input, uint64_t* n) {
+    rows_.reset(*n);
+    for (uint64_t i = 0; i < *n; ++i)
+      rows_[i] = {input.index, static_cast<uint32_t>(input.first + i)};
+    *n = copies_->fit({rows_.data(), *n}, batch_bytes);
+    return copies_->copy({rows_.data(), *n});
+  }
+
+  std::shared_ptr<const Version> version_;
+  std::vector<RunMerger::Input> inputs_;
+  std::vector<RowReadAhead> ahead_;  // of each input
+  size_t at_ = 0;
+  uint32_t batch_rows_;
+  std::optional<ValueGather> copies_;  // where rows share values
+  ResultBuffer<Location> rows_;
+  ResultBuffer<uint64_t> key_offsets_, value_offsets_;
+};
+
+// Sorts the inputs by key where no two of them overlap and none has tombstones.
+Status sort_if_disjoint(std::vector<RunMerger::Input>* inputs, bool* disjoint) {
+  *disjoint = false;
+  struct Range {
+    Bytes first, last;
+    RunMerger::Input input;
+  };
+  for (const RunMerger::Input& input : *inputs)
+    if (input.segment->has_tombstones()) return {};
+  // A lone input needs no look at its keys, which would read a block at its far end.
+  if (inputs->size() == 1) {
+    *disjoint = true;
+    return {};
+  }
+  std::vector<Range> ranges;
+  for (const RunMerger::Input& input : *inputs) {
+    ranges.push_back({{}, {}, input});
+    STRIDE_TRY(input.segment->key(input.first, &ranges.back().first));
+    STRIDE_TRY(input.segment->key(input.last - 1, &ranges.back().last));
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return compare(a.first, b.first) < 0; });
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (compare(ranges[i - 1].last, ranges[i].first) >= 0) return {};
+  for (size_t i = 0; i < ranges.size(); ++i) (*inputs)[i] = ranges[i].input;
+  *disjoint = true;
+  return {};
 }
 
 // The read-ahead of all segments of a merge.
@@ -299,7 +363,6 @@ class MergeReadAhead {
 // Any segments: batches of copied rows or, where one segment alone goes on for long, slices of it.
 class MergeScan final : public Scan::Impl {
  public:
-  static constexpr uint64_t batch_bytes = 4 << 20;  // of keys and of values
   static constexpr uint64_t most_batch_rows = 1 << 16;
   static constexpr uint64_t least_slice_rows = 512;
 
@@ -309,14 +372,14 @@ class MergeScan final : public Scan::Impl {
       : version_(std::move(version)),
         ahead_(segments.size(), inputs, reverse),
         merger_(inputs, reverse, shared_bytes),
-        keys_(columns_of(segments, &IndexedSegment::keys), /*in_cache=*/true),
-        values_(columns_of(segments, &IndexedSegment::values), /*in_cache=*/false),
+        keys_(keys_of(segments), /*in_cache=*/true),
+        values_(segments),
         batch_rows_(std::min<uint64_t>(batch_rows, most_batch_rows)) {
     merged_.reset(batch_rows_);
   }
 
   bool next(ScanBatch* batch) override {
-    if (at_ == end_ && next_slice(batch)) return true;
+    if (at_ == end_ && !values_.any_shared() && next_slice(batch)) return true;
     return next_copies(batch);
   }
 
@@ -328,7 +391,7 @@ class MergeScan final : public Scan::Impl {
     ahead_.advance(rows);
     batch->keys = slice(rows.segment->keys(), rows.first, rows.last - rows.first, &key_offsets_);
     batch->values =
-        slice(rows.segment->values(), rows.first, rows.last - rows.first, &value_offsets_);
+        slice(rows.segment->values().column, rows.first, rows.last - rows.first, &value_offsets_);
     return true;
   }
 
@@ -352,7 +415,8 @@ class MergeScan final : public Scan::Impl {
   std::shared_ptr<const Version> version_;
   MergeReadAhead ahead_;  // asks before the merger reads
   RunMerger merger_;
-  ColumnGather keys_, values_;
+  ColumnGather keys_;
+  ValueGather values_;
   ResultBuffer<uint64_t> key_offsets_, value_offsets_;
   ResultBuffer<Location> merged_;  // [at_, end_) are still to be handed out
   uint64_t at_ = 0, end_ = 0;
@@ -409,7 +473,8 @@ Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersio
   bool disjoint = inputs.empty();
   if (!options.reverse) STRIDE_TRY(sort_if_disjoint(&inputs, &disjoint));
   if (disjoint)
-    return Scan(std::make_unique<SliceScan>(std::move(version), std::move(inputs), rows));
+    return Scan(
+        std::make_unique<SliceScan>(std::move(version), table.segments, std::move(inputs), rows));
   return Scan(std::make_unique<MergeScan>(std::move(version), table.segments, inputs,
                                           options.reverse, shared_bytes_of(options), rows));
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "engine/equal_values.h"
 #include "engine/result_buffer.h"
 #include "storage/prefetch.h"
 
@@ -25,6 +26,10 @@ struct ColumnShape {
 
   uint64_t groups() const { return (lengths.size() + group_rows - 1) / group_rows; }
   uint64_t stored_bases() const { return (lengths.size() >> PackedOffsets::group_bits) + 1; }
+  // Of the sections.
+  uint64_t stored_bytes() const {
+    return fixed ? total : total + stored_bases() * 8 + (lengths.size() + 1) * delta_width;
+  }
 };
 
 struct Extremes {
@@ -225,6 +230,45 @@ void write_kinds(const Rows& rows, Backend& backend, SegmentWriter& writer,
   writer.complete(section);
 }
 
+// The column of values, and where it has each value once: which of them each row has.
+struct ValueMemory {
+  ColumnShape shape;
+  EqualValues equal;  // empty: each row has its own
+  uint64_t unshared_bytes = 0;
+};
+
+template <class Rows>
+ColumnShape measure_values(const Rows& rows, Backend& backend) {
+  return measure(
+      backend, rows.size(), [&](uint64_t i) { return static_cast<uint32_t>(rows.value(i).size()); },
+      [&](uint64_t i) { rows.prefetch_offsets(i); });
+}
+
+// Shares equal values, unless that makes the segment no smaller.
+template <class Rows>
+Status share_values(const Rows& rows, Backend& backend, ValueMemory* values) {
+  uint64_t unshared = values->shape.stored_bytes();
+  EqualValues equal;
+  STRIDE_TRY(find_equal_values(
+      rows, [&](uint64_t row) { return values->shape.lengths[row]; }, backend, unshared, &equal));
+  if (equal.empty()) return {};
+  ColumnShape shape = measure_values(DistinctRows<Rows>{rows, equal}, backend);
+  if (shape.stored_bytes() + equal.stored_bytes() >= unshared) return {};
+  *values = {std::move(shape), std::move(equal), unshared};
+  return {};
+}
+
+void write_numbers(const EqualValues& equal, Backend& backend, SegmentWriter& writer) {
+  std::span<std::byte> section =
+      writer.add_section(SectionType::value_numbers, equal.stored_bytes());
+  uint32_t width = ValueRows::width_for(equal.firsts.size());
+  backend.parallel_for(equal.numbers.size(), 1 << 16, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i)
+      std::memcpy(section.data() + i * width, &equal.numbers[i], width);
+    writer.complete(section.subspan(begin * width, (end - begin) * width));
+  });
+}
+
 template <class Rows>
 void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
                   SegmentWriter& writer, SegmentSummary* summary) {
@@ -259,11 +303,12 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   STRIDE_TRY(options.residency->run_bulk(rows.size(), [&](Backend& bulk) {
     return bulk.build_tree(keys.column, *options.tree, &tree);
   }));
-  ColumnShape values = measure(
-      backend, rows.size(), [&](uint64_t i) { return static_cast<uint32_t>(rows.value(i).size()); },
-      [&](uint64_t i) { rows.prefetch_offsets(i); });
+  ValueMemory values{measure_values(rows, backend), {}};
+  if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
+  const bool shared = !values.equal.empty();
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
-  uint64_t bytes = keys.column.data_bytes + tree.size() + values.total + rows.size() * 18 + 256;
+  uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
+                   values.equal.stored_bytes() + rows.size() * 18 + 256;
   auto writer = SegmentWriter::create(
       *options.fs, options.path, options.id,
       {.max_bytes = bytes,
@@ -276,7 +321,15 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   write_keys(keys, backend, **writer, &summary);
   write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
   write_kinds(rows, backend, **writer, &summary);
-  write_values(rows, values, backend, **writer, &summary);
+  if (shared) {
+    write_numbers(values.equal, backend, **writer);
+    summary.distinct_values = values.equal.firsts.size();
+    summary.unshared_bytes = values.unshared_bytes;
+    DistinctRows<Rows> distinct{rows, values.equal};
+    write_values(distinct, values.shape, backend, **writer, &summary);
+  } else {
+    write_values(rows, values.shape, backend, **writer, &summary);
+  }
   return (*writer)->finish(summary, options.wait);
 }
 

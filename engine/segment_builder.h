@@ -19,6 +19,7 @@ struct SegmentBuildOptions {
   std::string path;
   uint64_t id = 0;
   const TreeOptions* tree = nullptr;
+  bool share_equal_values = false;     // where that makes the segment smaller
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
   std::shared_ptr<IoThreads> io;  // write the file
   WaitFor wait = WaitFor::sync;

@@ -28,8 +28,8 @@ struct Version;
 // References to stored values: entry i belongs to query i and is valid while the snapshot lives.
 struct FindResult {
   Bitmap found;
-  ResultBuffer<Location> locations;   // segment of the table, newest first, and rank there
-  std::vector<PackedColumn> columns;  // the values of each segment
+  ResultBuffer<Location> locations;  // segment of the table, newest first, and rank there
+  std::vector<ValueRows> columns;    // the values of each segment
 
   // Empty where not found.
   Bytes value(uint64_t i) const {
@@ -42,16 +42,17 @@ struct FindResult {
 struct MatchResult {
   Bitmap found;  // 0: no prefix of the table covers the address
   ResultBuffer<Location> locations;
-  ResultBuffer<uint32_t> lengths;     // of the prefix, in bits; 0 where not found
-  std::vector<PackedColumn> columns;  // the values of each segment
-  std::vector<PackedColumn> keys;     // the prefixes of each segment
+  ResultBuffer<uint32_t> lengths;  // of the prefix, in bits; 0 where not found
+  std::vector<ValueRows> columns;  // the values of each segment
+  std::vector<PackedColumn> keys;  // the prefixes of each segment
 
   // Empty where not found.
   Bytes value(uint64_t i) const { return row(columns, i); }
   Bytes prefix(uint64_t i) const { return row(keys, i); }
 
  private:
-  Bytes row(const std::vector<PackedColumn>& of, uint64_t i) const {
+  template <class Rows>
+  Bytes row(const std::vector<Rows>& of, uint64_t i) const {
     Location at = locations[i];
     return at.found() ? of[at.index][at.rank] : Bytes();
   }

@@ -21,6 +21,7 @@ class STRIDE_API Table {
   uint32_t key_width() const;  // bytes of every key; 0: any length
   // Of a prefix table: bits of the addresses, or byte_strings. 0: an ordinary table.
   uint32_t address_bits() const;
+  bool share_equal_values() const;
 
  private:
   friend struct DatabaseImpl;

@@ -16,7 +16,16 @@ IndexedSegment::IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment,
       kinds_(segment_->kinds()),
       tree_(segment_->tree()),
       first_key_(segment_->first_key()),
-      last_key_(segment_->last_key()) {}
+      last_key_(segment_->last_key()) {
+  beside_keys_ = values_.column;
+  if (values_.shared()) {
+    Bytes numbers = segment_->section(SectionType::value_numbers);
+    beside_keys_ = {.data = numbers.data(),
+                    .data_bytes = numbers.size(),
+                    .size = keys_.size,
+                    .width = values_.number_width};
+  }
+}
 
 IndexedSegment::~IndexedSegment() {
   if (obsolete_.load(std::memory_order_relaxed)) {
@@ -59,6 +68,22 @@ Status IndexedSegment::ensure_column(const PackedColumn& c, uint64_t first, uint
                                                                              : guard->failure();
 }
 
+Status IndexedSegment::ensure_values(uint64_t first, uint64_t last) const {
+  if (!values_.shared()) return ensure_column(values_.column, first, last);
+  BlockGuard* guard = segment_->guard();
+  if (!guard || first == last) return {};
+  auto* numbers = static_cast<const std::byte*>(values_.numbers);
+  if (!guard->ensure(numbers + first * values_.number_width, (last - first) * values_.number_width))
+    return guard->failure();
+  uint64_t before = values_.column.size;  // no value's number
+  for (uint64_t row = first; row < last; ++row) {
+    uint64_t at = values_.place(row);
+    if (at != before) STRIDE_TRY(ensure_column(values_.column, at, at + 1));
+    before = at;
+  }
+  return {};
+}
+
 Status IndexedSegment::key(uint64_t rank, Bytes* key) const {
   STRIDE_TRY(ensure_column(keys_, rank, rank + 1));
   *key = keys_[rank];
@@ -66,7 +91,7 @@ Status IndexedSegment::key(uint64_t rank, Bytes* key) const {
 }
 
 Status IndexedSegment::value(uint64_t rank, Bytes* value) const {
-  STRIDE_TRY(ensure_column(values_, rank, rank + 1));
+  STRIDE_TRY(ensure_values(rank, rank + 1));
   *value = values_[rank];
   return {};
 }
@@ -85,7 +110,7 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
   if (!guard || first == last) return {};
   if (kinds_ && !guard->ensure(kinds_ + first, last - first)) return guard->failure();
   STRIDE_TRY(ensure_column(keys_, first, last));
-  return ensure_column(values_, first, last);
+  return ensure_values(first, last);
 }
 
 Status IndexedSegment::ensure_keys() const {

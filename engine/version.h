@@ -62,11 +62,11 @@ class IndexedSegment {
   // Precondition: prepare() was ok.
   IndexView index() const {
     IndexView view{keys_, {tree_.data(), tree_.size()}, segment_->guard()};
-    view.rows = &values_;
+    view.rows = &beside_keys_;
     return view;
   }
   const PackedColumn& keys() const { return keys_; }
-  const PackedColumn& values() const { return values_; }
+  const ValueRows& values() const { return values_; }
 
   // Each checks the bytes that it is about to return, unless all are known to be intact.
   Status key(uint64_t rank, Bytes* key) const;
@@ -93,11 +93,14 @@ class IndexedSegment {
   Status prepare_once() const;
   Status ensure_unchecked_rows(uint64_t first, uint64_t last) const;
   Status ensure_column(const PackedColumn& column, uint64_t first, uint64_t last) const;
+  Status ensure_values(uint64_t first, uint64_t last) const;
 
   FileSystem* fs_;
   std::shared_ptr<Segment> segment_;
   SegmentRecord record_;
-  PackedColumn keys_, values_;
+  PackedColumn keys_;
+  ValueRows values_;
+  PackedColumn beside_keys_;  // the values or, where they are shared, their numbers
   const uint8_t* kinds_;
   Bytes tree_, first_key_, last_key_;
   std::atomic<bool> obsolete_{false};

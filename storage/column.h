@@ -113,6 +113,40 @@ struct PackedColumn {
   }
 };
 
+// The values of a segment's rows: a column with one for each or, where rows share them, one that
+// has each value once, and for each row the number of its value in that column.
+struct ValueRows {
+  PackedColumn column;
+  const void* numbers = nullptr;  // number_width bytes each, little-endian; null: not shared
+  uint32_t number_width = 0;      // 1, 2 or 4
+
+  bool shared() const { return numbers != nullptr; }
+  // So many bytes suffice for the numbers of so many values.
+  static constexpr uint32_t width_for(uint64_t values) {
+    return values <= 0x100 ? 1 : values <= 0x10000 ? 2 : 4;
+  }
+  // Which row of `column` has the value of a row. As it is stored: Segment::ensure() has checked it
+  // if it is less than column.size.
+  uint64_t place(uint64_t row) const {
+    if (!numbers) return row;
+    switch (number_width) {
+      case 1:
+        return static_cast<const uint8_t*>(numbers)[row];
+      case 2:
+        return static_cast<const uint16_t*>(numbers)[row];
+      default:
+        return static_cast<const uint32_t*>(numbers)[row];
+    }
+  }
+  // Empty where the row's number is out of range, so that no bytes whatever lead outside the
+  // column.
+  Bytes operator[](uint64_t row) const {
+    if (!numbers) return column[row];
+    uint64_t at = place(row);
+    return at < column.size ? column[at] : Bytes();
+  }
+};
+
 // One bit a row, least significant first, as an Arrow validity bitmap. 1: present.
 class Bitmap {
  public:

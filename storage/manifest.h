@@ -27,6 +27,7 @@ struct TableRecord {
   // 0: keys are any bytes. Else they are prefixes (storage/prefix_key.h) of addresses of so many
   // bits, or byte_strings.
   uint32_t address_bits = 0;
+  bool share_equal_values = false;
 };
 
 struct SegmentRecord {

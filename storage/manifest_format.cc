@@ -75,7 +75,14 @@ class EditDecoder {
         .with_remedy("restore the database from a backup");
   }
   Status decode_field(EditTag tag, Bytes body, VersionEdit* edit) const;
+  Status newer(const std::string& what) const {
+    return Status(StatusCode::unsupported_version, "version edit: " + what)
+        .with_file(file_)
+        .with_offset(offset_)
+        .with_remedy("open the database with a newer StrideDB");
+  }
   Status decode_table(Bytes body, VersionEdit* edit) const;
+  Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
 
   Bytes left_;
@@ -95,12 +102,10 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return decode_segment(body, edit);
     case EditTag::removed_segment:
       return whole(body, &edit->removed.emplace_back());
+    case EditTag::created_table_with_flags:
+      return decode_table_with_flags(body, edit);
   }
-  return Status(StatusCode::unsupported_version,
-                "version edit: unknown tag " + std::to_string(static_cast<uint32_t>(tag)))
-      .with_file(file_)
-      .with_offset(offset_)
-      .with_remedy("open the database with a newer StrideDB");
+  return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
 
 Status EditDecoder::decode_table(Bytes body, VersionEdit* edit) const {
@@ -111,6 +116,20 @@ Status EditDecoder::decode_table(Bytes body, VersionEdit* edit) const {
   std::memcpy(&table, body.data(), sizeof table);
   std::string name(as_text(body.subspan(sizeof table)));
   edit->created.push_back({table.id, std::move(name), table.key_width, table.address_bits});
+  return {};
+}
+
+Status EditDecoder::decode_table_with_flags(Bytes body, VersionEdit* edit) const {
+  CreatedTableWithFlags table{};
+  if (body.size() <= sizeof table || body.size() > sizeof table + max_table_name_bytes) {
+    return damaged("a table's name has the wrong size");
+  }
+  std::memcpy(&table, body.data(), sizeof table);
+  if (table.flags & ~CreatedTableWithFlags::share_equal_values)
+    return newer("unknown flags " + std::to_string(table.flags) + " of a table");
+  edit->created.push_back({table.table.id, std::string(as_text(body.subspan(sizeof table))),
+                           table.table.key_width, table.table.address_bits,
+                           (table.flags & CreatedTableWithFlags::share_equal_values) != 0});
   return {};
 }
 
@@ -176,7 +195,14 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
       return Status::invalid("a table's name has 1 to 255 bytes, not " +
                              std::to_string(t.name.size()));
     }
-    encoder.field(EditTag::created_table, CreatedTable{t.id, t.key_width, t.address_bits}, t.name);
+    CreatedTable table{t.id, t.key_width, t.address_bits};
+    if (t.share_equal_values) {
+      encoder.field(EditTag::created_table_with_flags,
+                    CreatedTableWithFlags{table, CreatedTableWithFlags::share_equal_values},
+                    t.name);
+    } else {
+      encoder.field(EditTag::created_table, table, t.name);
+    }
   }
   for (const SegmentRecord& s : edit.added) {
     encoder.field(EditTag::added_segment,

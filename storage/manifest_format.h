@@ -52,11 +52,12 @@ inline constexpr uint32_t manifest_edit = 1;
 inline constexpr uint32_t manifest_unsynced_edit = 2;
 
 enum class EditTag : uint32_t {
-  next_id = 1,          // uint64_t
-  created_table = 2,    // CreatedTable, then the name
-  dropped_table = 3,    // uint32_t
-  added_segment = 4,    // AddedSegment
-  removed_segment = 5,  // uint64_t
+  next_id = 1,                   // uint64_t
+  created_table = 2,             // CreatedTable, then the name
+  dropped_table = 3,             // uint32_t
+  added_segment = 4,             // AddedSegment
+  removed_segment = 5,           // uint64_t
+  created_table_with_flags = 6,  // CreatedTable, flags in a uint32_t, then the name
 };
 struct EditField {
   uint32_t tag;
@@ -70,6 +71,13 @@ struct CreatedTable {
   uint32_t address_bits;
 };
 static_assert(sizeof(CreatedTable) == 12);
+
+struct CreatedTableWithFlags {
+  static constexpr uint32_t share_equal_values = 1;  // bits of `flags`
+  CreatedTable table;
+  uint32_t flags;
+};
+static_assert(sizeof(CreatedTableWithFlags) == 16);
 
 struct AddedSegment {
   uint64_t segment;

@@ -38,6 +38,7 @@ struct Segment::State {
     return verified[block >> 6].load(std::memory_order_relaxed) >> (block & 63) & 1;
   }
   bool check_block(uint64_t block);
+  bool check_numbers(uint64_t block);
   void fail(uint64_t offset, std::string message);
 };
 
@@ -58,10 +59,46 @@ bool Segment::State::check_block(uint64_t block) {
     fail(offset, "the checksum of a block differs, in " + name);
     return false;
   }
+  if (layout.values.shared() && !check_numbers(block)) return false;
   uint64_t bit = uint64_t{1} << (block & 63);
   uint64_t before = verified[block >> 6].fetch_or(bit, std::memory_order_relaxed);
   if (!(before & bit)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+namespace {
+
+// The first number that is not below the limit; `count` where all are.
+template <class Number>
+uint64_t first_not_below(const std::byte* section, uint64_t first, uint64_t count, uint64_t limit) {
+  auto* numbers = reinterpret_cast<const Number*>(section);
+  Number largest = 0;  // a pass without a branch, for nothing is wrong
+  for (uint64_t i = first; i < count; ++i) largest = std::max(largest, numbers[i]);
+  if (largest < limit) return count;
+  while (numbers[first] < limit) ++first;
+  return first;
+}
+
+}  // namespace
+
+// Of the numbers of values that lie in a block: readers take them for rows of the value column.
+bool Segment::State::check_numbers(uint64_t block) {
+  Bytes section = layout.section(SectionType::value_numbers);
+  auto start = static_cast<uint64_t>(section.data() - layout.file.data());
+  uint64_t first = std::max(block * segment_block_bytes, start);
+  uint64_t end = std::min((block + 1) * segment_block_bytes, start + section.size());
+  if (first >= end) return true;
+  uint64_t width = layout.values.number_width, limit = layout.values.column.size;
+  first = (first - start) / width;
+  end = (end - start) / width;  // sections and blocks begin at multiples of 64
+  uint64_t row = width == 1   ? first_not_below<uint8_t>(section.data(), first, end, limit)
+                 : width == 2 ? first_not_below<uint16_t>(section.data(), first, end, limit)
+                              : first_not_below<uint32_t>(section.data(), first, end, limit);
+  if (row == end) return true;
+  fail(start + row * width, "section value_numbers gives row " + std::to_string(row) + " value " +
+                                std::to_string(layout.values.place(row)) + " of " +
+                                std::to_string(limit));
+  return false;
 }
 
 Segment::Segment(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -158,6 +195,14 @@ uint64_t Segment::rows() const { return state_->layout.header.rows; }
 uint64_t Segment::tombstones() const { return state_->layout.header.tombstones; }
 const std::string& Segment::path() const { return state_->path; }
 uint64_t Segment::bytes_on_disk() const { return state_->layout.file.size(); }
+uint64_t Segment::saved_bytes() const {
+  if (!state_->layout.values.shared()) return 0;
+  uint64_t stored = 0;
+  for (SectionType type : {SectionType::value_data, SectionType::value_bases,
+                           SectionType::value_deltas, SectionType::value_numbers})
+    stored += section(type).size();
+  return std::max(state_->layout.header.unshared_bytes, stored) - stored;
+}
 uint64_t Segment::resident_bytes() const { return state_->resident_bytes; }
 
 const Mapping* Segment::mapping() const {
@@ -166,7 +211,7 @@ const Mapping* Segment::mapping() const {
 }
 
 PackedColumn Segment::keys() const { return state_->layout.keys; }
-PackedColumn Segment::values() const { return state_->layout.values; }
+ValueRows Segment::values() const { return state_->layout.values; }
 Bytes Segment::tree() const { return section(SectionType::tree); }
 Bytes Segment::section(SectionType type) const { return state_->layout.section(type); }
 Bytes Segment::first_key() const { return state_->first_key; }

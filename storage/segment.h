@@ -2,7 +2,7 @@
 //
 //   Result<std::shared_ptr<Segment>> segment = Segment::open(fs, "db/000007.seg", 7);
 //   PackedColumn keys = (*segment)->keys();
-//   PackedColumn values = (*segment)->values();
+//   ValueRows values = (*segment)->values();
 //   Status s = (*segment)->ensure(&keys.data[0], 64);   // checked against its checksum, once
 //
 // docs/format.md has every byte; storage/segment_format.h has the structs.
@@ -40,6 +40,8 @@ class Segment final : public BlockGuard {
   uint64_t tombstones() const;
   const std::string& path() const;
   uint64_t bytes_on_disk() const;
+  // What sharing values has saved of the file; 0 where they are not shared.
+  uint64_t saved_bytes() const;
   uint64_t resident_bytes() const;  // of memory that is held besides the page cache
   // The file that the bytes below are mapped from; null where they are resident.
   const Mapping* mapping() const;
@@ -49,7 +51,8 @@ class Segment final : public BlockGuard {
   bool was_in_memory_lately(uint64_t queries) const;
 
   PackedColumn keys() const;
-  PackedColumn values() const;            // rows that are tombstones have empty values
+  // A tombstone has an empty value or, where rows share values, any.
+  ValueRows values() const;
   const uint8_t* kinds() const;           // EntryKind of each row; null: all are puts
   Bytes tree() const;                     // the tree image; empty: none
   Bytes section(SectionType type) const;  // empty where absent
@@ -65,6 +68,7 @@ class Segment final : public BlockGuard {
   bool intact() const { return intact_.load(std::memory_order_acquire); }
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
+  // Of numbers of shared values it checks that they are in range too.
   bool ensure(const void* p, uint64_t bytes) override;
   // Whether ensure() has checked the block of segment_block_bytes that holds this byte of the file.
   bool is_verified(uint64_t offset) const;

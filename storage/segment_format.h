@@ -31,8 +31,9 @@ enum class SectionType : uint32_t {
   kinds = 7,  // one EntryKind a row; absent where all are puts
   tree = 8,
   statistics = 9,
+  value_numbers = 10,  // where rows share values: which row of the value column each row has
 };
-inline constexpr uint32_t section_types = 9;
+inline constexpr uint32_t section_types = 10;
 
 // "key_data", ...
 std::string_view to_string(SectionType type);
@@ -41,7 +42,10 @@ enum class EntryKind : uint8_t { put = 0, tombstone = 1, delta = 2 };
 
 inline constexpr uint64_t segment_magic = 0x0A47455344525453;         // "STRDSEG\n"
 inline constexpr uint64_t segment_footer_magic = 0x0A444E4544525453;  // "STRDEND\n"
-inline constexpr uint32_t segment_format_version = 1;
+inline constexpr uint32_t segment_format_version = 2;                 // the newest that is read
+// What is written: the oldest that says it.
+inline constexpr uint32_t segment_version_plain = 1;
+inline constexpr uint32_t segment_version_shared = 2;      // rows share values
 inline constexpr uint64_t segment_page_bytes = 4096;       // of the header; the file is whole pages
 inline constexpr uint64_t segment_block_bytes = 64 << 10;  // one checksum for each
 inline constexpr uint64_t section_alignment = 64;
@@ -51,6 +55,7 @@ inline constexpr uint64_t section_alignment = 64;
 struct SegmentHeader {
   static constexpr uint32_t fixed_keys = 1;  // bits of `flags`
   static constexpr uint32_t fixed_values = 2;
+  static constexpr uint32_t shared_values = 4;
 
   uint64_t magic;
   uint32_t format_version;
@@ -62,7 +67,9 @@ struct SegmentHeader {
   uint32_t value_width;
   uint32_t key_delta_width;  // 2, 4 or 8; 0 where fixed
   uint32_t value_delta_width;
-  uint64_t zeros[8];
+  uint64_t distinct_values;  // rows of the value column, where shared_values; else 0
+  uint64_t unshared_bytes;   // what the columns of values would have if each row had its own
+  uint64_t zeros[6];
   uint64_t checksum;  // of the bytes before it
 };
 static_assert(sizeof(SegmentHeader) == 128 && alignof(SegmentHeader) == 8);

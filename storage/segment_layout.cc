@@ -37,8 +37,9 @@ class Parser {
   Status check_tables();
   Status check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end);
   Status check_columns();
-  Status make_fixed(SectionType data, uint32_t width, PackedColumn* column) const;
-  Status make_variable(SectionType data, SectionType bases, SectionType deltas,
+  Status check_values();
+  Status make_fixed(SectionType data, uint64_t rows, uint32_t width, PackedColumn* column) const;
+  Status make_variable(SectionType data, SectionType bases, SectionType deltas, uint64_t rows,
                        uint32_t delta_width, PackedColumn* column) const;
   bool present(SectionType type) const {
     return layout_.sections[static_cast<uint32_t>(type)].type != 0;
@@ -134,7 +135,9 @@ Status Parser::check_tables() {
 }
 
 Status Parser::check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end) {
-  if (entry.type == 0 || entry.type > section_types || entry.zero != 0) {
+  bool plain = layout_.header.format_version == segment_version_plain;
+  uint32_t last = plain ? static_cast<uint32_t>(SectionType::statistics) : section_types;
+  if (entry.type == 0 || entry.type > last || entry.zero != 0) {
     return damaged(entry_offset, "unknown section type " + std::to_string(entry.type));
   }
   SectionEntry& slot = layout_.sections[entry.type];
@@ -152,19 +155,16 @@ Status Parser::check_columns() {
   const SegmentHeader& header = layout_.header;
   uint64_t rows = header.rows;
   bool fixed_keys = header.flags & SegmentHeader::fixed_keys;
-  bool fixed_values = header.flags & SegmentHeader::fixed_values;
   // Keys differ from each other, so that only one of them can be empty. This bounds rows by the
   // size of the file.
   if (fixed_keys && header.key_width == 0 && rows > 1) return damaged(0, "too many empty keys");
   if (fixed_keys && header.key_width > max_key_bytes) return damaged(0, "the keys are too wide");
   if (header.tombstones > rows) return damaged(0, "more tombstones than rows");
   using enum SectionType;
-  STRIDE_TRY(fixed_keys ? make_fixed(key_data, header.key_width, &layout_.keys)
-                        : make_variable(key_data, key_bases, key_deltas, header.key_delta_width,
-                                        &layout_.keys));
-  STRIDE_TRY(fixed_values ? make_fixed(value_data, header.value_width, &layout_.values)
-                          : make_variable(value_data, value_bases, value_deltas,
-                                          header.value_delta_width, &layout_.values));
+  STRIDE_TRY(fixed_keys ? make_fixed(key_data, rows, header.key_width, &layout_.keys)
+                        : make_variable(key_data, key_bases, key_deltas, rows,
+                                        header.key_delta_width, &layout_.keys));
+  STRIDE_TRY(check_values());
   if (present(kinds) && layout_.section(kinds).size() != rows) {
     return damaged("has not one entry for each row", kinds);
   }
@@ -173,8 +173,34 @@ Status Parser::check_columns() {
   return {};
 }
 
-Status Parser::make_fixed(SectionType data, uint32_t width, PackedColumn* column) const {
-  uint64_t rows = layout_.header.rows;
+// After the keys, which bound the rows by the size of the file.
+Status Parser::check_values() {
+  const SegmentHeader& header = layout_.header;
+  ValueRows& values = layout_.values;
+  using enum SectionType;
+  bool shared = header.format_version >= segment_version_shared &&
+                (header.flags & SegmentHeader::shared_values) != 0;
+  if (shared != present(value_numbers))
+    return damaged(0, "the section value_numbers and the header's flags do not fit");
+  uint64_t count = shared ? header.distinct_values : header.rows;
+  if (count > header.rows || (count == 0) != (header.rows == 0))
+    return damaged(
+        0, std::to_string(count) + " distinct values of " + std::to_string(header.rows) + " rows");
+  STRIDE_TRY((header.flags & SegmentHeader::fixed_values) != 0
+                 ? make_fixed(value_data, count, header.value_width, &values.column)
+                 : make_variable(value_data, value_bases, value_deltas, count,
+                                 header.value_delta_width, &values.column));
+  if (!shared) return {};
+  Bytes numbers = layout_.section(value_numbers);
+  values.number_width = ValueRows::width_for(count);
+  if (numbers.size() != header.rows * values.number_width)
+    return damaged("has not one entry for each row", value_numbers);
+  values.numbers = numbers.data();
+  return {};
+}
+
+Status Parser::make_fixed(SectionType data, uint64_t rows, uint32_t width,
+                          PackedColumn* column) const {
   Bytes bytes = layout_.section(data);
   uint64_t need = 0;
   if (__builtin_mul_overflow(rows, uint64_t{width}, &need) || bytes.size() != need) {
@@ -184,9 +210,8 @@ Status Parser::make_fixed(SectionType data, uint32_t width, PackedColumn* column
   return {};
 }
 
-Status Parser::make_variable(SectionType data, SectionType bases, SectionType deltas,
+Status Parser::make_variable(SectionType data, SectionType bases, SectionType deltas, uint64_t rows,
                              uint32_t delta_width, PackedColumn* column) const {
-  uint64_t rows = layout_.header.rows;
   if (delta_width != 2 && delta_width != 4 && delta_width != 8) {
     return damaged(0, "offsets of " + std::to_string(delta_width) + " bytes");
   }
@@ -227,6 +252,8 @@ std::string_view to_string(SectionType type) {
       return "tree";
     case SectionType::statistics:
       return "statistics";
+    case SectionType::value_numbers:
+      return "value_numbers";
   }
   return "unknown";
 }

@@ -23,7 +23,8 @@ struct SegmentLayout {
   SegmentFooter footer{};
   std::array<SectionEntry, section_types + 1> sections{};  // by type; type 0 where absent
   const uint64_t* checksums = nullptr;                     // footer.blocks of them
-  PackedColumn keys, values;
+  PackedColumn keys;
+  ValueRows values;
 
   // Checks header, footer and tables, and that sections fit rows and widths; the bytes of the
   // sections themselves are not read. corruption or unsupported_version.

@@ -69,7 +69,7 @@ Status verify_rows(const std::string& path, const SegmentLayout& layout, Bytes f
   RowVerifier verifier(path, layout);
   using enum SectionType;
   STRIDE_TRY(verifier.check_offsets(layout.keys, key_data, key_deltas));
-  STRIDE_TRY(verifier.check_offsets(layout.values, value_data, value_deltas));
+  STRIDE_TRY(verifier.check_offsets(layout.values.column, value_data, value_deltas));
   STRIDE_TRY(verifier.check_kinds());
   return verifier.check_keys(first_key, last_key);
 }

@@ -40,7 +40,8 @@ struct SegmentWriter::State {
   std::vector<std::atomic<uint64_t>> final_bytes;
   std::vector<SectionEntry> sections;
   uint64_t end = segment_page_bytes;  // of the last section, in the file
-  Status misuse;                      // of add_section()
+  uint32_t format_version = segment_version_plain;
+  Status misuse;  // of add_section()
   bool finished = false;
 
   State(FileSystem& file_system, std::string file_path, uint64_t segment_id,
@@ -152,11 +153,13 @@ void SegmentWriter::State::add_statistics(const SegmentSummary& summary) {
 }
 
 void SegmentWriter::State::write_header(const SegmentSummary& summary) {
+  if (summary.distinct_values) format_version = segment_version_shared;
   SegmentHeader header{};
   header.magic = segment_magic;
-  header.format_version = segment_format_version;
+  header.format_version = format_version;
   header.flags = (summary.fixed_keys ? SegmentHeader::fixed_keys : 0) |
-                 (summary.fixed_values ? SegmentHeader::fixed_values : 0);
+                 (summary.fixed_values ? SegmentHeader::fixed_values : 0) |
+                 (summary.distinct_values ? SegmentHeader::shared_values : 0);
   header.id = id;
   header.rows = summary.rows;
   header.tombstones = summary.tombstones;
@@ -164,6 +167,8 @@ void SegmentWriter::State::write_header(const SegmentSummary& summary) {
   header.value_width = summary.fixed_values ? summary.value_width : 0;
   header.key_delta_width = summary.fixed_keys ? 0 : summary.key_delta_width;
   header.value_delta_width = summary.fixed_values ? 0 : summary.value_delta_width;
+  header.distinct_values = summary.distinct_values;
+  header.unshared_bytes = summary.unshared_bytes;
   std::memcpy(at(0), &header, sizeof header);
   header.checksum = checksum({at(0), offsetof(SegmentHeader, checksum)});
   std::memcpy(at(0), &header, sizeof header);
@@ -189,7 +194,7 @@ uint64_t SegmentWriter::State::write_tables(uint64_t data_end,
   uint64_t file_bytes = align_up(tables_end + sizeof(SegmentFooter), segment_page_bytes);
   uint64_t footer_offset = file_bytes - sizeof(SegmentFooter);
   SegmentFooter footer{segment_footer_magic,
-                       segment_format_version,
+                       format_version,
                        static_cast<uint32_t>(sections.size()),
                        id,
                        data_end,

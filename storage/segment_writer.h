@@ -48,6 +48,10 @@ struct SegmentSummary {
   bool fixed_values = true;
   uint32_t key_delta_width = 0;  // PackedOffsets::delta_width, where variable
   uint32_t value_delta_width = 0;
+  // Where rows share values: the rows of the value column, and what its sections would have if each
+  // row had its own. 0: each has.
+  uint64_t distinct_values = 0;
+  uint64_t unshared_bytes = 0;
   Bytes first_key{}, last_key{};
 };
 

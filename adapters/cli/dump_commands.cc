@@ -88,6 +88,7 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
                        {"key", notes->key},
                        {"values", notes->values}};
   }
+  if (table->share_equal_values()) header["share_equal_values"] = true;
   add_address_bits(table->address_bits(), &header);
   FrameKind kind = table->address_bits() ? FrameKind::prefixes : FrameKind::table;
   STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
@@ -224,6 +225,8 @@ class Restore {
     } else {
       table.options.key_width = header.value("key_width", 0u);
     }
+    auto share = header.find("share_equal_values");
+    table.options.share_equal_values = share != header.end() && *share == true;
     if (header.contains("notes")) {
       auto type = key_type_named(header["notes"].value("key_type", ""));
       if (type) {

@@ -9,6 +9,7 @@
 //   prefixes {"table":"routes","key_width":5,"address_bits":32,...}        begins a prefix table;
 //            address_bits "bytes" for prefixes of byte strings. Programs that know none of these
 //            refuse such a dump
+//            Both may have "share_equal_values":true, which programs that do not know it pass over
 //   rows     records of that table as `stride load --format raw` reads them, keys ascending
 //   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
 //

@@ -82,6 +82,9 @@ void add_load(CLI::App* command, LoadArguments* a) {
                                         : "must be a number from 1 to 65535, or bytes";
       })
       ->type_name("BITS");
+  command->add_flag("--share-equal-values", a->share_equal_values,
+                    "Equal values are stored once and numbered: smaller where many rows have the "
+                    "same ones, such as country codes; only when the table is made");
   command->add_flag("--mask-host-bits", a->mask_host_bits,
                     "Bits that are set behind a prefix are cleared, and are no bad row");
   command->add_flag("--allow-empty-key", a->rows.allow_empty_key, "An empty key is no bad row");
@@ -116,6 +119,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "  stride load db words words.tsv\n"
       "  stride load db users users.csv.gz --header --key id --key-type u64 --value name,city\n"
       "  stride load db routes routes.tsv --key-type prefix\n"
+      "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
       "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv   # interrupted?\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");

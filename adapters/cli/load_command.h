@@ -20,6 +20,7 @@ struct LoadArguments {
   uint64_t max_memory = 0;  // bytes; 0: chosen
   std::string address_bits;
   bool mask_host_bits = false;
+  bool share_equal_values = false;
 };
 
 void add_load(CLI::App* command, LoadArguments* arguments);

@@ -70,6 +70,9 @@ Outcome Loader::prepare(ReadFrom* from) {
     if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *found, &notes_));
     if (table_is_there_) table = *found;
   }
+  if (table_is_there_ && arguments_.share_equal_values && !table.share_equal_values())
+    return Outcome::usage("table '" + arguments_.table +
+                          "' was made without --share-equal-values, which cannot be changed");
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
   uint32_t wanted = width_of(key_form_) ? width_of(key_form_) : arguments_.rows.key_width;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
@@ -263,7 +266,8 @@ Outcome Loader::open_table(Table* table, bool* made) {
   *made = !opened.ok();
   bool of_prefixes = key_form_.type == KeyType::prefix;
   TableOptions options{.key_width = of_prefixes ? 0 : options_.key_width,
-                       .address_bits = key_form_.address_bits};
+                       .address_bits = key_form_.address_bits,
+                       .share_equal_values = arguments_.share_equal_values};
   if (*made) opened = database_->create_table(arguments_.table, options);
   if (!opened.ok()) return opened.status();
   *table = *opened;

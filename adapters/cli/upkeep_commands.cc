@@ -25,6 +25,11 @@ json describe(const TableStatistics& table) {
                  {"bytes_on_disk", table.bytes_on_disk},
                  {"resident_bytes", table.resident_bytes},
                  {"device_bytes", table.device_bytes}};
+  if (table.share_equal_values) {
+    result["share_equal_values"] = true;
+    result["stored_values"] = table.stored_values;
+    result["saved_bytes"] = table.saved_bytes;
+  }
   add_address_bits(table.address_bits, &result);
   return result;
 }
@@ -36,21 +41,26 @@ json describe(const SegmentReport& segment) {
                       {"nodes", segment.nodes[i]},
                       {"kind", name_of(segment.kinds[i])}});
   }
-  return {{"run", segment.run},
-          {"rows", segment.rows},
-          {"tombstones", segment.tombstones},
-          {"bytes_on_disk", segment.bytes_on_disk},
-          {"key_bytes", segment.key_bytes},
-          {"value_bytes", segment.value_bytes},
-          {"fixed_keys", segment.fixed_keys},
-          {"fixed_values", segment.fixed_values},
-          {"resident_bytes", segment.resident_bytes},
-          {"device_bytes", segment.device_bytes},
-          {"tree",
-           {{"levels", levels},
-            {"prefix_bits", segment.prefix_bits},
-            {"leaf_capacity", segment.leaf_capacity},
-            {"bytes", segment.tree_bytes}}}};
+  json result = {{"run", segment.run},
+                 {"rows", segment.rows},
+                 {"tombstones", segment.tombstones},
+                 {"bytes_on_disk", segment.bytes_on_disk},
+                 {"key_bytes", segment.key_bytes},
+                 {"value_bytes", segment.value_bytes},
+                 {"fixed_keys", segment.fixed_keys},
+                 {"fixed_values", segment.fixed_values},
+                 {"resident_bytes", segment.resident_bytes},
+                 {"device_bytes", segment.device_bytes},
+                 {"tree",
+                  {{"levels", levels},
+                   {"prefix_bits", segment.prefix_bits},
+                   {"leaf_capacity", segment.leaf_capacity},
+                   {"bytes", segment.tree_bytes}}}};
+  if (segment.distinct_values) {
+    result["distinct_values"] = segment.distinct_values;
+    result["saved_bytes"] = segment.saved_bytes;
+  }
+  return result;
 }
 
 std::string ratio(uint64_t bytes, uint64_t rows) {
@@ -72,8 +82,12 @@ std::string explain_text(const SegmentReport& s) {
                      " rows, " + byte_text(s.bytes_on_disk) + " on disk\n";
   text += "  keys      " + byte_text(s.key_bytes) + ", " + ratio(s.key_bytes, s.rows) +
           " bytes each" + (s.fixed_keys ? ", one width" : ", of many lengths") + "\n";
-  text += "  values    " + byte_text(s.value_bytes) + ", " + ratio(s.value_bytes, s.rows) +
+  uint64_t values = s.distinct_values ? s.distinct_values : s.rows;
+  text += "  values    " + byte_text(s.value_bytes) + ", " + ratio(s.value_bytes, values) +
           " bytes each" + (s.fixed_values ? ", one width" : ", of many lengths") + "\n";
+  if (s.distinct_values)
+    text += "  shared    " + with_commas(s.distinct_values) + " distinct values, which saves " +
+            byte_text(s.saved_bytes) + " on disk\n";
   if (s.tombstones) text += "  erased    " + with_commas(s.tombstones) + " keys of older runs\n";
   text += "  tree      " + byte_text(s.tree_bytes) + ", " + ratio(s.tree_bytes, s.rows) +
           " bytes a key; leaves of up to " + std::to_string(s.leaf_capacity) +
@@ -130,6 +144,10 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
     tables.push_back(describe(table));
     if (table.address_bits)
       lines += table.name + ".address_bits\t" + name_of_address_bits(table.address_bits) + "\n";
+    if (table.share_equal_values) {
+      lines += table.name + ".stored_values\t" + std::to_string(table.stored_values) + "\n";
+      lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
+    }
     for (const char* name : {"key_width", "runs", "segments", "rows", "bytes_on_disk",
                              "resident_bytes", "device_bytes"}) {
       lines +=

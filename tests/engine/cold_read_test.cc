@@ -112,8 +112,8 @@ TEST_P(ColdReadTest, BringsTheRowsInFileOrderAndOnlyThose) {
     Bytes value = segment->values()[rows[i].rank];
     need(value);
     EXPECT_TRUE(there(*segment, value));
-    PackedOffsets o = segment->values().offsets;
-    if (segment->values().fixed) continue;
+    PackedOffsets o = segment->values().column.offsets;
+    if (segment->values().column.fixed) continue;
     need({reinterpret_cast<const std::byte*>(o.bases + (rows[i].rank >> 7)), 8});
     need({reinterpret_cast<const std::byte*>(o.bases + ((rows[i].rank + 1) >> 7)), 8});
     need({static_cast<const std::byte*>(o.deltas) + rows[i].rank * 4, 8});
@@ -159,7 +159,7 @@ TEST_P(ColdReadTest, WindowsAreBounded) {
 
 TEST_P(ColdReadTest, WhereMuchIsNeededASectionIsReadWhole) {
   auto segment = make_checked(20000);
-  uint64_t pages = segment->values().row_bytes() / page_bytes;
+  uint64_t pages = segment->values().column.row_bytes() / page_bytes;
   for (bool much : {false, true}) {
     log().set_warm(false);
     (void)log().take_fetches();
@@ -392,9 +392,9 @@ TEST_P(ColdReadTest, WholeSectionsAreBroughtOnce) {
 TEST_P(ColdReadTest, DamagedOffsetsLeadNowhere) {
   auto segment = make_checked(3000);
   std::string path = segment->path();
-  uint64_t deltas = GetParam() ? 0 : offset_of(*segment, segment->values().offsets.deltas);
+  uint64_t deltas = GetParam() ? 0 : offset_of(*segment, segment->values().column.offsets.deltas);
   if (GetParam()) GTEST_SKIP() << "no offsets";
-  uint64_t bases = offset_of(*segment, segment->values().offsets.bases);
+  uint64_t bases = offset_of(*segment, segment->values().column.offsets.bases);
   segment.reset();
   {
     auto file = memory_.open(path, OpenMode::write);

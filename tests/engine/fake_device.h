@@ -276,7 +276,7 @@ class FakeDevice final : public Backend {
     uint64_t bytes() const override { return bytes_of_all.size(); }
     Status copy(std::byte* to) override {
       STRIDE_TRY(device->call());
-      std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
+      if (!bytes_of_all.empty()) std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
       return {};
     }
     FakeDevice* device;

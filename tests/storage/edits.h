@@ -16,7 +16,8 @@ inline std::string describe(const ManifestState& state) {
   std::ostringstream out;
   out << "next " << state.next_id;
   for (const TableRecord& t : state.tables) {
-    out << "; table " << t.id << " " << t.name << " " << t.key_width;
+    out << "; table " << t.id << " " << t.name << " " << t.key_width
+        << (t.share_equal_values ? " shared" : "");
   }
   for (const SegmentRecord& s : state.segments) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
@@ -46,8 +47,8 @@ class EditMaker {
     uint64_t next = state_.next_id;
     if (state_.tables.empty() || random_() % 4 == 0) {
       std::string name = "table " + std::to_string(next) + std::string(random_() % 40, 'x');
-      edit.created.push_back(
-          {static_cast<uint32_t>(next++), name, static_cast<uint32_t>(random_() % 9), 0});
+      edit.created.push_back({static_cast<uint32_t>(next++), name,
+                              static_cast<uint32_t>(random_() % 9), 0, random_() % 3 == 0});
     } else if (random_() % 6 == 0) {
       edit.dropped.push_back(any(state_.tables).id);
     }

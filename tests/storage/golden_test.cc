@@ -138,6 +138,100 @@ const char* const golden_manifest = R"(
 00ec | 00 00 00 00                                     | padding
 )";
 
+const char* const golden_shared_segment = R"(
+0000 | 53 54 52 44 53 45 47 0a                         | magic "STRDSEG\n"
+0008 | 02 00 00 00                                     | format version 2
+000c | 05 00 00 00                                     | flags: fixed keys, shared values
+0010 | 07 00 00 00 00 00 00 00                         | segment 7
+0018 | 04 00 00 00 00 00 00 00                         | 4 rows
+0020 | 00 00 00 00 00 00 00 00                         | no tombstones
+0028 | 03 00 00 00                                     | keys of 3 bytes
+002c | 00 00 00 00                                     | values of any size
+0030 | 00 00 00 00                                     | no key offsets
+0034 | 02 00 00 00                                     | value offsets of 2 bytes
+0038 | 02 00 00 00 00 00 00 00                         | 2 distinct values
+0040 | 25 00 00 00 00 00 00 00                         | 37 bytes of values and offsets if each row had its own
+0048 | 00 * 48                                         | zeros
+0078 | 51 07 a3 02 6c 44 29 d2                         | checksum of 0000 to 0077
+0080 | 00 * 3968                                       | rest of the header page
+1000 | 61 6e 74 62 65 65 63 6f 77 64 6f 67             | key_data: ant, bee, cow, dog
+100c | 00 * 52                                         | padding to a multiple of 64
+1040 | 68 6f 6e 65 79 6d 69 6c 6b                      | value_data: honey, milk
+1049 | 00 * 55                                         | padding
+1080 | 00 00 00 00 00 00 00 00                         | value_bases: of values 0 to 127
+1088 | 00 * 56                                         | padding
+10c0 | 00 00 05 00 09 00                               | value_deltas: 0, 5, 9
+10c6 | 00 * 58                                         | padding
+1100 | 00 01 00 00                                     | value_numbers: honey, milk, honey, honey
+1104 | 00 * 60                                         | padding
+1140 | 03 00 00 00                                     | statistics: bytes of the first key
+1144 | 03 00 00 00                                     | bytes of the last key
+1148 | 61 6e 74 64 6f 67                               | ant, dog
+114e | 00 * 50                                         | padding
+1180 | 01 00 00 00                                     | section type 1: key_data
+1184 | 00 00 00 00                                     | zero
+1188 | 00 10 00 00 00 00 00 00                         | offset
+1190 | 0c 00 00 00 00 00 00 00                         | bytes
+1198 | 04 00 00 00                                     | section type 4: value_data
+119c | 00 00 00 00                                     | zero
+11a0 | 40 10 00 00 00 00 00 00                         | offset
+11a8 | 09 00 00 00 00 00 00 00                         | bytes
+11b0 | 05 00 00 00                                     | section type 5: value_bases
+11b4 | 00 00 00 00                                     | zero
+11b8 | 80 10 00 00 00 00 00 00                         | offset
+11c0 | 08 00 00 00 00 00 00 00                         | bytes
+11c8 | 06 00 00 00                                     | section type 6: value_deltas
+11cc | 00 00 00 00                                     | zero
+11d0 | c0 10 00 00 00 00 00 00                         | offset
+11d8 | 06 00 00 00 00 00 00 00                         | bytes
+11e0 | 0a 00 00 00                                     | section type 10: value_numbers
+11e4 | 00 00 00 00                                     | zero
+11e8 | 00 11 00 00 00 00 00 00                         | offset
+11f0 | 04 00 00 00 00 00 00 00                         | bytes
+11f8 | 09 00 00 00                                     | section type 9: statistics
+11fc | 00 00 00 00                                     | zero
+1200 | 40 11 00 00 00 00 00 00                         | offset
+1208 | 0e 00 00 00 00 00 00 00                         | bytes
+1210 | 4d ac 37 f2 d7 33 da bd                         | checksum of block 0: 0000 to 117f
+1218 | 00 * 3496                                       | padding before the footer
+1fc0 | 53 54 52 44 45 4e 44 0a                         | magic "STRDEND\n"
+1fc8 | 02 00 00 00                                     | format version 2
+1fcc | 06 00 00 00                                     | 6 sections
+1fd0 | 07 00 00 00 00 00 00 00                         | segment 7
+1fd8 | 80 11 00 00 00 00 00 00                         | the tables are at 1180
+1fe0 | 01 00 00 00 00 00 00 00                         | 1 block
+1fe8 | 00 20 00 00 00 00 00 00                         | bytes of the file
+1ff0 | 72 5b 1d 8d c2 91 7e 5b                         | checksum of 1180 to 1fbf
+1ff8 | cd 35 fd b3 24 a0 97 f6                         | checksum of 1fc0 to 1ff7
+)";
+
+const char* const golden_shared_manifest = R"(
+0000 | 53 54 52 44 4d 41 4e 0a                         | magic "STRDMAN\n"
+0008 | 01 00 00 00                                     | database format version 1
+000c | 00 00 00 00                                     | zero
+0010 | 01 00 00 00 00 00 00 00                         | manifest 1
+0018 | 7b e4 6c e3 6b 5e 1f 1c                         | checksum of 0000 to 0017
+0020 | 0f 6c 2d 5d 44 7b 98 de                         | checksum of 0028 to 0037 (an empty edit)
+0028 | 00 00 00 00                                     | payload bytes
+002c | 01 00 00 00                                     | kind 1: an edit
+0030 | 00 00 00 00 00 00 00 00                         | bytes that were synced before
+0038 | ba 4d 04 38 6b 71 81 b4                         | checksum of 0040 to 007f
+0040 | 2b 00 00 00                                     | payload bytes
+0044 | 01 00 00 00                                     | kind 1: an edit
+0048 | 38 00 00 00 00 00 00 00                         | bytes that were synced before
+0050 | 01 00 00 00                                     | tag 1: next_id
+0054 | 08 00 00 00                                     | 8 bytes
+0058 | 02 00 00 00 00 00 00 00                         | next id 2
+0060 | 06 00 00 00                                     | tag 6: created_table_with_flags
+0064 | 13 00 00 00                                     | 19 bytes
+0068 | 01 00 00 00                                     | table 1
+006c | 05 00 00 00                                     | keys of 5 bytes
+0070 | 20 00 00 00                                     | kind 32: prefixes of 32-bit addresses
+0074 | 01 00 00 00                                     | flags 1: equal values are stored once
+0078 | 67 65 6f                                        | name "geo"
+007b | 00 00 00 00 00                                  | padding
+)";
+
 const char* const golden_current = R"(
 0000 | 4d 41 4e 49 46 45 53 54 2d 30 30 30 30 30 31 0a | "MANIFEST-000001\n"
 0010 | 64 65 62 36 34 64 62 36 63 39 64 61 65 39 30 33 | checksum of that line in hex
@@ -147,7 +241,8 @@ const char* const golden_current = R"(
 TEST(FormatPageTest, ShowsTheSameDumps) {
   std::ifstream file(STRIDE_SOURCE_DIR "/docs/format.md");
   std::string page((std::istreambuf_iterator<char>(file)), {});
-  for (const char* dump : {golden_segment, golden_manifest, golden_current}) {
+  for (const char* dump : {golden_segment, golden_shared_segment, golden_manifest,
+                           golden_shared_manifest, golden_current}) {
     EXPECT_NE(page.find(dump), std::string::npos) << dump;
   }
 }
@@ -204,8 +299,33 @@ TEST_F(GoldenTest, SegmentIsReadSo) {
   EXPECT_EQ(as_text((*segment)->last_key()), "cow");
 }
 
-TEST_F(GoldenTest, EveryByteOfASegmentMatters) {
-  const std::string golden = parse_dump(golden_segment);
+std::vector<test::Row> golden_shared_rows() {
+  return {{"ant", "honey"}, {"bee", "milk"}, {"cow", "honey"}, {"dog", "honey"}};
+}
+
+TEST_F(GoldenTest, SharedValuesAreWrittenSo) {
+  auto segment = test::write_segment(fs_, "db/000007.seg", 7, golden_shared_rows(),
+                                     {.fixed_keys = true, .share_values = true});
+  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  expect_dump(*read_file(fs_, "db/000007.seg"), golden_shared_segment);
+}
+
+TEST_F(GoldenTest, SharedValuesAreReadSo) {
+  put_file(fs_, "db/000007.seg", parse_dump(golden_shared_segment));
+  auto segment = Segment::open(fs_, "db/000007.seg", 7);
+  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  EXPECT_TRUE((*segment)->verify().ok());
+  std::vector<test::Row> rows;
+  ASSERT_TRUE(test::read_rows(**segment, &rows).ok());
+  EXPECT_EQ(rows, golden_shared_rows());
+  EXPECT_EQ((*segment)->values().column.size, 2u);
+  EXPECT_EQ((*segment)->saved_bytes(), 10u);
+}
+
+class GoldenSegmentTest : public GoldenTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GoldenSegmentTest, EveryByteMatters) {
+  const std::string golden = parse_dump(GetParam());
   put_file(fs_, "db/000007.seg", golden);
   auto file = fs_.open("db/000007.seg", OpenMode::write);
   for (size_t i = 0; i < golden.size(); ++i) {
@@ -215,6 +335,28 @@ TEST_F(GoldenTest, EveryByteOfASegmentMatters) {
     EXPECT_FALSE(segment.ok() && (*segment)->verify().ok()) << "at offset " << i;
     ASSERT_TRUE((*file)->write_at(i, as_bytes({&golden[i], 1})).ok());
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Segments, GoldenSegmentTest,
+                         testing::Values(golden_segment, golden_shared_segment),
+                         [](const auto& dump) { return dump.index ? "Shared" : "Plain"; });
+
+TEST_F(GoldenTest, ATableThatSharesValuesIsWrittenAndReadSo) {
+  auto made = Manifest::create(fs_, "db");
+  ASSERT_TRUE(made.ok());
+  VersionEdit edit;
+  edit.created.push_back({1, "geo", 5, 32, true});
+  edit.next_id = 2;
+  ASSERT_TRUE(made->manifest->append(edit, true).ok());
+  expect_dump(*read_file(fs_, "db/MANIFEST-000001"), golden_shared_manifest);
+  made->manifest.reset();
+  auto recovered = Manifest::recover(fs_, "db", true);
+  ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
+  ASSERT_EQ(recovered->state.tables.size(), 1u);
+  EXPECT_EQ(recovered->state.tables[0].name, "geo");
+  EXPECT_EQ(recovered->state.tables[0].key_width, 5u);
+  EXPECT_EQ(recovered->state.tables[0].address_bits, 32u);
+  EXPECT_TRUE(recovered->state.tables[0].share_equal_values);
 }
 
 TEST_F(GoldenTest, ManifestAndCurrentAreWrittenSo) {

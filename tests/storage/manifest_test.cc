@@ -118,6 +118,50 @@ TEST_F(ManifestTest, KeepsTheAddressBitsOfTables) {
     EXPECT_EQ(state.tables[i].address_bits, edit.created[i].address_bits);
 }
 
+TEST_F(ManifestTest, KeepsWhetherTablesShareValues) {
+  VersionEdit edit;
+  edit.created = {
+      {1, "plain", 5, 32}, {2, "shared", 5, 32, true}, {3, std::string(255, 's'), 0, 0, true}};
+  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
+  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  const ManifestState state = whole(*r);
+  ASSERT_EQ(state.tables.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(state.tables[i].name, edit.created[i].name);
+    EXPECT_EQ(state.tables[i].key_width, edit.created[i].key_width);
+    EXPECT_EQ(state.tables[i].address_bits, edit.created[i].address_bits);
+    EXPECT_EQ(state.tables[i].share_equal_values, edit.created[i].share_equal_values);
+  }
+}
+
+TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
+  VersionEdit edit;
+  edit.created = {{1, "shared", 0, 0, true}};
+  auto record = encode_record(edit, 0);
+  ASSERT_TRUE(record.ok());
+  // Behind the record's header, the field's, and id, width and kind of the table.
+  (*record)[24 + 8 + 12] = std::byte{3};
+  ManifestRecordHeader header{};
+  std::memcpy(&header, record->data(), sizeof header);
+  header.checksum = checksum(Bytes(*record).subspan(8));
+  std::memcpy(record->data(), &header, sizeof header);
+  auto found = find_record(*record);
+  ASSERT_TRUE(found);
+  Status status = decode_edit(*found, "MANIFEST-000001", 32).status();
+  EXPECT_EQ(status.code(), StatusCode::unsupported_version) << status.to_string();
+  EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+  for (size_t bytes = 0; bytes <= 16; ++bytes) {  // no room for a name
+    ManifestRecord cut = *found;
+    EditField field{static_cast<uint32_t>(EditTag::created_table_with_flags),
+                    static_cast<uint32_t>(bytes)};
+    std::vector<std::byte> payload(sizeof field + bytes);
+    std::memcpy(payload.data(), &field, sizeof field);
+    cut.payload = payload;
+    EXPECT_EQ(decode_edit(cut, "MANIFEST-000001", 32).status().code(), StatusCode::corruption);
+  }
+}
+
 TEST_F(ManifestTest, SegmentsStayInTheOrderOfTheirRuns) {
   ManifestState state;
   ASSERT_TRUE(state.apply(table_edit(1, "a")).ok());

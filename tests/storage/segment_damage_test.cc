@@ -40,7 +40,8 @@ void expect_damage(const std::string& bytes, const std::string& what) {
   EXPECT_FALSE(status.remedy().empty()) << what << ": " << status.to_string();
 }
 
-class SegmentDamageTest : public testing::Test {
+// Plain segments, and such as share values.
+class SegmentDamageTest : public testing::TestWithParam<bool> {
  protected:
   SegmentDamageTest() {
     std::vector<Row> rows;
@@ -49,7 +50,8 @@ class SegmentDamageTest : public testing::Test {
       if (i % 10 == 0) rows.back() = {rows.back().key, "", EntryKind::tombstone};
     }
     MemoryFileSystem fs;
-    auto written = test::write_segment(fs, "a.seg", 1, rows, {.delta_width = 4, .tree = "a tree"});
+    auto written = test::write_segment(
+        fs, "a.seg", 1, rows, {.delta_width = 4, .tree = "a tree", .share_values = GetParam()});
     EXPECT_TRUE(written.ok()) << written.status().to_string();
     good_ = *read_file(fs, "a.seg");
   }
@@ -91,7 +93,7 @@ void seal(std::string* bytes) {
   put(bytes, at + offsetof(SegmentFooter, checksum), sum(at, offsetof(SegmentFooter, checksum)));
 }
 
-TEST_F(SegmentDamageTest, TheUndamagedFileIsGood) {
+TEST_P(SegmentDamageTest, TheUndamagedFileIsGood) {
   std::vector<Row> rows;
   Status status = open_and_read(good_, &rows);
   EXPECT_TRUE(status.ok()) << status.to_string();
@@ -101,7 +103,7 @@ TEST_F(SegmentDamageTest, TheUndamagedFileIsGood) {
   EXPECT_EQ(sealed, good_);
 }
 
-TEST_F(SegmentDamageTest, FlippedBytes) {
+TEST_P(SegmentDamageTest, FlippedBytes) {
   for (int i = 0; i < 400; ++i) {
     std::string bytes = good_;
     for (uint64_t n = 1 + random_() % 4; n > 0; --n) {
@@ -111,7 +113,7 @@ TEST_F(SegmentDamageTest, FlippedBytes) {
   }
 }
 
-TEST_F(SegmentDamageTest, Truncations) {
+TEST_P(SegmentDamageTest, Truncations) {
   std::vector<uint64_t> sizes = {0, 1, 127, 128, 4095, 4096, 4097, 8191, 8192};
   for (uint64_t delta : {1, 8, 63, 64, 65, 4095, 4096, 8192}) sizes.push_back(good_.size() - delta);
   for (uint64_t d : {-1, 0, 1}) {
@@ -124,7 +126,7 @@ TEST_F(SegmentDamageTest, Truncations) {
   expect_damage(good_ + good_, "twice");
 }
 
-TEST_F(SegmentDamageTest, Garbage) {
+TEST_P(SegmentDamageTest, Garbage) {
   for (int i = 0; i < 300; ++i) {
     std::string bytes(random_() % 3 ? random_() % 20000 : 4096 * (random_() % 8), '\0');
     for (char& c : bytes) c = static_cast<char>(random_());
@@ -135,7 +137,7 @@ TEST_F(SegmentDamageTest, Garbage) {
 
 // With checksums that match, any number may be any other. Then it need not be found, but nothing
 // outside the file may be read (AddressSanitizer would tell).
-TEST_F(SegmentDamageTest, ForgedNumbers) {
+TEST_P(SegmentDamageTest, ForgedNumbers) {
   auto odd_number = [&]() -> uint64_t {
     switch (random_() % 6) {
       case 0:
@@ -174,7 +176,7 @@ TEST_F(SegmentDamageTest, ForgedNumbers) {
   }
 }
 
-TEST_F(SegmentDamageTest, ANewerVersionIsNotTakenForDamage) {
+TEST_P(SegmentDamageTest, ANewerVersionIsNotTakenForDamage) {
   std::string bytes = good_;
   put(&bytes, offsetof(SegmentHeader, format_version), uint32_t{segment_format_version + 1});
   std::vector<Row> rows;
@@ -185,7 +187,7 @@ TEST_F(SegmentDamageTest, ANewerVersionIsNotTakenForDamage) {
   EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
 }
 
-TEST_F(SegmentDamageTest, NamesFileSectionAndOffset) {
+TEST_P(SegmentDamageTest, NamesFileSectionAndOffset) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.create_directory("db").ok());
   std::vector<Row> rows;
@@ -206,6 +208,88 @@ TEST_F(SegmentDamageTest, NamesFileSectionAndOffset) {
             "(db/1.seg, offset 131072): restore the file from a backup");
   EXPECT_EQ((*segment)->verify().to_string(), status.to_string());
   EXPECT_FALSE((*segment)->ensure(values.data() + values.size(), 1 << 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, SegmentDamageTest, testing::Bool(),
+                         [](const auto& shared) { return shared.param ? "shared" : "plain"; });
+
+// With checksums that match, as of a writer that is broken.
+TEST(SegmentNumbersTest, NumbersOutOfRangeAreCorruption) {
+  std::vector<Row> rows;
+  for (int i = 10000; i < 14000; ++i)
+    rows.push_back({std::to_string(i), "value " + std::to_string(i % 300)});  // 2 bytes a number
+  MemoryFileSystem fs;
+  ASSERT_TRUE(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}).ok());
+  const std::string good = *read_file(fs, "a.seg");
+  auto whole = Segment::open(fs, "a.seg", 1);
+  ASSERT_TRUE(whole.ok());
+  ASSERT_EQ((*whole)->values().column.size, 300u);
+  Bytes numbers = (*whole)->section(SectionType::value_numbers);
+  uint64_t start = static_cast<uint64_t>(numbers.data() - (*whole)->mapping()->bytes().data());
+  for (uint64_t row : {uint64_t{0}, uint64_t{1}, uint64_t{1234}, uint64_t{3999}}) {
+    for (uint16_t number : {uint16_t{300}, uint16_t{65535}}) {
+      std::string bytes = good;
+      put(&bytes, start + row * 2, number);
+      seal(&bytes);
+      std::vector<Row> read;
+      Status status = open_and_read(bytes, &read);
+      EXPECT_EQ(status.to_string(),
+                "corruption: section value_numbers gives row " + std::to_string(row) + " value " +
+                    std::to_string(number) + " of 300 (a.seg, offset " +
+                    std::to_string(start + row * 2) + "): restore the file from a backup");
+    }
+    std::string bytes = good;
+    put(&bytes, start + row * 2, uint16_t{299});
+    seal(&bytes);
+    std::vector<Row> read;
+    EXPECT_TRUE(open_and_read(bytes, &read).ok());
+  }
+}
+
+TEST(SegmentNumbersTest, SectionsThatDoNotFitTheHeaderAreCorruption) {
+  std::vector<Row> rows;
+  for (int i = 10000; i < 11000; ++i) rows.push_back({std::to_string(i), std::to_string(i % 7)});
+  MemoryFileSystem fs;
+  ASSERT_TRUE(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}).ok());
+  const std::string good = *read_file(fs, "a.seg");
+  auto refused = [&](auto change, const std::string& why) {
+    std::string bytes = good;
+    change(&bytes);
+    seal(&bytes);
+    std::vector<Row> read;
+    Status status = open_and_read(bytes, &read);
+    EXPECT_EQ(status.code(), StatusCode::corruption) << why;
+    EXPECT_NE(status.to_string().find(why), std::string::npos) << status.to_string();
+  };
+  SegmentFooter footer;
+  std::memcpy(&footer, good.data() + good.size() - sizeof footer, sizeof footer);
+  uint64_t entry = 0;  // of the section, in the section table
+  for (uint64_t i = 0; i < footer.sections; ++i) {
+    SectionEntry section;
+    uint64_t at = footer.tables_offset + i * sizeof section;
+    std::memcpy(&section, good.data() + at, sizeof section);
+    if (section.type == static_cast<uint32_t>(SectionType::value_numbers)) entry = at;
+  }
+  ASSERT_NE(entry, 0u);
+  for (uint64_t bytes : {uint64_t{0}, uint64_t{999}, uint64_t{1001}})
+    refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, bytes), bytes); },
+            "section value_numbers has not one entry for each row");
+  refused([&](auto* b) { put(b, offsetof(SegmentHeader, flags), uint32_t{0}); },
+          "section value_numbers and the header's flags");
+  refused([&](auto* b) { put(b, entry, uint32_t{7}); }, "value_numbers and the header's flags");
+  for (uint64_t distinct : {uint64_t{0}, uint64_t{1001}, ~uint64_t{0}})
+    refused([&](auto* b) { put(b, offsetof(SegmentHeader, distinct_values), distinct); },
+            "distinct values of 1000 rows");
+  refused([&](auto* b) { put(b, offsetof(SegmentHeader, distinct_values), uint64_t{8}); },
+          "section value_deltas");
+  // A version that has no such section.
+  refused(
+      [&](auto* b) {
+        put(b, offsetof(SegmentHeader, format_version), segment_version_plain);
+        put(b, b->size() - sizeof(SegmentFooter) + offsetof(SegmentFooter, format_version),
+            segment_version_plain);
+      },
+      "unknown section type 10");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct SegmentOptions {
   bool keep_resident = true;
   unsigned io_threads = 2;
   WaitFor wait = WaitFor::sync;
+  bool share_values = false;
 };
 
 struct Packed {
@@ -106,9 +108,28 @@ inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std:
     summary.first_key = as_bytes(keys.front());
     summary.last_key = as_bytes(keys.back());
   }
+  std::string numbers;
+  if (options.share_values) {
+    std::vector<std::string> distinct;
+    std::vector<size_t> of_row;
+    for (const std::string& value : values) {
+      auto found = std::find(distinct.begin(), distinct.end(), value);
+      of_row.push_back(static_cast<size_t>(found - distinct.begin()));
+      if (found == distinct.end()) distinct.push_back(value);
+    }
+    for (size_t number : of_row)
+      numbers.append(reinterpret_cast<const char*>(&number), ValueRows::width_for(distinct.size()));
+    summary.distinct_values = distinct.size();
+    Packed unshared = pack(values, options.delta_width);
+    summary.unshared_bytes = unshared.data.size();
+    if (!options.fixed_values)
+      summary.unshared_bytes += bytes_of(unshared.bases).size() + unshared.deltas.size();
+    values = distinct;
+  }
   SectionFiller filler(**writer);
   filler.add_column(SectionType::key_data, options.fixed_keys, keys, options.delta_width);
   filler.add_column(SectionType::value_data, options.fixed_values, values, options.delta_width);
+  if (options.share_values) filler.add(SectionType::value_numbers, numbers);
   bool all_puts = kinds.find_first_not_of('\0') == std::string::npos;
   if (!all_puts) filler.add(SectionType::kinds, kinds);
   if (!options.tree.empty()) filler.add(SectionType::tree, options.tree);
@@ -121,10 +142,11 @@ inline Status read_rows(Segment& segment, std::vector<Row>* rows) {
     return segment.ensure(bytes.data(), bytes.size()) ? Status() : segment.failure();
   };
   for (auto type : {SectionType::key_bases, SectionType::key_deltas, SectionType::value_bases,
-                    SectionType::value_deltas, SectionType::kinds}) {
+                    SectionType::value_deltas, SectionType::kinds, SectionType::value_numbers}) {
     STRIDE_TRY(ensured(segment.section(type)));
   }
-  PackedColumn keys = segment.keys(), values = segment.values();
+  PackedColumn keys = segment.keys();
+  ValueRows values = segment.values();
   for (uint64_t i = 0; i < segment.rows(); ++i) {
     STRIDE_TRY(ensured(keys[i]));
     STRIDE_TRY(ensured(values[i]));

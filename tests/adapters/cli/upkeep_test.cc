@@ -83,6 +83,52 @@ TEST_F(UpkeepTest, BrokenDumpsAreRefusedWhole) {
   EXPECT_EQ(out_, "");
 }
 
+TEST_F(UpkeepTest, EqualValuesAreStoredOnce) {
+  std::string rows;
+  for (int i = 10000; i < 13000; ++i)
+    rows += std::to_string(i) + "\tthe value of many rows, number " + std::to_string(i % 5) + "\n";
+  std::string input = file("rows.tsv", rows);
+  ASSERT_EQ(load(input, {"--share-equal-values"}), 0) << error_;
+  ASSERT_EQ(load(input, {}, "plain"), 0) << error_;
+  EXPECT_EQ(scan(), rows);
+  // The option is for new tables, and needs not be given again.
+  ASSERT_EQ(load(file("more.tsv", "10000\tthe value of many rows, number 0\n")), 0) << error_;
+  ASSERT_EQ(load(input, {"--share-equal-values"}), 0) << error_;
+  expect_refused({"load", database_, "plain", input, "--share-equal-values"}, 2,
+                 "table 'plain' was made without --share-equal-values");
+  ASSERT_EQ(run({"compact", database_}), 0) << error_;
+
+  ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
+  for (const auto& table : json()["tables"]) {
+    bool shared = table["table"] == "t";
+    EXPECT_EQ(table.contains("share_equal_values"), shared);
+    EXPECT_EQ(table.contains("saved_bytes"), shared);
+    if (!shared) continue;
+    EXPECT_EQ(table["stored_values"], 5);
+    EXPECT_GT(table["saved_bytes"], 90000);
+  }
+  ASSERT_EQ(run({"stats", database_}), 0) << error_;
+  EXPECT_NE(out_.find("\nt.stored_values\t5\n"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("\nt.saved_bytes\t"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("plain.saved_bytes"), std::string::npos) << out_;
+  ASSERT_EQ(run({"explain", database_, "t", "--json"}), 0) << error_;
+  EXPECT_EQ(json()["segments"][0]["distinct_values"], 5);
+  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
+  EXPECT_NE(out_.find("\n  shared    5 distinct values, which saves "), std::string::npos) << out_;
+  ASSERT_EQ(run({"explain", database_, "plain"}), 0) << error_;
+  EXPECT_EQ(out_.find("  shared  "), std::string::npos) << out_;
+
+  // A dump remembers it.
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  std::string dump = out_;
+  database_ = directory_ + "/copy";
+  ASSERT_EQ(run({"restore", database_, "-"}, dump), 0) << error_;
+  EXPECT_EQ(scan(), rows);
+  ASSERT_EQ(run({"stats", database_}), 0) << error_;
+  EXPECT_NE(out_.find("\nt.stored_values\t5\n"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("plain.stored_values"), std::string::npos) << out_;
+}
+
 TEST_F(UpkeepTest, NamesAreAnyBytes) {
   const std::string name = "caf\xe9";
   {
