@@ -8,6 +8,7 @@
 #include "benchmark/arguments.h"
 #include "benchmark/common_arguments.h"
 #include "benchmark/crossover_command.h"
+#include "benchmark/dedup_command.h"
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_command.h"
 #include "benchmark/lpm_command.h"
@@ -257,6 +258,10 @@ int run_command_line(int argc, const char* const* argv) {
   LpmArguments lpm;
   CLI::App* lpm_command = app.add_subcommand("lpm", "Longest-prefix match of routes");
   add_lpm(lpm_command, &lpm);
+  DedupArguments dedup;
+  CLI::App* dedup_command =
+      app.add_subcommand("dedup", "Bulk find-or-put of vectors and byte strings");
+  add_dedup(dedup_command, &dedup);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -267,6 +272,7 @@ int run_command_line(int argc, const char* const* argv) {
                   : *lookup_command     ? run_lookup_command(lookup)
                   : *crossover_command  ? run_crossover_command(crossover)
                   : *lpm_command        ? run_lpm_command(lpm)
+                  : *dedup_command      ? run_dedup_command(dedup)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

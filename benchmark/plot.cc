@@ -27,6 +27,7 @@ const std::vector<Palette>& palettes() {
       {"limit", {"#d9c27e", "#bfa14a", "#e8dcb5", "#8f7a37"}},
       {"std::lower_bound", {"#8a8a8a", "#bdbdbd"}},
       {"std::unordered_map", {"#4d4d4d"}},
+      {"std::unordered_set", {"#4d4d4d"}},
   };
   return all;
 }
@@ -133,7 +134,7 @@ Scale find_scale(const std::vector<ResultRow>& rows) {
   return scale;
 }
 
-std::string draw_axis(const Scale& scale, double right) {
+std::string draw_axis(const Scale& scale, const PlotAxis& axis, double right) {
   std::string svg;
   for (int decade = scale.low; decade <= scale.high; ++decade) {
     for (int step = 1; step < 10; ++step) {
@@ -149,11 +150,12 @@ std::string draw_axis(const Scale& scale, double right) {
     }
   }
   return svg + "<text transform=\"translate(20 " + number(top + plot_height / 2) +
-         ") rotate(-90)\" text-anchor=\"middle\">M records a second (logarithmic)</text>\n";
+         ") rotate(-90)\" text-anchor=\"middle\">" + escape(axis.label) + "</text>\n";
 }
 
 std::string draw_group(const std::vector<ResultRow>& rows, const std::string& phase,
-                       const std::vector<Series>& series, const Scale& scale, double x) {
+                       const std::vector<Series>& series, const Scale& scale, const PlotAxis& axis,
+                       double x) {
   std::string svg;
   for (size_t i = 0; i < series.size(); ++i) {
     for (const ResultRow& row : rows) {
@@ -163,7 +165,7 @@ std::string draw_group(const std::vector<ResultRow>& rows, const std::string& ph
       double bar_x = x + bar_width * static_cast<double>(i), y = scale.y(millions);
       svg += rectangle(
           bar_x, y, bar_width - 1.5, top + plot_height - y, series[i].color,
-          series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) + " M/s");
+          series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) + " " + axis.unit);
       svg += "<text transform=\"translate(" + number(bar_x + bar_width / 2 + 2) + " " +
              number(y - 4) + ") rotate(-90)\" font-size=\"9\" fill=\"#444\">" +
              three_digits(millions) + "</text>\n";
@@ -192,7 +194,8 @@ std::string draw_legend(const std::vector<Series>& series, double right, double*
 
 }  // namespace
 
-std::string plot_svg(const std::string& title, const std::vector<ResultRow>& rows) {
+std::string plot_svg(const std::string& title, const std::vector<ResultRow>& rows,
+                     const PlotAxis& axis) {
   std::vector<Series> series = find_series(rows);
   std::vector<std::string> phases = find_phases(rows);
   Scale scale = find_scale(rows);
@@ -215,10 +218,10 @@ std::string plot_svg(const std::string& title, const std::vector<ResultRow>& row
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
   svg += text_at(left, 24, "font-size=\"15\" font-weight=\"bold\"", title);
   if (!rows.empty()) svg += text_at(left, 44, "fill=\"#555\"", rows[0].machine);
-  svg += draw_axis(scale, right);
+  svg += draw_axis(scale, axis, right);
   for (size_t i = 0; i < phases.size(); ++i) {
     double x = left + group_gap / 2 + group_width * static_cast<double>(i);
-    svg += draw_group(rows, phases[i], series, scale, x);
+    svg += draw_group(rows, phases[i], series, scale, axis, x);
   }
   return svg + legend + "</svg>\n";
 }
