@@ -103,9 +103,10 @@ Status parse_sets(const DedupArguments& dedup, DedupOptions* options) {
   if (!forms.ok()) return forms.status();
   options->forms = *forms;
   bool slots = std::count(forms->begin(), forms->end(), VectorForm::slots) > 0;
-  if (slots && *std::max_element(options->words.begin(), options->words.end()) > 2) {
-    return Status::invalid("--form slots is for vectors of 1 or 2 words")
-        .with_remedy("use --form dense, or --words 1,2");
+  auto fits_slot = [](uint64_t words) { return words == 1 || words == 2 || words == 4; };
+  if (slots && !std::all_of(options->words.begin(), options->words.end(), fits_slot)) {
+    return Status::invalid("--form slots is for vectors of 1, 2 or 4 words")
+        .with_remedy("use --form dense, or --words 1,2,4");
   }
   options->loads.clear();
   for (const std::string& text : split_list(dedup.load, ',')) {
@@ -188,7 +189,7 @@ void add_dedup(CLI::App* command, DedupArguments* dedup) {
   command
       ->add_option("--form", dedup->form,
                    "Of the set, with commas between: dense (ids 0, 1, 2, ...), slots (in the hash "
-                   "table itself, 1 or 2 words), compressed (trees of pairs)")
+                   "table itself; 1, 2 or 4 words), compressed (trees of pairs)")
       ->capture_default_str();
   command->add_option("--compressed", dedup->compressed, "yes: the same as --form compressed")
       ->check(CLI::IsMember({"yes", "no"}));
@@ -219,8 +220,8 @@ void add_dedup(CLI::App* command, DedupArguments* dedup) {
       "Vectors are made, and lie where they are searched, before the clock starts; a time is that\n"
       "of one call (or of all batches), a median. Sets have room for just the different vectors,\n"
       "and are empty when find_or_put begins; emptying is not timed. Words, loads, forms and\n"
-      "buckets are combined. On the host: with one thread and with all; where there is a device,\n"
-      "also there, with all in its memory, in pinned and in plain host memory. std::unordered_set\n"
+      "buckets are combined. On the host, but with --backend cuda: with one thread and with all;\n"
+      "on a device: with all in its memory, in pinned and in plain host memory. std::unordered_set\n"
       "has room reserved, and one thread. All answers are checked against sorted vectors. A plot\n"
       "FILE.svg of the rates has one of the bytes beside it, FILE-bytes.svg. Files that are read\n"
       "by default are found from the source tree's root.");

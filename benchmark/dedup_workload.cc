@@ -459,7 +459,9 @@ Status run_dedup(const DedupOptions& options, const Progress& progress,
       for (unsigned threads : run.thread_counts()) STRIDE_TRY(run.measure_bytes(checked, threads));
     } else if (options.with_stride) {
       std::vector<Place> places;
-      for (unsigned threads : run.thread_counts()) places.push_back(run.host_place(threads));
+      if (options.backend != BackendKind::cuda) {
+        for (unsigned threads : run.thread_counts()) places.push_back(run.host_place(threads));
+      }
       if (run.device()) {
         for (const Side& side : sides) places.push_back(run.device_place(side));
       }
@@ -507,7 +509,7 @@ std::vector<Variation> variations(const DedupOptions& options) {
   }
   if (has_words(data.kind)) {
     std::vector<uint32_t> lengths{1, 2, 4, 8, 16, 32, 64};
-    if (ordinary.form == VectorForm::slots) lengths = {1, 2};
+    if (ordinary.form == VectorForm::slots) lengths = {1, 2, 4};
     // Any length that was asked for is the one to compare with.
     if (std::find(lengths.begin(), lengths.end(), data.words) == lengths.end())
       lengths.insert(std::upper_bound(lengths.begin(), lengths.end(), data.words), data.words);

@@ -275,7 +275,7 @@ TEST_F(DedupTest, RefusesWhatIsWrong) {
   expect_refused(dedup({"--bucket", "128"}), "--bucket must be");
   expect_refused(dedup({"--form", "sparse"}), "there are dense, slots and compressed");
   expect_refused(dedup({"--form", "compressed", "--compressed", "no"}), "give one of the two");
-  expect_refused(dedup({"--form", "slots", "--words", "2,3"}), "use --form dense, or --words 1,2");
+  expect_refused(dedup({"--form", "slots", "--words", "2,3"}), "use --form dense, or --words 1,2,4");
   expect_refused(dedup({"--engines", "rocksdb"}), "there are stride and unordered_set");
   expect_refused(dedup({"--sweep", "--data", "urls"}), "give random, states or kmers");
   EXPECT_NE(dedup({"--neighbours", "3"}), 0);

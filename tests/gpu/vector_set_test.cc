@@ -23,28 +23,21 @@ struct Side {
   unsigned threads;
 };
 
-struct Shape {
+struct Form {
   std::string name;
   VectorForm form;
-  uint32_t words;
-  bool wide = false;
+  bool wide;
+  std::vector<uint32_t> words;
 };
 
-std::vector<Shape> shapes() {
-  std::vector<Shape> all;
-  for (uint32_t words : {1u, 2u, 4u}) {
-    all.push_back({"slots" + std::to_string(words), VectorForm::slots, words});
-  }
-  for (uint32_t words : {1u, 2u, 3u, 4u, 7u, 8u, 16u, 64u}) {
-    all.push_back({"dense" + std::to_string(words), VectorForm::dense, words});
-    all.push_back({"tree" + std::to_string(words), VectorForm::compressed, words});
-    if (words % 2 || words == 16)
-      all.push_back({"wide" + std::to_string(words), VectorForm::compressed, words, true});
-  }
-  return all;
+std::vector<Form> forms() {
+  return {{"slots", VectorForm::slots, false, {1, 2, 4}},
+          {"dense", VectorForm::dense, false, {1, 2, 3, 4, 7, 8, 16, 64}},
+          {"compressed", VectorForm::compressed, false, {1, 2, 3, 4, 7, 8, 16, 64}},
+          {"wide", VectorForm::compressed, true, {1, 2, 7, 16}}};
 }
 
-class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Shape>> {
+class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Form>> {
  protected:
   void SetUp() override {
     const Side& side = std::get<0>(GetParam());
@@ -56,13 +49,23 @@ class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Shape>> {
     if (!device.ok()) GTEST_SKIP() << device.status().to_string();
     backend_ = std::move(*device);
   }
-  const Shape& shape() const { return std::get<1>(GetParam()); }
-  bool dense() const { return shape().form == VectorForm::dense; }
+  const Form& form() const { return std::get<1>(GetParam()); }
+  bool dense() const { return form().form == VectorForm::dense; }
+  // Calls test() with words_ set to each length.
+  template <class Test>
+  void each_length(const Test& test) {
+    for (uint32_t words : form().words) {
+      SCOPED_TRACE(std::to_string(words) + " words");
+      words_ = words;
+      test();
+      if (HasFatalFailure()) return;
+    }
+  }
   VectorSetOptions options() const {
     VectorSetOptions options;
-    options.words = shape().words;
-    options.form = shape().form;
-    options.wide_nodes = shape().wide;
+    options.words = words_;
+    options.form = form().form;
+    options.wide_nodes = form().wide;
     return options;
   }
   std::unique_ptr<VectorSet> make(const VectorSetOptions& options) {
@@ -72,7 +75,7 @@ class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Shape>> {
   }
   // Vectors that are few where `values` is small.
   std::vector<Vector> random(std::mt19937_64& rng, uint64_t n, uint32_t values) const {
-    std::vector<Vector> out(n, Vector(shape().words));
+    std::vector<Vector> out(n, Vector(words_));
     for (Vector& v : out)
       for (uint32_t& w : v)
         w = values ? static_cast<uint32_t>(rng() % values) - values / 2
@@ -80,6 +83,7 @@ class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Shape>> {
     return out;
   }
   std::unique_ptr<Backend> backend_;
+  uint32_t words_ = 0;
 };
 
 std::vector<uint32_t> flat(const std::vector<Vector>& vectors) {
@@ -166,190 +170,205 @@ class Oracle {
 };
 
 TEST_P(VectorSetTest, AgreesWithAMap) {
-  std::mt19937_64 rng(seed());
-  uint32_t scale = 1 + shape().words / 4;
-  for (uint64_t capacity : {1ull, 200'000ull}) {
-    VectorSetOptions o = options();
-    o.capacity = capacity;
-    o.seed = rng();
-    auto set = make(o);
-    ASSERT_TRUE(set);
-    Oracle oracle(dense());
-    for (uint64_t n : {0ull, 1ull, 63ull, 64ull, 1000ull, 6000ull, 7ull, 3000ull}) {
-      oracle.put(*set, random(rng, n / scale, n % 2 ? 3 : 50));
+  each_length([&] {
+    std::mt19937_64 rng(seed());
+    uint32_t scale = 1 + words_ / 4;
+    for (uint64_t capacity : {1ull, 200'000ull}) {
+      VectorSetOptions o = options();
+      o.capacity = capacity;
+      o.seed = rng();
+      auto set = make(o);
+      ASSERT_TRUE(set);
+      Oracle oracle(dense());
+      for (uint64_t n : {0ull, 1ull, 63ull, 64ull, 1000ull, 6000ull, 7ull, 3000ull}) {
+        oracle.put(*set, random(rng, n / scale, n % 2 ? 3 : 50));
+        if (HasFatalFailure()) return;
+        oracle.put(*set, random(rng, n / scale, 0));
+        if (HasFatalFailure()) return;
+      }
+      oracle.check(*set, random(rng, 1000, 40));
       if (HasFatalFailure()) return;
-      oracle.put(*set, random(rng, n / scale, 0));
-      if (HasFatalFailure()) return;
+      ASSERT_TRUE(set->clear().ok());
+      EXPECT_EQ(set->size(), 0u);
+      Oracle again(dense());
+      again.put(*set, random(rng, 500, 4));
+      again.check(*set, random(rng, 100, 40));
     }
-    oracle.check(*set, random(rng, 1000, 40));
-    if (HasFatalFailure()) return;
-    ASSERT_TRUE(set->clear().ok());
-    EXPECT_EQ(set->size(), 0u);
-    Oracle again(dense());
-    again.put(*set, random(rng, 500, 4));
-    again.check(*set, random(rng, 100, 40));
-  }
+  });
 }
 
 TEST_P(VectorSetTest, GrowsWithoutLosingIds) {
-  std::mt19937_64 rng(seed());
-  VectorSetOptions o = options();
-  o.capacity = 1;
-  auto set = make(o);
-  ASSERT_TRUE(set);
-  uint64_t n = 80'000, batches = 4;
-  if (shape().form == VectorForm::compressed || shape().words > 16)
-    n /= (shape().words + 3) / 4 * 4;
-  std::vector<uint32_t> words(n * batches * set->words());
-  for (uint32_t& w : words) w = static_cast<uint32_t>(rng());
-  std::vector<uint64_t> ids(n * batches), found(n * batches);
-  KeyColumn all = Column::fixed(words.data(), set->words() * 4, n * batches);
-  uint64_t size = 0, limit = 0;
-  for (uint64_t b = 0; b < batches; ++b) {
-    std::vector<uint64_t> bits((n + 63) / 64);
-    std::span<uint64_t> out = std::span(ids).subspan(b * n, n);
-    ASSERT_TRUE(set->find_or_put(all.slice(b * n, n), out, bits).ok());
-    for (uint64_t word : bits) size += static_cast<uint64_t>(std::popcount(word));
+  each_length([&] {
+    std::mt19937_64 rng(seed());
+    VectorSetOptions o = options();
+    o.capacity = 1;
+    auto set = make(o);
+    ASSERT_TRUE(set);
+    uint64_t n = 80'000, batches = 4;
+    if (form().form == VectorForm::compressed || words_ > 16) n /= (words_ + 3) / 4 * 4;
+    std::vector<uint32_t> words(n * batches * set->words());
+    for (uint32_t& w : words) w = static_cast<uint32_t>(rng());
+    std::vector<uint64_t> ids(n * batches), found(n * batches);
+    KeyColumn all = Column::fixed(words.data(), set->words() * 4, n * batches);
+    uint64_t size = 0, limit = 0;
+    for (uint64_t b = 0; b < batches; ++b) {
+      std::vector<uint64_t> bits((n + 63) / 64);
+      std::span<uint64_t> out = std::span(ids).subspan(b * n, n);
+      ASSERT_TRUE(set->find_or_put(all.slice(b * n, n), out, bits).ok());
+      for (uint64_t word : bits) size += static_cast<uint64_t>(std::popcount(word));
+      EXPECT_EQ(set->size(), size);
+      EXPECT_GE(set->id_limit(), limit);
+      limit = set->id_limit();
+    }
+    ASSERT_TRUE(set->find_or_put(all, found, {}).ok());
+    EXPECT_TRUE(found == ids);
     EXPECT_EQ(set->size(), size);
-    EXPECT_GE(set->id_limit(), limit);
-    limit = set->id_limit();
-  }
-  ASSERT_TRUE(set->find_or_put(all, found, {}).ok());
-  EXPECT_TRUE(found == ids);
-  EXPECT_EQ(set->size(), size);
-  ASSERT_TRUE(set->find(all, found).ok());
-  EXPECT_TRUE(found == ids);
-  std::vector<uint32_t> back(words.size());
-  ASSERT_TRUE(set->get(ids, std::as_writable_bytes(std::span(back))).ok());
-  EXPECT_TRUE(back == words);
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  EXPECT_EQ(found.size(), size);
-  EXPECT_LT(found.back(), set->id_limit());
+    ASSERT_TRUE(set->find(all, found).ok());
+    EXPECT_TRUE(found == ids);
+    std::vector<uint32_t> back(words.size());
+    ASSERT_TRUE(set->get(ids, std::as_writable_bytes(std::span(back))).ok());
+    EXPECT_TRUE(back == words);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    EXPECT_EQ(found.size(), size);
+    EXPECT_LT(found.back(), set->id_limit());
+  });
 }
 
 TEST_P(VectorSetTest, EveryBitPatternIsData) {
-  auto set = make(options());
-  ASSERT_TRUE(set);
-  std::vector<Vector> vectors;
-  for (uint32_t word : {0u, 1u, 0xFFFFFFFFu, 0x80000000u, 0xFFFFFFFEu, 0x7FFFFFFFu}) {
-    vectors.push_back(Vector(shape().words, word));
-    for (uint32_t w = 0; w < shape().words; ++w) {
-      vectors.push_back(Vector(shape().words, 0));
-      vectors.back()[w] = word;
-      vectors.push_back(Vector(shape().words, 0xFFFFFFFF));
-      vectors.back()[w] = word;
+  each_length([&] {
+    auto set = make(options());
+    ASSERT_TRUE(set);
+    std::vector<Vector> vectors;
+    for (uint32_t word : {0u, 1u, 0xFFFFFFFFu, 0x80000000u, 0xFFFFFFFEu, 0x7FFFFFFFu}) {
+      vectors.push_back(Vector(words_, word));
+      for (uint32_t w = 0; w < words_; ++w) {
+        vectors.push_back(Vector(words_, 0));
+        vectors.back()[w] = word;
+        vectors.push_back(Vector(words_, 0xFFFFFFFF));
+        vectors.back()[w] = word;
+      }
     }
-  }
-  Oracle oracle(dense());
-  oracle.check(*set, vectors);
-  oracle.put(*set, vectors);
-  oracle.put(*set, vectors);
-  oracle.check(*set, vectors);
+    Oracle oracle(dense());
+    oracle.check(*set, vectors);
+    oracle.put(*set, vectors);
+    oracle.put(*set, vectors);
+    oracle.check(*set, vectors);
+  });
 }
 
 TEST_P(VectorSetTest, EqualVectorsHaveOneId) {
-  VectorSetOptions o = options();
-  o.capacity = 10;
-  auto set = make(o);
-  ASSERT_TRUE(set);
-  Oracle oracle(dense());
-  for (uint32_t word : {0u, 7u}) {
-    oracle.put(*set, std::vector<Vector>(100'000 / shape().words, Vector(shape().words, word)));
-    oracle.put(*set, std::vector<Vector>(1, Vector(shape().words, word)));
-  }
-  EXPECT_EQ(set->size(), 2u);
+  each_length([&] {
+    VectorSetOptions o = options();
+    o.capacity = 10;
+    auto set = make(o);
+    ASSERT_TRUE(set);
+    Oracle oracle(dense());
+    for (uint32_t word : {0u, 7u}) {
+      oracle.put(*set, std::vector<Vector>(100'000 / words_, Vector(words_, word)));
+      oracle.put(*set, std::vector<Vector>(1, Vector(words_, word)));
+    }
+    EXPECT_EQ(set->size(), 2u);
+  });
 }
 
 TEST_P(VectorSetTest, BatchesOfOne) {
-  std::mt19937_64 rng(seed());
-  auto set = make(options());
-  ASSERT_TRUE(set);
-  Oracle oracle(dense());
-  for (const Vector& v : random(rng, 50, 5)) oracle.put(*set, {v});
-  oracle.check(*set, random(rng, 50, 5));
+  each_length([&] {
+    std::mt19937_64 rng(seed());
+    auto set = make(options());
+    ASSERT_TRUE(set);
+    Oracle oracle(dense());
+    for (const Vector& v : random(rng, 50, 5)) oracle.put(*set, {v});
+    oracle.check(*set, random(rng, 50, 5));
+  });
 }
 
 // What fits is there, and what does not is told.
 TEST_P(VectorSetTest, AFullSetSaysSo) {
-  std::mt19937_64 rng(seed());
-  VectorSetOptions o = options();
-  o.capacity = 3000;
-  o.load = 1;
-  o.grows = false;
-  o.node_capacity = uint64_t{20'000} * shape().words;
-  auto set = make(o);
-  ASSERT_TRUE(set);
-  uint64_t n = 20'000;  // many times what fits
-  std::vector<Vector> vectors = random(rng, n, 0);
-  std::vector<uint32_t> words = flat(vectors);
-  KeyColumn column = Column::fixed(words.data(), set->words() * 4, n);
-  std::vector<uint64_t> ids(n), bits((n + 63) / 64), found(n);
-  Status status = set->find_or_put(column, ids, bits);
-  ASSERT_EQ(status.code(), StatusCode::resource_exhausted) << status.to_string();
-  EXPECT_NE(status.to_string().find("20000"), std::string::npos);
-  EXPECT_GE(set->size(), 3000u);
-  EXPECT_LT(set->size(), 16'000u);
-  uint64_t there = 0;
-  std::vector<uint32_t> back(set->words());
-  for (uint64_t i = 0; i < n; ++i) {
-    there += bit(bits, i);
-    if (ids[i] == VectorSet::absent) {
-      EXPECT_FALSE(bit(bits, i));
-      continue;
+  each_length([&] {
+    std::mt19937_64 rng(seed());
+    VectorSetOptions o = options();
+    o.capacity = 3000;
+    o.load = 1;
+    o.grows = false;
+    o.node_capacity = uint64_t{20'000} * words_;
+    auto set = make(o);
+    ASSERT_TRUE(set);
+    uint64_t n = 20'000;  // many times what fits
+    std::vector<Vector> vectors = random(rng, n, 0);
+    std::vector<uint32_t> words = flat(vectors);
+    KeyColumn column = Column::fixed(words.data(), set->words() * 4, n);
+    std::vector<uint64_t> ids(n), bits((n + 63) / 64), found(n);
+    Status status = set->find_or_put(column, ids, bits);
+    ASSERT_EQ(status.code(), StatusCode::resource_exhausted) << status.to_string();
+    EXPECT_NE(status.to_string().find("20000"), std::string::npos);
+    EXPECT_GE(set->size(), 3000u);
+    EXPECT_LT(set->size(), 16'000u);
+    uint64_t there = 0;
+    std::vector<uint32_t> back(set->words());
+    for (uint64_t i = 0; i < n; ++i) {
+      there += bit(bits, i);
+      if (ids[i] == VectorSet::absent) {
+        EXPECT_FALSE(bit(bits, i));
+        continue;
+      }
+      ASSERT_TRUE(set->get({&ids[i], 1}, std::as_writable_bytes(std::span(back))).ok());
+      ASSERT_EQ(back, vectors[i]);
+      if (i > 200 && set->words() > 8 && i % 64) i += 40;  // a device takes one at a time slowly
     }
-    ASSERT_TRUE(set->get({&ids[i], 1}, std::as_writable_bytes(std::span(back))).ok());
-    ASSERT_EQ(back, vectors[i]);
-    if (i > 200 && set->words() > 8 && i % 64) i += 40;  // a device takes one at a time slowly
-  }
-  ASSERT_TRUE(set->find(column, found).ok());
-  EXPECT_EQ(found, ids);
-  if (set->words() <= 8) EXPECT_EQ(there, set->size());
-  // Those that are there are found again, and new ones are refused as before.
-  status = set->find_or_put(column.slice(0, 64), found = std::vector<uint64_t>(64), {});
-  EXPECT_EQ(found, std::vector<uint64_t>(ids.begin(), ids.begin() + 64));
+    ASSERT_TRUE(set->find(column, found).ok());
+    EXPECT_EQ(found, ids);
+    if (set->words() <= 8) EXPECT_EQ(there, set->size());
+    // Those that are there are found again, and new ones are refused as before.
+    status = set->find_or_put(column.slice(0, 64), found = std::vector<uint64_t>(64), {});
+    EXPECT_EQ(found, std::vector<uint64_t>(ids.begin(), ids.begin() + 64));
+  });
 }
 
 TEST_P(VectorSetTest, AnIdThatWasNeverGiven) {
-  auto set = make(options());
-  ASSERT_TRUE(set);
-  std::vector<uint32_t> words(set->words() * 3, 5), back(set->words() * 3);
-  std::vector<uint64_t> ids(3);
-  auto out = std::as_writable_bytes(std::span(back));
-  ASSERT_EQ(set->get(ids, out).code(), StatusCode::not_found);  // 0, of an empty set
-  ASSERT_TRUE(set->find_or_put(Column::fixed(words.data(), set->words() * 4, 3), ids, {}).ok());
-  ASSERT_TRUE(set->get(ids, out).ok());
-  EXPECT_EQ(back, words);
-  for (uint64_t bad : {set->id_limit(), set->id_limit() + 1, VectorSet::absent, ids[0] + 1}) {
-    std::vector<uint64_t> asked = {ids[0], bad, bad};
-    Status status = set->get(asked, out);
-    EXPECT_EQ(status.code(), StatusCode::not_found) << bad;
-    EXPECT_NE(status.to_string().find("row 1"), std::string::npos) << status.to_string();
-  }
+  each_length([&] {
+    auto set = make(options());
+    ASSERT_TRUE(set);
+    std::vector<uint32_t> words(set->words() * 3, 5), back(set->words() * 3);
+    std::vector<uint64_t> ids(3);
+    auto out = std::as_writable_bytes(std::span(back));
+    ASSERT_EQ(set->get(ids, out).code(), StatusCode::not_found);  // 0, of an empty set
+    ASSERT_TRUE(set->find_or_put(Column::fixed(words.data(), set->words() * 4, 3), ids, {}).ok());
+    ASSERT_TRUE(set->get(ids, out).ok());
+    EXPECT_EQ(back, words);
+    for (uint64_t bad : {set->id_limit(), set->id_limit() + 1, VectorSet::absent, ids[0] + 1}) {
+      std::vector<uint64_t> asked = {ids[0], bad, bad};
+      Status status = set->get(asked, out);
+      EXPECT_EQ(status.code(), StatusCode::not_found) << bad;
+      EXPECT_NE(status.to_string().find("row 1"), std::string::npos) << status.to_string();
+    }
+  });
 }
 
 TEST_P(VectorSetTest, WrongRoom) {
-  auto set = make(options());
-  ASSERT_TRUE(set);
-  std::vector<uint32_t> words(set->words() * 65 + 1, 5);
-  std::vector<uint64_t> ids(65), bits(2);
-  KeyColumn column = Column::fixed(words.data(), set->words() * 4, 65);
-  auto code = [](const Status& s) { return s.code(); };
-  auto bad = StatusCode::invalid_argument;
-  EXPECT_EQ(code(set->find_or_put(column, std::span(ids).first(64), bits)), bad);
-  EXPECT_EQ(code(set->find_or_put(column, ids, std::span(bits).first(1))), bad);
-  EXPECT_EQ(code(set->find(column, std::span(ids).first(3))), bad);
-  KeyColumn other = Column::fixed(words.data(), set->words() * 4 + 1, 2);
-  EXPECT_EQ(code(set->find_or_put(other, std::span(ids).first(2), {})), bad);
-  EXPECT_EQ(set->size(), 0u);
-  EXPECT_TRUE(set->find_or_put(column, {}, {}).ok());
-  EXPECT_EQ(set->size(), 1u);
+  each_length([&] {
+    auto set = make(options());
+    ASSERT_TRUE(set);
+    std::vector<uint32_t> words(set->words() * 65 + 1, 5);
+    std::vector<uint64_t> ids(65), bits(2);
+    KeyColumn column = Column::fixed(words.data(), set->words() * 4, 65);
+    auto code = [](const Status& s) { return s.code(); };
+    auto bad = StatusCode::invalid_argument;
+    EXPECT_EQ(code(set->find_or_put(column, std::span(ids).first(64), bits)), bad);
+    EXPECT_EQ(code(set->find_or_put(column, ids, std::span(bits).first(1))), bad);
+    EXPECT_EQ(code(set->find(column, std::span(ids).first(3))), bad);
+    KeyColumn other = Column::fixed(words.data(), set->words() * 4 + 1, 2);
+    EXPECT_EQ(code(set->find_or_put(other, std::span(ids).first(2), {})), bad);
+    EXPECT_EQ(set->size(), 0u);
+    EXPECT_TRUE(set->find_or_put(column, {}, {}).ok());
+    EXPECT_EQ(set->size(), 1u);
+  });
 }
 
 std::vector<Side> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
 
 INSTANTIATE_TEST_SUITE_P(All, VectorSetTest,
-                         testing::Combine(testing::ValuesIn(sides()), testing::ValuesIn(shapes())),
+                         testing::Combine(testing::ValuesIn(sides()), testing::ValuesIn(forms())),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });
