@@ -378,7 +378,8 @@ class DenseTable {
       in_blocks(
           [&](uint64_t k) { return begin + k; }, end - begin,
           [&](uint64_t i) { prefetch(slots_.data() + layout_.first_slot(store_.hash(batch, i))); },
-          [](uint64_t) {}, [&](uint64_t i) { ids[i] = find_one(batch, i); });
+          [&](uint64_t i) { look(store_.hash(batch, i), store_.size()); },
+          [&](uint64_t i) { ids[i] = find_one(batch, i); });
     });
   }
 
