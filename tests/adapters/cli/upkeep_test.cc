@@ -99,7 +99,8 @@ TEST_F(UpkeepTest, EqualValuesAreStoredOnce) {
   ASSERT_EQ(run({"compact", database_}), 0) << error_;
 
   ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
-  for (const auto& table : json()["tables"]) {
+  const auto stats = json();
+  for (const auto& table : stats["tables"]) {
     bool shared = table["table"] == "t";
     EXPECT_EQ(table.contains("share_equal_values"), shared);
     EXPECT_EQ(table.contains("saved_bytes"), shared);
