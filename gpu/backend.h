@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "gpu/location.h"
+#include "gpu/scatter_add.h"
 #include "gpu/tree_options.h"
 #include "gpu/vector_set.h"
 #include "storage/block_guard.h"
@@ -328,6 +329,16 @@ class Backend {
   virtual Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) = 0;
   virtual Result<std::unique_ptr<ByteSet>> make_byte_set() = 0;
 
+  // T[R[i]] += S[i] for each i, or min or max (gpu/scatter_add.h). Columns may each lie in host
+  // memory or the device's. invalid_argument: types or sizes that do not go together, or, with
+  // OutOfRange::error, an index that is not below into.size. report: null, or what was left out.
+  Status scatter(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                 const ScatterOptions& options = {}, ScatterReport* report = nullptr);
+  // Prepares targets, which may go then, for ScatterRoute::apply(). invalid_argument: as above.
+  virtual Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets,
+                                                           uint64_t target_count,
+                                                           OutOfRange out_of_range) = 0;
+
   // Memory for queries and results. resource_exhausted: no room within the memory limit.
   virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;
   // Host memory that the device reads and writes at the speed of the bus: queries and results there
@@ -345,6 +356,12 @@ class Backend {
   // on the pool's threads. A single range is run on the calling thread without waking anybody.
   virtual void parallel_for(uint64_t n, uint64_t grain,
                             const std::function<void(uint64_t begin, uint64_t end)>& body) = 0;
+
+ private:
+  // As scatter(); the arguments were checked, there is at least one source, and the report is empty.
+  virtual Status scatter_checked(const Numbers& sources, const Indexes& targets,
+                                 const MutableNumbers& into, const ScatterOptions& options,
+                                 ScatterReport* report) = 0;
 };
 
 // Single searches on the calling thread, without a backend: what a get of one key uses.

@@ -231,6 +231,10 @@ class CudaBackend final : public Backend {
       match_rows_cuda(base, newer, changes, addresses, out, to);
     });
   }
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    return host_->make_route(targets, target_count, out_of_range);
+  }
   Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
     return cuda_guarded([&] { return make_vector_set_cuda(context(), options); });
   }
@@ -281,6 +285,10 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                         const ScatterOptions& options, ScatterReport* report) override {
+    return host_->scatter(sources, targets, into, options, report);
+  }
   CudaContext context() { return {device_, transfer_}; }
 
   bool lies_here(const KeyColumn& keys) const {

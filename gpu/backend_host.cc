@@ -7,6 +7,7 @@
 #include "gpu/index_host.h"
 #include "gpu/match_build_host.h"
 #include "gpu/match_search_host.h"
+#include "gpu/scatter_host.h"
 #include "gpu/search_host.h"
 #include "gpu/sort_host.h"
 #include "gpu/task_pool.h"
@@ -110,12 +111,15 @@ class HostBackend : public Backend {
                          Location*, void*) override {
     return no_device();
   }
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    return guarded([&] { return make_route_host(pool_, targets, target_count, out_of_range); });
+  }
   Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
     return guarded([&] { return make_vector_set_host(pool_, options); });
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override {
-    return guarded(
-        [&]() -> Result<std::unique_ptr<ByteSet>> { return make_byte_set_host(pool_); });
+    return guarded([&]() -> Result<std::unique_ptr<ByteSet>> { return make_byte_set_host(pool_); });
   }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
@@ -139,6 +143,11 @@ class HostBackend : public Backend {
   }
 
  private:
+  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                         const ScatterOptions& options, ScatterReport* report) override {
+    if (options.stream) return no_device();
+    return guarded([&] { return scatter_host(pool_, sources, targets, into, options, report); });
+  }
   static Status no_device() {
     return Status(StatusCode::unavailable, "the host backend has no device")
         .with_remedy("use the CUDA backend, or the call that returns values in host memory");

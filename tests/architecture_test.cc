@@ -31,13 +31,15 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
 // What gpu may see of storage, and engine and benchmark of gpu.
 const std::set<string, std::less<>> kStorageForGpu = {
     "storage/status.h",     "storage/column.h",   "storage/layout.h",       "storage/block_guard.h",
-    "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
+    "storage/number.h",     "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
-                                                         "gpu/tree_options.h", "gpu/vector_set.h"};
+                                                         "gpu/scatter_add.h", "gpu/tree_options.h",
+                                                         "gpu/vector_set.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
-                                                   "storage/prefetch.h", "storage/prefix_key.h"};
+                                                   "storage/number.h", "storage/prefetch.h",
+                                                   "storage/prefix_key.h"};
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {"engine/database.h",
                                                      "engine/dedup_table.h",
