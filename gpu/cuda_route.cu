@@ -41,18 +41,6 @@ __device__ __forceinline__ void bring_in(E* to, const E* from, uint32_t n) {
     to[i] = from[i];
 }
 
-template <class T>
-__device__ __forceinline__ T number_at(const TileSource& source, uint64_t i) {
-  if (!source.numbers) return 1;
-  if constexpr (std::is_same_v<T, float>) {
-    if (source.type == NumberType::f16)
-      return to_float(static_cast<const Half*>(source.numbers)[i]);
-    if (source.type == NumberType::bf16)
-      return to_float(static_cast<const BrainHalf*>(source.numbers)[i]);
-  }
-  return static_cast<const T*>(source.numbers)[i];
-}
-
 // A block a chunk: its sources go to their parts.
 template <class T>
 __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource source, SlabRef slab,
