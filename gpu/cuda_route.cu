@@ -185,7 +185,12 @@ __global__ void add_hot(const HotTarget* hot, uint32_t n, const T* sums, T* into
 class Slab {
  public:
   Slab(const CudaContext& context, const RouteSlab& plan, cudaStream_t stream)
-      : plan_(sizes(plan)) {
+      : plan_(sizes(plan)), device_number_(context.device.number()) {
+    int most = 0;
+    cuda_check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                      context.device.number()),
+               "ask for the device's size");
+    most_shared_ = static_cast<uint64_t>(most);
     auto keep = [&](auto* to, const auto& from) {
       *to = std::remove_reference_t<decltype(*to)>(context.device, stream, from.size() + 8);
       if (!from.empty())

@@ -18,23 +18,26 @@ namespace {
 
 // How much is worth a look at what the sources are like: it takes some microseconds.
 constexpr uint64_t fewest_sampled = 1 << 21;
-constexpr uint32_t sample_log = 13, sample_size = 1 << sample_log;
-constexpr uint32_t sample_threads = 1024, samples_of_thread = sample_size / sample_threads;
+constexpr uint32_t sample_threads = 1024;
+// One processor brings one source after the other, so that there are few where all is done soon.
+constexpr uint64_t many_to_sample = 1 << 26;
+constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
 // Of a sample: how often a hot target comes, and the share of its sources that such targets must
 // have between them.
 constexpr uint32_t hot_count = 3;
 constexpr uint32_t hot_share = 32;
 
 // One block. Targets are counted in a small hash table, which may miss some.
-template <class T>
+template <class T, uint32_t sample_log>
 __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource source,
                                                                  SourceSample* sample) {
+  constexpr uint32_t sample_size = 1 << sample_log, slots = sample_size / 2;
+  constexpr uint32_t samples_of_thread = sample_size / sample_threads;
   constexpr uint32_t none = UINT32_MAX, probes = 4, exponents = 256;
-  __shared__ uint32_t keys[sample_size / 2], counts[sample_size / 2];
+  __shared__ uint32_t keys[slots], counts[slots];
   __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
   __shared__ uint32_t sizes[exponents];
   __shared__ uint32_t sources_of_hot, ascending, not_zero, best_window;
-  constexpr uint32_t slots = sample_size / 2;
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
   uint32_t targets[samples_of_thread];
@@ -261,7 +264,7 @@ class Adder {
     }
     if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
       return asked;
-    if (asked == ScatterMethod::hot && narrow && n >= 2 * sample_size) return asked;
+    if (asked == ScatterMethod::hot && narrow && n >= 1 << (many_samples_log + 1)) return asked;
     if (asked == ScatterMethod::partition && narrow && !part.wide_targets) return asked;
     return ScatterMethod::direct;
   }
@@ -277,9 +280,9 @@ class Adder {
 
   void directly(const Op& op, const TileSource& part, cudaStream_t stream) {
     DirectSink<Op> sink{op};
+    constexpr uint32_t threads = DirectSink<Op>::block_threads;
     // Of many sources, blocks that come later keep others company that end sooner.
-    constexpr uint32_t threads = 1024;
-    uint32_t blocks = context_.grid(part.n, threads, part.n >= many_sources ? 8 : 2);
+    uint32_t blocks = context_.grid(part.n, threads, part.n >= many_sources ? 16 : 4);
     if (fits_narrow(context_.limit))
       launch<uint32_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
     else
@@ -292,8 +295,7 @@ class Adder {
     if constexpr (most_copies_log > 0)
       while (log < most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
     const uint64_t bytes = copy_bytes << log;
-    // Each processor has 1024 threads at least, and its shared memory is full.
-    const uint32_t threads = 1024;
+    constexpr uint32_t threads = CopiesSink<Op>::block_threads;
     const uint32_t per_processor = bytes * 2 <= context_.most_shared ? 2 : 1;
     uint64_t worth = std::max<uint64_t>(1, part.n / 4 / std::max<uint64_t>(context_.limit, 1));
     uint32_t blocks = static_cast<uint32_t>(
@@ -308,8 +310,8 @@ class Adder {
   void with_hot(const Op& op, const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample = take_sample(part, stream);
     HotSink<Op> sink{op, sample.data(), nullptr, nullptr, false};
-    constexpr uint32_t threads = 1024;
-    launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 2),
+    constexpr uint32_t threads = HotSink<Op>::block_threads;
+    launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 4),
                                      HotSink<Op>::shared_words * 4, stream);
   }
 
@@ -416,7 +418,13 @@ class Adder {
 
   CudaArray<SourceSample> take_sample(const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample(context_.device, stream, 1);
-    sample_sources<typename Op::Number><<<1, sample_threads, 0, stream>>>(part, sample.data());
+    using Number = typename Op::Number;
+    if (part.n >= many_to_sample)
+      sample_sources<Number, many_samples_log>
+          <<<1, sample_threads, 0, stream>>>(part, sample.data());
+    else
+      sample_sources<Number, few_samples_log>
+          <<<1, sample_threads, 0, stream>>>(part, sample.data());
     cuda_check(cudaGetLastError(), "sample sources");
     return sample;
   }
@@ -546,7 +554,7 @@ TileSource tiles(const Numbers& sources, const void* numbers, const Indexes& tar
           .first = first,
           .type = sources.type,
           .wide_targets = targets.width == 8,
-          .numbers_aligned = is_aligned(numbers, 4 * width_of(sources.type)),
+          .numbers_aligned = !numbers || is_aligned(numbers, 4 * width_of(sources.type)),
           .targets_aligned = is_aligned(indexes, 4 * targets.width)};
 }
 

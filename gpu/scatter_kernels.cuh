@@ -129,23 +129,31 @@ __device__ __forceinline__ T number_at(const TileSource& source, uint64_t i) {
 template <class Target>
 inline constexpr Target no_target = static_cast<Target>(-1);
 
-// What has no target has no_target.
-template <class Target>
-__device__ __forceinline__ void load_targets(const TileSource& source, uint64_t i, uint32_t count,
-                                             Target (&out)[4]) {
-  if (source.wide_targets) {
-    uint64_t wide[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    load_four(source.targets, i, count, source.targets_aligned, wide);
+// What has no target has no_target. Returns whether there is any such.
+template <class Index, class Target>
+__device__ __forceinline__ bool load_targets_of(const TileSource& source, uint64_t i,
+                                                uint32_t count, Target (&out)[4]) {
+  Index there[4];
 #pragma unroll
-    for (uint32_t k = 0; k < 4; ++k)
-      out[k] = wide[k] < source.limit ? static_cast<Target>(wide[k]) : no_target<Target>;
-  } else {
-    uint32_t narrow[4] = {};
-    load_four(source.targets, i, count, source.targets_aligned, narrow);
+  for (Index& t : there) t = static_cast<Index>(-1);
+  load_four(source.targets, i, count, source.targets_aligned, there);
+  bool all = count == 4;
 #pragma unroll
-    for (uint32_t k = 0; k < 4; ++k)
-      out[k] = k < count && narrow[k] < source.limit ? narrow[k] : no_target<Target>;
+  for (uint32_t k = 0; k < 4; ++k) {
+    all &= there[k] < source.limit;
+    out[k] = static_cast<Target>(there[k]);
   }
+  if (all) return false;
+#pragma unroll
+  for (uint32_t k = 0; k < 4; ++k)
+    if (k >= count || there[k] >= source.limit) out[k] = no_target<Target>;
+  return true;
+}
+template <class Target>
+__device__ __forceinline__ bool load_targets(const TileSource& source, uint64_t i, uint32_t count,
+                                             Target (&out)[4]) {
+  return source.wide_targets ? load_targets_of<uint64_t>(source, i, count, out)
+                             : load_targets_of<uint32_t>(source, i, count, out);
 }
 
 // --- Operations: what is kept of a source, and how it gets into memory. `cell_words`: words of a
@@ -210,9 +218,10 @@ struct AddOp {
                           Value v) const {
     if constexpr (is_float) {
       if (window != 0) {
+        // Sums of neighbours may be larger.
         float size = fabsf(v);
-        if (size < window && size >= window / 256)
-          add_to_words(cells + slot, cells + slots + slot, __float2int_rn(v * up));
+        if (size >= window / 256 && size < window * 0x1p16f)
+          add_to_words(cells + slot, cells + slots + slot, __float2ll_rn(v * up));
         else if (v != 0)
           to_memory(t, v);
         return;
@@ -291,6 +300,7 @@ struct CutOp {
 
 template <class Op>
 struct DirectSink {
+  static constexpr uint32_t block_threads = 512;
   static constexpr bool to_memory = true;
   Op op;
 
@@ -306,6 +316,7 @@ struct DirectSink {
 // meet.
 template <class Op>
 struct CopiesSink {
+  static constexpr uint32_t block_threads = 1024;
   static constexpr bool to_memory = false;
   Op op;
   const SourceSample* sample;  // or null
@@ -338,6 +349,7 @@ struct CopiesSink {
 
 template <class Op>
 struct HotSink {
+  static constexpr uint32_t block_threads = 512;
   static constexpr bool to_memory = true;
   Op op;
   const SourceSample* sample;
@@ -467,8 +479,19 @@ struct LeftOut {
   }
 };
 
+template <class Op, class Target, class Sink>
+inline constexpr uint32_t blocks_of_processor = Sink::block_threads == 512 &&
+                                                        sizeof(typename Op::Value) == 4 &&
+                                                        sizeof(Target) == 4
+                                                    ? 4
+                                                : Sink::block_threads == 512 ? 2
+                                                                             : 1;
+
 template <class Op, class Target, class Sink, uint32_t unroll>
-__global__ void scatter_tiles(TileSource source, Sink sink, ScatterCounters* counters) {
+__global__ __launch_bounds__(
+    Sink::block_threads,
+    (blocks_of_processor<Op, Target, Sink>)) void scatter_tiles(TileSource source, Sink sink,
+                                                                ScatterCounters* counters) {
   extern __shared__ uint32_t shared[];
   sink.begin(shared);
   LeftOut left_out;
@@ -486,9 +509,9 @@ __global__ void scatter_tiles(TileSource source, Sink sink, ScatterCounters* cou
                                           : 4;
 #pragma unroll
       for (auto& x : numbers[u]) x = 0;
-      load_targets(source, i, count, targets[u]);
+      bool any_left_out = load_targets(source, i, count, targets[u]);
       load_numbers(source, i, count, numbers[u]);
-      left_out.look(targets[u], i, count);
+      if (any_left_out) left_out.look(targets[u], i, count);
     }
 #pragma unroll
     for (uint32_t u = 0; u < unroll; ++u) {
