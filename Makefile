@@ -45,7 +45,7 @@ asan: install ## run the tests under AddressSanitizer and UndefinedBehaviorSanit
 	$(call build_preset,asan)
 	@JOBS=$(JOBS) tests/run asan
 
-tsan: install ## run the tests under ThreadSanitizer
+tsan: install ## run the tests under ThreadSanitizer, without those of stride-bench
 	$(call build_preset,tsan)
 	@JOBS=$(JOBS) tests/run tsan
 

@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* unordered_set = "std::unordered_set";
 
-double number_of(const ResultRow& row, const std::string& name) {
-  auto found = row.numbers.find(name);
-  return found == row.numbers.end() ? 0 : found->second;
-}
-
 std::string text_of(const ResultRow& row, const std::string& name) {
   auto found = row.texts.find(name);
   return found == row.texts.end() ? "" : found->second;
@@ -24,7 +19,7 @@ std::string text_of(const ResultRow& row, const std::string& name) {
 
 // "random, 2 words"
 std::string data_name(const ResultRow& row) {
-  auto words = static_cast<uint64_t>(number_of(row, "words"));
+  auto words = static_cast<uint64_t>(row.number_of("words"));
   std::string name = text_of(row, "data");
   if (words == 0) return name;
   return name + ", " + std::to_string(words) + (words == 1 ? " word" : " words");
@@ -32,7 +27,7 @@ std::string data_name(const ResultRow& row) {
 
 // "stride:dense, 2 threads, 4 slots"
 std::string line_name(const ResultRow& row) {
-  auto bucket = static_cast<uint64_t>(number_of(row, "bucket"));
+  auto bucket = static_cast<uint64_t>(row.number_of("bucket"));
   return row.engine_name() + (bucket ? ", " + std::to_string(bucket) + " slots" : "");
 }
 
@@ -75,17 +70,17 @@ std::string ratio_cell(const ResultRow* row, const ResultRow* other) {
 }
 
 std::string gathers_cell(const ResultRow* row) {
-  double gathers = row ? number_of(*row, "gathers_per_second") : 0;
+  double gathers = row ? row->number_of("gathers_per_second") : 0;
   return gathers > 0 ? three_digits(100 * row->records_per_second() / gathers) : "-";
 }
 
 std::string number_cell(const ResultRow& row, const std::string& name) {
-  return row.numbers.contains(name) ? three_digits(number_of(row, name)) : "-";
+  return row.numbers.contains(name) ? three_digits(row.number_of(name)) : "-";
 }
 
 std::string count_cell(const ResultRow& row, const std::string& name) {
   if (!row.numbers.contains(name)) return "-";
-  return with_commas(static_cast<uint64_t>(number_of(row, name)));
+  return with_commas(static_cast<uint64_t>(row.number_of(name)));
 }
 
 std::string rates(const Group& rows) {
@@ -94,7 +89,7 @@ std::string rates(const Group& rows) {
              "put % gathers", "find % gathers", "put to std", "find to std"});
   table.add_rule();
   auto line = [](const ResultRow& row) {
-    return line_name(row) + " " + std::to_string(number_of(row, "load"));
+    return line_name(row) + " " + std::to_string(row.number_of("load"));
   };
   std::vector<Group> lines = groups_of(rows, line);
   Group peer;
@@ -122,20 +117,20 @@ std::string sweep_table(const Group& rows) {
   table.add_rule();
   Group usual;
   for (const ResultRow* row : rows) {
-    if (number_of(*row, "is_default") == 1) usual.push_back(row);
+    if (row->number_of("is_default") == 1) usual.push_back(row);
   }
   for (const Group& group :
        groups_of(rows, [](const ResultRow& row) { return text_of(row, "value"); })) {
-    bool is_default = number_of(*group[0], "is_default") == 1;
+    bool is_default = group[0]->number_of("is_default") == 1;
     std::vector<std::string> cells = {text_of(*group[0], "value") + (is_default ? " *" : "")};
     for (const char* phase : {"find_or_put", "find", "get"}) {
       cells.push_back(rate_cell(find(group, phase)));
       cells.push_back(ratio_cell(find(group, phase), find(usual, phase)));
     }
-    double bytes = number_of(*group[0], "bytes_per_vector");
+    double bytes = group[0]->number_of("bytes_per_vector");
     cells.push_back(three_digits(bytes));
     cells.push_back(
-        usual.empty() ? "-" : three_digits(bytes / number_of(*usual[0], "bytes_per_vector")) + "x");
+        usual.empty() ? "-" : three_digits(bytes / usual[0]->number_of("bytes_per_vector")) + "x");
     table.add(cells);
   }
   return table.to_string();
@@ -149,7 +144,7 @@ class GroupNames {
     std::set<double> loads;
     for (const ResultRow& row : rows) {
       data.insert(data_name(row));
-      if (row.numbers.contains("load")) loads.insert(number_of(row, "load"));
+      if (row.numbers.contains("load")) loads.insert(row.number_of("load"));
     }
     with_data_ = data.size() > 1;
     with_load_ = loads.size() > 1;
@@ -163,7 +158,7 @@ class GroupNames {
     auto add = [&](const std::string& text) { name += (name.empty() ? "" : ", ") + text; };
     if (with_data_) add(data_name(row));
     if (with_load_ && row.numbers.contains("load"))
-      add("load " + three_digits(number_of(row, "load")));
+      add("load " + three_digits(row.number_of("load")));
     return name;
   }
 
@@ -173,7 +168,7 @@ class GroupNames {
 
 // The name that a row has in a picture.
 void name_series(ResultRow* row) {
-  auto bucket = static_cast<uint64_t>(number_of(*row, "bucket"));
+  auto bucket = static_cast<uint64_t>(row->number_of("bucket"));
   if (bucket && !row->texts.contains("sweep"))
     row->configuration += ", " + std::to_string(bucket) + " slots";
 }
@@ -185,8 +180,8 @@ std::string dedup_tables(const std::vector<ResultRow>& rows) {
   for (const Group& group : groups_of(all_of(rows), data_name)) {
     const ResultRow& any = *group[0];
     text += data_name(any) + ": " + with_commas(any.records) + " rows, " +
-            with_commas(static_cast<uint64_t>(number_of(any, "distinct"))) +
-            " different, duplication " + three_digits(number_of(any, "duplication")) + "\n" +
+            with_commas(static_cast<uint64_t>(any.number_of("distinct"))) +
+            " different, duplication " + three_digits(any.number_of("duplication")) + "\n" +
             rates(group) + "\n";
   }
   return text +
@@ -223,7 +218,7 @@ std::vector<ResultRow> dedup_bytes_plot(const std::vector<ResultRow>& rows) {
     if (row.phase != "find_or_put") continue;
     row.phase = names.of(row, "");
     if (row.phase.empty()) row.phase = data_name(row);
-    row.records = static_cast<uint64_t>(std::llround(number_of(row, "bytes_per_vector") * 1e6));
+    row.records = static_cast<uint64_t>(std::llround(row.number_of("bytes_per_vector") * 1e6));
     row.seconds = 1;
     name_series(&row);
     plot.push_back(std::move(row));

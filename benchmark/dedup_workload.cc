@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "benchmark/machine.h"
+#include "benchmark/placed_memory.h"
 #include "benchmark/text_table.h"
 #include "benchmark/unordered_peer.h"
 #include "gpu/backend.h"
@@ -17,11 +18,7 @@ namespace {
 
 uint64_t bitmap_words(uint64_t bits) { return (bits + 63) / 64; }
 
-std::string threads_name(unsigned threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
-
-Status wrong_answer(const std::string& who, uint64_t row) {
+Status wrong_vector(const std::string& who, uint64_t row) {
   return Status(StatusCode::corruption,
                 "wrong answer: " + who + " of vector " + std::to_string(row));
 }
@@ -79,9 +76,9 @@ Status check_put(const Checked& checked, const Batches& batches, std::span<const
   uint64_t fresh = 0;
   for (uint64_t i = 0; i < checked.size(); ++i) {
     uint64_t first = checked.first.first[i];
-    if (!ids.empty() && ids[i] != ids[first]) return wrong_answer("the id", i);
+    if (!ids.empty() && ids[i] != ids[first]) return wrong_vector("the id", i);
     if (!batches.bit(was_new, i)) continue;
-    if (seen[first]) return wrong_answer("was_new", i);
+    if (seen[first]) return wrong_vector("was_new", i);
     seen[first] = true;
     ++fresh;
   }
@@ -95,23 +92,10 @@ Status check_put(const Checked& checked, const Batches& batches, std::span<const
 Status check_dense(const Checked& checked, std::span<const uint64_t> ids) {
   uint64_t next = 0;
   for (uint64_t i = 0; i < checked.size(); ++i) {
-    if (checked.first.first[i] == i && ids[i] != next++) return wrong_answer("the dense id", i);
+    if (checked.first.first[i] == i && ids[i] != next++) return wrong_vector("the dense id", i);
   }
   return {};
 }
-
-// Where vectors, ids and bits lie.
-struct Side {
-  const char* name;
-  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& device, Backend& host,
-                                                     uint64_t bytes);
-};
-constexpr Side sides[] = {
-    {"device memory", [](Backend& device, Backend&, uint64_t n) { return device.allocate(n); }},
-    {"pinned memory",
-     [](Backend& device, Backend&, uint64_t n) { return device.allocate_host(n); }},
-    {"host memory", [](Backend&, Backend& host, uint64_t n) { return host.allocate(n); }},
-};
 
 // A backend that sets are made by, and where what they are asked lies.
 struct Place {
@@ -332,7 +316,7 @@ Status DedupRun::measure_set(const Checked& checked, const SetChoice& choice, co
   STRIDE_TRY(bits->read(&backend, &was_new));
   STRIDE_TRY(check_put(checked, batches, put_ids, was_new));
   if (choice.form == VectorForm::dense) STRIDE_TRY(check_dense(checked, put_ids));
-  if (set.size() != checked.first.distinct) return wrong_answer("the size, and not", set.size());
+  if (set.size() != checked.first.distinct) return wrong_vector("the size, and not", set.size());
 
   STRIDE_TRY(phases.measure("find", vectors.size, timed([&] {
                               return batches.find(vectors, ids->items, [&](auto&&... batch) {
@@ -342,7 +326,7 @@ Status DedupRun::measure_set(const Checked& checked, const SetChoice& choice, co
   STRIDE_TRY(ids->read(&backend, &found_ids));
   auto wrong = std::mismatch(found_ids.begin(), found_ids.end(), put_ids.begin()).first;
   if (wrong != found_ids.end())
-    return wrong_answer("find", static_cast<uint64_t>(wrong - found_ids.begin()));
+    return wrong_vector("find", static_cast<uint64_t>(wrong - found_ids.begin()));
   STRIDE_TRY(measure_get(checked, &set, place, batches, put_ids, was_new, &phases));
 
   std::map<std::string, double> more = {{"load", choice.load},
@@ -377,7 +361,7 @@ Status DedupRun::measure_get(const Checked& checked, VectorSet* set, const Place
   STRIDE_TRY(room->read(place.backend, &back));
   for (uint64_t i = 0; i < rows.size(); ++i) {
     if (std::memcmp(back.data() + i * vectors.width, vectors[rows[i]].data(), vectors.width) != 0)
-      return wrong_answer("get", rows[i]);
+      return wrong_vector("get", rows[i]);
   }
   return {};
 }
@@ -406,7 +390,7 @@ Status DedupRun::measure_bytes(const Checked& checked, unsigned threads) {
   STRIDE_TRY(phases.measure("find_or_put", strings.size, put));
   STRIDE_TRY(check_put(checked, batches, ids, bits));
   STRIDE_TRY(check_dense(checked, ids));
-  if (set->size() != checked.first.distinct) return wrong_answer("the size, and not", set->size());
+  if (set->size() != checked.first.distinct) return wrong_vector("the size, and not", set->size());
   return finish(&phases, &backend, set->memory_bytes(), set->size(),
                 {{"threads", static_cast<double>(threads)}});
 }
@@ -434,7 +418,7 @@ Status DedupRun::measure_unordered(const Checked& checked) {
                               found = peer->find(rows);
                               return Status();
                             })));
-  if (found != rows.size) return wrong_answer("std::unordered_set", found);
+  if (found != rows.size) return wrong_vector("std::unordered_set", found);
   return finish(&phases, host_place(1).backend, peer->memory_bytes(), peer->size(),
                 {{"threads", 1}});
 }

@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t largest_batch = 16'000'000;
+constexpr uint64_t largest_lookup_batch = 16'000'000;
 constexpr uint64_t largest_memory_limit = uint64_t{1} << 48;
 
 Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
@@ -17,7 +17,7 @@ Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
   Result<RandomRecordsOptions> records = parse_random(lookup.random);
   if (!records.ok()) return records.status();
   Result<std::vector<uint64_t>> batches =
-      parse_counts("a size in --batch", lookup.batches, largest_batch);
+      parse_counts("a size in --batch", lookup.batches, largest_lookup_batch);
   if (!batches.ok()) return batches.status();
   if (batches->empty()) return Status::invalid("--batch is empty");
   options.records = *records;

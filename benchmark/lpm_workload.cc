@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "benchmark/machine.h"
+#include "benchmark/placed_memory.h"
 #include "benchmark/route_intervals.h"
 #include "benchmark/scratch_directory.h"
 #include "engine/database.h"
@@ -32,13 +33,9 @@ std::string kind_name(const std::string& addresses) {
   return std::filesystem::path(addresses).stem().stem().string();
 }
 
-Status wrong_answer(const std::string& who, uint64_t i) {
+Status wrong_address(const std::string& who, uint64_t i) {
   return Status(StatusCode::corruption,
                 "wrong answer: " + who + " of address " + std::to_string(i));
-}
-
-std::string threads_name(unsigned threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
 // Changes of a table: half are new values, a quarter erases or puts back, and a quarter adds longer
@@ -226,25 +223,8 @@ Status LpmTable::check_ranks(const std::string& who, const Queries& queries,
                              std::span<const uint32_t> ranks) const {
   auto wrong = std::mismatch(ranks.begin(), ranks.end(), queries.expected.begin()).first;
   if (wrong == ranks.end()) return {};
-  return wrong_answer(who, static_cast<uint64_t>(wrong - ranks.begin()));
+  return wrong_address(who, static_cast<uint64_t>(wrong - ranks.begin()));
 }
-
-namespace {
-
-// Where addresses and ranks lie.
-struct Side {
-  const char* name;
-  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& device, Backend& host,
-                                                     uint64_t bytes);
-};
-constexpr Side sides[] = {
-    {"device memory", [](Backend& device, Backend&, uint64_t n) { return device.allocate(n); }},
-    {"pinned memory",
-     [](Backend& device, Backend&, uint64_t n) { return device.allocate_host(n); }},
-    {"host memory", [](Backend&, Backend& host, uint64_t n) { return host.allocate(n); }},
-};
-
-}  // namespace
 
 Status LpmTable::run_device(std::vector<ResultRow>* rows) {
   if (options_.backend == BackendKind::host) return {};
@@ -406,7 +386,7 @@ Status LpmTable::match_all(Database& database, const Table& table, TimedPhases* 
                                })));
     // The table has one segment, so that a rank there is the prefix's.
     for (uint64_t i = 0; i < queries.addresses.rows; ++i) {
-      if (result.locations[i].rank != queries.expected[i]) return wrong_answer("match", i);
+      if (result.locations[i].rank != queries.expected[i]) return wrong_address("match", i);
     }
   }
   return {};
@@ -497,10 +477,10 @@ Status LpmTable::check_updated(Database& database, const Table& table,
     STRIDE_TRY(snapshot.match(table, queries.addresses.view(), &result));
     for (uint64_t i = 0; i < ranks.size(); ++i) {
       bool found = ranks[i] != Location::absent;
-      if (result.found[i] != found) return wrong_answer("match after updates", i);
+      if (result.found[i] != found) return wrong_address("match after updates", i);
       if (found && (as_text(result.prefix(i)) != routes[ranks[i]]->first ||
                     as_text(result.value(i)) != routes[ranks[i]]->second)) {
-        return wrong_answer("match after updates", i);
+        return wrong_address("match after updates", i);
       }
     }
   }

@@ -16,6 +16,19 @@ struct Placement {
   bool in_backend = false;  // copied to the backend's memory; else left where the host has it
 };
 
+// Kinds of memory where a device finds what it is asked and leaves its answers.
+struct Side {
+  const char* name;
+  Result<std::unique_ptr<BackendMemory>> (*allocate)(Backend& device, Backend& host,
+                                                     uint64_t bytes);
+};
+inline constexpr Side sides[] = {
+    {"device memory", [](Backend& device, Backend&, uint64_t n) { return device.allocate(n); }},
+    {"pinned memory",
+     [](Backend& device, Backend&, uint64_t n) { return device.allocate_host(n); }},
+    {"host memory", [](Backend&, Backend& host, uint64_t n) { return host.allocate(n); }},
+};
+
 class PlacedColumn {
  public:
   // Where the column is not copied it must outlive this. resource_exhausted: no room for it.

@@ -37,6 +37,11 @@ struct ResultRow {
     return seconds > 0 ? static_cast<double>(records) / seconds : 0;
   }
   std::string engine_name() const { return engine + ":" + configuration; }
+  // Of `numbers`; 0 where there is none.
+  double number_of(const std::string& name) const {
+    auto found = numbers.find(name);
+    return found == numbers.end() ? 0 : found->second;
+  }
 };
 
 // Of all rows of one engine, configuration and phase, the one with the median rate (the slower of

@@ -13,6 +13,11 @@
 
 namespace stride::benchmark {
 
+// "1 thread", "2 threads"
+inline std::string threads_name(unsigned threads) {
+  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
 // Makes a call, and says how long it took, or the part of it that counts.
 using TimedCall = std::function<Status(double* seconds)>;
 

@@ -24,24 +24,20 @@ struct Line {
 
 bool is_latency(const ResultRow& row) { return row.numbers.contains("batch"); }
 
-double number_of(const ResultRow& row, const std::string& name) {
-  auto found = row.numbers.find(name);
-  return found == row.numbers.end() ? 0 : found->second;
-}
-
 // "u64 1m"
 std::string keys_name(const ResultRow& row) {
   return row.texts.at("key_kind") + " " + batch_name(static_cast<uint64_t>(row.numbers.at("keys")));
 }
 
-std::string line_name(const ResultRow& row) {
+std::string tree_line_name(const ResultRow& row) {
   return keys_name(row) + ", " + (row.engine == "stride" ? row.engine_name() : row.engine);
 }
 
 std::vector<Line> find_lines(const std::vector<ResultRow>& rows) {
   std::vector<Line> lines;
   for (const ResultRow& row : rows) {
-    if (lines.empty() || lines.back().name != line_name(row)) lines.push_back({line_name(row), {}});
+    if (lines.empty() || lines.back().name != tree_line_name(row))
+      lines.push_back({tree_line_name(row), {}});
     lines.back().rows.push_back(&row);
   }
   return lines;
@@ -131,7 +127,7 @@ std::string limits(const std::vector<Line>& lines) {
     const ResultRow& row = *line.rows[0];
     if (!row.numbers.contains("gathers_per_second")) continue;
     auto scaled = [&](const char* name, double unit) {
-      double value = number_of(row, name);
+      double value = row.number_of(name);
       return value > 0 ? three_digits(value / unit) : "-";
     };
     table.add({line.name, scaled("table_bytes", 1e6), scaled("gathers_per_second", 1e6),
@@ -160,8 +156,8 @@ std::vector<ResultRow> tree_plot_rows(const std::vector<ResultRow>& rows) {
   std::vector<std::string> cases, configurations;
   for (const ResultRow& row : rows) {
     if (row.engine != "stride") continue;
-    if (std::find(cases.begin(), cases.end(), line_name(row)) == cases.end()) {
-      cases.push_back(line_name(row));
+    if (std::find(cases.begin(), cases.end(), tree_line_name(row)) == cases.end()) {
+      cases.push_back(tree_line_name(row));
     }
     if (std::find(configurations.begin(), configurations.end(), row.configuration) ==
         configurations.end()) {

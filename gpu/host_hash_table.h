@@ -138,7 +138,7 @@ class SlotTable {
   void clear() {
     parts_.resize(1);
     parts_[0].slots = zeroed<Entry>(pool_, parts_[0].layout.slots());
-    size_ = 0;
+    size_ = before_ = 0;
     zero_ = false;
   }
 

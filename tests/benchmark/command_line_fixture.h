@@ -45,6 +45,12 @@ class CommandLineFixture : public testing::Test {
     all.insert(all.end(), arguments.begin(), arguments.end());
     return run(all);
   }
+  // What a command returned, and that it says why and prints nothing else.
+  void expect_refused(int code, const std::string& message) {
+    EXPECT_EQ(code, 2) << message;
+    EXPECT_NE(error_.find(message), std::string::npos) << error_;
+    EXPECT_EQ(out_, "");
+  }
 
   std::string directory_ = testing::TempDir() + "stride-cli-" + std::to_string(getpid());
   std::string out_, error_;

@@ -28,9 +28,7 @@ class CommandLineTest : public CommandLineFixture {
     EXPECT_EQ(out_, "");
   }
   void expect_refused(const std::vector<std::string>& arguments, const std::string& message) {
-    EXPECT_EQ(sts(arguments), 2) << arguments[1];
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
+    CommandLineFixture::expect_refused(sts(arguments), message);
   }
 };
 

@@ -25,12 +25,6 @@ class DedupTest : public CommandLineFixture {
                     {{"--n", "3000"}, {"--backend", "host"}, {"--threads", "2"}, {"--repeat", "1"}},
                     arguments);
   }
-  void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
-  }
-
   std::string json_ = directory_ + "/rows.json", plot_ = directory_ + "/plot.svg";
   Parallel parallel_{2};
 };
@@ -275,7 +269,8 @@ TEST_F(DedupTest, RefusesWhatIsWrong) {
   expect_refused(dedup({"--bucket", "128"}), "--bucket must be");
   expect_refused(dedup({"--form", "sparse"}), "there are dense, slots and compressed");
   expect_refused(dedup({"--form", "compressed", "--compressed", "no"}), "give one of the two");
-  expect_refused(dedup({"--form", "slots", "--words", "2,3"}), "use --form dense, or --words 1,2,4");
+  expect_refused(dedup({"--form", "slots", "--words", "2,3"}),
+                 "use --form dense, or --words 1,2,4");
   expect_refused(dedup({"--engines", "rocksdb"}), "there are stride and unordered_set");
   expect_refused(dedup({"--sweep", "--data", "urls"}), "give random, states or kmers");
   EXPECT_NE(dedup({"--neighbours", "3"}), 0);

@@ -25,12 +25,6 @@ class LookupCommandTest : public CommandLineFixture {
         {{"--n", "2000"}, {"--largest-batch", "8"}, {"--repeat", "1"}, {"--directory", directory_}},
         arguments);
   }
-  void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
-  }
-
   std::string json_ = directory_ + "/rows.json", plot_ = directory_ + "/plot.svg";
 };
 

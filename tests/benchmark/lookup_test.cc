@@ -25,7 +25,7 @@ LookupWorkloadOptions small(const EngineConfiguration& engine) {
   return options;
 }
 
-std::vector<std::string> phases_of(const std::vector<ResultRow>& rows, const std::string& name) {
+std::vector<std::string> phases_named(const std::vector<ResultRow>& rows, const std::string& name) {
   std::vector<std::string> phases;
   for (const ResultRow& row : rows) {
     EXPECT_GT(row.records_per_second(), 0) << row.engine_name() << " " << row.phase;
@@ -49,13 +49,13 @@ TEST_P(LookupTest, AllPhases) {
     std::vector<ResultRow> rows;
     Status status = run_lookup(options, Progress(false), &rows);
     ASSERT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(phases_of(rows, GetParam().name()),
+    EXPECT_EQ(phases_named(rows, GetParam().name()),
               ours ? Phases({"load", "lookup_1", "find_1", "lookup_3k", "find_3k", "open"})
                    : Phases({"load", "lookup_1", "lookup_3k", "open"}));
-    EXPECT_EQ(phases_of(rows, "limit:memory copy"), Phases({"load"}));
-    EXPECT_EQ(phases_of(rows, "limit:gather"),
+    EXPECT_EQ(phases_named(rows, "limit:memory copy"), Phases({"load"}));
+    EXPECT_EQ(phases_named(rows, "limit:gather"),
               value_bytes ? Phases({"lookup_1", "lookup_3k"}) : Phases());
-    EXPECT_EQ(phases_of(rows, "limit:reads"),
+    EXPECT_EQ(phases_named(rows, "limit:reads"),
               value_bytes ? Phases({"find_1", "find_3k"})
                           : Phases({"lookup_1", "lookup_3k", "find_1", "find_3k"}));
     for (const ResultRow& row : rows) {
@@ -74,8 +74,8 @@ TEST_P(LookupTest, Cold) {
   std::vector<ResultRow> rows;
   Status status = run_lookup(options, Progress(false), &rows);
   ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(phases_of(rows, GetParam().name()), Phases({"load", "cold_100", "warm_100"}));
-  EXPECT_EQ(phases_of(rows, "limit:gather"), Phases({"warm_100"}));
+  EXPECT_EQ(phases_named(rows, GetParam().name()), Phases({"load", "cold_100", "warm_100"}));
+  EXPECT_EQ(phases_named(rows, "limit:gather"), Phases({"warm_100"}));
   EXPECT_TRUE(rows[1].numbers.contains("cached_bytes"));
   EXPECT_FALSE(rows[1].numbers.contains("limit_percent"));
   EXPECT_GT(rows[1].bytes_on_disk, 5000u * 52);
@@ -87,11 +87,11 @@ INSTANTIATE_TEST_SUITE_P(All, LookupTest, testing::ValuesIn(all_engines()), [](c
 });
 
 // StrideDB with one planted fault.
-enum class Fault { none, reference, copy_after_reopening };
+enum class AnswerFault { none, reference, copy_after_reopening };
 
 class FaultyStride : public EngineUnderTest {
  public:
-  FaultyStride(std::unique_ptr<EngineUnderTest> sound, Fault fault)
+  FaultyStride(std::unique_ptr<EngineUnderTest> sound, AnswerFault fault)
       : sound_(std::move(sound)), fault_(fault) {}
 
   Status open() override { return sound_->open(); }
@@ -101,13 +101,13 @@ class FaultyStride : public EngineUnderTest {
   Status read(FullCheck& check) override { return sound_->read(check); }
   Status lookup(const KeyColumn& queries, LookupResult* result) override {
     STRIDE_TRY(sound_->lookup(queries, result));
-    if (fault_ == Fault::copy_after_reopening) result->data[0] ^= std::byte{1};
+    if (fault_ == AnswerFault::copy_after_reopening) result->data[0] ^= std::byte{1};
     return {};
   }
   bool gives_references() const override { return true; }
   Status refer(const KeyColumn& queries, FindResult* result) override {
     STRIDE_TRY(sound_->refer(queries, result));
-    for (uint64_t i = 0; fault_ == Fault::reference && i < queries.size; ++i) {
+    for (uint64_t i = 0; fault_ == AnswerFault::reference && i < queries.size; ++i) {
       result->locations[i].rank ^= 1;
     }
     return {};
@@ -115,23 +115,24 @@ class FaultyStride : public EngineUnderTest {
 
  private:
   std::unique_ptr<EngineUnderTest> sound_;
-  Fault fault_;
+  AnswerFault fault_;
 };
 
 TEST(FaultyLookupTest, EveryFaultStopsTheWorkload) {
   EngineConfiguration stride = (*choose_engines("stride"))[0];
-  for (Fault fault : {Fault::none, Fault::reference, Fault::copy_after_reopening}) {
+  for (AnswerFault fault :
+       {AnswerFault::none, AnswerFault::reference, AnswerFault::copy_after_reopening}) {
     EngineConfiguration faulty = stride;
     faulty.make = [&](const EngineSettings& settings) {
       return std::make_unique<FaultyStride>(stride.make(settings), fault);
     };
     LookupWorkloadOptions options = small(faulty);
     options.batches = {1000};
-    options.cold = fault == Fault::copy_after_reopening;
+    options.cold = fault == AnswerFault::copy_after_reopening;
     std::vector<ResultRow> rows;
     Status status = run_lookup(options, Progress(false), &rows);
     std::filesystem::remove_all(options.directory);
-    if (fault == Fault::none) {
+    if (fault == AnswerFault::none) {
       EXPECT_TRUE(status.ok()) << status.to_string();
     } else {
       EXPECT_EQ(status.code(), StatusCode::corruption) << static_cast<int>(fault);

@@ -33,12 +33,6 @@ class LpmTest : public CommandLineFixture {
                      {"--directory", directory_}},
                     arguments);
   }
-  void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
-  }
-
   std::string routes_ = file("routes.tsv",
                              "10.0.0.0/8\ta\n10.1.0.0/16\tb\n10.1.2.3/32\tc\n192.168.0.0/16\td\n"
                              "10.1.0.0/16\te\n2001:db8::/32\tf\n2001:db8::1/128\tg\n::/0\th\n");

@@ -10,10 +10,10 @@
 namespace stride::test {
 namespace {
 
-struct Keys {
+struct KeySet {
   const char* name;
   std::function<std::string(uint64_t)> make;  // ascending in its argument
-  friend void PrintTo(const Keys& keys, std::ostream* out) { *out << keys.name; }
+  friend void PrintTo(const KeySet& keys, std::ostream* out) { *out << keys.name; }
 };
 
 std::string big_endian(uint64_t n, int bytes) {
@@ -22,7 +22,7 @@ std::string big_endian(uint64_t n, int bytes) {
   return s;
 }
 
-const Keys key_sets[] = {
+const KeySet key_sets[] = {
     {"fixed3", [](uint64_t n) { return big_endian(n, 3); }},
     {"fixed8", [](uint64_t n) { return big_endian(n << 40 | n, 8); }},
     {"fixed16", [](uint64_t n) { return big_endian(n, 16); }},
@@ -36,7 +36,7 @@ const Keys key_sets[] = {
      }},
 };
 
-class MergeTest : public ::testing::TestWithParam<Keys> {
+class MergeTest : public ::testing::TestWithParam<KeySet> {
  protected:
   static constexpr uint64_t key_count = 6000;
 

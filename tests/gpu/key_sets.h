@@ -28,6 +28,10 @@ inline std::string random_bytes(Random& random, size_t bytes, unsigned alphabet 
   return s;
 }
 
+inline uint32_t rank_below(const Keys& keys, const std::string& query) {
+  return static_cast<uint32_t>(std::lower_bound(keys.begin(), keys.end(), query) - keys.begin());
+}
+
 // Query or staged keys, as a caller lays them out.
 class OwnedColumn {
  public:

@@ -77,10 +77,6 @@ class ResidentTest : public testing::TestWithParam<const char*> {
   std::unique_ptr<Backend> backend_;
 };
 
-uint32_t rank_below(const Keys& keys, const std::string& query) {
-  return static_cast<uint32_t>(std::lower_bound(keys.begin(), keys.end(), query) - keys.begin());
-}
-
 void ResidentTest::expect_searches(const IndexView& view, const Keys& keys, const Keys& queries,
                                    bool fixed, bool queries_there, bool results_there) {
   OwnedColumn owned(queries, fixed);

@@ -12,10 +12,6 @@ namespace {
 
 Bytes bytes_of(const std::string& s) { return as_bytes(s); }
 
-uint32_t rank_below(const Keys& keys, const std::string& query) {
-  return static_cast<uint32_t>(std::lower_bound(keys.begin(), keys.end(), query) - keys.begin());
-}
-
 uint32_t rank_of(const Keys& keys, const std::string& query) {
   uint32_t rank = rank_below(keys, query);
   return rank < keys.size() && keys[rank] == query ? rank : Location::absent;

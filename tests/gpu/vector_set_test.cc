@@ -232,6 +232,15 @@ TEST_P(VectorSetTest, GrowsWithoutLosingIds) {
     found.erase(std::unique(found.begin(), found.end()), found.end());
     EXPECT_EQ(found.size(), size);
     EXPECT_LT(found.back(), set->id_limit());
+
+    // Emptied, it has the room that it began with, and grows no sooner than that is full.
+    ASSERT_TRUE(set->clear().ok());
+    limit = set->id_limit();
+    ASSERT_TRUE(set->find_or_put(all.slice(0, 1), std::span(ids).first(1), {}).ok());
+    EXPECT_EQ(set->size(), 1u);
+    if (form().form == VectorForm::slots && std::get<0>(GetParam()).name != "cuda") {
+      EXPECT_EQ(set->id_limit(), limit);
+    }
   });
 }
 
