@@ -336,7 +336,9 @@ Status ScatterRun::measure_variant(PlacedScatter* place, ResultRow row, ScatterO
   // Whether the method can do it at all.
   STRIDE_TRY(place->clear());
   Status tried = call(nullptr);
-  if (tried.code() == StatusCode::invalid_argument && variant.method != ScatterMethod::automatic) {
+  bool refused =
+      tried.code() == StatusCode::invalid_argument || tried.code() == StatusCode::unavailable;
+  if (refused && variant.method != ScatterMethod::automatic) {
     row.phase = "scatter";
     row.texts["refused"] = tried.to_string();
     rows_->push_back(std::move(row));
