@@ -5,6 +5,7 @@
 #include <iostream>
 #include <limits>
 
+#include "benchmark/accumulate_command.h"
 #include "benchmark/arguments.h"
 #include "benchmark/common_arguments.h"
 #include "benchmark/crossover_command.h"
@@ -12,6 +13,7 @@
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_command.h"
 #include "benchmark/lpm_command.h"
+#include "benchmark/scatter_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
 #include "benchmark/tree_arguments.h"
@@ -262,6 +264,13 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* dedup_command =
       app.add_subcommand("dedup", "Bulk find-or-put of vectors and byte strings");
   add_dedup(dedup_command, &dedup);
+  ScatterArguments scatter;
+  CLI::App* scatter_command = app.add_subcommand("scatter", "Scatter-add: T[R[i]] += S[i]");
+  add_scatter(scatter_command, &scatter);
+  AccumulateArguments accumulate;
+  CLI::App* accumulate_command =
+      app.add_subcommand("accumulate", "Deltas added to numbers by key, beside a merge operator");
+  add_accumulate(accumulate_command, &accumulate);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -273,6 +282,8 @@ int run_command_line(int argc, const char* const* argv) {
                   : *crossover_command  ? run_crossover_command(crossover)
                   : *lpm_command        ? run_lpm_command(lpm)
                   : *dedup_command      ? run_dedup_command(dedup)
+                  : *scatter_command    ? run_scatter_command(scatter)
+                  : *accumulate_command ? run_accumulate_command(accumulate)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

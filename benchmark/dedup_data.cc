@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "benchmark/random_bits.h"
 #include "benchmark/text_source.h"
 
 namespace stride::benchmark {
@@ -21,56 +22,6 @@ constexpr const char* line_files[] = {"benchmark/data/text_austen_sensesensibili
                                       "benchmark/data/text_austen_prideprejudice.txt.zst",
                                       "benchmark/data/text_austen_mansfieldpark.txt.zst",
                                       "benchmark/data/text_kjv_bible.txt.zst"};
-
-// One to one, and with other constants than the sets' own hashes. The finalizer of MurmurHash3 by
-// A. Appleby.
-uint64_t scramble(uint64_t x) {
-  x ^= x >> 33;
-  x *= 0xFF51AFD7ED558CCDull;
-  x ^= x >> 33;
-  x *= 0xC4CEB9FE1A85EC53ull;
-  return x ^ x >> 33;
-}
-uint32_t scramble32(uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x85EBCA6Bu;
-  x ^= x >> 13;
-  x *= 0xC2B2AE35u;
-  return x ^ x >> 16;
-}
-
-uint64_t below(uint64_t bits, uint64_t range) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<uint64_t>(Wide{bits} * range >> 64);
-}
-
-// A random order of the numbers below n, of which each is found alone: a Feistel network over the
-// next even number of bits, walked until it gives a number below n.
-class RandomOrder {
- public:
-  RandomOrder(uint64_t n, uint64_t seed) : n_(n) {
-    half_bits_ = (static_cast<uint32_t>(std::bit_width(n)) + 1) / 2;
-    for (uint64_t i = 0; i < 4; ++i) keys_[i] = scramble(seed * 4 + i + 1);
-  }
-  uint64_t operator[](uint64_t i) const {
-    uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-    do {
-      uint64_t left = i >> half_bits_, right = i & mask;
-      for (uint64_t key : keys_) {
-        uint64_t next = left ^ (scramble(right ^ key) & mask);
-        left = right;
-        right = next;
-      }
-      i = left << half_bits_ | right;
-    } while (i >= n_);
-    return i;
-  }
-
- private:
-  uint64_t n_;
-  uint32_t half_bits_;
-  uint64_t keys_[4];
-};
 
 OwnedColumn vector_column(uint32_t words, uint64_t n) {
   OwnedColumn column;

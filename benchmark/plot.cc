@@ -28,6 +28,7 @@ const std::vector<Palette>& palettes() {
       {"std::lower_bound", {"#8a8a8a", "#bdbdbd"}},
       {"std::unordered_map", {"#4d4d4d"}},
       {"std::unordered_set", {"#4d4d4d"}},
+      {"loop", {"#4d4d4d"}},
   };
   return all;
 }

@@ -1,21 +1,9 @@
 #include "benchmark/random_records.h"
 
+#include "benchmark/random_bits.h"
 #include "benchmark/tree_keys.h"
 
 namespace stride::benchmark {
-namespace {
-
-// Word i of the stream of a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), whose state is a
-// counter.
-uint64_t random_word(uint64_t seed, uint64_t i) {
-  uint64_t word = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
-  word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9ull;
-  word = (word ^ word >> 27) * 0x94D049BB133111EBull;
-  return word ^ word >> 31;
-}
-
-}  // namespace
-
 RandomRecords::RandomRecords(const RandomRecordsOptions& options, Parallel* parallel)
     : options_(options) {
   RandomKeys random_keys(8, options.seed);

@@ -4,6 +4,7 @@
 
 #include "benchmark/peers/lmdb_peer.h"
 #include "benchmark/peers/plain_peer.h"
+#include "benchmark/peers/rocksdb_accumulate.h"
 #include "benchmark/peers/rocksdb_peer.h"
 #include "benchmark/peers/stride_peer.h"
 
@@ -12,6 +13,7 @@ namespace stride::benchmark {
 #ifndef STRIDE_HAVE_ROCKSDB
 std::vector<EngineConfiguration> rocksdb_configurations() { return {}; }
 std::string rocksdb_build() { return {}; }
+std::vector<AccumulateConfiguration> rocksdb_accumulate_configurations() { return {}; }
 #endif
 #ifndef STRIDE_HAVE_LMDB
 std::vector<EngineConfiguration> lmdb_configurations() { return {}; }

@@ -187,6 +187,13 @@ class FakeDevice final : public Backend {
     return host_->make_vector_set(options);
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    STRIDE_TRY(call());
+    auto route = host_->make_route(targets, target_count, out_of_range);
+    if (!route.ok()) return route;
+    return std::unique_ptr<ScatterRoute>(std::make_unique<Route>(std::move(*route)));
+  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = host_->allocate(bytes);
     if (memory.ok()) memory_.insert((*memory)->data());
@@ -211,6 +218,26 @@ class FakeDevice final : public Backend {
   }
 
  private:
+  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                         const ScatterOptions& options, ScatterReport* report) override {
+    STRIDE_TRY(call());
+    ScatterOptions here = options;
+    here.stream = nullptr;  // the work is done when this returns
+    return host_->scatter(sources, targets, into, here, report);
+  }
+  struct Route final : ScatterRoute {
+    explicit Route(std::unique_ptr<ScatterRoute> made)
+        : ScatterRoute(made->sources(), made->targets()), here(std::move(made)) {
+      report_ = here->report();
+    }
+    uint64_t memory_bytes() const override { return here->memory_bytes(); }
+    Status apply_checked(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
+                         void*) const override {
+      return here->apply(sources, into, mode);
+    }
+    std::unique_ptr<ScatterRoute> here;
+  };
+
   // Copies everything, as a device does.
   struct Copy final : ResidentIndex {
     Copy(const IndexView& index, const IndexRows& rows, uint64_t bytes, std::atomic<uint64_t>* used)
