@@ -187,6 +187,11 @@ class FakeDevice final : public Backend {
     return host_->make_vector_set(options);
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    STRIDE_TRY(call());
+    return host_->make_route(targets, target_count, out_of_range);
+  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = host_->allocate(bytes);
     if (memory.ok()) memory_.insert((*memory)->data());
@@ -211,6 +216,12 @@ class FakeDevice final : public Backend {
   }
 
  private:
+  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                         const ScatterOptions& options, ScatterReport* report) override {
+    STRIDE_TRY(call());
+    return host_->scatter(sources, targets, into, options, report);
+  }
+
   // Copies everything, as a device does.
   struct Copy final : ResidentIndex {
     Copy(const IndexView& index, const IndexRows& rows, uint64_t bytes, std::atomic<uint64_t>* used)
