@@ -9,6 +9,7 @@
 #include "gpu/cuda_index.h"
 #include "gpu/cuda_match.h"
 #include "gpu/cuda_pipeline.h"
+#include "gpu/cuda_scatter.h"
 #include "gpu/cuda_sort.h"
 #include "gpu/cuda_transfer.h"
 #include "gpu/cuda_values.h"
@@ -52,6 +53,7 @@ class CudaHostMemory final : public BackendMemory {
 
 // The host builds less before the device has started.
 constexpr uint64_t fewest_prefixes_built_here = 1 << 14;
+constexpr uint64_t fewest_sources_added_here = 1 << 17;
 
 class CudaBackend final : public Backend {
  public:
@@ -233,6 +235,10 @@ class CudaBackend final : public Backend {
   }
   Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
+    Result<std::unique_ptr<ScatterRoute>> route = cuda_guarded(
+        [&] { return make_route_cuda(context(), targets, target_count, out_of_range); });
+    if (route.status().code() != StatusCode::resource_exhausted || lies_here(targets.data))
+      return route;
     return host_->make_route(targets, target_count, out_of_range);
   }
   Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
@@ -287,10 +293,18 @@ class CudaBackend final : public Backend {
  private:
   Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                          const ScatterOptions& options, ScatterReport* report) override {
+    const bool all_outside =
+        !lies_here(sources.data) && !lies_here(targets.data) && !lies_here(into.data);
+    if (all_outside && !options.stream && sources.size < fewest_sources_added_here)
+      return host_->scatter(sources, targets, into, options, report);
+    Status status = cuda_guarded(
+        [&] { return scatter_cuda(context(), sources, targets, into, options, report); });
+    if (status.code() != StatusCode::resource_exhausted || !all_outside) return status;
     return host_->scatter(sources, targets, into, options, report);
   }
   CudaContext context() { return {device_, transfer_}; }
 
+  bool lies_here(const void* p) const { return p != nullptr && device_.owns(p); }
   bool lies_here(const KeyColumn& keys) const {
     return keys.is_fixed() ? device_.owns(keys.data) : device_.owns(keys.offsets);
   }

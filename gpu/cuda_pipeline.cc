@@ -20,22 +20,12 @@ constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
 constexpr uint64_t direct_chunks = 16;  // at least: one way is idle for the first and the last
 
-enum class Side { device, pinned, pageable };
-
-Side side_of(const CudaDevice& device, const void* p) {
-  if (device.owns(p)) return Side::device;
-  cudaPointerAttributes attributes{};
-  bool known = cudaPointerGetAttributes(&attributes, p) == cudaSuccess;
-  if (!known) (void)cudaGetLastError();
-  return known && attributes.type == cudaMemoryTypeHost ? Side::pinned : Side::pageable;
-}
-
 // The batch, and where its parts lie.
 struct Batch {
   KeyColumn queries;
   std::byte* results;
   uint32_t result_bytes;
-  Side queries_side, results_side;
+  MemorySide queries_side, results_side;
   uint64_t most_queries;              // of a chunk
   const TakeResults* take = nullptr;  // in place of results
 
@@ -43,7 +33,7 @@ struct Batch {
   // host's cache.
   uint64_t piece_bytes() const { return is_staged() ? staging_bytes : direct_bytes; }
   bool is_staged() const {
-    return queries_side == Side::pageable || results_side == Side::pageable;
+    return queries_side == MemorySide::pageable || results_side == MemorySide::pageable;
   }
 
   // How many queries from `first` on fit into one piece, and their results.
@@ -53,7 +43,7 @@ struct Batch {
     if (queries.is_fixed()) {
       return std::min(most, std::max<uint64_t>(1, piece_bytes() / std::max(1u, queries.width)));
     }
-    if (queries_side == Side::device) return most;
+    if (queries_side == MemorySide::device) return most;
     most = std::min(most, piece_bytes() / 8 - 1);
     const uint64_t* begin = queries.offsets + first;
     const uint64_t* end = std::upper_bound(begin, begin + most + 1, *begin + piece_bytes());
@@ -77,14 +67,14 @@ class Lane {
     first_ = first;
     count_ = count;
     KeyColumn queries = bring(batch_.queries.slice(first, count));
-    if (batch_.results_side == Side::device) {
+    if (batch_.results_side == MemorySide::device) {
       start(first, queries, results(), stream_);
       return {};
     }
     std::byte* found = found_.room(result_bytes());
     start(first, queries, found, stream_);
     void* to = staged_results_.data();
-    if (batch_.results_side == Side::pinned) {
+    if (batch_.results_side == MemorySide::pinned) {
       to = results();
     } else if (to == nullptr) {
       staged_results_ = transfer_.pinned().take();
@@ -101,7 +91,7 @@ class Lane {
     uint64_t count = std::exchange(count_, 0);
     stream_.wait();
     if (batch_.take) return (*batch_.take)(first_, count, staged_results_.data());
-    if (batch_.results_side == Side::pageable) {
+    if (batch_.results_side == MemorySide::pageable) {
       copy_result(results(), staged_results_.data(), count * batch_.result_bytes,
                   batch_.queries.size * batch_.result_bytes);
     }
@@ -113,7 +103,7 @@ class Lane {
   uint64_t result_bytes() const { return count_ * batch_.result_bytes; }
 
   KeyColumn bring(KeyColumn queries) {
-    if (batch_.queries_side == Side::device) return queries;
+    if (batch_.queries_side == MemorySide::device) return queries;
     uint64_t begin = queries.begin(0);
     KeyColumn there = queries;
     there.data = send(queries.data + begin, queries.bytes(), &keys_, &staged_keys_) - begin;
@@ -131,7 +121,7 @@ class Lane {
       transfer_.to_device(to, from, bytes, stream_);
       return to;
     }
-    if (batch_.queries_side == Side::pageable) {
+    if (batch_.queries_side == MemorySide::pageable) {
       if (!staged->data()) *staged = transfer_.pinned().take();
       std::memcpy(staged->data(), from, bytes);
       from = staged->data();
@@ -148,9 +138,9 @@ class Lane {
   uint64_t first_ = 0, count_ = 0;
 };
 
-Side side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
-  return side_of(device, queries.is_fixed() ? static_cast<const void*>(queries.data)
-                                            : static_cast<const void*>(queries.offsets));
+MemorySide side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
+  return memory_side(device, queries.is_fixed() ? static_cast<const void*>(queries.data)
+                                                : static_cast<const void*>(queries.offsets));
 }
 
 Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
@@ -178,9 +168,9 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* re
               static_cast<std::byte*>(results),
               result_bytes,
               side_of_queries(transfer.device(), queries),
-              side_of(transfer.device(), results),
+              memory_side(transfer.device(), results),
               0};
-  if (batch.queries_side == Side::device && batch.results_side == Side::device) {
+  if (batch.queries_side == MemorySide::device && batch.results_side == MemorySide::device) {
     CudaStream stream(transfer.device());
     start(0, queries, results, stream);
     stream.wait();
@@ -192,8 +182,12 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* re
 Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
                         const StartSearch& start, const TakeResults& take) {
   if (queries.size == 0) return {};
-  Batch batch{queries,        nullptr, result_bytes, side_of_queries(transfer.device(), queries),
-              Side::pageable, 0};
+  Batch batch{queries,
+              nullptr,
+              result_bytes,
+              side_of_queries(transfer.device(), queries),
+              MemorySide::pageable,
+              0};
   batch.take = &take;
   return run_chunks(transfer, batch, start);
 }

@@ -107,6 +107,14 @@ void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretche
 
 }  // namespace
 
+MemorySide memory_side(const CudaDevice& device, const void* p) {
+  if (device.owns(p)) return MemorySide::device;
+  cudaPointerAttributes attributes{};
+  bool known = cudaPointerGetAttributes(&attributes, p) == cudaSuccess;
+  if (!known) (void)cudaGetLastError();
+  return known && attributes.type == cudaMemoryTypeHost ? MemorySide::pinned : MemorySide::pageable;
+}
+
 CudaTransfer::CudaTransfer(CudaDevice& device, Backend& host)
     : device_(device),
       host_(host),

@@ -78,11 +78,16 @@ class MemoryPool {
 using PinnedPool = MemoryPool<PinnedMemory>;
 using DevicePool = MemoryPool<CudaArray<std::byte>>;
 
+// Where a column lies, and so how it gets to the device.
+enum class MemorySide { device, pinned, pageable };
+MemorySide memory_side(const CudaDevice& device, const void* p);
+
 class CudaTransfer {
  public:
   CudaTransfer(CudaDevice& device, Backend& host);
 
   CudaDevice& device() const { return device_; }
+  Backend& host() const { return host_; }
   PinnedPool& pinned() { return pinned_; }
   // Of the device's memory. Whole words may be read where a column ends in one. Give a piece back
   // when nothing that uses it is under way on any stream.
@@ -128,7 +133,7 @@ Status run_lanes(CudaTransfer& transfer, uint64_t items, uint64_t workers, const
       if (status.ok()) return;
       next = items;
       std::lock_guard lock(mutex);
-      failure = std::move(status);
+      (void)(failure = std::move(status));
     };
     OnDevice on(transfer.device());
     std::optional<Lane> lanes[2];

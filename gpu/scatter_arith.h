@@ -2,7 +2,6 @@
 // into a sum, so that both come to the same bits.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -61,8 +60,9 @@ struct SumScale {
   double low_up = 1, low_down = 1;
 
   // sources: how many there are at most. largest: of their finite absolute values.
-  static SumScale of(uint64_t sources, double largest) {
-    int bits = 62 - std::bit_width(sources);  // at least 2^bit_width - 1 sources fit
+  STRIDE_HD static SumScale of(uint64_t sources, double largest) {  // sources: not 0
+    // So that sums of less than 2^(62 - bits) numbers have 62 bits.
+    int bits = static_cast<int>(leading_zeros(sources)) - 2;
     // largest < 2^exponent
     int exponent = static_cast<int>(bits_of_double(largest) >> 52) - 1022;
     if (exponent < -899) exponent = -899;
@@ -96,6 +96,15 @@ STRIDE_HD inline CutNumber cut_number(const SumScale& scale, double x) {
 STRIDE_HD inline double joined(const SumScale& scale, CutNumber sum) {
   return static_cast<double>(sum.high) * scale.high_down +
          static_cast<double>(sum.low) * scale.low_down;
+}
+
+// T and the sum of its cut numbers. A NaN that came of sources that were not finite has no payload.
+template <class T>
+STRIDE_HD inline T folded(const SumScale& scale, T into, CutNumber sum) {
+  if (sum.high != 0 || sum.low != 0)
+    into = static_cast<T>(static_cast<double>(into) + joined(scale, sum));
+  if (into == into) return into;
+  return static_cast<T>(double_of_bits(0x7FF8000000000000));
 }
 
 // Numbers as integers that compare as IEEE 754's totalOrder does.

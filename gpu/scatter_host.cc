@@ -1,8 +1,12 @@
 #include "gpu/scatter_host.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <mutex>
 #include <vector>
 
+#include "gpu/guarded.h"
 #include "gpu/scatter_arith.h"
 
 namespace stride {
@@ -84,30 +88,65 @@ void combine(ScatterOperation operation, T* to, T x) {
   }
 }
 
-template <class Index>
-ScatterReport count_out_of_range(const Index* targets, uint64_t n, uint64_t limit) {
+// What ranges of rows are reduced to, on a pool's threads or a backend's.
+using RunRanges = std::function<void(uint64_t n, uint64_t grain,
+                                     const std::function<void(uint64_t, uint64_t)>& body)>;
+constexpr uint64_t reduce_grain = 1 << 16;
+
+ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, uint64_t limit) {
   ScatterReport report;
-  for (uint64_t i = 0; i < n; ++i)
-    if (targets[i] >= limit) {
-      report.first_out_of_range = std::min(report.first_out_of_range, i);
-      ++report.out_of_range;
-    }
+  std::mutex mutex;
+  run(targets.size, reduce_grain, [&](uint64_t begin, uint64_t end) {
+    ScatterReport part;
+    with_indexes(targets, [&](const auto* r) {
+      for (uint64_t i = begin; i < end; ++i) part.out_of_range += r[i] >= limit;
+      if (part.out_of_range == 0) return;
+      part.first_out_of_range = begin;
+      while (r[part.first_out_of_range] < limit) ++part.first_out_of_range;
+    });
+    if (part.out_of_range == 0) return;
+    std::lock_guard lock(mutex);
+    report.out_of_range += part.out_of_range;
+    report.first_out_of_range = std::min(report.first_out_of_range, part.first_out_of_range);
+  });
   return report;
 }
 
+// read(i): source i.
+template <class Read>
+NumbersSummary summarize(const RunRanges& run, uint64_t n, const Read& read) {
+  NumbersSummary summary;
+  std::mutex mutex;
+  run(n, reduce_grain, [&](uint64_t begin, uint64_t end) {
+    NumbersSummary part;
+    for (uint64_t i = begin; i < end; ++i) {
+      double x = std::abs(static_cast<double>(read(i)));
+      bool finite = is_finite(x);
+      part.all_finite &= finite;
+      part.largest = finite && x > part.largest ? x : part.largest;
+    }
+    std::lock_guard lock(mutex);
+    summary.all_finite &= part.all_finite;
+    summary.largest = std::max(summary.largest, part.largest);
+  });
+  return summary;
+}
+
+RunRanges ranges_of(TaskPool& pool) {
+  return
+      [&pool](uint64_t n, uint64_t grain, const TaskPool::Body& body) { pool.run(n, grain, body); };
+}
+RunRanges ranges_of(Backend& host) {
+  return [&host](uint64_t n, uint64_t grain, const TaskPool::Body& body) {
+    host.parallel_for(n, grain, body);
+  };
+}
+
 template <class Source, class T, class Index>
-void add_reproducibly(const Source& source, const Index* targets, uint64_t n, T* into,
-                      uint64_t limit) {
-  double largest = 0;
-  bool all_finite = true;
-  for (uint64_t i = 0; i < n; ++i) {
-    double x = std::abs(static_cast<double>(source(i)));
-    if (!is_finite(x))
-      all_finite = false;
-    else
-      largest = std::max(largest, x);
-  }
-  const SumScale scale = SumScale::of(n, largest);
+void add_reproducibly(TaskPool& pool, const Source& source, const Index* targets, uint64_t n,
+                      T* into, uint64_t limit) {
+  const NumbersSummary summary = summarize(ranges_of(pool), n, source);
+  const SumScale scale = SumScale::of(n, summary.largest);
   std::vector<CutNumber> sums(limit);
   for (uint64_t i = 0; i < n; ++i) {
     if (targets[i] >= limit) continue;
@@ -120,34 +159,55 @@ void add_reproducibly(const Source& source, const Index* targets, uint64_t n, T*
     sums[targets[i]].high += cut.high;
     sums[targets[i]].low += cut.low;
   }
-  for (uint64_t t = 0; t < limit; ++t) {
-    if (sums[t].high != 0 || sums[t].low != 0)
-      into[t] = static_cast<T>(static_cast<double>(into[t]) + joined(scale, sums[t]));
-    if (!all_finite && is_nan(into[t])) into[t] = std::numeric_limits<T>::quiet_NaN();
-  }
+  for (uint64_t t = 0; t < limit; ++t)
+    if (sums[t].high != 0 || sums[t].low != 0 || !summary.all_finite)
+      into[t] = folded(scale, into[t], sums[t]);
 }
 
 }  // namespace
 
-Status scatter_host(TaskPool&, const Numbers& sources, const Indexes& targets,
+Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report) {
-  return with_indexes(targets, [&](const auto* r) -> Status {
+  *report = count_out_of_range(ranges_of(pool), targets, into.size);
+  if (report->out_of_range > 0 && options.out_of_range == OutOfRange::error)
+    return out_of_range_error(*report, target_at(targets, report->first_out_of_range), into.size);
+  with_indexes(targets, [&](const auto* r) {
     const uint64_t n = sources.size;
-    *report = count_out_of_range(r, n, into.size);
-    if (report->out_of_range > 0 && options.out_of_range == OutOfRange::error)
-      return out_of_range_error(*report, r[report->first_out_of_range], into.size);
     with_numbers(sources, into, [&](const auto& source, auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       if constexpr (std::is_floating_point_v<T>) {
         if (options.operation == ScatterOperation::add && options.mode == ScatterMode::reproducible)
-          return add_reproducibly(source, r, n, t, into.size);
+          return add_reproducibly(pool, source, r, n, t, into.size);
       }
       for (uint64_t i = 0; i < n; ++i)
         if (r[i] < into.size) combine(options.operation, t + r[i], source(i));
     });
-    return {};
   });
+  return {};
+}
+
+NumbersSummary summarize_host(Backend& host, const Numbers& sources) {
+  if (!sources.data) return {1, true};
+  NumbersSummary summary;
+  float* float_sources = nullptr;
+  double* double_sources = nullptr;
+  auto look = [&](const auto& source, auto*) {
+    summary = summarize(ranges_of(host), sources.size, source);
+  };
+  if (sources.type == NumberType::f64)
+    with_sources_of<double>(sources, double_sources, look);
+  else
+    with_numbers(sources, {NumberType::f32, float_sources, 0}, look);
+  return summary;
+}
+
+ScatterReport count_out_of_range_host(Backend& host, const Indexes& targets, uint64_t limit) {
+  return count_out_of_range(ranges_of(host), targets, limit);
+}
+
+uint64_t target_at(const Indexes& targets, uint64_t i) {
+  return with_indexes(targets, [&](const auto* r) { return uint64_t{r[i]}; });
 }
 
 namespace {
@@ -155,23 +215,31 @@ namespace {
 class HostRoute final : public ScatterRoute {
  public:
   HostRoute(TaskPool& pool, const Indexes& targets, uint64_t target_count)
-      : ScatterRoute(targets.size, target_count), pool_(pool), targets_(targets.size) {
-    with_indexes(targets, [&](const auto* r) {
-      report_ = count_out_of_range(r, targets.size, target_count);
-      std::copy(r, r + targets.size, targets_.begin());
-    });
+      : ScatterRoute(targets.size, target_count),
+        pool_(pool),
+        width_(targets.width),
+        targets_((targets.size * targets.width + 7) / 8) {
+    report_ = count_out_of_range(ranges_of(pool), targets, target_count);
+    if (targets.size > 0) std::memcpy(targets_.data(), targets.data, targets.size * targets.width);
   }
 
-  uint64_t memory_bytes() const override { return targets_.size() * sizeof(uint64_t); }
+  uint64_t memory_bytes() const override { return targets_.size() * 8; }
 
  private:
   Status apply_checked(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
-                       void*) const override {
-    ScatterReport report;
-    return scatter_host(pool_, sources, Indexes::of(targets_), into, {.mode = mode}, &report);
+                       void* stream) const override {
+    if (stream)
+      return Status(StatusCode::unavailable, "the host backend has no device")
+          .with_remedy("give no stream");
+    return guarded([&] {
+      ScatterReport report;
+      return scatter_host(pool_, sources, {targets_.data(), this->sources(), width_}, into,
+                          {.mode = mode}, &report);
+    });
   }
 
   TaskPool& pool_;
+  uint32_t width_;
   std::vector<uint64_t> targets_;
 };
 
@@ -183,9 +251,7 @@ Result<std::unique_ptr<ScatterRoute>> make_route_host(TaskPool& pool, const Inde
   auto route = std::make_unique<HostRoute>(pool, targets, target_count);
   const ScatterReport& report = route->report();
   if (report.out_of_range > 0 && out_of_range == OutOfRange::error)
-    return with_indexes(targets, [&](const auto* r) {
-      return out_of_range_error(report, r[report.first_out_of_range], target_count);
-    });
+    return out_of_range_error(report, target_at(targets, report.first_out_of_range), target_count);
   return std::unique_ptr<ScatterRoute>(std::move(route));
 }
 

@@ -1,0 +1,564 @@
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gpu/cuda_scatter.h"
+#include "gpu/cuda_transfer.h"
+#include "gpu/scatter_host.h"
+#include "gpu/scatter_kernels.cuh"
+
+namespace stride {
+
+namespace {
+
+// How much is worth a look at what the targets are like: it takes some microseconds.
+constexpr uint64_t fewest_sampled = 1 << 21;
+constexpr uint32_t sample_size = 16384;
+// Of a sample: how often a hot target comes, and the share of its sources that such targets must
+// have between them.
+constexpr uint32_t hot_count = 4;
+constexpr uint32_t hot_share = 32;
+
+// One block: counts a sample of the targets in a small hash table, which may miss some.
+__global__ void find_hot_targets(TileSource source, HotTargets* hot) {
+  constexpr uint32_t slots = sample_size, probes = 4, none = UINT32_MAX;
+  extern __shared__ uint32_t shared[];
+  uint32_t *keys = shared, *counts = shared + slots;
+  auto* best = reinterpret_cast<unsigned long long*>(shared + 2 * slots);
+  __shared__ uint32_t sources_of_hot;
+  for (uint32_t i = threadIdx.x; i < slots; i += blockDim.x) {
+    keys[i] = none;
+    counts[i] = 0;
+  }
+  for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) best[i] = 0;
+  if (threadIdx.x == 0) sources_of_hot = 0;
+  __syncthreads();
+  // The middle of each of as many stretches.
+  const uint64_t stretch = source.n / sample_size;
+#pragma unroll 8
+  for (uint32_t k = threadIdx.x; k < sample_size; k += blockDim.x) {
+    uint64_t i = k * stretch + stretch / 2;
+    uint64_t wide = source.wide_targets ? static_cast<const uint64_t*>(source.targets)[i]
+                                        : static_cast<const uint32_t*>(source.targets)[i];
+    if (wide >= source.limit) continue;
+    auto t = static_cast<uint32_t>(wide);
+    uint32_t slot = t * 0x9E3779B1u >> 18;
+    for (uint32_t p = 0; p < probes; ++p, slot = (slot + 1) % slots) {
+      uint32_t there = atomicCAS(keys + slot, none, t);
+      if (there != none && there != t) continue;
+      atomicAdd(counts + slot, 1);
+      break;
+    }
+  }
+  static_assert(sample_size == 1 << 14);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < slots; i += blockDim.x)
+    if (counts[i] >= hot_count)
+      atomicMax(best + HotTargets::slot_of(keys[i]),
+                static_cast<unsigned long long>(counts[i]) << 32 | keys[i]);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
+    hot->targets[i] = best[i] ? static_cast<uint32_t>(best[i]) : HotTargets::none;
+    if (best[i]) atomicAdd(&sources_of_hot, static_cast<uint32_t>(best[i] >> 32));
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) hot->in_use = sources_of_hot >= sample_size / hot_share;
+}
+constexpr uint32_t sample_shared_bytes = 2 * sample_size * 4 + HotTargets::slots * 8;
+
+// The largest finite |S|.
+template <class T>
+__global__ void summarize_sources(TileSource source, SourceSummary* summary) {
+  double largest = 0;
+  bool not_finite = false;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
+  for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
+       i += step) {
+    T numbers[4] = {};
+    load_numbers(source, i, source.n - i < 4 ? static_cast<uint32_t>(source.n - i) : 4, numbers);
+#pragma unroll
+    for (T x : numbers) {
+      double size = fabs(static_cast<double>(x));
+      bool finite = is_finite(size);
+      not_finite |= !finite;
+      if (finite && size > largest) largest = size;
+    }
+  }
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2)
+    largest = fmax(largest, __shfl_xor_sync(whole_warp, largest, lanes));
+  // Doubles that are not negative compare as their bits do.
+  if (threadIdx.x % 32 == 0 && largest > 0)
+    atomicMax(&summary->largest, static_cast<unsigned long long>(bits_of_double(largest)));
+  if (not_finite) summary->not_finite = 1;
+}
+
+// T and the sums of cut numbers become T.
+template <class T>
+__global__ void fold_sums(CutOp<T> op, uint64_t limit) {
+  const SumScale scale = SumScale::of(op.sources, double_of_bits(op.summary->largest));
+  const bool not_finite = op.summary->not_finite != 0;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t t = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; t < limit; t += step) {
+    CutNumber sum{op.high[t], op.low[t]};
+    if (CutOp<T>::is_none(sum) && !not_finite) continue;
+    op.into[t] = folded(scale, op.into[t], sum);
+  }
+}
+
+__global__ void count_left_out(TileSource source, ScatterCounters* counters) {
+  LeftOut left_out;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
+  for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
+       i += step) {
+    uint32_t count = source.n - i < 4 ? static_cast<uint32_t>(source.n - i) : 4;
+    uint64_t targets[4];
+    load_targets(source, i, count, targets);
+    left_out.look(targets, i, count);
+  }
+  left_out.report(source, counters);
+}
+
+template <class Kernel>
+void allow_shared(Kernel* kernel, uint64_t bytes) {
+  if (bytes <= 48 << 10) return;
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(bytes)),
+             "ask for shared memory");
+}
+
+int attribute(const CudaDevice& device, cudaDeviceAttr which) {
+  int value = 0;
+  cuda_check(cudaDeviceGetAttribute(&value, which, device.number()), "ask for the device's size");
+  return value;
+}
+
+// One scatter into T, which lies in device memory.
+class Job {
+ public:
+  virtual ~Job() = default;
+  // Of reproducible sums: before the first part. `all`: all sources, if they are in device memory.
+  virtual void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) = 0;
+  // Starts the work on some of the sources.
+  virtual void add(const TileSource& part, cudaStream_t stream) = 0;
+  virtual void finish(cudaStream_t stream) = 0;
+};
+
+struct JobContext {
+  CudaDevice& device;
+  uint64_t sources, limit;
+  ScatterOptions options;
+  ScatterCounters* counters;
+  uint32_t processors, most_shared;
+
+  uint32_t grid(uint64_t n, uint32_t threads, uint32_t per_processor) const {
+    uint64_t needed = (n + threads * thread_sources - 1) / (threads * thread_sources);
+    return static_cast<uint32_t>(std::min<uint64_t>(needed, uint64_t{processors} * per_processor));
+  }
+};
+
+// Above this all targets of 32 bits are told apart from no_target.
+bool fits_narrow(uint64_t limit) { return limit < UINT32_MAX; }
+
+template <class Op>
+class Adder {
+ public:
+  explicit Adder(const JobContext& context) : context_(context) {}
+
+  void run(const Op& op, const TileSource& part, cudaStream_t stream) {
+    switch (choose(part.n)) {
+      case ScatterMethod::copies:
+        return with_copies(op, part, stream);
+      case ScatterMethod::hot:
+        return with_hot(op, part, stream);
+      default:
+        return directly(op, part, stream);
+    }
+  }
+
+ private:
+  static constexpr uint32_t cell_bytes = Op::cell_words * 4;
+
+  ScatterMethod choose(uint64_t n) const {
+    ScatterMethod asked = context_.options.method;
+    bool narrow = fits_narrow(context_.limit);
+    if (asked == ScatterMethod::automatic) {
+      // Each block brings a copy of T to memory, so it should have several sources for each target.
+      if (context_.limit * cell_bytes <= context_.most_shared &&
+          n / 4 / context_.limit >= context_.processors)
+        return ScatterMethod::copies;
+      return n >= fewest_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
+    }
+    if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
+      return asked;
+    if (asked == ScatterMethod::hot && narrow && n >= sample_size) return asked;
+    return ScatterMethod::direct;
+  }
+
+  template <class Target, class Sink, uint32_t unroll>
+  void launch(const TileSource& part, const Sink& sink, uint32_t threads, uint32_t blocks,
+              uint64_t shared_bytes, cudaStream_t stream) {
+    auto* kernel = scatter_tiles<Op, Target, Sink, unroll>;
+    allow_shared(kernel, shared_bytes);
+    kernel<<<blocks, threads, shared_bytes, stream>>>(part, sink, context_.counters);
+    cuda_check(cudaGetLastError(), "scatter");
+  }
+
+  void directly(const Op& op, const TileSource& part, cudaStream_t stream) {
+    DirectSink<Op> sink{op};
+    constexpr uint32_t threads = 512;
+    uint32_t blocks = context_.grid(part.n, threads, 4);
+    if (fits_narrow(context_.limit))
+      launch<uint32_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
+    else
+      launch<uint64_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
+  }
+
+  void with_copies(const Op& op, const TileSource& part, cudaStream_t stream) {
+    const uint64_t copy_bytes = context_.limit * cell_bytes;
+    uint32_t log = 0;
+    while (log < most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
+    const uint64_t bytes = copy_bytes << log;
+    // Each processor has 1024 threads at least, and its shared memory is full.
+    const uint32_t threads = 1024;
+    const uint32_t per_processor = bytes * 2 <= context_.most_shared ? 2 : 1;
+    uint64_t worth = std::max<uint64_t>(1, part.n / 4 / std::max<uint64_t>(context_.limit, 1));
+    uint32_t blocks = static_cast<uint32_t>(
+        std::min<uint64_t>(worth, context_.grid(part.n, threads, per_processor)));
+    CopiesSink<Op> sink{op, static_cast<uint32_t>(context_.limit), log, nullptr};
+    launch<uint32_t, CopiesSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
+  }
+
+  void with_hot(const Op& op, const TileSource& part, cudaStream_t stream) {
+    CudaArray<HotTargets> hot(context_.device, stream, 1);
+    allow_shared(find_hot_targets, sample_shared_bytes);
+    find_hot_targets<<<1, 1024, sample_shared_bytes, stream>>>(part, hot.data());
+    cuda_check(cudaGetLastError(), "sample targets");
+    HotSink<Op> sink{op, hot.data(), nullptr, nullptr, false};
+    constexpr uint32_t threads = 1024;
+    launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 2),
+                                     HotSink<Op>::shared_words * 4, stream);
+  }
+
+  // More copies of hot targets do not meet less.
+  static constexpr uint32_t most_copies_log = 3;
+
+  JobContext context_;
+};
+
+template <class T>
+class FastJob final : public Job {
+ public:
+  FastJob(const JobContext& context, void* into) : adder_(context), op_{static_cast<T*>(into)} {}
+  void begin(const TileSource*, const NumbersSummary*, cudaStream_t) override {}
+  void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
+  void finish(cudaStream_t) override {}
+
+ private:
+  Adder<AddOp<T>> adder_;
+  AddOp<T> op_;
+};
+
+template <class T>
+class CutJob final : public Job {
+ public:
+  CutJob(const JobContext& context, void* into, cudaStream_t stream)
+      : context_(context),
+        adder_(context),
+        sums_(context.device, stream, 2 * context.limit),
+        summary_(context.device, stream, 1),
+        op_{static_cast<T*>(into), sums_.data(),    sums_.data() + context.limit,
+            summary_.data(),       context.sources, {}} {
+    cuda_check(cudaMemsetAsync(sums_.data(), 0, sums_.bytes(), stream), "clear sums");
+    cuda_check(cudaMemsetAsync(summary_.data(), 0, summary_.bytes(), stream), "clear sums");
+  }
+  void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) override {
+    if (known) {
+      SourceSummary summary{bits_of_double(known->largest), known->all_finite ? 0u : 1u};
+      cuda_check(cudaMemcpyAsync(summary_.data(), &summary, sizeof summary, cudaMemcpyHostToDevice,
+                                 stream),
+                 "copy to the device");
+      cuda_check(cudaStreamSynchronize(stream), "copy to the device");
+    } else {
+      summarize_sources<T>
+          <<<context_.grid(all->n, 512, 4), 512, 0, stream>>>(*all, summary_.data());
+      cuda_check(cudaGetLastError(), "look at sources");
+    }
+  }
+  void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
+  void finish(cudaStream_t stream) override {
+    fold_sums<T>
+        <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
+    cuda_check(cudaGetLastError(), "fold sums");
+  }
+
+ private:
+  JobContext context_;
+  Adder<CutOp<T>> adder_;
+  CudaArray<int64_t> sums_;
+  CudaArray<SourceSummary> summary_;
+  CutOp<T> op_;
+};
+
+template <class T>
+class ExtremeJob final : public Job {
+ public:
+  ExtremeJob(const JobContext& context, void* into)
+      : context_(context), into_(static_cast<T*>(into)) {}
+  void begin(const TileSource*, const NumbersSummary*, cudaStream_t) override {}
+  void add(const TileSource& part, cudaStream_t stream) override {
+    extreme_tiles<T><<<context_.grid(part.n, 512, 4), 512, 0, stream>>>(
+        part, into_, context_.options.operation == ScatterOperation::min, context_.counters);
+    cuda_check(cudaGetLastError(), "scatter");
+  }
+  void finish(cudaStream_t) override {}
+
+ private:
+  JobContext context_;
+  T* into_;
+};
+
+template <class T>
+std::unique_ptr<Job> make_job(const JobContext& context, void* into, cudaStream_t stream) {
+  if (context.options.operation != ScatterOperation::add)
+    return std::make_unique<ExtremeJob<T>>(context, into);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (context.options.mode == ScatterMode::reproducible)
+      return std::make_unique<CutJob<T>>(context, into, stream);
+  }
+  return std::make_unique<FastJob<T>>(context, into);
+}
+
+std::unique_ptr<Job> make_job(const JobContext& context, const MutableNumbers& into,
+                              cudaStream_t stream) {
+  switch (into.type) {
+    case NumberType::i32:
+      return make_job<int32_t>(context, into.data, stream);
+    case NumberType::i64:
+      return make_job<int64_t>(context, into.data, stream);
+    case NumberType::f64:
+      return make_job<double>(context, into.data, stream);
+    default:
+      return make_job<float>(context, into.data, stream);
+  }
+}
+
+bool is_aligned(const void* p, uint64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % std::min<uint64_t>(bytes, 16) == 0;
+}
+
+// Sources [first, first + n) of a batch; the pointers are to the first of them.
+TileSource tiles(const Numbers& sources, const void* numbers, const Indexes& targets,
+                 const void* indexes, uint64_t first, uint64_t n, uint64_t limit) {
+  return {.numbers = numbers,
+          .targets = indexes,
+          .n = n,
+          .limit = limit,
+          .first = first,
+          .type = sources.type,
+          .wide_targets = targets.width == 8,
+          .numbers_aligned = is_aligned(numbers, 4 * width_of(sources.type)),
+          .targets_aligned = is_aligned(indexes, 4 * targets.width)};
+}
+
+const std::byte* at(const void* column, uint64_t bytes) {
+  return column ? static_cast<const std::byte*>(column) + bytes : nullptr;
+}
+
+// A column of a batch, and where it lies.
+struct Side {
+  const void* data;
+  uint32_t width;
+  MemorySide side;
+
+  bool is_here() const { return !data || side == MemorySide::device; }
+};
+
+// A stream with the memory that a piece of the batch needs on its way.
+class PieceLane {
+ public:
+  explicit PieceLane(CudaTransfer& transfer)
+      : numbers_(transfer), targets_(transfer), stream_(transfer.device()) {}
+
+  Status run(const Side& numbers, const Side& targets, uint64_t first, uint64_t n,
+             const std::function<void(const void*, const void*, cudaStream_t)>& start) {
+    STRIDE_TRY(finish());
+    const void* s = numbers_.bring(numbers, first, n, stream_);
+    const void* r = targets_.bring(targets, first, n, stream_);
+    start(s, r, stream_);
+    return {};
+  }
+  Status finish() {
+    stream_.wait();
+    return {};
+  }
+
+ private:
+  // Of one column.
+  class Arrival {
+   public:
+    explicit Arrival(CudaTransfer& transfer) : transfer_(transfer), room_(transfer) {}
+    const void* bring(const Side& column, uint64_t first, uint64_t n, cudaStream_t stream) {
+      const void* from = at(column.data, first * column.width);
+      if (column.is_here()) return from;
+      uint64_t bytes = n * column.width;
+      if (column.side == MemorySide::pageable) {
+        if (!staged_.data()) staged_ = transfer_.pinned().take();
+        std::memcpy(staged_.data(), from, bytes);
+        from = staged_.data();
+      }
+      std::byte* to = room_.room(bytes);
+      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream),
+                 "copy to the device");
+      return to;
+    }
+
+   private:
+    CudaTransfer& transfer_;
+    PinnedPool::Piece staged_;
+    DeviceRoom room_;
+  };
+
+  Arrival numbers_, targets_;
+  CudaStream stream_;  // goes first, and waits for what uses the memory
+};
+
+// Where the bus reads the caller's memory itself, few large pieces keep it busiest.
+constexpr uint64_t pinned_pieces = 8;
+constexpr uint64_t pinned_workers = 2;
+
+void add_in_pieces(const CudaContext& context, const Numbers& sources, const Indexes& targets,
+                   uint64_t limit, Job* job) {
+  Side numbers{sources.data, width_of(sources.type), memory_side(context.device, sources.data)};
+  Side indexes{targets.data, targets.width, memory_side(context.device, targets.data)};
+  bool staged = (numbers.data && numbers.side == MemorySide::pageable) ||
+                indexes.side == MemorySide::pageable;
+  uint64_t piece = staging_bytes / std::max(numbers.width, indexes.width);
+  if (!staged) piece *= pinned_pieces;
+  Status status = run_lanes<PieceLane>(
+      context.transfer, (sources.size + piece - 1) / piece,
+      staged ? context.transfer.most_workers() : pinned_workers,
+      [&](auto& lane) { lane.emplace(context.transfer); },
+      [&](PieceLane& lane, uint64_t i) {
+        uint64_t first = i * piece, n = std::min(piece, sources.size - first);
+        return lane.run(numbers, indexes, first, n,
+                        [&](const void* s, const void* r, cudaStream_t stream) {
+                          job->add(tiles(sources, s, targets, r, first, n, limit), stream);
+                        });
+      });
+  if (!status.ok()) throw CudaFailure(status);
+}
+
+ScatterReport fetch(const ScatterCounters* counters, cudaStream_t stream) {
+  ScatterCounters there;
+  cuda_check(cudaMemcpyAsync(&there, counters, sizeof there, cudaMemcpyDeviceToHost, stream),
+             "count sources");
+  cuda_check(cudaStreamSynchronize(stream), "count sources");
+  return {there.out_of_range, there.first_out_of_range};
+}
+
+CudaArray<ScatterCounters> make_counters(CudaDevice& device, cudaStream_t stream) {
+  CudaArray<ScatterCounters> counters(device, stream, 1);
+  cuda_check(cudaMemsetAsync(&counters.data()->out_of_range, 0, 8, stream), "clear counters");
+  cuda_check(cudaMemsetAsync(&counters.data()->first_out_of_range, 0xFF, 8, stream),
+             "clear counters");
+  return counters;
+}
+
+JobContext job_context(CudaDevice& device, uint64_t sources, uint64_t limit,
+                       const ScatterOptions& options, ScatterCounters* counters) {
+  return {device,
+          sources,
+          limit,
+          options,
+          counters,
+          static_cast<uint32_t>(attribute(device, cudaDevAttrMultiProcessorCount)),
+          static_cast<uint32_t>(attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin)) -
+              (1 << 10)};
+}
+
+// All in device memory.
+void start_here(CudaDevice& device, const Numbers& sources, const Indexes& targets,
+                const MutableNumbers& into, const ScatterOptions& options,
+                ScatterCounters* counters, cudaStream_t stream) {
+  auto job =
+      make_job(job_context(device, sources.size, into.size, options, counters), into, stream);
+  TileSource all = tiles(sources, sources.data, targets, targets.data, 0, sources.size, into.size);
+  job->begin(&all, nullptr, stream);
+  job->add(all, stream);
+  job->finish(stream);
+}
+
+uint64_t fetch_target(const Indexes& targets, uint64_t i) {
+  uint64_t target = 0;
+  cuda_check(
+      cudaMemcpy(&target, at(targets.data, i * targets.width), targets.width, cudaMemcpyDefault),
+      "count sources");
+  return target;
+}
+
+ScatterReport count_out_of_range(const CudaContext& context, const Indexes& targets, uint64_t limit,
+                                 cudaStream_t stream) {
+  if (!context.device.owns(targets.data))
+    return count_out_of_range_host(context.transfer.host(), targets, limit);
+  auto counters = make_counters(context.device, stream);
+  TileSource all = tiles(Numbers(), nullptr, targets, targets.data, 0, targets.size, limit);
+  JobContext size = job_context(context.device, targets.size, limit, {}, counters.data());
+  count_left_out<<<size.grid(targets.size, 512, 4), 512, 0, stream>>>(all, counters.data());
+  cuda_check(cudaGetLastError(), "count sources");
+  return fetch(counters.data(), stream);
+}
+
+}  // namespace
+
+Status scatter_cuda(const CudaContext& context, const Numbers& sources, const Indexes& targets,
+                    const MutableNumbers& into, const ScatterOptions& options,
+                    ScatterReport* report) {
+  auto is_here = [&](const void* p) { return !p || context.device.owns(p); };
+  const bool all_here = is_here(sources.data) && is_here(targets.data);
+  if (options.stream) {
+    if (!all_here || !is_here(into.data))
+      return Status::invalid("a column in host memory, for work on a stream")
+          .with_remedy("give no stream, or columns in the device's memory");
+    OnDevice on(context.device);
+    auto stream = static_cast<cudaStream_t>(options.stream);
+    auto counters = make_counters(context.device, stream);
+    start_here(context.device, sources, targets, into, options, counters.data(), stream);
+    return {};
+  }
+  CudaStream stream(context.device);
+  auto counters = make_counters(context.device, stream);
+  if (options.out_of_range == OutOfRange::error) {
+    *report = count_out_of_range(context, targets, into.size, stream);
+    if (report->out_of_range > 0)
+      return out_of_range_error(*report, fetch_target(targets, report->first_out_of_range),
+                                into.size);
+  }
+  PlacedTargets placed(context, into, stream);
+  if (all_here) {
+    start_here(context.device, sources, targets, placed.there(), options, counters.data(), stream);
+  } else {
+    auto job =
+        make_job(job_context(context.device, sources.size, into.size, options, counters.data()),
+                 placed.there(), stream);
+    if (is_float(into.type) && options.mode == ScatterMode::reproducible) {
+      if (is_here(sources.data)) {
+        TileSource all = tiles(sources, sources.data, targets, nullptr, 0, sources.size, into.size);
+        job->begin(&all, nullptr, stream);
+      } else {
+        NumbersSummary summary = summarize_host(context.transfer.host(), sources);
+        job->begin(nullptr, &summary, stream);
+      }
+    }
+    stream.wait();
+    add_in_pieces(context, sources, targets, into.size, job.get());
+    job->finish(stream);
+  }
+  *report = fetch(counters.data(), stream);
+  placed.give_back();
+  return {};
+}
+
+}  // namespace stride

@@ -1,0 +1,461 @@
+// The kernels of scatter_add: what is done with a source on its way into T.
+//
+// A warp takes tiles of 128 sources, four neighbours a thread. Neighbours of one target are added
+// up in registers, in a thread and then across the warp, so that sorted targets cost one addition a
+// run; what remains goes to a *sink*: T in memory, or copies of T, of all of it or of its hot
+// targets, in the shared memory of a block.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/scatter_add.h"
+#include "gpu/scatter_arith.h"
+
+namespace stride {
+
+inline constexpr uint32_t tile_sources = 128;  // a warp
+inline constexpr uint32_t thread_sources = 4;
+inline constexpr uint32_t whole_warp = 0xFFFFFFFF;
+
+// What kernels report. Zero, and the largest number, before.
+struct ScatterCounters {
+  unsigned long long out_of_range;
+  unsigned long long first_out_of_range;
+};
+
+// What is known of all sources before they are cut.
+struct SourceSummary {
+  unsigned long long largest;  // of the finite absolute values, as the bits of a double
+  uint32_t not_finite;         // 1: some are
+};
+
+// Sources and their targets, in device memory.
+struct TileSource {
+  const void* numbers;  // null: ones
+  const void* targets;
+  uint64_t n;
+  uint64_t limit;  // targets are below
+  uint64_t first;  // of the batch that they are a part of
+  NumberType type;
+  bool wide_targets;                      // 64 bits, else 32
+  bool numbers_aligned, targets_aligned;  // for vector loads
+};
+
+// Four neighbours. They are read once, and should not drive T from the cache.
+template <class E>
+__device__ __forceinline__ void load_four(const void* column, uint64_t i, uint32_t count,
+                                          bool aligned, E (&out)[4]) {
+  const E* from = static_cast<const E*>(column) + i;
+  if (aligned && count == 4) {
+    if constexpr (sizeof(E) == 2) {
+      uint2 x = __ldcs(reinterpret_cast<const uint2*>(from));
+      memcpy(out, &x, sizeof x);
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < sizeof(E) / 4; ++k) {
+        uint4 x = __ldcs(reinterpret_cast<const uint4*>(from) + k);
+        memcpy(out + k * (16 / sizeof(E)), &x, sizeof x);
+      }
+    }
+    return;
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < 4; ++k)
+    if (k < count) out[k] = from[k];
+}
+
+template <class T>
+__device__ __forceinline__ void load_numbers(const TileSource& source, uint64_t i, uint32_t count,
+                                             T (&out)[4]) {
+  if (!source.numbers) {
+#pragma unroll
+    for (T& x : out) x = 1;
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (source.type != NumberType::f32) {
+      uint16_t halves[4] = {};
+      load_four(source.numbers, i, count, source.numbers_aligned, halves);
+#pragma unroll
+      for (uint32_t k = 0; k < 4; ++k)
+        out[k] = source.type == NumberType::f16 ? to_float(Half{halves[k]})
+                                                : to_float(BrainHalf{halves[k]});
+      return;
+    }
+  }
+  load_four(source.numbers, i, count, source.numbers_aligned, out);
+}
+
+// Target: uint32_t, where all limits are below its largest, or uint64_t.
+template <class Target>
+inline constexpr Target no_target = static_cast<Target>(-1);
+
+// What has no target has no_target.
+template <class Target>
+__device__ __forceinline__ void load_targets(const TileSource& source, uint64_t i, uint32_t count,
+                                             Target (&out)[4]) {
+  if (source.wide_targets) {
+    uint64_t wide[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    load_four(source.targets, i, count, source.targets_aligned, wide);
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k)
+      out[k] = wide[k] < source.limit ? static_cast<Target>(wide[k]) : no_target<Target>;
+  } else {
+    uint32_t narrow[4] = {};
+    load_four(source.targets, i, count, source.targets_aligned, narrow);
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k)
+      out[k] = k < count && narrow[k] < source.limit ? narrow[k] : no_target<Target>;
+  }
+}
+
+// --- Operations: what is kept of a source, and how it gets into memory. `cell_words`: words of a
+// --- block's copy of a sum, which lie `slots` words apart.
+
+__device__ __forceinline__ void add_to(int32_t* to, int32_t x) { atomicAdd(to, x); }
+__device__ __forceinline__ void add_to(float* to, float x) { atomicAdd(to, x); }
+__device__ __forceinline__ void add_to(double* to, double x) { atomicAdd(to, x); }
+__device__ __forceinline__ void add_to(int64_t* to, int64_t x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(x));
+}
+
+// A sum of 64 bits in two words: additions of 32 bits are what shared memory does itself.
+__device__ __forceinline__ void add_to_words(uint32_t* low, uint32_t* high, int64_t x) {
+  auto bits = static_cast<uint64_t>(x);
+  auto part = static_cast<uint32_t>(bits), rest = static_cast<uint32_t>(bits >> 32);
+  if (part != 0 && atomicAdd(low, part) > ~part) ++rest;
+  if (rest != 0) atomicAdd(high, rest);
+}
+__device__ __forceinline__ int64_t of_words(uint32_t low, uint32_t high) {
+  return static_cast<int64_t>(uint64_t{high} << 32 | low);
+}
+
+template <class T>
+struct AddOp {
+  using Number = T;
+  using Value = T;
+  static constexpr uint32_t cell_words = sizeof(T) / 4;
+  T* into;
+
+  __device__ void begin() {}
+  __device__ Value value(T x, uint64_t) const { return x; }
+  __device__ static Value none() { return 0; }
+  __device__ static bool is_none(Value v) { return v == 0; }
+  __device__ static Value join(Value a, Value b) {
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else if constexpr (std::is_same_v<T, int32_t>)
+      return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+    else
+      return a + b;
+  }
+  __device__ static Value from_lane_below(Value v, uint32_t lanes) {
+    return __shfl_up_sync(whole_warp, v, lanes);
+  }
+  __device__ void to_memory(uint64_t t, Value v) const { add_to(into + t, v); }
+  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t, Value v) const {
+    if constexpr (std::is_same_v<T, int64_t>)
+      add_to_words(cells + slot, cells + slots + slot, v);
+    else
+      add_to(reinterpret_cast<T*>(cells) + slot, v);
+  }
+  __device__ static Value of_cell(const uint32_t* cells, uint32_t slots, uint32_t slot) {
+    if constexpr (std::is_same_v<T, int64_t>)
+      return of_words(cells[slot], cells[slots + slot]);
+    else
+      return reinterpret_cast<const T*>(cells)[slot];
+  }
+};
+
+// Of reproducible sums: high and low parts, apart.
+template <class T>
+struct CutOp {
+  using Number = T;
+  using Value = CutNumber;
+  // The low parts of floats are seldom there, and go to memory at once.
+  static constexpr bool low_cells = std::is_same_v<T, double>;
+  static constexpr uint32_t cell_words = low_cells ? 4 : 2;
+  T* into;
+  int64_t *high, *low;
+  const SourceSummary* summary;
+  uint64_t sources;
+  SumScale scale;
+
+  __device__ void begin() { scale = SumScale::of(sources, double_of_bits(summary->largest)); }
+  // What is not finite goes to T itself, in whatever order.
+  __device__ Value value(T x, uint64_t t) const {
+    if (is_finite(static_cast<double>(x))) return cut_number(scale, static_cast<double>(x));
+    if (t != UINT64_MAX) atomicAdd(into + t, x);
+    return {};
+  }
+  __device__ static Value none() { return {}; }
+  __device__ static bool is_none(Value v) { return v.high == 0 && v.low == 0; }
+  __device__ static Value join(Value a, Value b) { return {a.high + b.high, a.low + b.low}; }
+  __device__ static Value from_lane_below(Value v, uint32_t lanes) {
+    return {__shfl_up_sync(whole_warp, v.high, lanes), __shfl_up_sync(whole_warp, v.low, lanes)};
+  }
+  __device__ void to_memory(uint64_t t, Value v) const {
+    if (v.high != 0) add_to(high + t, v.high);
+    if (v.low != 0) add_to(low + t, v.low);
+  }
+  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t,
+                          Value v) const {
+    add_to_words(cells + slot, cells + slots + slot, v.high);
+    if (v.low == 0) return;
+    if constexpr (low_cells)
+      add_to_words(cells + 2 * slots + slot, cells + 3 * slots + slot, v.low);
+    else
+      add_to(low + t, v.low);
+  }
+  __device__ static Value of_cell(const uint32_t* cells, uint32_t slots, uint32_t slot) {
+    Value v{of_words(cells[slot], cells[slots + slot]), 0};
+    if constexpr (low_cells) v.low = of_words(cells[2 * slots + slot], cells[3 * slots + slot]);
+    return v;
+  }
+};
+
+// --- Sinks.
+
+template <class Op>
+struct DirectSink {
+  Op op;
+
+  __device__ void begin(uint32_t*) { op.begin(); }
+  template <class Target>
+  __device__ void put(Target t, typename Op::Value v) const {
+    if (t != no_target<Target>) op.to_memory(t, v);
+  }
+  __device__ void end(uint32_t*) const {}
+};
+
+// Of all of T. Threads of a warp share out 2^copies_log of them, so that those of one target seldom
+// meet.
+template <class Op>
+struct CopiesSink {
+  Op op;
+  uint32_t targets, copies_log;
+  uint32_t* cells;
+
+  __device__ uint32_t slots() const { return targets << copies_log; }
+  __device__ void begin(uint32_t* shared) {
+    op.begin();
+    cells = shared;
+    for (uint32_t i = threadIdx.x; i < slots() * Op::cell_words; i += blockDim.x) cells[i] = 0;
+    __syncthreads();
+  }
+  template <class Target>
+  __device__ void put(Target t, typename Op::Value v) const {
+    if (t == no_target<Target>) return;
+    uint32_t copy = threadIdx.x & ((1u << copies_log) - 1);
+    op.to_cell(cells, slots(), static_cast<uint32_t>(t) << copies_log | copy, t, v);
+  }
+  __device__ void end(uint32_t*) const {
+    __syncthreads();
+    for (uint32_t t = threadIdx.x; t < targets; t += blockDim.x) {
+      typename Op::Value sum = Op::none();
+      for (uint32_t copy = 0; copy < 1u << copies_log; ++copy)
+        sum = Op::join(sum, Op::of_cell(cells, slots(), t << copies_log | copy));
+      if (!Op::is_none(sum)) op.to_memory(t, sum);
+    }
+  }
+};
+
+// The targets that a sample has met often; one for each slot of a small hash table.
+struct HotTargets {
+  static constexpr uint32_t slots = 4096;
+  static constexpr uint32_t none = UINT32_MAX;
+  uint32_t in_use;  // 0: no target is hot
+  uint32_t targets[slots];
+
+  __device__ static uint32_t slot_of(uint32_t t) { return t * 0x9E3779B1u >> 20; }
+};
+static_assert(HotTargets::slots == 1 << 12);
+
+template <class Op>
+struct HotSink {
+  Op op;
+  const HotTargets* hot;
+  uint32_t *tags, *cells;
+  bool in_use;
+
+  static constexpr uint32_t shared_words = HotTargets::slots * (1 + Op::cell_words);
+
+  __device__ void begin(uint32_t* shared) {
+    op.begin();
+    in_use = hot->in_use != 0;
+    cells = shared;
+    tags = shared + HotTargets::slots * Op::cell_words;
+    if (!in_use) return;
+    for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
+      tags[i] = hot->targets[i];
+      for (uint32_t w = 0; w < Op::cell_words; ++w) cells[w * HotTargets::slots + i] = 0;
+    }
+    __syncthreads();
+  }
+  template <class Target>
+  __device__ void put(Target t, typename Op::Value v) const {
+    if (t == no_target<Target>) return;
+    if (in_use) {
+      uint32_t slot = HotTargets::slot_of(static_cast<uint32_t>(t));
+      if (tags[slot] == t) return op.to_cell(cells, HotTargets::slots, slot, t, v);
+    }
+    op.to_memory(t, v);
+  }
+  __device__ void end(uint32_t*) const {
+    if (!in_use) return;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
+      typename Op::Value sum = Op::of_cell(cells, HotTargets::slots, i);
+      if (tags[i] != HotTargets::none && !Op::is_none(sum)) op.to_memory(tags[i], sum);
+    }
+  }
+};
+
+// --- Tiles.
+
+// Adds up neighbours of one target, and puts what remains.
+template <class Op, class Target, class Sink>
+__device__ __forceinline__ void put_runs(const Sink& sink, const Target (&targets)[4],
+                                         const typename Op::Value (&values)[4]) {
+  Target run = targets[0];
+  typename Op::Value sum = values[0];
+  bool whole = true;  // the thread's sources are one run
+#pragma unroll
+  for (uint32_t k = 1; k < 4; ++k) {
+    if (targets[k] == run) {
+      sum = Op::join(sum, values[k]);
+    } else {
+      sink.put(run, sum);
+      run = targets[k];
+      sum = values[k];
+      whole = false;
+    }
+  }
+  const uint32_t lane = threadIdx.x % 32;
+  Target below = __shfl_up_sync(whole_warp, run, 1);
+  uint32_t goes_on = __ballot_sync(whole_warp, lane > 0 && whole && below == run);
+  if (goes_on == 0) return sink.put(run, sum);
+  // The lane where this one's run begins.
+  uint32_t begin =
+      31 - static_cast<uint32_t>(__clz(static_cast<int>(~goes_on & (whole_warp >> (31 - lane)))));
+#pragma unroll
+  for (uint32_t lanes = 1; lanes < 32; lanes *= 2) {
+    typename Op::Value other = Op::from_lane_below(sum, lanes);
+    if (lane >= begin + lanes) sum = Op::join(sum, other);
+  }
+  bool is_last = lane == 31 || (goes_on >> (lane + 1) & 1) == 0;
+  if (is_last) sink.put(run, sum);
+}
+
+// Counts what has no target.
+struct LeftOut {
+  uint32_t count = 0;
+  uint64_t first = UINT64_MAX;
+
+  template <class Target>
+  __device__ __forceinline__ void look(const Target (&targets)[4], uint64_t i,
+                                       uint32_t count_here) {
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k)
+      if (targets[k] == no_target<Target> && k < count_here) {
+        ++count;
+        if (i + k < first) first = i + k;
+      }
+  }
+  __device__ void report(const TileSource& source, ScatterCounters* counters) const {
+    if (count == 0) return;
+    atomicAdd(&counters->out_of_range, static_cast<unsigned long long>(count));
+    atomicMin(&counters->first_out_of_range, static_cast<unsigned long long>(source.first + first));
+  }
+};
+
+template <class Op, class Target, class Sink, uint32_t unroll>
+__global__ void scatter_tiles(TileSource source, Sink sink, ScatterCounters* counters) {
+  extern __shared__ uint32_t shared[];
+  sink.begin(shared);
+  LeftOut left_out;
+  const uint64_t warps = uint64_t{gridDim.x} * (blockDim.x / 32);
+  const uint64_t warp = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) / 32;
+  const uint32_t lane = threadIdx.x % 32;
+  for (uint64_t tile = warp * unroll; tile * tile_sources < source.n; tile += warps * unroll) {
+    Target targets[unroll][4];
+    typename Op::Number numbers[unroll][4];
+#pragma unroll
+    for (uint32_t u = 0; u < unroll; ++u) {
+      uint64_t i = (tile + u) * tile_sources + lane * thread_sources;
+      uint32_t count = i >= source.n      ? 0
+                       : source.n - i < 4 ? static_cast<uint32_t>(source.n - i)
+                                          : 4;
+#pragma unroll
+      for (auto& x : numbers[u]) x = 0;
+      load_targets(source, i, count, targets[u]);
+      load_numbers(source, i, count, numbers[u]);
+      left_out.look(targets[u], i, count);
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < unroll; ++u) {
+      typename Op::Value values[4];
+#pragma unroll
+      for (uint32_t k = 0; k < 4; ++k) {
+        Target t = targets[u][k];
+        values[k] = sink.op.value(numbers[u][k], t == no_target<Target> ? UINT64_MAX : t);
+      }
+      put_runs<Op>(sink, targets[u], values);
+    }
+  }
+  sink.end(shared);
+  left_out.report(source, counters);
+}
+
+// --- Min and max. Most sources change nothing, and are seen to by a read of T: what was read may
+// be
+// --- old, but T only ever comes closer.
+
+template <class T>
+__device__ __forceinline__ void extreme_to(T* to, T x, bool is_min) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int, long long>;
+  using Plain = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
+  Bits bits;
+  memcpy(&bits, &x, sizeof x);
+  auto* cell = reinterpret_cast<Bits*>(to);
+  if (std::is_integral_v<T> || bits >= 0) {
+    if (is_min)
+      atomicMin(cell, bits);
+    else
+      atomicMax(cell, bits);
+    return;
+  }
+  // Among those with a sign, the larger bits are the smaller number; and as unsigned bits they are
+  // above all others.
+  auto plain = static_cast<Plain>(bits);
+  if (is_min)
+    atomicMax(reinterpret_cast<Plain*>(cell), plain);
+  else
+    atomicMin(reinterpret_cast<Plain*>(cell), plain);
+}
+
+template <class T>
+__global__ void extreme_tiles(TileSource source, T* into, bool is_min, ScatterCounters* counters) {
+  LeftOut left_out;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
+  for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
+       i += step) {
+    uint32_t count = source.n - i < 4 ? static_cast<uint32_t>(source.n - i) : 4;
+    uint64_t targets[4];
+    T numbers[4] = {};
+    load_targets(source, i, count, targets);
+    load_numbers(source, i, count, numbers);
+    left_out.look(targets, i, count);
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      T x = numbers[k];
+      if (targets[k] == UINT64_MAX || x != x) continue;
+      auto mine = total_order(x), there = total_order(into[targets[k]]);
+      if (is_min ? mine < there : mine > there) extreme_to(into + targets[k], x, is_min);
+    }
+  }
+  left_out.report(source, counters);
+}
+
+}  // namespace stride
