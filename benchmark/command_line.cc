@@ -12,6 +12,7 @@
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_command.h"
 #include "benchmark/lpm_command.h"
+#include "benchmark/map_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
 #include "benchmark/tree_arguments.h"
@@ -262,6 +263,10 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* dedup_command =
       app.add_subcommand("dedup", "Bulk find-or-put of vectors and byte strings");
   add_dedup(dedup_command, &dedup);
+  MapArguments map;
+  CLI::App* map_command =
+      app.add_subcommand("map", "Weights mapping: T[R[i]] += S[i], with R in a table");
+  add_map(map_command, &map);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -273,6 +278,7 @@ int run_command_line(int argc, const char* const* argv) {
                   : *crossover_command  ? run_crossover_command(crossover)
                   : *lpm_command        ? run_lpm_command(lpm)
                   : *dedup_command      ? run_dedup_command(dedup)
+                  : *map_command        ? run_map_command(map)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";
