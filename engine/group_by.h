@@ -38,7 +38,7 @@ struct GroupOptions {
   bool sum = false, min = false, max = false;
   // What does it. Null: the database's device where Options::backend asks for one, else host
   // threads.
-  std::shared_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend = nullptr;
 };
 
 // Entry g of each column belongs to group g. What was not asked for is empty. Views, valid while

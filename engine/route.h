@@ -51,7 +51,7 @@ struct RouteOptions {
   Unrouted unrouted = Unrouted::count;
   // What does the additions. Null: as Options::backend says of the database, a device where there
   // is one and there are many sources, else host threads.
-  std::shared_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend = nullptr;
 };
 
 struct RouteMapOptions {
