@@ -72,7 +72,7 @@ struct SumScale {
 };
 
 struct CutNumber {
-  int64_t high = 0, low = 0;
+  int64_t high, low;
 };
 
 STRIDE_HD inline int64_t nearest_integer(double x) {  // halves to even

@@ -72,44 +72,208 @@ T wrapping_sum(T a, T b) {
     return a + b;
 }
 
-template <class T>
-bool is_nan(T x) {
-  return x != x;
-}
+// What is done with source(i) and a cell of its target. `join` puts two sources of one target
+// together, and cells.
+template <class Source, class T>
+struct Add {
+  using Cell = T;
+  Source source;
+  T value(uint64_t i) const { return source(i); }
+  static T join(T a, T b) { return wrapping_sum(a, b); }
+  static void put(T* cell, T x) { *cell = wrapping_sum(*cell, x); }
+};
 
-template <class T>
-void combine(ScatterOperation operation, T* to, T x) {
-  if (operation == ScatterOperation::add) {
-    *to = wrapping_sum(*to, x);
-  } else if (!is_nan(x)) {
-    bool smaller = total_order(x) < total_order(*to);
-    if (smaller == (operation == ScatterOperation::min) && total_order(x) != total_order(*to))
-      *to = x;
+template <class Source, class T>
+struct Extreme {
+  using Cell = T;
+  Source source;
+  bool is_min;
+  T value(uint64_t i) const { return source(i); }
+  void put(T* cell, T x) const {
+    auto mine = total_order(x), there = total_order(*cell);
+    if (x == x && (is_min ? mine < there : mine > there)) *cell = x;
   }
-}
+};
+
+// Of reproducible sums. What is not finite counts as 0.
+template <class Source, class T>
+struct Cut {
+  using Cell = CutNumber;
+  Source source;
+  SumScale scale;
+  CutNumber value(uint64_t i) const {
+    double x = static_cast<double>(source(i));
+    return is_finite(x) ? cut_number(scale, x) : CutNumber();
+  }
+  static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
+  static void put(CutNumber* cell, CutNumber x) { *cell = join(*cell, x); }
+};
 
 // What ranges of rows are reduced to, on a pool's threads or a backend's.
 using RunRanges = std::function<void(uint64_t n, uint64_t grain,
                                      const std::function<void(uint64_t, uint64_t)>& body)>;
 constexpr uint64_t reduce_grain = 1 << 16;
 
-ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, uint64_t limit) {
-  ScatterReport report;
-  std::mutex mutex;
-  run(targets.size, reduce_grain, [&](uint64_t begin, uint64_t end) {
-    ScatterReport part;
-    with_indexes(targets, [&](const auto* r) {
-      for (uint64_t i = begin; i < end; ++i) part.out_of_range += r[i] >= limit;
-      if (part.out_of_range == 0) return;
-      part.first_out_of_range = begin;
-      while (r[part.first_out_of_range] < limit) ++part.first_out_of_range;
-    });
+// Of stretches of the sources, put together.
+class SharedReport {
+ public:
+  void add(const ScatterReport& part) {
     if (part.out_of_range == 0) return;
-    std::lock_guard lock(mutex);
-    report.out_of_range += part.out_of_range;
-    report.first_out_of_range = std::min(report.first_out_of_range, part.first_out_of_range);
-  });
+    std::lock_guard lock(mutex_);
+    report_.out_of_range += part.out_of_range;
+    report_.first_out_of_range = std::min(report_.first_out_of_range, part.first_out_of_range);
+  }
+  const ScatterReport& get() const { return report_; }
+
+ private:
+  std::mutex mutex_;
+  ScatterReport report_;
+};
+
+template <class Index>
+ScatterReport count_left_out(const Index* targets, uint64_t begin, uint64_t end, uint64_t limit) {
+  ScatterReport report;
+  for (uint64_t i = begin; i < end; ++i) report.out_of_range += targets[i] >= limit;
+  if (report.out_of_range == 0) return report;
+  report.first_out_of_range = begin;
+  while (targets[report.first_out_of_range] < limit) ++report.first_out_of_range;
   return report;
+}
+
+ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, uint64_t limit) {
+  SharedReport report;
+  run(targets.size, reduce_grain, [&](uint64_t begin, uint64_t end) {
+    with_indexes(targets, [&](const auto* r) { report.add(count_left_out(r, begin, end, limit)); });
+  });
+  return report.get();
+}
+
+// Sources [begin, end), in order. Four neighbours of one target, as sorted ones are, are put as
+// one: else each would wait for the one before it to come back from memory.
+template <class Op, class Index>
+ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
+                          uint64_t limit, typename Op::Cell* cells) {
+  ScatterReport left;
+  auto leave_out = [&](uint64_t i, uint64_t count) {
+    if (left.out_of_range == 0) left.first_out_of_range = i;
+    left.out_of_range += count;
+  };
+  auto put = [&](uint64_t i) {
+    if (targets[i] < limit)
+      op.put(cells + targets[i], op.value(i));
+    else
+      leave_out(i, 1);
+  };
+  uint64_t i = begin;
+  if constexpr (requires { Op::join(op.value(0), op.value(0)); }) {
+    for (; i + 4 <= end; i += 4) {
+      const Index t = targets[i];
+      if (t == targets[i + 3] && t == targets[i + 1] && t == targets[i + 2]) {
+        if (t < limit)
+          op.put(cells + t, Op::join(Op::join(op.value(i), op.value(i + 1)),
+                                     Op::join(op.value(i + 2), op.value(i + 3))));
+        else
+          leave_out(i, 4);
+      } else {
+        put(i);
+        put(i + 1);
+        put(i + 2);
+        put(i + 3);
+      }
+    }
+  }
+  for (; i < end; ++i) put(i);
+  return left;
+}
+
+// Those of all sources whose targets are in [first, last), in order.
+template <class Op, class Index>
+void put_range(const Op& op, const Index* targets, uint64_t n, uint64_t first, uint64_t last,
+               typename Op::Cell* cells) {
+  constexpr uint64_t block = 1024;
+  uint64_t chosen[block + 1];
+  for (uint64_t begin = 0; begin < n; begin += block) {
+    const uint64_t end = std::min(n, begin + block);
+    uint64_t count = 0;
+    for (uint64_t i = begin; i < end; ++i) {
+      chosen[count] = i;
+      count += targets[i] - first < last - first;
+    }
+    for (uint64_t k = 0; k < count; ++k) {
+      uint64_t i = chosen[k];
+      op.put(cells + targets[i], op.value(i));
+    }
+  }
+}
+
+// How threads share the work.
+struct Plan {
+  // Each has a copy of T (the first has T itself) and a stretch of the sources.
+  uint64_t copies = 1;
+  // Each has a range of the targets, and looks at all sources.
+  uint64_t ranges = 1;
+};
+
+Plan plan_of(const TaskPool& pool, uint64_t n, uint64_t limit, ScatterMethod method) {
+  constexpr uint64_t least_of_a_thread = 1 << 15;
+  // More targets than this are not in a core's own cache.
+  constexpr uint64_t many_targets = 1 << 20;
+  const uint64_t threads = std::min<uint64_t>(pool.threads(), n / least_of_a_thread + 1);
+  switch (method) {
+    case ScatterMethod::direct:
+      return {};
+    case ScatterMethod::copies:
+      return {.copies = threads};
+    case ScatterMethod::partition:
+      return {.ranges = threads};
+    default:
+      break;
+  }
+  // A copy is cleared and added up, which takes about as long as half as many sources.
+  const uint64_t copies = std::min(threads, 1 + n / 2 / std::max<uint64_t>(limit, 1));
+  if (copies < threads && limit >= many_targets) return {.ranges = threads};
+  return {.copies = copies};
+}
+
+template <class Op, class Index>
+ScatterReport put_with_copies(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
+                              uint64_t limit, typename Op::Cell* cells, uint64_t copies) {
+  std::vector<BulkVector<typename Op::Cell>> own(copies - 1);
+  SharedReport report;
+  pool.run_each(copies, [&](uint64_t w, uint64_t) {
+    typename Op::Cell* to = cells;
+    if (w > 0) {
+      own[w - 1] = BulkVector<typename Op::Cell>(limit);
+      to = own[w - 1].data();
+      std::memset(static_cast<void*>(to), 0, limit * sizeof *to);
+    }
+    report.add(put_sources(op, targets, n * w / copies, n * (w + 1) / copies, limit, to));
+  });
+  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
+    for (const auto& copy : own)
+      for (uint64_t t = begin; t < end; ++t) op.put(cells + t, copy[t]);
+  });
+  return report.get();
+}
+
+template <class Op, class Index>
+ScatterReport put_all(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
+                      uint64_t limit, typename Op::Cell* cells, ScatterMethod method) {
+  Plan plan = plan_of(pool, n, limit, method);
+  if (plan.ranges > 1) {
+    SharedReport report;
+    pool.run_each(plan.ranges, [&](uint64_t w, uint64_t) {
+      auto part = [&](uint64_t of) { return of * w / plan.ranges; };
+      auto end = [&](uint64_t of) { return of * (w + 1) / plan.ranges; };
+      put_range(op, targets, n, part(limit), end(limit), cells);
+      report.add(count_left_out(targets, part(n), end(n), limit));
+    });
+    return report.get();
+  }
+  if constexpr (requires { Op::join(op.value(0), op.value(0)); }) {
+    if (plan.copies > 1) return put_with_copies(pool, op, targets, n, limit, cells, plan.copies);
+  }
+  return put_sources(op, targets, 0, n, limit, cells);
 }
 
 // read(i): source i.
@@ -143,25 +307,26 @@ RunRanges ranges_of(Backend& host) {
 }
 
 template <class Source, class T, class Index>
-void add_reproducibly(TaskPool& pool, const Source& source, const Index* targets, uint64_t n,
-                      T* into, uint64_t limit) {
+ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index* targets,
+                               uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const NumbersSummary summary = summarize(ranges_of(pool), n, source);
   const SumScale scale = SumScale::of(n, summary.largest);
-  std::vector<CutNumber> sums(limit);
-  for (uint64_t i = 0; i < n; ++i) {
-    if (targets[i] >= limit) continue;
-    double x = static_cast<double>(source(i));
-    if (!is_finite(x)) {
-      into[targets[i]] += source(i);
-      continue;
-    }
-    CutNumber cut = cut_number(scale, x);
-    sums[targets[i]].high += cut.high;
-    sums[targets[i]].low += cut.low;
-  }
-  for (uint64_t t = 0; t < limit; ++t)
-    if (sums[t].high != 0 || sums[t].low != 0 || !summary.all_finite)
-      into[t] = folded(scale, into[t], sums[t]);
+  BulkVector<CutNumber> sums(limit);
+  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
+    std::fill(sums.begin() + begin, sums.begin() + end, CutNumber());
+  });
+  ScatterReport report =
+      put_all(pool, Cut<Source, T>{source, scale}, targets, n, limit, sums.data(), method);
+  if (!summary.all_finite)
+    for (uint64_t i = 0; i < n; ++i)
+      if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
+        into[targets[i]] += source(i);
+  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t t = begin; t < end; ++t)
+      if (sums[t].high != 0 || sums[t].low != 0 || !summary.all_finite)
+        into[t] = folded(scale, into[t], sums[t]);
+  });
+  return report;
 }
 
 }  // namespace
@@ -169,19 +334,24 @@ void add_reproducibly(TaskPool& pool, const Source& source, const Index* targets
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report) {
-  *report = count_out_of_range(ranges_of(pool), targets, into.size);
-  if (report->out_of_range > 0 && options.out_of_range == OutOfRange::error)
-    return out_of_range_error(*report, target_at(targets, report->first_out_of_range), into.size);
-  with_indexes(targets, [&](const auto* r) {
-    const uint64_t n = sources.size;
-    with_numbers(sources, into, [&](const auto& source, auto* t) {
+  if (options.out_of_range == OutOfRange::error) {
+    *report = count_out_of_range(ranges_of(pool), targets, into.size);
+    if (report->out_of_range > 0)
+      return out_of_range_error(*report, target_at(targets, report->first_out_of_range), into.size);
+  }
+  *report = with_indexes(targets, [&](const auto* r) {
+    return with_numbers(sources, into, [&]<class Source>(const Source& source, auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
+      auto put = [&](const auto& op) {
+        return put_all(pool, op, r, sources.size, into.size, t, options.method);
+      };
+      if (options.operation != ScatterOperation::add)
+        return put(Extreme<Source, T>{source, options.operation == ScatterOperation::min});
       if constexpr (std::is_floating_point_v<T>) {
-        if (options.operation == ScatterOperation::add && options.mode == ScatterMode::reproducible)
-          return add_reproducibly(pool, source, r, n, t, into.size);
+        if (options.mode == ScatterMode::reproducible)
+          return add_reproducibly(pool, source, r, sources.size, t, into.size, options.method);
       }
-      for (uint64_t i = 0; i < n; ++i)
-        if (r[i] < into.size) combine(options.operation, t + r[i], source(i));
+      return put(Add<Source, T>{source});
     });
   });
   return {};
@@ -189,17 +359,10 @@ Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targe
 
 NumbersSummary summarize_host(Backend& host, const Numbers& sources) {
   if (!sources.data) return {1, true};
-  NumbersSummary summary;
-  float* float_sources = nullptr;
-  double* double_sources = nullptr;
-  auto look = [&](const auto& source, auto*) {
-    summary = summarize(ranges_of(host), sources.size, source);
-  };
-  if (sources.type == NumberType::f64)
-    with_sources_of<double>(sources, double_sources, look);
-  else
-    with_numbers(sources, {NumberType::f32, float_sources, 0}, look);
-  return summary;
+  NumberType into = sources.type == NumberType::f64 ? NumberType::f64 : NumberType::f32;
+  return with_numbers(sources, {into, nullptr, 0}, [&](const auto& source, auto*) {
+    return summarize(ranges_of(host), sources.size, source);
+  });
 }
 
 ScatterReport count_out_of_range_host(Backend& host, const Indexes& targets, uint64_t limit) {
