@@ -1,5 +1,9 @@
+#include <cuda_pipeline.h>
+
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,39 +22,45 @@ constexpr uint32_t exchange_threads = 512;
 // A RouteSlab in device memory.
 struct SlabRef {
   uint64_t first;
-  uint32_t sources, chunk_sources, parts;
+  uint32_t sources, chunk_sources;
+  uint32_t most_items, most_list, most_targets;
   const uint16_t* picks;
-  const uint16_t* run_begin;
-  const uint32_t* run_to;
-  const uint64_t* part_target;
-  const uint32_t* part_item;
+  const RouteSlab::Piece* pieces;
+  const uint32_t *chunk_piece, *chunk_picks;
+  const uint32_t *part_target, *part_item, *part_group;
+  const uint32_t *group_targets, *group_list;
   const uint16_t* list;
-  const uint16_t* list_begin;
 };
 
-// Copies to a block's shared memory, with as many reads under way as there are threads. Both sides
-// are aligned to 16 bytes.
+// The work before this on the stream is done, and seen, behind wait_for_earlier_work(). A kernel
+// may be started before, where the one before it has said that it may.
+__device__ __forceinline__ void wait_for_earlier_work() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_later_work_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Begins to copy n entries to a block's shared memory, behind its registers. Both sides are aligned
+// to 16 bytes.
 template <class E>
 __device__ __forceinline__ void bring_in(E* to, const E* from, uint32_t n) {
   constexpr uint32_t in_vector = 16 / sizeof(E);
   const uint32_t vectors = n / in_vector;
-#pragma unroll 4
   for (uint32_t i = threadIdx.x; i < vectors; i += exchange_threads)
-    reinterpret_cast<uint4*>(to)[i] = __ldcs(reinterpret_cast<const uint4*>(from) + i);
+    __pipeline_memcpy_async(reinterpret_cast<uint4*>(to) + i,
+                            reinterpret_cast<const uint4*>(from) + i, 16);
   for (uint32_t i = vectors * in_vector + threadIdx.x; i < n; i += exchange_threads)
     to[i] = from[i];
 }
-
-template <class T>
-__device__ __forceinline__ T number_at(const TileSource& source, uint64_t i) {
-  if (!source.numbers) return 1;
-  if constexpr (std::is_same_v<T, float>) {
-    if (source.type == NumberType::f16)
-      return to_float(static_cast<const Half*>(source.numbers)[i]);
-    if (source.type == NumberType::bf16)
-      return to_float(static_cast<const BrainHalf*>(source.numbers)[i]);
-  }
-  return static_cast<const T*>(source.numbers)[i];
+__device__ __forceinline__ void wait_until_in() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
 }
 
 // A block a chunk: its sources go to their parts.
@@ -63,8 +73,10 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   const uint64_t chunk = blockIdx.x, begin = chunk * slab.chunk_sources;
   const auto n = static_cast<uint32_t>(
       slab.sources - begin < slab.chunk_sources ? slab.sources - begin : slab.chunk_sources);
-  const uint16_t* run_begin = slab.run_begin + chunk * (slab.parts + 1);
-  const uint32_t* run_to = slab.run_to + chunk * slab.parts;
+  let_later_work_begin();
+  bring_in(picks, slab.picks + begin, slab.chunk_picks[chunk]);
+  const uint32_t first_piece = slab.chunk_piece[chunk], last_piece = slab.chunk_piece[chunk + 1];
+  wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
     bring_in(values, static_cast<const T*>(source.numbers) + slab.first + begin, n);
@@ -73,19 +85,17 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
     for (uint32_t i = threadIdx.x; i < n; i += exchange_threads)
       values[i] = number_at<T>(source, slab.first + begin + i);
   }
-  bring_in(picks, slab.picks + begin, run_begin[slab.parts]);
-  __syncthreads();
-  // A warp takes 32 runs at a time, one after the other.
+  wait_until_in();
+  // A warp takes 32 pieces at a time, one after the other.
   const uint32_t lane = threadIdx.x % 32;
-  for (uint32_t p = threadIdx.x / 32 * 32; p < slab.parts; p += exchange_threads) {
-    const uint32_t mine = p + lane < slab.parts ? p + lane : slab.parts - 1;
-    const uint32_t my_begin = run_begin[mine], my_end = run_begin[mine + 1], my_to = run_to[mine];
-    const uint32_t runs = slab.parts - p < 32 ? slab.parts - p : 32;
-    for (uint32_t r = 0; r < runs; ++r) {
-      const uint32_t run = __shfl_sync(whole_warp, my_begin, r);
-      const uint32_t end = __shfl_sync(whole_warp, my_end, r);
-      T* to = items + __shfl_sync(whole_warp, my_to, r);
-      for (uint32_t j = run + lane; j < end; j += 32) to[j - run] = values[picks[j]];
+  for (uint32_t p = first_piece + threadIdx.x / 32; p < last_piece; p += exchange_threads / 32) {
+    const RouteSlab::Piece piece = slab.pieces[p];
+    T* to = items + piece.to;
+    const uint16_t* from = picks + piece.begin;
+#pragma unroll
+    for (uint32_t turn = 0; turn < route_piece_sources / 32; ++turn) {
+      uint32_t j = turn * 32 + lane;
+      if (j < piece.count) to[j] = values[from[j]];
     }
   }
 }
@@ -97,22 +107,38 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   extern __shared__ uint4 shared_vectors[];
   const uint32_t part = blockIdx.x;
   const uint32_t first = slab.part_item[part], n = slab.part_item[part + 1] - first;
-  // Neither stretch needs to begin at a vector.
-  const uint32_t skip = first % 8;
+  const uint32_t first_target = slab.part_target[part];
+  const uint32_t targets = slab.part_target[part + 1] - first_target;
+  const uint32_t first_group = slab.part_group[part], last_group = slab.part_group[part + 1];
+  const uint32_t first_list = slab.group_list[first_group];
+  // The items need not begin at a vector.
+  const uint32_t skip = first % 4;
   T* values = reinterpret_cast<T*>(shared_vectors);
-  auto* list = reinterpret_cast<uint16_t*>(values + (route_part_sources + 8));
+  T* sums = values + (slab.most_items + 8 + 3) / 4 * 4;
+  auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
+  let_later_work_begin();
+  bring_in(list, slab.list + first_list, slab.group_list[last_group] - first_list);
+  for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads) sums[t] = AddOp<T>::none();
+  wait_for_earlier_work();
   bring_in(values, items + first - skip, n + skip);
-  bring_in(list, slab.list + first - skip, n + skip);
-  __syncthreads();
-  const uint64_t last = slab.part_target[part + 1];
-  for (uint64_t t = slab.part_target[part] + threadIdx.x; t < last; t += exchange_threads) {
-    uint32_t at = slab.list_begin[t], end = t + 1 < last ? slab.list_begin[t + 1] : n;
-    if (at == end) continue;
+  if (threadIdx.x == 0) values[skip + n] = AddOp<T>::none();
+  wait_until_in();
+  const uint32_t lane = threadIdx.x % 32;
+  for (uint32_t g = first_group + threadIdx.x / 32; g < last_group; g += exchange_threads / 32) {
+    const uint32_t target = slab.group_targets[g * route_group_targets + lane];
+    uint32_t at = slab.group_list[g] - first_list + lane;
+    const uint32_t end = slab.group_list[g + 1] - first_list;
     T sum = AddOp<T>::none();
-    for (; at < end; ++at) sum = AddOp<T>::join(sum, values[skip + list[skip + at]]);
-    into[t] = AddOp<T>::join(into[t], sum);
+#pragma unroll 4
+    for (; at < end; at += route_group_targets) sum = AddOp<T>::join(sum, values[skip + list[at]]);
+    if (target != no_route_target) sums[target - first_target] = sum;
   }
+  __syncthreads();
+  for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads)
+    if (!AddOp<T>::is_none(sums[t]))
+      into[first_target + t] = AddOp<T>::join(into[first_target + t], sums[t]);
 }
+static_assert(route_group_targets == 32);
 
 // Of hot targets: stretches of their lists, of so many sources at most.
 constexpr uint32_t stretch_sources = 8192;
@@ -166,12 +192,15 @@ class Slab {
         context.transfer.to_device(to->data(), from.data(), from.size() * sizeof(from[0]), stream);
     };
     keep(&picks_, plan.picks);
-    keep(&run_begin_, plan.run_begin);
-    keep(&run_to_, plan.run_to);
+    keep(&pieces_, plan.pieces);
+    keep(&chunk_piece_, plan.chunk_piece);
+    keep(&chunk_picks_, plan.chunk_picks);
     keep(&part_target_, plan.part_target);
     keep(&part_item_, plan.part_item);
+    keep(&part_group_, plan.part_group);
+    keep(&group_targets_, plan.group_targets);
+    keep(&group_list_, plan.group_list);
     keep(&list_, plan.list);
-    keep(&list_begin_, plan.list_begin);
     keep(&hot_list_, plan.hot_sources);
     std::vector<HotStretch> stretches;
     std::vector<HotTarget> hot;
@@ -188,29 +217,29 @@ class Slab {
     stretch_count_ = static_cast<uint32_t>(stretches.size());
     hot_count_ = static_cast<uint32_t>(hot.size());
     stream_wait(stream);
-    settle();
+    each([](auto& array) { array.settle(); });
   }
 
   uint64_t items() const { return plan_.items; }
+  // Whether numbers of this size fit into the memory of a block.
+  template <class T>
+  bool fits() const {
+    return std::max(chunk_bytes<T>(), part_bytes<T>()) <= most_shared_;
+  }
   uint64_t stretches() const { return stretch_count_; }
   uint64_t bytes() const {
-    return picks_.bytes() + run_begin_.bytes() + run_to_.bytes() + part_target_.bytes() +
-           part_item_.bytes() + list_.bytes() + list_begin_.bytes() + hot_list_.bytes() +
-           stretches_.bytes() + hot_.bytes();
+    uint64_t sum = 0;
+    const_cast<Slab*>(this)->each([&](auto& array) { sum += array.bytes(); });
+    return sum;
   }
 
   // items: room for items() and stretches().
   template <class T>
   void add(const TileSource& source, T* items, T* into, cudaStream_t stream) const {
     SlabRef slab = ref();
-    const uint64_t chunk_bytes = plan_.chunk_sources * (sizeof(T) + 2) + 32;
-    const uint64_t part_bytes = (route_part_sources + 8) * (sizeof(T) + 2);
     if (plan_.items > 0) {
-      allow(exchange_chunks<T>, chunk_bytes);
-      exchange_chunks<T>
-          <<<plan_.chunks, exchange_threads, chunk_bytes, stream>>>(source, slab, items);
-      allow(add_parts<T>, part_bytes);
-      add_parts<T><<<plan_.parts, exchange_threads, part_bytes, stream>>>(slab, items, into);
+      launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, items);
+      launch<add_parts<T>>(plan_.parts, part_bytes<T>(), stream, slab, items, into);
     }
     if (stretch_count_ > 0) {
       T* sums = items + plan_.items;
@@ -230,41 +259,78 @@ class Slab {
     sizes.chunks = plan.chunks;
     sizes.parts = plan.parts;
     sizes.items = plan.items;
+    sizes.most_items = plan.most_items;
+    sizes.most_list = plan.most_list;
+    sizes.most_targets = plan.most_targets;
     return sizes;
   }
   static void stream_wait(cudaStream_t stream) {
     cuda_check(cudaStreamSynchronize(stream), "prepare a route");
   }
-  template <class Kernel>
-  static void allow(Kernel* kernel, uint64_t bytes) {
-    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes)),
-               "ask for shared memory");
+  template <class T>
+  uint64_t chunk_bytes() const {
+    return plan_.chunk_sources * (sizeof(T) + 2);
   }
-  void settle() {
-    picks_.settle();
-    run_begin_.settle();
-    run_to_.settle();
-    part_target_.settle();
-    part_item_.settle();
-    list_.settle();
-    list_begin_.settle();
-    hot_list_.settle();
-    stretches_.settle();
-    hot_.settle();
+  template <class T>
+  uint64_t part_bytes() const {
+    return (plan_.most_items + 16 + plan_.most_targets) * sizeof(T) + plan_.most_list * 2;
+  }
+
+  // The kernel may be started before the work that it waits for has ended.
+  template <auto kernel, class... Arguments>
+  void launch(uint32_t blocks, uint64_t shared_bytes, cudaStream_t stream,
+              const Arguments&... arguments) const {
+    static std::atomic<uint64_t> allowed{0};  // a bit for each device
+    const uint64_t device = uint64_t{1} << device_number_ % 64;
+    if ((allowed & device) == 0) {
+      cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(most_shared_)),
+                 "ask for shared memory");
+      allowed |= device;
+    }
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = exchange_threads;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "apply a route");
+  }
+
+  template <class Use>
+  void each(const Use& use) {
+    use(picks_);
+    use(pieces_);
+    use(chunk_piece_);
+    use(chunk_picks_);
+    use(part_target_);
+    use(part_item_);
+    use(part_group_);
+    use(group_targets_);
+    use(group_list_);
+    use(list_);
+    use(hot_list_);
+    use(stretches_);
+    use(hot_);
   }
   SlabRef ref() const {
-    return {plan_.first,       plan_.sources,     plan_.chunk_sources, plan_.parts,
-            picks_.data(),     run_begin_.data(), run_to_.data(),      part_target_.data(),
-            part_item_.data(), list_.data(),      list_begin_.data()};
+    return {plan_.first,         plan_.sources,         plan_.chunk_sources, plan_.most_items,
+            plan_.most_list,     plan_.most_targets,    picks_.data(),       pieces_.data(),
+            chunk_piece_.data(), chunk_picks_.data(),   part_target_.data(), part_item_.data(),
+            part_group_.data(),  group_targets_.data(), group_list_.data(),  list_.data()};
   }
 
   RouteSlab plan_;  // its sizes
-  CudaArray<uint16_t> picks_, run_begin_;
-  CudaArray<uint32_t> run_to_;
-  CudaArray<uint64_t> part_target_;
-  CudaArray<uint32_t> part_item_;
-  CudaArray<uint16_t> list_, list_begin_;
+  int device_number_;
+  uint64_t most_shared_ = 0;
+  CudaArray<uint16_t> picks_, list_;
+  CudaArray<RouteSlab::Piece> pieces_;
+  CudaArray<uint32_t> chunk_piece_, chunk_picks_, part_target_, part_item_, part_group_;
+  CudaArray<uint32_t> group_targets_, group_list_;
   CudaArray<uint32_t> hot_list_;
   CudaArray<HotStretch> stretches_;
   CudaArray<HotTarget> hot_;
@@ -308,10 +374,9 @@ class CudaRoute final : public ScatterRoute {
   Status apply_checked(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
                        void* stream) const override {
     return cuda_guarded([&]() -> Status {
-      bool exact = !is_float(into.type) || mode == ScatterMode::fast;
       ScatterReport unused;
       ScatterOptions options{.mode = mode, .stream = stream};
-      if (slabs_.empty() || !exact)
+      if (!is_exchange(into.type, mode))
         return scatter_cuda(context_, sources, indexes(), into, options, &unused);
       if (stream) {
         if (!context_.device.owns(into.data) ||
@@ -323,6 +388,13 @@ class CudaRoute final : public ScatterRoute {
         return {};
       }
       return apply_and_wait(sources, into);
+    });
+  }
+
+  bool is_exchange(NumberType type, ScatterMode mode) const {
+    if (slabs_.empty() || (is_float(type) && mode == ScatterMode::reproducible)) return false;
+    return std::all_of(slabs_.begin(), slabs_.end(), [&](const Slab& slab) {
+      return width_of(type) == 4 ? slab.fits<uint32_t>() : slab.fits<uint64_t>();
     });
   }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
-#include <atomic>
+#include <bit>
+#include <cstring>
+#include <cub/device/device_radix_sort.cuh>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,65 +16,106 @@ namespace stride {
 
 namespace {
 
-// How much is worth a look at what the targets are like: it takes some microseconds.
+// How much is worth a look at what the sources are like: it takes some microseconds.
 constexpr uint64_t fewest_sampled = 1 << 21;
-constexpr uint32_t sample_size = 16384;
+constexpr uint32_t sample_log = 13, sample_size = 1 << sample_log;
+constexpr uint32_t sample_threads = 1024, samples_of_thread = sample_size / sample_threads;
 // Of a sample: how often a hot target comes, and the share of its sources that such targets must
 // have between them.
-constexpr uint32_t hot_count = 4;
+constexpr uint32_t hot_count = 3;
 constexpr uint32_t hot_share = 32;
 
-// One block: counts a sample of the targets in a small hash table, which may miss some.
-__global__ void find_hot_targets(TileSource source, HotTargets* hot) {
-  constexpr uint32_t slots = sample_size, probes = 4, none = UINT32_MAX;
-  extern __shared__ uint32_t shared[];
-  uint32_t *keys = shared, *counts = shared + slots;
-  auto* best = reinterpret_cast<unsigned long long*>(shared + 2 * slots);
-  __shared__ uint32_t sources_of_hot;
-  for (uint32_t i = threadIdx.x; i < slots; i += blockDim.x) {
+// One block. Targets are counted in a small hash table, which may miss some.
+template <class T>
+__global__ __launch_bounds__(sample_threads) void sample_sources(TileSource source,
+                                                                 SourceSample* sample) {
+  constexpr uint32_t none = UINT32_MAX, probes = 4, exponents = 256;
+  __shared__ uint32_t keys[sample_size / 2], counts[sample_size / 2];
+  __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
+  __shared__ uint32_t sizes[exponents];
+  __shared__ uint32_t sources_of_hot, ascending, not_zero, best_window;
+  constexpr uint32_t slots = sample_size / 2;
+  // The first of each of as many stretches, and its neighbour.
+  const uint64_t stretch = source.n / sample_size;
+  uint32_t targets[samples_of_thread];
+  bool in_order[samples_of_thread];
+  T numbers[samples_of_thread];
+#pragma unroll
+  for (uint32_t k = 0; k < samples_of_thread; ++k) {
+    uint64_t i = (k * sample_threads + threadIdx.x) * stretch;
+    uint64_t wide = 0, next = 0;
+    if (source.wide_targets) {
+      wide = static_cast<const uint64_t*>(source.targets)[i];
+      next = static_cast<const uint64_t*>(source.targets)[i + 1];
+    } else {
+      wide = static_cast<const uint32_t*>(source.targets)[i];
+      next = static_cast<const uint32_t*>(source.targets)[i + 1];
+    }
+    targets[k] = wide < source.limit ? static_cast<uint32_t>(wide) : none;
+    in_order[k] = wide <= next;
+    numbers[k] = 0;
+    if constexpr (std::is_same_v<T, float>) numbers[k] = number_at<T>(source, i);
+  }
+  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
     keys[i] = none;
     counts[i] = 0;
   }
-  for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) best[i] = 0;
-  if (threadIdx.x == 0) sources_of_hot = 0;
+  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
+  if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
+  if (threadIdx.x == 0) sources_of_hot = ascending = not_zero = best_window = 0;
   __syncthreads();
-  // The middle of each of as many stretches.
-  const uint64_t stretch = source.n / sample_size;
-#pragma unroll 8
-  for (uint32_t k = threadIdx.x; k < sample_size; k += blockDim.x) {
-    uint64_t i = k * stretch + stretch / 2;
-    uint64_t wide = source.wide_targets ? static_cast<const uint64_t*>(source.targets)[i]
-                                        : static_cast<const uint32_t*>(source.targets)[i];
-    if (wide >= source.limit) continue;
-    auto t = static_cast<uint32_t>(wide);
-    uint32_t slot = t * 0x9E3779B1u >> 18;
+#pragma unroll
+  for (uint32_t k = 0; k < samples_of_thread; ++k) {
+    if (in_order[k]) atomicAdd(&ascending, 1);
+    if constexpr (std::is_same_v<T, float>) {
+      uint32_t exponent = __float_as_uint(numbers[k]) >> 23 & 0xFF;
+      if (numbers[k] != 0) {
+        atomicAdd(sizes + exponent, 1);
+        atomicAdd(&not_zero, 1);
+      }
+    }
+    if (targets[k] == none) continue;
+    uint32_t slot = targets[k] * 0x9E3779B1u >> (32 - sample_log + 1);
     for (uint32_t p = 0; p < probes; ++p, slot = (slot + 1) % slots) {
-      uint32_t there = atomicCAS(keys + slot, none, t);
-      if (there != none && there != t) continue;
+      uint32_t there = atomicCAS(keys + slot, none, targets[k]);
+      if (there != none && there != targets[k]) continue;
       atomicAdd(counts + slot, 1);
       break;
     }
   }
-  static_assert(sample_size == 1 << 14);
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < slots; i += blockDim.x)
+  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads)
     if (counts[i] >= hot_count)
-      atomicMax(best + HotTargets::slot_of(keys[i]),
-                static_cast<unsigned long long>(counts[i]) << 32 | keys[i]);
+      atomicMax(best + SourceSample::slot_of(keys[i]), counts[i] << sample_log | i);
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
-    hot->targets[i] = best[i] ? static_cast<uint32_t>(best[i]) : HotTargets::none;
-    if (best[i]) atomicAdd(&sources_of_hot, static_cast<uint32_t>(best[i] >> 32));
+  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) {
+    sample->hot_targets[i] = best[i] ? keys[best[i] & (sample_size - 1)] : SourceSample::none;
+    if (best[i]) atomicAdd(&sources_of_hot, best[i] >> sample_log);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    // Those of eight neighbouring exponents, so far from both ends that the powers of two that go
+    // with them are normal.
+    const uint32_t e = threadIdx.x;
+    if (e > 40 && e < 250) {
+      uint32_t inside = 0;
+      for (uint32_t d = 0; d < 8; ++d) inside += sizes[e - d];
+      atomicMax(&best_window, inside << 8 | e);
+    }
   }
   __syncthreads();
-  if (threadIdx.x == 0) hot->in_use = sources_of_hot >= sample_size / hot_share;
+  if (threadIdx.x != 0) return;
+  sample->hot_in_use = sources_of_hot >= sample_size / hot_share;
+  sample->ascending = ascending >= sample_size - sample_size / 16;
+  // Numbers of exponent e are below 2^(e - 126).
+  const bool most = best_window >> 8 > 0 && best_window >> 8 >= not_zero - not_zero / 8;
+  sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
 }
-constexpr uint32_t sample_shared_bytes = 2 * sample_size * 4 + HotTargets::slots * 8;
 
 // The largest finite |S|.
 template <class T>
 __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
   double largest = 0;
+  int last_bit = SourceSummary::deepest_zero;
   bool not_finite = false;
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
   for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
@@ -85,24 +128,38 @@ __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
       bool finite = is_finite(size);
       not_finite |= !finite;
       if (finite && size > largest) largest = size;
+      if (finite && size > 0) last_bit = min(last_bit, last_bit_exponent(size));
     }
   }
-  for (uint32_t lanes = 16; lanes > 0; lanes /= 2)
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
     largest = fmax(largest, __shfl_xor_sync(whole_warp, largest, lanes));
+    last_bit = min(last_bit, __shfl_xor_sync(whole_warp, last_bit, lanes));
+  }
   // Doubles that are not negative compare as their bits do.
-  if (threadIdx.x % 32 == 0 && largest > 0)
+  if (threadIdx.x % 32 == 0 && largest > 0) {
     atomicMax(&summary->largest, static_cast<unsigned long long>(bits_of_double(largest)));
+    atomicMax(&summary->deepest, static_cast<uint32_t>(SourceSummary::deepest_zero - last_bit));
+  }
   if (not_finite) summary->not_finite = 1;
+}
+
+// Where there are low parts.
+template <class T>
+__global__ void clear_low(CutOp<T> op, uint64_t limit) {
+  if (!op.summary->has_low(op.summary->scale(op.sources))) return;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t t = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; t < limit; t += step)
+    op.low[t] = 0;
 }
 
 // T and the sums of cut numbers become T.
 template <class T>
 __global__ void fold_sums(CutOp<T> op, uint64_t limit) {
-  const SumScale scale = SumScale::of(op.sources, double_of_bits(op.summary->largest));
-  const bool not_finite = op.summary->not_finite != 0;
+  const SumScale scale = op.summary->scale(op.sources);
+  const bool not_finite = op.summary->not_finite != 0, has_low = op.summary->has_low(scale);
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
   for (uint64_t t = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; t < limit; t += step) {
-    CutNumber sum{op.high[t], op.low[t]};
+    CutNumber sum{op.high[t], has_low ? op.low[t] : 0};
     if (CutOp<T>::is_none(sum) && !not_finite) continue;
     op.into[t] = folded(scale, op.into[t], sum);
   }
@@ -159,6 +216,10 @@ struct JobContext {
   }
 };
 
+const std::byte* at(const void* column, uint64_t bytes) {
+  return column ? static_cast<const std::byte*>(column) + bytes : nullptr;
+}
+
 // Above this all targets of 32 bits are told apart from no_target.
 bool fits_narrow(uint64_t limit) { return limit < UINT32_MAX; }
 
@@ -168,11 +229,13 @@ class Adder {
   explicit Adder(const JobContext& context) : context_(context) {}
 
   void run(const Op& op, const TileSource& part, cudaStream_t stream) {
-    switch (choose(part.n)) {
+    switch (choose(part, stream)) {
       case ScatterMethod::copies:
         return with_copies(op, part, stream);
       case ScatterMethod::hot:
         return with_hot(op, part, stream);
+      case ScatterMethod::partition:
+        return partitioned(op, part, stream);
       default:
         return directly(op, part, stream);
     }
@@ -181,19 +244,25 @@ class Adder {
  private:
   static constexpr uint32_t cell_bytes = Op::cell_words * 4;
 
-  ScatterMethod choose(uint64_t n) const {
+  ScatterMethod choose(const TileSource& part, cudaStream_t stream) {
+    const uint64_t n = part.n;
     ScatterMethod asked = context_.options.method;
     bool narrow = fits_narrow(context_.limit);
+    if (context_.limit == 0) return ScatterMethod::direct;
     if (asked == ScatterMethod::automatic) {
       // Each block brings a copy of T to memory, so it should have several sources for each target.
       if (context_.limit * cell_bytes <= context_.most_shared &&
           n / 4 / context_.limit >= context_.processors)
         return ScatterMethod::copies;
+      if (context_.limit * Op::memory_bytes > far_bytes && n >= fewest_partitioned && narrow &&
+          !part.wide_targets && !is_ascending(part, stream))
+        return ScatterMethod::partition;
       return n >= fewest_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
     }
     if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
       return asked;
-    if (asked == ScatterMethod::hot && narrow && n >= sample_size) return asked;
+    if (asked == ScatterMethod::hot && narrow && n >= 2 * sample_size) return asked;
+    if (asked == ScatterMethod::partition && narrow && !part.wide_targets) return asked;
     return ScatterMethod::direct;
   }
 
@@ -208,8 +277,9 @@ class Adder {
 
   void directly(const Op& op, const TileSource& part, cudaStream_t stream) {
     DirectSink<Op> sink{op};
-    constexpr uint32_t threads = 512;
-    uint32_t blocks = context_.grid(part.n, threads, 4);
+    // Of many sources, blocks that come later keep others company that end sooner.
+    constexpr uint32_t threads = 1024;
+    uint32_t blocks = context_.grid(part.n, threads, part.n >= many_sources ? 8 : 2);
     if (fits_narrow(context_.limit))
       launch<uint32_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
     else
@@ -219,7 +289,8 @@ class Adder {
   void with_copies(const Op& op, const TileSource& part, cudaStream_t stream) {
     const uint64_t copy_bytes = context_.limit * cell_bytes;
     uint32_t log = 0;
-    while (log < most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
+    if constexpr (most_copies_log > 0)
+      while (log < most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
     const uint64_t bytes = copy_bytes << log;
     // Each processor has 1024 threads at least, and its shared memory is full.
     const uint32_t threads = 1024;
@@ -227,23 +298,136 @@ class Adder {
     uint64_t worth = std::max<uint64_t>(1, part.n / 4 / std::max<uint64_t>(context_.limit, 1));
     uint32_t blocks = static_cast<uint32_t>(
         std::min<uint64_t>(worth, context_.grid(part.n, threads, per_processor)));
-    CopiesSink<Op> sink{op, static_cast<uint32_t>(context_.limit), log, nullptr};
+    CudaArray<SourceSample> sample;
+    if (part.n >= fewest_sampled && std::is_same_v<Op, AddOp<float>>)
+      sample = take_sample(part, stream);
+    CopiesSink<Op> sink{op, sample.data(), static_cast<uint32_t>(context_.limit), log, nullptr};
     launch<uint32_t, CopiesSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
   }
 
   void with_hot(const Op& op, const TileSource& part, cudaStream_t stream) {
-    CudaArray<HotTargets> hot(context_.device, stream, 1);
-    allow_shared(find_hot_targets, sample_shared_bytes);
-    find_hot_targets<<<1, 1024, sample_shared_bytes, stream>>>(part, hot.data());
-    cuda_check(cudaGetLastError(), "sample targets");
-    HotSink<Op> sink{op, hot.data(), nullptr, nullptr, false};
+    CudaArray<SourceSample> sample = take_sample(part, stream);
+    HotSink<Op> sink{op, sample.data(), nullptr, nullptr, false};
     constexpr uint32_t threads = 1024;
     launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 2),
                                      HotSink<Op>::shared_words * 4, stream);
   }
 
-  // More copies of hot targets do not meet less.
-  static constexpr uint32_t most_copies_log = 3;
+  // Sources by the first bits of their targets, so that those which are added at about the same
+  // time go to a part of T that the cache holds.
+  class Partition {
+   public:
+    Partition(const JobContext& context, const TileSource& part, cudaStream_t stream)
+        : stream_(stream),
+          width_(part.numbers ? width_of(part.type) : 0),
+          end_(static_cast<int>(std::bit_width(context.limit - 1))),
+          targets_(context.device, stream, std::min(part.n, partition_sources)),
+          numbers_(context.device, stream, targets_.size() * width_) {
+      size_t bytes = 0;
+      TileSource most = part;
+      most.n = targets_.size();
+      sort_as(most, nullptr, &bytes);
+      scratch_ = CudaArray<std::byte>(context.device, stream, std::max<size_t>(bytes, 1));
+    }
+
+    // Sources [first, ...) of the part, as many as there is room for.
+    TileSource bring(const TileSource& part, uint64_t first) {
+      TileSource piece = part;
+      piece.n = std::min<uint64_t>(targets_.size(), part.n - first);
+      piece.targets = static_cast<const uint32_t*>(part.targets) + first;
+      piece.numbers = at(part.numbers, first * width_);
+      size_t bytes = scratch_.size();
+      sort_as(piece, scratch_.data(), &bytes);
+      piece.targets = targets_.data();
+      if (part.numbers) piece.numbers = numbers_.data();
+      piece.targets_aligned = piece.numbers_aligned = true;
+      return piece;
+    }
+
+   private:
+    void sort_as(const TileSource& piece, void* scratch, size_t* bytes) {
+      switch (width_) {
+        case 0:
+          return sort<cub::NullType>(piece, scratch, bytes);
+        case 2:
+          return sort<uint16_t>(piece, scratch, bytes);
+        case 4:
+          return sort<uint32_t>(piece, scratch, bytes);
+        default:
+          return sort<uint64_t>(piece, scratch, bytes);
+      }
+    }
+    template <class E>
+    void sort(const TileSource& piece, void* scratch, size_t* bytes) {
+      constexpr int bits = 8;  // one pass
+      auto* keys = static_cast<const uint32_t*>(piece.targets);
+      cudaError_t error;
+      if constexpr (std::is_same_v<E, cub::NullType>)
+        error = cub::DeviceRadixSort::SortKeys(scratch, *bytes, keys, targets_.data(), piece.n,
+                                               std::max(0, end_ - bits), end_, stream_);
+      else
+        error = cub::DeviceRadixSort::SortPairs(scratch, *bytes, keys, targets_.data(),
+                                                static_cast<const E*>(piece.numbers),
+                                                reinterpret_cast<E*>(numbers_.data()), piece.n,
+                                                std::max(0, end_ - bits), end_, stream_);
+      cuda_check(error, "bring sources together");
+    }
+
+    cudaStream_t stream_;
+    uint32_t width_;
+    int end_;
+    CudaArray<uint32_t> targets_;
+    CudaArray<std::byte> numbers_;
+    CudaArray<std::byte> scratch_;
+  };
+
+  void partitioned(const Op& op, const TileSource& part, cudaStream_t stream) {
+    std::optional<Partition> partition;
+    try {
+      partition.emplace(context_, part, stream);
+    } catch (const CudaFailure& failure) {
+      if (failure.status().code() != StatusCode::resource_exhausted) throw;
+      return directly(op, part, stream);
+    }
+    if (context_.counters) {  // where they are now
+      count_left_out<<<context_.grid(part.n, 512, 4), 512, 0, stream>>>(part, context_.counters);
+      cuda_check(cudaGetLastError(), "count sources");
+    }
+    Adder rest(*this);
+    rest.context_.counters = nullptr;
+    for (uint64_t first = 0; first < part.n; first += partition_sources) {
+      TileSource piece = partition->bring(part, first);
+      if (piece.n >= fewest_sampled)
+        rest.with_hot(op, piece, stream);
+      else
+        rest.directly(op, piece, stream);
+    }
+  }
+
+  bool is_ascending(const TileSource& part, cudaStream_t stream) {
+    CudaArray<SourceSample> sample = take_sample(part, stream);
+    uint32_t ascending = 0;
+    cuda_check(
+        cudaMemcpyAsync(&ascending, &sample.data()->ascending, 4, cudaMemcpyDeviceToHost, stream),
+        "sample sources");
+    cuda_check(cudaStreamSynchronize(stream), "sample sources");
+    return ascending != 0;
+  }
+
+  CudaArray<SourceSample> take_sample(const TileSource& part, cudaStream_t stream) {
+    CudaArray<SourceSample> sample(context_.device, stream, 1);
+    sample_sources<typename Op::Number><<<1, sample_threads, 0, stream>>>(part, sample.data());
+    cuda_check(cudaGetLastError(), "sample sources");
+    return sample;
+  }
+
+  // Where additions in shared memory wait for each other.
+  static constexpr uint32_t most_copies_log = std::is_same_v<Op, AddOp<double>> ? 3 : 0;
+  // T, or the sums that become it, are far larger than the device's cache.
+  static constexpr uint64_t far_bytes = 128 << 20;
+  static constexpr uint64_t fewest_partitioned = 1 << 22;
+  static constexpr uint64_t partition_sources = 1 << 26;
+  static constexpr uint64_t many_sources = 1 << 26;
 
   JobContext context_;
 };
@@ -271,12 +455,13 @@ class CutJob final : public Job {
         summary_(context.device, stream, 1),
         op_{static_cast<T*>(into), sums_.data(),    sums_.data() + context.limit,
             summary_.data(),       context.sources, {}} {
-    cuda_check(cudaMemsetAsync(sums_.data(), 0, sums_.bytes(), stream), "clear sums");
+    cuda_check(cudaMemsetAsync(op_.high, 0, context.limit * 8, stream), "clear sums");
     cuda_check(cudaMemsetAsync(summary_.data(), 0, summary_.bytes(), stream), "clear sums");
   }
   void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) override {
     if (known) {
-      SourceSummary summary{bits_of_double(known->largest), known->all_finite ? 0u : 1u};
+      SourceSummary summary{bits_of_double(known->largest), known->all_finite ? 0u : 1u,
+                            SourceSummary::deepest_unknown};
       cuda_check(cudaMemcpyAsync(summary_.data(), &summary, sizeof summary, cudaMemcpyHostToDevice,
                                  stream),
                  "copy to the device");
@@ -284,8 +469,10 @@ class CutJob final : public Job {
     } else {
       summarize_sources<T>
           <<<context_.grid(all->n, 512, 4), 512, 0, stream>>>(*all, summary_.data());
-      cuda_check(cudaGetLastError(), "look at sources");
     }
+    clear_low<T>
+        <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
+    cuda_check(cudaGetLastError(), "look at sources");
   }
   void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
   void finish(cudaStream_t stream) override {
@@ -361,10 +548,6 @@ TileSource tiles(const Numbers& sources, const void* numbers, const Indexes& tar
           .wide_targets = targets.width == 8,
           .numbers_aligned = is_aligned(numbers, 4 * width_of(sources.type)),
           .targets_aligned = is_aligned(indexes, 4 * targets.width)};
-}
-
-const std::byte* at(const void* column, uint64_t bytes) {
-  return column ? static_cast<const std::byte*>(column) + bytes : nullptr;
 }
 
 // A column of a batch, and where it lies.
@@ -451,19 +634,22 @@ void add_in_pieces(const CudaContext& context, const Numbers& sources, const Ind
   if (!status.ok()) throw CudaFailure(status);
 }
 
-ScatterReport fetch(const ScatterCounters* counters, cudaStream_t stream) {
-  ScatterCounters there;
-  cuda_check(cudaMemcpyAsync(&there, counters, sizeof there, cudaMemcpyDeviceToHost, stream),
-             "count sources");
+ScatterReport fetch(const CudaContext& context, const ScatterCounters* counters,
+                    cudaStream_t stream) {
+  auto staged = context.transfer.pinned().take();
+  cuda_check(
+      cudaMemcpyAsync(staged.data(), counters, sizeof *counters, cudaMemcpyDeviceToHost, stream),
+      "count sources");
   cuda_check(cudaStreamSynchronize(stream), "count sources");
-  return {there.out_of_range, there.first_out_of_range};
+  ScatterCounters there;
+  std::memcpy(&there, staged.data(), sizeof there);
+  if (there.out_of_range == 0) return {};
+  return {there.out_of_range, UINT64_MAX - there.least};
 }
 
 CudaArray<ScatterCounters> make_counters(CudaDevice& device, cudaStream_t stream) {
   CudaArray<ScatterCounters> counters(device, stream, 1);
-  cuda_check(cudaMemsetAsync(&counters.data()->out_of_range, 0, 8, stream), "clear counters");
-  cuda_check(cudaMemsetAsync(&counters.data()->first_out_of_range, 0xFF, 8, stream),
-             "clear counters");
+  cuda_check(cudaMemsetAsync(counters.data(), 0, counters.bytes(), stream), "clear counters");
   return counters;
 }
 
@@ -508,7 +694,7 @@ ScatterReport count_out_of_range(const CudaContext& context, const Indexes& targ
   JobContext size = job_context(context.device, targets.size, limit, {}, counters.data());
   count_left_out<<<size.grid(targets.size, 512, 4), 512, 0, stream>>>(all, counters.data());
   cuda_check(cudaGetLastError(), "count sources");
-  return fetch(counters.data(), stream);
+  return fetch(context, counters.data(), stream);
 }
 
 }  // namespace
@@ -524,8 +710,7 @@ Status scatter_cuda(const CudaContext& context, const Numbers& sources, const In
           .with_remedy("give no stream, or columns in the device's memory");
     OnDevice on(context.device);
     auto stream = static_cast<cudaStream_t>(options.stream);
-    auto counters = make_counters(context.device, stream);
-    start_here(context.device, sources, targets, into, options, counters.data(), stream);
+    start_here(context.device, sources, targets, into, options, nullptr, stream);
     return {};
   }
   CudaStream stream(context.device);
@@ -556,7 +741,7 @@ Status scatter_cuda(const CudaContext& context, const Numbers& sources, const In
     add_in_pieces(context, sources, targets, into.size, job.get());
     job->finish(stream);
   }
-  *report = fetch(counters.data(), stream);
+  *report = fetch(context, counters.data(), stream);
   placed.give_back();
   return {};
 }

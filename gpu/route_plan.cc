@@ -23,35 +23,64 @@ class Targets {
 
 constexpr uint32_t no_part = UINT32_MAX;
 
-// Sets parts, and for each target which part it is in (no_part: hot) and where its list begins.
-void cut_parts(const std::vector<uint32_t>& counts, RouteSlab* slab,
-               std::vector<uint32_t>* part_of) {
+// Sets the parts, and for each target which it is in (no_part: hot).
+std::vector<uint32_t> cut_parts(const std::vector<uint32_t>& counts, RouteSlab* slab) {
   const uint64_t limit = counts.size();
-  uint64_t cold = 0;
   for (uint32_t count : counts)
-    if (count <= route_hot_sources) cold += count;
-  slab->items = static_cast<uint32_t>(cold);
-  const auto aim = static_cast<uint32_t>((cold + slab->chunks - 1) / slab->chunks);
-  part_of->resize(limit);
-  slab->list_begin.resize(limit);
+    if (count <= route_hot_sources) slab->items += count;
+  const uint32_t aim = std::max(1u, (slab->items + slab->chunks - 1) / slab->chunks);
+  std::vector<uint32_t> part_of(limit);
   slab->part_target.push_back(0);
   slab->part_item.push_back(0);
-  uint32_t in_part = 0, before = 0;
-  for (uint64_t t = 0; t < limit; ++t) {
-    bool is_hot = counts[t] > route_hot_sources;
-    if (in_part >= aim && aim > 0) {
-      before += in_part;
+  uint32_t items = 0;
+  for (uint32_t t = 0; t < limit; ++t) {
+    if (items - slab->part_item.back() >= aim ||
+        t - slab->part_target.back() == route_part_targets) {
       slab->part_target.push_back(t);
-      slab->part_item.push_back(before);
-      in_part = 0;
+      slab->part_item.push_back(items);
     }
-    slab->list_begin[t] = static_cast<uint16_t>(in_part);
-    (*part_of)[t] = is_hot ? no_part : static_cast<uint32_t>(slab->part_target.size() - 1);
-    if (!is_hot) in_part += counts[t];
+    const bool is_hot = counts[t] > route_hot_sources;
+    part_of[t] = is_hot ? no_part : static_cast<uint32_t>(slab->part_target.size() - 1);
+    if (!is_hot) items += counts[t];
   }
-  slab->part_target.push_back(limit);
-  slab->part_item.push_back(before + in_part);
+  slab->part_target.push_back(static_cast<uint32_t>(limit));
+  slab->part_item.push_back(items);
   slab->parts = static_cast<uint32_t>(slab->part_target.size() - 1);
+  return part_of;
+}
+
+// Sets the groups, with lists that name nothing yet, and for each target where its first item goes
+// in a list.
+std::vector<uint32_t> make_groups(const std::vector<uint32_t>& counts, RouteSlab* slab) {
+  std::vector<uint32_t> first_of(counts.size()), targets;
+  slab->part_group.push_back(0);
+  uint32_t at = 0;
+  for (uint32_t p = 0; p < slab->parts; ++p) {
+    targets.clear();
+    for (uint32_t t = slab->part_target[p]; t < slab->part_target[p + 1]; ++t)
+      if (counts[t] > 0 && counts[t] <= route_hot_sources) targets.push_back(t);
+    std::stable_sort(targets.begin(), targets.end(),
+                     [&](uint32_t a, uint32_t b) { return counts[a] > counts[b]; });
+    targets.resize(
+        (targets.size() + route_group_targets - 1) / route_group_targets * route_group_targets,
+        no_route_target);
+    const uint32_t begin = at, items = slab->part_item[p + 1] - slab->part_item[p];
+    for (uint32_t g = 0; g < targets.size(); g += route_group_targets) {
+      slab->group_list.push_back(at);
+      for (uint32_t k = 0; k < route_group_targets && targets[g + k] != no_route_target; ++k)
+        first_of[targets[g + k]] = at + k;
+      at += counts[targets[g]] * route_group_targets;
+    }
+    slab->list.resize(at, static_cast<uint16_t>(items));
+    slab->group_targets.insert(slab->group_targets.end(), targets.begin(), targets.end());
+    slab->part_group.push_back(static_cast<uint32_t>(slab->group_list.size()));
+    slab->most_items = std::max(slab->most_items, items);
+    slab->most_list = std::max(slab->most_list, at - begin);
+    slab->most_targets =
+        std::max(slab->most_targets, slab->part_target[p + 1] - slab->part_target[p]);
+  }
+  slab->group_list.push_back(at);
+  return first_of;
 }
 
 }  // namespace
@@ -77,11 +106,9 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
   std::vector<uint32_t> counts(limit);
   for (uint64_t i = 0; i < n; ++i)
     if (target[i] < limit) ++counts[target[i]];
-  std::vector<uint32_t> part_of;
-  cut_parts(counts, &slab, &part_of);
-
-  // Hot targets: where the next source of each goes.
-  std::vector<uint32_t> next(limit);
+  const std::vector<uint32_t> part_of = cut_parts(counts, &slab);
+  // Where the next source of each target goes, in a list.
+  std::vector<uint32_t> next = make_groups(counts, &slab);
   uint32_t hot_sources = 0;
   for (uint64_t t = 0; t < limit; ++t) {
     if (part_of[t] != no_part) continue;
@@ -90,20 +117,14 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
     hot_sources += counts[t];
   }
   slab.hot_sources.resize(hot_sources);
-  for (uint64_t t = 0; t < limit; ++t)
-    if (part_of[t] != no_part) next[t] = slab.part_item[part_of[t]] + slab.list_begin[t];
 
   slab.picks.resize(uint64_t{slab.chunks} * slab.chunk_sources);
-  slab.run_begin.resize(uint64_t{slab.chunks} * (slab.parts + 1));
-  slab.run_to.resize(uint64_t{slab.chunks} * slab.parts);
-  slab.list.resize(slab.items);
+  slab.chunk_piece.push_back(0);
   std::vector<uint32_t> part_end(slab.part_item.begin(), slab.part_item.end() - 1);
-  std::vector<uint32_t> run_next(slab.parts);
+  std::vector<uint32_t> run_next(slab.parts), run_to(slab.parts);
   for (uint32_t c = 0; c < slab.chunks; ++c) {
     const uint64_t begin = uint64_t{c} * slab.chunk_sources;
     const uint64_t end = std::min<uint64_t>(n, begin + slab.chunk_sources);
-    uint16_t* run_begin = slab.run_begin.data() + uint64_t{c} * (slab.parts + 1);
-    uint32_t* run_to = slab.run_to.data() + uint64_t{c} * slab.parts;
     std::fill(run_next.begin(), run_next.end(), 0);
     for (uint64_t i = begin; i < end; ++i) {
       uint64_t t = target[i];
@@ -111,12 +132,19 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
     }
     uint32_t at = 0;
     for (uint32_t p = 0; p < slab.parts; ++p) {
-      run_begin[p] = static_cast<uint16_t>(at);
-      run_to[p] = part_end[p];
-      part_end[p] += run_next[p];
-      at += std::exchange(run_next[p], at);
+      const uint32_t count = run_next[p];
+      for (uint32_t done = 0; done < count; done += route_piece_sources)
+        slab.pieces.push_back({static_cast<uint16_t>(at + done),
+                               static_cast<uint16_t>(std::min(route_piece_sources, count - done)),
+                               part_end[p] + done});
+      // From a place among the picks to an item.
+      run_to[p] = part_end[p] - at;
+      part_end[p] += count;
+      run_next[p] = at;
+      at += count;
     }
-    run_begin[slab.parts] = static_cast<uint16_t>(at);
+    slab.chunk_piece.push_back(static_cast<uint32_t>(slab.pieces.size()));
+    slab.chunk_picks.push_back(at);
     for (uint64_t i = begin; i < end; ++i) {
       uint64_t t = target[i];
       if (t >= limit) continue;
@@ -127,8 +155,8 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
       }
       uint32_t place = run_next[p]++;
       slab.picks[begin + place] = static_cast<uint16_t>(i - begin);
-      uint32_t item = run_to[p] + place - run_begin[p];
-      slab.list[next[t]++] = static_cast<uint16_t>(item - slab.part_item[p]);
+      slab.list[next[t]] = static_cast<uint16_t>(run_to[p] + place - slab.part_item[p]);
+      next[t] += route_group_targets;
     }
   }
   return slab;

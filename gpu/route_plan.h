@@ -10,8 +10,8 @@
 //
 // then each part is read into a block's own memory, and each of its targets adds up its sources,
 // which a list names, in ascending order. Both passes read and write memory in stretches. What goes
-// where is worked out once and takes 4 bytes a source. Targets with very many sources (hot) have
-// lists of their own, which read S itself.
+// where is worked out once and takes about 5 bytes a source. Targets with very many sources (hot)
+// have lists of their own, which read S itself.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,16 @@
 namespace stride {
 
 inline constexpr uint32_t route_chunk_sources = 1 << 14;  // at most
-// Sources of one slab that make a target hot.
-inline constexpr uint32_t route_hot_sources = 1 << 11;
+// More sources of one slab than this make a target hot.
+inline constexpr uint32_t route_hot_sources = 1 << 9;
 inline constexpr uint32_t route_part_sources = route_chunk_sources + route_hot_sources;  // at most
 inline constexpr uint64_t route_slab_sources = 1 << 24;                                  // at most
+inline constexpr uint32_t route_part_targets = 1 << 12;                                  // at most
+// Sources that a warp takes to a part at once, at most.
+inline constexpr uint32_t route_piece_sources = 128;
+// Targets that add up their sources together, in step.
+inline constexpr uint32_t route_group_targets = 32;
+inline constexpr uint32_t no_route_target = UINT32_MAX;
 
 struct RouteSlab {
   uint64_t first = 0;  // source
@@ -36,18 +42,29 @@ struct RouteSlab {
 
   // Of each chunk, `chunk_sources` places apart: its sources in the order of parts.
   std::vector<uint16_t> picks;
-  // [chunk][part + 1]: where a part begins among them.
-  std::vector<uint16_t> run_begin;
-  // [chunk][part]: where that goes among the items.
-  std::vector<uint32_t> run_to;
+  // Pieces of picks that go to one stretch of the items.
+  struct Piece {
+    uint16_t begin;  // among the chunk's picks
+    uint16_t count;
+    uint32_t to;  // item
+  };
+  std::vector<Piece> pieces;
+  std::vector<uint32_t> chunk_piece;  // [chunk + 1]
+  std::vector<uint32_t> chunk_picks;  // [chunk]: how many
 
-  // [part + 1]: first target, and first item.
-  std::vector<uint64_t> part_target;
-  std::vector<uint32_t> part_item;
-  // Of each part's items: those of each target one after the other, as places in the part.
+  std::vector<uint32_t> part_target;  // [part + 1]: first target
+  std::vector<uint32_t> part_item;    // [part + 1]: first item
+  std::vector<uint32_t> part_group;   // [part + 1]: first group
+  // Targets of a part that have sources in it, by falling numbers of sources, in groups; the last
+  // group is filled up with no_route_target.
+  std::vector<uint32_t> group_targets;
+  // [group + 1]: where its list begins. A list has, for each step, what each target adds: a place
+  // among the part's items, or, past a target's last one, the place behind them all. A part's lists
+  // begin at a multiple of 8.
+  std::vector<uint32_t> group_list;
   std::vector<uint16_t> list;
-  // [target]: where its items begin in the part's list. They end where the next target's begin.
-  std::vector<uint16_t> list_begin;
+  // Of any part.
+  uint32_t most_items = 0, most_list = 0, most_targets = 0;
 
   // Of each hot target, `begin` to the next one's in hot_sources, counted from `first`.
   struct Hot {

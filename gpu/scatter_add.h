@@ -17,7 +17,8 @@
 //                 off by at most max |S| * 2^-b, where b is 2 * (62 - ceil(log2(n + 1))), 64 for a
 //                 billion sources (max |S| counts as 2^-900 where it is less). After J. Demmel, H.
 //                 D. Nguyen: Parallel reproducible summation (2015), with integers for bins.
-// Infinities and NaN give what IEEE 754 says of a sum; a NaN that reproducible mode returns is the
+// Fast sums of f32 on a device take subnormal numbers for 0. Infinities and NaN give what IEEE 754
+// says of a sum; a NaN that reproducible mode returns is the
 // quiet one without payload. Min and max are exact, ignore sources that are NaN, and order as IEEE
 // 754's totalOrder does: -0 before +0, a positive NaN in T behind all.
 #pragma once

@@ -58,6 +58,7 @@ STRIDE_HD inline double power_of_two(int e) {
 struct SumScale {
   double high_up = 1, high_down = 1;  // powers of two
   double low_up = 1, low_down = 1;
+  int high_exponent = 0;  // exponent - bits
 
   // sources: how many there are at most. largest: of their finite absolute values.
   STRIDE_HD static SumScale of(uint64_t sources, double largest) {  // sources: not 0
@@ -67,13 +68,25 @@ struct SumScale {
     int exponent = static_cast<int>(bits_of_double(largest) >> 52) - 1022;
     if (exponent < -899) exponent = -899;
     return {power_of_two(bits - exponent), power_of_two(exponent - bits), power_of_two(bits),
-            power_of_two(exponent - 2 * bits)};
+            power_of_two(exponent - 2 * bits), exponent - bits};
   }
 };
 
 struct CutNumber {
   int64_t high, low;
 };
+
+// The exponent of the last bit of a finite number that is not 0.
+STRIDE_HD inline int last_bit_exponent(double x) {
+  uint64_t bits = bits_of_double(x);
+  int exponent = static_cast<int>(bits >> 52 & 0x7FF);
+  uint64_t mantissa = bits << 12 >> 12;
+  if (exponent == 0)
+    exponent = 1;
+  else
+    mantissa |= uint64_t{1} << 52;
+  return exponent - 1075 + static_cast<int>(63 - leading_zeros(mantissa & (~mantissa + 1)));
+}
 
 STRIDE_HD inline int64_t nearest_integer(double x) {  // halves to even
 #if defined(__CUDA_ARCH__)

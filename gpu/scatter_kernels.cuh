@@ -18,16 +18,42 @@ inline constexpr uint32_t tile_sources = 128;  // a warp
 inline constexpr uint32_t thread_sources = 4;
 inline constexpr uint32_t whole_warp = 0xFFFFFFFF;
 
-// What kernels report. Zero, and the largest number, before.
+// What kernels report. Zeros before.
 struct ScatterCounters {
   unsigned long long out_of_range;
-  unsigned long long first_out_of_range;
+  unsigned long long least;  // UINT64_MAX less the first that is out of range
 };
 
 // What is known of all sources before they are cut.
 struct SourceSummary {
   unsigned long long largest;  // of the finite absolute values, as the bits of a double
   uint32_t not_finite;         // 1: some are
+  // deepest_zero less the smallest exponent of a last bit: whether any number has a low part.
+  uint32_t deepest;
+  static constexpr int deepest_zero = 4096;
+  static constexpr uint32_t deepest_unknown = 8192;
+
+  __device__ SumScale scale(uint64_t sources) const {
+    return SumScale::of(sources, double_of_bits(largest));
+  }
+  __device__ bool has_low(const SumScale& scale) const {
+    return static_cast<int>(deepest) > deepest_zero - scale.high_exponent;
+  }
+};
+
+// What a sample of the sources is like.
+struct SourceSample {
+  static constexpr uint32_t slots_log = 11, slots = 1 << slots_log;
+  static constexpr uint32_t none = UINT32_MAX;
+  // The targets that it met often, one for each slot of a small hash table.
+  uint32_t hot_in_use;  // 0: none is
+  uint32_t hot_targets[slots];
+  // Of floats: most of those that are not 0 are of sizes in [window / 256, window). 0: no such
+  // window.
+  float window;
+  uint32_t ascending;  // 1: targets are sorted
+
+  __device__ static uint32_t slot_of(uint32_t t) { return t * 0x9E3779B1u >> (32 - slots_log); }
 };
 
 // Sources and their targets, in device memory.
@@ -87,6 +113,18 @@ __device__ __forceinline__ void load_numbers(const TileSource& source, uint64_t 
   load_four(source.numbers, i, count, source.numbers_aligned, out);
 }
 
+template <class T>
+__device__ __forceinline__ T number_at(const TileSource& source, uint64_t i) {
+  if (!source.numbers) return 1;
+  if constexpr (std::is_same_v<T, float>) {
+    if (source.type == NumberType::f16)
+      return to_float(static_cast<const Half*>(source.numbers)[i]);
+    if (source.type == NumberType::bf16)
+      return to_float(static_cast<const BrainHalf*>(source.numbers)[i]);
+  }
+  return static_cast<const T*>(source.numbers)[i];
+}
+
 // Target: uint32_t, where all limits are below its largest, or uint64_t.
 template <class Target>
 inline constexpr Target no_target = static_cast<Target>(-1);
@@ -135,10 +173,21 @@ template <class T>
 struct AddOp {
   using Number = T;
   using Value = T;
-  static constexpr uint32_t cell_words = sizeof(T) / 4;
+  static constexpr bool is_float = std::is_same_v<T, float>;
+  static constexpr uint32_t cell_words = is_float ? 2 : sizeof(T) / 4;
+  static constexpr uint32_t memory_bytes = sizeof(T);  // of a target
   T* into;
+  // Of floats in cells: additions of floats in shared memory are loops that wait for each other
+  // where targets meet. Those of sizes in [window / 256, window) are multiples of window / 2^31,
+  // and are added as such, exactly; others go to memory. 0: all are added as floats.
+  float window = 0, up = 0, down = 0;
 
-  __device__ void begin() {}
+  __device__ void begin(const SourceSample* sample) {
+    window = is_float && sample ? sample->window : 0;
+    if (window == 0) return;
+    up = static_cast<float>(0x1p31 / window);
+    down = static_cast<float>(window / 0x1p31);
+  }
   __device__ Value value(T x, uint64_t) const { return x; }
   __device__ static Value none() { return 0; }
   __device__ static bool is_none(Value v) { return v == 0; }
@@ -150,17 +199,36 @@ struct AddOp {
     else
       return a + b;
   }
+  __device__ static Value from_lane(Value v, uint32_t lane) {
+    return __shfl_sync(whole_warp, v, lane);
+  }
   __device__ static Value from_lane_below(Value v, uint32_t lanes) {
     return __shfl_up_sync(whole_warp, v, lanes);
   }
   __device__ void to_memory(uint64_t t, Value v) const { add_to(into + t, v); }
-  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t, Value v) const {
+  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t,
+                          Value v) const {
+    if constexpr (is_float) {
+      if (window != 0) {
+        float size = fabsf(v);
+        if (size < window && size >= window / 256)
+          add_to_words(cells + slot, cells + slots + slot, __float2int_rn(v * up));
+        else if (v != 0)
+          to_memory(t, v);
+        return;
+      }
+    }
     if constexpr (std::is_same_v<T, int64_t>)
       add_to_words(cells + slot, cells + slots + slot, v);
     else
       add_to(reinterpret_cast<T*>(cells) + slot, v);
   }
-  __device__ static Value of_cell(const uint32_t* cells, uint32_t slots, uint32_t slot) {
+  __device__ Value of_cell(const uint32_t* cells, uint32_t slots, uint32_t slot) const {
+    if constexpr (is_float) {
+      if (window != 0)
+        return static_cast<float>(static_cast<double>(of_words(cells[slot], cells[slots + slot])) *
+                                  down);
+    }
     if constexpr (std::is_same_v<T, int64_t>)
       return of_words(cells[slot], cells[slots + slot]);
     else
@@ -176,13 +244,14 @@ struct CutOp {
   // The low parts of floats are seldom there, and go to memory at once.
   static constexpr bool low_cells = std::is_same_v<T, double>;
   static constexpr uint32_t cell_words = low_cells ? 4 : 2;
+  static constexpr uint32_t memory_bytes = 8;
   T* into;
   int64_t *high, *low;
   const SourceSummary* summary;
   uint64_t sources;
   SumScale scale;
 
-  __device__ void begin() { scale = SumScale::of(sources, double_of_bits(summary->largest)); }
+  __device__ void begin(const SourceSample*) { scale = summary->scale(sources); }
   // What is not finite goes to T itself, in whatever order.
   __device__ Value value(T x, uint64_t t) const {
     if (is_finite(static_cast<double>(x))) return cut_number(scale, static_cast<double>(x));
@@ -192,6 +261,9 @@ struct CutOp {
   __device__ static Value none() { return {}; }
   __device__ static bool is_none(Value v) { return v.high == 0 && v.low == 0; }
   __device__ static Value join(Value a, Value b) { return {a.high + b.high, a.low + b.low}; }
+  __device__ static Value from_lane(Value v, uint32_t lane) {
+    return {__shfl_sync(whole_warp, v.high, lane), __shfl_sync(whole_warp, v.low, lane)};
+  }
   __device__ static Value from_lane_below(Value v, uint32_t lanes) {
     return {__shfl_up_sync(whole_warp, v.high, lanes), __shfl_up_sync(whole_warp, v.low, lanes)};
   }
@@ -219,9 +291,10 @@ struct CutOp {
 
 template <class Op>
 struct DirectSink {
+  static constexpr bool to_memory = true;
   Op op;
 
-  __device__ void begin(uint32_t*) { op.begin(); }
+  __device__ void begin(uint32_t*) { op.begin(nullptr); }
   template <class Target>
   __device__ void put(Target t, typename Op::Value v) const {
     if (t != no_target<Target>) op.to_memory(t, v);
@@ -233,13 +306,15 @@ struct DirectSink {
 // meet.
 template <class Op>
 struct CopiesSink {
+  static constexpr bool to_memory = false;
   Op op;
+  const SourceSample* sample;  // or null
   uint32_t targets, copies_log;
   uint32_t* cells;
 
   __device__ uint32_t slots() const { return targets << copies_log; }
   __device__ void begin(uint32_t* shared) {
-    op.begin();
+    op.begin(sample);
     cells = shared;
     for (uint32_t i = threadIdx.x; i < slots() * Op::cell_words; i += blockDim.x) cells[i] = 0;
     __syncthreads();
@@ -255,41 +330,31 @@ struct CopiesSink {
     for (uint32_t t = threadIdx.x; t < targets; t += blockDim.x) {
       typename Op::Value sum = Op::none();
       for (uint32_t copy = 0; copy < 1u << copies_log; ++copy)
-        sum = Op::join(sum, Op::of_cell(cells, slots(), t << copies_log | copy));
+        sum = Op::join(sum, op.of_cell(cells, slots(), t << copies_log | copy));
       if (!Op::is_none(sum)) op.to_memory(t, sum);
     }
   }
 };
 
-// The targets that a sample has met often; one for each slot of a small hash table.
-struct HotTargets {
-  static constexpr uint32_t slots = 4096;
-  static constexpr uint32_t none = UINT32_MAX;
-  uint32_t in_use;  // 0: no target is hot
-  uint32_t targets[slots];
-
-  __device__ static uint32_t slot_of(uint32_t t) { return t * 0x9E3779B1u >> 20; }
-};
-static_assert(HotTargets::slots == 1 << 12);
-
 template <class Op>
 struct HotSink {
+  static constexpr bool to_memory = true;
   Op op;
-  const HotTargets* hot;
+  const SourceSample* sample;
   uint32_t *tags, *cells;
   bool in_use;
 
-  static constexpr uint32_t shared_words = HotTargets::slots * (1 + Op::cell_words);
+  static constexpr uint32_t shared_words = SourceSample::slots * (1 + Op::cell_words);
 
   __device__ void begin(uint32_t* shared) {
-    op.begin();
-    in_use = hot->in_use != 0;
+    op.begin(sample);
+    in_use = sample->hot_in_use != 0;
     cells = shared;
-    tags = shared + HotTargets::slots * Op::cell_words;
+    tags = shared + SourceSample::slots * Op::cell_words;
     if (!in_use) return;
-    for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
-      tags[i] = hot->targets[i];
-      for (uint32_t w = 0; w < Op::cell_words; ++w) cells[w * HotTargets::slots + i] = 0;
+    for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += blockDim.x) {
+      tags[i] = sample->hot_targets[i];
+      for (uint32_t w = 0; w < Op::cell_words; ++w) cells[w * SourceSample::slots + i] = 0;
     }
     __syncthreads();
   }
@@ -297,27 +362,58 @@ struct HotSink {
   __device__ void put(Target t, typename Op::Value v) const {
     if (t == no_target<Target>) return;
     if (in_use) {
-      uint32_t slot = HotTargets::slot_of(static_cast<uint32_t>(t));
-      if (tags[slot] == t) return op.to_cell(cells, HotTargets::slots, slot, t, v);
+      uint32_t slot = SourceSample::slot_of(static_cast<uint32_t>(t));
+      if (tags[slot] == t) return op.to_cell(cells, SourceSample::slots, slot, t, v);
     }
     op.to_memory(t, v);
   }
   __device__ void end(uint32_t*) const {
     if (!in_use) return;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < HotTargets::slots; i += blockDim.x) {
-      typename Op::Value sum = Op::of_cell(cells, HotTargets::slots, i);
-      if (tags[i] != HotTargets::none && !Op::is_none(sum)) op.to_memory(tags[i], sum);
+    for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += blockDim.x) {
+      typename Op::Value sum = op.of_cell(cells, SourceSample::slots, i);
+      if (tags[i] != SourceSample::none && !Op::is_none(sum)) op.to_memory(tags[i], sum);
     }
   }
 };
 
 // --- Tiles.
 
+// Puts a tile's sources in their order, 32 neighbours at a time.
+template <class Op, class Target, class Sink>
+__device__ __forceinline__ void put_in_order(const Sink& sink, const Target (&targets)[4],
+                                             const typename Op::Value (&values)[4]) {
+  const uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+  for (uint32_t turn = 0; turn < 4; ++turn) {
+    const uint32_t from = turn * 8 + lane / 4;
+    Target target = no_target<Target>;
+    typename Op::Value value = Op::none();
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      Target t = __shfl_sync(whole_warp, targets[k], from);
+      typename Op::Value v = Op::from_lane(values[k], from);
+      if (lane % 4 == k) {
+        target = t;
+        value = v;
+      }
+    }
+    sink.put(target, value);
+  }
+}
+
 // Adds up neighbours of one target, and puts what remains.
 template <class Op, class Target, class Sink>
 __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&targets)[4],
                                          const typename Op::Value (&values)[4]) {
+  const uint32_t lane = threadIdx.x % 32;
+  if constexpr (Sink::to_memory) {
+    // Sorted targets that are all different: neighbours in memory go there together.
+    bool sparse = targets[0] < targets[1] && targets[1] < targets[2] && targets[2] < targets[3] &&
+                  targets[3] - targets[0] < 64;
+    if (__popc(__ballot_sync(whole_warp, sparse)) >= 24)
+      return put_in_order<Op>(sink, targets, values);
+  }
   Target run = targets[0];
   typename Op::Value sum = values[0];
   bool whole = true;  // the thread's sources are one run
@@ -332,7 +428,6 @@ __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&target
       whole = false;
     }
   }
-  const uint32_t lane = threadIdx.x % 32;
   Target below = __shfl_up_sync(whole_warp, run, 1);
   uint32_t goes_on = __ballot_sync(whole_warp, lane > 0 && whole && below == run);
   if (goes_on == 0) return sink.put(run, sum);
@@ -363,10 +458,12 @@ struct LeftOut {
         if (i + k < first) first = i + k;
       }
   }
+  // counters: null where nobody asks.
   __device__ void report(const TileSource& source, ScatterCounters* counters) const {
-    if (count == 0) return;
+    if (count == 0 || !counters) return;
     atomicAdd(&counters->out_of_range, static_cast<unsigned long long>(count));
-    atomicMin(&counters->first_out_of_range, static_cast<unsigned long long>(source.first + first));
+    atomicMax(&counters->least,
+              static_cast<unsigned long long>(UINT64_MAX - (source.first + first)));
   }
 };
 

@@ -237,7 +237,9 @@ TEST_P(ScatterTest, LargeColumns) {
         if (r[i] < limit) sums[r[i]] += f[i];
       for (uint64_t i = 0; i < limit; ++i) expected_floats[i] = static_cast<float>(sums[i]);
       for (ScatterMethod method : methods) {
+        if (!on_device() && method == ScatterMethod::hot) continue;
         for (bool here : {true, false}) {
+          if (!on_device() && here) continue;
           ScatterReport report;
           SCOPED_TRACE(std::to_string(limit) + " targets, kind " + std::to_string(kind) +
                        ", method " + std::to_string(static_cast<int>(method)));
@@ -381,9 +383,10 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
   std::vector<uint32_t> own(halves.size());
   std::iota(own.begin(), own.end(), 0u);
   for (NumberType type : {NumberType::f16, NumberType::bf16}) {
+    // Which keeps subnormal numbers, as fast additions on a device do not, and leaves out NaN.
     ScatterReport report;
-    auto found =
-        scattered(type, halves, own, std::vector<float>(halves.size()), {}, true, 0, &report);
+    auto found = scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
+                           {.operation = ScatterOperation::max}, true, 0, &report);
     for (uint32_t bits = 0; bits < halves.size(); ++bits) {
       const int sign = bits >> 15 ? -1 : 1, exponent_bits = type == NumberType::f16 ? 5 : 8;
       const int mantissa_bits = 15 - exponent_bits;
@@ -392,11 +395,8 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
       const int bias = (1 << (exponent_bits - 1)) - 1;
       double x = exponent ? std::ldexp(1 + std::ldexp(mantissa, -mantissa_bits), exponent - bias)
                           : std::ldexp(mantissa, 1 - bias - mantissa_bits);
-      if (exponent == (1 << exponent_bits) - 1) x = mantissa ? NAN : INFINITY;
-      if (std::isnan(x))
-        ASSERT_TRUE(std::isnan(found[bits])) << bits;
-      else
-        ASSERT_EQ(found[bits], static_cast<float>(sign * x)) << bits;
+      if (exponent == (1 << exponent_bits) - 1) x = mantissa ? -sign * INFINITY : INFINITY;
+      ASSERT_EQ(found[bits], static_cast<float>(sign * x)) << bits;
     }
   }
 }
@@ -550,7 +550,8 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
           if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
           for (uint64_t i = 0; i < size.limit; ++i)
             ASSERT_NEAR(floats[i], exact[i], 1e-4 * std::abs(exact[i])) << i;
-          if (time == 1 && on_device()) ASSERT_EQ(floats, first);
+          if (time == 1 && on_device() && is_exchanged(size.n, size.limit))
+            ASSERT_EQ(floats, first);
           first = floats;
         }
         placed_.clear();
@@ -663,25 +664,41 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
     ASSERT_EQ(slab.sources, c.n);
     ASSERT_LE(slab.chunk_sources, route_chunk_sources);
     ASSERT_EQ(slab.part_target.size(), slab.parts + 1u);
+    ASSERT_EQ(slab.chunk_piece.size(), slab.chunks + 1u);
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
     for (uint32_t chunk = 0; chunk < slab.chunks; ++chunk) {
-      const uint16_t* begin = slab.run_begin.data() + uint64_t{chunk} * (slab.parts + 1);
-      for (uint32_t p = 0; p < slab.parts; ++p)
-        for (uint32_t j = begin[p]; j < begin[p + 1]; ++j) {
-          uint64_t item = slab.run_to[uint64_t{chunk} * slab.parts + p] + j - begin[p];
-          ASSERT_LT(item, items.size());
-          items[item] = uint64_t{chunk} * slab.chunk_sources +
-                        slab.picks[uint64_t{chunk} * slab.chunk_sources + j];
+      uint32_t picks = 0;
+      for (uint32_t p = slab.chunk_piece[chunk]; p < slab.chunk_piece[chunk + 1]; ++p) {
+        const RouteSlab::Piece& piece = slab.pieces[p];
+        ASSERT_LE(piece.count, route_piece_sources);
+        picks += piece.count;
+        for (uint32_t j = 0; j < piece.count; ++j) {
+          ASSERT_LT(piece.to + j, items.size());
+          items[piece.to + j] = uint64_t{chunk} * slab.chunk_sources +
+                                slab.picks[uint64_t{chunk} * slab.chunk_sources + piece.begin + j];
         }
+      }
+      ASSERT_EQ(picks, slab.chunk_picks[chunk]);
     }
     std::vector<std::vector<uint64_t>> sources(c.limit);
     for (uint32_t p = 0; p < slab.parts; ++p) {
       const uint32_t size = slab.part_item[p + 1] - slab.part_item[p];
+      ASSERT_LE(size, slab.most_items);
       ASSERT_LE(size, route_part_sources);
-      for (uint64_t t = slab.part_target[p]; t < slab.part_target[p + 1]; ++t) {
-        uint32_t end = t + 1 < slab.part_target[p + 1] ? slab.list_begin[t + 1] : size;
-        for (uint32_t at = slab.list_begin[t]; at < end; ++at)
-          sources[t].push_back(items[slab.part_item[p] + slab.list[slab.part_item[p] + at]]);
+      ASSERT_LE(slab.part_target[p + 1] - slab.part_target[p], slab.most_targets);
+      ASSERT_LE(slab.most_targets, route_part_targets);
+      const uint32_t first_group = slab.part_group[p], last_group = slab.part_group[p + 1];
+      ASSERT_EQ(slab.group_list[first_group] % 8, 0u);
+      ASSERT_LE(slab.group_list[last_group] - slab.group_list[first_group], slab.most_list);
+      for (uint32_t g = first_group; g < last_group; ++g) {
+        for (uint32_t at = slab.group_list[g]; at < slab.group_list[g + 1]; ++at) {
+          if (slab.list[at] == size) continue;
+          const uint32_t k = (at - slab.group_list[g]) % route_group_targets;
+          const uint32_t t = slab.group_targets[g * route_group_targets + k];
+          ASSERT_GE(t, slab.part_target[p]);
+          ASSERT_LT(t, slab.part_target[p + 1]);
+          sources[t].push_back(items[slab.part_item[p] + slab.list[at]]);
+        }
       }
     }
     for (size_t h = 0; h < slab.hot.size(); ++h) {
