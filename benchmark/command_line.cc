@@ -13,6 +13,7 @@
 #include "benchmark/dictionary_workload.h"
 #include "benchmark/lookup_command.h"
 #include "benchmark/lpm_command.h"
+#include "benchmark/map_command.h"
 #include "benchmark/scatter_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
@@ -271,6 +272,10 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* accumulate_command =
       app.add_subcommand("accumulate", "Deltas added to numbers by key, beside a merge operator");
   add_accumulate(accumulate_command, &accumulate);
+  MapArguments map;
+  CLI::App* map_command =
+      app.add_subcommand("map", "Weights mapping: T[R[i]] += S[i], with R in a table");
+  add_map(map_command, &map);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -284,6 +289,7 @@ int run_command_line(int argc, const char* const* argv) {
                   : *dedup_command      ? run_dedup_command(dedup)
                   : *scatter_command    ? run_scatter_command(scatter)
                   : *accumulate_command ? run_accumulate_command(accumulate)
+                  : *map_command        ? run_map_command(map)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

@@ -24,6 +24,7 @@
 namespace stride {
 
 struct Version;
+struct SnapshotVersion;
 
 // References to stored values: entry i belongs to query i and is valid while the snapshot lives.
 struct FindResult {
@@ -131,6 +132,7 @@ class STRIDE_API Snapshot {
 
  private:
   friend class Database;
+  friend struct SnapshotVersion;
   explicit Snapshot(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
   std::shared_ptr<const Version> version_;
 };

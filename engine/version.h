@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/snapshot.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
@@ -132,6 +133,13 @@ struct Version {
 
   // Null where the table is not there.
   const TableVersion* find(uint32_t table) const;
+};
+
+// What a snapshot holds.
+struct SnapshotVersion {
+  static const std::shared_ptr<const Version>& of(const Snapshot& snapshot) {
+    return snapshot.version_;
+  }
 };
 
 }  // namespace stride

@@ -43,11 +43,13 @@ const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {"engine/database.h",
                                                      "engine/dedup_table.h",
+                                                     "engine/group_by.h",
                                                      "engine/library_version.h",
                                                      "engine/options.h",
                                                      "engine/prefixes.h",
                                                      "engine/scan.h",
                                                      "engine/result_buffer.h",
+                                                     "engine/route.h",
                                                      "engine/row_set.h",
                                                      "engine/table.h",
                                                      "engine/snapshot.h",

@@ -13,6 +13,7 @@
 #include "adapters/cli/dedup_command.h"
 #include "adapters/cli/doctor_command.h"
 #include "adapters/cli/dump_commands.h"
+#include "adapters/cli/group_command.h"
 #include "adapters/cli/help_pages.h"
 #include "adapters/cli/load_command.h"
 #include "adapters/cli/lookup_command.h"
@@ -40,6 +41,8 @@ class Commands {
     add("dedup", "Print the rows of files that did not come before", &add_dedup, &run_dedup,
         &dedup_);
     add("scan", "Print records in the order of their keys", &add_scan, &run_scan, &scan_);
+    add("group", "Sums, counts and extremes of values, by the beginning of keys", &add_group,
+        &run_group, &group_);
     add<TableArguments>("count", "Print how many keys a table has", &add_count, &run_count,
                         &count_);
     add("tables", "List the tables", &add_tables, &run_tables, &tables_);
@@ -112,6 +115,7 @@ class Commands {
   JoinArguments join_;
   DedupArguments dedup_;
   ScanArguments scan_;
+  GroupArguments group_;
   TableArguments count_, tables_;
   DumpArguments dump_;
   RestoreArguments restore_;

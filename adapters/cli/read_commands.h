@@ -1,10 +1,10 @@
 // stride scan, count and tables.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "adapters/cli/context.h"
+#include "adapters/cli/scan_bounds.h"
 
 namespace CLI {
 class App;
@@ -16,7 +16,7 @@ struct ScanArguments {
   std::string database, table;
   std::string key_type;
   std::string format = "tsv";
-  std::optional<std::string> from, to, prefix;
+  BoundArguments bounds;
   bool reverse = false;
   bool keys_only = false;
   uint64_t limit = 0;

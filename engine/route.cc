@@ -1,0 +1,231 @@
+#include "engine/route.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "engine/bridge.h"
+#include "engine/no_throw.h"
+#include "engine/residency.h"
+#include "engine/version.h"
+
+namespace stride {
+
+struct Route::State {
+  std::shared_ptr<Residency> residency;
+  std::shared_ptr<Backend> backend;  // outlives what follows
+  std::unique_ptr<ScatterRoute> route;
+  ScatterReport report;
+  std::vector<std::byte> key_data;
+  std::vector<uint64_t> key_offsets;
+  std::unique_ptr<BackendMemory> zeros;  // of a device
+
+  static Status make(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
+                     const RouteOptions& options, std::unique_ptr<State>* made);
+};
+
+namespace {
+
+constexpr uint64_t most_zeros = 64 << 20;
+constexpr uint64_t bytes_per_task = 1 << 20;
+
+Status check_options(const RouteOptions& options) {
+  if (options.targets > max_route_targets)
+    return Status::invalid("a route to " + std::to_string(options.targets) +
+                           " targets is not possible: give at most " +
+                           std::to_string(max_route_targets));
+  if (options.targets == 0 || options.values == RouteTargets::numbers) return {};
+  return Status::invalid("a number of targets with RouteTargets::keys")
+      .with_remedy("leave it 0: there are as many targets as different names");
+}
+
+// What does the additions of a route of so many sources, or of 0 where that is made for one S.
+std::shared_ptr<Backend> choose_backend(Residency& residency, const RouteOptions& options,
+                                        uint64_t sources) {
+  if (options.backend) return options.backend;
+  std::shared_ptr<Backend> device;
+  if (residency.insists()) {
+    device = residency.device();
+  } else if (sources >= Residency::least_rows) {
+    device = residency.device_for_batch(sources);
+  }
+  return device ? device : residency.host();
+}
+
+const void* first_byte(const KeyColumn& column) {
+  return column.is_fixed() ? static_cast<const void*>(column.data) : column.offsets;
+}
+
+// Whether a column lies in the memory of the device that the database uses, or of `backend`.
+bool is_on_any_device(Residency& residency, const std::shared_ptr<Backend>& backend,
+                      const void* data) {
+  if (!data) return false;
+  auto device = residency.device_if_known();
+  return (device && device->is_on_device(data)) || (backend && backend->is_on_device(data));
+}
+
+Status resolve(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
+               const RouteOptions& options, BridgeTargets* targets) {
+  Residency& residency = *SnapshotVersion::of(snapshot)->residency;
+  STRIDE_TRY(check_options(options));
+  bool on_host = sources && !is_on_any_device(residency, options.backend, first_byte(*sources));
+  return read_bridge(snapshot, bridge, sources, on_host, options, *residency.host(), targets);
+}
+
+// Numbers that lie on a device which the route knows nothing of cannot be read.
+Status check_places(Residency& residency, Backend& backend, const Numbers& weights,
+                    const MutableNumbers& into, void* stream) {
+  bool elsewhere = false;
+  for (const void* data : {weights.data, static_cast<const void*>(into.data)})
+    elsewhere |= is_on_any_device(residency, nullptr, data) && !backend.is_on_device(data);
+  if (!elsewhere && (!stream || backend.has_device())) return {};
+  return Status(StatusCode::unavailable, "the additions are done on " + backend.name() +
+                                             ", and S, T or the stream are a device's")
+      .with_remedy("name the device in RouteOptions::backend, or copy S and T to the host");
+}
+
+Status check_clear(const RouteMapOptions& options) {
+  if (!options.clear || !options.stream) return {};
+  return Status::invalid("T cannot be cleared on a stream")
+      .with_remedy("clear it there before, or give no stream");
+}
+
+// T becomes 0. zeros: what a device copies them from, made where it is missing.
+Status clear(Backend& backend, const MutableNumbers& into, std::unique_ptr<BackendMemory>* zeros) {
+  const uint64_t bytes = into.size * width_of(into.type);
+  auto* to = static_cast<std::byte*>(into.data);
+  if (bytes == 0) return {};
+  if (!backend.is_on_device(to)) {
+    backend.parallel_for(bytes, bytes_per_task, [&](uint64_t begin, uint64_t end) {
+      std::memset(to + begin, 0, end - begin);
+    });
+    return {};
+  }
+  const uint64_t chunk = std::min(bytes, most_zeros);
+  if (!*zeros || (*zeros)->size() < chunk) {
+    auto memory = backend.allocate(chunk);
+    if (!memory.ok()) return memory.status();
+    std::vector<std::byte> none(chunk);
+    STRIDE_TRY(backend.copy((*memory)->data(), none.data(), chunk));
+    *zeros = std::move(*memory);
+  }
+  for (uint64_t at = 0; at < bytes; at += chunk)
+    STRIDE_TRY(backend.copy(to + at, (*zeros)->data(), std::min(chunk, bytes - at)));
+  return {};
+}
+
+Status check_targets(const MutableNumbers& into, uint64_t targets) {
+  if (into.size == targets) return {};
+  return Status::invalid("a T of " + std::to_string(into.size) + " numbers, for a route to " +
+                         std::to_string(targets))
+      .with_remedy("give room for one number for each target");
+}
+
+}  // namespace
+
+Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
+                          const RouteOptions& options, std::unique_ptr<State>* made) {
+  BridgeTargets targets;
+  STRIDE_TRY(resolve(snapshot, bridge, sources, options, &targets));
+  auto state = std::make_unique<State>();
+  state->residency = SnapshotVersion::of(snapshot)->residency;
+  Residency& residency = *state->residency;
+  state->backend = choose_backend(residency, options, targets.targets.size());
+  auto make_route = [&]() -> Status {
+    auto route =
+        state->backend->make_route(targets.targets.view(), targets.target_count, OutOfRange::count);
+    if (route.ok()) state->route = std::move(*route);
+    return route.status();
+  };
+  Status status = make_route();
+  if (!status.ok() && !options.backend && state->backend->has_device() &&
+      residency.failed(status)) {
+    state->backend = residency.host();
+    status = make_route();
+  }
+  STRIDE_TRY(status);
+  state->report = targets.report;
+  state->key_data = std::move(targets.key_data);
+  state->key_offsets = std::move(targets.key_offsets);
+  *made = std::move(state);
+  return {};
+}
+
+Route::Route(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Route::Route(Route&&) noexcept = default;
+Route& Route::operator=(Route&&) noexcept = default;
+Route::~Route() = default;
+
+Result<Route> Route::make(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
+                          const RouteOptions& options) {
+  std::unique_ptr<State> state;
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, &sources, options, &state); }));
+  return Route(std::move(state));
+}
+
+Result<Route> Route::of_table(const Snapshot& snapshot, const Table& bridge,
+                              const RouteOptions& options) {
+  std::unique_ptr<State> state;
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, nullptr, options, &state); }));
+  return Route(std::move(state));
+}
+
+Status Route::map(const Numbers& weights, const MutableNumbers& into,
+                  const RouteMapOptions& options) const {
+  return no_throw([&] {
+    STRIDE_TRY(
+        check_scatter(weights, sources(), into, {.mode = options.mode, .stream = options.stream}));
+    STRIDE_TRY(check_targets(into, targets()));
+    STRIDE_TRY(check_clear(options));
+    STRIDE_TRY(check_places(*state_->residency, *state_->backend, weights, into, options.stream));
+    if (options.clear) STRIDE_TRY(clear(*state_->backend, into, &state_->zeros));
+    return state_->route->apply(weights, into, options.mode, options.stream);
+  });
+}
+
+uint64_t Route::sources() const { return state_->route->sources(); }
+uint64_t Route::targets() const { return state_->route->targets(); }
+uint64_t Route::unrouted() const { return state_->report.out_of_range; }
+uint64_t Route::first_unrouted() const { return state_->report.first_out_of_range; }
+KeyColumn Route::target_keys() const {
+  if (state_->key_offsets.empty()) return {};
+  return Column::variable(state_->key_data.data(), state_->key_offsets.data(),
+                          state_->key_offsets.size() - 1);
+}
+uint64_t Route::memory_bytes() const {
+  return state_->route->memory_bytes() + state_->key_data.size() +
+         state_->key_offsets.size() * sizeof(uint64_t) +
+         (state_->zeros ? state_->zeros->size() : 0);
+}
+const std::shared_ptr<Backend>& Route::backend() const { return state_->backend; }
+std::string Route::backend_name() const { return state_->backend->name(); }
+
+Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
+                   const Numbers& weights, const MutableNumbers& into,
+                   const RouteOptions& route_options, const RouteMapOptions& options,
+                   ScatterReport* report) {
+  return no_throw([&] {
+    if (options.stream)
+      return Status::invalid("map_weights() on a stream")
+          .with_remedy("make a Route, which is there until the work is done");
+    STRIDE_TRY(check_scatter(weights, sources.size, into, {.mode = options.mode}));
+    RouteOptions routed = route_options;
+    if (routed.values == RouteTargets::numbers && routed.targets == 0) routed.targets = into.size;
+    Residency& residency = *SnapshotVersion::of(snapshot)->residency;
+    // To bring S and R to a device for one use gains nothing.
+    std::shared_ptr<Backend> backend = choose_backend(residency, routed, 0);
+    bool on_device = is_on_any_device(residency, nullptr, weights.data) ||
+                     is_on_any_device(residency, nullptr, into.data);
+    if (on_device && !routed.backend) backend = residency.device_if_known();
+    STRIDE_TRY(check_places(residency, *backend, weights, into, nullptr));
+    BridgeTargets targets;
+    STRIDE_TRY(resolve(snapshot, bridge, &sources, routed, &targets));
+    STRIDE_TRY(check_targets(into, targets.target_count));
+    std::unique_ptr<BackendMemory> zeros;
+    if (options.clear) STRIDE_TRY(clear(*backend, into, &zeros));
+    if (report) *report = targets.report;
+    return backend->scatter(weights, targets.targets.view(), into, {.mode = options.mode});
+  });
+}
+
+}  // namespace stride
