@@ -33,6 +33,7 @@ class FakeDevice final : public Backend {
   uint64_t calls() const { return calls_; }
   uint64_t used() const { return used_; }
   uint64_t searches() const { return searches_; }  // that were done here
+  uint64_t scatters() const { return scatters_; }
 
   std::string name() const override { return "fake device"; }
   unsigned threads() const override { return host_->threads(); }
@@ -187,6 +188,10 @@ class FakeDevice final : public Backend {
     return host_->make_vector_set(options);
   }
   Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    return host_->make_route(targets, target_count, out_of_range);
+  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = host_->allocate(bytes);
     if (memory.ok()) memory_.insert((*memory)->data());
@@ -291,6 +296,13 @@ class FakeDevice final : public Backend {
     }
     return views;
   }
+  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                         const ScatterOptions& options, ScatterReport* report) override {
+    STRIDE_TRY(call());
+    ++scatters_;
+    STRIDE_TRY(host_->scatter(sources, targets, into, options, report));
+    return call();  // fails late, too
+  }
   Status call() {
     uint64_t n = ++calls_;
     if (failing_ == 0 || n < failing_) return {};
@@ -300,7 +312,7 @@ class FakeDevice final : public Backend {
 
   std::unique_ptr<Backend> host_ = Backend::host(2);
   uint64_t limit_;
-  std::atomic<uint64_t> used_{0}, calls_{0}, failing_{0}, searches_{0};
+  std::atomic<uint64_t> used_{0}, calls_{0}, failing_{0}, searches_{0}, scatters_{0};
   std::atomic<StatusCode> fault_{StatusCode::io_error};
   std::set<const std::byte*> memory_;
 };
