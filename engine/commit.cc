@@ -60,9 +60,11 @@ Durability strongest(std::span<CommitRequest* const> group) {
 
 // Whether a request's rows of a table may come behind those of the requests before it, in one
 // round. Rows that are put if absent look at what is there, so they share one only among
-// themselves. Deltas look at the rows before them, which should not be many more than they are.
+// themselves. Deltas look at the rows before them, which must be known, and not be many more than
+// they are.
 bool fits_behind(const StagedTable& round, const StagedTable& added) {
-  if (added.has_deltas() && round.rows() > 65'536 + 4 * added.rows()) return false;
+  if (added.has_deltas() && (round.has_ranges() || round.rows() > 65'536 + 4 * added.rows()))
+    return false;
   bool alike = round.absent.empty() == added.absent.empty() &&
                (round.absent.empty() || (round.chunks.empty() && added.chunks.empty()));
   return alike && round.chunk_count() + added.chunk_count() <= max_chunks;
@@ -75,13 +77,12 @@ class RoundSums {
  public:
   explicit RoundSums(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
 
-  // before: of the round so far, and only its ranges may change.
-  Status settle(StagedTables* before, std::vector<StagedTable>* staged) {
+  // before: of the round so far, without ranges where deltas follow.
+  Status settle(const StagedTables& before, std::vector<StagedTable>* staged) {
     for (StagedTable& table : *staged) {
       if (!table.has_deltas()) continue;
-      auto found = before->find(table.table->id);
-      StagedTable* earlier = found == before->end() ? nullptr : &found->second;
-      if (earlier) STRIDE_TRY(expand_ranges(version_, nullptr, earlier));
+      auto found = before.find(table.table->id);
+      const StagedTable* earlier = found == before.end() ? nullptr : &found->second;
       STRIDE_TRY(expand_ranges(version_, earlier, &table));
       DeltaSums& sums = sums_.try_emplace(table.table->id, *version_).first->second;
       STRIDE_TRY(sums.settle(earlier, &table));
@@ -129,7 +130,7 @@ void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
       request->status = no_throw([&] {
         STRIDE_TRY(writable_locked());
         if (!sums) sums.emplace(current());
-        return sums->settle(&tables, &staged);
+        return sums->settle(tables, &staged);
       });
       if (!request->status.ok()) continue;
     }

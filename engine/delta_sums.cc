@@ -490,8 +490,9 @@ Status DeltaSums::settle(const StagedTable* before, StagedTable* table) {
   bases.take(*table, deltas.bases);
   if (before && before->rows() > 0) {
     if (!earlier_) {
-      earlier_ = std::make_unique<EarlierRows>();
-      STRIDE_TRY(earlier_->begin(backend, record.key_width));
+      auto rows = std::make_unique<EarlierRows>();
+      STRIDE_TRY(rows->begin(backend, record.key_width));
+      earlier_ = std::move(rows);
     }
     STRIDE_TRY(earlier_->add(*before));
     std::vector<Base> rows(deltas.keys.size());

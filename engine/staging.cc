@@ -185,6 +185,11 @@ uint64_t StagedTable::rows() const {
   return n;
 }
 
+bool StagedTable::has_ranges() const {
+  return std::any_of(chunks.begin(), chunks.end(),
+                     [](const auto& c) { return !c->ranges().empty(); });
+}
+
 bool StagedTable::has_deltas() const {
   return std::any_of(chunks.begin(), chunks.end(), [](const auto& c) { return c->deltas() > 0; });
 }

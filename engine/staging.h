@@ -105,6 +105,7 @@ struct StagedTable {
   uint64_t chunk_count() const { return chunks.size() + absent.size(); }
   uint64_t rows() const;  // of `chunks`
   bool has_deltas() const;
+  bool has_ranges() const;
 };
 
 // Thread-safe: each thread fills chunks of its own.

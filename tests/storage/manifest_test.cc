@@ -155,6 +155,25 @@ TEST_F(ManifestTest, KeepsWhichTablesHaveNumbers) {
   }
 }
 
+// As docs/format.md says.
+TEST_F(ManifestTest, FlagsOfTablesOfNumbers) {
+  auto flags_of = [](bool share, NumberType numbers, bool wrap) {
+    VersionEdit edit;
+    edit.created = {{1, "t", 0, 0, share, numbers, wrap}};
+    auto record = encode_record(edit, 0);
+    EXPECT_TRUE(record.ok());
+    uint32_t tag = 0, flags = 0;
+    std::memcpy(&tag, record->data() + 24, sizeof tag);
+    std::memcpy(&flags, record->data() + 24 + 8 + 12, sizeof flags);
+    EXPECT_EQ(tag, 6u);
+    return flags;
+  };
+  EXPECT_EQ(flags_of(false, NumberType::i32, false), 0x100u);
+  EXPECT_EQ(flags_of(false, NumberType::i64, true), 0x202u);
+  EXPECT_EQ(flags_of(true, NumberType::f32, false), 0x301u);
+  EXPECT_EQ(flags_of(true, NumberType::f64, false), 0x401u);
+}
+
 TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
   VersionEdit edit;
   edit.created = {{1, "shared", 0, 0, true}};
