@@ -486,6 +486,10 @@ Status DeltaSums::settle(const StagedTable* before, StagedTable* table) {
   Backend& backend = *version_.backend;
   Deltas deltas(record.key_width);
   STRIDE_TRY(Collector(table, &deltas).run(backend));
+  if (deltas.keys.size() == 0) {
+    drop_deltas(table);
+    return {};
+  }
   Bases bases(version_, record, deltas);
   bases.take(*table, deltas.bases);
   if (before && before->rows() > 0) {

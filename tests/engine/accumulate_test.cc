@@ -334,8 +334,8 @@ TEST_F(AccumulateTest, SumsThatDoNotFit) {
       EXPECT_EQ(value("d"), wraps ? std::optional<T>(1) : std::nullopt);
       if (!wraps) {
         EXPECT_EQ(s.code(), StatusCode::invalid_argument);
-        for (std::string m : {"'a'", name_of(options).c_str(),
-                              sizeof(T) == 4 ? "2147483648" : "9223372036854775808"})
+        for (std::string m : {std::string("'a'"), name_of(options),
+                              std::string(sizeof(T) == 4 ? "2147483648" : "9223372036854775808")})
           EXPECT_NE(s.message().find(m), std::string::npos) << s.to_string();
         EXPECT_FALSE(s.remedy().empty());
         std::string odd("\x01'\\\xFF", 4);
