@@ -13,6 +13,10 @@ uint32_t Table::id() const { return record_ ? record_->id : 0; }
 uint32_t Table::key_width() const { return record_ ? record_->key_width : 0; }
 uint32_t Table::address_bits() const { return record_ ? record_->address_bits : 0; }
 bool Table::share_equal_values() const { return record_ && record_->share_equal_values; }
+NumberType Table::numbers() const { return record_ ? record_->numbers : NumberType::none; }
+Overflow Table::overflow() const {
+  return record_ && record_->sums_wrap ? Overflow::wrap : Overflow::error;
+}
 const std::string& Table::name() const {
   static const std::string none;
   return record_ ? record_->name : none;
@@ -24,6 +28,12 @@ std::string kind_of(uint32_t address_bits) {
   if (address_bits == 0) return "an ordinary table";
   if (address_bits == byte_strings) return "a table of prefixes of byte strings";
   return "a table of prefixes of " + std::to_string(address_bits) + "-bit addresses";
+}
+
+std::string values_of(NumberType numbers, Overflow overflow) {
+  if (numbers == NumberType::none) return "any bytes";
+  return std::string(to_string(numbers)) + " numbers" +
+         (overflow == Overflow::wrap ? " that wrap" : "");
 }
 
 }  // namespace
@@ -72,6 +82,12 @@ Result<Table> Database::open_or_create_table(const std::string& name, const Tabl
                              (table.share_equal_values() ? "with" : "without") +
                              " share_equal_values, which cannot be changed")
           .with_remedy("leave that as it is, or copy the rows into a new table");
+    if (table.numbers() != options.numbers || table.overflow() != options.overflow)
+      return Status::invalid("table '" + name + "' has values of " +
+                             values_of(table.numbers(), table.overflow()) + ", not of " +
+                             values_of(options.numbers, options.overflow) +
+                             ", which cannot be changed")
+          .with_remedy("leave that as it is, or copy the rows into a new table");
     return table;
   };
   if (auto table = open_table(name); table.ok()) return check_options(*table);
@@ -91,6 +107,8 @@ std::vector<TableStatistics> Database::tables() const {
     s.key_width = t.table->key_width;
     s.address_bits = t.table->address_bits;
     s.share_equal_values = t.table->share_equal_values;
+    s.numbers = t.table->numbers;
+    s.overflow = t.table->sums_wrap ? Overflow::wrap : Overflow::error;
     for (const auto& segment : t.segments) {
       s.rows += segment->rows();
       s.stored_values += segment->values().column.size;

@@ -30,6 +30,8 @@ struct TableStatistics {
   uint32_t key_width = 0;
   uint32_t address_bits = 0;  // of a prefix table; 0: an ordinary one
   bool share_equal_values = false;
+  NumberType numbers = NumberType::none;
+  Overflow overflow = Overflow::error;
   uint64_t runs = 0;
   uint64_t segments = 0;
   uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
@@ -76,8 +78,8 @@ class STRIDE_API Database {
   Result<Table> create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none.
   Result<Table> open_table(const std::string& name) const;
-  // invalid_argument where it exists with another key width, other address bits or another
-  // share_equal_values.
+  // invalid_argument where it exists with another key width, other address bits, another
+  // share_equal_values, or other numbers or another overflow.
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);

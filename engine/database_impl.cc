@@ -62,6 +62,15 @@ Status DatabaseImpl::check_table_options(const std::string& name, const TableOpt
                "key_width " + std::to_string(options.key_width) +
                " is given for a prefix table, whose keys are as wide as address_bits says")
         .with_remedy("leave key_width at 0");
+  const NumberType numbers = options.numbers;
+  if (numbers > NumberType::f64)
+    return Status::invalid("numbers of type " + std::string(to_string(numbers)) +
+                           " cannot be the values of a table")
+        .with_remedy("use i32, i64, f32 or f64");
+  if (options.overflow == Overflow::wrap && !is_integer(numbers))
+    return Status::invalid("Overflow::wrap is given for a table of " +
+                           std::string(to_string(numbers)) + ", and only integers wrap")
+        .with_remedy("use i32 or i64, or leave overflow as it is");
   return {};
 }
 
@@ -238,7 +247,8 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
   VersionEdit edit;
   uint32_t width = table.address_bits ? prefix_key_width(table.address_bits) : table.key_width;
   edit.created.push_back({static_cast<uint32_t>(next_id++), name, width, table.address_bits,
-                          table.share_equal_values});
+                          table.share_equal_values, table.numbers,
+                          table.overflow == Overflow::wrap});
   uint32_t id = edit.created[0].id;
   STRIDE_TRY(apply(std::move(edit), {}, options.durability));
   return handle(current()->find(id)->table);

@@ -44,7 +44,8 @@ class Tombstones {
 
   void add(const KeyColumn& keys) {
     for (uint64_t done = 0; done < keys.size;) {
-      uint64_t n = chunks_.empty() ? 0 : chunks_.back()->append(keys, nullptr, done);
+      uint64_t n =
+          chunks_.empty() ? 0 : chunks_.back()->append(keys, nullptr, done, EntryKind::tombstone);
       done += n;
       if (n > 0) continue;
       StagedChunk::Capacity capacity{StagedChunk::max_rows, StagedChunk::target_bytes, 0};
@@ -75,14 +76,15 @@ void add_staged_keys(const std::vector<std::unique_ptr<StagedChunk>>& chunks, co
   for (const auto& chunk : chunks) {
     KeyColumn keys = chunk->keys();
     for (uint64_t i = 0; i < chunk->rows(); ++i)
-      if (chunk->kind(i) == EntryKind::put && set.contains(keys[i]))
+      if (chunk->kind(i) != EntryKind::tombstone && set.contains(keys[i]))
         tombstones->add(keys.slice(i, 1));
   }
 }
 
 }  // namespace
 
-Status expand_ranges(const std::shared_ptr<const Version>& version, StagedTable* table) {
+Status expand_ranges(const std::shared_ptr<const Version>& version, const StagedTable* before,
+                     StagedTable* table) {
   auto has_ranges = [](const auto& chunk) { return !chunk->ranges().empty(); };
   if (std::none_of(table->chunks.begin(), table->chunks.end(), has_ranges)) return {};
   std::vector<std::unique_ptr<StagedChunk>> expanded;
@@ -94,6 +96,7 @@ Status expand_ranges(const std::shared_ptr<const Version>& version, StagedTable*
     RangeSet set(chunk->ranges());
     Tombstones tombstones(table->table->key_width);
     STRIDE_TRY(add_stored_keys(version, table->table->id, set, &tombstones));
+    if (before) add_staged_keys(before->chunks, set, &tombstones);
     add_staged_keys(expanded, set, &tombstones);
     for (auto& erased : tombstones.take()) expanded.push_back(std::move(erased));
   }

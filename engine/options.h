@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gpu/tree_options.h"
+#include "storage/number.h"
 #include "storage/prefix_key.h"
 
 namespace stride {
@@ -23,7 +24,7 @@ enum class Durability : uint8_t {
 enum class BackendKind : uint8_t {
   automatic,  // a CUDA device where there is one and a batch is large enough, else the host
   host,
-  cuda,       // opening fails with `unavailable` where there is no device
+  cuda,  // opening fails with `unavailable` where there is no device
 };
 
 // Where the values of segments that are resident on a device are kept besides the files.
@@ -35,15 +36,15 @@ enum class ValuePlacement : uint8_t {
 struct Options {
   bool create_if_missing = true;
   bool error_if_exists = false;
-  bool read_only = false;          // another process may write meanwhile; what it commits is not seen
+  bool read_only = false;  // another process may write meanwhile; what it commits is not seen
   Durability durability = Durability::sync;  // of commits that do not name one
-  unsigned threads = 0;            // for batches; 0: one for each core
+  unsigned threads = 0;                      // for batches; 0: one for each core
   // Recently written segments stay in memory up to this many bytes in all; what is older is read
-  // through the page cache. A batch that is larger becomes several segments, of an eighth of it each
-  // (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0: half
-  // of the machine's memory.
+  // through the page cache. A batch that is larger becomes several segments, of an eighth of it
+  // each (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0:
+  // half of the machine's memory.
   uint64_t memory_limit_bytes = 0;
-  TreeOptions tree;                // of segments written from now on
+  TreeOptions tree;  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
   // Of the device's memory: resident segments and what batches need on their way, together.
   // invalid_argument at open where that is less than 256 MiB. 0: nine tenths of what is free.
@@ -53,6 +54,12 @@ struct Options {
   // databases; `threads`, `backend` and `gpu_memory_limit_bytes` are not looked at then.
   std::shared_ptr<Backend> shared_backend;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
+};
+
+// What becomes of a sum of integers that does not fit (WriteTransaction::accumulate).
+enum class Overflow : uint8_t {
+  error,  // the commit fails, and nothing of it is there
+  wrap,   // two's complement
 };
 
 struct TableOptions {
@@ -67,6 +74,12 @@ struct TableOptions {
   // stored ones. Values stay in host memory, whatever ValuePlacement says. It cannot be changed
   // later, and older versions refuse a database with such a table (unsupported_version).
   bool share_equal_values = false;
+  // A table of numbers: every value is one of this type, of 4 or 8 bytes, little-endian, and
+  // WriteTransaction::accumulate adds to it. i32, i64, f32 or f64; none: values are any bytes. It
+  // cannot be changed later, and older versions refuse a database with such a table
+  // (unsupported_version).
+  NumberType numbers = NumberType::none;
+  Overflow overflow = Overflow::error;  // of i32 and i64
 };
 
 }  // namespace stride

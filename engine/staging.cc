@@ -126,7 +126,8 @@ uint64_t StagedChunk::fitting_rows(const KeyColumn& keys, const ValueColumn* val
   return n;
 }
 
-uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, uint64_t first) {
+uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, uint64_t first,
+                             EntryKind kind) {
   uint64_t n = fitting_rows(keys, values, first);
   if (n == 0) return 0;
   if (key_offsets_) {
@@ -141,10 +142,11 @@ uint64_t StagedChunk::append(const KeyColumn& keys, const ValueColumn* values, u
   } else {
     std::fill_n(value_offsets_ + rows_ + 1, n, value_offsets_[rows_]);
   }
-  if (!values || !kinds_.empty()) {
+  if (kind != EntryKind::put || !kinds_.empty()) {
     kinds_.resize(rows_, static_cast<uint8_t>(EntryKind::put));
-    kinds_.resize(rows_ + n, static_cast<uint8_t>(values ? EntryKind::put : EntryKind::tombstone));
+    kinds_.resize(rows_ + n, static_cast<uint8_t>(kind));
   }
+  if (kind == EntryKind::delta) deltas_ += n;
   rows_ += n;
   return n;
 }
@@ -160,6 +162,7 @@ void StagedChunk::keep(std::span<const uint64_t> bits) {
   for (uint64_t row = 0; row < rows_; ++row) {
     if (!(bits[row / 64] >> row % 64 & 1)) continue;
     if (kept != row) {
+      if (!kinds_.empty()) kinds_[kept] = kinds_[row];
       move(values_, value_offsets_, row, kept);
       if (key_offsets_) {
         move(keys_, key_offsets_, row, kept);
@@ -170,6 +173,25 @@ void StagedChunk::keep(std::span<const uint64_t> bits) {
     ++kept;
   }
   rows_ = kept;
+  if (kinds_.empty()) return;
+  kinds_.resize(kept);
+  deltas_ = static_cast<uint64_t>(
+      std::count(kinds_.begin(), kinds_.end(), static_cast<uint8_t>(EntryKind::delta)));
+}
+
+uint64_t StagedTable::rows() const {
+  uint64_t n = 0;
+  for (const auto& chunk : chunks) n += chunk->rows();
+  return n;
+}
+
+bool StagedTable::has_ranges() const {
+  return std::any_of(chunks.begin(), chunks.end(),
+                     [](const auto& c) { return !c->ranges().empty(); });
+}
+
+bool StagedTable::has_deltas() const {
+  return std::any_of(chunks.begin(), chunks.end(), [](const auto& c) { return c->deltas() > 0; });
 }
 
 KeyColumn StagedChunk::keys() const {
@@ -203,12 +225,32 @@ Status check_prefixes(const TableRecord& table, const KeyColumn& keys) {
   return {};
 }
 
+// Precondition: check_values() was ok.
+Status check_numbers(const TableRecord& table, const ValueColumn& values) {
+  const uint32_t width = width_of(table.numbers);
+  auto bytes_of = [&](uint64_t i) { return values.begin(i + 1) - values.begin(i); };
+  uint64_t row = 0;
+  if (values.is_fixed()) {
+    if (values.size == 0 || values.width == width) return {};
+  } else {
+    while (row < values.size && bytes_of(row) == width) ++row;
+    if (row == values.size) return {};
+  }
+  return Status::invalid("row " + std::to_string(row) + ": a value has " +
+                         std::to_string(bytes_of(row)) + " bytes, but every value of table '" +
+                         table.name + "' is a number of type " +
+                         std::string(to_string(table.numbers)) + ", of " + std::to_string(width))
+      .with_remedy("give each number in " + std::to_string(width) + " bytes, little-endian");
+}
+
 Status check_columns(const TableRecord& table, const KeyColumn& keys, const ValueColumn* values) {
   STRIDE_TRY(check_row_count(keys, values));
   STRIDE_TRY(check_keys(table, keys));
   if (table.address_bits && table.address_bits != byte_strings)
     STRIDE_TRY(check_prefixes(table, keys));
-  return values ? check_values(*values) : Status();
+  if (!values) return {};
+  STRIDE_TRY(check_values(*values));
+  return table.numbers == NumberType::none ? Status() : check_numbers(table, *values);
 }
 
 Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
@@ -225,8 +267,8 @@ Status out_of_memory() {
 }
 
 // What follows a chunk, for rows from `first` on. A thread's first chunk is small and each next one
-// twice as large, so that small transactions touch little memory; a put that brings many rows gets a
-// large one at once.
+// twice as large, so that small transactions touch little memory; a put that brings many rows gets
+// a large one at once.
 std::unique_ptr<StagedChunk> next_chunk(const StagedChunk* last, uint32_t key_width,
                                         const KeyColumn& keys, const ValueColumn* values,
                                         uint64_t first) {
@@ -248,14 +290,23 @@ std::unique_ptr<StagedChunk> next_chunk(const StagedChunk* last, uint32_t key_wi
 
 }  // namespace
 
-Status Staging::stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-                      const ValueColumn* values) {
+Status Staging::stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                             const ValueColumn& deltas) {
+  if (table->numbers == NumberType::none)
+    return Status::invalid("nothing can be added to the values of table '" + table->name +
+                           "', which are bytes, not numbers")
+        .with_remedy("make a table with TableOptions::numbers");
+  return stage_rows(table, keys, &deltas, EntryKind::delta);
+}
+
+Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                           const ValueColumn* values, EntryKind kind) {
   STRIDE_TRY(check_columns(*table, keys, values));
   if (keys.size == 0) return {};
   try {
     Slot* slot = slot_of_this_thread(table);
     for (uint64_t done = 0; done < keys.size;) {
-      uint64_t n = slot->chunk ? slot->chunk->append(keys, values, done) : 0;
+      uint64_t n = slot->chunk ? slot->chunk->append(keys, values, done, kind) : 0;
       if (n == 0)
         slot->chunk =
             add_chunk(slot, next_chunk(slot->chunk, table->key_width, keys, values, done));
@@ -310,9 +361,8 @@ Status Staging::stage_ranges(const std::shared_ptr<const TableRecord>& table,
   return {};
 }
 
-Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table,
-                             const KeyColumn& keys, const ValueColumn& values,
-                             std::span<uint64_t> was_new) {
+Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                             const ValueColumn& values, std::span<uint64_t> was_new) {
   STRIDE_TRY(check_columns(*table, keys, &values));
   STRIDE_TRY(check_bits(keys.size, was_new));
   std::fill(was_new.begin(), was_new.end(), 0);
@@ -322,7 +372,7 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table,
     for (uint64_t done = 0; done < keys.size;) {
       StagedChunk* rows = slot->absent ? slot->absent->rows.get() : nullptr;
       uint64_t first = rows ? rows->rows() : 0;
-      uint64_t n = rows ? rows->append(keys, &values, done) : 0;
+      uint64_t n = rows ? rows->append(keys, &values, done, EntryKind::put) : 0;
       if (n == 0) {
         slot->absent = add_absent(slot, next_chunk(rows, table->key_width, keys, &values, done));
       } else if (!was_new.empty()) {

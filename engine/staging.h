@@ -47,19 +47,22 @@ class StagedChunk {
 
   uint64_t rows() const { return rows_; }
   const Capacity& capacity() const { return capacity_; }
-  // Copies rows [first, first + n) where n is as many as fit, and returns n. values null: erases.
-  uint64_t append(const KeyColumn& keys, const ValueColumn* values, uint64_t first);
+  // Copies rows [first, first + n) where n is as many as fit, and returns n. values: null where
+  // they are tombstones.
+  uint64_t append(const KeyColumn& keys, const ValueColumn* values, uint64_t first, EntryKind kind);
 
   KeyColumn keys() const;
   ValueColumn values() const;
   EntryKind kind(uint64_t row) const {
     return kinds_.empty() ? EntryKind::put : static_cast<EntryKind>(kinds_[row]);
   }
-  bool has_tombstones() const { return !kinds_.empty(); }
+  bool has_tombstones() const { return !kinds_.empty(); }  // or may have some
+  // Rows whose value is to be added to what the key has (engine/delta_sums.h).
+  uint64_t deltas() const { return deltas_; }
   const std::vector<KeyRange>& ranges() const { return ranges_; }
   // Precondition: there are ranges already.
   void add_ranges(std::vector<KeyRange> ranges);
-  // Drops the rows whose bit is 0. Precondition: all are puts that append() has copied.
+  // Drops the rows whose bit is 0. Precondition: append() has copied them.
   void keep(std::span<const uint64_t> bits);
 
  private:
@@ -77,6 +80,7 @@ class StagedChunk {
   std::byte* keys_ = nullptr;
   std::byte* values_ = nullptr;
   std::vector<uint8_t> kinds_;  // empty: all puts
+  uint64_t deltas_ = 0;
   std::vector<KeyRange> ranges_;
 };
 
@@ -99,6 +103,9 @@ struct StagedTable {
   std::vector<std::unique_ptr<AbsentChunk>> absent;  // after all of `chunks`
 
   uint64_t chunk_count() const { return chunks.size() + absent.size(); }
+  uint64_t rows() const;  // of `chunks`
+  bool has_deltas() const;
+  bool has_ranges() const;
 };
 
 // Thread-safe: each thread fills chunks of its own.
@@ -106,7 +113,12 @@ class Staging {
  public:
   // values null: erases. Validates before it copies anything.
   Status stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-               const ValueColumn* values);
+               const ValueColumn* values) {
+    return stage_rows(table, keys, values, values ? EntryKind::put : EntryKind::tombstone);
+  }
+  // WriteTransaction::accumulate().
+  Status stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                      const ValueColumn& deltas);
   // As stage(), without a copy: the columns must stay as they are until the commit has returned.
   Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn& values);
@@ -131,6 +143,8 @@ class Staging {
     StagedChunk* chunk;
     AbsentChunk* absent;
   };
+  Status stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                    const ValueColumn* values, EntryKind kind);
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
   StagedChunk* add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk);
   AbsentChunk* add_absent(Slot* slot, std::unique_ptr<StagedChunk> rows);

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "storage/export.h"
+#include "storage/number.h"
 
 namespace stride {
 
+enum class Overflow : uint8_t;
 struct TableRecord;
 
 // A handle, cheap to copy; names a table of one Database. Stays valid, but finds nothing and takes
@@ -22,6 +24,8 @@ class STRIDE_API Table {
   // Of a prefix table: bits of the addresses, or byte_strings. 0: an ordinary table.
   uint32_t address_bits() const;
   bool share_equal_values() const;
+  NumberType numbers() const;  // of a table of numbers; none: values are any bytes
+  Overflow overflow() const;
 
  private:
   friend struct DatabaseImpl;

@@ -61,6 +61,37 @@ Status WriteTransaction::put_if_absent(const Table& table, const KeyColumn& keys
   return state_->staging.stage_absent(DatabaseImpl::record(table), keys, values, was_new);
 }
 
+Status WriteTransaction::accumulate(const Table& table, const KeyColumn& keys,
+                                    const ValueColumn& deltas) {
+  if (!state_) return moved_away();
+  STRIDE_TRY(state_->enter(table));
+  return state_->staging.stage_deltas(DatabaseImpl::record(table), keys, deltas);
+}
+
+Status WriteTransaction::accumulate_numbers(const Table& table, const KeyColumn& keys,
+                                            NumberType type, const ValueColumn& deltas) {
+  if (table.numbers() != type && table.numbers() != NumberType::none)
+    return Status::invalid("deltas of type " + std::string(to_string(type)) +
+                           " are given for table '" + table.name() +
+                           "', which has numbers of type " +
+                           std::string(to_string(table.numbers())))
+        .with_remedy("give " + std::string(to_string(table.numbers())) + " numbers");
+  return accumulate(table, keys, deltas);
+}
+
+Status WriteTransaction::accumulate(const Table& table, std::string_view key, int64_t delta) {
+  const NumberType type = table.numbers();
+  const auto narrow = static_cast<int32_t>(delta);
+  if (key.size() > max_key_bytes || is_float(type) || (type == NumberType::i32 && narrow != delta))
+    return Status::invalid("table '" + table.name() + "' of " + std::string(to_string(type)) +
+                           ": " + std::to_string(delta) + " cannot be added to a key of " +
+                           std::to_string(key.size()) + " bytes")
+        .with_remedy("a key has at most 65535 bytes; give numbers of the table's type in a column");
+  return accumulate(table, Column::fixed(key.data(), static_cast<uint32_t>(key.size()), 1),
+                    type == NumberType::i32 ? Column::fixed(&narrow, sizeof narrow, 1)
+                                            : Column::fixed(&delta, sizeof delta, 1));
+}
+
 Status WriteTransaction::put(const Table& table, Bytes key, Bytes value) {
   if (key.size() > max_key_bytes || value.size() > max_value_bytes)
     return Status::invalid("a key has " + std::to_string(key.size()) + " and its value " +

@@ -22,12 +22,13 @@
 #include "engine/table.h"
 #include "storage/column.h"
 #include "storage/export.h"
+#include "storage/number.h"
 #include "storage/status.h"
 
 namespace stride {
 
-// put, put_view, put_if_absent, erase, erase_range and erase_ranges may be called from several
-// threads at once; commit and abort from one, when none of them is under way.
+// put, put_view, put_if_absent, accumulate, erase, erase_range and erase_ranges may be called from
+// several threads at once; commit and abort from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
  public:
   struct STRIDE_INTERNAL State;
@@ -58,6 +59,42 @@ class STRIDE_API WriteTransaction {
   Status put_if_absent(const Table& table, const KeyColumn& keys, const ValueColumn& values,
                        std::span<uint64_t> was_new = {});
 
+  // Adds to numbers, of a table of numbers (TableOptions::numbers): row i adds deltas[i] to what
+  // keys[i] has. A key that is not there, or was erased, has 0. Keys and deltas are copied. The
+  // order of calls counts as it does for put and erase: after a put the sum is of what was put;
+  // deltas that a later put or erasure of their key follows are of no account. Rows of equal keys
+  // add up, in whatever order and by whichever thread.
+  //
+  // The commit decides: it groups the rows by key, looks each key up once, and puts the sums. So it
+  // takes part in all that a commit is (whole or not at all, durable, and one after the other), and
+  // what it wrote is numbers like any other. Integers are exact: what has to fit is the sum as it
+  // is in the end; where it does not, commit() is invalid_argument and names the key
+  // (Overflow::error), or the sum wraps.
+  //
+  // Floats are added as ScatterMode::reproducible does (gpu/scatter_add.h): all that a transaction
+  // adds to a table at once, with the same bits for any order of its rows, any number of threads
+  // and any machine. Each delta is cut to a multiple of a quantum, 2^-64 or less (with up to a
+  // billion rows) of the largest finite one of the transaction and table: give numbers that are
+  // farther apart than that in transactions of their own.
+  //
+  // invalid_argument (nothing is staged then): as put(), values that are no numbers of the table's
+  // type or width, or a table of bytes.
+  Status accumulate(const Table& table, const KeyColumn& keys, const ValueColumn& deltas);
+  Status accumulate(const Table& table, const KeyColumn& keys, std::span<const int32_t> deltas) {
+    return accumulate_numbers(table, keys, NumberType::i32, column_of(deltas));
+  }
+  Status accumulate(const Table& table, const KeyColumn& keys, std::span<const int64_t> deltas) {
+    return accumulate_numbers(table, keys, NumberType::i64, column_of(deltas));
+  }
+  Status accumulate(const Table& table, const KeyColumn& keys, std::span<const float> deltas) {
+    return accumulate_numbers(table, keys, NumberType::f32, column_of(deltas));
+  }
+  Status accumulate(const Table& table, const KeyColumn& keys, std::span<const double> deltas) {
+    return accumulate_numbers(table, keys, NumberType::f64, column_of(deltas));
+  }
+  // Of a table of i32 or i64.
+  Status accumulate(const Table& table, std::string_view key, int64_t delta);
+
   // Erasing a key that is not there is fine.
   Status erase(const Table& table, const KeyColumn& keys);
   Status erase(const Table& table, Bytes key);
@@ -77,13 +114,20 @@ class STRIDE_API WriteTransaction {
 
   // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
-  // corruption: keys that were to be put if absent, or to be erased, met damaged bytes.
+  // corruption: keys that were to be put if absent, added to, or erased, met damaged bytes.
   Status commit(std::optional<Durability> durability = std::nullopt);
   void abort();
 
   uint64_t staged_rows() const;
 
  private:
+  template <class T>
+  static ValueColumn column_of(std::span<const T> numbers) {
+    return Column::fixed(numbers.data(), sizeof(T), numbers.size());
+  }
+  Status accumulate_numbers(const Table& table, const KeyColumn& keys, NumberType type,
+                            const ValueColumn& deltas);
+
   std::shared_ptr<State> state_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "storage/file.h"
+#include "storage/number.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -28,6 +29,8 @@ struct TableRecord {
   // bits, or byte_strings.
   uint32_t address_bits = 0;
   bool share_equal_values = false;
+  NumberType numbers = NumberType::none;  // i32, i64, f32 or f64: every value is one such number
+  bool sums_wrap = false;                 // of integers; else a sum that does not fit is an error
 };
 
 struct SegmentRecord {

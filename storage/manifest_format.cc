@@ -21,6 +21,25 @@ std::string hex(uint64_t n) {
 
 uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
+using TableFlags = CreatedTableWithFlags;
+
+uint32_t flags_of(const TableRecord& table) {
+  uint32_t flags = static_cast<uint32_t>(table.numbers) << TableFlags::number_shift;
+  if (table.share_equal_values) flags |= TableFlags::share_equal_values;
+  if (table.sums_wrap) flags |= TableFlags::sums_wrap;
+  return flags;
+}
+
+// Whether all of them are known, and go together.
+bool set_flags(uint32_t flags, TableRecord* table) {
+  uint32_t type = flags >> TableFlags::number_shift;
+  if (type > static_cast<uint32_t>(NumberType::f64)) return false;
+  table->numbers = static_cast<NumberType>(type);
+  table->share_equal_values = flags & TableFlags::share_equal_values;
+  table->sums_wrap = flags & TableFlags::sums_wrap;
+  return flags_of(*table) == flags && (!table->sums_wrap || is_integer(table->numbers));
+}
+
 class EditEncoder {
  public:
   void put(const void* p, size_t bytes) {
@@ -125,11 +144,11 @@ Status EditDecoder::decode_table_with_flags(Bytes body, VersionEdit* edit) const
     return damaged("a table's name has the wrong size");
   }
   std::memcpy(&table, body.data(), sizeof table);
-  if (table.flags & ~CreatedTableWithFlags::share_equal_values)
+  TableRecord record{table.table.id, std::string(as_text(body.subspan(sizeof table))),
+                     table.table.key_width, table.table.address_bits};
+  if (!set_flags(table.flags, &record))
     return newer("unknown flags " + std::to_string(table.flags) + " of a table");
-  edit->created.push_back({table.table.id, std::string(as_text(body.subspan(sizeof table))),
-                           table.table.key_width, table.table.address_bits,
-                           (table.flags & CreatedTableWithFlags::share_equal_values) != 0});
+  edit->created.push_back(std::move(record));
   return {};
 }
 
@@ -196,10 +215,8 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
                              std::to_string(t.name.size()));
     }
     CreatedTable table{t.id, t.key_width, t.address_bits};
-    if (t.share_equal_values) {
-      encoder.field(EditTag::created_table_with_flags,
-                    CreatedTableWithFlags{table, CreatedTableWithFlags::share_equal_values},
-                    t.name);
+    if (uint32_t flags = flags_of(t)) {
+      encoder.field(EditTag::created_table_with_flags, CreatedTableWithFlags{table, flags}, t.name);
     } else {
       encoder.field(EditTag::created_table, table, t.name);
     }

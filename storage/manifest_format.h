@@ -74,6 +74,8 @@ static_assert(sizeof(CreatedTable) == 12);
 
 struct CreatedTableWithFlags {
   static constexpr uint32_t share_equal_values = 1;  // bits of `flags`
+  static constexpr uint32_t sums_wrap = 2;           // only where values are integers
+  static constexpr uint32_t number_shift = 8;        // the second byte is a NumberType
   CreatedTable table;
   uint32_t flags;
 };

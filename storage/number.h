@@ -59,4 +59,8 @@ constexpr bool is_float(NumberType type) {
          type == NumberType::bf16;
 }
 
+constexpr bool is_integer(NumberType type) {
+  return type == NumberType::i32 || type == NumberType::i64;
+}
+
 }  // namespace stride

@@ -266,10 +266,7 @@ class ColumnBatch final : public RowBatch {
         rows->refuse(
             "longer than --max-row-bytes (" + std::to_string(plan.options.max_row_bytes) + ")", {});
       }
-      if (good) {
-        rows->end_row({}, static_cast<uint64_t>(row));
-        continue;
-      }
+      if (good && rows->end_row({}, static_cast<uint64_t>(row))) continue;
       BadRow& bad = rows->bad().back();
       if (!keys.is_null(row)) bad.row = key_text(row);
       for (const TextColumn& value : values) {

@@ -15,6 +15,7 @@
 #include "adapters/cli/json_output.h"
 #include "adapters/cli/json_text.h"
 #include "adapters/cli/notes.h"
+#include "adapters/cli/number_text.h"
 #include "adapters/cli/parsed_rows.h"
 #include "adapters/cli/progress.h"
 #include "adapters/cli/record_writer.h"
@@ -90,7 +91,10 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
   }
   if (table->share_equal_values()) header["share_equal_values"] = true;
   add_address_bits(table->address_bits(), &header);
-  FrameKind kind = table->address_bits() ? FrameKind::prefixes : FrameKind::table;
+  add_numbers(table->numbers(), table->overflow(), &header);
+  FrameKind kind = table->numbers() != NumberType::none ? FrameKind::numbers
+                   : table->address_bits()              ? FrameKind::prefixes
+                                                        : FrameKind::table;
   STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
   auto scan = snapshot.scan(*table);
   if (!scan.ok()) return scan.status();
@@ -191,9 +195,9 @@ class Restore {
       return broken("is damaged at byte " + std::to_string(offset));
     switch (static_cast<FrameKind>(header.kind)) {
       case FrameKind::table:
-        return begin_table(false);
       case FrameKind::prefixes:
-        return begin_table(true);
+      case FrameKind::numbers:
+        return begin_table(static_cast<FrameKind>(header.kind));
       case FrameKind::rows:
         return take_rows();
       case FrameKind::end:
@@ -214,13 +218,15 @@ class Restore {
     return {};
   }
 
-  Outcome begin_table(bool of_prefixes) {
+  Outcome begin_table(FrameKind kind) {
     json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return broken("has a broken table header");
     TableRows table;
     auto bytes = header.value("table_bytes", std::vector<uint8_t>());
     table.name = header.value("table", std::string(bytes.begin(), bytes.end()));
-    if (of_prefixes) {
+    if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &table.options));
+    if (kind == FrameKind::prefixes ||
+        (kind == FrameKind::numbers && header.contains("address_bits"))) {
       STRIDE_CLI_TRY(read_address_bits(header, &table.options.address_bits));
     } else {
       table.options.key_width = header.value("key_width", 0u);
@@ -252,6 +258,19 @@ class Restore {
     return {};
   }
 
+  Outcome read_numbers(const json& header, TableOptions* options) {
+    auto text = [&](const char* name) {
+      auto found = header.find(name);
+      return found != header.end() && found->is_string() ? found->get<std::string>()
+                                                         : std::string();
+    };
+    auto type = number_type_named(text("numbers"));
+    if (!type) return broken("has a table of numbers whose type is broken");
+    options->numbers = *type;
+    options->overflow = text("overflow") == "wrap" ? Overflow::wrap : Overflow::error;
+    return {};
+  }
+
   Outcome take_rows() {
     if (tables_.empty()) return broken("has rows before a table");
     TableRows& table = tables_.back();
@@ -261,6 +280,7 @@ class Restore {
     plan.options.key_form = {KeyType::bytes, bits};
     plan.options.key_width = bits ? prefix_key_width(bits) : table.options.key_width;
     plan.options.allow_empty_key = true;
+    plan.options.numbers = table.options.numbers;
     parse_rows(plan, payload_.text(), &parsed_);
     if (!parsed_.bad().empty()) return broken("has a broken record: " + parsed_.bad()[0].reason);
     rows_ += parsed_.size();

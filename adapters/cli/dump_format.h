@@ -9,7 +9,11 @@
 //   prefixes {"table":"routes","key_width":5,"address_bits":32,...}        begins a prefix table;
 //            address_bits "bytes" for prefixes of byte strings. Programs that know none of these
 //            refuse such a dump
-//            Both may have "share_equal_values":true, which programs that do not know it pass over
+//   numbers  {"table":"hits","key_width":8,"numbers":"i64",...}            begins a table of
+//   numbers:
+//            i32, i64, f32 or f64, with "overflow":"wrap" where sums wrap, or of prefixes with
+//            address_bits. Programs that know none of these refuse such a dump
+//            All may have "share_equal_values":true, which programs that do not know it pass over
 //   rows     records of that table as `stride load --format raw` reads them, keys ascending
 //   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
 //
@@ -26,7 +30,7 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 
 inline constexpr std::string_view dump_magic = "STRDUMP1";
 
-enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3, prefixes = 4 };
+enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3, prefixes = 4, numbers = 5 };
 
 struct FrameHeader {
   uint32_t kind;

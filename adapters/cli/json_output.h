@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "engine/options.h"
+#include "storage/number.h"
 #include "storage/prefix_key.h"
 
 namespace stride::cli {
@@ -22,6 +24,18 @@ void add_address_bits(uint32_t address_bits, Json* object) {
   } else if (address_bits != 0) {
     (*object)["address_bits"] = address_bits;
   }
+}
+
+// Of a table of numbers: "i64", "i64 wrap".
+inline std::string numbers_text(NumberType numbers, Overflow overflow) {
+  return std::string(to_string(numbers)) + (overflow == Overflow::wrap ? " wrap" : "");
+}
+// The same as members. Nothing of other tables.
+template <class Json>
+void add_numbers(NumberType numbers, Overflow overflow, Json* object) {
+  if (numbers == NumberType::none) return;
+  (*object)["numbers"] = std::string(to_string(numbers));
+  if (overflow == Overflow::wrap) (*object)["overflow"] = "wrap";
 }
 
 }  // namespace stride::cli

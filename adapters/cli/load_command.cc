@@ -85,6 +85,18 @@ void add_load(CLI::App* command, LoadArguments* a) {
   command->add_flag("--share-equal-values", a->share_equal_values,
                     "Equal values are stored once and numbered: smaller where many rows have the "
                     "same ones, such as country codes; only when the table is made");
+  command
+      ->add_option("--numbers", a->numbers,
+                   "Of a table of numbers, their type: values are decimal numbers, which "
+                   "--accumulate adds to; only when the table is made")
+      ->check(CLI::IsMember({"i32", "i64", "f32", "f64"}))
+      ->type_name("TYPE");
+  command->add_flag("--accumulate", a->accumulate,
+                    "Each row's number is added to what its key has, or to 0. A table that is made "
+                    "has numbers of type i64, or what --numbers says");
+  command->add_flag("--wrap", a->wrap,
+                    "Sums of integers that do not fit wrap around. Default: they are an error; "
+                    "only when the table is made");
   command->add_flag("--mask-host-bits", a->mask_host_bits,
                     "Bits that are set behind a prefix are cleared, and are no bad row");
   command->add_flag("--allow-empty-key", a->rows.allow_empty_key, "An empty key is no bad row");
@@ -120,6 +132,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "  stride load db users users.csv.gz --header --key id --key-type u64 --value name,city\n"
       "  stride load db routes routes.tsv --key-type prefix\n"
       "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
+      "  stride load db hits day1.tsv day2.tsv --accumulate\n"
       "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv   # interrupted?\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");

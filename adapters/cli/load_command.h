@@ -21,6 +21,9 @@ struct LoadArguments {
   std::string address_bits;
   bool mask_host_bits = false;
   bool share_equal_values = false;
+  std::string numbers;  // empty: as the table is
+  bool accumulate = false;
+  bool wrap = false;
 };
 
 void add_load(CLI::App* command, LoadArguments* arguments);

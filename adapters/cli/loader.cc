@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/number_text.h"
 #include "adapters/cli/progress.h"
 
 namespace stride::cli {
@@ -73,6 +74,7 @@ Outcome Loader::prepare(ReadFrom* from) {
   if (table_is_there_ && arguments_.share_equal_values && !table.share_equal_values())
     return Outcome::usage("table '" + arguments_.table +
                           "' was made without --share-equal-values, which cannot be changed");
+  STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
   uint32_t wanted = width_of(key_form_) ? width_of(key_form_) : arguments_.rows.key_width;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
@@ -95,6 +97,29 @@ void Loader::set_key_form() {
   options_.key_form = key_form_;
   if (options_.format == Format::raw) options_.key_form.type = KeyType::bytes;
   options_.key_width = width_of(key_form_);
+}
+
+Outcome Loader::find_numbers(const Table* table) {
+  const std::string name = "table '" + arguments_.table + "' ";
+  NumberType asked =
+      arguments_.numbers.empty() ? NumberType::none : number_type_named(arguments_.numbers).value();
+  if (asked == NumberType::none && arguments_.accumulate) asked = NumberType::i64;
+  const NumberType type = table ? table->numbers() : asked;
+  options_.numbers = type;
+  if (table && type == NumberType::none && asked != type)
+    return Outcome::usage(name + "is no table of numbers, which cannot be changed");
+  if (!arguments_.numbers.empty() && asked != type)
+    return Outcome::usage(name + "has numbers of type " + std::string(to_string(type)) + ", not " +
+                          arguments_.numbers);
+  if (arguments_.wrap && !is_integer(type))
+    return Outcome::usage("--wrap is for tables of i32 and i64");
+  if (table && arguments_.wrap && table->overflow() != Overflow::wrap)
+    return Outcome::usage(name + "was made without --wrap, which cannot be changed");
+  if (arguments_.accumulate && on_duplicate_ != OnDuplicate::last)
+    return Outcome::usage("--accumulate adds all rows: leave --on-duplicate out");
+  if (type != NumberType::none && options_.format == Format::jsonl && options_.values.empty())
+    return Outcome::usage("name the field that has the number, with --value");
+  return {};
 }
 
 // table: null where there is none yet.
@@ -185,6 +210,7 @@ std::string Loader::job() const {
                         options_.raw_value_bytes,
                         arguments_.on_duplicate};
   if (arguments_.mask_host_bits) job.push_back("mask");
+  if (arguments_.accumulate) job.push_back("accumulate");
   for (const std::string& file : arguments_.files) job.push_back(identity(file));
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -267,7 +293,9 @@ Outcome Loader::open_table(Table* table, bool* made) {
   bool of_prefixes = key_form_.type == KeyType::prefix;
   TableOptions options{.key_width = of_prefixes ? 0 : options_.key_width,
                        .address_bits = key_form_.address_bits,
-                       .share_equal_values = arguments_.share_equal_values};
+                       .share_equal_values = arguments_.share_equal_values,
+                       .numbers = options_.numbers,
+                       .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error};
   if (*made) opened = database_->create_table(arguments_.table, options);
   if (!opened.ok()) return opened.status();
   *table = *opened;
@@ -278,8 +306,14 @@ Outcome Loader::write(const Table& table, bool last) {
   WriteTransaction transaction = database_->begin();
   // Of equal keys the engine keeps the one that was put last.
   if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
-  for (const Waiting& waiting : waiting_)
-    STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
+  for (Waiting& waiting : waiting_) {
+    if (!arguments_.accumulate) {
+      STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
+      continue;
+    }
+    STRIDE_CLI_TRY(transaction.accumulate(table, waiting.rows.keys, waiting.rows.values));
+    waiting.rows = {};  // they were copied
+  }
   bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
   TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {

@@ -50,6 +50,8 @@ class Loader {
 
   Outcome find_key_form(const Table* table);
   void set_key_form();
+  // table: null where there is none yet.
+  Outcome find_numbers(const Table* table);
   Outcome find_position(ReadFrom* from);
   std::string job() const;
   Outcome check_memory() const;

@@ -161,7 +161,7 @@ class ValueWorker : public LookupWorker {
 class GetWorker final : public ValueWorker {
  public:
   GetWorker(Lookup* lookup, Format format)
-      : ValueWorker(lookup, false), writer_(format, lookup->key_form) {}
+      : ValueWorker(lookup, false), writer_(format, lookup->key_form, lookup->table.numbers()) {}
 
  private:
   void write(uint64_t i, bool found) override {
@@ -173,7 +173,8 @@ class GetWorker final : public ValueWorker {
 class MatchWorker final : public LookupWorker {
  public:
   MatchWorker(Lookup* lookup, Format format)
-      : LookupWorker(lookup, false), writer_(format, lookup->table.address_bits()) {}
+      : LookupWorker(lookup, false),
+        writer_(format, lookup->table.address_bits(), lookup->table.numbers()) {}
 
  private:
   Outcome search(const Bitmap** found) override {
@@ -192,7 +193,9 @@ class MatchWorker final : public LookupWorker {
 class OneByOneWorker final : public LookupWorker {
  public:
   OneByOneWorker(Lookup* lookup, Format format, bool all)
-      : LookupWorker(lookup, false), all_(all), writer_(format, lookup->table.address_bits()) {}
+      : LookupWorker(lookup, false),
+        all_(all),
+        writer_(format, lookup->table.address_bits(), lookup->table.numbers()) {}
 
  private:
   Outcome search(const Bitmap** found) override {
@@ -225,13 +228,16 @@ class OneByOneWorker final : public LookupWorker {
 class JoinWorker final : public ValueWorker {
  public:
   JoinWorker(Lookup* lookup, std::string value_name)
-      : ValueWorker(lookup, true), value_name_(std::move(value_name)) {}
+      : ValueWorker(lookup, true),
+        value_name_(std::move(value_name)),
+        value_(lookup->table.numbers()) {}
 
  private:
   void write(uint64_t i, bool found) override {
     const RowPlan& plan = block_->file->plan;
-    std::string_view row = rows_.row(i), text = as_text(result_.values[i]);
-    if (plan.options.format == Format::jsonl) return write_json(row, text, found);
+    std::string_view row = rows_.row(i);
+    if (plan.options.format == Format::jsonl) return write_json(row, result_.values[i], found);
+    std::string_view text = value_.of(result_.values[i]);
     if (plan.options.format == Format::csv) {
       text_.append(row);
       text_.append(plan.options.delimiter);
@@ -252,20 +258,15 @@ class JoinWorker final : public ValueWorker {
   }
 
   // The object with one member more.
-  void write_json(std::string_view row, std::string_view value, bool found) {
+  void write_json(std::string_view row, Bytes value, bool found) {
     text_.append(row.substr(0, row.rfind('}')));
     text_.append(',');
-    if (found) {
-      append_json_member(value_name_, value, &text_);
-    } else {
-      text_.append('"');
-      text_.append(value_name_);
-      text_.append("\":null");
-    }
+    value_.append_member(value_name_, value, found, &text_);
     text_.append("}\n");
   }
 
   std::string value_name_;
+  ValueText value_;
 };
 
 void add_missing(CLI::App* command, std::string* missing, const std::string& what) {

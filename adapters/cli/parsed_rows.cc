@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "adapters/cli/number_text.h"
+
 namespace stride::cli {
 
 void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes) {
@@ -10,6 +12,7 @@ void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t valu
   keys_.clear();
   key_offsets_.clear();
   value_offsets_.clear();
+  numbers_.clear();
   spans_.clear();
   line_numbers_.clear();
   bad_.clear();
@@ -42,10 +45,34 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
   return false;
 }
 
-void ParsedRows::end_row(std::string_view row, uint64_t line) {
+bool ParsedRows::take_number(std::string_view row) {
+  const NumberType type = plan_->options.numbers;
+  const size_t width = width_of(type);
+  std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
+  char* to = numbers_.room(most_number_bytes);
+  if (plan_->options.format == Format::raw) {
+    if (text.size() != width) {
+      refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +
+                 std::string(to_string(type)) + " has " + std::to_string(width),
+             row);
+      return false;
+    }
+    std::memcpy(to, text.data(), width);
+  } else if (!parse_number(type, text, reinterpret_cast<std::byte*>(to))) {
+    refuse(why_no_number(type, text), row);
+    return false;
+  }
+  numbers_.grow(width);
+  value_end_ = value_begin_;
+  return true;
+}
+
+bool ParsedRows::end_row(std::string_view row, uint64_t line) {
+  const bool numbers = wanted_.values && plan_->options.numbers != NumberType::none;
+  if (numbers && !take_number(row)) return false;
   keys_.grow(key_bytes_);
   if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
-  if (wanted_.values) {
+  if (wanted_.values && !numbers) {
     uint64_t bytes = static_cast<uint64_t>(value_end_ - value_begin_);
     shortest_ = std::min(shortest_, bytes);
     longest_ = std::max(longest_, bytes);
@@ -58,6 +85,7 @@ void ParsedRows::end_row(std::string_view row, uint64_t line) {
   }
   if (wanted_.lines) push(&line_numbers_, static_cast<uint32_t>(line));
   ++rows_;
+  return true;
 }
 
 void ParsedRows::refuse(std::string reason, std::string_view row) {
@@ -90,7 +118,10 @@ RowColumns ParsedRows::take() {
       result.memory.push_back(arena_.slab());
     return to;
   };
-  if (fixed) {
+  const NumberType numbers = plan_->options.numbers;
+  if (wanted_.values && numbers != NumberType::none) {
+    result.values = Column::fixed(keep(numbers_.text()), width_of(numbers), rows_);
+  } else if (fixed) {
     result.values = Column::fixed(values_, static_cast<uint32_t>(longest_), rows_);
   } else {
     result.values = Column::variable(

@@ -74,7 +74,8 @@ class ParsedRows {
   char* value_space() { return value_end_; }
   void grow_value(size_t n) { value_end_ += n; }
   void drop_value() { value_end_ = value_begin_; }
-  void end_row(std::string_view row, uint64_t line);
+  // False: its value should be a number and is none, and the row was refused.
+  bool end_row(std::string_view row, uint64_t line);
   void refuse(std::string reason, std::string_view row);
   // Lines that the row before took, which counts where its successor is.
   void at_line(uint64_t line) { line_ = line; }
@@ -103,6 +104,8 @@ class ParsedRows {
   struct RowSpan {
     uint32_t offset, bytes;
   };
+  // Of a row whose value is complete. False: it is no number, and the row was refused.
+  bool take_number(std::string_view row);
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);
   template <class T>
   static void push(TextBuffer* buffer, const T& item) {
@@ -114,7 +117,7 @@ class ParsedRows {
   const RowPlan* plan_ = nullptr;
   std::string_view text_;
   Arena arena_;
-  TextBuffer keys_, key_offsets_, value_offsets_, spans_, line_numbers_;
+  TextBuffer keys_, key_offsets_, value_offsets_, numbers_, spans_, line_numbers_;
   size_t key_bytes_ = 0;    // of the row in hand
   char* values_ = nullptr;  // of the block
   char* value_begin_ = nullptr;

@@ -54,7 +54,8 @@ void add_tables(CLI::App* command, TableArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_flag("--all", a->all, "With '.stride', in which these commands remember key types");
   command->footer(
-      "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk.\n\n"
+      "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk; of tables "
+      "of\nnumbers their type.\n\n"
       "Example:\n  stride tables db");
 }
 
@@ -76,7 +77,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
     return Outcome::usage("--keys-only is for the format tsv");
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
-  RecordWriter writer(format, form);
+  RecordWriter writer(format, form, table.numbers());
   uint64_t left = arguments.limited ? arguments.limit : ~uint64_t{0};
   TextBuffer text;
   ScanBatch batch;
@@ -128,11 +129,15 @@ Outcome run_tables(Context* context, const TableArguments& arguments) {
                       {"rows", table.rows},
                       {"bytes_on_disk", table.bytes_on_disk}});
       add_address_bits(table.address_bits, &list.back());
+      add_numbers(table.numbers, table.overflow, &list.back());
       continue;
     }
     lines += table.name + "\t" + std::string(name_of(form.type)) + "\t" +
              std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
-             std::to_string(table.bytes_on_disk) + "\n";
+             std::to_string(table.bytes_on_disk);
+    if (table.numbers != NumberType::none)
+      lines += "\t" + numbers_text(table.numbers, table.overflow);
+    lines += "\n";
   }
   return context->out.write(context->json ? text_of(list) + "\n" : lines);
 }

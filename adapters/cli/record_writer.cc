@@ -1,6 +1,7 @@
 #include "adapters/cli/record_writer.h"
 
 #include "adapters/cli/json_text.h"
+#include "adapters/cli/number_text.h"
 
 namespace stride::cli {
 
@@ -29,6 +30,23 @@ void append_csv_field(std::string_view text, char delimiter, TextBuffer* out) {
   out->append('"');
 }
 
+std::string_view ValueText::of(Bytes value) {
+  if (numbers_ == NumberType::none || value.empty()) return as_text(value);
+  text_.clear();
+  append_number(numbers_, value, &text_);
+  return text_.text();
+}
+
+void ValueText::append_member(std::string_view name, Bytes value, bool found,
+                              TextBuffer* out) const {
+  if (found && numbers_ != NumberType::none)
+    return append_number_member(name, numbers_, value, out);
+  if (found) return append_json_member(name, as_text(value), out);
+  out->append('"');
+  out->append(name);
+  out->append("\":null");
+}
+
 void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
   if (format_ == Format::raw) {
     const uint32_t lengths[] = {static_cast<uint32_t>(key.size()),
@@ -40,7 +58,7 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
   if (format_ == Format::tsv) {
     decode_key(key_form_, key, out);
     out->append('\t');
-    out->append(as_text(value));
+    out->append(value_.of(value));
     return out->append('\n');
   }
   key_text_.clear();
@@ -48,7 +66,7 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
   if (format_ == Format::csv) {
     append_csv_field(key_text_.text(), ',', out);
     out->append(',');
-    append_csv_field(as_text(value), ',', out);
+    append_csv_field(value_.of(value), ',', out);
     return out->append('\n');
   }
   out->append('{');
@@ -60,11 +78,7 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     append_json_member("key", key_text_.text(), out);
   }
   out->append(',');
-  if (found) {
-    append_json_member("value", as_text(value), out);
-  } else {
-    out->append("\"value\":null");
-  }
+  value_.append_member("value", value, found, out);
   out->append("}\n");
 }
 
@@ -89,13 +103,11 @@ void MatchWriter::write(Bytes address, Bytes prefix, Bytes value, bool found, Te
   }
   out->append(between);
   if (format_ == Format::tsv) {
-    out->append(as_text(value));
+    out->append(value_.of(value));
   } else if (format_ == Format::csv) {
-    append_csv_field(as_text(value), ',', out);
-  } else if (found) {
-    append_json_member("value", as_text(value), out);
+    append_csv_field(value_.of(value), ',', out);
   } else {
-    out->append("\"value\":null");
+    value_.append_member("value", value, found, out);
   }
   out->append(json ? std::string_view("}\n") : std::string_view("\n"));
 }

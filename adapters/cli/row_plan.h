@@ -9,6 +9,7 @@
 #include "adapters/cli/input_stream.h"
 #include "adapters/cli/key_codec.h"
 #include "adapters/cli/outcome.h"
+#include "storage/number.h"
 
 namespace stride::cli {
 
@@ -35,8 +36,10 @@ struct RowOptions {
   std::string key;                  // a column's name, or its number from 1; empty: the first
   std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
-  bool values_wanted = true;                        // false: only keys, for lookups
-  bool whole_rows = false;  // the key is the row without its line end; of tsv and csv
+  // Of a table of numbers: values are such numbers, as text, or of raw records as they are stored.
+  NumberType numbers = NumberType::none;
+  bool values_wanted = true;  // false: only keys, for lookups
+  bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
   uint64_t most_key_bytes = max_key_bytes;
   uint64_t block_bytes = 4 << 20;
   uint64_t max_row_bytes = 64 << 20;

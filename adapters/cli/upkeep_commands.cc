@@ -31,6 +31,7 @@ json describe(const TableStatistics& table) {
     result["saved_bytes"] = table.saved_bytes;
   }
   add_address_bits(table.address_bits, &result);
+  add_numbers(table.numbers, table.overflow, &result);
   return result;
 }
 
@@ -144,6 +145,8 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
     tables.push_back(describe(table));
     if (table.address_bits)
       lines += table.name + ".address_bits\t" + name_of_address_bits(table.address_bits) + "\n";
+    if (table.numbers != NumberType::none)
+      lines += table.name + ".numbers\t" + numbers_text(table.numbers, table.overflow) + "\n";
     if (table.share_equal_values) {
       lines += table.name + ".stored_values\t" + std::to_string(table.stored_values) + "\n";
       lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
@@ -186,11 +189,15 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
                    {"backend", database->backend_name()},
                    {"segments", list}};
     add_address_bits(table.address_bits(), &result);
+    add_numbers(table.numbers(), table.overflow(), &result);
     return context->out.write(text_of(result) + "\n");
   }
   std::string head =
       "table '" + arguments.table + "': " + keys_text(table, form) + ", " +
       (table.key_width() ? std::to_string(table.key_width()) + " bytes" : "any length") + "; " +
+      (table.numbers() == NumberType::none
+           ? ""
+           : "values are " + numbers_text(table.numbers(), table.overflow()) + "; ") +
       with_commas(rows) + " stored rows; backend " + database->backend_name() + "\n";
   head += "a lookup visits " + std::to_string(runs) + (runs == 1 ? " run" : " runs") +
           (runs > 1 ? ", newest first; stride compact makes them one" : "") + "\n";

@@ -18,6 +18,8 @@ inline std::string describe(const ManifestState& state) {
   for (const TableRecord& t : state.tables) {
     out << "; table " << t.id << " " << t.name << " " << t.key_width
         << (t.share_equal_values ? " shared" : "");
+    if (t.numbers != NumberType::none) out << " " << to_string(t.numbers);
+    out << (t.sums_wrap ? " wrap" : "");
   }
   for (const SegmentRecord& s : state.segments) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
@@ -49,6 +51,9 @@ class EditMaker {
       std::string name = "table " + std::to_string(next) + std::string(random_() % 40, 'x');
       edit.created.push_back({static_cast<uint32_t>(next++), name,
                               static_cast<uint32_t>(random_() % 9), 0, random_() % 3 == 0});
+      auto numbers = static_cast<NumberType>(random_() % 5);
+      edit.created.back().numbers = numbers;
+      edit.created.back().sums_wrap = is_integer(numbers) && random_() % 2;
     } else if (random_() % 6 == 0) {
       edit.dropped.push_back(any(state_.tables).id);
     }

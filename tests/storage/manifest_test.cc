@@ -135,22 +135,65 @@ TEST_F(ManifestTest, KeepsWhetherTablesShareValues) {
   }
 }
 
+TEST_F(ManifestTest, KeepsWhichTablesHaveNumbers) {
+  VersionEdit edit;
+  for (uint32_t i = 0; i < 20; ++i) {
+    TableRecord table{i + 1, "t" + std::to_string(i), i, 0, i % 2 == 1};
+    table.numbers = static_cast<NumberType>(i / 2 % 5);
+    table.sums_wrap = i >= 10 && is_integer(table.numbers);
+    edit.created.push_back(table);
+  }
+  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
+  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  const ManifestState state = whole(*r);
+  ASSERT_EQ(state.tables.size(), edit.created.size());
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    EXPECT_EQ(state.tables[i].share_equal_values, edit.created[i].share_equal_values);
+    EXPECT_EQ(state.tables[i].numbers, edit.created[i].numbers);
+    EXPECT_EQ(state.tables[i].sums_wrap, edit.created[i].sums_wrap);
+  }
+}
+
+// As docs/format.md says.
+TEST_F(ManifestTest, FlagsOfTablesOfNumbers) {
+  auto flags_of = [](bool share, NumberType numbers, bool wrap) {
+    VersionEdit edit;
+    edit.created = {{1, "t", 0, 0, share, numbers, wrap}};
+    auto record = encode_record(edit, 0);
+    EXPECT_TRUE(record.ok());
+    uint32_t tag = 0, flags = 0;
+    std::memcpy(&tag, record->data() + 24, sizeof tag);
+    std::memcpy(&flags, record->data() + 24 + 8 + 12, sizeof flags);
+    EXPECT_EQ(tag, 6u);
+    return flags;
+  };
+  EXPECT_EQ(flags_of(false, NumberType::i32, false), 0x100u);
+  EXPECT_EQ(flags_of(false, NumberType::i64, true), 0x202u);
+  EXPECT_EQ(flags_of(true, NumberType::f32, false), 0x301u);
+  EXPECT_EQ(flags_of(true, NumberType::f64, false), 0x401u);
+}
+
 TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
   VersionEdit edit;
   edit.created = {{1, "shared", 0, 0, true}};
   auto record = encode_record(edit, 0);
   ASSERT_TRUE(record.ok());
-  // Behind the record's header, the field's, and id, width and kind of the table.
-  (*record)[24 + 8 + 12] = std::byte{3};
-  ManifestRecordHeader header{};
-  std::memcpy(&header, record->data(), sizeof header);
-  header.checksum = checksum(Bytes(*record).subspan(8));
-  std::memcpy(record->data(), &header, sizeof header);
-  auto found = find_record(*record);
-  ASSERT_TRUE(found);
-  Status status = decode_edit(*found, "MANIFEST-000001", 32).status();
-  EXPECT_EQ(status.code(), StatusCode::unsupported_version) << status.to_string();
-  EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+  std::optional<ManifestRecord> found;
+  // Flags of their own, types that are no values, and sums that wrap of what are no integers.
+  for (uint32_t flags : {4u, 0x80u, 0x500u, 0x10000u, 0x80000200u, 2u, 3u, 0x302u, 0x402u}) {
+    // Behind the record's header, the field's, and id, width and kind of the table.
+    std::memcpy(record->data() + 24 + 8 + 12, &flags, sizeof flags);
+    ManifestRecordHeader header{};
+    std::memcpy(&header, record->data(), sizeof header);
+    header.checksum = checksum(Bytes(*record).subspan(8));
+    std::memcpy(record->data(), &header, sizeof header);
+    found = find_record(*record);
+    ASSERT_TRUE(found);
+    Status status = decode_edit(*found, "MANIFEST-000001", 32).status();
+    EXPECT_EQ(status.code(), StatusCode::unsupported_version) << flags << status.to_string();
+    EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+  }
   for (size_t bytes = 0; bytes <= 16; ++bytes) {  // no room for a name
     ManifestRecord cut = *found;
     EditField field{static_cast<uint32_t>(EditTag::created_table_with_flags),
