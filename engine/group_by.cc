@@ -327,12 +327,14 @@ Status group_rows(const Snapshot& snapshot, const Table& table, ScanOptions rang
 }  // namespace
 
 Result<GroupResult> group_by(const Snapshot& snapshot, const Table& table, const ScanOptions& range,
-                             const GroupOptions& options) {
+                             const GroupOptions& asked) {
+  GroupOptions options = asked;
+  if (options.type == NumberType::none) options.type = table.numbers();
   if (options.type == NumberType::none || options.type == NumberType::f16 ||
       options.type == NumberType::bf16)
     return Status::invalid("values of type " + std::string(to_string(options.type)) +
                            " cannot be grouped")
-        .with_remedy("give i32, i64, f32 or f64");
+        .with_remedy("give i32, i64, f32 or f64, or use a table of numbers");
   GroupResult result;
   STRIDE_TRY(no_throw([&] { return group_rows(snapshot, table, range, options, &result); }));
   return result;

@@ -32,7 +32,7 @@ struct GroupOptions {
   // Rows whose keys begin with the same so many bytes are a group; a shorter key is one of its own.
   // 0: all rows are one group.
   uint32_t prefix_bytes = 0;
-  // Of the values: i32, i64, f32 or f64, little-endian.
+  // Of the values: i32, i64, f32 or f64, little-endian. none: that of a table of numbers.
   NumberType type = NumberType::none;
   // What is wanted; counts come in any case.
   bool sum = false, min = false, max = false;

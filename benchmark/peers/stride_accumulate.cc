@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <unordered_map>
 
 #include "engine/database.h"
 
@@ -34,7 +33,8 @@ Status StrideAccumulate::open() {
   Result<std::unique_ptr<Database>> database = Database::open(settings_.directory, options);
   if (!database.ok()) return database.status();
   database_ = std::move(*database);
-  Result<Table> table = database_->open_or_create_table("numbers", {.key_width = 8});
+  Result<Table> table = database_->open_or_create_table(
+      "numbers", {.key_width = 8, .numbers = NumberType::i64, .overflow = Overflow::wrap});
   if (!table.ok()) return table.status();
   table_ = *table;
   return {};
@@ -59,8 +59,9 @@ Status StrideAccumulate::accumulate(const KeyColumn& keys, std::span<const int64
   uint64_t batch = settings_.batch == 0 ? keys.size : settings_.batch;
   for (uint64_t at = 0; at < keys.size; at += batch) {
     uint64_t n = std::min(batch, keys.size - at);
-    STRIDE_TRY(
-        accumulate_with_stride(database_.get(), *table_, keys.slice(at, n), deltas.subspan(at, n)));
+    WriteTransaction transaction = database_->begin();
+    STRIDE_TRY(transaction.accumulate(*table_, keys.slice(at, n), deltas.subspan(at, n)));
+    STRIDE_TRY(transaction.commit());
   }
   return {};
 }
@@ -88,39 +89,7 @@ std::unique_ptr<AccumulateEngine> make(const AccumulateSettings& settings) {
 }  // namespace
 
 std::vector<AccumulateConfiguration> stride_accumulate_configurations() {
-  return {{"stride", "defaults", "reads, adds and puts, a transaction for each batch", true, make}};
-}
-
-Status accumulate_with_stride(Database* database, const Table& table, const KeyColumn& keys,
-                              std::span<const int64_t> deltas) {
-  // Sums of deltas, by key.
-  std::unordered_map<uint64_t, uint64_t> rows;
-  std::vector<uint64_t> distinct;
-  std::vector<int64_t> sums;
-  for (uint64_t i = 0; i < keys.size; ++i) {
-    uint64_t key;
-    std::memcpy(&key, keys[i].data(), sizeof key);
-    auto [row, is_new] = rows.try_emplace(key, sums.size());
-    if (is_new) {
-      distinct.push_back(key);
-      sums.push_back(0);
-    }
-    sums[row->second] = wrapping_sum(sums[row->second], deltas[i]);
-  }
-  KeyColumn changed = KeyColumn::fixed(distinct.data(), 8, distinct.size());
-  GetResult current;
-  STRIDE_TRY(database->snapshot().get(table, changed, &current));
-  for (uint64_t i = 0; i < changed.size; ++i) {
-    if (!current.found[i]) continue;
-    int64_t number = 0;
-    if (current.values[i].size() != sizeof number)
-      return Status::invalid("a value that is not a number of 8 bytes");
-    std::memcpy(&number, current.values[i].data(), sizeof number);
-    sums[i] = wrapping_sum(sums[i], number);
-  }
-  WriteTransaction transaction = database->begin();
-  STRIDE_TRY(transaction.put_view(table, changed, ValueColumn::fixed(sums.data(), 8, sums.size())));
-  return transaction.commit();
+  return {{"stride", "defaults", "a transaction for each batch", true, make}};
 }
 
 }  // namespace stride::benchmark
