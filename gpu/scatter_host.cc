@@ -77,6 +77,8 @@ T wrapping_sum(T a, T b) {
 template <class Source, class T>
 struct Add {
   using Cell = T;
+  // An addition that waits for the one before it, through memory, is slow.
+  static constexpr bool has_slow_chains = std::is_floating_point_v<T>;
   Source source;
   T value(uint64_t i) const { return source(i); }
   static T join(T a, T b) { return wrapping_sum(a, b); }
@@ -86,6 +88,7 @@ struct Add {
 template <class Source, class T>
 struct Extreme {
   using Cell = T;
+  static constexpr bool has_slow_chains = false;
   Source source;
   bool is_min;
   T value(uint64_t i) const { return source(i); }
@@ -99,6 +102,7 @@ struct Extreme {
 template <class Source, class T>
 struct Cut {
   using Cell = CutNumber;
+  static constexpr bool has_slow_chains = true;
   Source source;
   SumScale scale;
   CutNumber value(uint64_t i) const {
@@ -148,41 +152,58 @@ ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, u
   return report.get();
 }
 
-// Sources [begin, end), in order. Four neighbours of one target, as sorted ones are, are put as
-// one: else each would wait for the one before it to come back from memory.
+// Long runs of one target, as sorted ones are, are put as one: else each source would wait for the
+// one before it to come back from memory.
+template <class Op, class Index>
+void put_runs(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
+              typename Op::Cell* cells) {
+  for (uint64_t i = begin; i < end;) {
+    const Index t = targets[i];
+    auto sum = op.value(i++);
+    for (; i + 4 <= end && targets[i] == t && targets[i + 1] == t && targets[i + 2] == t &&
+           targets[i + 3] == t;
+         i += 4)
+      sum = Op::join(sum, Op::join(Op::join(op.value(i), op.value(i + 1)),
+                                   Op::join(op.value(i + 2), op.value(i + 3))));
+    for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, op.value(i));
+    op.put(cells + t, sum);
+  }
+}
+
+// Sources [begin, end), in order.
 template <class Op, class Index>
 ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
                           uint64_t limit, typename Op::Cell* cells) {
+  constexpr uint64_t block = 512;
+  // Runs are shorter where fewer neighbours are alike.
+  constexpr uint32_t alike_in_runs = block - block / 32;
   ScatterReport left;
-  auto leave_out = [&](uint64_t i, uint64_t count) {
-    if (left.out_of_range == 0) left.first_out_of_range = i;
-    left.out_of_range += count;
-  };
-  auto put = [&](uint64_t i) {
-    if (targets[i] < limit)
-      op.put(cells + targets[i], op.value(i));
-    else
-      leave_out(i, 1);
-  };
-  uint64_t i = begin;
-  if constexpr (requires { Op::join(op.value(0), op.value(0)); }) {
-    for (; i + 4 <= end; i += 4) {
-      const Index t = targets[i];
-      if (t == targets[i + 3] && t == targets[i + 1] && t == targets[i + 2]) {
-        if (t < limit)
-          op.put(cells + t, Op::join(Op::join(op.value(i), op.value(i + 1)),
-                                     Op::join(op.value(i + 2), op.value(i + 3))));
-        else
-          leave_out(i, 4);
-      } else {
-        put(i);
-        put(i + 1);
-        put(i + 2);
-        put(i + 3);
+  for (uint64_t first = begin; first < end; first += block) {
+    const uint64_t last = std::min(end, first + block);
+    Index largest = targets[first];
+    [[maybe_unused]] uint32_t alike = 0;
+    for (uint64_t i = first + 1; i < last; ++i) {
+      largest = std::max(largest, targets[i]);
+      if constexpr (Op::has_slow_chains) alike += targets[i] == targets[i - 1];
+    }
+    if (largest >= limit) {
+      for (uint64_t i = first; i < last; ++i) {
+        if (targets[i] < limit) {
+          op.put(cells + targets[i], op.value(i));
+        } else if (left.out_of_range++ == 0) {
+          left.first_out_of_range = i;
+        }
+      }
+      continue;
+    }
+    if constexpr (Op::has_slow_chains) {
+      if (alike >= alike_in_runs) {
+        put_runs(op, targets, first, last, cells);
+        continue;
       }
     }
+    for (uint64_t i = first; i < last; ++i) op.put(cells + targets[i], op.value(i));
   }
-  for (; i < end; ++i) put(i);
   return left;
 }
 

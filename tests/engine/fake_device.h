@@ -33,6 +33,7 @@ class FakeDevice final : public Backend {
   uint64_t calls() const { return calls_; }
   uint64_t used() const { return used_; }
   uint64_t searches() const { return searches_; }  // that were done here
+  uint64_t scatters() const { return scatters_; }
 
   std::string name() const override { return "fake device"; }
   unsigned threads() const override { return host_->threads(); }
@@ -221,6 +222,7 @@ class FakeDevice final : public Backend {
   Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                          const ScatterOptions& options, ScatterReport* report) override {
     STRIDE_TRY(call());
+    ++scatters_;
     ScatterOptions here = options;
     here.stream = nullptr;  // the work is done when this returns
     return host_->scatter(sources, targets, into, here, report);
@@ -327,7 +329,7 @@ class FakeDevice final : public Backend {
 
   std::unique_ptr<Backend> host_ = Backend::host(2);
   uint64_t limit_;
-  std::atomic<uint64_t> used_{0}, calls_{0}, failing_{0}, searches_{0};
+  std::atomic<uint64_t> used_{0}, calls_{0}, failing_{0}, searches_{0}, scatters_{0};
   std::atomic<StatusCode> fault_{StatusCode::io_error};
   std::set<const std::byte*> memory_;
 };
