@@ -14,7 +14,7 @@ constexpr uint64_t most_rows = 0xFFFFFFFE;
 // Deltas, their keys and their places; of keys the sums, what was read, and what engines hold.
 constexpr uint64_t bytes_a_delta = 48, bytes_a_key = 128;
 
-std::string engines_help() {
+std::string accumulate_engines_help() {
   std::string text =
       "What is compared, with commas between; an engine's name means all its "
       "configurations [all]:";
@@ -87,7 +87,7 @@ void add_accumulate(CLI::App* command, AccumulateArguments* accumulate) {
                    "zipf:S")
       ->capture_default_str();
   command->add_option("--batch", accumulate->batch, "Deltas of one transaction of StrideDB [all]");
-  command->add_option("--engines,--engine", accumulate->common.engines, engines_help());
+  command->add_option("--engines,--engine", accumulate->common.engines, accumulate_engines_help());
   command
       ->add_option("--durability", accumulate->common.durability,
                    "What deltas survive in the end: sync (power loss), flush (a killed process), "
