@@ -5,6 +5,7 @@
 #include <set>
 
 #include "benchmark/arguments.h"
+#include "benchmark/row_groups.h"
 #include "benchmark/text_table.h"
 
 namespace stride::benchmark {
@@ -12,15 +13,10 @@ namespace {
 
 constexpr const char* unordered_set = "std::unordered_set";
 
-std::string text_of(const ResultRow& row, const std::string& name) {
-  auto found = row.texts.find(name);
-  return found == row.texts.end() ? "" : found->second;
-}
-
 // "random, 2 words"
 std::string data_name(const ResultRow& row) {
   auto words = static_cast<uint64_t>(row.number_of("words"));
-  std::string name = text_of(row, "data");
+  std::string name = row.text_of("data");
   if (words == 0) return name;
   return name + ", " + std::to_string(words) + (words == 1 ? " word" : " words");
 }
@@ -29,34 +25,6 @@ std::string data_name(const ResultRow& row) {
 std::string line_name(const ResultRow& row) {
   auto bucket = static_cast<uint64_t>(row.number_of("bucket"));
   return row.engine_name() + (bucket ? ", " + std::to_string(bucket) + " slots" : "");
-}
-
-// All rows of one table, or of one line.
-using Group = std::vector<const ResultRow*>;
-
-// Groups of the rows of one name, in the order of their first appearance.
-template <class Name>
-std::vector<Group> groups_of(const Group& rows, const Name& name) {
-  std::vector<Group> groups;
-  for (const ResultRow* row : rows) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return name(*g[0]) == name(*row); });
-    if (group == groups.end()) group = groups.insert(groups.end(), Group());
-    group->push_back(row);
-  }
-  return groups;
-}
-
-Group all_of(const std::vector<ResultRow>& rows) {
-  Group all;
-  for (const ResultRow& row : rows) all.push_back(&row);
-  return all;
-}
-
-const ResultRow* find(const Group& group, const std::string& phase) {
-  auto row = std::find_if(group.begin(), group.end(),
-                          [&](const ResultRow* r) { return r->phase == phase; });
-  return row == group.end() ? nullptr : *row;
 }
 
 std::string rate_cell(const ResultRow* row) {
@@ -83,7 +51,7 @@ std::string count_cell(const ResultRow& row, const std::string& name) {
   return with_commas(static_cast<uint64_t>(row.number_of(name)));
 }
 
-std::string rates(const Group& rows) {
+std::string rates(const RowGroup& rows) {
   TextTable table;
   table.add({"M vectors a second", "load", "find or put", "find", "get", "bytes a vector", "nodes",
              "put % gathers", "find % gathers", "put to std", "find to std"});
@@ -91,41 +59,41 @@ std::string rates(const Group& rows) {
   auto line = [](const ResultRow& row) {
     return line_name(row) + " " + std::to_string(row.number_of("load"));
   };
-  std::vector<Group> lines = groups_of(rows, line);
-  Group peer;
-  for (const Group& group : lines) {
+  std::vector<RowGroup> lines = groups_of(rows, line);
+  RowGroup peer;
+  for (const RowGroup& group : lines) {
     if (group[0]->engine == unordered_set) peer = group;
   }
-  for (const Group& group : lines) {
-    const ResultRow &any = *group[0], *put = find(group, "find_or_put");
-    const ResultRow* found = find(group, "find");
+  for (const RowGroup& group : lines) {
+    const ResultRow &any = *group[0], *put = row_of_phase(group, "find_or_put");
+    const ResultRow* found = row_of_phase(group, "find");
     bool ours = any.engine == "stride";
     table.add({line_name(any), number_cell(any, "load"), rate_cell(put), rate_cell(found),
-               rate_cell(find(group, "get")), number_cell(any, "bytes_per_vector"),
+               rate_cell(row_of_phase(group, "get")), number_cell(any, "bytes_per_vector"),
                count_cell(any, "nodes"), ours ? gathers_cell(put) : "-",
                ours ? gathers_cell(found) : "-",
-               ours ? ratio_cell(put, find(peer, "find_or_put")) : "-",
-               ours ? ratio_cell(found, find(peer, "find")) : "-"});
+               ours ? ratio_cell(put, row_of_phase(peer, "find_or_put")) : "-",
+               ours ? ratio_cell(found, row_of_phase(peer, "find")) : "-"});
   }
   return table.to_string();
 }
 
-std::string sweep_table(const Group& rows) {
+std::string sweep_table(const RowGroup& rows) {
   TextTable table;
-  table.add({text_of(*rows[0], "sweep"), "find or put", "ratio", "find", "ratio", "get", "ratio",
+  table.add({rows[0]->text_of("sweep"), "find or put", "ratio", "find", "ratio", "get", "ratio",
              "bytes a vector", "ratio"});
   table.add_rule();
-  Group usual;
+  RowGroup usual;
   for (const ResultRow* row : rows) {
     if (row->number_of("is_default") == 1) usual.push_back(row);
   }
-  for (const Group& group :
-       groups_of(rows, [](const ResultRow& row) { return text_of(row, "value"); })) {
+  for (const RowGroup& group :
+       groups_of(rows, [](const ResultRow& row) { return row.text_of("value"); })) {
     bool is_default = group[0]->number_of("is_default") == 1;
-    std::vector<std::string> cells = {text_of(*group[0], "value") + (is_default ? " *" : "")};
+    std::vector<std::string> cells = {group[0]->text_of("value") + (is_default ? " *" : "")};
     for (const char* phase : {"find_or_put", "find", "get"}) {
-      cells.push_back(rate_cell(find(group, phase)));
-      cells.push_back(ratio_cell(find(group, phase), find(usual, phase)));
+      cells.push_back(rate_cell(row_of_phase(group, phase)));
+      cells.push_back(ratio_cell(row_of_phase(group, phase), row_of_phase(usual, phase)));
     }
     double bytes = group[0]->number_of("bytes_per_vector");
     cells.push_back(three_digits(bytes));
@@ -151,8 +119,8 @@ class GroupNames {
   }
   std::string of(const ResultRow& row, const std::string& first) const {
     if (row.texts.contains("sweep")) {
-      return first + (first.empty() ? "" : ", ") + text_of(row, "sweep") + " " +
-             text_of(row, "value");
+      return first + (first.empty() ? "" : ", ") + row.text_of("sweep") + " " +
+             row.text_of("value");
     }
     std::string name = first;
     auto add = [&](const std::string& text) { name += (name.empty() ? "" : ", ") + text; };
@@ -177,7 +145,7 @@ void name_series(ResultRow* row) {
 
 std::string dedup_tables(const std::vector<ResultRow>& rows) {
   std::string text;
-  for (const Group& group : groups_of(all_of(rows), data_name)) {
+  for (const RowGroup& group : groups_of(all_of(rows), data_name)) {
     const ResultRow& any = *group[0];
     text += data_name(any) + ": " + with_commas(any.records) + " rows, " +
             with_commas(static_cast<uint64_t>(any.number_of("distinct"))) +
@@ -193,8 +161,8 @@ std::string dedup_tables(const std::vector<ResultRow>& rows) {
 
 std::string dedup_sweep_tables(const std::vector<ResultRow>& rows) {
   std::string text;
-  for (const Group& group :
-       groups_of(all_of(rows), [](const ResultRow& row) { return text_of(row, "sweep"); })) {
+  for (const RowGroup& group :
+       groups_of(all_of(rows), [](const ResultRow& row) { return row.text_of("sweep"); })) {
     text += sweep_table(group) + "\n";
   }
   return text + "M vectors a second; * and ratio: the ordinary choice, and to it\n";

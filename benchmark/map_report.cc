@@ -2,34 +2,15 @@
 
 #include "benchmark/arguments.h"
 #include "benchmark/map_workload.h"
+#include "benchmark/row_groups.h"
 #include "benchmark/text_table.h"
 
 namespace stride::benchmark {
 namespace {
 
-using Group = std::vector<const ResultRow*>;
-
-template <class Name>
-std::vector<Group> groups_of(const Group& rows, const Name& name) {
-  std::vector<Group> groups;
-  for (const ResultRow* row : rows) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return name(*g[0]) == name(*row); });
-    if (group == groups.end()) group = groups.insert(groups.end(), Group());
-    group->push_back(row);
-  }
-  return groups;
-}
-
-const ResultRow* find(const Group& group, const std::string& phase) {
-  auto row = std::find_if(group.begin(), group.end(),
-                          [&](const ResultRow* r) { return r->phase == phase; });
-  return row == group.end() ? nullptr : *row;
-}
-
-double number_of(const ResultRow& row, const std::string& name, double otherwise) {
-  auto found = row.numbers.find(name);
-  return found == row.numbers.end() ? otherwise : found->second;
+// That the row's time is of.
+double calls_of(const ResultRow& row) {
+  return row.numbers.contains("calls") ? row.number_of("calls") : 1;
 }
 
 std::string rate_cell(const ResultRow* row) {
@@ -37,7 +18,7 @@ std::string rate_cell(const ResultRow* row) {
 }
 
 std::string milliseconds_cell(const ResultRow* row) {
-  return row ? three_digits(row->seconds * 1e3 / number_of(*row, "calls", 1)) : "-";
+  return row ? three_digits(row->seconds * 1e3 / calls_of(*row)) : "-";
 }
 
 std::string ratio_cell(const ResultRow* row, const ResultRow* loop) {
@@ -45,26 +26,26 @@ std::string ratio_cell(const ResultRow* row, const ResultRow* loop) {
   return three_digits(row->records_per_second() / loop->records_per_second()) + "x";
 }
 
-std::string rates(const Group& rows) {
+std::string rates(const RowGroup& rows) {
   TextTable table;
   table.add({"M sources a second", "prepare", "map", "whole", "ms a map", "bytes a source",
              "prepare to loop", "map to loop", "whole to loop"});
   table.add_rule();
-  std::vector<Group> lines =
+  std::vector<RowGroup> lines =
       groups_of(rows, [](const ResultRow& row) { return row.engine_name(); });
-  Group loop;
-  for (const Group& line : lines)
+  RowGroup loop;
+  for (const RowGroup& line : lines)
     if (line[0]->engine == "loop") loop = line;
-  for (const Group& line : lines) {
+  for (const RowGroup& line : lines) {
     bool ours = line[0]->engine == "stride";
-    const ResultRow *prepare = find(line, "prepare"), *map = find(line, "map");
-    const ResultRow* whole = find(line, "whole");
-    double bytes = number_of(*line[0], "bytes_per_source", 0);
+    const ResultRow *prepare = row_of_phase(line, "prepare"), *map = row_of_phase(line, "map");
+    const ResultRow* whole = row_of_phase(line, "whole");
+    double bytes = line[0]->number_of("bytes_per_source");
     table.add({line[0]->engine_name(), rate_cell(prepare), rate_cell(map), rate_cell(whole),
                milliseconds_cell(map ? map : whole), bytes > 0 ? three_digits(bytes) : "-",
-               ours ? ratio_cell(prepare, find(loop, "prepare")) : "-",
-               ours ? ratio_cell(map, find(loop, "map")) : "-",
-               ours ? ratio_cell(whole, find(loop, "whole")) : "-"});
+               ours ? ratio_cell(prepare, row_of_phase(loop, "prepare")) : "-",
+               ours ? ratio_cell(map, row_of_phase(loop, "map")) : "-",
+               ours ? ratio_cell(whole, row_of_phase(loop, "whole")) : "-"});
   }
   return table.to_string();
 }
@@ -72,16 +53,14 @@ std::string rates(const Group& rows) {
 }  // namespace
 
 std::string map_tables(const std::vector<ResultRow>& rows) {
-  Group all;
-  for (const ResultRow& row : rows) all.push_back(&row);
   std::string text;
-  for (const Group& group : groups_of(all, [](const ResultRow& r) { return r.texts.at("type"); })) {
+  for (const RowGroup& group :
+       groups_of(all_of(rows), [](const ResultRow& r) { return r.texts.at("type"); })) {
     const ResultRow& any = *group[0];
-    auto sources =
-        static_cast<uint64_t>(static_cast<double>(any.records) / number_of(any, "calls", 1));
+    auto sources = static_cast<uint64_t>(static_cast<double>(any.records) / calls_of(any));
     text += any.texts.at("type") + ": " + with_commas(sources) + " sources (keys " +
             any.texts.at("keys") + "), " +
-            with_commas(static_cast<uint64_t>(number_of(any, "targets", 0))) + " targets\n" +
+            with_commas(static_cast<uint64_t>(any.number_of("targets"))) + " targets\n" +
             rates(group) + "\n";
   }
   return text +

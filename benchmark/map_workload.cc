@@ -13,6 +13,7 @@
 
 #include "benchmark/machine.h"
 #include "benchmark/scratch_directory.h"
+#include "benchmark/stream_mark.h"
 #include "engine/database.h"
 #include "engine/route.h"
 
@@ -20,10 +21,6 @@ namespace stride::benchmark {
 namespace {
 
 constexpr const char* table_name = "bridge";
-
-std::string threads_name(unsigned threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
 
 const char* mode_name(ScatterMode mode) {
   return mode == ScatterMode::fast ? "fast" : "reproducible";
@@ -81,41 +78,6 @@ struct Place {
   std::unique_ptr<BackendMemory> weights, into;
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
-};
-
-// Waits for a stream, with what the backend's interface has: the last call on it sets a mark.
-class StreamMark {
- public:
-  // The device's default stream, as the CUDA runtime names it.
-  static void* stream() { return reinterpret_cast<void*>(1); }
-
-  static Result<StreamMark> make(Backend* backend) {
-    StreamMark mark;
-    mark.backend_ = backend;
-    const uint32_t zero = 0;
-    auto route = backend->make_route(Indexes::of(std::span(&zero, 1)), 1, OutOfRange::count);
-    if (!route.ok()) return route.status();
-    auto memory = backend->allocate(sizeof zero);
-    if (!memory.ok()) return memory.status();
-    mark.route_ = std::move(*route);
-    mark.memory_ = std::move(*memory);
-    if (Status s = backend->copy(mark.memory_->data(), &zero, sizeof zero); !s.ok()) return s;
-    return mark;
-  }
-  Status wait() {
-    STRIDE_TRY(route_->apply(Numbers::ones(NumberType::i32, 1),
-                             {NumberType::i32, memory_->data(), 1}, ScatterMode::fast, stream()));
-    ++set_;
-    int32_t found = 0;
-    while (found != set_) STRIDE_TRY(backend_->copy(&found, memory_->data(), sizeof found));
-    return {};
-  }
-
- private:
-  Backend* backend_ = nullptr;
-  std::unique_ptr<ScatterRoute> route_;
-  std::unique_ptr<BackendMemory> memory_;
-  int32_t set_ = 0;
 };
 
 class MapRun {

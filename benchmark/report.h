@@ -42,6 +42,11 @@ struct ResultRow {
     auto found = numbers.find(name);
     return found == numbers.end() ? 0 : found->second;
   }
+  // Of `texts`; empty where there is none.
+  std::string text_of(const std::string& name) const {
+    auto found = texts.find(name);
+    return found == texts.end() ? "" : found->second;
+  }
 };
 
 // Of all rows of one engine, configuration and phase, the one with the median rate (the slower of

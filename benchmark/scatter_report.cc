@@ -4,51 +4,28 @@
 #include <set>
 
 #include "benchmark/arguments.h"
+#include "benchmark/row_groups.h"
 #include "benchmark/text_table.h"
 
 namespace stride::benchmark {
 namespace {
 
-double number_of(const ResultRow& row, const std::string& name) {
-  auto found = row.numbers.find(name);
-  return found == row.numbers.end() ? 0 : found->second;
-}
-
-std::string text_of(const ResultRow& row, const std::string& name) {
-  auto found = row.texts.find(name);
-  return found == row.texts.end() ? "" : found->second;
-}
-
 std::string count_name(double count) { return batch_name(static_cast<uint64_t>(count)); }
 
 // "f32 add, u32 targets"
 std::string kind_name(const ResultRow& row) {
-  return text_of(row, "type") + " " + text_of(row, "operation") + ", " +
-         (number_of(row, "index_bytes") == 8 ? "u64" : "u32") + " targets";
+  return row.text_of("type") + " " + row.text_of("operation") + ", " +
+         (row.number_of("index_bytes") == 8 ? "u64" : "u32") + " targets";
 }
 // "100m to 10k, zipf:1.1"
 std::string data_name(const ResultRow& row) {
   return count_name(static_cast<double>(row.records)) + " to " +
-         count_name(number_of(row, "targets")) + ", " + text_of(row, "distribution");
-}
-
-using Group = std::vector<const ResultRow*>;
-
-// Groups of the rows of one name, in the order of their first appearance.
-template <class Name>
-std::vector<Group> groups_of(const Group& rows, const Name& name) {
-  std::vector<Group> groups;
-  for (const ResultRow* row : rows) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return name(*g[0]) == name(*row); });
-    if (group == groups.end()) group = groups.insert(groups.end(), Group());
-    group->push_back(row);
-  }
-  return groups;
+         count_name(row.number_of("targets")) + ", " + row.text_of("distribution");
 }
 
 // The row of one phase or the same of a route; null: there is none.
-const ResultRow* find(const Group& group, const std::string& phase, const std::string& of_route) {
+const ResultRow* find(const RowGroup& group, const std::string& phase,
+                      const std::string& of_route) {
   auto row = std::find_if(group.begin(), group.end(), [&](const ResultRow* r) {
     return r->phase == phase || r->phase == of_route;
   });
@@ -59,7 +36,7 @@ const ResultRow* find(const Group& group, const std::string& phase, const std::s
 struct Columns {
   bool stream = false, route = false, hash = false;
 
-  explicit Columns(const Group& rows) {
+  explicit Columns(const RowGroup& rows) {
     for (const ResultRow* row : rows) {
       stream |= row->phase.ends_with("_stream");
       route |= row->phase == "prepare";
@@ -78,7 +55,7 @@ std::string rate(const ResultRow* row) {
 std::string number_cell(const ResultRow* row, const std::string& name, double factor,
                         const char* unit = "") {
   if (!row || !row->numbers.contains(name)) return "-";
-  return cell(row, number_of(*row, name) * factor) + unit;
+  return cell(row, row->number_of(name) * factor) + unit;
 }
 std::string ratio_cell(const ResultRow* row) {
   if (!row) return "-";
@@ -87,7 +64,7 @@ std::string ratio_cell(const ResultRow* row) {
   return "-";
 }
 
-std::vector<std::string> line(const Group& rows, const Columns& columns) {
+std::vector<std::string> line(const RowGroup& rows, const Columns& columns) {
   const ResultRow* call = find(rows, "scatter", "apply");
   const ResultRow* stream = find(rows, "scatter_stream", "apply_stream");
   // Where there is a stream, it tells more about the work, and less about waiting for it.
@@ -102,11 +79,11 @@ std::vector<std::string> line(const Group& rows, const Columns& columns) {
   cells.push_back(number_cell(work, "bound_seconds", 1e3));
   cells.push_back(number_cell(work, "bound_percent", 1));
   cells.push_back(ratio_cell(work));
-  if (columns.hash) cells.push_back(call ? text_of(*call, "hash") : "");
+  if (columns.hash) cells.push_back(call ? call->text_of("hash") : "");
   return cells;
 }
 
-std::string table_of(const Group& rows) {
+std::string table_of(const RowGroup& rows) {
   Columns columns(rows);
   TextTable table;
   std::vector<std::string> header = {kind_name(*rows[0]), "G/s", "ms"};
@@ -116,25 +93,19 @@ std::string table_of(const Group& rows) {
   if (columns.hash) header.push_back("hash of T");
   table.add(header);
   table.add_rule();
-  for (const Group& data : groups_of(rows, data_name)) {
+  for (const RowGroup& data : groups_of(rows, data_name)) {
     table.add({data_name(*data[0])});
-    for (const Group& one : groups_of(data, [](const ResultRow& r) { return r.engine_name(); }))
+    for (const RowGroup& one : groups_of(data, [](const ResultRow& r) { return r.engine_name(); }))
       table.add(line(one, columns));
   }
   std::set<std::string> refused;
   for (const ResultRow* row : rows) {
-    std::string why = text_of(*row, "refused");
-    if (!why.empty()) refused.insert(text_of(*row, "method") + ": " + why);
+    std::string why = row->text_of("refused");
+    if (!why.empty()) refused.insert(row->text_of("method") + ": " + why);
   }
   std::string text = table.to_string();
   for (const std::string& why : refused) text += why + "\n";
   return text;
-}
-
-Group all_of(const std::vector<ResultRow>& rows) {
-  Group all;
-  for (const ResultRow& row : rows) all.push_back(&row);
-  return all;
 }
 
 // Adds what differs among the rows to the name of a group of bars.
@@ -150,14 +121,14 @@ class GroupNames {
     with_size_ = sizes.size() > 1;
   }
   std::string of(const ResultRow& row) const {
-    return text_of(row, "distribution") + (with_size_ ? " " + size_name(row) : "") +
+    return row.text_of("distribution") + (with_size_ ? " " + size_name(row) : "") +
            (with_kind_ ? ", " + kind_name(row) : "");
   }
 
  private:
   static std::string size_name(const ResultRow& row) {
     return count_name(static_cast<double>(row.records)) + " to " +
-           count_name(number_of(row, "targets"));
+           count_name(row.number_of("targets"));
   }
   bool with_kind_, with_size_;
 };
@@ -166,7 +137,7 @@ class GroupNames {
 
 std::string scatter_tables(const std::vector<ResultRow>& rows) {
   std::string text;
-  for (const Group& group : groups_of(all_of(rows), kind_name)) text += table_of(group) + "\n";
+  for (const RowGroup& group : groups_of(all_of(rows), kind_name)) text += table_of(group) + "\n";
   return text +
          "G/s: 10^9 sources a second, of a call that is waited for; stream: of one of many that "
          "are "

@@ -10,6 +10,7 @@
 
 #include "benchmark/machine.h"
 #include "benchmark/scatter_loop.h"
+#include "benchmark/stream_mark.h"
 
 namespace stride::benchmark {
 namespace {
@@ -17,14 +18,7 @@ namespace {
 // What is measured with the columns of one case: a call of Backend::scatter() or a route.
 using ScatterCall = std::function<Status(void* stream)>;
 
-// CUDA's name for the calling thread's own default stream, on which nobody else works.
-void* own_stream() { return reinterpret_cast<void*>(uintptr_t{2}); }
-
 constexpr uint64_t least_stream_calls = 4, most_stream_calls = 200;
-
-std::string threads_name(unsigned threads) {
-  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
 
 std::string hexadecimal(uint64_t number) {
   char text[17];
@@ -59,8 +53,8 @@ class PlacedScatter {
   // T on the host, valid until the next call.
   Status fetch(const void** t);
   bool has_stream() const { return backend_->has_device() && memory_ == ScatterMemory::device; }
-  // Waits for all that was started on own_stream().
-  Status wait();
+  // Waits for all that was started on StreamMark::stream(). Precondition: has_stream().
+  Status wait() { return mark_->wait(); }
 
  private:
   uint64_t into_bytes() const { return into_.size * width_of(into_.type); }
@@ -73,9 +67,9 @@ class PlacedScatter {
   Numbers sources_;
   Indexes targets_;
   MutableNumbers into_;
-  std::unique_ptr<BackendMemory> s_, r_, t_, zeros_, marker_;
+  std::unique_ptr<BackendMemory> s_, r_, t_, zeros_;
   BulkVector<std::byte> fetched_;
-  int64_t marks_ = 0;
+  std::optional<StreamMark> mark_;
 };
 
 Status PlacedScatter::allocate(uint64_t bytes, std::unique_ptr<BackendMemory>* memory) {
@@ -113,9 +107,11 @@ Status PlacedScatter::place(Backend* backend, Backend* plain, ScatterMemory memo
   STRIDE_TRY(allocate(into_bytes(), &t_));
   STRIDE_TRY(copy_of(zeros.data(), zeros.size(), &zeros_));
   into_.data = t_->data();
-  // A number, and its place among the numbers, which is 0.
-  int64_t marker[2] = {0, 0};
-  return copy_of(marker, sizeof marker, &marker_);
+  if (!has_stream()) return {};
+  Result<StreamMark> mark = StreamMark::make(backend);
+  if (!mark.ok()) return mark.status();
+  mark_ = std::move(*mark);
+  return {};
 }
 
 Status PlacedScatter::fetch(const void** t) {
@@ -124,20 +120,6 @@ Status PlacedScatter::fetch(const void** t) {
   fetched_.resize(into_bytes());
   *t = fetched_.data();
   return backend_->copy(fetched_.data(), into_.data, fetched_.size());
-}
-
-// Copies have a stream of their own: they are repeated until they bring the last thing that the
-// stream has done.
-Status PlacedScatter::wait() {
-  ++marks_;
-  auto* number = reinterpret_cast<int64_t*>(marker_->data());
-  Indexes first{number + 1, 1, 8};
-  STRIDE_TRY(backend_->scatter(Numbers::ones(NumberType::i64, 1), first,
-                               MutableNumbers::of(std::span<int64_t>(number, 1)),
-                               {.stream = own_stream()}));
-  int64_t seen = 0;
-  while (seen < marks_) STRIDE_TRY(backend_->copy(&seen, number, sizeof seen));
-  return {};
 }
 
 // One way to do it.
@@ -397,7 +379,7 @@ Status ScatterRun::measure_calls(PlacedScatter* place, const ScatterCall& call, 
   auto wait_for_all = [&](double* seconds) -> Status {
     STRIDE_TRY(place->clear());
     Stopwatch watch;
-    for (uint64_t i = 0; i < calls; ++i) STRIDE_TRY(call(own_stream()));
+    for (uint64_t i = 0; i < calls; ++i) STRIDE_TRY(call(StreamMark::stream()));
     STRIDE_TRY(place->wait());
     *seconds = watch.seconds() / static_cast<double>(calls);
     return {};
@@ -406,7 +388,7 @@ Status ScatterRun::measure_calls(PlacedScatter* place, const ScatterCall& call, 
   phases->rows().back().numbers["stream_calls"] = static_cast<double>(calls);
   // One call alone, for T to be what it has to be.
   STRIDE_TRY(place->clear());
-  STRIDE_TRY(call(own_stream()));
+  STRIDE_TRY(call(StreamMark::stream()));
   STRIDE_TRY(place->wait());
   return check(place, mode, phases);
 }

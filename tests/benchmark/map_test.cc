@@ -20,11 +20,6 @@ class MapTest : public CommandLineFixture {
                      {"--directory", directory_}},
                     arguments);
   }
-  void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
-  }
 
   std::string json_ = directory_ + "/rows.json", plot_ = directory_ + "/plot.svg";
 };

@@ -39,11 +39,6 @@ class ScatterTest : public CommandLineFixture {
                      {"--directory", directory_}},
                     arguments);
   }
-  void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
-  }
   TargetDistribution distribution(const std::string& text) { return *parse_distribution(text); }
   OwnedIndexes targets(uint64_t n, uint64_t count, const std::string& text, uint32_t width = 4,
                        uint64_t seed = 1) {
