@@ -26,6 +26,8 @@ constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
 // have between them.
 constexpr uint32_t hot_count = 3;
 constexpr uint32_t hot_share = 32;
+// Where fewer neighbours have the same target, adding them up first takes longer than it saves.
+constexpr uint32_t runs_share = 16;
 
 // One block. Targets are counted in a small hash table, which may miss some.
 template <class T, uint32_t sample_log>
@@ -37,11 +39,11 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   __shared__ uint32_t keys[slots], counts[slots];
   __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
   __shared__ uint32_t sizes[exponents];
-  __shared__ uint32_t sources_of_hot, ascending, not_zero, best_window;
+  __shared__ uint32_t sources_of_hot, ascending, in_runs, not_zero, best_window;
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
   uint32_t targets[samples_of_thread];
-  bool in_order[samples_of_thread];
+  bool in_order[samples_of_thread], same[samples_of_thread];
   T numbers[samples_of_thread];
 #pragma unroll
   for (uint32_t k = 0; k < samples_of_thread; ++k) {
@@ -56,6 +58,7 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
     }
     targets[k] = wide < source.limit ? static_cast<uint32_t>(wide) : none;
     in_order[k] = wide <= next;
+    same[k] = wide == next;
     numbers[k] = 0;
     if constexpr (std::is_same_v<T, float>) numbers[k] = number_at<T>(source, i);
   }
@@ -65,11 +68,12 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   }
   for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
   if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
-  if (threadIdx.x == 0) sources_of_hot = ascending = not_zero = best_window = 0;
+  if (threadIdx.x == 0) sources_of_hot = ascending = in_runs = not_zero = best_window = 0;
   __syncthreads();
 #pragma unroll
   for (uint32_t k = 0; k < samples_of_thread; ++k) {
     if (in_order[k]) atomicAdd(&ascending, 1);
+    if (same[k]) atomicAdd(&in_runs, 1);
     if constexpr (std::is_same_v<T, float>) {
       uint32_t exponent = __float_as_uint(numbers[k]) >> 23 & 0xFF;
       if (numbers[k] != 0) {
@@ -109,6 +113,7 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   if (threadIdx.x != 0) return;
   sample->hot_in_use = sources_of_hot >= sample_size / hot_share;
   sample->ascending = ascending >= sample_size - sample_size / 16;
+  sample->runs = in_runs >= sample_size / runs_share;
   // Numbers of exponent e are below 2^(e - 126).
   const bool most = best_window >> 8 > 0 && best_window >> 8 >= not_zero - not_zero / 8;
   sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
@@ -251,7 +256,6 @@ class Adder {
     const uint64_t n = part.n;
     ScatterMethod asked = context_.options.method;
     bool narrow = fits_narrow(context_.limit);
-    if (context_.limit == 0) return ScatterMethod::direct;
     if (asked == ScatterMethod::automatic) {
       // Each block brings a copy of T to memory, so it should have several sources for each target.
       if (context_.limit * cell_bytes <= context_.most_shared &&
@@ -278,8 +282,10 @@ class Adder {
     cuda_check(cudaGetLastError(), "scatter");
   }
 
-  void directly(const Op& op, const TileSource& part, cudaStream_t stream) {
-    DirectSink<Op> sink{op};
+  // sample: of the part, which leaves the work to with_hot() where there are hot targets; or null.
+  void directly(const Op& op, const TileSource& part, cudaStream_t stream,
+                const SourceSample* sample = nullptr) {
+    DirectSink<Op> sink{op, sample};
     constexpr uint32_t threads = DirectSink<Op>::block_threads;
     // Of many sources, blocks that come later keep others company that end sooner.
     uint32_t blocks = context_.grid(part.n, threads, part.n >= many_sources ? 16 : 4);
@@ -292,27 +298,29 @@ class Adder {
   void with_copies(const Op& op, const TileSource& part, cudaStream_t stream) {
     const uint64_t copy_bytes = context_.limit * cell_bytes;
     uint32_t log = 0;
-    if constexpr (most_copies_log > 0)
-      while (log < most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
+    if constexpr (Op::most_copies_log > 0)
+      while (log < Op::most_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
     const uint64_t bytes = copy_bytes << log;
     constexpr uint32_t threads = CopiesSink<Op>::block_threads;
     const uint32_t per_processor = bytes * 2 <= context_.most_shared ? 2 : 1;
-    uint64_t worth = std::max<uint64_t>(1, part.n / 4 / std::max<uint64_t>(context_.limit, 1));
+    uint64_t worth = std::max<uint64_t>(1, part.n / 4 / context_.limit);
     uint32_t blocks = static_cast<uint32_t>(
         std::min<uint64_t>(worth, context_.grid(part.n, threads, per_processor)));
     CudaArray<SourceSample> sample;
-    if (part.n >= fewest_sampled && std::is_same_v<Op, AddOp<float>>)
-      sample = take_sample(part, stream);
+    if (part.n >= fewest_sampled) sample = take_sample(part, stream);
     CopiesSink<Op> sink{op, sample.data(), static_cast<uint32_t>(context_.limit), log, nullptr};
     launch<uint32_t, CopiesSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
   }
 
+  // Or directly where the sample finds no hot targets, which the device knows first: of the two
+  // kernels that are started, one does nothing.
   void with_hot(const Op& op, const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample = take_sample(part, stream);
-    HotSink<Op> sink{op, sample.data(), nullptr, nullptr, false};
+    HotSink<Op> sink{op, sample.data(), nullptr, nullptr};
     constexpr uint32_t threads = HotSink<Op>::block_threads;
     launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 4),
                                      HotSink<Op>::shared_words * 4, stream);
+    directly(op, part, stream, sample.data());
   }
 
   // Sources by the first bits of their targets, so that those which are added at about the same
@@ -429,8 +437,6 @@ class Adder {
     return sample;
   }
 
-  // Where additions in shared memory wait for each other.
-  static constexpr uint32_t most_copies_log = std::is_same_v<Op, AddOp<double>> ? 3 : 0;
   // T, or the sums that become it, are far larger than the device's cache.
   static constexpr uint64_t far_bytes = 128 << 20;
   static constexpr uint64_t fewest_partitioned = 1 << 22;
@@ -459,27 +465,31 @@ class CutJob final : public Job {
   CutJob(const JobContext& context, void* into, cudaStream_t stream)
       : context_(context),
         adder_(context),
-        sums_(context.device, stream, 2 * context.limit),
-        summary_(context.device, stream, 1),
-        op_{static_cast<T*>(into), sums_.data(),    sums_.data() + context.limit,
-            summary_.data(),       context.sources, {}} {
-    cuda_check(cudaMemsetAsync(op_.high, 0, context.limit * 8, stream), "clear sums");
-    cuda_check(cudaMemsetAsync(summary_.data(), 0, summary_.bytes(), stream), "clear sums");
+        memory_(context.device, stream, summary_words + 2 * context.limit),
+        op_{static_cast<T*>(into),
+            memory_.data() + summary_words,
+            memory_.data() + summary_words + context.limit,
+            reinterpret_cast<SourceSummary*>(memory_.data()),
+            context.sources,
+            {}} {
+    uint64_t words = summary_words + (clears_low() ? 1 : 2) * context.limit;
+    cuda_check(cudaMemsetAsync(memory_.data(), 0, words * 8, stream), "clear sums");
   }
   void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) override {
     if (known) {
       SourceSummary summary{bits_of_double(known->largest), known->all_finite ? 0u : 1u,
                             SourceSummary::deepest_unknown};
-      cuda_check(cudaMemcpyAsync(summary_.data(), &summary, sizeof summary, cudaMemcpyHostToDevice,
-                                 stream),
-                 "copy to the device");
+      cuda_check(
+          cudaMemcpyAsync(memory_.data(), &summary, sizeof summary, cudaMemcpyHostToDevice, stream),
+          "copy to the device");
       cuda_check(cudaStreamSynchronize(stream), "copy to the device");
     } else {
-      summarize_sources<T>
-          <<<context_.grid(all->n, 512, 4), 512, 0, stream>>>(*all, summary_.data());
+      summarize_sources<T><<<context_.grid(all->n, 512, 4), 512, 0, stream>>>(
+          *all, reinterpret_cast<SourceSummary*>(memory_.data()));
     }
-    clear_low<T>
-        <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
+    if (clears_low())
+      clear_low<T>
+          <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
     cuda_check(cudaGetLastError(), "look at sources");
   }
   void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
@@ -490,10 +500,14 @@ class CutJob final : public Job {
   }
 
  private:
+  // Whether low parts are cleared only where there are any, by a kernel that finds out. Few are
+  // cleared sooner than it is started.
+  bool clears_low() const { return context_.limit > 1 << 20; }
+
+  static constexpr uint64_t summary_words = sizeof(SourceSummary) / 8;
   JobContext context_;
   Adder<CutOp<T>> adder_;
-  CudaArray<int64_t> sums_;
-  CudaArray<SourceSummary> summary_;
+  CudaArray<int64_t> memory_;  // the summary, high parts, low parts
   CutOp<T> op_;
 };
 

@@ -53,6 +53,10 @@ Status Backend::scatter(const Numbers& sources, const Indexes& targets, const Mu
   if (!report) report = &unused;
   *report = {};
   if (sources.size == 0) return {};
+  if (into.size == 0 && options.out_of_range == OutOfRange::count) {
+    if (!options.stream) *report = {sources.size, 0};
+    return {};
+  }
   return scatter_checked(sources, targets, into, options, report);
 }
 
@@ -63,7 +67,7 @@ Status ScatterRoute::apply(const Numbers& sources, const MutableNumbers& into, S
     return Status::invalid("a T of " + std::to_string(into.size) + " numbers, for a route to " +
                            std::to_string(targets_))
         .with_remedy("give room for one number for each target");
-  if (sources_ == 0) return {};
+  if (sources_ == 0 || targets_ == 0) return {};
   return apply_checked(sources, into, mode, stream);
 }
 

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "gpu/key_bits.h"
 
@@ -91,6 +94,8 @@ STRIDE_HD inline int last_bit_exponent(double x) {
 STRIDE_HD inline int64_t nearest_integer(double x) {  // halves to even
 #if defined(__CUDA_ARCH__)
   return __double2ll_rn(x);
+#elif defined(__SSE2__)
+  return _mm_cvtsd_si64(_mm_set_sd(x));
 #else
   return static_cast<int64_t>(std::rint(x));
 #endif
@@ -103,6 +108,19 @@ STRIDE_HD inline CutNumber cut_number(const SumScale& scale, double x) {
   cut.high = nearest_integer(scaled);
   cut.low = nearest_integer((scaled - static_cast<double>(cut.high)) * scale.low_up);
   return cut;
+}
+
+// The same, without going through doubles where there is no low part.
+STRIDE_HD inline CutNumber cut_number(const SumScale& scale, float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if (bits << 1 == 0) return {0, 0};
+  const int exponent = static_cast<int>(bits >> 23 & 0xFF);
+  // x is a whole number of 2^(exponent - 150).
+  const int shift = exponent - 150 - scale.high_exponent;
+  if (shift < 0 || exponent == 0) return cut_number(scale, static_cast<double>(x));
+  const auto high = static_cast<int64_t>(uint64_t{bits & 0x7FFFFF | 0x800000} << shift);
+  return {static_cast<int32_t>(bits) < 0 ? -high : high, 0};
 }
 
 // What the sums of the parts of cut numbers come to.

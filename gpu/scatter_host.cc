@@ -106,8 +106,8 @@ struct Cut {
   Source source;
   SumScale scale;
   CutNumber value(uint64_t i) const {
-    double x = static_cast<double>(source(i));
-    return is_finite(x) ? cut_number(scale, x) : CutNumber();
+    const T x = source(i);
+    return is_finite(static_cast<double>(x)) ? cut_number(scale, x) : CutNumber();
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
   static void put(CutNumber* cell, CutNumber x) { *cell = join(*cell, x); }
@@ -251,7 +251,7 @@ Plan plan_of(const TaskPool& pool, uint64_t n, uint64_t limit, ScatterMethod met
       break;
   }
   // A copy is cleared and added up, which takes about as long as half as many sources.
-  const uint64_t copies = std::min(threads, 1 + n / 2 / std::max<uint64_t>(limit, 1));
+  const uint64_t copies = std::min(threads, 1 + n / 2 / limit);
   if (copies < threads && limit >= many_targets) return {.ranges = threads};
   return {.copies = copies};
 }

@@ -52,6 +52,7 @@ struct SourceSample {
   // window.
   float window;
   uint32_t ascending;  // 1: targets are sorted
+  uint32_t runs;       // 1: neighbours of one target are common
 
   __device__ static uint32_t slot_of(uint32_t t) { return t * 0x9E3779B1u >> (32 - slots_log); }
 };
@@ -157,7 +158,9 @@ __device__ __forceinline__ bool load_targets(const TileSource& source, uint64_t 
 }
 
 // --- Operations: what is kept of a source, and how it gets into memory. `cell_words`: words of a
-// --- block's copy of a sum, which lie `slots` words apart.
+// --- block's copy of a sum, which lie `slots` words apart. `most_copies_log`: of copies of one sum
+// --- in a block, where additions in shared memory wait for each other. `joined`: std::true_type
+// --- where a value may be of several sources.
 
 __device__ __forceinline__ void add_to(int32_t* to, int32_t x) { atomicAdd(to, x); }
 __device__ __forceinline__ void add_to(float* to, float x) { atomicAdd(to, x); }
@@ -183,6 +186,7 @@ struct AddOp {
   using Value = T;
   static constexpr bool is_float = std::is_same_v<T, float>;
   static constexpr uint32_t cell_words = is_float ? 2 : sizeof(T) / 4;
+  static constexpr uint32_t most_copies_log = std::is_same_v<T, double> ? 3 : 0;
   static constexpr uint32_t memory_bytes = sizeof(T);  // of a target
   T* into;
   // Of floats in cells: additions of floats in shared memory are loops that wait for each other
@@ -214,14 +218,16 @@ struct AddOp {
     return __shfl_up_sync(whole_warp, v, lanes);
   }
   __device__ void to_memory(uint64_t t, Value v) const { add_to(into + t, v); }
-  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t,
-                          Value v) const {
+  template <class Joined>
+  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t, Value v,
+                          Joined) const {
     if constexpr (is_float) {
       if (window != 0) {
+        const float size = fabsf(v);
         // Sums of neighbours may be larger.
-        float size = fabsf(v);
-        if (size >= window / 256 && size < window * 0x1p16f)
-          add_to_words(cells + slot, cells + slots + slot, __float2ll_rn(v * up));
+        if (size >= window / 256 && size < (Joined::value ? window * 0x1p16f : window))
+          add_to_words(cells + slot, cells + slots + slot,
+                       Joined::value ? __float2ll_rn(v * up) : __float2int_rn(v * up));
         else if (v != 0)
           to_memory(t, v);
         return;
@@ -253,6 +259,7 @@ struct CutOp {
   // The low parts of floats are seldom there, and go to memory at once.
   static constexpr bool low_cells = std::is_same_v<T, double>;
   static constexpr uint32_t cell_words = low_cells ? 4 : 2;
+  static constexpr uint32_t most_copies_log = 0;
   static constexpr uint32_t memory_bytes = 8;
   T* into;
   int64_t *high, *low;
@@ -263,7 +270,7 @@ struct CutOp {
   __device__ void begin(const SourceSample*) { scale = summary->scale(sources); }
   // What is not finite goes to T itself, in whatever order.
   __device__ Value value(T x, uint64_t t) const {
-    if (is_finite(static_cast<double>(x))) return cut_number(scale, static_cast<double>(x));
+    if (is_finite(static_cast<double>(x))) return cut_number(scale, x);
     if (t != UINT64_MAX) atomicAdd(into + t, x);
     return {};
   }
@@ -280,8 +287,9 @@ struct CutOp {
     if (v.high != 0) add_to(high + t, v.high);
     if (v.low != 0) add_to(low + t, v.low);
   }
-  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t,
-                          Value v) const {
+  template <class Joined>
+  __device__ void to_cell(uint32_t* cells, uint32_t slots, uint32_t slot, uint64_t t, Value v,
+                          Joined) const {
     add_to_words(cells + slot, cells + slots + slot, v.high);
     if (v.low == 0) return;
     if constexpr (low_cells)
@@ -296,20 +304,23 @@ struct CutOp {
   }
 };
 
-// --- Sinks.
+// --- Sinks. One that is not wanted does nothing: another one is.
 
 template <class Op>
 struct DirectSink {
   static constexpr uint32_t block_threads = 512;
   static constexpr bool to_memory = true;
   Op op;
+  const SourceSample* sample;  // null: none was taken
 
+  __device__ bool is_wanted() const { return !sample || sample->hot_in_use == 0; }
+  __device__ bool has_runs() const { return !sample || sample->runs != 0; }
   __device__ void begin(uint32_t*) { op.begin(nullptr); }
-  template <class Target>
-  __device__ void put(Target t, typename Op::Value v) const {
+  template <class Target, class Joined>
+  __device__ void put(Target t, typename Op::Value v, Joined) const {
     if (t != no_target<Target>) op.to_memory(t, v);
   }
-  __device__ void end(uint32_t*) const {}
+  __device__ void end() const {}
 };
 
 // Of all of T. Threads of a warp share out 2^copies_log of them, so that those of one target seldom
@@ -319,29 +330,32 @@ struct CopiesSink {
   static constexpr uint32_t block_threads = 1024;
   static constexpr bool to_memory = false;
   Op op;
-  const SourceSample* sample;  // or null
+  const SourceSample* sample;  // null: none was taken
   uint32_t targets, copies_log;
   uint32_t* cells;
 
-  __device__ uint32_t slots() const { return targets << copies_log; }
+  __device__ uint32_t log() const { return Op::most_copies_log > 0 ? copies_log : 0; }
+  __device__ uint32_t slots() const { return targets << log(); }
+  __device__ bool is_wanted() const { return true; }
+  __device__ bool has_runs() const { return !sample || sample->runs != 0; }
   __device__ void begin(uint32_t* shared) {
     op.begin(sample);
     cells = shared;
     for (uint32_t i = threadIdx.x; i < slots() * Op::cell_words; i += blockDim.x) cells[i] = 0;
     __syncthreads();
   }
-  template <class Target>
-  __device__ void put(Target t, typename Op::Value v) const {
+  template <class Target, class Joined>
+  __device__ void put(Target t, typename Op::Value v, Joined joined) const {
     if (t == no_target<Target>) return;
-    uint32_t copy = threadIdx.x & ((1u << copies_log) - 1);
-    op.to_cell(cells, slots(), static_cast<uint32_t>(t) << copies_log | copy, t, v);
+    const uint32_t copy = threadIdx.x & ((1u << log()) - 1);
+    op.to_cell(cells, slots(), static_cast<uint32_t>(t) << log() | copy, t, v, joined);
   }
-  __device__ void end(uint32_t*) const {
+  __device__ void end() const {
     __syncthreads();
     for (uint32_t t = threadIdx.x; t < targets; t += blockDim.x) {
       typename Op::Value sum = Op::none();
-      for (uint32_t copy = 0; copy < 1u << copies_log; ++copy)
-        sum = Op::join(sum, op.of_cell(cells, slots(), t << copies_log | copy));
+      for (uint32_t copy = 0; copy < 1u << log(); ++copy)
+        sum = Op::join(sum, op.of_cell(cells, slots(), t << log() | copy));
       if (!Op::is_none(sum)) op.to_memory(t, sum);
     }
   }
@@ -354,33 +368,31 @@ struct HotSink {
   Op op;
   const SourceSample* sample;
   uint32_t *tags, *cells;
-  bool in_use;
 
   static constexpr uint32_t shared_words = SourceSample::slots * (1 + Op::cell_words);
 
+  __device__ bool is_wanted() const { return sample->hot_in_use != 0; }
+  __device__ bool has_runs() const { return sample->runs != 0; }
   __device__ void begin(uint32_t* shared) {
     op.begin(sample);
-    in_use = sample->hot_in_use != 0;
     cells = shared;
     tags = shared + SourceSample::slots * Op::cell_words;
-    if (!in_use) return;
     for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += blockDim.x) {
       tags[i] = sample->hot_targets[i];
       for (uint32_t w = 0; w < Op::cell_words; ++w) cells[w * SourceSample::slots + i] = 0;
     }
     __syncthreads();
   }
-  template <class Target>
-  __device__ void put(Target t, typename Op::Value v) const {
+  template <class Target, class Joined>
+  __device__ void put(Target t, typename Op::Value v, Joined joined) const {
     if (t == no_target<Target>) return;
-    if (in_use) {
-      uint32_t slot = SourceSample::slot_of(static_cast<uint32_t>(t));
-      if (tags[slot] == t) return op.to_cell(cells, SourceSample::slots, slot, t, v);
-    }
-    op.to_memory(t, v);
+    const uint32_t slot = SourceSample::slot_of(static_cast<uint32_t>(t));
+    if (tags[slot] == t)
+      op.to_cell(cells, SourceSample::slots, slot, t, v, joined);
+    else
+      op.to_memory(t, v);
   }
-  __device__ void end(uint32_t*) const {
-    if (!in_use) return;
+  __device__ void end() const {
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += blockDim.x) {
       typename Op::Value sum = op.of_cell(cells, SourceSample::slots, i);
@@ -410,7 +422,7 @@ __device__ __forceinline__ void put_in_order(const Sink& sink, const Target (&ta
         value = v;
       }
     }
-    sink.put(target, value);
+    sink.put(target, value, std::false_type());
   }
 }
 
@@ -434,7 +446,7 @@ __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&target
     if (targets[k] == run) {
       sum = Op::join(sum, values[k]);
     } else {
-      sink.put(run, sum);
+      sink.put(run, sum, std::true_type());
       run = targets[k];
       sum = values[k];
       whole = false;
@@ -442,7 +454,7 @@ __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&target
   }
   Target below = __shfl_up_sync(whole_warp, run, 1);
   uint32_t goes_on = __ballot_sync(whole_warp, lane > 0 && whole && below == run);
-  if (goes_on == 0) return sink.put(run, sum);
+  if (goes_on == 0) return sink.put(run, sum, std::true_type());
   // The lane where this one's run begins.
   uint32_t begin =
       31 - static_cast<uint32_t>(__clz(static_cast<int>(~goes_on & (whole_warp >> (31 - lane)))));
@@ -452,7 +464,7 @@ __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&target
     if (lane >= begin + lanes) sum = Op::join(sum, other);
   }
   bool is_last = lane == 31 || (goes_on >> (lane + 1) & 1) == 0;
-  if (is_last) sink.put(run, sum);
+  if (is_last) sink.put(run, sum, std::true_type());
 }
 
 // Counts what has no target.
@@ -493,7 +505,9 @@ __global__ __launch_bounds__(
     (blocks_of_processor<Op, Target, Sink>)) void scatter_tiles(TileSource source, Sink sink,
                                                                 ScatterCounters* counters) {
   extern __shared__ uint32_t shared[];
+  if (!sink.is_wanted()) return;
   sink.begin(shared);
+  const bool has_runs = sink.has_runs();
   LeftOut left_out;
   const uint64_t warps = uint64_t{gridDim.x} * (blockDim.x / 32);
   const uint64_t warp = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) / 32;
@@ -521,10 +535,15 @@ __global__ __launch_bounds__(
         Target t = targets[u][k];
         values[k] = sink.op.value(numbers[u][k], t == no_target<Target> ? UINT64_MAX : t);
       }
-      put_runs<Op>(sink, targets[u], values);
+      if (has_runs) {
+        put_runs<Op>(sink, targets[u], values);
+      } else {
+#pragma unroll
+        for (uint32_t k = 0; k < 4; ++k) sink.put(targets[u][k], values[k], std::false_type());
+      }
     }
   }
-  sink.end(shared);
+  sink.end();
   left_out.report(source, counters);
 }
 
