@@ -17,7 +17,8 @@ namespace stride {
 
 namespace {
 
-constexpr uint32_t exchange_threads = 512;
+constexpr uint32_t exchange_threads = 1024;
+constexpr uint32_t exchange_warps = exchange_threads / 32;
 
 // A RouteSlab in device memory.
 struct SlabRef {
@@ -30,20 +31,9 @@ struct SlabRef {
   const uint32_t *part_target, *part_item, *part_group;
   const uint32_t *group_targets, *group_list;
   const uint16_t* list;
+  uint32_t items, parts, hot_count;
+  const RouteSlab::Hot* hot;
 };
-
-// The work before this on the stream is done, and seen, behind wait_for_earlier_work(). A kernel
-// may be started before, where the one before it has said that it may.
-__device__ __forceinline__ void wait_for_earlier_work() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void let_later_work_begin() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 // Begins to copy n entries to a block's shared memory, behind its registers. Both sides are aligned
 // to 16 bytes.
@@ -63,7 +53,26 @@ __device__ __forceinline__ void wait_until_in() {
   __syncthreads();
 }
 
-// A block a chunk: its sources go to their parts.
+__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine, uint32_t lane) {
+  uint2 words;
+  memcpy(&words, &mine, sizeof words);
+  words.x = __shfl_sync(whole_warp, words.x, lane);
+  words.y = __shfl_sync(whole_warp, words.y, lane);
+  RouteSlab::Piece piece;
+  memcpy(&piece, &words, sizeof piece);
+  return piece;
+}
+static_assert(sizeof(RouteSlab::Piece) == sizeof(uint2));
+
+template <class T>
+__device__ __forceinline__ T sum_of_warp(T sum) {
+#pragma unroll
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2)
+    sum = AddOp<T>::join(sum, __shfl_xor_sync(whole_warp, sum, lanes));
+  return sum;
+}
+
+// A block a chunk: its sources go to their parts, or are added up for hot targets.
 template <class T>
 __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource source, SlabRef slab,
                                                                     T* items) {
@@ -75,7 +84,14 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
       slab.sources - begin < slab.chunk_sources ? slab.sources - begin : slab.chunk_sources);
   let_later_work_begin();
   bring_in(picks, slab.picks + begin, slab.chunk_picks[chunk]);
+  // A warp has each exchange_warps-th piece, and each of its lanes brings one of these.
   const uint32_t first_piece = slab.chunk_piece[chunk], last_piece = slab.chunk_piece[chunk + 1];
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  auto piece_of_lane = [&](uint32_t from_piece) {
+    const uint32_t p = from_piece + warp + exchange_warps * lane;
+    return p < last_piece ? slab.pieces[p] : RouteSlab::Piece{0, 0, 0};
+  };
+  RouteSlab::Piece mine = piece_of_lane(first_piece);
   wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
@@ -86,26 +102,53 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
       values[i] = number_at<T>(source, slab.first + begin + i);
   }
   wait_until_in();
-  // A warp takes 32 pieces at a time, one after the other.
-  const uint32_t lane = threadIdx.x % 32;
-  for (uint32_t p = first_piece + threadIdx.x / 32; p < last_piece; p += exchange_threads / 32) {
-    const RouteSlab::Piece piece = slab.pieces[p];
-    T* to = items + piece.to;
-    const uint16_t* from = picks + piece.begin;
+  for (uint32_t from_piece = first_piece; from_piece < last_piece;
+       from_piece += exchange_threads) {
+    if (from_piece != first_piece) mine = piece_of_lane(from_piece);
+    const uint32_t turns = (last_piece - from_piece + exchange_warps - 1) / exchange_warps;
+    for (uint32_t turn = 0; turn < min(turns, 32u); ++turn) {
+      const RouteSlab::Piece piece = piece_of(mine, turn);
+      const uint16_t* from = picks + piece.begin;
+      if (piece.to < slab.items) {
+        T* to = items + piece.to;
 #pragma unroll
-    for (uint32_t turn = 0; turn < route_piece_sources / 32; ++turn) {
-      uint32_t j = turn * 32 + lane;
-      if (j < piece.count) to[j] = values[from[j]];
+        for (uint32_t k = 0; k < route_piece_sources / 32; ++k) {
+          const uint32_t j = k * 32 + lane;
+          if (j < piece.count) to[j] = values[from[j]];
+        }
+        continue;
+      }
+      T sum = AddOp<T>::none();
+      for (uint32_t j = lane; j < piece.count; j += 32) sum = AddOp<T>::join(sum, values[from[j]]);
+      sum = sum_of_warp(sum);
+      if (lane == 0 && piece.count > 0) items[piece.to] = sum;
     }
   }
 }
 
-// A block a part: its targets add up their items, in order.
+// A warp a hot target.
+template <class T>
+__device__ void add_hot(const SlabRef& slab, uint32_t h, const T* items, T* into) {
+  if (h >= slab.hot_count) return;
+  const RouteSlab::Hot hot = slab.hot[h];
+  T sum = AddOp<T>::none();
+  for (uint32_t i = hot.begin + threadIdx.x % 32; i < slab.hot[h + 1].begin; i += 32)
+    sum = AddOp<T>::join(sum, items[i]);
+  sum = sum_of_warp(sum);
+  if (threadIdx.x % 32 == 0) into[hot.target] = AddOp<T>::join(into[hot.target], sum);
+}
+
+// A block a part: its targets add up their items, in order. Further blocks see to hot targets.
 template <class T>
 __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, const T* items,
                                                               T* into) {
   extern __shared__ uint4 shared_vectors[];
-  const uint32_t part = blockIdx.x;
+  const uint32_t part = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  let_later_work_begin();
+  if (part >= slab.parts) {
+    wait_for_earlier_work();
+    return add_hot(slab, (part - slab.parts) * exchange_warps + warp, items, into);
+  }
   const uint32_t first = slab.part_item[part], n = slab.part_item[part + 1] - first;
   const uint32_t first_target = slab.part_target[part];
   const uint32_t targets = slab.part_target[part + 1] - first_target;
@@ -116,22 +159,31 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   T* values = reinterpret_cast<T*>(shared_vectors);
   T* sums = values + (slab.most_items + 8 + 3) / 4 * 4;
   auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
-  let_later_work_begin();
   bring_in(list, slab.list + first_list, slab.group_list[last_group] - first_list);
+  // A warp's first group; then always the next one, while it sees to one.
+  uint32_t g = first_group + warp, target = no_route_target, begin = 0, end = 0;
+  auto look_ahead = [&] {
+    if (g >= last_group) return;
+    target = slab.group_targets[g * route_group_targets + lane];
+    begin = slab.group_list[g] - first_list;
+    end = slab.group_list[g + 1] - first_list;
+  };
+  look_ahead();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads) sums[t] = AddOp<T>::none();
   wait_for_earlier_work();
   bring_in(values, items + first - skip, n + skip);
   if (threadIdx.x == 0) values[skip + n] = AddOp<T>::none();
   wait_until_in();
-  const uint32_t lane = threadIdx.x % 32;
-  for (uint32_t g = first_group + threadIdx.x / 32; g < last_group; g += exchange_threads / 32) {
-    const uint32_t target = slab.group_targets[g * route_group_targets + lane];
-    uint32_t at = slab.group_list[g] - first_list + lane;
-    const uint32_t end = slab.group_list[g + 1] - first_list;
+  while (g < last_group) {
+    const uint32_t to = target, list_end = end;
+    uint32_t at = begin + lane;
+    g += exchange_warps;
+    look_ahead();
     T sum = AddOp<T>::none();
 #pragma unroll 4
-    for (; at < end; at += route_group_targets) sum = AddOp<T>::join(sum, values[skip + list[at]]);
-    if (target != no_route_target) sums[target - first_target] = sum;
+    for (; at < list_end; at += route_group_targets)
+      sum = AddOp<T>::join(sum, values[skip + list[at]]);
+    if (to != no_route_target) sums[to - first_target] = sum;
   }
   __syncthreads();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads)
@@ -139,47 +191,6 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
       into[first_target + t] = AddOp<T>::join(into[first_target + t], sums[t]);
 }
 static_assert(route_group_targets == 32);
-
-// Of hot targets: stretches of their lists, of so many sources at most.
-constexpr uint32_t stretch_sources = 8192;
-constexpr uint32_t stretch_threads = 256;
-
-struct HotStretch {
-  uint32_t begin, end;  // of the list
-};
-struct HotTarget {
-  uint64_t target;
-  uint32_t begin, end;  // stretches
-};
-
-// A block a stretch.
-template <class T>
-__global__ __launch_bounds__(stretch_threads) void add_stretches(TileSource source, uint64_t first,
-                                                                 const HotStretch* stretches,
-                                                                 const uint32_t* list, T* sums) {
-  __shared__ T of_warp[stretch_threads / 32];
-  const HotStretch stretch = stretches[blockIdx.x];
-  T sum = AddOp<T>::none();
-#pragma unroll 4
-  for (uint32_t i = stretch.begin + threadIdx.x; i < stretch.end; i += stretch_threads)
-    sum = AddOp<T>::join(sum, number_at<T>(source, first + list[i]));
-  for (uint32_t lanes = 16; lanes > 0; lanes /= 2)
-    sum = AddOp<T>::join(sum, __shfl_xor_sync(whole_warp, sum, lanes));
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (uint32_t w = 1; w < stretch_threads / 32; ++w) sum = AddOp<T>::join(sum, of_warp[w]);
-  sums[blockIdx.x] = sum;
-}
-
-template <class T>
-__global__ void add_hot(const HotTarget* hot, uint32_t n, const T* sums, T* into) {
-  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  T sum = AddOp<T>::none();
-  for (uint32_t s = hot[i].begin; s < hot[i].end; ++s) sum = AddOp<T>::join(sum, sums[s]);
-  into[hot[i].target] = AddOp<T>::join(into[hot[i].target], sum);
-}
 
 // A slab's plan and what applying it needs, in device memory.
 class Slab {
@@ -206,53 +217,32 @@ class Slab {
     keep(&group_targets_, plan.group_targets);
     keep(&group_list_, plan.group_list);
     keep(&list_, plan.list);
-    keep(&hot_list_, plan.hot_sources);
-    std::vector<HotStretch> stretches;
-    std::vector<HotTarget> hot;
-    for (size_t h = 0; h < plan.hot.size(); ++h) {
-      auto end = static_cast<uint32_t>(h + 1 < plan.hot.size() ? plan.hot[h + 1].begin
-                                                               : plan.hot_sources.size());
-      auto first = static_cast<uint32_t>(stretches.size());
-      for (uint32_t at = plan.hot[h].begin; at < end; at += stretch_sources)
-        stretches.push_back({at, std::min(end, at + stretch_sources)});
-      hot.push_back({plan.hot[h].target, first, static_cast<uint32_t>(stretches.size())});
-    }
-    keep(&stretches_, stretches);
-    keep(&hot_, hot);
-    stretch_count_ = static_cast<uint32_t>(stretches.size());
-    hot_count_ = static_cast<uint32_t>(hot.size());
+    keep(&hot_, plan.hot);
     stream_wait(stream);
     each([](auto& array) { array.settle(); });
   }
 
-  uint64_t items() const { return plan_.items; }
+  // What is kept between its two kernels.
+  uint64_t items() const { return plan_.items + plan_.hot_sums(); }
   // Whether numbers of this size fit into the memory of a block.
   template <class T>
   bool fits() const {
     return std::max(chunk_bytes<T>(), part_bytes<T>()) <= most_shared_;
   }
-  uint64_t stretches() const { return stretch_count_; }
   uint64_t bytes() const {
     uint64_t sum = 0;
     const_cast<Slab*>(this)->each([&](auto& array) { sum += array.bytes(); });
     return sum;
   }
 
-  // items: room for items() and stretches().
+  // items: room for items().
   template <class T>
   void add(const TileSource& source, T* items, T* into, cudaStream_t stream) const {
     SlabRef slab = ref();
-    if (plan_.items > 0) {
-      launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, items);
-      launch<add_parts<T>>(plan_.parts, part_bytes<T>(), stream, slab, items, into);
-    }
-    if (stretch_count_ > 0) {
-      T* sums = items + plan_.items;
-      add_stretches<T><<<stretch_count_, stretch_threads, 0, stream>>>(
-          source, plan_.first, stretches_.data(), hot_list_.data(), sums);
-      add_hot<T><<<(hot_count_ + 127) / 128, 128, 0, stream>>>(hot_.data(), hot_count_, sums, into);
-    }
-    cuda_check(cudaGetLastError(), "apply a route");
+    if (this->items() == 0) return;
+    launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, items);
+    const uint32_t hot_blocks = (plan_.hot_count() + exchange_warps - 1) / exchange_warps;
+    launch<add_parts<T>>(plan_.parts + hot_blocks, part_bytes<T>(), stream, slab, items, into);
   }
 
  private:
@@ -264,6 +254,7 @@ class Slab {
     sizes.chunks = plan.chunks;
     sizes.parts = plan.parts;
     sizes.items = plan.items;
+    sizes.hot = plan.hot;
     sizes.most_items = plan.most_items;
     sizes.most_list = plan.most_list;
     sizes.most_targets = plan.most_targets;
@@ -293,17 +284,7 @@ class Slab {
                  "ask for shared memory");
       allowed |= device;
     }
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = exchange_threads;
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = 1;
-    cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "apply a route");
+    launch_early(kernel, blocks, exchange_threads, shared_bytes, stream, arguments...);
   }
 
   template <class Use>
@@ -318,15 +299,14 @@ class Slab {
     use(group_targets_);
     use(group_list_);
     use(list_);
-    use(hot_list_);
-    use(stretches_);
     use(hot_);
   }
   SlabRef ref() const {
     return {plan_.first,         plan_.sources,         plan_.chunk_sources, plan_.most_items,
             plan_.most_list,     plan_.most_targets,    picks_.data(),       pieces_.data(),
             chunk_piece_.data(), chunk_picks_.data(),   part_target_.data(), part_item_.data(),
-            part_group_.data(),  group_targets_.data(), group_list_.data(),  list_.data()};
+            part_group_.data(),  group_targets_.data(), group_list_.data(),  list_.data(),
+            plan_.items,         plan_.parts,           plan_.hot_count(),   hot_.data()};
   }
 
   RouteSlab plan_;  // its sizes
@@ -336,10 +316,7 @@ class Slab {
   CudaArray<RouteSlab::Piece> pieces_;
   CudaArray<uint32_t> chunk_piece_, chunk_picks_, part_target_, part_item_, part_group_;
   CudaArray<uint32_t> group_targets_, group_list_;
-  CudaArray<uint32_t> hot_list_;
-  CudaArray<HotStretch> stretches_;
-  CudaArray<HotTarget> hot_;
-  uint32_t stretch_count_ = 0, hot_count_ = 0;
+  CudaArray<RouteSlab::Hot> hot_;
 };
 
 class CudaRoute final : public ScatterRoute {
@@ -360,7 +337,7 @@ class CudaRoute final : public ScatterRoute {
       uint64_t n = std::min(route_slab_sources, sources() - first);
       slabs_.emplace_back(context_,
                           plan_slab(in_host_memory, first, n, this->targets(), processors), stream);
-      most = std::max(most, slabs_.back().items() + slabs_.back().stretches());
+      most = std::max(most, slabs_.back().items());
     }
     items_ = CudaArray<uint64_t>(context_.device, stream, most + 8);
     cuda_check(cudaStreamSynchronize(stream), "prepare a route");

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <cub/device/device_radix_sort.cuh>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +41,15 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
   __shared__ uint32_t sizes[exponents];
   __shared__ uint32_t sources_of_hot, ascending, in_runs, not_zero, best_window;
+  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
+    keys[i] = none;
+    counts[i] = 0;
+  }
+  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
+  if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
+  if (threadIdx.x == 0) sources_of_hot = ascending = in_runs = not_zero = best_window = 0;
+  let_later_work_begin();
+  wait_for_earlier_work();
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
   uint32_t targets[samples_of_thread];
@@ -62,13 +72,6 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
     numbers[k] = 0;
     if constexpr (std::is_same_v<T, float>) numbers[k] = number_at<T>(source, i);
   }
-  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
-    keys[i] = none;
-    counts[i] = 0;
-  }
-  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
-  if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
-  if (threadIdx.x == 0) sources_of_hot = ascending = in_runs = not_zero = best_window = 0;
   __syncthreads();
 #pragma unroll
   for (uint32_t k = 0; k < samples_of_thread; ++k) {
@@ -119,33 +122,55 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
 }
 
-// The largest finite |S|.
+// The largest finite |S|, and the last bit that the smallest may have.
 template <class T>
 __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
-  double largest = 0;
-  int last_bit = SourceSummary::deepest_zero;
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int digits = std::numeric_limits<T>::digits;  // of a mantissa
+  constexpr Bits infinity = Bits{(1 << (sizeof(T) * 8 - digits)) - 1} << (digits - 1);
+  // Numbers without their signs compare as their bits do.
+  Bits largest = 0, least_less_one = ~Bits{0};
   bool not_finite = false;
+  let_later_work_begin();
+  wait_for_earlier_work();
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
   for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
-       i += step) {
-    T numbers[4] = {};
-    load_numbers(source, i, source.n - i < 4 ? static_cast<uint32_t>(source.n - i) : 4, numbers);
+       i += 2 * step) {
+    T numbers[2][4] = {};
 #pragma unroll
-    for (T x : numbers) {
-      double size = fabs(static_cast<double>(x));
-      bool finite = is_finite(size);
-      not_finite |= !finite;
-      if (finite && size > largest) largest = size;
-      if (finite && size > 0) last_bit = min(last_bit, last_bit_exponent(size));
+    for (uint32_t k = 0; k < 2; ++k) {
+      const uint64_t at = i + k * step;
+      if (at < source.n)
+        load_numbers(source, at, source.n - at < 4 ? static_cast<uint32_t>(source.n - at) : 4,
+                     numbers[k]);
     }
+#pragma unroll
+    for (const auto& four : numbers)
+#pragma unroll
+      for (T x : four) {
+        Bits bits;
+        memcpy(&bits, &x, sizeof bits);
+        bits &= ~Bits{0} >> 1;
+        if (bits >= infinity) {
+          not_finite = true;
+          bits = 0;
+        }
+        largest = max(largest, bits);
+        least_less_one = min(least_less_one, bits - 1);
+      }
   }
   for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
-    largest = fmax(largest, __shfl_xor_sync(whole_warp, largest, lanes));
-    last_bit = min(last_bit, __shfl_xor_sync(whole_warp, last_bit, lanes));
+    largest = max(largest, __shfl_xor_sync(whole_warp, largest, lanes));
+    least_less_one = min(least_less_one, __shfl_xor_sync(whole_warp, least_less_one, lanes));
   }
-  // Doubles that are not negative compare as their bits do.
   if (threadIdx.x % 32 == 0 && largest > 0) {
-    atomicMax(&summary->largest, static_cast<unsigned long long>(bits_of_double(largest)));
+    T size;
+    memcpy(&size, &largest, sizeof size);
+    atomicMax(&summary->largest,
+              static_cast<unsigned long long>(bits_of_double(static_cast<double>(size))));
+    const int exponent = static_cast<int>((least_less_one + 1) >> (digits - 1));
+    const int last_bit =
+        max(exponent, 1) + std::numeric_limits<T>::min_exponent - 1 - digits;
     atomicMax(&summary->deepest, static_cast<uint32_t>(SourceSummary::deepest_zero - last_bit));
   }
   if (not_finite) summary->not_finite = 1;
@@ -154,6 +179,8 @@ __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
 // Where there are low parts.
 template <class T>
 __global__ void clear_low(CutOp<T> op, uint64_t limit) {
+  let_later_work_begin();
+  wait_for_earlier_work();
   if (!op.summary->has_low(op.summary->scale(op.sources))) return;
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
   for (uint64_t t = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; t < limit; t += step)
@@ -163,13 +190,27 @@ __global__ void clear_low(CutOp<T> op, uint64_t limit) {
 // T and the sums of cut numbers become T.
 template <class T>
 __global__ void fold_sums(CutOp<T> op, uint64_t limit) {
+  let_later_work_begin();
+  wait_for_earlier_work();
   const SumScale scale = op.summary->scale(op.sources);
   const bool not_finite = op.summary->not_finite != 0, has_low = op.summary->has_low(scale);
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
-  for (uint64_t t = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; t < limit; t += step) {
-    CutNumber sum{op.high[t], has_low ? op.low[t] : 0};
-    if (CutOp<T>::is_none(sum) && !not_finite) continue;
-    op.into[t] = folded(scale, op.into[t], sum);
+  constexpr uint32_t at_once = 4;  // reads that wait together
+  for (uint64_t first = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; first < limit;
+       first += at_once * step) {
+    CutNumber sums[at_once] = {};
+    T there[at_once];
+#pragma unroll
+    for (uint32_t k = 0; k < at_once; ++k)
+      if (const uint64_t t = first + k * step; t < limit) {
+        sums[k] = {op.high[t], has_low ? op.low[t] : 0};
+        there[k] = op.into[t];
+      }
+#pragma unroll
+    for (uint32_t k = 0; k < at_once; ++k)
+      if (const uint64_t t = first + k * step;
+          t < limit && (not_finite || !CutOp<T>::is_none(sums[k])))
+        op.into[t] = folded(scale, there[k], sums[k]);
   }
 }
 
@@ -278,8 +319,7 @@ class Adder {
               uint64_t shared_bytes, cudaStream_t stream) {
     auto* kernel = scatter_tiles<Op, Target, Sink, unroll>;
     allow_shared(kernel, shared_bytes);
-    kernel<<<blocks, threads, shared_bytes, stream>>>(part, sink, context_.counters);
-    cuda_check(cudaGetLastError(), "scatter");
+    launch_early(kernel, blocks, threads, shared_bytes, stream, part, sink, context_.counters);
   }
 
   // sample: of the part, which leaves the work to with_hot() where there are hot targets; or null.
@@ -427,13 +467,9 @@ class Adder {
   CudaArray<SourceSample> take_sample(const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample(context_.device, stream, 1);
     using Number = typename Op::Number;
-    if (part.n >= many_to_sample)
-      sample_sources<Number, many_samples_log>
-          <<<1, sample_threads, 0, stream>>>(part, sample.data());
-    else
-      sample_sources<Number, few_samples_log>
-          <<<1, sample_threads, 0, stream>>>(part, sample.data());
-    cuda_check(cudaGetLastError(), "sample sources");
+    auto* kernel = part.n >= many_to_sample ? sample_sources<Number, many_samples_log>
+                                            : sample_sources<Number, few_samples_log>;
+    launch_early(kernel, 1, sample_threads, 0, stream, part, sample.data());
     return sample;
   }
 
@@ -484,19 +520,17 @@ class CutJob final : public Job {
           "copy to the device");
       cuda_check(cudaStreamSynchronize(stream), "copy to the device");
     } else {
-      summarize_sources<T><<<context_.grid(all->n, 512, 4), 512, 0, stream>>>(
-          *all, reinterpret_cast<SourceSummary*>(memory_.data()));
+      launch_early(summarize_sources<T>, context_.grid(all->n, 512, 4), 512, 0, stream, *all,
+                   reinterpret_cast<SourceSummary*>(memory_.data()));
     }
     if (clears_low())
-      clear_low<T>
-          <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
-    cuda_check(cudaGetLastError(), "look at sources");
+      launch_early(clear_low<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
+                   context_.limit);
   }
   void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
   void finish(cudaStream_t stream) override {
-    fold_sums<T>
-        <<<context_.grid(context_.limit * 4, 512, 4), 512, 0, stream>>>(op_, context_.limit);
-    cuda_check(cudaGetLastError(), "fold sums");
+    launch_early(fold_sums<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
+                 context_.limit);
   }
 
  private:

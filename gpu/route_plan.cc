@@ -21,9 +21,7 @@ class Targets {
   uint64_t first_;
 };
 
-constexpr uint32_t no_part = UINT32_MAX;
-
-// Sets the parts, and for each target which it is in (no_part: hot).
+// Sets the parts, and for each target which it is in; hot targets are parts behind all others.
 std::vector<uint32_t> cut_parts(const std::vector<uint32_t>& counts, RouteSlab* slab) {
   const uint64_t limit = counts.size();
   for (uint32_t count : counts)
@@ -39,13 +37,18 @@ std::vector<uint32_t> cut_parts(const std::vector<uint32_t>& counts, RouteSlab* 
       slab->part_target.push_back(t);
       slab->part_item.push_back(items);
     }
-    const bool is_hot = counts[t] > route_hot_sources;
-    part_of[t] = is_hot ? no_part : static_cast<uint32_t>(slab->part_target.size() - 1);
-    if (!is_hot) items += counts[t];
+    if (counts[t] > route_hot_sources) {
+      slab->hot.push_back({t, 0});
+      continue;
+    }
+    part_of[t] = static_cast<uint32_t>(slab->part_target.size() - 1);
+    items += counts[t];
   }
   slab->part_target.push_back(static_cast<uint32_t>(limit));
   slab->part_item.push_back(items);
   slab->parts = static_cast<uint32_t>(slab->part_target.size() - 1);
+  for (uint32_t h = 0; h < slab->hot.size(); ++h) part_of[slab->hot[h].target] = slab->parts + h;
+  slab->hot.push_back({limit, 0});
   return part_of;
 }
 
@@ -83,6 +86,25 @@ std::vector<uint32_t> make_groups(const std::vector<uint32_t>& counts, RouteSlab
   return first_of;
 }
 
+// Sets where the sums of hot targets lie.
+void place_hot_sums(const Targets& target, const std::vector<uint32_t>& part_of, uint64_t n,
+                    RouteSlab* slab) {
+  std::vector<uint32_t> last_chunk(slab->hot_count(), UINT32_MAX), sums(slab->hot_count());
+  for (uint64_t i = 0; i < n; ++i) {
+    if (target[i] >= part_of.size() || part_of[target[i]] < slab->parts) continue;
+    const uint32_t h = part_of[target[i]] - slab->parts;
+    const auto chunk = static_cast<uint32_t>(i / slab->chunk_sources);
+    sums[h] += last_chunk[h] != chunk;
+    last_chunk[h] = chunk;
+  }
+  uint32_t at = slab->items;
+  for (uint32_t h = 0; h < sums.size(); ++h) {
+    slab->hot[h].begin = at;
+    at += sums[h];
+  }
+  slab->hot.back().begin = at;
+}
+
 }  // namespace
 
 bool is_exchanged(uint64_t sources, uint64_t targets) {
@@ -109,26 +131,22 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
   const std::vector<uint32_t> part_of = cut_parts(counts, &slab);
   // Where the next source of each target goes, in a list.
   std::vector<uint32_t> next = make_groups(counts, &slab);
-  uint32_t hot_sources = 0;
-  for (uint64_t t = 0; t < limit; ++t) {
-    if (part_of[t] != no_part) continue;
-    slab.hot.push_back({t, hot_sources});
-    next[t] = hot_sources;
-    hot_sources += counts[t];
-  }
-  slab.hot_sources.resize(hot_sources);
+  place_hot_sums(target, part_of, n, &slab);
 
   slab.picks.resize(uint64_t{slab.chunks} * slab.chunk_sources);
   slab.chunk_piece.push_back(0);
+  // Where the next of each part goes, and of each hot target.
   std::vector<uint32_t> part_end(slab.part_item.begin(), slab.part_item.end() - 1);
-  std::vector<uint32_t> run_next(slab.parts), run_to(slab.parts);
+  for (uint32_t h = 0; h < slab.hot_count(); ++h) part_end.push_back(slab.hot[h].begin);
+  const auto all_parts = static_cast<uint32_t>(part_end.size());
+  std::vector<uint32_t> run_next(all_parts), run_to(slab.parts);
   for (uint32_t c = 0; c < slab.chunks; ++c) {
     const uint64_t begin = uint64_t{c} * slab.chunk_sources;
     const uint64_t end = std::min<uint64_t>(n, begin + slab.chunk_sources);
     std::fill(run_next.begin(), run_next.end(), 0);
     for (uint64_t i = begin; i < end; ++i) {
       uint64_t t = target[i];
-      if (t < limit && part_of[t] != no_part) ++run_next[part_of[t]];
+      if (t < limit) ++run_next[part_of[t]];
     }
     uint32_t at = 0;
     for (uint32_t p = 0; p < slab.parts; ++p) {
@@ -143,18 +161,23 @@ RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t
       run_next[p] = at;
       at += count;
     }
+    for (uint32_t p = slab.parts; p < all_parts; ++p) {
+      const uint32_t count = run_next[p];
+      if (count > 0)
+        slab.pieces.push_back(
+            {static_cast<uint16_t>(at), static_cast<uint16_t>(count), part_end[p]++});
+      run_next[p] = at;
+      at += count;
+    }
     slab.chunk_piece.push_back(static_cast<uint32_t>(slab.pieces.size()));
     slab.chunk_picks.push_back(at);
     for (uint64_t i = begin; i < end; ++i) {
       uint64_t t = target[i];
       if (t >= limit) continue;
       uint32_t p = part_of[t];
-      if (p == no_part) {
-        slab.hot_sources[next[t]++] = static_cast<uint32_t>(i);
-        continue;
-      }
       uint32_t place = run_next[p]++;
       slab.picks[begin + place] = static_cast<uint16_t>(i - begin);
+      if (p >= slab.parts) continue;
       slab.list[next[t]] = static_cast<uint16_t>(run_to[p] + place - slab.part_item[p]);
       next[t] += route_group_targets;
     }

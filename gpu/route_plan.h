@@ -10,8 +10,8 @@
 //
 // then each part is read into a block's own memory, and each of its targets adds up its sources,
 // which a list names, in ascending order. Both passes read and write memory in stretches. What goes
-// where is worked out once and takes about 5 bytes a source. Targets with very many sources (hot)
-// have lists of their own, which read S itself.
+// where is worked out once and takes about 5 bytes a source. Of targets with many sources (hot) each
+// chunk writes the sum of its own, and what remains is to add up these.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ namespace stride {
 
 inline constexpr uint32_t route_chunk_sources = 1 << 14;  // at most
 // More sources of one slab than this make a target hot.
-inline constexpr uint32_t route_hot_sources = 1 << 9;
+inline constexpr uint32_t route_hot_sources = 1 << 8;
 inline constexpr uint32_t route_part_sources = route_chunk_sources + route_hot_sources;  // at most
 inline constexpr uint64_t route_slab_sources = 1 << 24;                                  // at most
 inline constexpr uint32_t route_part_targets = 1 << 12;                                  // at most
-// Sources that a warp takes to a part at once, at most.
+// Sources that a warp takes to a part at once, at most; to a hot target it takes a chunk's.
 inline constexpr uint32_t route_piece_sources = 128;
 // Targets that add up their sources together, in step.
 inline constexpr uint32_t route_group_targets = 32;
@@ -40,13 +40,14 @@ struct RouteSlab {
   uint32_t chunks = 0, parts = 0;
   uint32_t items = 0;  // sources that are exchanged
 
-  // Of each chunk, `chunk_sources` places apart: its sources in the order of parts.
+  // Of each chunk, `chunk_sources` places apart: its sources in the order of parts, and then of hot
+  // targets.
   std::vector<uint16_t> picks;
-  // Pieces of picks that go to one stretch of the items.
+  // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
     uint16_t begin;  // among the chunk's picks
     uint16_t count;
-    uint32_t to;  // item
+    uint32_t to;  // item; from `items` on: a sum
   };
   std::vector<Piece> pieces;
   std::vector<uint32_t> chunk_piece;  // [chunk + 1]
@@ -66,13 +67,15 @@ struct RouteSlab {
   // Of any part.
   uint32_t most_items = 0, most_list = 0, most_targets = 0;
 
-  // Of each hot target, `begin` to the next one's in hot_sources, counted from `first`.
+  // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the items,
+  // one target's after the other's.
   struct Hot {
     uint64_t target;
-    uint32_t begin;
+    uint32_t begin;  // the first of its sums
   };
-  std::vector<Hot> hot;
-  std::vector<uint32_t> hot_sources;
+  std::vector<Hot> hot;  // and one more, where the last one's sums end
+  uint32_t hot_count() const { return static_cast<uint32_t>(hot.size() - 1); }
+  uint32_t hot_sums() const { return hot.back().begin - items; }
 };
 
 // Whether an exchange is the best way there: neither fewer sources than targets, nor so few targets

@@ -18,6 +18,11 @@ STRIDE_HD inline float float_of_bits(uint32_t bits) {
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+STRIDE_HD inline uint32_t bits_of_float(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
 STRIDE_HD inline double double_of_bits(uint64_t bits) {
   double x;
   memcpy(&x, &bits, sizeof x);
@@ -49,6 +54,9 @@ STRIDE_HD inline float to_float(BrainHalf h) {
 }
 
 STRIDE_HD inline bool is_finite(double x) { return (bits_of_double(x) >> 52 & 0x7FF) != 0x7FF; }
+STRIDE_HD inline bool is_finite(float x) {
+  return (bits_of_float(x) & 0x7F800000) != 0x7F800000;
+}
 
 // 2^e, for -1022 <= e <= 1023.
 STRIDE_HD inline double power_of_two(int e) {
@@ -79,18 +87,6 @@ struct CutNumber {
   int64_t high, low;
 };
 
-// The exponent of the last bit of a finite number that is not 0.
-STRIDE_HD inline int last_bit_exponent(double x) {
-  uint64_t bits = bits_of_double(x);
-  int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-  uint64_t mantissa = bits << 12 >> 12;
-  if (exponent == 0)
-    exponent = 1;
-  else
-    mantissa |= uint64_t{1} << 52;
-  return exponent - 1075 + static_cast<int>(63 - leading_zeros(mantissa & (~mantissa + 1)));
-}
-
 STRIDE_HD inline int64_t nearest_integer(double x) {  // halves to even
 #if defined(__CUDA_ARCH__)
   return __double2ll_rn(x);
@@ -112,14 +108,13 @@ STRIDE_HD inline CutNumber cut_number(const SumScale& scale, double x) {
 
 // The same, without going through doubles where there is no low part.
 STRIDE_HD inline CutNumber cut_number(const SumScale& scale, float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
+  const uint32_t bits = bits_of_float(x);
   if (bits << 1 == 0) return {0, 0};
   const int exponent = static_cast<int>(bits >> 23 & 0xFF);
   // x is a whole number of 2^(exponent - 150).
   const int shift = exponent - 150 - scale.high_exponent;
   if (shift < 0 || exponent == 0) return cut_number(scale, static_cast<double>(x));
-  const auto high = static_cast<int64_t>(uint64_t{bits & 0x7FFFFF | 0x800000} << shift);
+  const auto high = static_cast<int64_t>(uint64_t{(bits & 0x7FFFFF) | 0x800000} << shift);
   return {static_cast<int32_t>(bits) < 0 ? -high : high, 0};
 }
 
@@ -140,8 +135,7 @@ STRIDE_HD inline T folded(const SumScale& scale, T into, CutNumber sum) {
 
 // Numbers as integers that compare as IEEE 754's totalOrder does.
 STRIDE_HD inline int32_t total_order(float x) {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
+  const auto bits = static_cast<int32_t>(bits_of_float(x));
   return bits ^ static_cast<int32_t>(static_cast<uint32_t>(bits >> 31) >> 1);
 }
 STRIDE_HD inline int64_t total_order(double x) {

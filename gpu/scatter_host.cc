@@ -107,7 +107,7 @@ struct Cut {
   SumScale scale;
   CutNumber value(uint64_t i) const {
     const T x = source(i);
-    return is_finite(static_cast<double>(x)) ? cut_number(scale, x) : CutNumber();
+    return is_finite(x) ? cut_number(scale, x) : CutNumber();
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
   static void put(CutNumber* cell, CutNumber x) { *cell = join(*cell, x); }

@@ -18,6 +18,37 @@ inline constexpr uint32_t tile_sources = 128;  // a warp
 inline constexpr uint32_t thread_sources = 4;
 inline constexpr uint32_t whole_warp = 0xFFFFFFFF;
 
+// A kernel may be started before the work that it comes after on its stream is done, by
+// launch_early(): that is done, and seen, behind wait_for_earlier_work(), which each such kernel
+// calls before it ends.
+__device__ __forceinline__ void wait_for_earlier_work() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_later_work_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+template <class... Parameters, class... Arguments>
+void launch_early(void (*kernel)(Parameters...), uint32_t blocks, uint32_t threads,
+                  uint64_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
+             "start a kernel");
+}
+
 // What kernels report. Zeros before.
 struct ScatterCounters {
   unsigned long long out_of_range;
@@ -28,7 +59,8 @@ struct ScatterCounters {
 struct SourceSummary {
   unsigned long long largest;  // of the finite absolute values, as the bits of a double
   uint32_t not_finite;         // 1: some are
-  // deepest_zero less the smallest exponent of a last bit: whether any number has a low part.
+  // deepest_zero less the smallest exponent that a last bit may have: whether any number may have a
+  // low part.
   uint32_t deepest;
   static constexpr int deepest_zero = 4096;
   static constexpr uint32_t deepest_unknown = 8192;
@@ -251,11 +283,29 @@ struct AddOp {
   }
 };
 
+// Of reproducible sums where there are no low parts.
+struct HighPart {
+  int64_t high;
+  __device__ operator CutNumber() const { return {high, 0}; }
+};
+struct HighOp {
+  using Value = HighPart;
+  __device__ static Value none() { return {}; }
+  __device__ static Value join(Value a, Value b) { return {a.high + b.high}; }
+  __device__ static Value from_lane(Value v, uint32_t lane) {
+    return {__shfl_sync(whole_warp, v.high, lane)};
+  }
+  __device__ static Value from_lane_below(Value v, uint32_t lanes) {
+    return {__shfl_up_sync(whole_warp, v.high, lanes)};
+  }
+};
+
 // Of reproducible sums: high and low parts, apart.
 template <class T>
 struct CutOp {
   using Number = T;
   using Value = CutNumber;
+  using Short = HighOp;  // for tiles without low parts
   // The low parts of floats are seldom there, and go to memory at once.
   static constexpr bool low_cells = std::is_same_v<T, double>;
   static constexpr uint32_t cell_words = low_cells ? 4 : 2;
@@ -270,7 +320,7 @@ struct CutOp {
   __device__ void begin(const SourceSample*) { scale = summary->scale(sources); }
   // What is not finite goes to T itself, in whatever order.
   __device__ Value value(T x, uint64_t t) const {
-    if (is_finite(static_cast<double>(x))) return cut_number(scale, x);
+    if (is_finite(x)) return cut_number(scale, x);
     if (t != UINT64_MAX) atomicAdd(into + t, x);
     return {};
   }
@@ -467,6 +517,16 @@ __device__ __forceinline__ void put_runs(const Sink& sink, const Target (&target
   if (is_last) sink.put(run, sum, std::true_type());
 }
 
+// A tile's sources, where neighbours of one target are common or not.
+template <class Op, class Target, class Sink>
+__device__ __forceinline__ void put_tile(const Sink& sink, bool has_runs,
+                                         const Target (&targets)[4],
+                                         const typename Op::Value (&values)[4]) {
+  if (has_runs) return put_runs<Op>(sink, targets, values);
+#pragma unroll
+  for (uint32_t k = 0; k < 4; ++k) sink.put(targets[k], values[k], std::false_type());
+}
+
 // Counts what has no target.
 struct LeftOut {
   uint32_t count = 0;
@@ -505,6 +565,8 @@ __global__ __launch_bounds__(
     (blocks_of_processor<Op, Target, Sink>)) void scatter_tiles(TileSource source, Sink sink,
                                                                 ScatterCounters* counters) {
   extern __shared__ uint32_t shared[];
+  let_later_work_begin();
+  wait_for_earlier_work();
   if (!sink.is_wanted()) return;
   sink.begin(shared);
   const bool has_runs = sink.has_runs();
@@ -535,12 +597,19 @@ __global__ __launch_bounds__(
         Target t = targets[u][k];
         values[k] = sink.op.value(numbers[u][k], t == no_target<Target> ? UINT64_MAX : t);
       }
-      if (has_runs) {
-        put_runs<Op>(sink, targets[u], values);
-      } else {
+      if constexpr (requires { typename Op::Short; }) {
+        bool has_low = false;
 #pragma unroll
-        for (uint32_t k = 0; k < 4; ++k) sink.put(targets[u][k], values[k], std::false_type());
+        for (uint32_t k = 0; k < 4; ++k) has_low |= values[k].low != 0;
+        if (!__any_sync(whole_warp, has_low)) {
+          HighPart high[4];
+#pragma unroll
+          for (uint32_t k = 0; k < 4; ++k) high[k] = {values[k].high};
+          put_tile<typename Op::Short>(sink, has_runs, targets[u], high);
+          continue;
+        }
       }
+      put_tile<Op>(sink, has_runs, targets[u], values);
     }
   }
   sink.end();

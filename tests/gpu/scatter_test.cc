@@ -666,16 +666,24 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
     ASSERT_EQ(slab.part_target.size(), slab.parts + 1u);
     ASSERT_EQ(slab.chunk_piece.size(), slab.chunks + 1u);
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
+    std::vector<std::vector<uint64_t>> sums(slab.hot_sums());
     for (uint32_t chunk = 0; chunk < slab.chunks; ++chunk) {
       uint32_t picks = 0;
       for (uint32_t p = slab.chunk_piece[chunk]; p < slab.chunk_piece[chunk + 1]; ++p) {
         const RouteSlab::Piece& piece = slab.pieces[p];
-        ASSERT_LE(piece.count, route_piece_sources);
+        const bool is_sum = piece.to >= slab.items;
+        if (!is_sum) {
+          ASSERT_LE(piece.count, route_piece_sources);
+        }
         picks += piece.count;
         for (uint32_t j = 0; j < piece.count; ++j) {
-          ASSERT_LT(piece.to + j, items.size());
-          items[piece.to + j] = uint64_t{chunk} * slab.chunk_sources +
-                                slab.picks[uint64_t{chunk} * slab.chunk_sources + piece.begin + j];
+          const uint64_t begin = uint64_t{chunk} * slab.chunk_sources;
+          const uint64_t source = begin + slab.picks[begin + piece.begin + j];
+          if (is_sum) {
+            sums.at(piece.to - slab.items).push_back(source);
+          } else {
+            items.at(piece.to + j) = source;
+          }
         }
       }
       ASSERT_EQ(picks, slab.chunk_picks[chunk]);
@@ -701,11 +709,13 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
         }
       }
     }
-    for (size_t h = 0; h < slab.hot.size(); ++h) {
-      uint64_t end = h + 1 < slab.hot.size() ? slab.hot[h + 1].begin : slab.hot_sources.size();
-      for (uint64_t at = slab.hot[h].begin; at < end; ++at)
-        sources[slab.hot[h].target].push_back(slab.hot_sources[at]);
-    }
+    for (uint32_t h = 0; h < slab.hot_count(); ++h)
+      for (uint64_t at = slab.hot[h].begin; at < slab.hot[h + 1].begin; ++at) {
+        auto& of = sources[slab.hot[h].target];
+        const auto& sum = sums[at - slab.items];
+        ASSERT_FALSE(sum.empty());
+        of.insert(of.end(), sum.begin(), sum.end());
+      }
     std::vector<std::vector<uint64_t>> expected(c.limit);
     for (uint64_t i = 0; i < c.n; ++i)
       if (r[first + i] < c.limit) expected[r[first + i]].push_back(i);
