@@ -24,10 +24,10 @@ constexpr uint32_t exchange_warps = exchange_threads / 32;
 struct SlabRef {
   uint64_t first;
   uint32_t sources, chunk_sources;
-  uint32_t most_items, most_list, most_targets;
+  uint32_t most_items, most_targets;
   const uint16_t* picks;
   const RouteSlab::Piece* pieces;
-  const uint32_t *chunk_piece, *chunk_picks;
+  const uint32_t *chunk_piece, *chunk_pick;
   const uint32_t *part_target, *part_item, *part_group;
   const uint32_t *group_targets, *group_list;
   const uint16_t* list;
@@ -53,23 +53,37 @@ __device__ __forceinline__ void wait_until_in() {
   __syncthreads();
 }
 
-__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine, uint32_t lane) {
+// Of a thread's half of its warp.
+constexpr uint32_t half_threads = 16;
+__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine, uint32_t thread) {
   uint2 words;
   memcpy(&words, &mine, sizeof words);
-  words.x = __shfl_sync(whole_warp, words.x, lane);
-  words.y = __shfl_sync(whole_warp, words.y, lane);
+  words.x = __shfl_sync(whole_warp, words.x, thread, half_threads);
+  words.y = __shfl_sync(whole_warp, words.y, thread, half_threads);
   RouteSlab::Piece piece;
   memcpy(&piece, &words, sizeof piece);
   return piece;
 }
 static_assert(sizeof(RouteSlab::Piece) == sizeof(uint2));
+static_assert(route_piece_sources == half_threads * route_quad);
 
+// Of `threads` neighbours.
 template <class T>
-__device__ __forceinline__ T sum_of_warp(T sum) {
+__device__ __forceinline__ T sum_of(T sum, uint32_t threads) {
 #pragma unroll
-  for (uint32_t lanes = 16; lanes > 0; lanes /= 2)
+  for (uint32_t lanes = threads / 2; lanes > 0; lanes /= 2)
     sum = AddOp<T>::join(sum, __shfl_xor_sync(whole_warp, sum, lanes));
   return sum;
+}
+
+template <class T>
+__device__ __forceinline__ void store_quad(T* to, const T (&quad)[route_quad]) {
+#pragma unroll
+  for (uint32_t k = 0; k < sizeof quad / 16; ++k) {
+    uint4 vector;
+    memcpy(&vector, reinterpret_cast<const std::byte*>(quad) + k * 16, 16);
+    reinterpret_cast<uint4*>(to)[k] = vector;
+  }
 }
 
 // A block a chunk: its sources go to their parts, or are added up for hot targets.
@@ -83,15 +97,18 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   const auto n = static_cast<uint32_t>(
       slab.sources - begin < slab.chunk_sources ? slab.sources - begin : slab.chunk_sources);
   let_later_work_begin();
-  bring_in(picks, slab.picks + begin, slab.chunk_picks[chunk]);
-  // A warp has each exchange_warps-th piece, and each of its lanes brings one of these.
+  const uint32_t first_pick = slab.chunk_pick[chunk];
+  bring_in(picks, slab.picks + first_pick, slab.chunk_pick[chunk + 1] - first_pick);
+  // Each half of a warp has every exchange_halves-th piece, and each of its threads brings one of
+  // these.
+  constexpr uint32_t exchange_halves = exchange_threads / half_threads;
   const uint32_t first_piece = slab.chunk_piece[chunk], last_piece = slab.chunk_piece[chunk + 1];
-  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  auto piece_of_lane = [&](uint32_t from_piece) {
-    const uint32_t p = from_piece + warp + exchange_warps * lane;
+  const uint32_t half = threadIdx.x / half_threads, thread = threadIdx.x % half_threads;
+  auto bring_piece = [&](uint32_t from_piece) {
+    const uint32_t p = from_piece + half + exchange_halves * thread;
     return p < last_piece ? slab.pieces[p] : RouteSlab::Piece{0, 0, 0};
   };
-  RouteSlab::Piece mine = piece_of_lane(first_piece);
+  RouteSlab::Piece mine = bring_piece(first_piece);
   wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
@@ -104,24 +121,25 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   wait_until_in();
   for (uint32_t from_piece = first_piece; from_piece < last_piece;
        from_piece += exchange_threads) {
-    if (from_piece != first_piece) mine = piece_of_lane(from_piece);
-    const uint32_t turns = (last_piece - from_piece + exchange_warps - 1) / exchange_warps;
-    for (uint32_t turn = 0; turn < min(turns, 32u); ++turn) {
+    if (from_piece != first_piece) mine = bring_piece(from_piece);
+    const uint32_t turns = (last_piece - from_piece + exchange_halves - 1) / exchange_halves;
+    for (uint32_t turn = 0; turn < min(turns, half_threads); ++turn) {
       const RouteSlab::Piece piece = piece_of(mine, turn);
       const uint16_t* from = picks + piece.begin;
-      if (piece.to < slab.items) {
-        T* to = items + piece.to;
-#pragma unroll
-        for (uint32_t k = 0; k < route_piece_sources / 32; ++k) {
-          const uint32_t j = k * 32 + lane;
-          if (j < piece.count) to[j] = values[from[j]];
-        }
-        continue;
+      const bool is_sum = piece.to >= slab.items && piece.count > 0;
+      if (!is_sum && thread * route_quad < piece.count) {
+        const uint2 four = reinterpret_cast<const uint2*>(from)[thread];
+        const T quad[route_quad] = {values[four.x & 0xFFFF], values[four.x >> 16],
+                                    values[four.y & 0xFFFF], values[four.y >> 16]};
+        store_quad(items + piece.to + thread * route_quad, quad);
       }
+      if (!__any_sync(whole_warp, is_sum)) continue;
       T sum = AddOp<T>::none();
-      for (uint32_t j = lane; j < piece.count; j += 32) sum = AddOp<T>::join(sum, values[from[j]]);
-      sum = sum_of_warp(sum);
-      if (lane == 0 && piece.count > 0) items[piece.to] = sum;
+      if (is_sum)
+        for (uint32_t j = thread; j < piece.count; j += half_threads)
+          sum = AddOp<T>::join(sum, values[from[j]]);
+      sum = sum_of(sum, half_threads);
+      if (is_sum && thread == 0) items[piece.to] = sum;
     }
   }
 }
@@ -134,7 +152,7 @@ __device__ void add_hot(const SlabRef& slab, uint32_t h, const T* items, T* into
   T sum = AddOp<T>::none();
   for (uint32_t i = hot.begin + threadIdx.x % 32; i < slab.hot[h + 1].begin; i += 32)
     sum = AddOp<T>::join(sum, items[i]);
-  sum = sum_of_warp(sum);
+  sum = sum_of(sum, 32);
   if (threadIdx.x % 32 == 0) into[hot.target] = AddOp<T>::join(into[hot.target], sum);
 }
 
@@ -154,10 +172,8 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   const uint32_t targets = slab.part_target[part + 1] - first_target;
   const uint32_t first_group = slab.part_group[part], last_group = slab.part_group[part + 1];
   const uint32_t first_list = slab.group_list[first_group];
-  // The items need not begin at a vector.
-  const uint32_t skip = first % 4;
   T* values = reinterpret_cast<T*>(shared_vectors);
-  T* sums = values + (slab.most_items + 8 + 3) / 4 * 4;
+  T* sums = values + slab.most_items + route_quad;
   auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
   bring_in(list, slab.list + first_list, slab.group_list[last_group] - first_list);
   // A warp's first group; then always the next one, while it sees to one.
@@ -171,8 +187,8 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   look_ahead();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads) sums[t] = AddOp<T>::none();
   wait_for_earlier_work();
-  bring_in(values, items + first - skip, n + skip);
-  if (threadIdx.x == 0) values[skip + n] = AddOp<T>::none();
+  bring_in(values, items + first, n);
+  if (threadIdx.x == 0) values[n] = AddOp<T>::none();
   wait_until_in();
   while (g < last_group) {
     const uint32_t to = target, list_end = end;
@@ -182,7 +198,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
     T sum = AddOp<T>::none();
 #pragma unroll 4
     for (; at < list_end; at += route_group_targets)
-      sum = AddOp<T>::join(sum, values[skip + list[at]]);
+      sum = AddOp<T>::join(sum, values[list[at]]);
     if (to != no_route_target) sums[to - first_target] = sum;
   }
   __syncthreads();
@@ -210,7 +226,7 @@ class Slab {
     keep(&picks_, plan.picks);
     keep(&pieces_, plan.pieces);
     keep(&chunk_piece_, plan.chunk_piece);
-    keep(&chunk_picks_, plan.chunk_picks);
+    keep(&chunk_pick_, plan.chunk_pick);
     keep(&part_target_, plan.part_target);
     keep(&part_item_, plan.part_item);
     keep(&part_group_, plan.part_group);
@@ -255,6 +271,7 @@ class Slab {
     sizes.parts = plan.parts;
     sizes.items = plan.items;
     sizes.hot = plan.hot;
+    sizes.most_picks = plan.most_picks;
     sizes.most_items = plan.most_items;
     sizes.most_list = plan.most_list;
     sizes.most_targets = plan.most_targets;
@@ -265,7 +282,7 @@ class Slab {
   }
   template <class T>
   uint64_t chunk_bytes() const {
-    return plan_.chunk_sources * (sizeof(T) + 2);
+    return plan_.chunk_sources * sizeof(T) + plan_.most_picks * 2;
   }
   template <class T>
   uint64_t part_bytes() const {
@@ -292,7 +309,7 @@ class Slab {
     use(picks_);
     use(pieces_);
     use(chunk_piece_);
-    use(chunk_picks_);
+    use(chunk_pick_);
     use(part_target_);
     use(part_item_);
     use(part_group_);
@@ -302,11 +319,25 @@ class Slab {
     use(hot_);
   }
   SlabRef ref() const {
-    return {plan_.first,         plan_.sources,         plan_.chunk_sources, plan_.most_items,
-            plan_.most_list,     plan_.most_targets,    picks_.data(),       pieces_.data(),
-            chunk_piece_.data(), chunk_picks_.data(),   part_target_.data(), part_item_.data(),
-            part_group_.data(),  group_targets_.data(), group_list_.data(),  list_.data(),
-            plan_.items,         plan_.parts,           plan_.hot_count(),   hot_.data()};
+    return {.first = plan_.first,
+            .sources = plan_.sources,
+            .chunk_sources = plan_.chunk_sources,
+            .most_items = plan_.most_items,
+            .most_targets = plan_.most_targets,
+            .picks = picks_.data(),
+            .pieces = pieces_.data(),
+            .chunk_piece = chunk_piece_.data(),
+            .chunk_pick = chunk_pick_.data(),
+            .part_target = part_target_.data(),
+            .part_item = part_item_.data(),
+            .part_group = part_group_.data(),
+            .group_targets = group_targets_.data(),
+            .group_list = group_list_.data(),
+            .list = list_.data(),
+            .items = plan_.items,
+            .parts = plan_.parts,
+            .hot_count = plan_.hot_count(),
+            .hot = hot_.data()};
   }
 
   RouteSlab plan_;  // its sizes
@@ -314,7 +345,7 @@ class Slab {
   uint64_t most_shared_ = 0;
   CudaArray<uint16_t> picks_, list_;
   CudaArray<RouteSlab::Piece> pieces_;
-  CudaArray<uint32_t> chunk_piece_, chunk_picks_, part_target_, part_item_, part_group_;
+  CudaArray<uint32_t> chunk_piece_, chunk_pick_, part_target_, part_item_, part_group_;
   CudaArray<uint32_t> group_targets_, group_list_;
   CudaArray<RouteSlab::Hot> hot_;
 };
@@ -333,8 +364,9 @@ class CudaRoute final : public ScatterRoute {
 
   void plan(const Indexes& in_host_memory, uint32_t processors, cudaStream_t stream) {
     uint64_t most = 0;
-    for (uint64_t first = 0; first < sources(); first += route_slab_sources) {
-      uint64_t n = std::min(route_slab_sources, sources() - first);
+    const uint64_t slab = route_slab_sources(this->targets());
+    for (uint64_t first = 0; first < sources(); first += slab) {
+      uint64_t n = std::min(slab, sources() - first);
       slabs_.emplace_back(context_,
                           plan_slab(in_host_memory, first, n, this->targets(), processors), stream);
       most = std::max(most, slabs_.back().items());

@@ -122,14 +122,16 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
 }
 
-// The largest finite |S|, and the last bit that the smallest may have.
+// The largest finite |S|, and the last of all last bits.
 template <class T>
 __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr int digits = std::numeric_limits<T>::digits;  // of a mantissa
   constexpr Bits infinity = Bits{(1 << (sizeof(T) * 8 - digits)) - 1} << (digits - 1);
-  // Numbers without their signs compare as their bits do.
-  Bits largest = 0, least_less_one = ~Bits{0};
+  constexpr Bits implicit = Bits{1} << (digits - 1);
+  constexpr int bits_exponent = digits + 1 - std::numeric_limits<T>::min_exponent;
+  Bits largest = 0;
+  int last_bit = SourceSummary::deepest_zero;
   bool not_finite = false;
   let_later_work_begin();
   wait_for_earlier_work();
@@ -150,27 +152,30 @@ __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
       for (T x : four) {
         Bits bits;
         memcpy(&bits, &x, sizeof bits);
+        // Numbers without their signs compare as their bits do.
         bits &= ~Bits{0} >> 1;
-        if (bits >= infinity) {
-          not_finite = true;
-          bits = 0;
+        if (bits - 1 < infinity - 1) {
+          largest = max(largest, bits);
+          // Of subnormal ones, or one less.
+          const Bits mantissa = (bits & (implicit - 1)) | implicit;
+          const int last = (sizeof(T) == 4 ? __ffs(static_cast<int>(mantissa))
+                                           : __ffsll(static_cast<long long>(mantissa))) -
+                           1;
+          last_bit = min(last_bit, static_cast<int>(bits >> (digits - 1)) - bits_exponent + last);
+        } else {
+          not_finite |= bits != 0;
         }
-        largest = max(largest, bits);
-        least_less_one = min(least_less_one, bits - 1);
       }
   }
   for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
     largest = max(largest, __shfl_xor_sync(whole_warp, largest, lanes));
-    least_less_one = min(least_less_one, __shfl_xor_sync(whole_warp, least_less_one, lanes));
+    last_bit = min(last_bit, __shfl_xor_sync(whole_warp, last_bit, lanes));
   }
   if (threadIdx.x % 32 == 0 && largest > 0) {
     T size;
     memcpy(&size, &largest, sizeof size);
     atomicMax(&summary->largest,
               static_cast<unsigned long long>(bits_of_double(static_cast<double>(size))));
-    const int exponent = static_cast<int>((least_less_one + 1) >> (digits - 1));
-    const int last_bit =
-        max(exponent, 1) + std::numeric_limits<T>::min_exponent - 1 - digits;
     atomicMax(&summary->deepest, static_cast<uint32_t>(SourceSummary::deepest_zero - last_bit));
   }
   if (not_finite) summary->not_finite = 1;

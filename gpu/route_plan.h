@@ -25,10 +25,11 @@ inline constexpr uint32_t route_chunk_sources = 1 << 14;  // at most
 // More sources of one slab than this make a target hot.
 inline constexpr uint32_t route_hot_sources = 1 << 8;
 inline constexpr uint32_t route_part_sources = route_chunk_sources + route_hot_sources;  // at most
-inline constexpr uint64_t route_slab_sources = 1 << 24;                                  // at most
 inline constexpr uint32_t route_part_targets = 1 << 12;                                  // at most
-// Sources that a warp takes to a part at once, at most; to a hot target it takes a chunk's.
-inline constexpr uint32_t route_piece_sources = 128;
+// Sources that half a warp takes to a part at once, at most; to a hot target it takes a chunk's.
+inline constexpr uint32_t route_piece_sources = 64;
+// A thread takes so many at a time: pieces are filled up to a multiple.
+inline constexpr uint32_t route_quad = 4;
 // Targets that add up their sources together, in step.
 inline constexpr uint32_t route_group_targets = 32;
 inline constexpr uint32_t no_route_target = UINT32_MAX;
@@ -38,20 +39,19 @@ struct RouteSlab {
   uint32_t sources = 0;
   uint32_t chunk_sources = 0;  // but for the last
   uint32_t chunks = 0, parts = 0;
-  uint32_t items = 0;  // sources that are exchanged
+  uint32_t items = 0;  // sources that are exchanged, and what fills up
 
-  // Of each chunk, `chunk_sources` places apart: its sources in the order of parts, and then of hot
-  // targets.
+  // Of each chunk: its sources in the order of parts, and then of hot targets.
   std::vector<uint16_t> picks;
   // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
     uint16_t begin;  // among the chunk's picks
-    uint16_t count;
-    uint32_t to;  // item; from `items` on: a sum
+    uint16_t count;  // a multiple of route_quad, or of what is added up
+    uint32_t to;     // item, a multiple of route_quad; from `items` on: a sum
   };
   std::vector<Piece> pieces;
   std::vector<uint32_t> chunk_piece;  // [chunk + 1]
-  std::vector<uint32_t> chunk_picks;  // [chunk]: how many
+  std::vector<uint32_t> chunk_pick;   // [chunk + 1]: multiples of 8
 
   std::vector<uint32_t> part_target;  // [part + 1]: first target
   std::vector<uint32_t> part_item;    // [part + 1]: first item
@@ -64,8 +64,8 @@ struct RouteSlab {
   // begin at a multiple of 8.
   std::vector<uint32_t> group_list;
   std::vector<uint16_t> list;
-  // Of any part.
-  uint32_t most_items = 0, most_list = 0, most_targets = 0;
+  // Of any chunk or part.
+  uint32_t most_picks = 0, most_items = 0, most_list = 0, most_targets = 0;
 
   // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the items,
   // one target's after the other's.
@@ -82,8 +82,11 @@ struct RouteSlab {
 // that copies of T do.
 bool is_exchanged(uint64_t sources, uint64_t targets);
 
-// targets: those of sources [first, first + n), n at most route_slab_sources; what is not below
-// `limit` is left out. processors: of the device; chunks and parts come in multiples.
+// Sources of a slab at most: fewer make longer pieces, more spare looks at a large T.
+uint64_t route_slab_sources(uint64_t targets);
+
+// targets: those of sources [first, first + n), n at most route_slab_sources(limit); what is not
+// below `limit` is left out. processors: of the device; chunks and parts come in multiples.
 RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t limit,
                     uint32_t processors);
 

@@ -59,8 +59,7 @@ struct ScatterCounters {
 struct SourceSummary {
   unsigned long long largest;  // of the finite absolute values, as the bits of a double
   uint32_t not_finite;         // 1: some are
-  // deepest_zero less the smallest exponent that a last bit may have: whether any number may have a
-  // low part.
+  // deepest_zero less the smallest exponent of a last bit: whether any number has a low part.
   uint32_t deepest;
   static constexpr int deepest_zero = 4096;
   static constexpr uint32_t deepest_unknown = 8192;

@@ -668,17 +668,24 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
     std::vector<std::vector<uint64_t>> sums(slab.hot_sums());
     for (uint32_t chunk = 0; chunk < slab.chunks; ++chunk) {
-      uint32_t picks = 0;
+      const uint64_t begin = uint64_t{chunk} * slab.chunk_sources;
+      const uint32_t first_pick = slab.chunk_pick[chunk];
+      const uint32_t picks = slab.chunk_pick[chunk + 1] - first_pick;
+      ASSERT_EQ(first_pick % 8, 0u);
+      ASSERT_LE(picks, slab.most_picks);
       for (uint32_t p = slab.chunk_piece[chunk]; p < slab.chunk_piece[chunk + 1]; ++p) {
         const RouteSlab::Piece& piece = slab.pieces[p];
         const bool is_sum = piece.to >= slab.items;
+        ASSERT_GT(piece.count, 0u);
+        ASSERT_LE(piece.begin + piece.count, picks);
         if (!is_sum) {
           ASSERT_LE(piece.count, route_piece_sources);
+          ASSERT_EQ(piece.begin % route_quad + piece.count % route_quad + piece.to % route_quad,
+                    0u);
         }
-        picks += piece.count;
         for (uint32_t j = 0; j < piece.count; ++j) {
-          const uint64_t begin = uint64_t{chunk} * slab.chunk_sources;
-          const uint64_t source = begin + slab.picks[begin + piece.begin + j];
+          const uint64_t source = begin + slab.picks[first_pick + piece.begin + j];
+          ASSERT_LT(source, c.n);
           if (is_sum) {
             sums.at(piece.to - slab.items).push_back(source);
           } else {
@@ -686,13 +693,12 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
           }
         }
       }
-      ASSERT_EQ(picks, slab.chunk_picks[chunk]);
     }
     std::vector<std::vector<uint64_t>> sources(c.limit);
     for (uint32_t p = 0; p < slab.parts; ++p) {
       const uint32_t size = slab.part_item[p + 1] - slab.part_item[p];
       ASSERT_LE(size, slab.most_items);
-      ASSERT_LE(size, route_part_sources);
+      ASSERT_LE(size, route_part_sources + (route_quad - 1) * slab.chunks);
       ASSERT_LE(slab.part_target[p + 1] - slab.part_target[p], slab.most_targets);
       ASSERT_LE(slab.most_targets, route_part_targets);
       const uint32_t first_group = slab.part_group[p], last_group = slab.part_group[p + 1];
