@@ -148,6 +148,12 @@ void CudaDevice::free(void* memory, uint64_t bytes, cudaStream_t stream) noexcep
   if (cudaFreeAsync(memory, stream) == cudaSuccess) used_ -= bytes;
 }
 
+uint32_t CudaDevice::attribute(cudaDeviceAttr which) const {
+  int value = 0;
+  cuda_check(cudaDeviceGetAttribute(&value, which, number_), "ask what the device is like");
+  return static_cast<uint32_t>(value);
+}
+
 bool CudaDevice::owns(const void* p) const {
   cudaPointerAttributes attributes{};
   if (!p || cudaPointerGetAttributes(&attributes, p) != cudaSuccess) {

@@ -58,6 +58,8 @@ class CudaDevice {
 
   int number() const { return number_; }
   const std::string& model() const { return model_; }
+  // A property that is not negative. Throws CudaFailure.
+  uint32_t attribute(cudaDeviceAttr which) const;
   // Whether a copy from pageable memory may still read it when the call returns.
   bool reads_pageable_memory() const { return reads_pageable_; }
   // For what outlives the call that made it: where it is freed.

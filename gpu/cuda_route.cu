@@ -1,5 +1,3 @@
-#include <cuda_pipeline.h>
-
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -35,21 +33,34 @@ struct SlabRef {
   const RouteSlab::Hot* hot;
 };
 
+// What is read once a call should not drive what lies between its kernels from the cache.
+enum class Reads { once, again };
+
 // Begins to copy n entries to a block's shared memory, behind its registers. Both sides are aligned
 // to 16 bytes.
-template <class E>
+template <Reads reads, class E>
 __device__ __forceinline__ void bring_in(E* to, const E* from, uint32_t n) {
   constexpr uint32_t in_vector = 16 / sizeof(E);
   const uint32_t vectors = n / in_vector;
-  for (uint32_t i = threadIdx.x; i < vectors; i += exchange_threads)
-    __pipeline_memcpy_async(reinterpret_cast<uint4*>(to) + i,
-                            reinterpret_cast<const uint4*>(from) + i, 16);
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  for (uint32_t i = threadIdx.x; i < vectors; i += exchange_threads) {
+    const uint4* vector = reinterpret_cast<const uint4*>(from) + i;
+    if constexpr (reads == Reads::once)
+      asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
+                       shared + i * 16),
+                   "l"(vector), "l"(policy)
+                   : "memory");
+    else
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared + i * 16), "l"(vector)
+                   : "memory");
+  }
   for (uint32_t i = vectors * in_vector + threadIdx.x; i < n; i += exchange_threads)
     to[i] = from[i];
 }
 __device__ __forceinline__ void wait_until_in() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
+  asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
 }
 
@@ -98,7 +109,7 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
       slab.sources - begin < slab.chunk_sources ? slab.sources - begin : slab.chunk_sources);
   let_later_work_begin();
   const uint32_t first_pick = slab.chunk_pick[chunk];
-  bring_in(picks, slab.picks + first_pick, slab.chunk_pick[chunk + 1] - first_pick);
+  bring_in<Reads::again>(picks, slab.picks + first_pick, slab.chunk_pick[chunk + 1] - first_pick);
   // Each half of a warp has every exchange_halves-th piece, and each of its threads brings one of
   // these.
   constexpr uint32_t exchange_halves = exchange_threads / half_threads;
@@ -112,7 +123,7 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
-    bring_in(values, static_cast<const T*>(source.numbers) + slab.first + begin, n);
+    bring_in<Reads::once>(values, static_cast<const T*>(source.numbers) + slab.first + begin, n);
   } else {
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < n; i += exchange_threads)
@@ -175,7 +186,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   T* values = reinterpret_cast<T*>(shared_vectors);
   T* sums = values + slab.most_items + route_quad;
   auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
-  bring_in(list, slab.list + first_list, slab.group_list[last_group] - first_list);
+  bring_in<Reads::again>(list, slab.list + first_list, slab.group_list[last_group] - first_list);
   // A warp's first group; then always the next one, while it sees to one.
   uint32_t g = first_group + warp, target = no_route_target, begin = 0, end = 0;
   auto look_ahead = [&] {
@@ -187,7 +198,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   look_ahead();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads) sums[t] = AddOp<T>::none();
   wait_for_earlier_work();
-  bring_in(values, items + first, n);
+  bring_in<Reads::again>(values, items + first, n);
   if (threadIdx.x == 0) values[n] = AddOp<T>::none();
   wait_until_in();
   while (g < last_group) {
@@ -213,11 +224,10 @@ class Slab {
  public:
   Slab(const CudaContext& context, const RouteSlab& plan, cudaStream_t stream)
       : plan_(sizes(plan)), device_number_(context.device.number()) {
-    int most = 0;
-    cuda_check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                      context.device.number()),
-               "ask for the device's size");
-    most_shared_ = static_cast<uint64_t>(most);
+    const CudaDevice& device = context.device;
+    most_shared_ = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    shared_of_processor_ =
+        device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
     auto keep = [&](auto* to, const auto& from) {
       *to = std::remove_reference_t<decltype(*to)>(context.device, stream, from.size() + 8);
       if (!from.empty())
@@ -240,10 +250,12 @@ class Slab {
 
   // What is kept between its two kernels.
   uint64_t items() const { return plan_.items + plan_.hot_sums(); }
-  // Whether numbers of this size fit into the memory of a block.
+  // Whether two blocks with numbers of this size find room in a processor: one alone is slower than
+  // no exchange.
   template <class T>
   bool fits() const {
-    return std::max(chunk_bytes<T>(), part_bytes<T>()) <= most_shared_;
+    constexpr uint64_t of_system = 1 << 10;  // in each block
+    return 2 * (std::max(chunk_bytes<T>(), part_bytes<T>()) + of_system) <= shared_of_processor_;
   }
   uint64_t bytes() const {
     uint64_t sum = 0;
@@ -342,7 +354,7 @@ class Slab {
 
   RouteSlab plan_;  // its sizes
   int device_number_;
-  uint64_t most_shared_ = 0;
+  uint64_t most_shared_ = 0, shared_of_processor_ = 0;
   CudaArray<uint16_t> picks_, list_;
   CudaArray<RouteSlab::Piece> pieces_;
   CudaArray<uint32_t> chunk_piece_, chunk_pick_, part_target_, part_item_, part_group_;
@@ -487,11 +499,8 @@ Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context
   auto route = std::make_unique<CudaRoute>(context, report, std::move(kept), targets.width,
                                            targets.size, target_count);
   if (is_exchanged(targets.size, target_count)) {
-    int processors = 0;
-    cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
-                                      context.device.number()),
-               "ask for the device's size");
-    route->plan(in_host_memory, static_cast<uint32_t>(processors), stream);
+    route->plan(in_host_memory,
+                context.device.attribute(cudaDevAttrMultiProcessorCount), stream);
   }
   return std::unique_ptr<ScatterRoute>(std::move(route));
 }

@@ -240,12 +240,6 @@ void allow_shared(Kernel* kernel, uint64_t bytes) {
              "ask for shared memory");
 }
 
-int attribute(const CudaDevice& device, cudaDeviceAttr which) {
-  int value = 0;
-  cuda_check(cudaDeviceGetAttribute(&value, which, device.number()), "ask for the device's size");
-  return value;
-}
-
 // One scatter into T, which lies in device memory.
 class Job {
  public:
@@ -721,9 +715,8 @@ JobContext job_context(CudaDevice& device, uint64_t sources, uint64_t limit,
           limit,
           options,
           counters,
-          static_cast<uint32_t>(attribute(device, cudaDevAttrMultiProcessorCount)),
-          static_cast<uint32_t>(attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin)) -
-              (1 << 10)};
+          device.attribute(cudaDevAttrMultiProcessorCount),
+          device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - (1 << 10)};
 }
 
 // All in device memory.

@@ -1377,10 +1377,7 @@ Result<std::unique_ptr<VectorSet>> make(const CudaContext& context,
 }
 
 Status check_wide(const CudaDevice& device) {
-  int major = 0;
-  cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.number()),
-             "ask for the device's age");
-  if (major >= 9) return {};
+  if (device.attribute(cudaDevAttrComputeCapabilityMajor) >= 9) return {};
   return Status(StatusCode::unavailable, device.model() + " has no atomic operations of 128 bits")
       .with_remedy("use nodes of 64 bits, or the host backend");
 }
