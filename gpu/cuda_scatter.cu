@@ -30,25 +30,24 @@ constexpr uint32_t hot_share = 32;
 // Where fewer neighbours have the same target, adding them up first takes longer than it saves.
 constexpr uint32_t runs_share = 16;
 
-// One block. Targets are counted in a small hash table, which may miss some.
+// One block takes a sample, in a kernel that may be started early. Targets are counted in a small
+// hash table, which may miss some.
 template <class T, uint32_t sample_log>
-__global__ __launch_bounds__(sample_threads) void sample_sources(TileSource source,
-                                                                 SourceSample* sample) {
+__device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
   constexpr uint32_t sample_size = 1 << sample_log, slots = sample_size / 2;
   constexpr uint32_t samples_of_thread = sample_size / sample_threads;
   constexpr uint32_t none = UINT32_MAX, probes = 4, exponents = 256;
   __shared__ uint32_t keys[slots], counts[slots];
   __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
   __shared__ uint32_t sizes[exponents];
-  __shared__ uint32_t sources_of_hot, ascending, in_runs, not_zero, best_window;
+  __shared__ uint32_t sources_of_hot, not_zero, best_window;
   for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
     keys[i] = none;
     counts[i] = 0;
   }
   for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
   if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
-  if (threadIdx.x == 0) sources_of_hot = ascending = in_runs = not_zero = best_window = 0;
-  let_later_work_begin();
+  if (threadIdx.x == 0) sources_of_hot = not_zero = best_window = 0;
   wait_for_earlier_work();
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
@@ -72,14 +71,18 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
     numbers[k] = 0;
     if constexpr (std::is_same_v<T, float>) numbers[k] = number_at<T>(source, i);
   }
-  __syncthreads();
+  uint32_t ascending = 0, in_runs = 0;
 #pragma unroll
   for (uint32_t k = 0; k < samples_of_thread; ++k) {
-    if (in_order[k]) atomicAdd(&ascending, 1);
-    if (same[k]) atomicAdd(&in_runs, 1);
+    ascending += static_cast<uint32_t>(__syncthreads_count(in_order[k]));
+    in_runs += static_cast<uint32_t>(__syncthreads_count(same[k]));
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < samples_of_thread; ++k) {
     if constexpr (std::is_same_v<T, float>) {
-      uint32_t exponent = __float_as_uint(numbers[k]) >> 23 & 0xFF;
-      if (numbers[k] != 0) {
+      // A few will do, as most have to wait for each other there.
+      if (threadIdx.x % 4 == 0 && numbers[k] != 0) {
+        uint32_t exponent = __float_as_uint(numbers[k]) >> 23 & 0xFF;
         atomicAdd(sizes + exponent, 1);
         atomicAdd(&not_zero, 1);
       }
@@ -122,9 +125,21 @@ __global__ __launch_bounds__(sample_threads) void sample_sources(TileSource sour
   sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
 }
 
-// The largest finite |S|, and the last of all last bits.
-template <class T>
-__global__ void summarize_sources(TileSource source, SourceSummary* summary) {
+template <class T, uint32_t sample_log>
+__global__ __launch_bounds__(sample_threads) void sample_sources(TileSource source,
+                                                                 SourceSample* sample) {
+  let_later_work_begin();
+  take_sample_of<T, sample_log>(source, sample);
+}
+
+// The largest finite |S|, and the last of all last bits. sample: null, or one more block takes it.
+template <class T, uint32_t sample_log>
+__global__ __launch_bounds__(sample_threads, 2) void summarize_sources(TileSource source,
+                                                                       SourceSummary* summary,
+                                                                       SourceSample* sample) {
+  let_later_work_begin();
+  const uint32_t blocks = sample ? gridDim.x - 1 : gridDim.x;
+  if (blockIdx.x == blocks) return take_sample_of<T, sample_log>(source, sample);
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr int digits = std::numeric_limits<T>::digits;  // of a mantissa
   constexpr Bits infinity = Bits{(1 << (sizeof(T) * 8 - digits)) - 1} << (digits - 1);
@@ -133,9 +148,8 @@ __global__ void summarize_sources(TileSource source, SourceSummary* summary) {
   Bits largest = 0;
   int last_bit = SourceSummary::deepest_zero;
   bool not_finite = false;
-  let_later_work_begin();
   wait_for_earlier_work();
-  const uint64_t step = uint64_t{gridDim.x} * blockDim.x * 4;
+  const uint64_t step = uint64_t{blocks} * blockDim.x * 4;
   for (uint64_t i = (blockIdx.x * uint64_t{blockDim.x} + threadIdx.x) * 4; i < source.n;
        i += 2 * step) {
     T numbers[2][4] = {};
@@ -271,28 +285,45 @@ const std::byte* at(const void* column, uint64_t bytes) {
 // Above this all targets of 32 bits are told apart from no_target.
 bool fits_narrow(uint64_t limit) { return limit < UINT32_MAX; }
 
+// Calls kernel(std::integral_constant<uint32_t, SAMPLE_LOG>) for so many sources.
+template <class Kernel>
+void with_sample_log(uint64_t n, const Kernel& kernel) {
+  if (n >= many_to_sample)
+    kernel(std::integral_constant<uint32_t, many_samples_log>());
+  else
+    kernel(std::integral_constant<uint32_t, few_samples_log>());
+}
+constexpr bool can_sample(uint64_t n) { return n >= 1 << (many_samples_log + 1); }
+
 template <class Op>
 class Adder {
  public:
   explicit Adder(const JobContext& context) : context_(context) {}
 
-  void run(const Op& op, const TileSource& part, cudaStream_t stream) {
-    switch (choose(part, stream)) {
+  // sample: of the part, where one has been taken.
+  void run(const Op& op, const TileSource& part, cudaStream_t stream,
+           CudaArray<SourceSample> sample = {}) {
+    auto sampled = [&]() -> const SourceSample* {
+      if (!sample.data()) sample = take_sample(part, stream);
+      return sample.data();
+    };
+    switch (choose(part, sampled, stream)) {
       case ScatterMethod::copies:
-        return with_copies(op, part, stream);
+        return with_copies(op, part, part.n >= fewest_sampled ? sampled() : nullptr, stream);
       case ScatterMethod::hot:
-        return with_hot(op, part, stream);
+        return with_hot(op, part, sampled(), stream);
       case ScatterMethod::partition:
         return partitioned(op, part, stream);
       default:
-        return directly(op, part, stream);
+        return directly(op, part, nullptr, stream);
     }
   }
 
  private:
   static constexpr uint32_t cell_bytes = Op::cell_words * 4;
 
-  ScatterMethod choose(const TileSource& part, cudaStream_t stream) {
+  template <class Sampled>
+  ScatterMethod choose(const TileSource& part, const Sampled& sampled, cudaStream_t stream) {
     const uint64_t n = part.n;
     ScatterMethod asked = context_.options.method;
     bool narrow = fits_narrow(context_.limit);
@@ -302,13 +333,13 @@ class Adder {
           n / 4 / context_.limit >= context_.processors)
         return ScatterMethod::copies;
       if (context_.limit * Op::memory_bytes > far_bytes && n >= fewest_partitioned && narrow &&
-          !part.wide_targets && !is_ascending(part, stream))
+          !part.wide_targets && !is_ascending(sampled(), stream))
         return ScatterMethod::partition;
       return n >= fewest_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
     }
     if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
       return asked;
-    if (asked == ScatterMethod::hot && narrow && n >= 1 << (many_samples_log + 1)) return asked;
+    if (asked == ScatterMethod::hot && narrow && can_sample(n)) return asked;
     if (asked == ScatterMethod::partition && narrow && !part.wide_targets) return asked;
     return ScatterMethod::direct;
   }
@@ -322,8 +353,8 @@ class Adder {
   }
 
   // sample: of the part, which leaves the work to with_hot() where there are hot targets; or null.
-  void directly(const Op& op, const TileSource& part, cudaStream_t stream,
-                const SourceSample* sample = nullptr) {
+  void directly(const Op& op, const TileSource& part, const SourceSample* sample,
+                cudaStream_t stream) {
     DirectSink<Op> sink{op, sample};
     constexpr uint32_t threads = DirectSink<Op>::block_threads;
     // Of many sources, blocks that come later keep others company that end sooner.
@@ -334,7 +365,9 @@ class Adder {
       launch<uint64_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
   }
 
-  void with_copies(const Op& op, const TileSource& part, cudaStream_t stream) {
+  // sample: of the part, or null.
+  void with_copies(const Op& op, const TileSource& part, const SourceSample* sample,
+                   cudaStream_t stream) {
     const uint64_t copy_bytes = context_.limit * cell_bytes;
     uint32_t log = 0;
     if constexpr (Op::most_copies_log > 0)
@@ -345,21 +378,19 @@ class Adder {
     uint64_t worth = std::max<uint64_t>(1, part.n / 4 / context_.limit);
     uint32_t blocks = static_cast<uint32_t>(
         std::min<uint64_t>(worth, context_.grid(part.n, threads, per_processor)));
-    CudaArray<SourceSample> sample;
-    if (part.n >= fewest_sampled) sample = take_sample(part, stream);
-    CopiesSink<Op> sink{op, sample.data(), static_cast<uint32_t>(context_.limit), log, nullptr};
+    CopiesSink<Op> sink{op, sample, static_cast<uint32_t>(context_.limit), log, nullptr};
     launch<uint32_t, CopiesSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
   }
 
   // Or directly where the sample finds no hot targets, which the device knows first: of the two
   // kernels that are started, one does nothing.
-  void with_hot(const Op& op, const TileSource& part, cudaStream_t stream) {
-    CudaArray<SourceSample> sample = take_sample(part, stream);
-    HotSink<Op> sink{op, sample.data(), nullptr, nullptr};
+  void with_hot(const Op& op, const TileSource& part, const SourceSample* sample,
+                cudaStream_t stream) {
+    HotSink<Op> sink{op, sample, nullptr, nullptr};
     constexpr uint32_t threads = HotSink<Op>::block_threads;
     launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 4),
                                      HotSink<Op>::shared_words * 4, stream);
-    directly(op, part, stream, sample.data());
+    directly(op, part, sample, stream);
   }
 
   // Sources by the first bits of their targets, so that those which are added at about the same
@@ -436,7 +467,7 @@ class Adder {
       partition.emplace(context_, part, stream);
     } catch (const CudaFailure& failure) {
       if (failure.status().code() != StatusCode::resource_exhausted) throw;
-      return directly(op, part, stream);
+      return directly(op, part, nullptr, stream);
     }
     if (context_.counters) {  // where they are now
       count_left_out<<<context_.grid(part.n, 512, 4), 512, 0, stream>>>(part, context_.counters);
@@ -447,28 +478,26 @@ class Adder {
     for (uint64_t first = 0; first < part.n; first += partition_sources) {
       TileSource piece = partition->bring(part, first);
       if (piece.n >= fewest_sampled)
-        rest.with_hot(op, piece, stream);
+        rest.with_hot(op, piece, take_sample(piece, stream).data(), stream);
       else
-        rest.directly(op, piece, stream);
+        rest.directly(op, piece, nullptr, stream);
     }
   }
 
-  bool is_ascending(const TileSource& part, cudaStream_t stream) {
-    CudaArray<SourceSample> sample = take_sample(part, stream);
+  bool is_ascending(const SourceSample* sample, cudaStream_t stream) {
     uint32_t ascending = 0;
-    cuda_check(
-        cudaMemcpyAsync(&ascending, &sample.data()->ascending, 4, cudaMemcpyDeviceToHost, stream),
-        "sample sources");
+    cuda_check(cudaMemcpyAsync(&ascending, &sample->ascending, 4, cudaMemcpyDeviceToHost, stream),
+               "sample sources");
     cuda_check(cudaStreamSynchronize(stream), "sample sources");
     return ascending != 0;
   }
 
   CudaArray<SourceSample> take_sample(const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample(context_.device, stream, 1);
-    using Number = typename Op::Number;
-    auto* kernel = part.n >= many_to_sample ? sample_sources<Number, many_samples_log>
-                                            : sample_sources<Number, few_samples_log>;
-    launch_early(kernel, 1, sample_threads, 0, stream, part, sample.data());
+    with_sample_log(part.n, [&](auto log) {
+      launch_early(sample_sources<typename Op::Number, log()>, 1, sample_threads, 0, stream, part,
+                   sample.data());
+    });
     return sample;
   }
 
@@ -519,14 +548,24 @@ class CutJob final : public Job {
           "copy to the device");
       cuda_check(cudaStreamSynchronize(stream), "copy to the device");
     } else {
-      launch_early(summarize_sources<T>, context_.grid(all->n, 512, 4), 512, 0, stream, *all,
-                   reinterpret_cast<SourceSummary*>(memory_.data()));
+      if (all->targets && all->n >= fewest_sampled)
+        sample_ = CudaArray<SourceSample>(context_.device, stream, 1);
+      with_sample_log(all->n, [&](auto log) {
+        launch_early(summarize_sources<T, log()>,
+                     context_.grid(all->n, sample_threads, 2) + (sample_.data() ? 1 : 0),
+                     sample_threads, 0, stream, *all,
+                     reinterpret_cast<SourceSummary*>(memory_.data()), sample_.data());
+      });
     }
     if (clears_low())
       launch_early(clear_low<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
                    context_.limit);
   }
-  void add(const TileSource& part, cudaStream_t stream) override { adder_.run(op_, part, stream); }
+  void add(const TileSource& part, cudaStream_t stream) override {
+    // It is of all sources, which then are the only part.
+    adder_.run(op_, part, stream,
+               sample_.data() ? std::move(sample_) : CudaArray<SourceSample>());
+  }
   void finish(cudaStream_t stream) override {
     launch_early(fold_sums<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
                  context_.limit);
@@ -541,6 +580,7 @@ class CutJob final : public Job {
   JobContext context_;
   Adder<CutOp<T>> adder_;
   CudaArray<int64_t> memory_;  // the summary, high parts, low parts
+  CudaArray<SourceSample> sample_;
   CutOp<T> op_;
 };
 

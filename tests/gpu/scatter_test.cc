@@ -296,6 +296,30 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheBitsOfTheDefinition) {
   check(double());
 }
 
+// Whatever the method, the place of the columns and the order of the sources: blocks then get others.
+TEST_P(ScatterTest, ReproducibleSumsHaveTheSameBitsOnEveryRun) {
+  std::mt19937_64 rng(seed());
+  const uint64_t n = on_device() ? 3000000 : 20000;
+  for (uint64_t limit : {500, 70000}) {
+    auto r = random_targets<uint32_t>(rng, n, limit, 2);
+    std::vector<float> s(n), t(limit, 1);
+    for (float& x : s)
+      x = static_cast<float>(std::ldexp(static_cast<double>(rng()) / 0x1p64 - 0.5,
+                                        -static_cast<int>(rng() % 40)));
+    const auto expected = bytes_of(reproducible(s, r, t));
+    for (int run = 0; run < 50; ++run) {
+      const auto shift = static_cast<std::ptrdiff_t>(rng() % n);
+      std::rotate(s.begin(), s.begin() + shift, s.end());
+      std::rotate(r.begin(), r.begin() + shift, r.end());
+      ScatterReport report;
+      auto found = scattered(NumberType::f32, s, r, t,
+                             {.mode = ScatterMode::reproducible, .method = methods[run % 5]},
+                             run / 5 % 2 == 0, rng() % 4, &report);
+      ASSERT_EQ(bytes_of(found), expected) << "run " << run << ", " << limit << " targets";
+    }
+  }
+}
+
 TEST_P(ScatterTest, ReproducibleSumsOfExtremes) {
   auto check = [&]<class T>(T) {
     constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::denorm_min();
