@@ -1,6 +1,5 @@
 #include "engine/absent_rows.h"
 
-#include <bit>
 
 #include "engine/lookup.h"
 #include "gpu/vector_set.h"
@@ -11,13 +10,6 @@ namespace {
 uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
 
 // Calls use(i) for each bit i that is set.
-template <class Use>
-void for_each_bit(std::span<const uint64_t> words, const Use& use) {
-  for (uint64_t w = 0; w < words.size(); ++w)
-    for (uint64_t left = words[w]; left != 0; left &= left - 1)
-      use(w * 64 + static_cast<uint64_t>(std::countr_zero(left)));
-}
-
 // Of one table's rows, which are new.
 class Settler {
  public:

@@ -1,7 +1,6 @@
 #include "engine/delta_sums.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -46,13 +45,8 @@ class KeyNumbers {
                     : bytes_->find_or_put(keys, numbers_, was_new_);
   }
   std::span<const uint64_t> numbers() const { return numbers_; }
-  // Calls use(row) for each row of the last call whose key is new.
-  template <class Use>
-  void each_new(const Use& use) const {
-    for (uint64_t w = 0; w < was_new_.size(); ++w)
-      for (uint64_t left = was_new_[w]; left != 0; left &= left - 1)
-        use(w * 64 + static_cast<uint64_t>(std::countr_zero(left)));
-  }
+  // Rows of the last call whose keys are new, a bit each.
+  std::span<const uint64_t> was_new() const { return was_new_; }
 
  private:
   std::unique_ptr<VectorSet> vectors_;
@@ -140,7 +134,7 @@ class Collector {
   // Slots are the keys' numbers.
   void add_deltas(const StagedChunk& chunk) {
     const KeyColumn keys = chunk.keys();
-    known_.each_new([&](uint64_t row) { deltas_.keys.add(keys[row]); });
+    for_each_bit(known_.was_new(), [&](uint64_t row) { deltas_.keys.add(keys[row]); });
     std::memcpy(deltas_.numbers.data() + at_ * width_, chunk.values()[0].data(),
                 chunk.rows() * width_);
     uint32_t* slots = deltas_.slots.data() + at_;

@@ -2,8 +2,8 @@
 //
 //   ScatterReport report;
 //   Status s = backend->scatter(Numbers::of(weights), Indexes::of(targets),
-//   MutableNumbers::of(sums),
-//                               {.mode = ScatterMode::reproducible}, &report);
+//                               MutableNumbers::of(sums), {.mode = ScatterMode::reproducible},
+//                               &report);
 //   // report.out_of_range sources had no target, and changed nothing.
 //
 // The same with min and max. Integers are exact and wrap (two's complement). Floats are added
@@ -17,10 +17,11 @@
 //                 off by at most max |S| * 2^-b, where b is 2 * (62 - ceil(log2(n + 1))), 64 for a
 //                 billion sources (max |S| counts as 2^-900 where it is less). After J. Demmel, H.
 //                 D. Nguyen: Parallel reproducible summation (2015), with integers for bins.
+//
 // Fast sums of f32 on a device take subnormal numbers for 0. Infinities and NaN give what IEEE 754
-// says of a sum; a NaN that reproducible mode returns is the
-// quiet one without payload. Min and max are exact, ignore sources that are NaN, and order as IEEE
-// 754's totalOrder does: -0 before +0, a positive NaN in T behind all.
+// says of a sum; a NaN that reproducible mode returns is the quiet one without payload. Min and max
+// are exact, ignore sources that are NaN, and order as IEEE 754's totalOrder does: -0 before +0, a
+// positive NaN in T behind all.
 #pragma once
 
 #include <cstdint>
@@ -126,8 +127,10 @@ class ScatterRoute {
   const ScatterReport& report() const { return report_; }
   virtual uint64_t memory_bytes() const = 0;
 
-  // T[R[i]] += S[i]. On a device the order of additions is the route's own, the same on every run;
-  // with ScatterMode::reproducible the bits are those of Backend::scatter(). invalid_argument: S
+  // T[R[i]] += S[i]. On a device the order of additions is the route's own, the same on every run,
+  // where there are a million sources or more, 50,000 targets or more but no more than sources, and
+  // S has 32 bits (sums of floats may else differ in their last bits); with
+  // ScatterMode::reproducible the bits are those of Backend::scatter(). invalid_argument: S
   // has not sources() entries, T not targets(), or their types do not go together. stream: null,
   // and the call returns when all is done; or a cudaStream_t on which the work is started, with S
   // and T in the device's memory until it is done.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -51,6 +52,16 @@ STRIDE_HD inline float to_float(Half h) {
 }
 STRIDE_HD inline float to_float(BrainHalf h) {
   return float_of_bits(static_cast<uint32_t>(h.bits) << 16);
+}
+
+// Integers wrap.
+template <class T>
+STRIDE_HD inline T wrapping_sum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return a + b;
+  else
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                          static_cast<std::make_unsigned_t<T>>(b));
 }
 
 STRIDE_HD inline bool is_finite(double x) { return (bits_of_double(x) >> 52 & 0x7FF) != 0x7FF; }

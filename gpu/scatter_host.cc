@@ -62,16 +62,6 @@ auto with_numbers(const Numbers& sources, const MutableNumbers& into, const Body
   return with_sources_of<float>(sources, into.data, body);
 }
 
-template <class T>
-T wrapping_sum(T a, T b) {
-  if constexpr (std::is_same_v<T, int32_t>)
-    return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else
-    return a + b;
-}
-
 // What is done with source(i) and a cell of its target. `join` puts two sources of one target
 // together, and cells.
 template <class Source, class T>

@@ -234,14 +234,7 @@ struct AddOp {
   __device__ Value value(T x, uint64_t) const { return x; }
   __device__ static Value none() { return 0; }
   __device__ static bool is_none(Value v) { return v == 0; }
-  __device__ static Value join(Value a, Value b) {
-    if constexpr (std::is_same_v<T, int64_t>)
-      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else if constexpr (std::is_same_v<T, int32_t>)
-      return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-    else
-      return a + b;
-  }
+  __device__ static Value join(Value a, Value b) { return wrapping_sum(a, b); }
   __device__ static Value from_lane(Value v, uint32_t lane) {
     return __shfl_sync(whole_warp, v, lane);
   }

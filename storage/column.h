@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -168,6 +169,14 @@ class Bitmap {
   std::vector<uint64_t> words_;
   uint64_t size_ = 0;
 };
+
+// Calls use(i) for each bit i that is set, in ascending order.
+template <class Use>
+void for_each_bit(std::span<const uint64_t> words, const Use& use) {
+  for (uint64_t w = 0; w < words.size(); ++w)
+    for (uint64_t left = words[w]; left != 0; left &= left - 1)
+      use(w * 64 + static_cast<uint64_t>(std::countr_zero(left)));
+}
 
 // Sets those bits of [first, first + count) for which is_set(i), i < count, says so; they are clear.
 // Other threads may set other bits of the same words meanwhile.

@@ -6,17 +6,12 @@
 
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/notes.h"
+#include "adapters/cli/number_text.h"
 #include "adapters/cli/record_writer.h"
 #include "engine/group_by.h"
 
 namespace stride::cli {
 namespace {
-
-NumberType type_named(const std::string& name) {
-  for (NumberType type : {NumberType::i32, NumberType::i64, NumberType::f32})
-    if (name == to_string(type)) return type;
-  return NumberType::f64;
-}
 
 // As short as it can be read back from. JSON has no NaN and no infinities.
 template <class T>
@@ -35,7 +30,11 @@ class GroupWriter {
   // keys: how they are written, if they are.
   GroupWriter(const GroupResult& groups, const GroupArguments& arguments, Format format,
               const KeyForm* keys)
-      : groups_(groups), arguments_(arguments), format_(format), keys_(keys) {}
+      : groups_(groups),
+        arguments_(arguments),
+        type_(*number_type_named(arguments.type)),
+        format_(format),
+        keys_(keys) {}
 
   void write(uint64_t g, TextBuffer* out) {
     first_ = true;
@@ -84,7 +83,7 @@ class GroupWriter {
       std::memcpy(&value, column.data() + g * sizeof value, sizeof value);
       write_value(name, value, out);
     };
-    switch (type_named(arguments_.type)) {
+    switch (type_) {
       case NumberType::i32:
         return write(int32_t{});
       case NumberType::i64:
@@ -98,6 +97,7 @@ class GroupWriter {
 
   const GroupResult& groups_;
   const GroupArguments& arguments_;
+  NumberType type_;
   Format format_;
   const KeyForm* keys_;
   TextBuffer text_;
@@ -118,8 +118,8 @@ void add_group(CLI::App* command, GroupArguments* a) {
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command
       ->add_option("--type", a->type,
-                   "Of the values: i32, i64, f32 or f64, binary and little-endian")
-      ->required()
+                   "Of the values: i32, i64, f32 or f64, binary and little-endian. Default: as the "
+                   "table of numbers has them")
       ->check(CLI::IsMember({"i32", "i64", "f32", "f64"}))
       ->type_name("TYPE");
   command
@@ -166,11 +166,17 @@ Outcome run_group(Context* context, const GroupArguments& given) {
   Table table;
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
+  if (arguments.type.empty()) {
+    if (table.numbers() == NumberType::none)
+      return Status::invalid("table " + arguments.table + " has values of any kind")
+          .with_remedy("say what they are: --type i32, i64, f32 or f64");
+    arguments.type = to_string(table.numbers());
+  }
   ScanOptions range;
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &range));
   auto groups = group_by(database->snapshot(), table, range,
                          {.prefix_bytes = arguments.prefix_bytes,
-                          .type = type_named(arguments.type),
+                          .type = *number_type_named(arguments.type),
                           .sum = arguments.sum,
                           .min = arguments.min,
                           .max = arguments.max});

@@ -334,4 +334,14 @@ class FakeDevice final : public Backend {
   std::set<const std::byte*> memory_;
 };
 
+// All that a result must not depend on: one thread, several, one that looks like a device, and a
+// device where there is one.
+inline std::vector<std::shared_ptr<Backend>> all_backends() {
+  std::vector<std::shared_ptr<Backend>> all = {Backend::host(1), Backend::host(3),
+                                               std::make_shared<FakeDevice>(1 << 30)};
+  auto device = Backend::cuda({.host_threads = 2});
+  if (device.ok()) all.push_back(std::move(*device));
+  return all;
+}
+
 }  // namespace stride::test

@@ -29,10 +29,8 @@ T value_of(const std::string& bytes) {
 class GroupByTest : public testing::Test {
  protected:
   GroupByTest() {
-    backends_ = {nullptr, Backend::host(1), Backend::host(3),
-                 std::make_shared<FakeDevice>(1 << 30)};
-    auto device = Backend::cuda({.host_threads = 2});
-    if (device.ok()) backends_.push_back(std::move(*device));
+    backends_ = all_backends();
+    backends_.push_back(nullptr);  // the database's own
     Options options;
     options.file_system = &files_;
     options.threads = 2;

@@ -41,9 +41,6 @@ struct Expected {
 class RouteTest : public testing::Test {
  protected:
   RouteTest() {
-    backends_ = {Backend::host(1), Backend::host(3), std::make_shared<FakeDevice>(1 << 30)};
-    auto device = Backend::cuda({.host_threads = 2});
-    if (device.ok()) backends_.push_back(std::move(*device));
     reopen();
   }
   void reopen(std::shared_ptr<Backend> backend = nullptr) {
@@ -159,7 +156,7 @@ class RouteTest : public testing::Test {
 
   std::mt19937_64 random_{seed()};
   MemoryFileSystem files_;
-  std::vector<std::shared_ptr<Backend>> backends_;
+  std::vector<std::shared_ptr<Backend>> backends_ = all_backends();
   std::unique_ptr<Database> db_;
   Table bridge_;
   Model model_;

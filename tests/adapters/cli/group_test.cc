@@ -62,6 +62,15 @@ TEST_F(GroupTest, EveryType) {
             "{\"key\":\"c\",\"sum\":null,\"min\":null}\n");
 }
 
+TEST_F(GroupTest, TablesOfNumbersHaveTheirType) {
+  const std::string rows = file("rows.tsv", "a\t1\nb\t-3\n");
+  ASSERT_EQ(load(rows, {"--format", "tsv", "--numbers", "i32"}, "n"), 0) << error_;
+  EXPECT_EQ(group("n", {}), "2\t-2\n");
+  ASSERT_EQ(load(rows, {"--format", "tsv"}, "plain"), 0) << error_;
+  EXPECT_EQ(run({"group", database_, "plain"}), 2);
+  EXPECT_NE(error_.find("--type i32, i64, f32 or f64"), std::string::npos) << error_;
+}
+
 TEST_F(GroupTest, KeysOfEveryType) {
   std::string key(8, '\0');
   std::map<std::string, int32_t> numbers;
