@@ -119,7 +119,7 @@ STRIDE_HD inline CutNumber cut_number(const SumScale& scale, float x) {
   // x is a whole number of 2^(exponent - 150).
   const int shift = exponent - 150 - scale.high_exponent;
   if (shift < 0 || exponent == 0) return cut_number(scale, static_cast<double>(x));
-  const auto high = static_cast<int64_t>(uint64_t{bits & 0x7FFFFF | 0x800000} << shift);
+  const auto high = static_cast<int64_t>(uint64_t{(bits & 0x7FFFFF) | 0x800000} << shift);
   return {static_cast<int32_t>(bits) < 0 ? -high : high, 0};
 }
 
