@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <vector>
 
 #include "gpu/guarded.h"
 #include "gpu/scatter_arith.h"
+#include "gpu/scatter_partition.h"
 
 namespace stride {
 
@@ -22,15 +24,18 @@ auto with_indexes(const Indexes& indexes, const Body& body) {
 
 template <class T>
 struct Plain {
+  static constexpr bool is_ones = false;
   const T* data;
   T operator()(uint64_t i) const { return data[i]; }
 };
 template <class T>
 struct Ones {
+  static constexpr bool is_ones = true;
   T operator()(uint64_t) const { return 1; }
 };
 template <class From>
 struct Widened {
+  static constexpr bool is_ones = false;
   const From* data;
   float operator()(uint64_t i) const { return to_float(data[i]); }
 };
@@ -72,67 +77,94 @@ T wrapping_sum(T a, T b) {
     return a + b;
 }
 
-// What is done with source(i) and a cell of its target. `join` puts two sources of one target
-// together, and cells.
-template <class Source, class T>
+// What is done with sources and the cells of their targets: put(cells, t, value(source)). `join` puts
+// two values of one target together. A cell that is `neutral` is as if no source had come.
+template <class T>
 struct Add {
-  using Cell = T;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(T);
   // An addition that waits for the one before it, through memory, is slow.
   static constexpr bool has_slow_chains = std::is_floating_point_v<T>;
-  Source source;
-  T value(uint64_t i) const { return source(i); }
+  static T neutral() { return 0; }
+  static T value(T x) { return x; }
   static T join(T a, T b) { return wrapping_sum(a, b); }
-  static void put(T* cell, T x) { *cell = wrapping_sum(*cell, x); }
+  static void put(T* cells, uint64_t t, T x) { cells[t] = wrapping_sum(cells[t], x); }
 };
 
-template <class Source, class T>
+template <class T>
 struct Extreme {
-  using Cell = T;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(T);
   static constexpr bool has_slow_chains = false;
-  Source source;
   bool is_min;
-  T value(uint64_t i) const { return source(i); }
-  void put(T* cell, T x) const {
-    auto mine = total_order(x), there = total_order(*cell);
-    if (x == x && (is_min ? mine < there : mine > there)) *cell = x;
+  T neutral() const {
+    using Limits = std::numeric_limits<T>;
+    // A NaN comes behind, or before, all numbers.
+    if constexpr (std::is_floating_point_v<T>)
+      return is_min ? Limits::quiet_NaN() : -Limits::quiet_NaN();
+    else
+      return is_min ? Limits::max() : Limits::min();
   }
+  static T value(T x) { return x; }
+  void put(T* cells, uint64_t t, T x) const {
+    auto mine = total_order(x), there = total_order(cells[t]);
+    if (x == x && (is_min ? mine < there : mine > there)) cells[t] = x;
+  }
+};
+
+// Sums of cut numbers.
+class CutSums {
+ public:
+  CutSums() = default;
+  explicit CutSums(uint64_t targets) : high_(targets) {
+    std::memset(high_.data(), 0, targets * sizeof(int64_t));
+  }
+  bool empty() const { return high_.empty(); }
+  void add(uint64_t t, CutNumber x) {
+    high_[t] += x.high;
+    if (x.low == 0) return;
+    // Many columns have no low parts, or few.
+    if (low_.empty()) {
+      low_.resize(high_.size());
+      std::memset(low_.data(), 0, low_.size() * sizeof(int64_t));
+    }
+    low_[t] += x.low;
+  }
+  // The sum, which is 0 afterwards.
+  CutNumber take(uint64_t t) {
+    CutNumber sum = {high_[t], 0};
+    high_[t] = 0;
+    if (!low_.empty()) std::swap(sum.low, low_[t]);
+    return sum;
+  }
+
+ private:
+  BulkVector<int64_t> high_, low_;  // low_: empty until there is a low part
 };
 
 // Of reproducible sums. What is not finite counts as 0.
-template <class Source, class T>
+template <class T>
 struct Cut {
-  using Cell = CutNumber;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(int64_t);
   static constexpr bool has_slow_chains = true;
-  Source source;
   SumScale scale;
-  CutNumber value(uint64_t i) const {
-    const T x = source(i);
-    return is_finite(static_cast<double>(x)) ? cut_number(scale, x) : CutNumber();
+  bool all_finite;
+  CutNumber value(T x) const {
+    if (!all_finite && !is_finite(static_cast<double>(x))) return {0, 0};
+    return cut_number(scale, x);
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
-  static void put(CutNumber* cell, CutNumber x) { *cell = join(*cell, x); }
+  static void put(CutSums& sums, uint64_t t, CutNumber x) { sums.add(t, x); }
+  void fold(T* into, CutNumber sum) const {
+    if (sum.high != 0 || sum.low != 0 || !all_finite) *into = folded(scale, *into, sum);
+  }
 };
 
 // What ranges of rows are reduced to, on a pool's threads or a backend's.
 using RunRanges = std::function<void(uint64_t n, uint64_t grain,
                                      const std::function<void(uint64_t, uint64_t)>& body)>;
 constexpr uint64_t reduce_grain = 1 << 16;
-
-// Of stretches of the sources, put together.
-class SharedReport {
- public:
-  void add(const ScatterReport& part) {
-    if (part.out_of_range == 0) return;
-    std::lock_guard lock(mutex_);
-    report_.out_of_range += part.out_of_range;
-    report_.first_out_of_range = std::min(report_.first_out_of_range, part.first_out_of_range);
-  }
-  const ScatterReport& get() const { return report_; }
-
- private:
-  std::mutex mutex_;
-  ScatterReport report_;
-};
 
 template <class Index>
 ScatterReport count_left_out(const Index* targets, uint64_t begin, uint64_t end, uint64_t limit) {
@@ -154,26 +186,27 @@ ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, u
 
 // Long runs of one target, as sorted ones are, are put as one: else each source would wait for the
 // one before it to come back from memory.
-template <class Op, class Index>
-void put_runs(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
-              typename Op::Cell* cells) {
+template <class Op, class Source, class Index, class Cells>
+void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t begin,
+              uint64_t end, Cells& cells) {
+  auto value = [&](uint64_t i) { return op.value(source(i)); };
   for (uint64_t i = begin; i < end;) {
     const Index t = targets[i];
-    auto sum = op.value(i++);
+    auto sum = value(i++);
     for (; i + 4 <= end && targets[i] == t && targets[i + 1] == t && targets[i + 2] == t &&
            targets[i + 3] == t;
          i += 4)
-      sum = Op::join(sum, Op::join(Op::join(op.value(i), op.value(i + 1)),
-                                   Op::join(op.value(i + 2), op.value(i + 3))));
-    for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, op.value(i));
-    op.put(cells + t, sum);
+      sum = Op::join(
+          sum, Op::join(Op::join(value(i), value(i + 1)), Op::join(value(i + 2), value(i + 3))));
+    for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, value(i));
+    op.put(cells, t, sum);
   }
 }
 
 // Sources [begin, end), in order.
-template <class Op, class Index>
-ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
-                          uint64_t limit, typename Op::Cell* cells) {
+template <class Op, class Source, class Index, class Cells>
+ScatterReport put_sources(const Op& op, const Source& source, const Index* targets, uint64_t begin,
+                          uint64_t end, uint64_t limit, Cells& cells) {
   constexpr uint64_t block = 512;
   // Runs are shorter where fewer neighbours are alike.
   constexpr uint32_t alike_in_runs = block - block / 32;
@@ -189,7 +222,7 @@ ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, ui
     if (largest >= limit) {
       for (uint64_t i = first; i < last; ++i) {
         if (targets[i] < limit) {
-          op.put(cells + targets[i], op.value(i));
+          op.put(cells, targets[i], op.value(source(i)));
         } else if (left.out_of_range++ == 0) {
           left.first_out_of_range = i;
         }
@@ -198,121 +231,206 @@ ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, ui
     }
     if constexpr (Op::has_slow_chains) {
       if (alike >= alike_in_runs) {
-        put_runs(op, targets, first, last, cells);
+        put_runs(op, source, targets, first, last, cells);
         continue;
       }
     }
-    for (uint64_t i = first; i < last; ++i) op.put(cells + targets[i], op.value(i));
+    for (uint64_t i = first; i < last; ++i) op.put(cells, targets[i], op.value(source(i)));
   }
   return left;
 }
 
-// Those of all sources whose targets are in [first, last), in order.
-template <class Op, class Index>
-void put_range(const Op& op, const Index* targets, uint64_t n, uint64_t first, uint64_t last,
-               typename Op::Cell* cells) {
-  constexpr uint64_t block = 1024;
-  uint64_t chosen[block + 1];
-  for (uint64_t begin = 0; begin < n; begin += block) {
-    const uint64_t end = std::min(n, begin + block);
-    uint64_t count = 0;
-    for (uint64_t i = begin; i < end; ++i) {
-      chosen[count] = i;
-      count += targets[i] - first < last - first;
-    }
-    for (uint64_t k = 0; k < count; ++k) {
-      uint64_t i = chosen[k];
-      op.put(cells + targets[i], op.value(i));
-    }
+template <class Op, class Cells>
+void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>> pieces,
+                Cells& cells) {
+  for (const auto& piece : pieces) {
+    if (piece.values)
+      for (uint64_t k = 0; k < piece.size; ++k)
+        op.put(cells, piece.places[k], op.value(piece.values[k]));
+    else
+      for (uint64_t k = 0; k < piece.size; ++k) op.put(cells, piece.places[k], op.value(1));
   }
 }
 
 // How threads share the work.
 struct Plan {
-  // Each has a copy of T (the first has T itself) and a stretch of the sources.
-  uint64_t copies = 1;
-  // Each has a range of the targets, and looks at all sources.
-  uint64_t ranges = 1;
+  enum Kind : uint8_t {
+    copies,     // each has a copy of T, the first T itself, and a part of the sources
+    sorted,     // targets ascend: each has a part of the sources whose targets no other has
+    partition,  // scatter_partition.h
+  };
+  Kind kind = copies;
+  uint64_t copies_count = 1;
 };
 
-Plan plan_of(const TaskPool& pool, uint64_t n, uint64_t limit, ScatterMethod method) {
-  constexpr uint64_t least_of_a_thread = 1 << 15;
-  // More targets than this are not in a core's own cache.
-  constexpr uint64_t many_targets = 1 << 20;
+template <class Index>
+bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
+  std::atomic<bool> sorted{true};
+  pool.run(n - 1, reduce_grain, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t first = begin; first < end && sorted; first += 4096) {
+      uint32_t falls = 0;
+      for (uint64_t i = first; i < std::min(end, first + 4096); ++i)
+        falls += targets[i] > targets[i + 1];
+      if (falls > 0) sorted = false;
+    }
+  });
+  return sorted;
+}
+
+// Some targets, evenly spread over all.
+struct TargetSample {
+  bool ascends = true;
+  double hottest = 0;       // the share of the most frequent one
+  double wide_bytes = 0;  // of T, in pieces of 2^wide_log bytes
+};
+
+// Cells of so many bytes are as good as in a core's own cache.
+constexpr uint64_t cached_bytes = 4 << 20;
+
+template <class Index>
+TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
+  constexpr uint64_t size = 1024, piece_bytes = 1 << 18;
+  std::vector<uint64_t> sample(size);
+  for (uint64_t k = 0; k < size; ++k) sample[k] = targets[n / size * k + k % std::min(n / size, size)];
+  TargetSample found;
+  found.ascends = std::is_sorted(sample.begin(), sample.end());
+  std::sort(sample.begin(), sample.end());
+  uint64_t run = 0, longest = 0, pieces = 1;
+  for (uint64_t k = 0; k < size; ++k) {
+    run = k > 0 && sample[k] == sample[k - 1] ? run + 1 : 1;
+    longest = std::max(longest, run);
+    pieces += k > 0 && sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
+  }
+  found.hottest = static_cast<double>(longest) / size;
+  found.wide_bytes = static_cast<double>(pieces * piece_bytes);
+  return found;
+}
+
+// has_cells: sums need cells of their own beside T.
+template <class Index>
+Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, uint64_t cell_bytes,
+             bool has_cells, ScatterMethod method) {
+  constexpr uint64_t least_of_a_thread = 1 << 16;
   const uint64_t threads = std::min<uint64_t>(pool.threads(), n / least_of_a_thread + 1);
   switch (method) {
     case ScatterMethod::direct:
       return {};
     case ScatterMethod::copies:
-      return {.copies = threads};
+      return {.copies_count = threads};
     case ScatterMethod::partition:
-      return {.ranges = threads};
+      return {.kind = Plan::partition};
     default:
       break;
   }
+  // Cells of all targets would be cleared and looked at.
+  const bool few_sources = has_cells && n < limit / 4;
+  if (limit == 0) return {};
+  if (n < 2 * least_of_a_thread) return {.kind = few_sources ? Plan::partition : Plan::copies};
+  const TargetSample sample = sample_of(targets, n, cell_bytes);
+  if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads &&
+      sample.hottest < 0.5 && is_sorted(pool, targets, n))
+    return {.kind = Plan::sorted};
   // A copy is cleared and added up, which takes about as long as half as many sources.
   const uint64_t copies = std::min(threads, 1 + n / 2 / limit);
-  if (copies < threads && limit >= many_targets) return {.ranges = threads};
-  return {.copies = copies};
+  const bool is_narrow = sample.hottest > 0.25 || sample.wide_bytes <= cached_bytes;
+  if (limit * cell_bytes <= cached_bytes || (is_narrow && !few_sources)) {
+    // Bringing sources together takes a thread three times as long as adding them in the cache.
+    if (copies == threads || threads <= 3) return {.copies_count = copies};
+  }
+  return {.kind = Plan::partition};
 }
 
-template <class Op, class Index>
-ScatterReport put_with_copies(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
-                              uint64_t limit, typename Op::Cell* cells, uint64_t copies) {
-  std::vector<BulkVector<typename Op::Cell>> own(copies - 1);
+// cells_of(w): the cells of part w of the sources.
+template <class Op, class Source, class Index, class CellsOf>
+ScatterReport put_parts(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
+                        uint64_t n, uint64_t limit, uint64_t parts, const CellsOf& cells_of) {
   SharedReport report;
-  pool.run_each(copies, [&](uint64_t w, uint64_t) {
-    typename Op::Cell* to = cells;
-    if (w > 0) {
-      own[w - 1] = BulkVector<typename Op::Cell>(limit);
-      to = own[w - 1].data();
-      std::memset(static_cast<void*>(to), 0, limit * sizeof *to);
-    }
-    report.add(put_sources(op, targets, n * w / copies, n * (w + 1) / copies, limit, to));
-  });
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    for (const auto& copy : own)
-      for (uint64_t t = begin; t < end; ++t) op.put(cells + t, copy[t]);
+  pool.run_each(parts, [&](uint64_t w, uint64_t) {
+    auto&& cells = cells_of(w);
+    report.add(put_sources(op, source, targets, n * w / parts, n * (w + 1) / parts, limit, cells));
   });
   return report.get();
 }
 
-template <class Op, class Index>
-ScatterReport put_all(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
-                      uint64_t limit, typename Op::Cell* cells, ScatterMethod method) {
-  Plan plan = plan_of(pool, n, limit, method);
-  if (plan.ranges > 1) {
-    SharedReport report;
-    pool.run_each(plan.ranges, [&](uint64_t w, uint64_t) {
-      auto part = [&](uint64_t of) { return of * w / plan.ranges; };
-      auto end = [&](uint64_t of) { return of * (w + 1) / plan.ranges; };
-      put_range(op, targets, n, part(limit), end(limit), cells);
-      report.add(count_left_out(targets, part(n), end(n), limit));
-    });
-    return report.get();
-  }
-  if constexpr (requires { Op::join(op.value(0), op.value(0)); }) {
-    if (plan.copies > 1) return put_with_copies(pool, op, targets, n, limit, cells, plan.copies);
-  }
-  return put_sources(op, targets, 0, n, limit, cells);
+// put(begin, end): sources whose targets, which ascend, no other call has.
+template <class Index>
+ScatterReport put_ascending(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit,
+                            const std::function<void(uint64_t, uint64_t)>& put) {
+  const uint64_t in_range = std::lower_bound(targets, targets + n, limit) - targets;
+  const uint64_t parts = 4 * pool.threads();
+  auto edge = [&](uint64_t k) -> uint64_t {
+    const uint64_t at = in_range * k / parts;
+    if (at == 0 || at == in_range) return at;
+    return std::upper_bound(targets + at, targets + in_range, targets[at - 1]) - targets;
+  };
+  pool.run_each(parts, [&](uint64_t k, uint64_t) { put(edge(k), edge(k + 1)); });
+  if (in_range == n) return {};
+  return {n - in_range, in_range};
 }
 
-// read(i): source i.
+constexpr uint64_t targets_grain = 1 << 14;
+
+template <class Op, class Source, class Index, class T>
+ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
+                      uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
+  const Plan plan = plan_of(pool, targets, n, limit, sizeof(T), false, method);
+  if (plan.kind == Plan::sorted)
+    return put_ascending(pool, targets, n, limit, [&](uint64_t begin, uint64_t end) {
+      put_sources(op, source, targets, begin, end, limit, into);
+    });
+  if (plan.kind == Plan::partition) {
+    const auto shape = ScatterPartition::of(n, limit, sizeof(T), sizeof(T), pool.threads());
+    return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
+      T* cells = into + (turn.range << shape.range_log);
+      put_pieces(op, turn.pieces, cells);
+    });
+  }
+  std::vector<BulkVector<T>> own(plan.copies_count - 1);
+  ScatterReport report =
+      put_parts(pool, op, source, targets, n, limit, plan.copies_count, [&](uint64_t w) {
+        if (w == 0) return into;
+        own[w - 1] = BulkVector<T>(limit);
+        std::fill(own[w - 1].begin(), own[w - 1].end(), op.neutral());
+        return own[w - 1].data();
+      });
+  if (!own.empty())
+    pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
+      for (const auto& copy : own)
+        for (uint64_t t = begin; t < end; ++t) op.put(into, t, copy[t]);
+    });
+  return report;
+}
+
+template <class T>
+auto magnitude_bits(T x) {
+  if constexpr (sizeof(T) == 4) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return static_cast<int32_t>(bits & 0x7FFFFFFF);
+  } else {
+    return static_cast<int64_t>(bits_of_double(static_cast<double>(x)) << 1 >> 1);
+  }
+}
+
+// read(i): source i. Absolute values are compared as the integers that their bits are.
 template <class Read>
 NumbersSummary summarize(const RunRanges& run, uint64_t n, const Read& read) {
+  using T = std::conditional_t<sizeof(read(0)) == 4, float, double>;
+  const auto infinite = magnitude_bits(std::numeric_limits<T>::infinity());
   NumbersSummary summary;
   std::mutex mutex;
   run(n, reduce_grain, [&](uint64_t begin, uint64_t end) {
-    NumbersSummary part;
+    auto largest = magnitude_bits(T(0)), above = largest;
     for (uint64_t i = begin; i < end; ++i) {
-      double x = std::abs(static_cast<double>(read(i)));
-      bool finite = is_finite(x);
-      part.all_finite &= finite;
-      part.largest = finite && x > part.largest ? x : part.largest;
+      const auto bits = magnitude_bits(static_cast<T>(read(i)));
+      above = std::max(above, bits);
+      largest = std::max(largest, bits < infinite ? bits : 0);
     }
+    T x;
+    std::memcpy(&x, &largest, sizeof x);
     std::lock_guard lock(mutex);
-    summary.all_finite &= part.all_finite;
-    summary.largest = std::max(summary.largest, part.largest);
+    summary.all_finite &= above < infinite;
+    summary.largest = std::max(summary.largest, static_cast<double>(x));
   });
   return summary;
 }
@@ -328,24 +446,64 @@ RunRanges ranges_of(Backend& host) {
 }
 
 template <class Source, class T, class Index>
+ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& source,
+                            const Index* targets, uint64_t n, T* into, uint64_t limit) {
+  const auto shape = ScatterPartition::of(n, limit, op.cell_bytes, sizeof(T), pool.threads());
+  const uint64_t range_targets = uint64_t{1} << shape.range_log;
+  // A thread's, for one range after the other, or where there are more turns of a range, its own.
+  const bool is_whole = shape.blocks == 1;
+  std::vector<CutSums> sums(is_whole ? pool.threads() : shape.ranges);
+  return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
+    CutSums& cells = sums[is_whole ? turn.worker : turn.range];
+    if (cells.empty()) cells = CutSums(range_targets);
+    put_pieces(op, turn.pieces, cells);
+    if (!turn.is_last) return;
+    T* to = into + turn.range * range_targets;
+    uint64_t count = 0;
+    for (const auto& piece : turn.pieces) count += piece.size;
+    if (is_whole && op.all_finite && count < range_targets / 4) {
+      for (const auto& piece : turn.pieces)
+        for (uint64_t k = 0; k < piece.size; ++k)
+          op.fold(to + piece.places[k], cells.take(piece.places[k]));
+      return;
+    }
+    const uint64_t end = std::min(range_targets, limit - turn.range * range_targets);
+    for (uint64_t t = 0; t < end; ++t) op.fold(to + t, cells.take(t));
+    if (!is_whole) cells = {};
+  });
+}
+
+template <class Source, class T, class Index>
 ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index* targets,
                                uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const NumbersSummary summary = summarize(ranges_of(pool), n, source);
-  const SumScale scale = SumScale::of(n, summary.largest);
-  BulkVector<CutNumber> sums(limit);
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    std::fill(sums.begin() + begin, sums.begin() + end, CutNumber());
-  });
-  ScatterReport report =
-      put_all(pool, Cut<Source, T>{source, scale}, targets, n, limit, sums.data(), method);
-  if (!summary.all_finite)
+  const Cut<T> op = {SumScale::of(n, summary.largest), summary.all_finite};
+  if (!op.all_finite)
     for (uint64_t i = 0; i < n; ++i)
       if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
         into[targets[i]] += source(i);
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    for (uint64_t t = begin; t < end; ++t)
-      if (sums[t].high != 0 || sums[t].low != 0 || !summary.all_finite)
-        into[t] = folded(scale, into[t], sums[t]);
+  const Plan plan = plan_of(pool, targets, n, limit, op.cell_bytes, true, method);
+  // Each target is looked at where some sources were not finite.
+  if (plan.kind == Plan::sorted && op.all_finite)
+    return put_ascending(pool, targets, n, limit, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end;) {
+        const Index t = targets[i];
+        CutNumber sum = {0, 0};
+        for (; i < end && targets[i] == t; ++i) sum = op.join(sum, op.value(source(i)));
+        op.fold(into + t, sum);
+      }
+    });
+  if (plan.kind != Plan::copies)
+    return add_by_ranges(pool, op, source, targets, n, into, limit);
+  std::vector<CutSums> sums(plan.copies_count);
+  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count,
+                                   [&](uint64_t w) -> CutSums& { return sums[w] = CutSums(limit); });
+  pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t t = begin; t < end; ++t) {
+      CutNumber sum = {0, 0};
+      for (CutSums& part : sums) sum = op.join(sum, part.take(t));
+      op.fold(into + t, sum);
+    }
   });
   return report;
 }
@@ -364,15 +522,15 @@ Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targe
     return with_numbers(sources, into, [&]<class Source>(const Source& source, auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       auto put = [&](const auto& op) {
-        return put_all(pool, op, r, sources.size, into.size, t, options.method);
+        return put_all(pool, op, source, r, sources.size, t, into.size, options.method);
       };
       if (options.operation != ScatterOperation::add)
-        return put(Extreme<Source, T>{source, options.operation == ScatterOperation::min});
+        return put(Extreme<T>{options.operation == ScatterOperation::min});
       if constexpr (std::is_floating_point_v<T>) {
         if (options.mode == ScatterMode::reproducible)
           return add_reproducibly(pool, source, r, sources.size, t, into.size, options.method);
       }
-      return put(Add<Source, T>{source});
+      return put(Add<T>());
     });
   });
   return {};
