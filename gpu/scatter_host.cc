@@ -1,10 +1,13 @@
 #include "gpu/scatter_host.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "gpu/guarded.h"
@@ -116,8 +119,9 @@ struct Extreme {
 class CutSums {
  public:
   CutSums() = default;
-  explicit CutSums(uint64_t targets) : high_(targets) {
-    std::memset(high_.data(), 0, targets * sizeof(int64_t));
+  // cells: of as many numbers, in any state.
+  explicit CutSums(std::span<int64_t> cells) : high_(cells) {
+    std::memset(high_.data(), 0, high_.size_bytes());
   }
   bool empty() const { return high_.empty(); }
   void add(uint64_t t, CutNumber x) {
@@ -139,7 +143,8 @@ class CutSums {
   }
 
  private:
-  BulkVector<int64_t> high_, low_;  // low_: empty until there is a low part
+  std::span<int64_t> high_;
+  BulkVector<int64_t> low_;  // empty until there is a low part
 };
 
 // Of reproducible sums. What is not finite counts as 0.
@@ -156,8 +161,18 @@ struct Cut {
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
   static void put(CutSums& sums, uint64_t t, CutNumber x) { sums.add(t, x); }
+  // As folded(), without a jump on whether there is a sum, which cannot be foretold.
   void fold(T* into, CutNumber sum) const {
-    if (sum.high != 0 || sum.low != 0 || !all_finite) *into = folded(scale, *into, sum);
+    const bool any = (sum.high | sum.low) != 0;
+    const T after = static_cast<T>(static_cast<double>(*into) + joined(scale, sum));
+    if (after != after || !all_finite) {
+      if (any || !all_finite) *into = folded(scale, *into, sum);
+      return;
+    }
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const Bits mask = Bits{0} - Bits{any};
+    *into = std::bit_cast<T>((std::bit_cast<Bits>(*into) & ~mask) |
+                             (std::bit_cast<Bits>(after) & mask));
   }
 };
 
@@ -243,7 +258,7 @@ ScatterReport put_sources(const Op& op, const Source& source, const Index* targe
 template <class Op, class Cells>
 void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>> pieces,
                 Cells& cells) {
-  for (const auto& piece : pieces) {
+  for (const auto piece : pieces) {
     if (piece.values)
       for (uint64_t k = 0; k < piece.size; ++k)
         op.put(cells, piece.places[k], op.value(piece.values[k]));
@@ -453,9 +468,11 @@ ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& sour
   // A thread's, for one range after the other, or where there are more turns of a range, its own.
   const bool is_whole = shape.blocks == 1;
   std::vector<CutSums> sums(is_whole ? pool.threads() : shape.ranges);
+  BulkVector<int64_t> memory(sums.size() * range_targets);
   return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
-    CutSums& cells = sums[is_whole ? turn.worker : turn.range];
-    if (cells.empty()) cells = CutSums(range_targets);
+    const uint64_t at = is_whole ? turn.worker : turn.range;
+    CutSums& cells = sums[at];
+    if (cells.empty()) cells = CutSums({memory.data() + at * range_targets, range_targets});
     put_pieces(op, turn.pieces, cells);
     if (!turn.is_last) return;
     T* to = into + turn.range * range_targets;
@@ -469,7 +486,6 @@ ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& sour
     }
     const uint64_t end = std::min(range_targets, limit - turn.range * range_targets);
     for (uint64_t t = 0; t < end; ++t) op.fold(to + t, cells.take(t));
-    if (!is_whole) cells = {};
   });
 }
 
@@ -496,8 +512,12 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
   if (plan.kind != Plan::copies)
     return add_by_ranges(pool, op, source, targets, n, into, limit);
   std::vector<CutSums> sums(plan.copies_count);
-  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count,
-                                   [&](uint64_t w) -> CutSums& { return sums[w] = CutSums(limit); });
+  BulkVector<int64_t> memory(limit * sums.size());
+  auto sums_of = [&](uint64_t w) -> CutSums& {
+    return sums[w] = CutSums({memory.data() + w * limit, limit});
+  };
+  ScatterReport report =
+      put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
   pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
     for (uint64_t t = begin; t < end; ++t) {
       CutNumber sum = {0, 0};

@@ -78,26 +78,18 @@ struct ScatterPartition {
   }
 };
 
-// What a thread spreads a stretch in.
-template <class T>
-struct SpreadSpace {
-  BulkVector<uint16_t> places;
-  BulkVector<T> values;
-  std::vector<uint32_t> counts;
-};
-
 // Of sources [begin, end). starts[r * step] becomes where those of range r begin; behind the last
 // range are those out of range.
 template <class T, class Source, class Index>
 ScatterReport spread_stretch(const ScatterPartition& shape, const Source& source,
                              const Index* targets, uint64_t begin, uint64_t end, uint64_t limit,
-                             SpreadSpace<T>* space, uint32_t* starts, uint64_t step) {
+                             uint16_t* places, T* values, uint32_t* counts, uint32_t* starts,
+                             uint64_t step) {
   const uint64_t ranges = shape.ranges;
   const uint32_t range_log = shape.range_log;
   auto range_of = [=](Index t) -> uint64_t { return t < limit ? t >> range_log : ranges; };
   // Equal neighbours are counted apart, so that one need not wait for the other.
-  space->counts.assign(4 * (ranges + 1), 0);
-  uint32_t* counts = space->counts.data();
+  std::fill_n(counts, 4 * (ranges + 1), 0);
   uint64_t i = begin;
   for (; i + 4 <= end; i += 4)
     for (uint64_t k = 0; k < 4; ++k) ++counts[4 * range_of(targets[i + k]) + k];
@@ -111,8 +103,6 @@ ScatterReport spread_stretch(const ScatterPartition& shape, const Source& source
     at += count;
   }
   const auto left_out = static_cast<uint32_t>(end - begin) - counts[ranges];
-  uint16_t* places = space->places.data();
-  [[maybe_unused]] T* values = space->values.data();
   const auto mask = static_cast<Index>((1u << range_log) - 1);
   for (i = begin; i < end; ++i) {
     const Index t = targets[i];
@@ -135,10 +125,12 @@ ScatterReport take_by_ranges(TaskPool& pool, const ScatterPartition& shape, cons
                              const std::function<void(const RangeTurn<T>&)>& take) {
   const uint64_t block = std::min(n, shape.block), stretch = std::min(n, shape.stretch);
   const uint64_t step = (block + stretch - 1) / stretch;
-  BulkVector<uint16_t> places(block);
-  BulkVector<T> values(Source::is_ones ? 0 : block);
+  // Of the block, and behind it what each thread spreads a stretch in: on the same huge pages.
+  const uint64_t size = block + pool.threads() * stretch;
+  BulkVector<uint16_t> places(size);
+  BulkVector<T> values(Source::is_ones ? 0 : size);
   BulkVector<uint32_t> starts((shape.ranges + 1) * step);
-  std::vector<SpreadSpace<T>> spaces(pool.threads());
+  BulkVector<uint32_t> counts(4 * (shape.ranges + 1) * pool.threads());
   std::vector<std::vector<ScatterPiece<T>>> pieces(pool.threads());
   SharedReport report;
   // Calls work(worker, k) for each k below `count`.
@@ -152,28 +144,25 @@ ScatterReport take_by_ranges(TaskPool& pool, const ScatterPartition& shape, cons
     const uint64_t last = std::min(n, first + block);
     const uint64_t stretches = (last - first + stretch - 1) / stretch;
     share(stretches, [&](uint64_t worker, uint64_t k) {
-      SpreadSpace<T>& space = spaces[worker];
-      if (space.places.empty()) {
-        space.places.resize(stretch);
-        if (!Source::is_ones) space.values.resize(stretch);
-      }
       const uint64_t begin = first + k * stretch, end = std::min(last, begin + stretch);
-      report.add(spread_stretch(shape, source, targets, begin, end, limit, &space,
-                                starts.data() + k, step));
+      const uint64_t space = block + worker * stretch;
+      report.add(spread_stretch(shape, source, targets, begin, end, limit, places.data() + space,
+                                values.data() + space,
+                                counts.data() + worker * 4 * (shape.ranges + 1), starts.data() + k,
+                                step));
       // One after the other: as many streams of writes to memory as there are ranges are slow.
-      const uint64_t size = end - begin;
-      std::memcpy(places.data() + k * stretch, space.places.data(), size * sizeof(uint16_t));
+      std::copy_n(places.data() + space, end - begin, places.data() + k * stretch);
       if (!Source::is_ones)
-        std::memcpy(values.data() + k * stretch, space.values.data(), size * sizeof(T));
+        std::copy_n(values.data() + space, end - begin, values.data() + k * stretch);
     });
     share(shape.ranges, [&](uint64_t worker, uint64_t range) {
       pieces[worker].clear();
       const uint32_t* begins = starts.data() + range * step;
       for (uint64_t k = 0; k < stretches; ++k) {
-        const uint64_t begin = k * stretch + begins[k], size = begins[step + k] - begins[k];
-        if (size == 0) continue;
+        const uint64_t begin = k * stretch + begins[k], count = begins[step + k] - begins[k];
+        if (count == 0) continue;
         pieces[worker].push_back(
-            {places.data() + begin, Source::is_ones ? nullptr : values.data() + begin, size});
+            {places.data() + begin, Source::is_ones ? nullptr : values.data() + begin, count});
       }
       take({worker, range, pieces[worker], last == n});
     });
