@@ -80,8 +80,11 @@ T wrapping_sum(T a, T b) {
     return a + b;
 }
 
-// What is done with sources and the cells of their targets: put(cells, t, value(source)). `join` puts
-// two values of one target together. A cell that is `neutral` is as if no source had come.
+// What is done with sources and the cells of their targets: put(cells, t, value(source)), or for up
+// to block_sources at once put_block(cells, count, source, target). `join` puts two values of one
+// target together. A cell that is `neutral` is as if no source had come.
+constexpr uint64_t block_sources = 512;
+
 template <class T>
 struct Add {
   using Number = T;
@@ -92,6 +95,10 @@ struct Add {
   static T value(T x) { return x; }
   static T join(T a, T b) { return wrapping_sum(a, b); }
   static void put(T* cells, uint64_t t, T x) { cells[t] = wrapping_sum(cells[t], x); }
+  template <class Source, class Target>
+  static void put_block(T* cells, uint64_t count, const Source& source, const Target& target) {
+    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
+  }
 };
 
 template <class T>
@@ -113,6 +120,10 @@ struct Extreme {
     auto mine = total_order(x), there = total_order(cells[t]);
     if (x == x && (is_min ? mine < there : mine > there)) cells[t] = x;
   }
+  template <class Source, class Target>
+  void put_block(T* cells, uint64_t count, const Source& source, const Target& target) const {
+    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
+  }
 };
 
 // Sums of cut numbers.
@@ -124,15 +135,13 @@ class CutSums {
     std::memset(high_.data(), 0, high_.size_bytes());
   }
   bool empty() const { return high_.empty(); }
-  void add(uint64_t t, CutNumber x) {
-    high_[t] += x.high;
-    if (x.low == 0) return;
-    // Many columns have no low parts, or few.
+  int64_t* high() { return high_.data(); }
+  int64_t* low() {
     if (low_.empty()) {
       low_.resize(high_.size());
       std::memset(low_.data(), 0, low_.size() * sizeof(int64_t));
     }
-    low_[t] += x.low;
+    return low_.data();
   }
   // The sum, which is 0 afterwards.
   CutNumber take(uint64_t t) {
@@ -144,7 +153,7 @@ class CutSums {
 
  private:
   std::span<int64_t> high_;
-  BulkVector<int64_t> low_;  // empty until there is a low part
+  BulkVector<int64_t> low_;  // empty until there is a low part: many columns have none
 };
 
 // Of reproducible sums. What is not finite counts as 0.
@@ -155,12 +164,40 @@ struct Cut {
   static constexpr bool has_slow_chains = true;
   SumScale scale;
   bool all_finite;
+  bool is_short;  // parts are smaller than 2^51
   CutNumber value(T x) const {
     if (!all_finite && !is_finite(static_cast<double>(x))) return {0, 0};
     return cut_number(scale, x);
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
-  static void put(CutSums& sums, uint64_t t, CutNumber x) { sums.add(t, x); }
+  static void put(CutSums& sums, uint64_t t, CutNumber x) {
+    sums.high()[t] += x.high;
+    if (x.low != 0) sums.low()[t] += x.low;
+  }
+  // As cut_number(), several at once: a sum with 1.5 * 2^52 is rounded to a whole number, which its
+  // last bits are.
+  template <class Source, class Target>
+  void put_block(CutSums& sums, uint64_t count, const Source& source, const Target& target) const {
+    if (!all_finite || !is_short) {
+      for (uint64_t k = 0; k < count; ++k) put(sums, target(k), value(source(k)));
+      return;
+    }
+    constexpr double middle = 0x1.8p52;
+    const double high_up = scale.high_up, low_up = scale.low_up;
+    int64_t high[block_sources], low[block_sources], any_low = 0;
+    for (uint64_t k = 0; k < count; ++k) {
+      const double scaled = static_cast<double>(source(k)) * high_up, rounded = scaled + middle;
+      const double rest = (scaled - (rounded - middle)) * low_up;
+      high[k] = std::bit_cast<int64_t>(rounded) - std::bit_cast<int64_t>(middle);
+      low[k] = std::bit_cast<int64_t>(rest + middle) - std::bit_cast<int64_t>(middle);
+      any_low |= low[k];
+    }
+    int64_t* cells = sums.high();
+    for (uint64_t k = 0; k < count; ++k) cells[target(k)] += high[k];
+    if (any_low == 0) return;
+    cells = sums.low();
+    for (uint64_t k = 0; k < count; ++k) cells[target(k)] += low[k];
+  }
   // As folded(), without a jump on whether there is a sum, which cannot be foretold.
   void fold(T* into, CutNumber sum) const {
     const bool any = (sum.high | sum.low) != 0;
@@ -222,12 +259,11 @@ void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t
 template <class Op, class Source, class Index, class Cells>
 ScatterReport put_sources(const Op& op, const Source& source, const Index* targets, uint64_t begin,
                           uint64_t end, uint64_t limit, Cells& cells) {
-  constexpr uint64_t block = 512;
   // Runs are shorter where fewer neighbours are alike.
-  constexpr uint32_t alike_in_runs = block - block / 32;
+  constexpr uint32_t alike_in_runs = block_sources - block_sources / 32;
   ScatterReport left;
-  for (uint64_t first = begin; first < end; first += block) {
-    const uint64_t last = std::min(end, first + block);
+  for (uint64_t first = begin; first < end; first += block_sources) {
+    const uint64_t last = std::min(end, first + block_sources);
     Index largest = targets[first];
     [[maybe_unused]] uint32_t alike = 0;
     for (uint64_t i = first + 1; i < last; ++i) {
@@ -250,7 +286,9 @@ ScatterReport put_sources(const Op& op, const Source& source, const Index* targe
         continue;
       }
     }
-    for (uint64_t i = first; i < last; ++i) op.put(cells, targets[i], op.value(source(i)));
+    op.put_block(
+        cells, last - first, [&](uint64_t k) { return source(first + k); },
+        [&](uint64_t k) { return targets[first + k]; });
   }
   return left;
 }
@@ -258,12 +296,15 @@ ScatterReport put_sources(const Op& op, const Source& source, const Index* targe
 template <class Op, class Cells>
 void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>> pieces,
                 Cells& cells) {
-  for (const auto piece : pieces) {
-    if (piece.values)
-      for (uint64_t k = 0; k < piece.size; ++k)
-        op.put(cells, piece.places[k], op.value(piece.values[k]));
-    else
-      for (uint64_t k = 0; k < piece.size; ++k) op.put(cells, piece.places[k], op.value(1));
+  for (const auto& piece : pieces) {
+    for (uint64_t first = 0; first < piece.size; first += block_sources) {
+      const uint64_t count = std::min(block_sources, piece.size - first);
+      auto target = [places = piece.places + first](uint64_t k) { return places[k]; };
+      if (piece.values)
+        op.put_block(cells, count, Plain<typename Op::Number>{piece.values + first}, target);
+      else
+        op.put_block(cells, count, Ones<typename Op::Number>(), target);
+    }
   }
 }
 
@@ -489,11 +530,42 @@ ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& sour
   });
 }
 
+// Of sources [begin, end), whose targets ascend and have no others.
+template <class Source, class T, class Index>
+void add_ascending(const Cut<T>& op, const Source& source, const Index* targets, uint64_t begin,
+                   uint64_t end, T* into) {
+  constexpr uint64_t most_targets = 4096;
+  int64_t memory[most_targets];
+  CutSums sums(memory);
+  for (uint64_t last = begin; begin < end; begin = last) {
+    last = std::min(end, begin + most_targets / 2);
+    while (last < end && targets[last] == targets[last - 1]) ++last;
+    const Index base = targets[begin];
+    const uint64_t span = targets[last - 1] - base + 1;
+    // Where runs end cannot be foretold: where they are short, cells are cheaper.
+    if (span <= most_targets && last - begin < 16 * span) {
+      for (uint64_t first = begin; first < last; first += block_sources)
+        op.put_block(
+            sums, std::min(block_sources, last - first),
+            [&](uint64_t k) { return source(first + k); },
+            [&](uint64_t k) { return targets[first + k] - base; });
+      for (uint64_t t = 0; t < span; ++t) op.fold(into + base + t, sums.take(t));
+      continue;
+    }
+    for (uint64_t i = begin; i < last;) {
+      const Index t = targets[i];
+      CutNumber sum = {0, 0};
+      for (; i < last && targets[i] == t; ++i) sum = op.join(sum, op.value(source(i)));
+      op.fold(into + t, sum);
+    }
+  }
+}
+
 template <class Source, class T, class Index>
 ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index* targets,
                                uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const NumbersSummary summary = summarize(ranges_of(pool), n, source);
-  const Cut<T> op = {SumScale::of(n, summary.largest), summary.all_finite};
+  const Cut<T> op = {SumScale::of(n, summary.largest), summary.all_finite, n >= 1 << 11};
   if (!op.all_finite)
     for (uint64_t i = 0; i < n; ++i)
       if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
@@ -502,12 +574,7 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
   // Each target is looked at where some sources were not finite.
   if (plan.kind == Plan::sorted && op.all_finite)
     return put_ascending(pool, targets, n, limit, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end;) {
-        const Index t = targets[i];
-        CutNumber sum = {0, 0};
-        for (; i < end && targets[i] == t; ++i) sum = op.join(sum, op.value(source(i)));
-        op.fold(into + t, sum);
-      }
+      add_ascending(op, source, targets, begin, end, into);
     });
   if (plan.kind != Plan::copies)
     return add_by_ranges(pool, op, source, targets, n, into, limit);
