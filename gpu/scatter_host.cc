@@ -135,6 +135,7 @@ class CutSums {
     std::memset(high_.data(), 0, high_.size_bytes());
   }
   bool empty() const { return high_.empty(); }
+  bool has_low() const { return !low_.empty(); }
   int64_t* high() { return high_.data(); }
   int64_t* low() {
     if (low_.empty()) {
@@ -198,18 +199,30 @@ struct Cut {
     cells = sums.low();
     for (uint64_t k = 0; k < count; ++k) cells[target(k)] += low[k];
   }
-  // As folded(), without a jump on whether there is a sum, which cannot be foretold.
   void fold(T* into, CutNumber sum) const {
-    const bool any = (sum.high | sum.low) != 0;
-    const T after = static_cast<T>(static_cast<double>(*into) + joined(scale, sum));
-    if (after != after || !all_finite) {
-      if (any || !all_finite) *into = folded(scale, *into, sum);
+    if (sum.high != 0 || sum.low != 0 || !all_finite) *into = folded(scale, *into, sum);
+  }
+  // The first `count` sums, which are 0 afterwards.
+  void fold_all(T* into, CutSums& sums, uint64_t count) const {
+    if (sums.has_low() || !all_finite) {
+      for (uint64_t t = 0; t < count; ++t) fold(into + t, sums.take(t));
       return;
     }
+    // Without a jump on whether there is a sum, which cannot be foretold.
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    const Bits mask = Bits{0} - Bits{any};
-    *into = std::bit_cast<T>((std::bit_cast<Bits>(*into) & ~mask) |
-                             (std::bit_cast<Bits>(after) & mask));
+    int64_t* high = sums.high();
+    for (uint64_t t = 0; t < count; ++t) {
+      const auto after = static_cast<T>(static_cast<double>(into[t]) +
+                                        static_cast<double>(high[t]) * scale.high_down);
+      const Bits mask = Bits{0} - Bits{high[t] != 0};
+      if (after != after) {
+        fold(into + t, {high[t], 0});
+      } else {
+        into[t] = std::bit_cast<T>((std::bit_cast<Bits>(into[t]) & ~mask) |
+                                   (std::bit_cast<Bits>(after) & mask));
+      }
+    }
+    std::memset(high, 0, count * sizeof *high);
   }
 };
 
@@ -333,10 +346,10 @@ bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
   return sorted;
 }
 
-// Some targets, evenly spread over all.
+// Some targets, from all places.
 struct TargetSample {
   bool ascends = true;
-  double hottest = 0;       // the share of the most frequent one
+  double hottest = 0;     // the share of the most frequent one
   double wide_bytes = 0;  // of T, in pieces of 2^wide_log bytes
 };
 
@@ -347,7 +360,8 @@ template <class Index>
 TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
   constexpr uint64_t size = 1024, piece_bytes = 1 << 18;
   std::vector<uint64_t> sample(size);
-  for (uint64_t k = 0; k < size; ++k) sample[k] = targets[n / size * k + k % std::min(n / size, size)];
+  for (uint64_t k = 0; k < size; ++k)
+    sample[k] = targets[n / size * k + k % std::min(n / size, size)];
   TargetSample found;
   found.ascends = std::is_sorted(sample.begin(), sample.end());
   std::sort(sample.begin(), sample.end());
@@ -355,7 +369,8 @@ TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
   for (uint64_t k = 0; k < size; ++k) {
     run = k > 0 && sample[k] == sample[k - 1] ? run + 1 : 1;
     longest = std::max(longest, run);
-    pieces += k > 0 && sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
+    pieces += k > 0 &&
+              sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
   }
   found.hottest = static_cast<double>(longest) / size;
   found.wide_bytes = static_cast<double>(pieces * piece_bytes);
@@ -383,8 +398,7 @@ Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, u
   if (limit == 0) return {};
   if (n < 2 * least_of_a_thread) return {.kind = few_sources ? Plan::partition : Plan::copies};
   const TargetSample sample = sample_of(targets, n, cell_bytes);
-  if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads &&
-      sample.hottest < 0.5 && is_sorted(pool, targets, n))
+  if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads && sample.hottest < 0.5)
     return {.kind = Plan::sorted};
   // A copy is cleared and added up, which takes about as long as half as many sources.
   const uint64_t copies = std::min(threads, 1 + n / 2 / limit);
@@ -408,20 +422,46 @@ ScatterReport put_parts(TaskPool& pool, const Op& op, const Source& source, cons
   return report.get();
 }
 
-// put(begin, end): sources whose targets, which ascend, no other call has.
-template <class Index>
-ScatterReport put_ascending(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit,
-                            const std::function<void(uint64_t, uint64_t)>& put) {
-  const uint64_t in_range = std::lower_bound(targets, targets + n, limit) - targets;
-  const uint64_t parts = 4 * pool.threads();
-  auto edge = [&](uint64_t k) -> uint64_t {
-    const uint64_t at = in_range * k / parts;
-    if (at == 0 || at == in_range) return at;
-    return std::upper_bound(targets + at, targets + in_range, targets[at - 1]) - targets;
+// Of targets that ascend, as far as a sample of them can tell. put(begin, end): on all threads, for
+// sources whose targets ascend, and are no other thread's. put_rest(begin, end): for others, one
+// call at a time. False: nothing was done, they do not ascend.
+template <class Index, class Put, class PutRest>
+bool put_ascending(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, const Put& put,
+                   const PutRest& put_rest) {
+  constexpr uint64_t chunk = 4096;
+  struct Part {
+    uint64_t begin, first_target;
+    std::vector<std::pair<uint64_t, uint64_t>> rest;
   };
-  pool.run_each(parts, [&](uint64_t k, uint64_t) { put(edge(k), edge(k + 1)); });
-  if (in_range == n) return {};
-  return {n - in_range, in_range};
+  std::vector<Part> parts;
+  const uint64_t count = 4 * pool.threads();
+  for (uint64_t k = 0; k < count; ++k) {
+    const uint64_t at = n * k / count;
+    const Index* begin =
+        at == 0 ? targets : std::upper_bound(targets + at, targets + n, targets[at - 1]);
+    if (begin == targets + n) break;
+    if (k > 0 && (*begin < parts.back().first_target || begin < targets + parts.back().begin))
+      return false;
+    parts.push_back({static_cast<uint64_t>(begin - targets), *begin, {}});
+  }
+  parts.push_back({n, limit, {}});
+  pool.run_each(parts.size() - 1, [&](uint64_t k, uint64_t) {
+    const uint64_t part_end = parts[k + 1].begin, low = parts[k].first_target;
+    const uint64_t high = std::min(limit, parts[k + 1].first_target);
+    for (uint64_t begin = parts[k].begin, end = begin; begin < part_end; begin = end) {
+      end = std::min(part_end, begin + chunk);
+      while (end < part_end && targets[end] == targets[end - 1]) ++end;
+      uint32_t falls = 0;
+      for (uint64_t i = begin + 1; i < end; ++i) falls += targets[i] < targets[i - 1];
+      if (falls == 0 && targets[begin] >= low && targets[end - 1] < high)
+        put(begin, end);
+      else
+        parts[k].rest.push_back({begin, end});
+    }
+  });
+  for (const Part& part : parts)
+    for (auto [begin, end] : part.rest) put_rest(begin, end);
+  return true;
 }
 
 constexpr uint64_t targets_grain = 1 << 14;
@@ -430,10 +470,13 @@ template <class Op, class Source, class Index, class T>
 ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
                       uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const Plan plan = plan_of(pool, targets, n, limit, sizeof(T), false, method);
-  if (plan.kind == Plan::sorted)
-    return put_ascending(pool, targets, n, limit, [&](uint64_t begin, uint64_t end) {
-      put_sources(op, source, targets, begin, end, limit, into);
-    });
+  if (plan.kind == Plan::sorted) {
+    SharedReport report;
+    auto put = [&](uint64_t begin, uint64_t end) {
+      report.add(put_sources(op, source, targets, begin, end, limit, into));
+    };
+    if (put_ascending(pool, targets, n, limit, put, put)) return report.get();
+  }
   if (plan.kind == Plan::partition) {
     const auto shape = ScatterPartition::of(n, limit, sizeof(T), sizeof(T), pool.threads());
     return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
@@ -525,8 +568,7 @@ ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& sour
           op.fold(to + piece.places[k], cells.take(piece.places[k]));
       return;
     }
-    const uint64_t end = std::min(range_targets, limit - turn.range * range_targets);
-    for (uint64_t t = 0; t < end; ++t) op.fold(to + t, cells.take(t));
+    op.fold_all(to, cells, std::min(range_targets, limit - turn.range * range_targets));
   });
 }
 
@@ -549,7 +591,7 @@ void add_ascending(const Cut<T>& op, const Source& source, const Index* targets,
             sums, std::min(block_sources, last - first),
             [&](uint64_t k) { return source(first + k); },
             [&](uint64_t k) { return targets[first + k] - base; });
-      for (uint64_t t = 0; t < span; ++t) op.fold(into + base + t, sums.take(t));
+      op.fold_all(into + base, sums, span);
       continue;
     }
     for (uint64_t i = begin; i < last;) {
@@ -571,20 +613,28 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
       if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
         into[targets[i]] += source(i);
   const Plan plan = plan_of(pool, targets, n, limit, op.cell_bytes, true, method);
-  // Each target is looked at where some sources were not finite.
-  if (plan.kind == Plan::sorted && op.all_finite)
-    return put_ascending(pool, targets, n, limit, [&](uint64_t begin, uint64_t end) {
+  // Each target is looked at where some sources were not finite. A target is rounded once.
+  if (plan.kind == Plan::sorted && op.all_finite && is_sorted(pool, targets, n)) {
+    ScatterReport report;
+    auto put = [&](uint64_t begin, uint64_t end) {
       add_ascending(op, source, targets, begin, end, into);
-    });
-  if (plan.kind != Plan::copies)
-    return add_by_ranges(pool, op, source, targets, n, into, limit);
+    };
+    auto put_rest = [&](uint64_t begin, uint64_t end) {
+      const uint64_t last = std::lower_bound(targets + begin, targets + end, limit) - targets;
+      put(begin, last);
+      if (last == end) return;
+      report.first_out_of_range = std::min(report.first_out_of_range, last);
+      report.out_of_range += end - last;
+    };
+    if (put_ascending(pool, targets, n, limit, put, put_rest)) return report;
+  }
+  if (plan.kind != Plan::copies) return add_by_ranges(pool, op, source, targets, n, into, limit);
   std::vector<CutSums> sums(plan.copies_count);
   BulkVector<int64_t> memory(limit * sums.size());
   auto sums_of = [&](uint64_t w) -> CutSums& {
     return sums[w] = CutSums({memory.data() + w * limit, limit});
   };
-  ScatterReport report =
-      put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
+  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
   pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
     for (uint64_t t = begin; t < end; ++t) {
       CutNumber sum = {0, 0};

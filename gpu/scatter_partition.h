@@ -146,10 +146,9 @@ ScatterReport take_by_ranges(TaskPool& pool, const ScatterPartition& shape, cons
     share(stretches, [&](uint64_t worker, uint64_t k) {
       const uint64_t begin = first + k * stretch, end = std::min(last, begin + stretch);
       const uint64_t space = block + worker * stretch;
-      report.add(spread_stretch(shape, source, targets, begin, end, limit, places.data() + space,
-                                values.data() + space,
-                                counts.data() + worker * 4 * (shape.ranges + 1), starts.data() + k,
-                                step));
+      report.add(spread_stretch(
+          shape, source, targets, begin, end, limit, places.data() + space, values.data() + space,
+          counts.data() + worker * 4 * (shape.ranges + 1), starts.data() + k, step));
       // One after the other: as many streams of writes to memory as there are ranges are slow.
       std::copy_n(places.data() + space, end - begin, places.data() + k * stretch);
       if (!Source::is_ones)

@@ -387,10 +387,9 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
     ScatterReport report;
     auto found = scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
                            {.operation = ScatterOperation::max}, true, 0, &report);
-    auto together = scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
-                              {.operation = ScatterOperation::max,
-                               .method = ScatterMethod::partition},
-                              true, 0, &report);
+    auto together = scattered(
+        type, halves, own, std::vector<float>(halves.size(), -INFINITY),
+        {.operation = ScatterOperation::max, .method = ScatterMethod::partition}, true, 0, &report);
     ASSERT_EQ(bytes_of(together), bytes_of(found));
     for (uint32_t bits = 0; bits < halves.size(); ++bits) {
       const int sign = bits >> 15 ? -1 : 1, exponent_bits = type == NumberType::f16 ? 5 : 8;
@@ -677,8 +676,8 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
   // for all kinds of targets.
   for (Case c : {Case{65536, 65536, 0}, Case{65537, 65537, 0}, Case{1000, 70000, 3},
                  Case{300001, 1100000, 0}, Case{300001, 1100000, 2}, Case{300001, 1100000, 3}}) {
-    const std::string name = std::to_string(c.n) + " to " + std::to_string(c.limit) + ", kind " +
-                             std::to_string(c.kind);
+    const std::string name =
+        std::to_string(c.n) + " to " + std::to_string(c.limit) + ", kind " + std::to_string(c.kind);
     auto narrow = random_targets<uint32_t>(rng, c.n, c.limit, c.kind);
     check(float(), narrow, c.limit, name);
     auto wide = random_targets<uint64_t>(rng, c.n, c.limit, c.kind);
