@@ -350,7 +350,7 @@ bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
 struct TargetSample {
   bool ascends = true;
   double hottest = 0;     // the share of the most frequent one
-  double wide_bytes = 0;  // of T, in pieces of 2^wide_log bytes
+  double wide_bytes = 0;  // of the pieces of T that it met
 };
 
 // Cells of so many bytes are as good as in a core's own cache.
