@@ -96,7 +96,10 @@ enum class ScatterMethod : uint8_t {
   direct,     // every source, or run of sources of one target, goes to T in memory
   copies,     // threads or blocks have copies of T, which are added up: for few targets
   hot,        // the targets that a sample meets often have such copies, the others none
-  partition,  // sources are first brought together by ranges of targets: for T beyond the caches
+  // Sources are first brought together by ranges of targets: for T beyond the caches. On the host
+  // even fast sums then have the bits of a plain loop, whatever the number of threads. It takes 2
+  // bytes and a number of T's type for each of max(2^22, 2 * targets) sources at most.
+  partition,
 };
 
 struct ScatterOptions {

@@ -1,13 +1,18 @@
 #include "gpu/scatter_host.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "gpu/guarded.h"
 #include "gpu/scatter_arith.h"
+#include "gpu/scatter_partition.h"
 
 namespace stride {
 
@@ -22,15 +27,18 @@ auto with_indexes(const Indexes& indexes, const Body& body) {
 
 template <class T>
 struct Plain {
+  static constexpr bool is_ones = false;
   const T* data;
   T operator()(uint64_t i) const { return data[i]; }
 };
 template <class T>
 struct Ones {
+  static constexpr bool is_ones = true;
   T operator()(uint64_t) const { return 1; }
 };
 template <class From>
 struct Widened {
+  static constexpr bool is_ones = false;
   const From* data;
   float operator()(uint64_t i) const { return to_float(data[i]); }
 };
@@ -62,67 +70,156 @@ auto with_numbers(const Numbers& sources, const MutableNumbers& into, const Body
   return with_sources_of<float>(sources, into.data, body);
 }
 
-// What is done with source(i) and a cell of its target. `join` puts two sources of one target
-// together, and cells.
-template <class Source, class T>
+// What is done with sources and the cells of their targets: put(cells, t, value(source)), or for up
+// to block_sources at once put_block(cells, count, source, target). `join` puts two values of one
+// target together. A cell that is `neutral` is as if no source had come.
+constexpr uint64_t block_sources = 512;
+
+template <class T>
 struct Add {
-  using Cell = T;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(T);
   // An addition that waits for the one before it, through memory, is slow.
   static constexpr bool has_slow_chains = std::is_floating_point_v<T>;
-  Source source;
-  T value(uint64_t i) const { return source(i); }
+  static T neutral() { return 0; }
+  static T value(T x) { return x; }
   static T join(T a, T b) { return wrapping_sum(a, b); }
-  static void put(T* cell, T x) { *cell = wrapping_sum(*cell, x); }
+  static void put(T* cells, uint64_t t, T x) { cells[t] = wrapping_sum(cells[t], x); }
+  template <class Source, class Target>
+  static void put_block(T* cells, uint64_t count, const Source& source, const Target& target) {
+    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
+  }
 };
 
-template <class Source, class T>
+template <class T>
 struct Extreme {
-  using Cell = T;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(T);
   static constexpr bool has_slow_chains = false;
-  Source source;
   bool is_min;
-  T value(uint64_t i) const { return source(i); }
-  void put(T* cell, T x) const {
-    auto mine = total_order(x), there = total_order(*cell);
-    if (x == x && (is_min ? mine < there : mine > there)) *cell = x;
+  T neutral() const {
+    using Limits = std::numeric_limits<T>;
+    // A NaN comes behind, or before, all numbers.
+    if constexpr (std::is_floating_point_v<T>)
+      return is_min ? Limits::quiet_NaN() : -Limits::quiet_NaN();
+    else
+      return is_min ? Limits::max() : Limits::min();
   }
+  static T value(T x) { return x; }
+  void put(T* cells, uint64_t t, T x) const {
+    auto mine = total_order(x), there = total_order(cells[t]);
+    if (x == x && (is_min ? mine < there : mine > there)) cells[t] = x;
+  }
+  template <class Source, class Target>
+  void put_block(T* cells, uint64_t count, const Source& source, const Target& target) const {
+    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
+  }
+};
+
+// Sums of cut numbers.
+class CutSums {
+ public:
+  CutSums() = default;
+  // cells: of as many numbers, in any state.
+  explicit CutSums(std::span<int64_t> cells) : high_(cells) {
+    std::memset(high_.data(), 0, high_.size_bytes());
+  }
+  bool empty() const { return high_.empty(); }
+  bool has_low() const { return !low_.empty(); }
+  int64_t* high() { return high_.data(); }
+  int64_t* low() {
+    if (low_.empty()) {
+      low_.resize(high_.size());
+      std::memset(low_.data(), 0, low_.size() * sizeof(int64_t));
+    }
+    return low_.data();
+  }
+  // The sum, which is 0 afterwards.
+  CutNumber take(uint64_t t) {
+    CutNumber sum = {high_[t], 0};
+    high_[t] = 0;
+    if (!low_.empty()) std::swap(sum.low, low_[t]);
+    return sum;
+  }
+
+ private:
+  std::span<int64_t> high_;
+  BulkVector<int64_t> low_;  // empty until there is a low part: many columns have none
 };
 
 // Of reproducible sums. What is not finite counts as 0.
-template <class Source, class T>
+template <class T>
 struct Cut {
-  using Cell = CutNumber;
+  using Number = T;
+  static constexpr uint64_t cell_bytes = sizeof(int64_t);
   static constexpr bool has_slow_chains = true;
-  Source source;
   SumScale scale;
-  CutNumber value(uint64_t i) const {
-    const T x = source(i);
-    return is_finite(x) ? cut_number(scale, x) : CutNumber();
+  bool all_finite;
+  bool is_short;  // parts are smaller than 2^51
+  CutNumber value(T x) const {
+    if (!all_finite && !is_finite(x)) return {0, 0};
+    return cut_number(scale, x);
   }
   static CutNumber join(CutNumber a, CutNumber b) { return {a.high + b.high, a.low + b.low}; }
-  static void put(CutNumber* cell, CutNumber x) { *cell = join(*cell, x); }
+  static void put(CutSums& sums, uint64_t t, CutNumber x) {
+    sums.high()[t] += x.high;
+    if (x.low != 0) sums.low()[t] += x.low;
+  }
+  // As cut_number(), several at once: a sum with 1.5 * 2^52 is rounded to a whole number, which its
+  // last bits are.
+  template <class Source, class Target>
+  void put_block(CutSums& sums, uint64_t count, const Source& source, const Target& target) const {
+    if (!all_finite || !is_short) {
+      for (uint64_t k = 0; k < count; ++k) put(sums, target(k), value(source(k)));
+      return;
+    }
+    constexpr double middle = 0x1.8p52;
+    const double high_up = scale.high_up, low_up = scale.low_up;
+    int64_t high[block_sources], low[block_sources], any_low = 0;
+    for (uint64_t k = 0; k < count; ++k) {
+      const double scaled = static_cast<double>(source(k)) * high_up, rounded = scaled + middle;
+      const double rest = (scaled - (rounded - middle)) * low_up;
+      high[k] = std::bit_cast<int64_t>(rounded) - std::bit_cast<int64_t>(middle);
+      low[k] = std::bit_cast<int64_t>(rest + middle) - std::bit_cast<int64_t>(middle);
+      any_low |= low[k];
+    }
+    int64_t* cells = sums.high();
+    for (uint64_t k = 0; k < count; ++k) cells[target(k)] += high[k];
+    if (any_low == 0) return;
+    cells = sums.low();
+    for (uint64_t k = 0; k < count; ++k) cells[target(k)] += low[k];
+  }
+  void fold(T* into, CutNumber sum) const {
+    if (sum.high != 0 || sum.low != 0 || !all_finite) *into = folded(scale, *into, sum);
+  }
+  // The first `count` sums, which are 0 afterwards.
+  void fold_all(T* into, CutSums& sums, uint64_t count) const {
+    if (sums.has_low() || !all_finite) {
+      for (uint64_t t = 0; t < count; ++t) fold(into + t, sums.take(t));
+      return;
+    }
+    // Without a jump on whether there is a sum, which cannot be foretold.
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    int64_t* high = sums.high();
+    for (uint64_t t = 0; t < count; ++t) {
+      const auto after = static_cast<T>(static_cast<double>(into[t]) +
+                                        static_cast<double>(high[t]) * scale.high_down);
+      const Bits mask = Bits{0} - Bits{high[t] != 0};
+      if (after != after) {
+        fold(into + t, {high[t], 0});
+      } else {
+        into[t] = std::bit_cast<T>((std::bit_cast<Bits>(into[t]) & ~mask) |
+                                   (std::bit_cast<Bits>(after) & mask));
+      }
+    }
+    std::memset(high, 0, count * sizeof *high);
+  }
 };
 
 // What ranges of rows are reduced to, on a pool's threads or a backend's.
 using RunRanges = std::function<void(uint64_t n, uint64_t grain,
                                      const std::function<void(uint64_t, uint64_t)>& body)>;
 constexpr uint64_t reduce_grain = 1 << 16;
-
-// Of stretches of the sources, put together.
-class SharedReport {
- public:
-  void add(const ScatterReport& part) {
-    if (part.out_of_range == 0) return;
-    std::lock_guard lock(mutex_);
-    report_.out_of_range += part.out_of_range;
-    report_.first_out_of_range = std::min(report_.first_out_of_range, part.first_out_of_range);
-  }
-  const ScatterReport& get() const { return report_; }
-
- private:
-  std::mutex mutex_;
-  ScatterReport report_;
-};
 
 template <class Index>
 ScatterReport count_left_out(const Index* targets, uint64_t begin, uint64_t end, uint64_t limit) {
@@ -144,32 +241,32 @@ ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, u
 
 // Long runs of one target, as sorted ones are, are put as one: else each source would wait for the
 // one before it to come back from memory.
-template <class Op, class Index>
-void put_runs(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
-              typename Op::Cell* cells) {
+template <class Op, class Source, class Index, class Cells>
+void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t begin,
+              uint64_t end, Cells& cells) {
+  auto value = [&](uint64_t i) { return op.value(source(i)); };
   for (uint64_t i = begin; i < end;) {
     const Index t = targets[i];
-    auto sum = op.value(i++);
+    auto sum = value(i++);
     for (; i + 4 <= end && targets[i] == t && targets[i + 1] == t && targets[i + 2] == t &&
            targets[i + 3] == t;
          i += 4)
-      sum = Op::join(sum, Op::join(Op::join(op.value(i), op.value(i + 1)),
-                                   Op::join(op.value(i + 2), op.value(i + 3))));
-    for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, op.value(i));
-    op.put(cells + t, sum);
+      sum = Op::join(
+          sum, Op::join(Op::join(value(i), value(i + 1)), Op::join(value(i + 2), value(i + 3))));
+    for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, value(i));
+    op.put(cells, t, sum);
   }
 }
 
 // Sources [begin, end), in order.
-template <class Op, class Index>
-ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, uint64_t end,
-                          uint64_t limit, typename Op::Cell* cells) {
-  constexpr uint64_t block = 512;
+template <class Op, class Source, class Index, class Cells>
+ScatterReport put_sources(const Op& op, const Source& source, const Index* targets, uint64_t begin,
+                          uint64_t end, uint64_t limit, Cells& cells) {
   // Runs are shorter where fewer neighbours are alike.
-  constexpr uint32_t alike_in_runs = block - block / 32;
+  constexpr uint32_t alike_in_runs = block_sources - block_sources / 32;
   ScatterReport left;
-  for (uint64_t first = begin; first < end; first += block) {
-    const uint64_t last = std::min(end, first + block);
+  for (uint64_t first = begin; first < end; first += block_sources) {
+    const uint64_t last = std::min(end, first + block_sources);
     Index largest = targets[first];
     [[maybe_unused]] uint32_t alike = 0;
     for (uint64_t i = first + 1; i < last; ++i) {
@@ -179,7 +276,7 @@ ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, ui
     if (largest >= limit) {
       for (uint64_t i = first; i < last; ++i) {
         if (targets[i] < limit) {
-          op.put(cells + targets[i], op.value(i));
+          op.put(cells, targets[i], op.value(source(i)));
         } else if (left.out_of_range++ == 0) {
           left.first_out_of_range = i;
         }
@@ -188,121 +285,241 @@ ScatterReport put_sources(const Op& op, const Index* targets, uint64_t begin, ui
     }
     if constexpr (Op::has_slow_chains) {
       if (alike >= alike_in_runs) {
-        put_runs(op, targets, first, last, cells);
+        put_runs(op, source, targets, first, last, cells);
         continue;
       }
     }
-    for (uint64_t i = first; i < last; ++i) op.put(cells + targets[i], op.value(i));
+    op.put_block(
+        cells, last - first, [&](uint64_t k) { return source(first + k); },
+        [&](uint64_t k) { return targets[first + k]; });
   }
   return left;
 }
 
-// Those of all sources whose targets are in [first, last), in order.
-template <class Op, class Index>
-void put_range(const Op& op, const Index* targets, uint64_t n, uint64_t first, uint64_t last,
-               typename Op::Cell* cells) {
-  constexpr uint64_t block = 1024;
-  uint64_t chosen[block + 1];
-  for (uint64_t begin = 0; begin < n; begin += block) {
-    const uint64_t end = std::min(n, begin + block);
-    uint64_t count = 0;
-    for (uint64_t i = begin; i < end; ++i) {
-      chosen[count] = i;
-      count += targets[i] - first < last - first;
-    }
-    for (uint64_t k = 0; k < count; ++k) {
-      uint64_t i = chosen[k];
-      op.put(cells + targets[i], op.value(i));
+template <class Op, class Cells>
+void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>> pieces,
+                Cells& cells) {
+  for (const auto& piece : pieces) {
+    for (uint64_t first = 0; first < piece.size; first += block_sources) {
+      const uint64_t count = std::min(block_sources, piece.size - first);
+      auto target = [places = piece.places + first](uint64_t k) { return places[k]; };
+      if (piece.values)
+        op.put_block(cells, count, Plain<typename Op::Number>{piece.values + first}, target);
+      else
+        op.put_block(cells, count, Ones<typename Op::Number>(), target);
     }
   }
 }
 
 // How threads share the work.
 struct Plan {
-  // Each has a copy of T (the first has T itself) and a stretch of the sources.
-  uint64_t copies = 1;
-  // Each has a range of the targets, and looks at all sources.
-  uint64_t ranges = 1;
+  enum Kind : uint8_t {
+    copies,     // each has a copy of T, the first T itself, and a part of the sources
+    sorted,     // targets ascend: each has a part of the sources whose targets no other has
+    partition,  // scatter_partition.h
+  };
+  Kind kind = copies;
+  uint64_t copies_count = 1;
 };
 
-Plan plan_of(const TaskPool& pool, uint64_t n, uint64_t limit, ScatterMethod method) {
-  constexpr uint64_t least_of_a_thread = 1 << 15;
-  // More targets than this are not in a core's own cache.
-  constexpr uint64_t many_targets = 1 << 20;
+template <class Index>
+bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
+  std::atomic<bool> sorted{true};
+  pool.run(n - 1, reduce_grain, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t first = begin; first < end && sorted; first += 4096) {
+      uint32_t falls = 0;
+      for (uint64_t i = first; i < std::min(end, first + 4096); ++i)
+        falls += targets[i] > targets[i + 1];
+      if (falls > 0) sorted = false;
+    }
+  });
+  return sorted;
+}
+
+// Some targets, from all places.
+struct TargetSample {
+  bool ascends = true;
+  double hottest = 0;     // the share of the most frequent one
+  double wide_bytes = 0;  // of the pieces of T that it met
+};
+
+// Cells of so many bytes are as good as in a core's own cache.
+constexpr uint64_t cached_bytes = 4 << 20;
+
+template <class Index>
+TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
+  constexpr uint64_t size = 1024, piece_bytes = 1 << 18;
+  std::vector<uint64_t> sample(size);
+  for (uint64_t k = 0; k < size; ++k)
+    sample[k] = targets[n / size * k + k % std::min(n / size, size)];
+  TargetSample found;
+  found.ascends = std::is_sorted(sample.begin(), sample.end());
+  std::sort(sample.begin(), sample.end());
+  uint64_t run = 0, longest = 0, pieces = 1;
+  for (uint64_t k = 0; k < size; ++k) {
+    run = k > 0 && sample[k] == sample[k - 1] ? run + 1 : 1;
+    longest = std::max(longest, run);
+    pieces += k > 0 &&
+              sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
+  }
+  found.hottest = static_cast<double>(longest) / size;
+  found.wide_bytes = static_cast<double>(pieces * piece_bytes);
+  return found;
+}
+
+// has_cells: sums need cells of their own beside T.
+template <class Index>
+Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, uint64_t cell_bytes,
+             bool has_cells, ScatterMethod method) {
+  constexpr uint64_t least_of_a_thread = 1 << 16;
   const uint64_t threads = std::min<uint64_t>(pool.threads(), n / least_of_a_thread + 1);
   switch (method) {
     case ScatterMethod::direct:
       return {};
     case ScatterMethod::copies:
-      return {.copies = threads};
+      return {.copies_count = threads};
     case ScatterMethod::partition:
-      return {.ranges = threads};
+      return {.kind = Plan::partition};
     default:
       break;
   }
+  // Cells of all targets would be cleared and looked at.
+  const bool few_sources = has_cells && n < limit / 4;
+  if (limit == 0) return {};
+  if (n < 2 * least_of_a_thread) return {.kind = few_sources ? Plan::partition : Plan::copies};
+  const TargetSample sample = sample_of(targets, n, cell_bytes);
+  if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads && sample.hottest < 0.5)
+    return {.kind = Plan::sorted};
   // A copy is cleared and added up, which takes about as long as half as many sources.
   const uint64_t copies = std::min(threads, 1 + n / 2 / limit);
-  if (copies < threads && limit >= many_targets) return {.ranges = threads};
-  return {.copies = copies};
+  const bool is_narrow = sample.hottest > 0.25 || sample.wide_bytes <= cached_bytes;
+  if (limit * cell_bytes <= cached_bytes || (is_narrow && !few_sources)) {
+    // Bringing sources together takes a thread three times as long as adding them in the cache.
+    if (copies == threads || threads <= 3) return {.copies_count = copies};
+  }
+  return {.kind = Plan::partition};
 }
 
-template <class Op, class Index>
-ScatterReport put_with_copies(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
-                              uint64_t limit, typename Op::Cell* cells, uint64_t copies) {
-  std::vector<BulkVector<typename Op::Cell>> own(copies - 1);
+// cells_of(w): the cells of part w of the sources.
+template <class Op, class Source, class Index, class CellsOf>
+ScatterReport put_parts(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
+                        uint64_t n, uint64_t limit, uint64_t parts, const CellsOf& cells_of) {
   SharedReport report;
-  pool.run_each(copies, [&](uint64_t w, uint64_t) {
-    typename Op::Cell* to = cells;
-    if (w > 0) {
-      own[w - 1] = BulkVector<typename Op::Cell>(limit);
-      to = own[w - 1].data();
-      std::memset(static_cast<void*>(to), 0, limit * sizeof *to);
-    }
-    report.add(put_sources(op, targets, n * w / copies, n * (w + 1) / copies, limit, to));
-  });
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    for (const auto& copy : own)
-      for (uint64_t t = begin; t < end; ++t) op.put(cells + t, copy[t]);
+  pool.run_each(parts, [&](uint64_t w, uint64_t) {
+    auto&& cells = cells_of(w);
+    report.add(put_sources(op, source, targets, n * w / parts, n * (w + 1) / parts, limit, cells));
   });
   return report.get();
 }
 
-template <class Op, class Index>
-ScatterReport put_all(TaskPool& pool, const Op& op, const Index* targets, uint64_t n,
-                      uint64_t limit, typename Op::Cell* cells, ScatterMethod method) {
-  Plan plan = plan_of(pool, n, limit, method);
-  if (plan.ranges > 1) {
-    SharedReport report;
-    pool.run_each(plan.ranges, [&](uint64_t w, uint64_t) {
-      auto part = [&](uint64_t of) { return of * w / plan.ranges; };
-      auto end = [&](uint64_t of) { return of * (w + 1) / plan.ranges; };
-      put_range(op, targets, n, part(limit), end(limit), cells);
-      report.add(count_left_out(targets, part(n), end(n), limit));
-    });
-    return report.get();
+// Of targets that ascend, as far as a sample of them can tell. put(begin, end): on all threads, for
+// sources whose targets ascend, and are no other thread's. put_rest(begin, end): for others, one
+// call at a time. False: nothing was done, they do not ascend.
+template <class Index, class Put, class PutRest>
+bool put_ascending(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, const Put& put,
+                   const PutRest& put_rest) {
+  constexpr uint64_t chunk = 4096;
+  struct Part {
+    uint64_t begin, first_target;
+    std::vector<std::pair<uint64_t, uint64_t>> rest;
+  };
+  std::vector<Part> parts;
+  const uint64_t count = 4 * pool.threads();
+  for (uint64_t k = 0; k < count; ++k) {
+    const uint64_t at = n * k / count;
+    const Index* begin =
+        at == 0 ? targets : std::upper_bound(targets + at, targets + n, targets[at - 1]);
+    if (begin == targets + n) break;
+    if (k > 0 && (*begin < parts.back().first_target || begin < targets + parts.back().begin))
+      return false;
+    parts.push_back({static_cast<uint64_t>(begin - targets), *begin, {}});
   }
-  if constexpr (requires { Op::join(op.value(0), op.value(0)); }) {
-    if (plan.copies > 1) return put_with_copies(pool, op, targets, n, limit, cells, plan.copies);
-  }
-  return put_sources(op, targets, 0, n, limit, cells);
+  parts.push_back({n, limit, {}});
+  pool.run_each(parts.size() - 1, [&](uint64_t k, uint64_t) {
+    const uint64_t part_end = parts[k + 1].begin, low = parts[k].first_target;
+    const uint64_t high = std::min(limit, parts[k + 1].first_target);
+    for (uint64_t begin = parts[k].begin, end = begin; begin < part_end; begin = end) {
+      end = std::min(part_end, begin + chunk);
+      while (end < part_end && targets[end] == targets[end - 1]) ++end;
+      uint32_t falls = 0;
+      for (uint64_t i = begin + 1; i < end; ++i) falls += targets[i] < targets[i - 1];
+      if (falls == 0 && targets[begin] >= low && targets[end - 1] < high)
+        put(begin, end);
+      else
+        parts[k].rest.push_back({begin, end});
+    }
+  });
+  for (const Part& part : parts)
+    for (auto [begin, end] : part.rest) put_rest(begin, end);
+  return true;
 }
 
-// read(i): source i.
+constexpr uint64_t targets_grain = 1 << 14;
+
+template <class Op, class Source, class Index, class T>
+ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
+                      uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
+  const Plan plan = plan_of(pool, targets, n, limit, sizeof(T), false, method);
+  if (plan.kind == Plan::sorted) {
+    SharedReport report;
+    auto put = [&](uint64_t begin, uint64_t end) {
+      report.add(put_sources(op, source, targets, begin, end, limit, into));
+    };
+    if (put_ascending(pool, targets, n, limit, put, put)) return report.get();
+  }
+  if (plan.kind == Plan::partition) {
+    const auto shape = ScatterPartition::of(n, limit, sizeof(T), sizeof(T), pool.threads());
+    return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
+      T* cells = into + (turn.range << shape.range_log);
+      put_pieces(op, turn.pieces, cells);
+    });
+  }
+  std::vector<BulkVector<T>> own(plan.copies_count - 1);
+  ScatterReport report =
+      put_parts(pool, op, source, targets, n, limit, plan.copies_count, [&](uint64_t w) {
+        if (w == 0) return into;
+        own[w - 1] = BulkVector<T>(limit);
+        std::fill(own[w - 1].begin(), own[w - 1].end(), op.neutral());
+        return own[w - 1].data();
+      });
+  if (!own.empty())
+    pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
+      for (const auto& copy : own)
+        for (uint64_t t = begin; t < end; ++t) op.put(into, t, copy[t]);
+    });
+  return report;
+}
+
+template <class T>
+auto magnitude_bits(T x) {
+  if constexpr (sizeof(T) == 4) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return static_cast<int32_t>(bits & 0x7FFFFFFF);
+  } else {
+    return static_cast<int64_t>(bits_of_double(static_cast<double>(x)) << 1 >> 1);
+  }
+}
+
+// read(i): source i. Absolute values are compared as the integers that their bits are.
 template <class Read>
 NumbersSummary summarize(const RunRanges& run, uint64_t n, const Read& read) {
+  using T = std::conditional_t<sizeof(read(0)) == 4, float, double>;
+  const auto infinite = magnitude_bits(std::numeric_limits<T>::infinity());
   NumbersSummary summary;
   std::mutex mutex;
   run(n, reduce_grain, [&](uint64_t begin, uint64_t end) {
-    NumbersSummary part;
+    auto largest = magnitude_bits(T(0)), above = largest;
     for (uint64_t i = begin; i < end; ++i) {
-      double x = std::abs(static_cast<double>(read(i)));
-      bool finite = is_finite(x);
-      part.all_finite &= finite;
-      part.largest = finite && x > part.largest ? x : part.largest;
+      const auto bits = magnitude_bits(static_cast<T>(read(i)));
+      above = std::max(above, bits);
+      largest = std::max(largest, bits < infinite ? bits : 0);
     }
+    T x;
+    std::memcpy(&x, &largest, sizeof x);
     std::lock_guard lock(mutex);
-    summary.all_finite &= part.all_finite;
-    summary.largest = std::max(summary.largest, part.largest);
+    summary.all_finite &= above < infinite;
+    summary.largest = std::max(summary.largest, static_cast<double>(x));
   });
   return summary;
 }
@@ -318,24 +535,102 @@ RunRanges ranges_of(Backend& host) {
 }
 
 template <class Source, class T, class Index>
+ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& source,
+                            const Index* targets, uint64_t n, T* into, uint64_t limit) {
+  const auto shape = ScatterPartition::of(n, limit, op.cell_bytes, sizeof(T), pool.threads());
+  const uint64_t range_targets = uint64_t{1} << shape.range_log;
+  // A thread's, for one range after the other, or where there are more turns of a range, its own.
+  const bool is_whole = shape.blocks == 1;
+  std::vector<CutSums> sums(is_whole ? pool.threads() : shape.ranges);
+  BulkVector<int64_t> memory(sums.size() * range_targets);
+  return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
+    const uint64_t at = is_whole ? turn.worker : turn.range;
+    CutSums& cells = sums[at];
+    if (cells.empty()) cells = CutSums({memory.data() + at * range_targets, range_targets});
+    put_pieces(op, turn.pieces, cells);
+    if (!turn.is_last) return;
+    T* to = into + turn.range * range_targets;
+    uint64_t count = 0;
+    for (const auto& piece : turn.pieces) count += piece.size;
+    if (is_whole && op.all_finite && count < range_targets / 4) {
+      for (const auto& piece : turn.pieces)
+        for (uint64_t k = 0; k < piece.size; ++k)
+          op.fold(to + piece.places[k], cells.take(piece.places[k]));
+      return;
+    }
+    op.fold_all(to, cells, std::min(range_targets, limit - turn.range * range_targets));
+  });
+}
+
+// Of sources [begin, end), whose targets ascend and have no others.
+template <class Source, class T, class Index>
+void add_ascending(const Cut<T>& op, const Source& source, const Index* targets, uint64_t begin,
+                   uint64_t end, T* into) {
+  constexpr uint64_t most_targets = 4096;
+  int64_t memory[most_targets];
+  CutSums sums(memory);
+  for (uint64_t last = begin; begin < end; begin = last) {
+    last = std::min(end, begin + most_targets / 2);
+    while (last < end && targets[last] == targets[last - 1]) ++last;
+    const Index base = targets[begin];
+    const uint64_t span = targets[last - 1] - base + 1;
+    // Where runs end cannot be foretold: where they are short, cells are cheaper.
+    if (span <= most_targets && last - begin < 16 * span) {
+      for (uint64_t first = begin; first < last; first += block_sources)
+        op.put_block(
+            sums, std::min(block_sources, last - first),
+            [&](uint64_t k) { return source(first + k); },
+            [&](uint64_t k) { return targets[first + k] - base; });
+      op.fold_all(into + base, sums, span);
+      continue;
+    }
+    for (uint64_t i = begin; i < last;) {
+      const Index t = targets[i];
+      CutNumber sum = {0, 0};
+      for (; i < last && targets[i] == t; ++i) sum = op.join(sum, op.value(source(i)));
+      op.fold(into + t, sum);
+    }
+  }
+}
+
+template <class Source, class T, class Index>
 ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index* targets,
                                uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const NumbersSummary summary = summarize(ranges_of(pool), n, source);
-  const SumScale scale = SumScale::of(n, summary.largest);
-  BulkVector<CutNumber> sums(limit);
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    std::fill(sums.begin() + begin, sums.begin() + end, CutNumber());
-  });
-  ScatterReport report =
-      put_all(pool, Cut<Source, T>{source, scale}, targets, n, limit, sums.data(), method);
-  if (!summary.all_finite)
+  const Cut<T> op = {SumScale::of(n, summary.largest), summary.all_finite, n >= 1 << 11};
+  if (!op.all_finite)
     for (uint64_t i = 0; i < n; ++i)
       if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
         into[targets[i]] += source(i);
-  pool.run(limit, 1 << 14, [&](uint64_t begin, uint64_t end) {
-    for (uint64_t t = begin; t < end; ++t)
-      if (sums[t].high != 0 || sums[t].low != 0 || !summary.all_finite)
-        into[t] = folded(scale, into[t], sums[t]);
+  const Plan plan = plan_of(pool, targets, n, limit, op.cell_bytes, true, method);
+  // Each target is looked at where some sources were not finite. A target is rounded once.
+  if (plan.kind == Plan::sorted && op.all_finite && is_sorted(pool, targets, n)) {
+    ScatterReport report;
+    auto put = [&](uint64_t begin, uint64_t end) {
+      add_ascending(op, source, targets, begin, end, into);
+    };
+    auto put_rest = [&](uint64_t begin, uint64_t end) {
+      const uint64_t last = std::lower_bound(targets + begin, targets + end, limit) - targets;
+      put(begin, last);
+      if (last == end) return;
+      report.first_out_of_range = std::min(report.first_out_of_range, last);
+      report.out_of_range += end - last;
+    };
+    if (put_ascending(pool, targets, n, limit, put, put_rest)) return report;
+  }
+  if (plan.kind != Plan::copies) return add_by_ranges(pool, op, source, targets, n, into, limit);
+  std::vector<CutSums> sums(plan.copies_count);
+  BulkVector<int64_t> memory(limit * sums.size());
+  auto sums_of = [&](uint64_t w) -> CutSums& {
+    return sums[w] = CutSums({memory.data() + w * limit, limit});
+  };
+  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
+  pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t t = begin; t < end; ++t) {
+      CutNumber sum = {0, 0};
+      for (CutSums& part : sums) sum = op.join(sum, part.take(t));
+      op.fold(into + t, sum);
+    }
   });
   return report;
 }
@@ -354,15 +649,15 @@ Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targe
     return with_numbers(sources, into, [&]<class Source>(const Source& source, auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       auto put = [&](const auto& op) {
-        return put_all(pool, op, r, sources.size, into.size, t, options.method);
+        return put_all(pool, op, source, r, sources.size, t, into.size, options.method);
       };
       if (options.operation != ScatterOperation::add)
-        return put(Extreme<Source, T>{source, options.operation == ScatterOperation::min});
+        return put(Extreme<T>{options.operation == ScatterOperation::min});
       if constexpr (std::is_floating_point_v<T>) {
         if (options.mode == ScatterMode::reproducible)
           return add_reproducibly(pool, source, r, sources.size, t, into.size, options.method);
       }
-      return put(Add<Source, T>{source});
+      return put(Add<T>());
     });
   });
   return {};

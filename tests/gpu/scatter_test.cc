@@ -411,6 +411,10 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
     ScatterReport report;
     auto found = scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
                            {.operation = ScatterOperation::max}, true, 0, &report);
+    auto together = scattered(
+        type, halves, own, std::vector<float>(halves.size(), -INFINITY),
+        {.operation = ScatterOperation::max, .method = ScatterMethod::partition}, true, 0, &report);
+    ASSERT_EQ(bytes_of(together), bytes_of(found));
     for (uint32_t bits = 0; bits < halves.size(); ++bits) {
       const int sign = bits >> 15 ? -1 : 1, exponent_bits = type == NumberType::f16 ? 5 : 8;
       const int mantissa_bits = 15 - exponent_bits;
@@ -431,12 +435,14 @@ TEST_P(ScatterTest, OnesCount) {
   std::vector<int64_t> counts(50);
   std::vector<float> floats(50);
   for (uint32_t x : r) ++counts[x];
-  std::vector<int64_t> found(50);
-  ASSERT_TRUE(
-      backend_
-          ->scatter(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r), numbers_of(&found))
-          .ok());
-  EXPECT_EQ(found, counts);
+  for (ScatterMethod method : methods) {
+    std::vector<int64_t> found(50);
+    ASSERT_TRUE(backend_
+                    ->scatter(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r),
+                              numbers_of(&found), {.method = method})
+                    .ok());
+    EXPECT_EQ(found, counts);
+  }
   ASSERT_TRUE(backend_
                   ->scatter(Numbers::ones(NumberType::f32, r.size()), Indexes::of(r),
                             numbers_of(&floats), {.mode = ScatterMode::reproducible})
@@ -638,6 +644,78 @@ TEST_P(ScatterTest, SourcesInHostMemoryComeInPieces) {
       ASSERT_EQ(found, expected);
     }
   }
+}
+
+// What the host does with few and many sources, for any number of threads.
+TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
+  std::mt19937_64 rng(seed());
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (unsigned threads : {1, 2, 3, 5}) backends.push_back(Backend::host(threads));
+  auto check = [&]<class T, class Index>(T, const std::vector<Index>& r, uint64_t limit,
+                                         const std::string& name) {
+    SCOPED_TRACE(name);
+    constexpr bool is_float = std::is_floating_point_v<T>;
+    std::vector<T> s(r.size()), t(limit);
+    for (T& x : s)
+      x = is_float ? static_cast<T>(static_cast<double>(rng()) / 0x1p63 - 1)
+                   : static_cast<T>(rng());
+    for (T& x : t) x = static_cast<T>(rng() % 1000);
+    std::vector<T> sums = t, most = t, exact;
+    ScatterReport left;
+    for (uint64_t i = 0; i < r.size(); ++i) {
+      if (r[i] >= limit) {
+        left.first_out_of_range = std::min(left.first_out_of_range, i);
+        ++left.out_of_range;
+        continue;
+      }
+      sums[r[i]] = wrapped(sums[r[i]], s[i]);
+      most[r[i]] = std::max(most[r[i]], s[i]);
+    }
+    if constexpr (is_float) exact = reproducible(s, r, t);
+    for (const auto& backend : backends) {
+      auto found = [&](const ScatterOptions& options) {
+        std::vector<T> into = t;
+        ScatterReport report;
+        Status status =
+            backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&into), options, &report);
+        EXPECT_TRUE(status.ok()) << status.to_string();
+        EXPECT_EQ(report.out_of_range, left.out_of_range);
+        EXPECT_EQ(report.first_out_of_range, left.first_out_of_range);
+        return bytes_of(into);
+      };
+      for (ScatterMethod method : {ScatterMethod::partition, ScatterMethod::automatic}) {
+        if (!is_float || method == ScatterMethod::partition)
+          ASSERT_EQ(found({.method = method}), bytes_of(sums));
+        ASSERT_EQ(found({.operation = ScatterOperation::max, .method = method}), bytes_of(most));
+        if constexpr (is_float)
+          ASSERT_EQ(found({.mode = ScatterMode::reproducible, .method = method}), bytes_of(exact));
+      }
+    }
+  };
+  struct Case {
+    uint64_t n, limit;
+    int kind;
+  };
+  // A stretch of sources and one more; fewer sources than targets; more targets than are cached,
+  // for all kinds of targets.
+  for (Case c : {Case{65536, 65536, 0}, Case{65537, 65537, 0}, Case{1000, 70000, 3},
+                 Case{300001, 1100000, 0}, Case{300001, 1100000, 2}, Case{300001, 1100000, 3}}) {
+    const std::string name =
+        std::to_string(c.n) + " to " + std::to_string(c.limit) + ", kind " + std::to_string(c.kind);
+    auto narrow = random_targets<uint32_t>(rng, c.n, c.limit, c.kind);
+    check(float(), narrow, c.limit, name);
+    auto wide = random_targets<uint64_t>(rng, c.n, c.limit, c.kind);
+    if (c.kind == 3) {
+      wide[0] = UINT64_MAX;
+      wide[c.n / 2] = uint64_t{1} << 32;
+    }
+    check(int64_t(), wide, c.limit, name);
+    std::sort(wide.begin(), wide.end());
+    check(double(), wide, c.limit, name + ", sorted");
+  }
+  // Two blocks, of which neither ends with a whole stretch.
+  const uint64_t n = (uint64_t{1} << 22) + 12345;
+  check(float(), random_targets<uint32_t>(rng, n, 3000, 3), 3000, "two blocks");
 }
 
 // Targets that no number of 32 bits can tell.
