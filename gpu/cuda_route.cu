@@ -48,10 +48,10 @@ __device__ __forceinline__ void bring_in(E* to, const E* from, uint32_t n) {
   for (uint32_t i = threadIdx.x; i < vectors; i += exchange_threads) {
     const uint4* vector = reinterpret_cast<const uint4*>(from) + i;
     if constexpr (reads == Reads::once)
-      asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
-                       shared + i * 16),
-                   "l"(vector), "l"(policy)
-                   : "memory");
+      asm volatile(
+          "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(shared + i * 16),
+          "l"(vector), "l"(policy)
+          : "memory");
     else
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared + i * 16), "l"(vector)
                    : "memory");
@@ -66,7 +66,8 @@ __device__ __forceinline__ void wait_until_in() {
 
 // Of a thread's half of its warp.
 constexpr uint32_t half_threads = 16;
-__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine, uint32_t thread) {
+__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine,
+                                                     uint32_t thread) {
   uint2 words;
   memcpy(&words, &mine, sizeof words);
   words.x = __shfl_sync(whole_warp, words.x, thread, half_threads);
@@ -130,8 +131,7 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
       values[i] = number_at<T>(source, slab.first + begin + i);
   }
   wait_until_in();
-  for (uint32_t from_piece = first_piece; from_piece < last_piece;
-       from_piece += exchange_threads) {
+  for (uint32_t from_piece = first_piece; from_piece < last_piece; from_piece += exchange_threads) {
     if (from_piece != first_piece) mine = bring_piece(from_piece);
     const uint32_t turns = (last_piece - from_piece + exchange_halves - 1) / exchange_halves;
     for (uint32_t turn = 0; turn < min(turns, half_threads); ++turn) {
@@ -208,8 +208,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
     look_ahead();
     T sum = AddOp<T>::none();
 #pragma unroll 4
-    for (; at < list_end; at += route_group_targets)
-      sum = AddOp<T>::join(sum, values[list[at]]);
+    for (; at < list_end; at += route_group_targets) sum = AddOp<T>::join(sum, values[list[at]]);
     if (to != no_route_target) sums[to - first_target] = sum;
   }
   __syncthreads();
@@ -226,8 +225,7 @@ class Slab {
       : plan_(sizes(plan)), device_number_(context.device.number()) {
     const CudaDevice& device = context.device;
     most_shared_ = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    shared_of_processor_ =
-        device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+    shared_of_processor_ = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
     auto keep = [&](auto* to, const auto& from) {
       *to = std::remove_reference_t<decltype(*to)>(context.device, stream, from.size() + 8);
       if (!from.empty())
@@ -499,8 +497,7 @@ Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context
   auto route = std::make_unique<CudaRoute>(context, report, std::move(kept), targets.width,
                                            targets.size, target_count);
   if (is_exchanged(targets.size, target_count)) {
-    route->plan(in_host_memory,
-                context.device.attribute(cudaDevAttrMultiProcessorCount), stream);
+    route->plan(in_host_memory, context.device.attribute(cudaDevAttrMultiProcessorCount), stream);
   }
   return std::unique_ptr<ScatterRoute>(std::move(route));
 }

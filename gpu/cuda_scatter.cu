@@ -563,8 +563,7 @@ class CutJob final : public Job {
   }
   void add(const TileSource& part, cudaStream_t stream) override {
     // It is of all sources, which then are the only part.
-    adder_.run(op_, part, stream,
-               sample_.data() ? std::move(sample_) : CudaArray<SourceSample>());
+    adder_.run(op_, part, stream, sample_.data() ? std::move(sample_) : CudaArray<SourceSample>());
   }
   void finish(cudaStream_t stream) override {
     launch_early(fold_sums<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,

@@ -65,9 +65,7 @@ STRIDE_HD inline T wrapping_sum(T a, T b) {
 }
 
 STRIDE_HD inline bool is_finite(double x) { return (bits_of_double(x) >> 52 & 0x7FF) != 0x7FF; }
-STRIDE_HD inline bool is_finite(float x) {
-  return (bits_of_float(x) & 0x7F800000) != 0x7F800000;
-}
+STRIDE_HD inline bool is_finite(float x) { return (bits_of_float(x) & 0x7F800000) != 0x7F800000; }
 
 // 2^e, for -1022 <= e <= 1023.
 STRIDE_HD inline double power_of_two(int e) {

@@ -70,14 +70,15 @@ auto with_numbers(const Numbers& sources, const MutableNumbers& into, const Body
   return with_sources_of<float>(sources, into.data, body);
 }
 
-// What is done with sources and the cells of their targets: put(cells, t, value(source)), or for up
-// to block_sources at once put_block(cells, count, source, target). `join` puts two values of one
-// target together. A cell that is `neutral` is as if no source had come.
+// What is done with sources and the cells of their targets: put(cells, t, value(source)), or where
+// it takes blocks, of up to block_sources, put_block(cells, count, source, target). `join` puts two
+// values of one target together. A cell that is `neutral` is as if no source had come.
 constexpr uint64_t block_sources = 512;
 
 template <class T>
 struct Add {
   using Number = T;
+  static constexpr bool takes_blocks = false;
   static constexpr uint64_t cell_bytes = sizeof(T);
   // An addition that waits for the one before it, through memory, is slow.
   static constexpr bool has_slow_chains = std::is_floating_point_v<T>;
@@ -85,15 +86,13 @@ struct Add {
   static T value(T x) { return x; }
   static T join(T a, T b) { return wrapping_sum(a, b); }
   static void put(T* cells, uint64_t t, T x) { cells[t] = wrapping_sum(cells[t], x); }
-  template <class Source, class Target>
-  static void put_block(T* cells, uint64_t count, const Source& source, const Target& target) {
-    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
-  }
+  static void prefetch(const T* cells, uint64_t t) { __builtin_prefetch(cells + t, 1); }
 };
 
 template <class T>
 struct Extreme {
   using Number = T;
+  static constexpr bool takes_blocks = false;
   static constexpr uint64_t cell_bytes = sizeof(T);
   static constexpr bool has_slow_chains = false;
   bool is_min;
@@ -110,10 +109,7 @@ struct Extreme {
     auto mine = total_order(x), there = total_order(cells[t]);
     if (x == x && (is_min ? mine < there : mine > there)) cells[t] = x;
   }
-  template <class Source, class Target>
-  void put_block(T* cells, uint64_t count, const Source& source, const Target& target) const {
-    for (uint64_t k = 0; k < count; ++k) put(cells, target(k), source(k));
-  }
+  static void prefetch(const T* cells, uint64_t t) { __builtin_prefetch(cells + t, 1); }
 };
 
 // Sums of cut numbers.
@@ -151,6 +147,7 @@ class CutSums {
 template <class T>
 struct Cut {
   using Number = T;
+  static constexpr bool takes_blocks = true;
   static constexpr uint64_t cell_bytes = sizeof(int64_t);
   static constexpr bool has_slow_chains = true;
   SumScale scale;
@@ -165,6 +162,7 @@ struct Cut {
     sums.high()[t] += x.high;
     if (x.low != 0) sums.low()[t] += x.low;
   }
+  static void prefetch(CutSums& sums, uint64_t t) { __builtin_prefetch(sums.high() + t, 1); }
   // As cut_number(), several at once: a sum with 1.5 * 2^52 is rounded to a whole number, which its
   // last bits are.
   template <class Source, class Target>
@@ -243,9 +241,10 @@ ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, u
 // one before it to come back from memory.
 template <class Op, class Source, class Index, class Cells>
 void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t begin,
-              uint64_t end, Cells& cells) {
+              uint64_t end, uint64_t limit, Cells& cells, ScatterReport* left) {
   auto value = [&](uint64_t i) { return op.value(source(i)); };
   for (uint64_t i = begin; i < end;) {
+    const uint64_t first = i;
     const Index t = targets[i];
     auto sum = value(i++);
     for (; i + 4 <= end && targets[i] == t && targets[i + 1] == t && targets[i + 2] == t &&
@@ -254,7 +253,12 @@ void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t
       sum = Op::join(
           sum, Op::join(Op::join(value(i), value(i + 1)), Op::join(value(i + 2), value(i + 3))));
     for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, value(i));
-    op.put(cells, t, sum);
+    if (t < limit) {
+      op.put(cells, t, sum);
+      continue;
+    }
+    left->first_out_of_range = std::min(left->first_out_of_range, first);
+    left->out_of_range += i - first;
   }
 }
 
@@ -262,36 +266,56 @@ void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t
 template <class Op, class Source, class Index, class Cells>
 ScatterReport put_sources(const Op& op, const Source& source, const Index* targets, uint64_t begin,
                           uint64_t end, uint64_t limit, Cells& cells) {
-  // Runs are shorter where fewer neighbours are alike.
+  // Runs are shorter where fewer neighbours are alike. A look at all would take as long as a third
+  // of the additions.
   constexpr uint32_t alike_in_runs = block_sources - block_sources / 32;
+  constexpr uint32_t blocks_a_look = 8;
+  // In a core's own cache the processor sees far enough ahead itself.
+  constexpr uint64_t near_bytes = 1 << 20, prefetch_distance = 64;
+  const bool is_far = limit * Op::cell_bytes > near_bytes;
   ScatterReport left;
+  [[maybe_unused]] uint32_t block = 0;
+  bool has_runs = false;
   for (uint64_t first = begin; first < end; first += block_sources) {
     const uint64_t last = std::min(end, first + block_sources);
-    Index largest = targets[first];
-    [[maybe_unused]] uint32_t alike = 0;
-    for (uint64_t i = first + 1; i < last; ++i) {
-      largest = std::max(largest, targets[i]);
-      if constexpr (Op::has_slow_chains) alike += targets[i] == targets[i - 1];
-    }
-    if (largest >= limit) {
-      for (uint64_t i = first; i < last; ++i) {
-        if (targets[i] < limit) {
-          op.put(cells, targets[i], op.value(source(i)));
-        } else if (left.out_of_range++ == 0) {
-          left.first_out_of_range = i;
-        }
-      }
-      continue;
-    }
     if constexpr (Op::has_slow_chains) {
-      if (alike >= alike_in_runs) {
-        put_runs(op, source, targets, first, last, cells);
+      if (block++ % blocks_a_look == 0) {
+        uint32_t alike = 0;
+        for (uint64_t i = first + 1; i < last; ++i) alike += targets[i] == targets[i - 1];
+        has_runs = alike >= alike_in_runs;
+      }
+      if (has_runs) {
+        put_runs(op, source, targets, first, last, limit, cells, &left);
         continue;
       }
     }
-    op.put_block(
-        cells, last - first, [&](uint64_t k) { return source(first + k); },
-        [&](uint64_t k) { return targets[first + k]; });
+    if constexpr (Op::takes_blocks) {
+      Index largest = 0;
+      for (uint64_t i = first; i < last; ++i) largest = std::max(largest, targets[i]);
+      if (largest < limit) {
+        if (is_far)
+          for (uint64_t i = first; i < last; ++i) op.prefetch(cells, targets[i]);
+        op.put_block(
+            cells, last - first, [&](uint64_t k) { return source(first + k); },
+            [&](uint64_t k) { return targets[first + k]; });
+        continue;
+      }
+    }
+    auto put_one = [&](uint64_t i) {
+      if (targets[i] < limit) {
+        op.put(cells, targets[i], op.value(source(i)));
+      } else if (left.out_of_range++ == 0) {
+        left.first_out_of_range = i;
+      }
+    };
+    uint64_t i = first;
+    if (is_far)
+      for (const uint64_t ahead = end - std::min(end - first, prefetch_distance);
+           i < std::min(last, ahead); ++i) {
+        op.prefetch(cells, targets[i + prefetch_distance]);
+        put_one(i);
+      }
+    for (; i < last; ++i) put_one(i);
   }
   return left;
 }
@@ -299,15 +323,23 @@ ScatterReport put_sources(const Op& op, const Source& source, const Index* targe
 template <class Op, class Cells>
 void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>> pieces,
                 Cells& cells) {
-  for (const auto& piece : pieces) {
-    for (uint64_t first = 0; first < piece.size; first += block_sources) {
-      const uint64_t count = std::min(block_sources, piece.size - first);
-      auto target = [places = piece.places + first](uint64_t k) { return places[k]; };
-      if (piece.values)
-        op.put_block(cells, count, Plain<typename Op::Number>{piece.values + first}, target);
-      else
-        op.put_block(cells, count, Ones<typename Op::Number>(), target);
+  using Number = typename Op::Number;
+  auto put = [&](uint64_t n, const uint16_t* places, const auto& source) {
+    if constexpr (Op::takes_blocks) {
+      for (uint64_t first = 0; first < n; first += block_sources)
+        op.put_block(
+            cells, std::min(block_sources, n - first),
+            [&](uint64_t k) { return source(first + k); },
+            [&](uint64_t k) { return places[first + k]; });
+    } else {
+      for (uint64_t i = 0; i < n; ++i) op.put(cells, places[i], source(i));
     }
+  };
+  for (const auto& piece : pieces) {
+    if (piece.values)
+      put(piece.size, piece.places, Plain<Number>{piece.values});
+    else
+      put(piece.size, piece.places, Ones<Number>());
   }
 }
 
@@ -340,11 +372,12 @@ bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
 struct TargetSample {
   bool ascends = true;
   double hottest = 0;     // the share of the most frequent one
+  double repeated = 0;    // the share of those that were met more than once
   double wide_bytes = 0;  // of the pieces of T that it met
 };
 
 // Cells of so many bytes are as good as in a core's own cache.
-constexpr uint64_t cached_bytes = 4 << 20;
+constexpr uint64_t cached_bytes = 8 << 20;
 
 template <class Index>
 TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
@@ -355,14 +388,16 @@ TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
   TargetSample found;
   found.ascends = std::is_sorted(sample.begin(), sample.end());
   std::sort(sample.begin(), sample.end());
-  uint64_t run = 0, longest = 0, pieces = 1;
+  uint64_t run = 0, longest = 0, repeated = 0, pieces = 1;
   for (uint64_t k = 0; k < size; ++k) {
     run = k > 0 && sample[k] == sample[k - 1] ? run + 1 : 1;
     longest = std::max(longest, run);
+    repeated += run == 2 ? 2 : run > 2 ? 1 : 0;
     pieces += k > 0 &&
               sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
   }
   found.hottest = static_cast<double>(longest) / size;
+  found.repeated = static_cast<double>(repeated) / size;
   found.wide_bytes = static_cast<double>(pieces * piece_bytes);
   return found;
 }
@@ -390,9 +425,10 @@ Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, u
   const TargetSample sample = sample_of(targets, n, cell_bytes);
   if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads && sample.hottest < 0.5)
     return {.kind = Plan::sorted};
-  // A copy is cleared and added up, which takes about as long as half as many sources.
-  const uint64_t copies = std::min(threads, 1 + n / 2 / limit);
-  const bool is_narrow = sample.hottest > 0.25 || sample.wide_bytes <= cached_bytes;
+  // A copy is cleared and added up, in order, which takes far less than as many sources.
+  const uint64_t copies = std::min(threads, 1 + 2 * n / limit);
+  const bool is_narrow =
+      sample.hottest > 0.25 || sample.repeated > 0.25 || sample.wide_bytes <= cached_bytes;
   if (limit * cell_bytes <= cached_bytes || (is_narrow && !few_sources)) {
     // Bringing sources together takes a thread three times as long as adding them in the cache.
     if (copies == threads || threads <= 3) return {.copies_count = copies};

@@ -296,7 +296,8 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheBitsOfTheDefinition) {
   check(double());
 }
 
-// Whatever the method, the place of the columns and the order of the sources: blocks then get others.
+// Whatever the method, the place of the columns and the order of the sources: blocks then get
+// others.
 TEST_P(ScatterTest, ReproducibleSumsHaveTheSameBitsOnEveryRun) {
   std::mt19937_64 rng(seed());
   const uint64_t n = on_device() ? 3000000 : 20000;
@@ -304,8 +305,8 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheSameBitsOnEveryRun) {
     auto r = random_targets<uint32_t>(rng, n, limit, 2);
     std::vector<float> s(n), t(limit, 1);
     for (float& x : s)
-      x = static_cast<float>(std::ldexp(static_cast<double>(rng()) / 0x1p64 - 0.5,
-                                        -static_cast<int>(rng() % 40)));
+      x = static_cast<float>(
+          std::ldexp(static_cast<double>(rng()) / 0x1p64 - 0.5, -static_cast<int>(rng() % 40)));
     const auto expected = bytes_of(reproducible(s, r, t));
     for (int run = 0; run < 50; ++run) {
       const auto shift = static_cast<std::ptrdiff_t>(rng() % n);
