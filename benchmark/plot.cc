@@ -19,7 +19,9 @@ struct Palette {
 };
 const std::vector<Palette>& palettes() {
   static const std::vector<Palette> all = {
-      {"stride", {"#c8102e", "#e8707f", "#7a0019", "#f2a65a", "#8e5572"}},
+      {"stride",
+       {"#c8102e", "#e8707f", "#7a0019", "#f2a65a", "#8e5572", "#d9a3b8", "#4a2545", "#f7d08a",
+        "#b5651d", "#a9a1c9"}},
       {"rocksdb", {"#0b3c6f", "#2f74b5", "#6ea6d8", "#b3d0ec"}},
       {"lmdb", {"#1d6b3a", "#43a266", "#96d1a8"}},
       {"vector", {"#8a8a8a"}},
