@@ -137,7 +137,6 @@ template <class T, uint32_t sample_log>
 __global__ __launch_bounds__(sample_threads, 2) void summarize_sources(TileSource source,
                                                                        SourceSummary* summary,
                                                                        SourceSample* sample) {
-  let_later_work_begin();
   const uint32_t blocks = sample ? gridDim.x - 1 : gridDim.x;
   if (blockIdx.x == blocks) return take_sample_of<T, sample_log>(source, sample);
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -181,6 +180,7 @@ __global__ __launch_bounds__(sample_threads, 2) void summarize_sources(TileSourc
         }
       }
   }
+  let_later_work_begin();
   for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
     largest = max(largest, __shfl_xor_sync(whole_warp, largest, lanes));
     last_bit = min(last_bit, __shfl_xor_sync(whole_warp, last_bit, lanes));
@@ -198,7 +198,6 @@ __global__ __launch_bounds__(sample_threads, 2) void summarize_sources(TileSourc
 // Where there are low parts.
 template <class T>
 __global__ void clear_low(CutOp<T> op, uint64_t limit) {
-  let_later_work_begin();
   wait_for_earlier_work();
   if (!op.summary->has_low(op.summary->scale(op.sources))) return;
   const uint64_t step = uint64_t{gridDim.x} * blockDim.x;
@@ -209,7 +208,6 @@ __global__ void clear_low(CutOp<T> op, uint64_t limit) {
 // T and the sums of cut numbers become T.
 template <class T>
 __global__ void fold_sums(CutOp<T> op, uint64_t limit) {
-  let_later_work_begin();
   wait_for_earlier_work();
   const SumScale scale = op.summary->scale(op.sources);
   const bool not_finite = op.summary->not_finite != 0, has_low = op.summary->has_low(scale);

@@ -557,7 +557,6 @@ __global__ __launch_bounds__(
     (blocks_of_processor<Op, Target, Sink>)) void scatter_tiles(TileSource source, Sink sink,
                                                                 ScatterCounters* counters) {
   extern __shared__ uint32_t shared[];
-  let_later_work_begin();
   wait_for_earlier_work();
   if (!sink.is_wanted()) return;
   sink.begin(shared);
@@ -604,6 +603,7 @@ __global__ __launch_bounds__(
       put_tile<Op>(sink, has_runs, targets[u], values);
     }
   }
+  let_later_work_begin();
   sink.end();
   left_out.report(source, counters);
 }
