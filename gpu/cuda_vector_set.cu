@@ -269,6 +269,7 @@ class CudaSlots {
         "clear a set");
     cuda_check(cudaStreamSynchronize(stream), "clear a set");
     size_ = before_ = counted_ = coming_ = failed_ = 0;
+    can_grow_ = true;
   }
 
   // How many entries may come before the table is fuller than it should be; makes room for some.

@@ -140,6 +140,7 @@ class SlotTable {
     parts_[0].slots = zeroed<Entry>(pool_, parts_[0].layout.slots());
     size_ = before_ = 0;
     zero_ = false;
+    can_grow_ = true;
   }
 
   // ids[i]: of entry_of(i), or VectorSet::absent where it did not fit. fresh: null, or set to
