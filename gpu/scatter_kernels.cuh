@@ -32,6 +32,15 @@ __device__ __forceinline__ void let_later_work_begin() {
 #endif
 }
 
+// Whether the calling thread's device can do that; on others a kernel comes after the one before it.
+inline bool can_launch_early() {
+  int device = 0, major = 0;
+  cuda_check(cudaGetDevice(&device), "ask for the current device");
+  cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "ask what the device is like");
+  return major >= 9;
+}
+
 template <class... Parameters, class... Arguments>
 void launch_early(void (*kernel)(Parameters...), uint32_t blocks, uint32_t threads,
                   uint64_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
@@ -44,7 +53,7 @@ void launch_early(void (*kernel)(Parameters...), uint32_t blocks, uint32_t threa
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = 1;
+  config.numAttrs = can_launch_early() ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
              "start a kernel");
 }
