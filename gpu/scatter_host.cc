@@ -420,7 +420,6 @@ Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, u
   }
   // Cells of all targets would be cleared and looked at.
   const bool few_sources = has_cells && n < limit / 4;
-  if (limit == 0) return {};
   if (n < 2 * least_of_a_thread) return {.kind = few_sources ? Plan::partition : Plan::copies};
   const TargetSample sample = sample_of(targets, n, cell_bytes);
   if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads && sample.hottest < 0.5)
@@ -529,9 +528,7 @@ ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const 
 template <class T>
 auto magnitude_bits(T x) {
   if constexpr (sizeof(T) == 4) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return static_cast<int32_t>(bits & 0x7FFFFFFF);
+    return static_cast<int32_t>(bits_of_float(x) & 0x7FFFFFFF);
   } else {
     return static_cast<int64_t>(bits_of_double(static_cast<double>(x)) << 1 >> 1);
   }
@@ -636,8 +633,7 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
   const Cut<T> op = {SumScale::of(n, summary.largest), summary.all_finite, n >= 1 << 11};
   if (!op.all_finite)
     for (uint64_t i = 0; i < n; ++i)
-      if (targets[i] < limit && !is_finite(static_cast<double>(source(i))))
-        into[targets[i]] += source(i);
+      if (targets[i] < limit && !is_finite(source(i))) into[targets[i]] += source(i);
   const Plan plan = plan_of(pool, targets, n, limit, op.cell_bytes, true, method);
   // Each target is looked at where some sources were not finite. A target is rounded once.
   if (plan.kind == Plan::sorted && op.all_finite && is_sorted(pool, targets, n)) {

@@ -59,13 +59,13 @@ struct ScatterPartition {
   uint64_t block;    // sources, whole stretches
   uint64_t blocks;
 
-  // cell_bytes: what a target takes while sources are added. value_bytes: a source's.
+  // limit: not 0. cell_bytes: what a target takes while sources are added. value_bytes: a source's.
   static ScatterPartition of(uint64_t n, uint64_t limit, uint64_t cell_bytes, uint64_t value_bytes,
                              uint64_t threads) {
     ScatterPartition p;
     p.range_log = cell_bytes <= 4 ? 16 : 15;
     while (p.range_log > 10 && limit >> p.range_log < 4 * threads) --p.range_log;
-    p.ranges = limit == 0 ? 0 : ((limit - 1) >> p.range_log) + 1;
+    p.ranges = ((limit - 1) >> p.range_log) + 1;
     // Is spread in a core's own cache, and has some sources for each range.
     p.stretch = std::max<uint64_t>((1 << 18) / value_bytes, std::bit_ceil(64 * p.ranges));
     // Each block reads and writes all of T.

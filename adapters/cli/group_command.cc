@@ -28,13 +28,9 @@ void append_value(T value, bool json, TextBuffer* out) {
 class GroupWriter {
  public:
   // keys: how they are written, if they are.
-  GroupWriter(const GroupResult& groups, const GroupArguments& arguments, Format format,
-              const KeyForm* keys)
-      : groups_(groups),
-        arguments_(arguments),
-        type_(*number_type_named(arguments.type)),
-        format_(format),
-        keys_(keys) {}
+  GroupWriter(const GroupResult& groups, const GroupArguments& arguments, NumberType type,
+              Format format, const KeyForm* keys)
+      : groups_(groups), arguments_(arguments), type_(type), format_(format), keys_(keys) {}
 
   void write(uint64_t g, TextBuffer* out) {
     first_ = true;
@@ -166,17 +162,16 @@ Outcome run_group(Context* context, const GroupArguments& given) {
   Table table;
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
-  if (arguments.type.empty()) {
-    if (table.numbers() == NumberType::none)
-      return Status::invalid("table " + arguments.table + " has values of any kind")
-          .with_remedy("say what they are: --type i32, i64, f32 or f64");
-    arguments.type = to_string(table.numbers());
-  }
+  const NumberType type =
+      arguments.type.empty() ? table.numbers() : *number_type_named(arguments.type);
+  if (type == NumberType::none)
+    return Status::invalid("table " + arguments.table + " has values of any kind")
+        .with_remedy("say what they are: --type i32, i64, f32 or f64");
   ScanOptions range;
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &range));
   auto groups = group_by(database->snapshot(), table, range,
                          {.prefix_bytes = arguments.prefix_bytes,
-                          .type = *number_type_named(arguments.type),
+                          .type = type,
                           .sum = arguments.sum,
                           .min = arguments.min,
                           .max = arguments.max});
@@ -184,7 +179,8 @@ Outcome run_group(Context* context, const GroupArguments& given) {
   std::string name = context->json ? "jsonl" : arguments.format;
   Format format = name == "csv" ? Format::csv : name == "jsonl" ? Format::jsonl : Format::tsv;
   KeyForm prefixes = form_of_prefixes(table, form, arguments.prefix_bytes);
-  GroupWriter writer(*groups, arguments, format, arguments.prefix_bytes ? &prefixes : nullptr);
+  GroupWriter writer(*groups, arguments, type, format,
+                     arguments.prefix_bytes ? &prefixes : nullptr);
   TextBuffer text;
   constexpr uint64_t groups_at_once = 4096;
   for (uint64_t g = 0; g < groups->size(); ++g) {
