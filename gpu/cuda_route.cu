@@ -222,10 +222,9 @@ static_assert(route_group_targets == 32);
 class Slab {
  public:
   Slab(const CudaContext& context, const RouteSlab& plan, cudaStream_t stream)
-      : plan_(sizes(plan)), device_number_(context.device.number()) {
-    const CudaDevice& device = context.device;
-    most_shared_ = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    shared_of_processor_ = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+      : plan_(sizes(plan)), device_(context.device) {
+    most_shared_ = device_.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    shared_of_processor_ = device_.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
     auto keep = [&](auto* to, const auto& from) {
       *to = std::remove_reference_t<decltype(*to)>(context.device, stream, from.size() + 8);
       if (!from.empty())
@@ -261,14 +260,14 @@ class Slab {
     return sum;
   }
 
-  // items: room for items().
+  // between: room for items().
   template <class T>
-  void add(const TileSource& source, T* items, T* into, cudaStream_t stream) const {
+  void add(const TileSource& source, T* between, T* into, cudaStream_t stream) const {
     SlabRef slab = ref();
-    if (this->items() == 0) return;
-    launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, items);
+    if (items() == 0) return;
+    launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, between);
     const uint32_t hot_blocks = (plan_.hot_count() + exchange_warps - 1) / exchange_warps;
-    launch<add_parts<T>>(plan_.parts + hot_blocks, part_bytes<T>(), stream, slab, items, into);
+    launch<add_parts<T>>(plan_.parts + hot_blocks, part_bytes<T>(), stream, slab, between, into);
   }
 
  private:
@@ -304,14 +303,14 @@ class Slab {
   void launch(uint32_t blocks, uint64_t shared_bytes, cudaStream_t stream,
               const Arguments&... arguments) const {
     static std::atomic<uint64_t> allowed{0};  // a bit for each device
-    const uint64_t device = uint64_t{1} << device_number_ % 64;
+    const uint64_t device = uint64_t{1} << device_.number() % 64;
     if ((allowed & device) == 0) {
       cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(most_shared_)),
                  "ask for shared memory");
       allowed |= device;
     }
-    launch_early(kernel, blocks, exchange_threads, shared_bytes, stream, arguments...);
+    launch_early(device_, kernel, blocks, exchange_threads, shared_bytes, stream, arguments...);
   }
 
   template <class Use>
@@ -351,7 +350,7 @@ class Slab {
   }
 
   RouteSlab plan_;  // its sizes
-  int device_number_;
+  const CudaDevice& device_;
   uint64_t most_shared_ = 0, shared_of_processor_ = 0;
   CudaArray<uint16_t> picks_, list_;
   CudaArray<RouteSlab::Piece> pieces_;

@@ -291,7 +291,6 @@ void with_sample_log(uint64_t n, const Kernel& kernel) {
   else
     kernel(std::integral_constant<uint32_t, few_samples_log>());
 }
-constexpr bool can_sample(uint64_t n) { return n >= 1 << (many_samples_log + 1); }
 
 template <class Op>
 class Adder {
@@ -337,7 +336,7 @@ class Adder {
     }
     if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
       return asked;
-    if (asked == ScatterMethod::hot && narrow && can_sample(n)) return asked;
+    if (asked == ScatterMethod::hot && narrow && n >= 1 << (many_samples_log + 1)) return asked;
     if (asked == ScatterMethod::partition && narrow && !part.wide_targets) return asked;
     return ScatterMethod::direct;
   }
@@ -347,7 +346,8 @@ class Adder {
               uint64_t shared_bytes, cudaStream_t stream) {
     auto* kernel = scatter_tiles<Op, Target, Sink, unroll>;
     allow_shared(kernel, shared_bytes);
-    launch_early(kernel, blocks, threads, shared_bytes, stream, part, sink, context_.counters);
+    launch_early(context_.device, kernel, blocks, threads, shared_bytes, stream, part, sink,
+                 context_.counters);
   }
 
   // sample: of the part, which leaves the work to with_hot() where there are hot targets; or null.
@@ -493,8 +493,8 @@ class Adder {
   CudaArray<SourceSample> take_sample(const TileSource& part, cudaStream_t stream) {
     CudaArray<SourceSample> sample(context_.device, stream, 1);
     with_sample_log(part.n, [&](auto log) {
-      launch_early(sample_sources<typename Op::Number, log()>, 1, sample_threads, 0, stream, part,
-                   sample.data());
+      launch_early(context_.device, sample_sources<typename Op::Number, log()>, 1, sample_threads,
+                   0, stream, part, sample.data());
     });
     return sample;
   }
@@ -549,23 +549,23 @@ class CutJob final : public Job {
       if (all->targets && all->n >= fewest_sampled)
         sample_ = CudaArray<SourceSample>(context_.device, stream, 1);
       with_sample_log(all->n, [&](auto log) {
-        launch_early(summarize_sources<T, log()>,
+        launch_early(context_.device, summarize_sources<T, log()>,
                      context_.grid(all->n, sample_threads, 2) + (sample_.data() ? 1 : 0),
                      sample_threads, 0, stream, *all,
                      reinterpret_cast<SourceSummary*>(memory_.data()), sample_.data());
       });
     }
     if (clears_low())
-      launch_early(clear_low<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
-                   context_.limit);
+      launch_early(context_.device, clear_low<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0,
+                   stream, op_, context_.limit);
   }
   void add(const TileSource& part, cudaStream_t stream) override {
     // It is of all sources, which then are the only part.
     adder_.run(op_, part, stream, sample_.data() ? std::move(sample_) : CudaArray<SourceSample>());
   }
   void finish(cudaStream_t stream) override {
-    launch_early(fold_sums<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0, stream, op_,
-                 context_.limit);
+    launch_early(context_.device, fold_sums<T>, context_.grid(context_.limit * 4, 512, 4), 512, 0,
+                 stream, op_, context_.limit);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "gpu/cuda_device.h"
 #include "gpu/scatter_add.h"
 #include "gpu/scatter_arith.h"
 
@@ -32,18 +33,11 @@ __device__ __forceinline__ void let_later_work_begin() {
 #endif
 }
 
-// Whether the calling thread's device can do that; on others a kernel comes after the one before it.
-inline bool can_launch_early() {
-  int device = 0, major = 0;
-  cuda_check(cudaGetDevice(&device), "ask for the current device");
-  cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-             "ask what the device is like");
-  return major >= 9;
-}
-
+// On a device that cannot do that, a kernel comes after the one before it.
 template <class... Parameters, class... Arguments>
-void launch_early(void (*kernel)(Parameters...), uint32_t blocks, uint32_t threads,
-                  uint64_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
+void launch_early(const CudaDevice& device, void (*kernel)(Parameters...), uint32_t blocks,
+                  uint32_t threads, uint64_t shared_bytes, cudaStream_t stream,
+                  const Arguments&... arguments) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -53,7 +47,7 @@ void launch_early(void (*kernel)(Parameters...), uint32_t blocks, uint32_t threa
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = can_launch_early() ? 1 : 0;
+  config.numAttrs = device.attribute(cudaDevAttrComputeCapabilityMajor) >= 9 ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
              "start a kernel");
 }
