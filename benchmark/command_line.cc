@@ -14,6 +14,7 @@
 #include "benchmark/lookup_command.h"
 #include "benchmark/lpm_command.h"
 #include "benchmark/map_command.h"
+#include "benchmark/planner_command.h"
 #include "benchmark/scatter_command.h"
 #include "benchmark/sts_workload.h"
 #include "benchmark/text_table.h"
@@ -276,6 +277,10 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App* map_command =
       app.add_subcommand("map", "Weights mapping: T[R[i]] += S[i], with R in a table");
   add_map(map_command, &map);
+  PlannerArguments planner;
+  CLI::App* planner_command =
+      app.add_subcommand("planner", "How good the trees are that are chosen from the keys");
+  add_planner(planner_command, &planner);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -290,6 +295,7 @@ int run_command_line(int argc, const char* const* argv) {
                   : *scatter_command    ? run_scatter_command(scatter)
                   : *accumulate_command ? run_accumulate_command(accumulate)
                   : *map_command        ? run_map_command(map)
+                  : *planner_command    ? run_planner_command(planner)
                                         : run_tree_command(common, tree);
   if (status.ok()) return 0;
   std::cerr << "stride-bench: " << status.to_string() << "\n";

@@ -79,6 +79,10 @@ class TreeKeys {
   // of that width. For files what read_text_file() returns, too.
   static Result<TreeKeys> make(const KeyKind& kind, uint64_t keys, uint64_t seed,
                                Parallel* parallel);
+  // Distinct keys in random order, at least one.
+  static TreeKeys of(OwnedColumn shuffled, Parallel* parallel) {
+    return TreeKeys(std::move(shuffled), std::nullopt, parallel);
+  }
 
   uint64_t size() const { return shuffled_.rows; }
   KeyColumn shuffled() const { return shuffled_.view(); }  // random order

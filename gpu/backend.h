@@ -24,12 +24,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "gpu/access_costs.h"
+#include "gpu/key_statistics.h"
 #include "gpu/location.h"
 #include "gpu/scatter_add.h"
 #include "gpu/tree_options.h"
@@ -239,7 +243,18 @@ class Backend {
   // row with the largest id is kept.
   virtual Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) = 0;
 
-  // Builds the tree over a strictly ascending column, as a flat image (docs/format.md).
+  // Samples a strictly ascending column, in host memory or the device's (gpu/key_statistics.h).
+  virtual Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
+                              KeyStatistics* statistics) = 0;
+  // What reads of the memory that is searched cost on this machine: takes some tenths of a second.
+  virtual Status measure_costs(AccessCosts* costs) = 0;
+  // By which trees are chosen where their options leave strides open; until they are set, those of
+  // a typical machine. Of a host backend's those of a host.
+  AccessCosts access_costs() const;
+  void set_access_costs(const AccessCosts& costs);
+
+  // Builds the tree over a strictly ascending column, as a flat image (docs/format.md). The same
+  // bytes from every backend, for the same options with strides, or the same access costs.
   // invalid_argument: more than max_index_keys keys, or options that do not hold.
   virtual Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                             std::vector<std::byte>* image) = 0;
@@ -362,6 +377,9 @@ class Backend {
   virtual Status scatter_checked(const Numbers& sources, const Indexes& targets,
                                  const MutableNumbers& into, const ScatterOptions& options,
                                  ScatterReport* report) = 0;
+
+  mutable std::mutex costs_mutex_;
+  std::optional<AccessCosts> costs_;
 };
 
 // Single searches on the calling thread, without a backend: what a get of one key uses.

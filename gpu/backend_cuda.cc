@@ -76,9 +76,25 @@ class CudaBackend final : public Backend {
     return host_->sort(chunks, sorted);
   }
 
+  Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
+                      KeyStatistics* statistics) override {
+    if (!lies_here(keys.data)) return host_->measure_keys(keys, options, statistics);
+    return cuda_guarded([&] {
+      measure_keys_cuda(context(), keys, options, statistics);
+      return Status();
+    });
+  }
+  Status measure_costs(AccessCosts* costs) override {
+    return cuda_guarded([&] {
+      measure_costs_cuda(device_, costs);
+      return Status();
+    });
+  }
+
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
-    Status status = cuda_guarded([&] { return build_tree_cuda(context(), keys, options, image); });
+    Status status = cuda_guarded(
+        [&] { return build_tree_cuda(context(), keys, access_costs(), options, image); });
     if (status.code() != StatusCode::resource_exhausted) return status;
     return host_->build_tree(keys, options, image);
   }
@@ -181,7 +197,7 @@ class CudaBackend final : public Backend {
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
-    auto built = cuda_guarded([&] { return build_index_cuda(context(), keys, order, options); });
+    auto built = cuda_guarded([&] { return build_index_cuda(context(), keys, order, access_costs(), options); });
     if (!built.ok() && built.status().code() == StatusCode::resource_exhausted &&
         !lies_here(keys)) {
       return host_->build_index(keys, order, options);

@@ -43,9 +43,16 @@ class HostBackend : public Backend {
   Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) override {
     return guarded([&] { return sort_host(pool_, chunks, sorted); });
   }
+  Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
+                      KeyStatistics* statistics) override {
+    return guarded([&] { return measure_keys_host(pool_, keys, options, statistics); });
+  }
+  Status measure_costs(AccessCosts* costs) override {
+    return guarded([&] { return measure_costs_host(pool_, costs); });
+  }
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
-    return guarded([&] { return build_tree_host(pool_, keys, options, image); });
+    return guarded([&] { return build_tree_host(pool_, keys, access_costs(), options, image); });
   }
   Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
               std::span<Location> out) override {
@@ -93,7 +100,7 @@ class HostBackend : public Backend {
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
-    return guarded([&] { return build_index_host(pool_, keys, order, options); });
+    return guarded([&] { return build_index_host(pool_, keys, order, access_costs(), options); });
   }
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView>, const KeyColumn&,
                                                    std::span<uint64_t>,

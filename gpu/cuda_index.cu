@@ -10,28 +10,15 @@
 #include "gpu/cuda_search.cuh"
 #include "gpu/cuda_sort.cuh"
 #include "gpu/cuda_space.cuh"
+#include "gpu/directory.h"
+#include "gpu/key_sample.h"
 #include "gpu/tree_build.h"
 #include "gpu/tree_build_host.h"
+#include "gpu/tree_planner.h"
 
 namespace stride {
 
 namespace {
-
-// A directory entry for about as many keys: then the directory of 100M keys, 8 MiB, stays in the
-// second-level cache, and the guess inside a leaf is seldom off by more than a sector.
-constexpr uint64_t keys_per_entry = 24;
-constexpr uint32_t least_directory_bits = 10;
-constexpr uint32_t most_directory_bits = 28;
-// A small directory costs nothing, and narrow leaves save accesses.
-constexpr uint32_t free_directory_bits = 19;
-
-uint32_t directory_bits_for(uint64_t keys) {
-  auto wanted = static_cast<uint32_t>(std::bit_width(keys / keys_per_entry | 1)) - 1;
-  auto narrowest = static_cast<uint32_t>(std::bit_width(keys | 1));
-  return std::clamp(wanted,
-                    std::min(free_directory_bits, std::max(narrowest, least_directory_bits)),
-                    most_directory_bits);
-}
 
 // What a device keeps beside an index.
 struct DeviceRows {
@@ -205,14 +192,20 @@ DevicePackedColumn upload(CudaTransfer& transfer, CudaSpace& space, const Packed
   return column;
 }
 
-Status build_image(CudaSpace& space, const PackedColumn& keys, const TreeOptions& options,
-                   CudaArray<std::byte>* image, uint64_t* bytes) {
+Status build_image(CudaSpace& space, const PackedColumn& keys, const AccessCosts& costs,
+                   const TreeOptions& options, CudaArray<std::byte>* image, uint64_t* bytes) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
   Status status = with_keys(keys, [&](const auto& typed) {
     using Keys = std::decay_t<decltype(typed)>;
+    TreeOptions planned = options;
+    if (options.strides.empty()) {
+      KeyStatistics statistics;
+      sample_keys(space, keys, typed, SampleOptions(), &statistics);
+      planned = with_strides(statistics, costs, options);
+    }
     TreeBuilder<CudaSpace, Keys> builder(space, typed, static_cast<uint32_t>(keys.size),
-                                         keys.row_bytes(), options);
+                                         keys.row_bytes(), planned);
     return builder.build(image);
   });
   *bytes = image->size();
@@ -313,6 +306,7 @@ std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
 
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
+                                                        const AccessCosts& costs,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -333,22 +327,32 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
   source = {};
   CudaArray<std::byte> image;
   uint64_t bytes = 0;
-  STRIDE_TRY(build_image(space, column.view, options, &image, &bytes));
+  STRIDE_TRY(build_image(space, column.view, costs, options, &image, &bytes));
   return std::shared_ptr<ResidentIndex>(std::make_shared<CudaIndex>(
       context, std::move(column), std::move(image), bytes, DeviceRows(), stream));
 }
 
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
-                       const TreeOptions& options, std::vector<std::byte>* image) {
+                       const AccessCosts& costs, const TreeOptions& options,
+                       std::vector<std::byte>* image) {
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
   DevicePackedColumn column = upload(context.transfer, space, keys);
   CudaArray<std::byte> built;
   uint64_t bytes = 0;
-  STRIDE_TRY(build_image(space, column.view, options, &built, &bytes));
+  STRIDE_TRY(build_image(space, column.view, costs, options, &built, &bytes));
   image->resize(bytes);
   context.transfer.to_host(image->data(), built.data(), bytes, stream);
   return {};
+}
+
+void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,
+                       const SampleOptions& options, KeyStatistics* statistics) {
+  CudaStream stream(context.device);
+  CudaSpace space(context.device, stream);
+  with_keys(keys, [&](const auto& typed) {
+    sample_keys(space, keys, typed, options, statistics);
+  });
 }
 
 }  // namespace stride

@@ -31,9 +31,14 @@ std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
                                                   const IndexView& index, const IndexRows& rows);
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
+                                                        const AccessCosts& costs,
                                                         const TreeOptions& options);
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
-                       const TreeOptions& options, std::vector<std::byte>* image);
+                       const AccessCosts& costs, const TreeOptions& options,
+                       std::vector<std::byte>* image);
+// keys: in the device's memory.
+void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,
+                       const SampleOptions& options, KeyStatistics* statistics);
 
 // Starts a batch of searches on the stream. Queries and results are in device memory.
 void search_cuda(const ResidentIndex& index, CudaSearch search, const KeyColumn& queries,
@@ -50,5 +55,6 @@ uint32_t number_width(const ResidentIndex& index);
 
 // Random gathers and copies in device memory (BackendLimits).
 void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits* limits);
+void measure_costs_cuda(CudaDevice& device, AccessCosts* costs);
 
 }  // namespace stride

@@ -174,6 +174,27 @@ void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits
   limits->bus_both_bytes_per_second = bus_bytes / seconds;
 }
 
+void measure_costs_cuda(CudaDevice& device, AccessCosts* costs) {
+  constexpr uint64_t most_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
+  constexpr uint64_t gathers = 1 << 25;
+  *costs = AccessCosts::typical_device();
+  CudaStream stream(device);
+  CudaSpace space(device, stream);
+  CudaArray<std::byte> table = space.buffer<std::byte>(most_bytes);
+  space.set_zero(table.data(), most_bytes);
+  CudaArray<uint32_t> out = space.buffer<uint32_t>(1);
+  const auto* words = reinterpret_cast<const uint4*>(table.data());
+  for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
+    double seconds = fastest(stream, [&] {
+      gather_sectors<<<blocks_for(gathers), block_threads, 0, stream>>>(
+          words, AccessCosts::bytes_of(i) / sector_bytes, gathers, out.data());
+    });
+    costs->nanoseconds_at[i] = seconds / gathers * 1e9;
+    if (i > 0)
+      costs->nanoseconds_at[i] = std::max(costs->nanoseconds_at[i], costs->nanoseconds_at[i - 1]);
+  }
+}
+
 void check_kernels() {
   cudaFuncAttributes attributes;
   cuda_check(cudaFuncGetAttributes(&attributes, search_keys<SearchOp::find>),

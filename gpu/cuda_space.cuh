@@ -34,27 +34,6 @@ inline uint32_t blocks_for(uint64_t n) {
   return static_cast<uint32_t>((n + block_threads - 1) / block_threads);
 }
 
-// Each thread counts in a column of counters of its own, so that no two ever meet: keys share about
-// the same number of bits with their neighbours, and atomics would queue for that counter.
-template <class Keys>
-__global__ void count_shared_bits(Keys keys, uint64_t size, uint32_t prefix_bits,
-                                  unsigned long long* pairs) {
-  constexpr uint32_t bins = max_stride + 1, threads = 128;
-  __shared__ uint32_t counts[bins][threads];
-  for (uint32_t bin = 0; bin < bins; ++bin) counts[bin][threadIdx.x] = 0;
-  uint64_t step = uint64_t{gridDim.x} * threads;
-  for (uint64_t i = 1 + blockIdx.x * uint64_t{threads} + threadIdx.x; i < size; i += step) {
-    uint32_t past = keys.shared(i - 1, i) - prefix_bits;
-    if (past <= max_stride) ++counts[past][threadIdx.x];
-  }
-  __syncthreads();
-  for (uint32_t bin = threadIdx.x; bin < bins; bin += threads) {
-    unsigned long long sum = 0;
-    for (uint32_t t = 0; t < threads; ++t) sum += counts[bin][t];
-    if (sum) atomicAdd(pairs + bin, sum);
-  }
-}
-
 // Adds up what op(i, add) passes to add(bin, n); a block sums in its shared memory first.
 template <uint32_t bins, class Op>
 __global__ void tally_bins(uint64_t n, Op op, unsigned long long* counts) {
@@ -113,19 +92,6 @@ class CudaSpace {
   template <class Op>
   void each(uint64_t n, const Op& op) {
     thrust::for_each_n(policy(), thrust::counting_iterator<uint64_t>(0), n, op);
-  }
-
-  template <class Keys>
-  SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits) {
-    CudaArray<unsigned long long> pairs = buffer<unsigned long long>(max_stride + 1);
-    set_zero(pairs.data(), pairs.bytes());
-    uint64_t blocks = (size + 127) / 128;
-    count_shared_bits<<<static_cast<uint32_t>(blocks < most_blocks ? blocks : most_blocks), 128, 0,
-                        stream_>>>(keys, size, prefix_bits, pairs.data());
-    cuda_check(cudaGetLastError(), "count shared bits");
-    SharedBitsHistogram histogram;
-    copy_out(histogram.pairs, pairs.data(), sizeof histogram.pairs);
-    return histogram;
   }
 
   template <uint32_t bins, class Op>

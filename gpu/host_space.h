@@ -62,15 +62,6 @@ class HostSpace {
     std::copy(sum.begin(), sum.end(), counts);
   }
 
-  template <class Keys>
-  SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits) {
-    thrust::counting_iterator<uint64_t> first(0);
-    uint64_t tasks = (size - 1 + keys_per_task - 1) / keys_per_task;
-    return thrust::transform_reduce(policy_, first, first + tasks,
-                                    CountSharedBits<Keys>{keys, size, keys_per_task, prefix_bits},
-                                    SharedBitsHistogram{}, AddHistograms());
-  }
-
  private:
   const ThrustPolicy& policy_;
 };

@@ -119,7 +119,7 @@ Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index
 }
 
 Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const KeyColumn& keys,
-                                                        KeyOrder order,
+                                                        KeyOrder order, const AccessCosts& costs,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -142,7 +142,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
     column = store->column();
   }
   std::vector<std::byte> image;
-  STRIDE_TRY(build_tree_host(pool, column, options, &image));
+  STRIDE_TRY(build_tree_host(pool, column, costs, options, &image));
   return std::shared_ptr<ResidentIndex>(
       std::make_shared<HostIndex>(std::move(numbers), std::move(store), column, std::move(image)));
 }
@@ -155,16 +155,22 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+constexpr uint64_t numbers_per_line = 8, line_bytes = 64;
+
+// Knuth's generator; fewer than 2^32 lines.
+uint64_t random_line(uint64_t* random, uint64_t lines) {
+  *random = *random * 6364136223846793005ull + 1442695040888963407ull;
+  return ((*random >> 32) * lines >> 32) * numbers_per_line;
+}
+
 // One thread's random reads of lines of cache, several at once.
-uint64_t gather_lines(const BulkVector<uint64_t>& table, uint64_t begin, uint64_t end) {
-  constexpr uint64_t at_once = 32, numbers_per_line = 8;
-  uint64_t lines = table.size() / numbers_per_line, sum = 0, random = begin * 2 + 1;
+uint64_t gather_lines(const uint64_t* table, uint64_t lines, uint64_t begin, uint64_t end) {
+  constexpr uint64_t at_once = 32;
+  uint64_t sum = 0, random = begin * 2 + 1;
   for (; begin < end; begin += at_once) {
     uint64_t at[at_once];
     for (uint64_t& i : at) {
-      random = random * 6364136223846793005ull + 1442695040888963407ull;  // Knuth's generator
-      i = (random >> 32) * lines >> 32;                                   // fewer than 2^32 lines
-      i *= numbers_per_line;
+      i = random_line(&random, lines);
       prefetch(&table[i]);
     }
     for (uint64_t i : at) sum += table[i];
@@ -187,7 +193,7 @@ Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* 
   for (int repeat = 0; repeat < 3; ++repeat) {
     double seconds = seconds_of([&] {
       pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
-        sum.fetch_add(gather_lines(table, begin, end), std::memory_order_relaxed);
+        sum.fetch_add(gather_lines(table.data(), table.size() / numbers_per_line, begin, end), std::memory_order_relaxed);
       });
     });
     limits->gathers_per_second = std::max(limits->gathers_per_second, gathers / seconds);
@@ -197,6 +203,42 @@ Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* 
       });
     });
     limits->copy_bytes_per_second = std::max(limits->copy_bytes_per_second, 2 * bytes / seconds);
+  }
+  return {};
+}
+
+Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
+  constexpr uint64_t most_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
+  constexpr uint64_t grain = 1 << 12, chained = 1 << 12;
+  const uint64_t gathers = uint64_t{1 << 17} * pool.threads();
+  *costs = AccessCosts::typical_host(pool.threads());
+  BulkVector<uint64_t> table(most_bytes / 8);
+  pool.run(table.size(), 1 << 16, [&](uint64_t begin, uint64_t end) {
+    std::memset(&table[begin], 0, (end - begin) * 8);
+  });
+  std::atomic<uint64_t> sum{0};
+  for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
+    uint64_t lines = AccessCosts::bytes_of(i) / line_bytes;
+    double gather = 1e9, chain = 1e9;
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      gather = std::min(gather, seconds_of([&] {
+        pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
+          sum.fetch_add(gather_lines(table.data(), lines, begin, end), std::memory_order_relaxed);
+        });
+      }));
+      chain = std::min(chain, seconds_of([&] {
+        uint64_t random = static_cast<uint64_t>(repeat);
+        for (uint64_t n = 0; n < chained; ++n) random += table[random_line(&random, lines)];
+        sum.fetch_add(random, std::memory_order_relaxed);
+      }));
+    }
+    costs->nanoseconds_at[i] = gather / static_cast<double>(gathers) * 1e9;
+    costs->latency_at[i] = chain / chained * 1e9;
+  }
+  // Noise apart, more memory is never faster.
+  for (uint32_t i = 1; i < AccessCosts::sizes; ++i) {
+    costs->nanoseconds_at[i] = std::max(costs->nanoseconds_at[i], costs->nanoseconds_at[i - 1]);
+    costs->latency_at[i] = std::max(costs->latency_at[i], costs->latency_at[i - 1]);
   }
   return {};
 }

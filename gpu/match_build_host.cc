@@ -310,7 +310,8 @@ Status build_column_of(TaskPool& pool, const PackedColumn& keys, uint32_t addres
     boundaries.deltas.clear();
   }
   std::vector<std::byte> tree;
-  STRIDE_TRY(build_tree_host(pool, column, {}, &tree));
+  // The same bytes on every machine.
+  STRIDE_TRY(build_tree_host(pool, column, AccessCosts::typical_host(1), {}, &tree));
   shape.tree_bytes = tree.size();
 
   uint64_t bytes = align_match(sizeof(MatchHeader) + sizeof shape);

@@ -11,8 +11,7 @@
 //     std::byte* data(Image* image);
 //     void copy(void* to, const void* from, uint64_t bytes);      // within the space
 //     void copy_in(void* to, const void* from, uint64_t bytes);   // from host memory
-//     template <class Keys>                                       // of all neighbours
-//     SharedBitsHistogram shared_bits(const Keys& keys, uint64_t size, uint32_t prefix_bits);
+//     void copy_out(void* to, const void* from, uint64_t bytes);  // to host memory
 //   };
 //
 // The image depends on the keys and options alone, not on the Space.
@@ -25,6 +24,7 @@
 #include <thrust/scan.h>
 #include <thrust/transform_reduce.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,25 +44,28 @@ class TreeBuilder {
   using Buffer = typename Space::template Buffer<T>;
 
  public:
-  // Preconditions: options.check(); size <= max_index_keys; the keys ascend strictly.
+  // Preconditions: options.check(), with strides; size <= max_index_keys; the keys ascend strictly.
   TreeBuilder(Space& space, const Keys& keys, uint32_t size, uint64_t key_bytes,
               const TreeOptions& options)
       : space_(space),
         keys_(keys),
         size_(size),
         options_(options),
-        plan_(plan_leaves(options, size, key_bytes)) {}
+        leaf_capacity_(plan_leaf_capacity(options, size, key_bytes)) {}
 
   Status build(typename Space::Image* image) {
     start_root();
-    uint32_t stride = root_stride();
     while (true) {
-      STRIDE_TRY(build_level(stride));
-      if (!may_go_deeper()) break;
+      bool fits = true;
+      STRIDE_TRY(build_level(options_.strides[levels_.size()], &fits));
+      if (!fits) {
+        depths_ = std::move(levels_.back().depths);
+        break;
+      }
+      if (levels_.size() == options_.strides.size()) break;
       mark_children();
       Oversized oversized = measure_oversized();
-      stride = next_stride(oversized);
-      if (stride == 0) break;
+      if (oversized.nodes == 0) break;
       start_level(oversized);
     }
     levels_.back().children = {};
@@ -125,34 +128,15 @@ class TreeBuilder {
         reduce(1, SharedByAll<Keys>{keys_, size_}, uint64_t{0}, AddNumbers()));
   }
 
-  uint32_t root_stride() {
-    if (!options_.strides.empty()) return options_.strides[0];
-    SharedBitsHistogram histogram;
-    if (size_ > 1) histogram = space_.shared_bits(keys_, size_, prefix_bits_);
-    return plan_root_stride(plan_, size_, histogram);
-  }
-
-  bool may_go_deeper() const {
-    return options_.strides.empty() ? levels_.size() < max_tree_levels
-                                    : levels_.size() < options_.strides.size();
-  }
-
-  // 0: the tree ends here.
-  uint32_t next_stride(const Oversized& oversized) const {
-    if (oversized.nodes == 0) return 0;
-    if (!options_.strides.empty()) return options_.strides[levels_.size()];
-    std::vector<TreeLevel> shapes = this->shapes();
-    return plan_stride(plan_, size_, oversized, place_tree_arrays(&shapes));
-  }
-
   std::vector<TreeLevel> shapes() const {
     std::vector<TreeLevel> shapes;
     for (const Level& level : levels_) shapes.push_back(level.shape);
     return shapes;
   }
 
-  Status build_level(uint32_t stride) {
-    NodeKind kind = levels_.empty() ? NodeKind::dense : options_.node_kind;
+  // Leaves a level that does not fit into the image's limit out; never the root.
+  Status build_level(uint32_t stride, bool* fits) {
+    NodeKind kind = levels_.empty() ? NodeKind::dense : options_.kind_of(levels_.size());
     uint64_t entries = 0;
     if (kind != NodeKind::dense) {
       entries =
@@ -167,14 +151,25 @@ class TreeBuilder {
                              std::to_string(levels_.size()) + " makes more than 2^32 entries")
           .with_remedy("choose a smaller stride or bitmap nodes");
     }
+    TreeLevel shape{};
+    shape.stride = stride;
+    shape.kind = static_cast<uint32_t>(kind);
+    shape.nodes = nodes_;
+    shape.starts = static_cast<uint32_t>(starts);
+    *fits = levels_.empty() || options_.max_image_bytes == 0 ||
+            image_bytes_with(shape) <= options_.max_image_bytes;
+    if (!*fits) return {};
     Level& level = levels_.emplace_back();
-    level.shape.stride = stride;
-    level.shape.kind = static_cast<uint32_t>(kind);
-    level.shape.nodes = nodes_;
-    level.shape.starts = static_cast<uint32_t>(starts);
+    level.shape = shape;
     level.starts = space_.template buffer<uint32_t>(starts);
     dense ? fill_dense(level) : fill_bitmap(level);
     return {};
+  }
+
+  uint64_t image_bytes_with(const TreeLevel& shape) const {
+    std::vector<TreeLevel> shapes = this->shapes();
+    shapes.push_back(shape);
+    return place_tree_arrays(&shapes);
   }
 
   void fill_dense(Level& level) {
@@ -213,7 +208,7 @@ class TreeBuilder {
     Level& level = levels_.back();
     level.children = space_.template buffer<RankedWord>(child_words_of(level.shape));
     each(level.children.size(),
-         MarkChildren<Keys>{keys_, built_starts(), level.children.data(), plan_.leaf_capacity});
+         MarkChildren<Keys>{keys_, built_starts(), level.children.data(), leaf_capacity_});
   }
 
   Oversized measure_oversized() {
@@ -252,7 +247,7 @@ class TreeBuilder {
                       bytes,
                       size_,
                       prefix_bits_,
-                      plan_.leaf_capacity,
+                      leaf_capacity_,
                       {}};
     space_.make_image(bytes, image);
     std::byte* to = space_.data(image);
@@ -276,7 +271,7 @@ class TreeBuilder {
   Keys keys_;
   uint32_t size_;
   const TreeOptions& options_;
-  TreePlan plan_;
+  uint32_t leaf_capacity_;
   uint32_t prefix_bits_ = 0;
   std::vector<Level> levels_;
   // The nodes of the level that is being built.

@@ -5,11 +5,24 @@
 
 #include "gpu/backend.h"
 #include "gpu/host_space.h"
+#include "gpu/key_sample.h"
 #include "gpu/tree_build.h"
+#include "gpu/tree_planner.h"
 
 namespace stride {
 
 namespace {
+
+// On the calling thread, as to wake others takes longer, unless there is a lot to see.
+void sample(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
+            KeyStatistics* statistics) {
+  with_policy(pool, options.exact ? keys.size : 0, [&](const auto& policy) {
+    HostSpace space(policy);
+    with_keys(keys, [&](const auto& typed) {
+      sample_keys(space, keys, typed, options, statistics);
+    });
+  });
+}
 
 template <class ThrustPolicy>
 Status build(const ThrustPolicy& policy, const PackedColumn& keys, const TreeOptions& options,
@@ -33,14 +46,27 @@ Status check_key_count(uint64_t keys) {
       .with_remedy("make several indexes of the keys");
 }
 
-Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const TreeOptions& options,
-                       std::vector<std::byte>* image) {
+Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCosts& costs,
+                       const TreeOptions& options, std::vector<std::byte>* image) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
+  TreeOptions planned = options;
+  if (options.strides.empty()) {
+    KeyStatistics statistics;
+    sample(pool, keys, {}, &statistics);
+    planned = with_strides(statistics, costs, options);
+  }
   Status status;
   with_policy(pool, keys.size,
-              [&](const auto& policy) { status = build(policy, keys, options, image); });
+              [&](const auto& policy) { status = build(policy, keys, planned, image); });
   return status;
+}
+
+Status measure_keys_host(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
+                         KeyStatistics* statistics) {
+  STRIDE_TRY(check_key_count(keys.size));
+  sample(pool, keys, options, statistics);
+  return {};
 }
 
 }  // namespace stride

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu/access_costs.h"
+#include "gpu/key_statistics.h"
 #include "gpu/task_pool.h"
 #include "gpu/tree_options.h"
 #include "storage/column.h"
@@ -15,7 +17,11 @@ namespace stride {
 // invalid_argument: more keys than ranks of 32 bits can name.
 Status check_key_count(uint64_t keys);
 
-Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const TreeOptions& options,
-                       std::vector<std::byte>* image);
+// costs: by which strides are chosen where the options leave them open.
+Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCosts& costs,
+                       const TreeOptions& options, std::vector<std::byte>* image);
+// As the Backend call.
+Status measure_keys_host(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
+                         KeyStatistics* statistics);
 
 }  // namespace stride

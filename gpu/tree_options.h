@@ -24,11 +24,17 @@ struct TreeOptions {
   uint32_t leaf_capacity = 0;
   NodeKind node_kind = NodeKind::automatic;  // of the levels below the root
   bool path_compression = true;              // skip bits that all keys of a node share
+  // Of an automatic tree, at most about so many: 0: 4 for each key, or an eighth of the keys' own
+  // bytes, whichever is more. A level that does not fit is left out.
+  uint64_t max_image_bytes = 0;
+  // Of each level that is here (the root's does not count); node_kind of the others.
+  std::vector<NodeKind> kinds = {};
 
   // Flavors' own tree: dense nodes, leaf capacity 1, no skipping.
   static TreeOptions flavors(std::vector<uint32_t> strides) {
     return {std::move(strides), 1, NodeKind::dense, false};
   }
+  NodeKind kind_of(size_t level) const { return level < kinds.size() ? kinds[level] : node_kind; }
   // Says which stride is out of range, and the limits.
   STRIDE_API Status check() const;
 };

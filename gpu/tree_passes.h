@@ -11,7 +11,6 @@
 
 #include "gpu/key_bits.h"
 #include "gpu/tree_layout.h"
-#include "gpu/tree_plan.h"
 
 namespace stride {
 
@@ -184,34 +183,6 @@ struct AddNumbers {
   STRIDE_HD uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
 };
 
-// One task of a histogram of the bits that neighbours share.
-template <class Keys>
-struct CountSharedBits {
-  Keys keys;
-  uint64_t size;
-  uint64_t keys_per_task;
-  uint32_t prefix_bits;
-
-  STRIDE_HD SharedBitsHistogram operator()(uint64_t task) const {
-    SharedBitsHistogram histogram;
-    uint64_t begin = 1 + task * keys_per_task;
-    uint64_t end = size - begin < keys_per_task ? size : begin + keys_per_task;
-    for (uint64_t i = begin; i < end; ++i) {
-      uint32_t past = keys.shared(i - 1, i) - prefix_bits;
-      if (past <= max_stride) ++histogram.pairs[past];
-    }
-    return histogram;
-  }
-};
-
-struct AddHistograms {
-  STRIDE_HD SharedBitsHistogram operator()(SharedBitsHistogram a,
-                                           const SharedBitsHistogram& b) const {
-    for (uint32_t i = 0; i <= max_stride; ++i) a.pairs[i] += b.pairs[i];
-    return a;
-  }
-};
-
 struct CountWordBits {
   STRIDE_HD uint32_t operator()(const RankedWord& word) const { return count_bits(word.bits); }
 };
@@ -286,6 +257,12 @@ struct MarkChildren {
   }
 };
 
+// The keys of a level that are in nodes too large for a leaf.
+struct Oversized {
+  uint64_t nodes = 0;
+  uint64_t keys = 0;
+};
+
 struct MeasureOversized {
   const uint32_t* starts;
   const RankedWord* children;
@@ -297,7 +274,6 @@ struct MeasureOversized {
       uint64_t size = starts[start + 1] - starts[start];
       sum.nodes += 1;
       sum.keys += size;
-      sum.largest = sum.largest > size ? sum.largest : size;
     }
     return sum;
   }
@@ -305,7 +281,7 @@ struct MeasureOversized {
 
 struct AddOversized {
   STRIDE_HD Oversized operator()(const Oversized& a, const Oversized& b) const {
-    return {a.nodes + b.nodes, a.keys + b.keys, a.largest > b.largest ? a.largest : b.largest};
+    return {a.nodes + b.nodes, a.keys + b.keys};
   }
 };
 

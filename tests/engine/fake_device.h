@@ -43,6 +43,15 @@ class FakeDevice final : public Backend {
     STRIDE_TRY(call());
     return host_->sort(chunks, sorted);
   }
+  Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
+                      KeyStatistics* statistics) override {
+    STRIDE_TRY(call());
+    return host_->measure_keys(keys, options, statistics);
+  }
+  Status measure_costs(AccessCosts* costs) override {
+    STRIDE_TRY(call());
+    return host_->measure_costs(costs);
+  }
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
     STRIDE_TRY(call());

@@ -1,0 +1,382 @@
+#include "benchmark/planner_workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+
+#include "benchmark/arguments.h"
+#include "benchmark/machine.h"
+#include "benchmark/placed_memory.h"
+#include "benchmark/planner_keys.h"
+#include "benchmark/tree_answers.h"
+#include "gpu/planner_weights.h"
+
+namespace stride::benchmark {
+namespace {
+
+constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
+constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
+// Flavors' trees may take more than others, but not all of memory.
+constexpr uint64_t most_flavors_bytes = 512 << 20;
+// Of the trees of the list, those that the last comparison has.
+constexpr size_t finalists = 10;
+
+std::string text_of(const TreeOptions& options, size_t levels) {
+  std::string text;
+  for (size_t i = 0; i < std::min(levels, options.strides.size()); ++i) {
+    text += (i ? "," : "") + std::to_string(options.strides[i]);
+    if (i > 0 && options.kind_of(i) == NodeKind::bitmap) text += "b";
+    if (i > 0 && options.kind_of(i) == NodeKind::dense) text += "d";
+  }
+  return text + " leaf " + std::to_string(options.leaf_capacity);
+}
+
+// A tree that was built, what was expected of it, and how long a search took.
+struct Measured {
+  std::string name;  // empty: of the list
+  TreeOptions options;
+  TreeEstimate estimate;
+  double predicted = 0;  // ns
+  std::shared_ptr<ResidentIndex> index;
+  double build_seconds = 0, plan_seconds = 0;
+  uint64_t image_bytes = 0;
+  size_t levels = 0;
+  std::vector<double> seconds;
+
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+std::vector<TreeOptions> broad_list(uint64_t limit) {
+  std::vector<TreeOptions> list;
+  for (uint32_t root = 4; root <= 24 && (uint64_t{4} << root) <= limit; root += 2) {
+    list.push_back({.strides = {root}, .leaf_capacity = 16});
+    for (uint32_t inner : inner_strides) {
+      for (uint32_t capacity : leaf_capacities) {
+        TreeOptions options{.strides = {root}, .leaf_capacity = capacity};
+        options.strides.resize(16, inner);
+        list.push_back(options);
+      }
+    }
+  }
+  return list;
+}
+
+// Any strides, kinds and leaf capacities: what the planner is trained on.
+std::vector<TreeOptions> random_list(uint64_t limit, uint32_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto widest = static_cast<uint32_t>(std::bit_width(limit / 4 | 1)) - 1;
+  std::vector<TreeOptions> list;
+  for (uint32_t i = 0; i < count; ++i) {
+    TreeOptions options;
+    options.leaf_capacity = 2 + static_cast<uint32_t>(random() % (1 << random() % 7));
+    size_t levels = 1 + random() % 6;
+    auto usual = static_cast<uint32_t>(2 + random() % 11);
+    for (size_t level = 0; level < levels + 10; ++level) {
+      uint32_t stride = level < levels ? static_cast<uint32_t>(2 + random() % 11) : usual;
+      if (level == 0) stride = 3 + static_cast<uint32_t>(random() % std::max(widest, 4u)) % 22;
+      options.strides.push_back(stride);
+      options.kinds.push_back(static_cast<NodeKind>(random() % 3));
+    }
+    if (random() % 8 == 0) options.strides.resize(levels);
+    list.push_back(options);
+  }
+  return list;
+}
+
+// The lists that Flavors' programs choose from, for keys of up to 64 bits and more.
+std::vector<TreeOptions> flavors_list() {
+  std::vector<TreeOptions> list;
+  for (std::vector<uint32_t> strides :
+       {std::vector<uint32_t>{8, 8, 8, 8}, {8, 8, 8, 8, 8, 8, 8, 8}, {16, 8, 8}, {16, 8, 8, 8, 8},
+        {12, 10, 10}, {20, 6, 6}, {24, 4, 4}, {10, 6, 6, 6, 6}, {16, 4, 4, 4, 4}, {22}}) {
+    list.push_back(TreeOptions::flavors(strides));
+  }
+  return list;
+}
+
+class PlannerCase {
+ public:
+  PlannerCase(const PlannerWorkloadOptions& options, Backend* backend, const AccessCosts& costs,
+              const Progress& progress, Parallel* parallel)
+      : options_(options),
+        backend_(backend),
+        placement_{backend, true},
+        progress_(progress),
+        parallel_(parallel) {
+    target_.costs = costs;
+    target_.batch = options.queries;
+    target_.locality = options.locality;
+  }
+
+  Status run(const std::string& name, std::vector<ResultRow>* rows) {
+    name_ = name;
+    STRIDE_TRY(prepare());
+    target_.max_image_bytes = default_image_bytes(statistics_);
+    for (auto [kind, title] : {std::pair{PlannerKind::automatic, "automatic"},
+                               {PlannerKind::optimal, "optimal"},
+                               {PlannerKind::learned, "learned"}}) {
+      STRIDE_TRY(measure_plan(kind, title));
+    }
+    std::vector<TreeOptions> list =
+        options_.trees ? random_list(target_.max_image_bytes, options_.trees, options_.seed)
+                       : broad_list(target_.max_image_bytes);
+    for (const TreeOptions& options : list) {
+      STRIDE_TRY(measure(options, target_.max_image_bytes, "", &trees_));
+    }
+    std::vector<Measured> flavors;
+    if (options_.flavors) {
+      for (const TreeOptions& options : flavors_list())
+        STRIDE_TRY(measure(options, most_flavors_bytes, "flavors", &flavors));
+    }
+    STRIDE_TRY(write_training());
+    STRIDE_TRY(compare(&trees_));
+    report(rows);
+    if (flavors.empty()) return {};
+    STRIDE_TRY(compare(&flavors));
+    report_flavors(flavors, rows);
+    return {};
+  }
+
+ private:
+  Status prepare() {
+    progress_.show("making keys and queries: " + name_);
+    Result<TreeKeys> keys = make_planner_keys(name_, options_.keys, options_.seed, parallel_);
+    if (!keys.ok()) return keys.status();
+    keys_.emplace(std::move(*keys));
+    QueryOptions drawn{.queries = options_.queries,
+                       .sorted = options_.locality == QueryLocality::sorted,
+                       .seed = options_.seed};
+    Result<OwnedColumn> queries = keys_->draw_queries(drawn, parallel_);
+    if (!queries.ok()) return queries.status();
+    queries_ = std::move(*queries);
+    STRIDE_TRY(placed_queries_.place(placement_, queries_.view()));
+    STRIDE_TRY(placed_keys_.place(placement_, keys_->sorted().view()));
+    STRIDE_TRY(ranks_.reserve(placement_, options_.queries));
+    // The layout that the planner is going to see.
+    TreeOptions any{.strides = {8}};
+    Result<std::shared_ptr<ResidentIndex>> index =
+        backend_->build_index(placed_keys_.view(), KeyOrder::ascending, any);
+    if (!index.ok()) return index.status();
+    Stopwatch watch;
+    STRIDE_TRY(backend_->measure_keys((*index)->view().keys, {}, &statistics_));
+    sample_seconds_ = watch.seconds();
+    return {};
+  }
+
+  Status measure_plan(PlannerKind kind, const std::string& name) {
+    double least = 1e9;
+    PlannedTree plan;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      Stopwatch watch;
+      plan = plan_tree(statistics_, target_, {}, {.kind = kind});
+      least = std::min(least, watch.seconds());
+    }
+    STRIDE_TRY(measure(plan.options, ~uint64_t{0}, name, &trees_));
+    trees_.back().plan_seconds = least;
+    trees_.back().predicted = plan.nanoseconds;
+    return {};
+  }
+
+  // Builds a tree and searches it, unless it is larger than the limit.
+  Status measure(const TreeOptions& options, uint64_t limit, const std::string& name,
+                 std::vector<Measured>* to) {
+    progress_.show(name_ + ": tree " + std::to_string(to->size() + 1) + ", " + text_of(options, 4));
+    Measured tree{.name = name, .options = options};
+    tree.estimate = estimate_tree(statistics_, target_, options);
+    if (limit != ~uint64_t{0} && tree.estimate.image_bytes > 1.3 * static_cast<double>(limit))
+      return {};
+    tree.predicted = tree.estimate.nanoseconds;
+    if (better_planner(target_.costs.device) == PlannerKind::learned)
+      tree.predicted *= learned_correction(tree.estimate, statistics_, target_);
+    Stopwatch watch;
+    Result<std::shared_ptr<ResidentIndex>> index =
+        backend_->build_index(placed_keys_.view(), KeyOrder::ascending, options);
+    tree.build_seconds = watch.seconds();
+    if (!index.ok()) {
+      bool too_large = index.status().code() == StatusCode::invalid_argument ||
+                       index.status().code() == StatusCode::resource_exhausted;
+      return too_large ? Status() : index.status();
+    }
+    tree.index = *index;
+    tree.image_bytes = tree.index->view().tree.image_bytes;
+    if (tree.image_bytes > limit) return {};
+    for (int repeat = 0; repeat < 3; ++repeat) STRIDE_TRY(search(&tree));
+    tree.seconds.erase(tree.seconds.begin());
+    std::sort(tree.seconds.begin(), tree.seconds.end());
+    tree.seconds.resize(1);  // the faster one
+    STRIDE_TRY(count_levels(&tree));
+    to->push_back(std::move(tree));
+    return {};
+  }
+
+  Status count_levels(Measured* tree) {
+    std::vector<std::byte> image;
+    STRIDE_TRY(tree->index->copy_image(&image));
+    tree->levels = tree_statistics({image.data(), image.size()}).strides.size();
+    return {};
+  }
+
+  Status search(Measured* tree) {
+    Stopwatch watch;
+    STRIDE_TRY(backend_->find_ranks(tree->index->view(), placed_queries_.view(), ranks_.all()));
+    tree->seconds.push_back(watch.seconds());
+    return {};
+  }
+
+  // The fastest and those with names in turns, and their answers checked. Leaves these alone.
+  Status compare(std::vector<Measured>* trees) {
+    std::stable_sort(trees->begin(), trees->end(), [](const Measured& a, const Measured& b) {
+      return std::pair(a.name.empty(), a.median()) < std::pair(b.name.empty(), b.median());
+    });
+    measured_ = trees->size();
+    within_ = static_cast<double>(std::count_if(trees->begin(), trees->end(), [&](auto& tree) {
+      double ns = tree.median() / static_cast<double>(options_.queries) * 1e9;
+      return std::abs(tree.predicted / ns - 1) <= 0.2 || std::abs(ns / tree.predicted - 1) <= 0.2;
+    }));
+    auto named = static_cast<size_t>(std::count_if(
+        trees->begin(), trees->end(), [](const Measured& tree) { return !tree.name.empty(); }));
+    if (trees->size() > named + finalists) trees->resize(named + finalists);
+    for (Measured& tree : *trees) tree.seconds.clear();
+    for (unsigned round = 0; round < options_.rounds; ++round) {
+      progress_.show(name_ + ": round " + std::to_string(round + 1));
+      for (Measured& tree : *trees) STRIDE_TRY(search(&tree));
+    }
+    for (Measured& tree : *trees) {
+      STRIDE_TRY(search(&tree));
+      tree.seconds.pop_back();
+      std::span<const uint32_t> ranks;
+      STRIDE_TRY(ranks_.fetch(options_.queries, &ranks));
+      STRIDE_TRY(explain(name_ + ", " + text_of(tree.options, tree.levels),
+                         check_find_ranks(keys_->sorted(), queries_.view(), ranks, parallel_)));
+    }
+    return {};
+  }
+
+  ResultRow row_of(const Measured& tree, const std::string& configuration) const {
+    ResultRow row;
+    row.workload = "planner";
+    row.engine = "stride";
+    row.configuration = configuration;
+    row.backend = backend_->name();
+    row.phase = name_;
+    row.machine = this_machine().to_string();
+    row.records = options_.queries;
+    row.seconds = tree.median();
+    row.raw_bytes = statistics_.key_bytes;
+    row.is_database = false;
+    row.numbers = {{"keys", static_cast<double>(statistics_.keys)},
+                   {"predicted_per_second", 1e9 / tree.predicted},
+                   {"image_bytes", static_cast<double>(tree.image_bytes)},
+                   {"predicted_image_bytes", tree.estimate.image_bytes},
+                   {"build_seconds", tree.build_seconds},
+                   {"seed", static_cast<double>(options_.seed)}};
+    if (tree.plan_seconds > 0)
+      row.numbers["plan_seconds"] = tree.plan_seconds + sample_seconds_;
+    row.texts = {{"tree", text_of(tree.options, tree.levels)}};
+    return row;
+  }
+
+  void report(std::vector<ResultRow>* rows) {
+    const Measured* best = &trees_[0];
+    for (const Measured& tree : trees_) best = tree.median() < best->median() ? &tree : best;
+    rows->push_back(row_of(*best, "best"));
+    rows->back().numbers["regret"] = 0;
+    for (const Measured& tree : trees_) {
+      if (tree.name.empty()) continue;
+      rows->push_back(row_of(tree, tree.name));
+      rows->back().numbers["regret"] = tree.median() / best->median() - 1;
+    }
+    rows->push_back(row_of(*best, "list"));
+    rows->back().numbers["trees"] = static_cast<double>(measured_);
+    rows->back().numbers["within_20_percent"] = within_ / static_cast<double>(measured_);
+  }
+
+  void report_flavors(const std::vector<Measured>& trees, std::vector<ResultRow>* rows) {
+    auto fastest = [](const Measured& a, const Measured& b) { return a.median() < b.median(); };
+    auto expected = [](const Measured& a, const Measured& b) { return a.predicted < b.predicted; };
+    const Measured& best = *std::min_element(trees.begin(), trees.end(), fastest);
+    const Measured& chosen = *std::min_element(trees.begin(), trees.end(), expected);
+    rows->push_back(row_of(chosen, "flavors"));
+    rows->back().numbers["regret"] = chosen.median() / best.median() - 1;
+    rows->back().texts["best"] = text_of(best.options, best.levels);
+  }
+
+  Status write_training() {
+    if (options_.training.empty()) return {};
+    std::ofstream file(options_.training, std::ios::app);
+    for (const Measured& tree : trees_) {
+      nlohmann::json line;
+      double visits = 0;
+      for (const LevelEstimate& level : tree.estimate.levels) visits += level.visits;
+      line["data"] = name_;
+      line["seed"] = options_.seed;
+      line["device"] = target_.costs.device;
+      line["numbers"] = statistics_.are_numbers();
+      line["keys"] = statistics_.keys;
+      line["key_bytes"] = statistics_.key_bytes;
+      line["threads"] = target_.costs.threads;
+      line["reference"] = target_.costs.nanoseconds(0);
+      line["costs"] = target_.costs.to_text();
+      line["work"] = tree.estimate.work;
+      line["leaf_keys"] = tree.estimate.leaf_keys;
+      line["image_bytes"] = tree.estimate.image_bytes;
+      line["built_bytes"] = tree.image_bytes;
+      line["visits"] = visits;
+      line["root"] = tree.options.strides[0];
+      line["tree"] = text_of(tree.options, tree.levels);
+      line["name"] = tree.name;
+      line["nanoseconds"] = tree.median() / static_cast<double>(options_.queries) * 1e9;
+      file << line.dump() << "\n";
+    }
+    if (file.flush()) return {};
+    return Status(StatusCode::io_error, "cannot write").with_file(options_.training);
+  }
+
+  const PlannerWorkloadOptions& options_;
+  Backend* backend_;
+  Placement placement_;
+  const Progress& progress_;
+  Parallel* parallel_;
+  PlanTarget target_;
+  std::string name_;
+  std::optional<TreeKeys> keys_;
+  OwnedColumn queries_;
+  PlacedColumn placed_queries_, placed_keys_;
+  PlacedResults<uint32_t> ranks_;
+  KeyStatistics statistics_;
+  double sample_seconds_ = 0;
+  std::vector<Measured> trees_;  // after placed_keys_, which they may use
+  size_t measured_ = 0;
+  double within_ = 0;
+};
+
+}  // namespace
+
+Status run_planner(const PlannerWorkloadOptions& options, Backend* backend,
+                   const Progress& progress, std::vector<ResultRow>* rows) {
+  Parallel parallel(options.threads);
+  AccessCosts costs;
+  if (options.access_costs.empty()) {
+    progress.show("measuring what reads of memory cost");
+    STRIDE_TRY(backend->measure_costs(&costs));
+  } else {
+    Result<AccessCosts> parsed = AccessCosts::parse(options.access_costs);
+    if (!parsed.ok()) return parsed.status();
+    costs = *parsed;
+  }
+  for (const std::string& name : options.data) {
+    PlannerCase one(options, backend, costs, progress, &parallel);
+    STRIDE_TRY(one.run(name, rows));
+  }
+  return {};
+}
+
+}  // namespace stride::benchmark

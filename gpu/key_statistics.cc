@@ -1,0 +1,93 @@
+#include "gpu/key_statistics.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stride {
+
+namespace {
+
+constexpr uint32_t statistics_version = 1;
+
+// As stored, before the arrays.
+struct StoredHead {
+  uint32_t version, samples, distances, width;
+  uint64_t keys, key_bytes;
+  uint32_t prefix_bits, reserved;
+};
+static_assert(sizeof(StoredHead) == 40);
+
+template <class T>
+void append(std::string* to, const std::vector<T>& from) {
+  to->append(reinterpret_cast<const char*>(from.data()), from.size() * sizeof(T));
+}
+template <class T>
+void take(const std::byte** from, uint64_t n, std::vector<T>* to) {
+  to->resize(n);
+  if (n) std::memcpy(to->data(), *from, n * sizeof(T));
+  *from += n * sizeof(T);
+}
+
+uint64_t stored_bytes(uint64_t samples, uint64_t distances) {
+  return sizeof(StoredHead) + 4 * (2 * samples + distances + 2 * samples * distances) +
+         8 * samples * KeyStatistics::head_words;
+}
+
+}  // namespace
+
+uint32_t default_samples(uint64_t keys) {
+  // A sample takes some 2 us of a host thread, and what a plan makes of it as much again, so that
+  // this is below a hundredth of what building takes.
+  constexpr uint64_t keys_per_sample = 8192, fewest = 48, most = 256;
+  return static_cast<uint32_t>(std::clamp(keys / keys_per_sample, fewest, most));
+}
+
+std::string KeyStatistics::serialize() const {
+  StoredHead head{statistics_version, samples(),   static_cast<uint32_t>(distances.size()), width,
+                  keys,               key_bytes,   prefix_bits,                             0};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  append(&bytes, heads);
+  append(&bytes, ranks);
+  append(&bytes, lengths);
+  append(&bytes, distances);
+  append(&bytes, before);
+  append(&bytes, after);
+  return bytes;
+}
+
+Result<KeyStatistics> KeyStatistics::parse(Bytes bytes) {
+  auto bad = [](const char* what) {
+    return Status(StatusCode::corruption, std::string("statistics of keys: ") + what);
+  };
+  StoredHead head;
+  if (bytes.size() < sizeof head) return bad("too short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.version != statistics_version)
+    return bad("of another version").with_remedy("compact the table");
+  constexpr uint32_t most_samples = 1 << 20, most_distances = 1 << 10;
+  if (head.samples > most_samples || head.distances > most_distances ||
+      bytes.size() != stored_bytes(head.samples, head.distances)) {
+    return bad("of another size than they say");
+  }
+  KeyStatistics s;
+  s.keys = head.keys;
+  s.key_bytes = head.key_bytes;
+  s.width = head.width;
+  s.prefix_bits = head.prefix_bits;
+  const std::byte* at = bytes.data() + sizeof head;
+  uint64_t samples = head.samples, distances = head.distances;
+  take(&at, samples * head_words, &s.heads);
+  take(&at, samples, &s.ranks);
+  take(&at, samples, &s.lengths);
+  take(&at, distances, &s.distances);
+  take(&at, samples * distances, &s.before);
+  take(&at, samples * distances, &s.after);
+  bool in_order = std::is_sorted(s.distances.begin(), s.distances.end()) &&
+                  (s.distances.empty() || s.distances[0] > 0);
+  bool in_column = std::all_of(s.ranks.begin(), s.ranks.end(),
+                               [&](uint32_t rank) { return rank < s.keys; });
+  if (!in_order || !in_column) return bad("damaged");
+  return s;
+}
+
+}  // namespace stride

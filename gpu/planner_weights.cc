@@ -1,0 +1,94 @@
+#include "gpu/planner_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stride {
+
+namespace {
+
+// Host numbers, host bytes, device numbers, device bytes.
+constexpr PlannerModel models[] = {
+#include "gpu/planner_weights.inc"
+};
+static_assert(std::size(models) == 4);
+
+template <size_t outputs, size_t inputs>
+void layer(const float (&weights)[outputs][inputs], const float* in, float* out) {
+  for (size_t o = 0; o < outputs; ++o) {
+    float sum = weights[o][inputs - 1];
+    for (size_t i = 0; i + 1 < inputs; ++i) sum += weights[o][i] * in[i];
+    out[o] = std::tanh(sum);
+  }
+}
+
+float log2_share(double x, double whole) {
+  return static_cast<float>(std::log2(std::max(x, 1e-3)) / whole);
+}
+
+// What is not memory takes this many times as long as on the machine of the model.
+double compute_scale(const PlannerModel& model, const PlanTarget& target) {
+  const AccessCosts& costs = target.costs;
+  double scale = costs.nanoseconds(0) / model.reference_nanoseconds;
+  if (costs.device) return scale;
+  auto batch = static_cast<double>(target.batch);
+  return scale * costs.threads / std::clamp(batch / 2048, 1.0, double(costs.threads));
+}
+
+}  // namespace
+
+const PlannerModel& planner_model(bool device, bool numbers) {
+  return models[2 * device + !numbers];
+}
+
+double nanoseconds_of(const std::array<double, search_works>& work, const KeyStatistics& statistics,
+                      const PlanTarget& target) {
+  const PlannerModel& model = planner_model(target.costs.device, statistics.are_numbers());
+  constexpr auto memory = static_cast<size_t>(SearchWork::memory);
+  double sum = 0;
+  for (size_t i = 0; i < search_works; ++i) {
+    if (i != memory) sum += model.cost[i] * work[i];
+  }
+  return compute_scale(model, target) * sum + model.cost[memory] * work[memory];
+}
+
+std::array<float, PlannerModel::inputs> learned_inputs(const TreeEstimate& estimate,
+                                                       const KeyStatistics& statistics,
+                                                       const PlanTarget& target) {
+  const PlannerModel& model = planner_model(target.costs.device, statistics.are_numbers());
+  double scale = compute_scale(model, target), whole = std::max(estimate.nanoseconds, 1e-9);
+  std::array<float, PlannerModel::inputs> in{};
+  size_t n = 0;
+  constexpr auto memory = static_cast<size_t>(SearchWork::memory);
+  for (size_t i = 0; i < search_works; ++i) {
+    double part = model.cost[i] * estimate.work[i] * (i == memory ? 1 : scale);
+    in[n++] = static_cast<float>(part / whole);
+  }
+  auto keys = static_cast<double>(std::max<uint64_t>(statistics.keys, 1));
+  double visits = 0;
+  for (const LevelEstimate& level : estimate.levels) visits += level.visits;
+  in[n++] = log2_share(keys, 16);
+  in[n++] = log2_share(static_cast<double>(statistics.key_bytes) / keys, 4);
+  in[n++] = log2_share(estimate.leaf_keys, 4);
+  in[n++] = log2_share(estimate.image_bytes / keys, 4);
+  in[n++] = static_cast<float>(visits / 4);
+  in[n++] = estimate.levels.empty() ? 0 : static_cast<float>(estimate.levels[0].stride / 16.0);
+  in[n++] = log2_share(estimate[SearchWork::leaf_reads], 2);
+  in[n++] = log2_share(estimate[SearchWork::memory] / whole, 4);
+  static_assert(search_works + 8 == PlannerModel::inputs);
+  return in;
+}
+
+double learned_correction(const TreeEstimate& estimate, const KeyStatistics& statistics,
+                          const PlanTarget& target) {
+  const PlannerModel& model = planner_model(target.costs.device, statistics.are_numbers());
+  auto in = learned_inputs(estimate, statistics, target);
+  float first[PlannerModel::hidden], second[PlannerModel::hidden];
+  layer(model.first, in.data(), first);
+  layer(model.second, first, second);
+  float sum = model.last[PlannerModel::hidden];
+  for (uint32_t i = 0; i < PlannerModel::hidden; ++i) sum += model.last[i] * second[i];
+  return std::exp(std::clamp(sum, -1.0f, 1.0f));
+}
+
+}  // namespace stride

@@ -1,0 +1,170 @@
+// What a tree over sampled keys would be: its levels, its size, and how long a search in it takes.
+//
+//   SampleGroups groups(statistics);
+//   SampledTree tree(groups, target, leaf_capacity, path_compression);
+//   tree.add_level(18, NodeKind::dense);
+//   tree.add_level(6, NodeKind::bitmap);
+//   TreeEstimate estimate = tree.finish();
+//
+// Nothing is built: each sampled key is led down the levels by what key_statistics.h says of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/access_costs.h"
+#include "gpu/key_statistics.h"
+#include "gpu/tree_options.h"
+#include "storage/export.h"
+
+namespace stride {
+
+// In which order searches ask for keys.
+enum class QueryLocality : uint8_t {
+  random,  // any key at any time
+  skewed,  // few keys most of the time (Zipf's law)
+  sorted,  // in key order
+};
+
+// For whom a tree is made.
+struct PlanTarget {
+  AccessCosts costs;
+  uint64_t batch = uint64_t{1} << 20;  // queries of a call
+  QueryLocality locality = QueryLocality::random;
+  uint64_t max_image_bytes = 0;  // 0: default_image_bytes()
+};
+
+// What a tree may take where nobody says: 4 bytes a key, or an eighth of the keys' own bytes.
+STRIDE_API uint64_t default_image_bytes(const KeyStatistics& statistics);
+
+// The work of one search, on average over the sampled keys: what the cost of a tree is made of.
+enum class SearchWork : uint8_t {
+  search,         // 1
+  memory,         // ns of reads, by AccessCosts
+  dense_visits,   // nodes below the root
+  bitmap_visits,  // likewise
+  leaf_reads,     // lines (sectors of a device) of keys or tails
+  leaf_steps,     // comparisons in a leaf
+  compare_words,  // 8-byte words of whole keys
+  uneven,         // leaf_reads and visits of the slowest of 32 searches, beyond the average
+  count,
+};
+inline constexpr size_t search_works = static_cast<size_t>(SearchWork::count);
+
+struct LevelEstimate {
+  uint32_t stride = 0;
+  NodeKind kind = NodeKind::dense;
+  double visits = 0;   // of a search, on average
+  double nodes = 0;    // expected
+  double entries = 0;  // of all nodes, those that have keys
+};
+
+struct TreeEstimate {
+  std::vector<LevelEstimate> levels;
+  uint32_t leaf_capacity = 0;
+  double image_bytes = 0;
+  double leaf_keys = 0;  // that a search finds in its leaf, on average (geometric)
+  std::array<double, search_works> work{};
+  double nanoseconds = 0;  // of a search, all threads together
+
+  double operator[](SearchWork w) const { return work[static_cast<size_t>(w)]; }
+  double searches_per_second() const { return nanoseconds > 0 ? 1e9 / nanoseconds : 0; }
+  // The tree as explicit options.
+  STRIDE_API TreeOptions options(bool path_compression) const;
+};
+
+// For each sampled key the groups of keys that a tree can put it into: those that share so many
+// bits with it, outermost first.
+class SampleGroups {
+ public:
+  struct Group {
+    uint32_t depth;  // bits that all its keys share; same_bits: all, or it is one key
+    float keys;
+    float before;  // keys of the group before this one
+    float log2_keys;
+  };
+
+  // The statistics must outlive it.
+  explicit SampleGroups(const KeyStatistics& statistics);
+
+  const KeyStatistics& statistics() const { return statistics_; }
+  // The outermost group, the one of all keys. The last has depth same_bits.
+  const Group* of(uint32_t sample) const { return groups_.data() + first_[sample]; }
+
+ private:
+  const KeyStatistics& statistics_;
+  std::vector<Group> groups_;
+  std::vector<uint32_t> first_;
+};
+
+class SampledTree {
+ public:
+  // groups and target must outlive it.
+  SampledTree(const SampleGroups& groups, const PlanTarget& target, uint32_t leaf_capacity,
+              bool path_compression);
+
+  // The root first, whose kind is dense. automatic: as the builder chooses, by size.
+  void add_level(uint32_t stride, NodeKind kind);
+  // The same in two steps: the kind of a level may be chosen when its nodes are known.
+  void look_at(uint32_t stride);
+  void take_kind(NodeKind kind);
+  // Of the levels so far.
+  double image_bytes() const { return image_bytes_; }
+  // Of a search at least, whatever levels follow.
+  double least_nanoseconds() const;
+  double nanoseconds() const;  // of the way down
+  bool is_complete() const { return active_.empty(); }
+  const std::vector<LevelEstimate>& levels() const { return levels_; }
+  // Equal for trees in which all sampled keys have come equally far.
+  uint64_t state() const;
+  TreeEstimate finish() const;
+
+ private:
+  // A sampled key that is in a node with too many keys for a leaf.
+  struct Place {
+    uint32_t sample;
+    uint32_t depth;  // where the node looks, from the key's first bit
+    uint32_t used;   // bits, those skipped before the node not included
+    const SampleGroups::Group* group;
+  };
+  struct Leaves {
+    double count = 0;  // sampled keys
+    double log_keys = 0;
+    double reads = 0, steps = 0, words = 0, memory_reads = 0, other_reads = 0;
+    double squares = 0;  // of reads and levels
+  };
+
+  void narrow(Place* place) const {
+    while (place->group->depth < place->used) ++place->group;
+  }
+  void reach_leaf(const Place& place, Leaves* leaves) const;
+  void add_reads(const Place& place, Leaves* leaves) const;
+  double fraction_after(uint32_t sample, uint32_t bits) const;
+  void account_level(const LevelEstimate& level, double starts, double words);
+  double read_cost(double bytes) const;
+
+  const SampleGroups* groups_;
+  const KeyStatistics* statistics_;
+  const PlanTarget* target_;
+  uint32_t leaf_capacity_;
+  bool path_compression_;
+  std::vector<Place> active_;
+  Leaves leaves_;
+  std::vector<LevelEstimate> levels_;
+  double image_bytes_ = 0;
+  double searched_bytes_ = 0;  // of what searches read of the levels
+  double starts_ = 0;
+  std::array<double, search_works> work_{};
+};
+
+// The time that so much work takes (planner_weights.h).
+double nanoseconds_of(const std::array<double, search_works>& work, const KeyStatistics& statistics,
+                      const PlanTarget& target);
+
+// A tree with these options: strides must be given.
+STRIDE_API TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                                      const TreeOptions& options);
+
+}  // namespace stride

@@ -1,0 +1,55 @@
+// Chooses strides, node kinds and leaf capacity of a tree: those with which a search takes the least
+// time, within a limit of memory.
+//
+//   PlannedTree plan = plan_tree(statistics, {.costs = costs});
+//   backend->build_tree(column, plan.options, &image);
+//
+// A dynamic program over the levels. Its states are the bits that each sampled key has used; where
+// no bits are skipped that is one number, the bit position of the level, and the program is exact.
+// Of the ways to one state, those are dropped that another one beats in both time and memory: what
+// follows costs either the same, or, as more memory makes reads slower, no less. With path
+// compression lists of strides seldom meet in one state, and of each number of levels only the
+// most promising are followed up.
+//
+// PlannerKind::learned chooses among the best that the program has seen, by its times corrected by
+// a small perceptron that was trained on measured ones (planner_weights.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/tree_estimate.h"
+#include "storage/export.h"
+
+namespace stride {
+
+enum class PlannerKind : uint8_t { automatic, optimal, learned };
+
+struct PlanSearch {
+  PlannerKind kind = PlannerKind::automatic;  // the one that was found better
+  uint32_t followed_up = 0;                   // trees of each number of levels; 0: a few
+  bool every_stride = false;                  // else a selection
+};
+
+struct PlannedTree {
+  TreeOptions options;  // strides, kinds and leaf capacity given
+  TreeEstimate estimate;
+  // That the tree takes, as the planner that chose it has it: the estimate's, or corrected.
+  double nanoseconds = 0;
+  PlannerKind kind = PlannerKind::optimal;
+  uint32_t considered = 0;  // trees
+};
+
+// wanted: its leaf capacity and node kind, where given, and its path compression are kept.
+STRIDE_API PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                                 const TreeOptions& wanted = {}, const PlanSearch& search = {});
+
+// options with strides, kinds and leaf capacity where they are open: the plan for batches of random
+// queries on a machine with these costs, within options.max_image_bytes or default_image_bytes().
+TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
+                         const TreeOptions& options);
+
+// The kind of planner that `automatic` stands for.
+PlannerKind better_planner(bool device);
+
+}  // namespace stride
