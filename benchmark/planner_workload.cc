@@ -24,6 +24,7 @@ constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
 constexpr uint64_t most_flavors_bytes = 512 << 20;
 // Of the trees of the list, those that the last comparison has.
 constexpr size_t finalists = 10;
+constexpr uint32_t calls_of_list = 6;
 
 std::string text_of(const TreeOptions& options, size_t levels) {
   std::string text;
@@ -126,11 +127,11 @@ class PlannerCase {
       STRIDE_TRY(measure_plan(kind, title));
     }
     std::vector<TreeOptions> list =
-        options_.trees ? random_list(target_.max_image_bytes, options_.trees, options_.seed)
+        options_.trees ? random_list(target_.max_image_bytes, 6 * options_.trees, options_.seed)
                        : broad_list(target_.max_image_bytes);
-    for (const TreeOptions& options : list) {
-      STRIDE_TRY(measure(options, target_.max_image_bytes, "", &trees_));
-    }
+    size_t most = options_.trees ? trees_.size() + options_.trees : list.size() + trees_.size();
+    for (size_t i = 0; i < list.size() && trees_.size() < most; ++i)
+      STRIDE_TRY(measure(list[i], target_.max_image_bytes, "", &trees_));
     std::vector<Measured> flavors;
     if (options_.flavors) {
       for (const TreeOptions& options : flavors_list())
@@ -208,10 +209,9 @@ class PlannerCase {
     tree.index = *index;
     tree.image_bytes = tree.index->view().tree.image_bytes;
     if (tree.image_bytes > limit) return {};
-    for (int repeat = 0; repeat < 3; ++repeat) STRIDE_TRY(search(&tree));
-    tree.seconds.erase(tree.seconds.begin());
-    std::sort(tree.seconds.begin(), tree.seconds.end());
-    tree.seconds.resize(1);  // the faster one
+    for (uint32_t call = 0; call <= calls_of_list; ++call) STRIDE_TRY(search(&tree));
+    // The first one warms up. Of the others the fastest, for what disturbs only slows down.
+    tree.seconds = {*std::min_element(tree.seconds.begin() + 1, tree.seconds.end())};
     STRIDE_TRY(count_levels(&tree));
     to->push_back(std::move(tree));
     return {};

@@ -111,6 +111,10 @@ void SampledTree::look_at(uint32_t stride) {
   }
   active_.resize(left);
   const double all = share * static_cast<double>(statistics_->keys);
+  if (!target_->costs.device) {
+    double ended = level.visits - share * static_cast<double>(left);
+    work_[static_cast<size_t>(SearchWork::uneven)] += std::min(ended, level.visits - ended);
+  }
   level.nodes = levels_.empty() ? 1 : all * nodes;
   level.entries = all * entries;
   levels_.push_back(level);
@@ -140,13 +144,14 @@ double SampledTree::read_cost(double bytes) const {
     double in_flight = costs.device ? batch : std::min(batch, 32.0) * threads;
     return std::max(costs.nanoseconds(b), costs.latency(b) / in_flight);
   };
+  const double least = at(0);
   switch (target_->locality) {
     case QueryLocality::sorted:
-      return at(0);
+      return 0;
     case QueryLocality::skewed:
-      return (at(bytes / 1024) + at(bytes)) / 2;
+      return (at(bytes / 1024) + at(bytes)) / 2 - least;
     default:
-      return at(bytes);
+      return at(bytes) - least;
   }
 }
 
@@ -200,6 +205,7 @@ void SampledTree::add_reads(const Place& place, Leaves* leaves) const {
   if (off > neighbours) reads += log2_of(keys / per_line) - 1;
   leaves->reads += reads;
   leaves->memory_reads += reads;
+  leaves->count_round(reads);
   double all = reads + static_cast<double>(levels_.size());
   leaves->squares += all * all;
 }
@@ -213,12 +219,13 @@ void SampledTree::reach_leaf(const Place& place, Leaves* leaves) const {
   const double length = s.lengths[place.sample];
   const double words = std::ceil(length / 8);
   const bool variable = s.width == 0;
+  // Keys of the leaf that agree with this one in the 8 bytes that are compared first.
+  Place same = place;
+  same.used = place.used / 8 * 8 + 64;
+  narrow(&same);
+  const double equal = same.group->log2_keys;
   if (target_->costs.device) {
     add_reads(place, leaves);
-    Place same = place;
-    same.used = place.used / 8 * 8 + 64;
-    narrow(&same);
-    double equal = same.group->log2_keys;
     leaves->steps += 2 * equal;
     leaves->words += (1 + equal) * words;
     leaves->other_reads += (1 + equal) * (1 + length / 32 + (variable ? 2 : 0));
@@ -232,9 +239,23 @@ void SampledTree::reach_leaf(const Place& place, Leaves* leaves) const {
   leaves->memory_reads += halvings + 1 + length / line_bytes;
   if (variable) leaves->other_reads += 1 + halvings;
   leaves->steps += place.group->log2_keys + 1;
-  leaves->words += words;
-  double all = reads + static_cast<double>(levels_.size());
-  leaves->squares += all * all;
+  // Whole keys where these bytes agree: at the last step, and at each where the keys share them.
+  leaves->words += (1 + equal) * std::min(words, (place.group->depth == same_bits
+                                                      ? words
+                                                      : place.group->depth / 64.0 + 1)) +
+                   words;
+  leaves->count_round(std::ceil(place.group->log2_keys));
+}
+
+// Of each branch that is taken with a chance p, the lesser of p and 1 - p.
+double SampledTree::Leaves::unforeseen() const {
+  double left = 0, sum = 0;
+  for (size_t i = rounds.size(); i-- > 0;) {
+    // Of those that came as far as round i, some ended there.
+    sum += std::min<double>(rounds[i], left);
+    left += rounds[i];
+  }
+  return sum;
 }
 
 // As if every sampled key that is still on its way went through one more node and found its leaf
@@ -313,10 +334,14 @@ TreeEstimate SampledTree::finish() const {
   work(SearchWork::leaf_reads) = share * leaves.reads;
   work(SearchWork::leaf_steps) = share * leaves.steps;
   work(SearchWork::compare_words) = share * leaves.words;
-  double visits = 0;
-  for (const LevelEstimate& level : levels_) visits += level.visits;
-  double mean = share * leaves.reads + visits;
-  work(SearchWork::uneven) = std::sqrt(std::max(0.0, share * leaves.squares - mean * mean));
+  if (target_->costs.device) {
+    double visits = 0;
+    for (const LevelEstimate& level : levels_) visits += level.visits;
+    double mean = share * leaves.reads + visits;
+    work(SearchWork::uneven) = std::sqrt(std::max(0.0, share * leaves.squares - mean * mean));
+  } else {
+    work(SearchWork::uneven) += share * leaves.unforeseen();
+  }
   estimate.leaf_keys = std::exp2(share * leaves.log_keys);
   estimate.nanoseconds = nanoseconds_of(estimate.work, s, *target_);
   return estimate;

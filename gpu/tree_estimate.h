@@ -42,13 +42,13 @@ STRIDE_API uint64_t default_image_bytes(const KeyStatistics& statistics);
 // The work of one search, on average over the sampled keys: what the cost of a tree is made of.
 enum class SearchWork : uint8_t {
   search,         // 1
-  memory,         // ns of reads, by AccessCosts
+  memory,         // ns of reads, by AccessCosts, beyond those of the fastest memory
   dense_visits,   // nodes below the root
   bitmap_visits,  // likewise
   leaf_reads,     // lines (sectors of a device) of keys or tails
   leaf_steps,     // comparisons in a leaf
   compare_words,  // 8-byte words of whole keys
-  uneven,         // leaf_reads and visits of the slowest of 32 searches, beyond the average
+  uneven,         // turns that cannot be foreseen: of branches; of a device, of threads
   count,
 };
 inline constexpr size_t search_works = static_cast<size_t>(SearchWork::count);
@@ -134,6 +134,9 @@ class SampledTree {
     double log_keys = 0;
     double reads = 0, steps = 0, words = 0, memory_reads = 0, other_reads = 0;
     double squares = 0;  // of reads and levels
+    std::array<float, 16> rounds{};  // how many took so many reads (steps, of bytes on the host)
+    void count_round(double n) { rounds[n < 15 ? static_cast<size_t>(n) : 15] += 1; }
+    double unforeseen() const;  // turns: see SearchWork::uneven
   };
 
   void narrow(Place* place) const {
