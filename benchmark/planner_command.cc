@@ -62,7 +62,8 @@ void add_planner(CLI::App* command, PlannerArguments* planner) {
   add_measuring(command, &planner->common);
   command->footer(
       "Regret: the time of a find with the chosen tree over that with the fastest of a broad list\n"
-      "of trees within the same limit of memory, less 1. `flavors` chooses among Flavors' lists of\n"
+      "of trees within the same limit of memory, less 1. `flavors` chooses among Flavors' lists "
+      "of\n"
       "strides. Data files are found from the source tree's root.");
 }
 
@@ -75,8 +76,8 @@ Status run_planner_command(const PlannerArguments& planner) {
   std::vector<ResultRow> rows;
   STRIDE_TRY(run_planner(*options, backend->get(), terminal_progress(), &rows));
   std::string title = "Planner: at most " + with_commas(options->keys) + " keys, " +
-                      with_commas(options->queries) + " " + planner.order +
-                      " queries, backend " + (*backend)->name();
+                      with_commas(options->queries) + " " + planner.order + " queries, backend " +
+                      (*backend)->name();
   print_tables(title, planner_tables(rows));
   return write_files(planner.common, title, rows, planner_plot_rows(rows));
 }

@@ -123,8 +123,8 @@ std::vector<std::string> trie(uint64_t keys, Random& random) {
     for (uint64_t i = 0; i < length; ++i) {
       // Deeper letters may be fewer, and in places there is only one.
       uint64_t n = (context >> 40) % 4 == 0 ? 1 : letters[i];
-      auto pick = static_cast<uint64_t>(std::pow(uniform(random), 1 + skew) *
-                                        static_cast<double>(n));
+      auto pick =
+          static_cast<uint64_t>(std::pow(uniform(random), 1 + skew) * static_cast<double>(n));
       uint64_t letter = (base + pick * (1 + context % 3)) % 256;
       key += static_cast<char>(letter);
       if (i < 6) context = (context + letter + 1) * 0x9E3779B97F4A7C15ull;
@@ -157,6 +157,21 @@ std::vector<std::string> mixture(uint64_t keys, Random& random) {
   });
 }
 
+// What is hard on a tree: keys that share all but the last bits, or 60,000 bytes, or are but two.
+std::vector<std::string> last_bits(uint64_t keys, Random& random) {
+  uint64_t next = 0, prefix = random();
+  std::string shared = big_endian(prefix) + std::string(100, 'x');
+  return distinct(std::min<uint64_t>(keys, 200'000), [&] { return shared + big_endian(next++); });
+}
+std::vector<std::string> long_prefix(uint64_t keys, Random& random) {
+  std::string shared(60'000, 'x');
+  return distinct(std::min<uint64_t>(keys, 2000), [&] { return shared + big_endian(random()); });
+}
+std::vector<std::string> two(uint64_t, Random& random) {
+  std::string shared = big_endian(random());
+  return {shared + 'a', shared + 'b'};
+}
+
 std::string read_or_empty(const std::string& path, Status* status) {
   Result<std::string> text = read_text_file(path);
   if (text.ok()) return std::move(*text);
@@ -176,8 +191,7 @@ std::vector<std::string> kmers(uint64_t keys, Random& random, Status* status) {
 }
 
 // Addresses in the prefixes of a table of routes.
-std::vector<std::string> addresses(const char* file, uint64_t keys, uint64_t seed,
-                                   Status* status) {
+std::vector<std::string> addresses(const char* file, uint64_t keys, uint64_t seed, Status* status) {
   Result<std::vector<RouteTable>> tables = read_routes({std::string(data) + file});
   if (!tables.ok()) {
     *status = tables.status();
@@ -210,6 +224,9 @@ const std::map<std::string, Maker>& makers() {
       {"hex", plain(hex)},
       {"trie", plain(trie)},
       {"mixture", plain(mixture)},
+      {"last_bits", plain(last_bits)},
+      {"long_prefix", plain(long_prefix)},
+      {"two", plain(two)},
       {"kmers",
        [](uint64_t keys, uint64_t seed, Status* status) {
          Random random(seed);
@@ -235,13 +252,14 @@ std::vector<std::string> held_out_families() {
 
 std::string planner_key_names() {
   return "u32, u64, fixed:BYTES, sequential, clustered, zipf_gaps, timestamps, dates, digits,\n"
-         "hex, words, urls, verses, kmers, ipv4, ipv6, trie:SEED, mixture:SEED, or a file of lines";
+         "hex, words, urls, verses, kmers, ipv4, ipv6, trie:SEED, mixture:SEED, last_bits,\n"
+         "long_prefix, two, or a file of lines";
 }
 
 Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint64_t seed,
                                    Parallel* parallel) {
-  static const std::map<std::string, std::string> files = {
-      {"urls", "urls_web_specs.txt.zst"}, {"verses", "text_kjv_bible.txt.zst"}};
+  static const std::map<std::string, std::string> files = {{"urls", "urls_web_specs.txt.zst"},
+                                                           {"verses", "text_kjv_bible.txt.zst"}};
   if (auto file = files.find(name); file != files.end())
     return TreeKeys::make({name, 0, data + file->second}, keys, seed, parallel);
   size_t colon = name.find(':');
@@ -250,8 +268,8 @@ Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint6
   if (maker == makers().end()) {
     Result<KeyKind> kind = parse_key_kind(name);
     if (!kind.ok())
-      return Status::invalid("'" + name + "' is no data set").with_remedy("use " +
-                                                                          planner_key_names());
+      return Status::invalid("'" + name + "' is no data set")
+          .with_remedy("use " + planner_key_names());
     return TreeKeys::make(*kind, keys, seed, parallel);
   }
   if (colon != std::string::npos) {

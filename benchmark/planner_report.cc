@@ -42,8 +42,8 @@ struct Regrets {
 std::string planner_tables(const std::vector<ResultRow>& rows) {
   TextTable table;
   table.add({"data", "best M/s", "automatic M/s", "predicted", "regret %: automatic", "optimal",
-             "learned", "flavors", "within 20 %", "plan us", "% of build", "best tree",
-             "automatic tree"});
+             "learned", "flavors", "within 20 %", "to lower_bound", "bytes/key", "plan us",
+             "% of build", "best tree", "automatic tree"});
   table.add_rule();
   Regrets automatic, optimal, learned, flavors;
   for (const ResultRow& best : rows) {
@@ -60,14 +60,16 @@ std::string planner_tables(const std::vector<ResultRow>& rows) {
     table.add({best.phase, millions(&best), millions(chosen),
                three_digits(chosen->number_of("predicted_per_second") / 1e6), regret_cell(chosen),
                regret_cell(of("optimal")), regret_cell(of("learned")), regret_cell(of("flavors")),
-               percent(list->number_of("within_20_percent")), three_digits(plan * 1e6),
-               percent(plan / chosen->number_of("build_seconds")), best.text_of("tree"),
-               chosen->text_of("tree")});
+               percent(list->number_of("within_20_percent")),
+               three_digits(chosen->number_of("to_lower_bound")) + "x",
+               three_digits(chosen->number_of("image_bytes") / chosen->number_of("keys")),
+               three_digits(plan * 1e6), percent(plan / chosen->number_of("build_seconds")),
+               best.text_of("tree"), chosen->text_of("tree")});
   }
   table.add_rule();
   auto line = [&](const char* name, auto value) {
     table.add({name, "", "", "", value(automatic), value(optimal), value(learned), value(flavors),
-               "", "", "", "", ""});
+               "", "", "", "", "", "", ""});
   };
   line("mean", [](const Regrets& r) { return percent(r.sum / std::max(r.count, 1)); });
   line("worst", [](const Regrets& r) { return percent(r.worst); });

@@ -34,7 +34,8 @@ struct PlannerWorkloadOptions {
 };
 
 // Appends for each data set rows with the configurations `best`, `automatic`, `optimal` and
-// `learned` (numbers: regret, predicted_per_second, plan_seconds, build_seconds, image_bytes), and
+// `learned` (numbers: regret, predicted_per_second, plan_seconds, build_seconds, image_bytes,
+// limit_bytes, and to_lower_bound: how many times as fast as std::lower_bound on the host), and
 // one of configuration `list` (trees, within_20_percent: the share of trees whose predicted rate is
 // within 20 % of the measured one); of configuration `flavors` (regret of the list that the planner
 // chooses of Flavors'). A wrong answer ends it.

@@ -6,6 +6,7 @@
 #include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/transaction_state.h"
+#include "gpu/tree_planner.h"
 
 namespace stride {
 
@@ -124,6 +125,37 @@ std::vector<TableStatistics> Database::tables() const {
   return result;
 }
 
+namespace {
+
+// Sets what the sample of the segment's keys says of searches, if there is one.
+Status expect_searches(const IndexedSegment& segment, bool on_device, Residency* residency,
+                       SegmentReport* report) {
+  Segment& file = segment.segment();
+  Bytes sample = file.section(SectionType::key_sample);
+  if (sample.empty()) return {};
+  if (!file.ensure(sample.data(), sample.size())) return file.failure();
+  Result<KeyStatistics> statistics = KeyStatistics::parse(sample);
+  if (!statistics.ok()) {
+    return Status(statistics.status()).with_file(file.path());
+  }
+  std::shared_ptr<Backend> backend = on_device ? residency->device_if_known() : nullptr;
+  if (!backend) backend = residency->host();
+  TreeOptions built;
+  built.strides = report->strides;
+  built.kinds = report->kinds;
+  built.leaf_capacity = report->leaf_capacity;
+  PlanTarget target{.costs = backend->access_costs()};
+  TreeEstimate estimate = estimate_tree(*statistics, target, built);
+  for (const LevelEstimate& level : estimate.levels) report->visits.push_back(level.visits);
+  report->visits.resize(report->strides.size());
+  report->leaf_keys = estimate.leaf_keys;
+  report->expected_finds_per_second = 1e9 / expected_nanoseconds(estimate, *statistics, target);
+  report->expected_on = backend->name();
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<SegmentReport>> Database::segments(const Table& table) const {
   auto version = impl_->current();
   const TableVersion* found = version->find(table.id());
@@ -154,6 +186,7 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
       s.prefix_bits = tree.prefix_bits;
       s.leaf_capacity = tree.leaf_capacity;
       s.tree_bytes = tree.image_bytes;
+      STRIDE_TRY(expect_searches(*segment, s.device_bytes > 0, impl_->residency.get(), &s));
     }
     result.push_back(std::move(s));
   }
@@ -170,6 +203,10 @@ Snapshot Database::snapshot() const { return Snapshot(impl_->current()); }
 
 Status Database::compact() {
   return no_throw([&] { return impl_->compact(); });
+}
+
+Status Database::calibrate() {
+  return no_throw([&] { return impl_->calibrate(); });
 }
 
 uint64_t Database::size_bytes() const { return impl_->size_bytes.load(std::memory_order_relaxed); }

@@ -34,22 +34,22 @@ struct TableStatistics {
   Overflow overflow = Overflow::error;
   uint64_t runs = 0;
   uint64_t segments = 0;
-  uint64_t rows = 0;             // stored entries, tombstones and superseded ones included
-  uint64_t stored_values = 0;    // of the rows; fewer where they share equal ones
-  uint64_t saved_bytes = 0;      // of bytes_on_disk, by sharing them
+  uint64_t rows = 0;           // stored entries, tombstones and superseded ones included
+  uint64_t stored_values = 0;  // of the rows; fewer where they share equal ones
+  uint64_t saved_bytes = 0;    // of bytes_on_disk, by sharing them
   uint64_t bytes_on_disk = 0;
   uint64_t resident_bytes = 0;
-  uint64_t device_bytes = 0;     // of the memory of a device
+  uint64_t device_bytes = 0;  // of the memory of a device
 };
 
-// One sorted file of a table. A lookup visits a table's segments newest first, of one run only those
-// that can hold the key.
+// One sorted file of a table. A lookup visits a table's segments newest first, of one run only
+// those that can hold the key.
 struct SegmentReport {
-  uint64_t run = 0;         // segments of one run have disjoint keys; higher is newer
-  uint64_t rows = 0;        // tombstones included
+  uint64_t run = 0;   // segments of one run have disjoint keys; higher is newer
+  uint64_t rows = 0;  // tombstones included
   uint64_t tombstones = 0;
   uint64_t bytes_on_disk = 0;
-  uint64_t key_bytes = 0, value_bytes = 0;  // without what tells where each begins
+  uint64_t key_bytes = 0, value_bytes = 0;      // without what tells where each begins
   bool fixed_keys = true, fixed_values = true;  // all of one width
   // Where rows share equal values: how many values there are, and what that saves. 0: each row has
   // its own.
@@ -64,6 +64,12 @@ struct SegmentReport {
   uint32_t prefix_bits = 0;  // that all keys share
   uint32_t leaf_capacity = 0;
   uint64_t tree_bytes = 0;
+  // What a search costs, as far as a sample of the keys tells; nothing (empty, 0) of segments of
+  // fewer than 65,536 rows.
+  std::vector<double> visits;            // of each level: the share of searches that come so far
+  double leaf_keys = 0;                  // that a search finds where the levels end, on average
+  double expected_finds_per_second = 0;  // of random keys in large batches, where the tree lies
+  std::string expected_on;               // what they are expected of: a backend's name()
 };
 
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
@@ -71,7 +77,8 @@ class STRIDE_API Database {
  public:
   // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
   // database), corruption, unsupported_version, permission_denied, io_error.
-  static Result<std::unique_ptr<Database>> open(const std::string& path, const Options& options = {});
+  static Result<std::unique_ptr<Database>> open(const std::string& path,
+                                                const Options& options = {});
   ~Database();  // closes, ignoring errors
 
   // already_exists where there is one of that name, invalid_argument for a bad name or options.
@@ -92,6 +99,10 @@ class STRIDE_API Database {
 
   // Merges all runs of each table into one, and drops tombstones and superseded entries.
   Status compact();
+  // Measures what reads of memory cost on this machine, for less than a second, and keeps it in the
+  // database's directory: by this the trees of segments are planned that are written from now on,
+  // in place of what is typical of such machines.
+  Status calibrate();
   // Bytes of all files; cheap (no call to the operating system).
   uint64_t size_bytes() const;
   // Reads and checks every byte of every file.

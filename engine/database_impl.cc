@@ -106,6 +106,7 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
     s = impl->recover();
   }
   if (!s.ok()) return s;
+  impl->residency->set_costs(read_costs(*impl->fs, path));
   return impl;
 }
 
@@ -442,6 +443,16 @@ Status DatabaseImpl::build_one(const RowRange<Rows>& rows, uint32_t table, Durab
 
 template Status DatabaseImpl::build(const StagedRows&, uint32_t, Durability, VersionEdit*,
                                     std::vector<std::shared_ptr<Segment>>*);
+
+Status DatabaseImpl::calibrate() {
+  std::lock_guard guard(commit_mutex);
+  STRIDE_TRY(writable_locked());
+  // Those of other machines stay: a database may move back.
+  BackendCosts costs = read_costs(*fs, path);
+  STRIDE_TRY(residency->measure_costs(&costs));
+  residency->set_costs(costs);
+  return write_costs(*fs, path, costs);
+}
 
 Status DatabaseImpl::compact() {
   std::lock_guard guard(commit_mutex);

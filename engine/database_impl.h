@@ -59,6 +59,7 @@ struct DatabaseImpl {
   Status drop_table(const std::string& name);
   // Carries out each request and answers it.
   void commit_group(const std::vector<CommitRequest*>& group);
+  Status calibrate();
   Status compact();
   Status close();
   Status writable();  // closed, read_only or poisoned

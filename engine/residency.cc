@@ -61,9 +61,37 @@ std::shared_ptr<Backend> Residency::device() {
     looked_ = true;
     auto device = Backend::cuda({.memory_limit = memory_limit_, .host = host_});
     std::lock_guard lock(device_mutex_);
-    if (device.ok()) device_ = std::move(*device);
+    if (device.ok()) {
+      device_ = std::move(*device);
+      use_costs(*device_);
+    }
   }
   return device_if_known();
+}
+
+// The mutex is held.
+void Residency::use_costs(Backend& backend) {
+  auto known = costs_.find(backend.name());
+  if (known != costs_.end()) backend.set_access_costs(known->second);
+}
+
+void Residency::set_costs(const BackendCosts& costs) {
+  std::lock_guard lock(device_mutex_);
+  costs_ = costs;
+  use_costs(*host_);
+  if (device_) use_costs(*device_);
+}
+
+Status Residency::measure_costs(BackendCosts* costs) {
+  STRIDE_TRY(host_->measure_costs(&(*costs)[host_->name()]));
+  std::shared_ptr<Backend> device = this->device();
+  if (!device) return {};
+  AccessCosts of_device;
+  Status status = device->measure_costs(&of_device);
+  if (failed(status)) return {};
+  STRIDE_TRY(status);
+  (*costs)[device->name()] = of_device;
+  return {};
 }
 
 std::shared_ptr<Backend> Residency::device_if_known() {

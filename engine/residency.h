@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/costs_file.h"
 #include "engine/options.h"
 #include "engine/version.h"
 #include "gpu/backend.h"
@@ -66,6 +67,11 @@ class Residency {
   // The same, without looking for it.
   std::shared_ptr<Backend> device_if_known();
   std::string name();
+  // By which trees are planned, of each backend that is named: at once, and of a device that is
+  // looked for later.
+  void set_costs(const BackendCosts& costs);
+  // Measures those of the host, and of the device where there is one. Some tenths of a second each.
+  Status measure_costs(BackendCosts* costs);
 
   // Precondition: the segments are prepared. queries: how many. insist: it has to be the device.
   Batch batch(const SegmentList& segments, uint64_t queries, bool insist = false);
@@ -106,6 +112,7 @@ class Residency {
   bool lacks(IndexedSegment& segment) const;
   Status bring_file(const IndexedSegment& segment) const;
   bool evict_one(const SegmentList& but);
+  void use_costs(Backend& backend);
   void calibrate(Backend& device, const IndexedSegment& segment, const ResidentIndex& resident);
 
   BackendKind kind_ = BackendKind::automatic;
@@ -115,7 +122,8 @@ class Residency {
 
   std::mutex look_mutex_;  // held while a device is brought up; guards looked_
   bool looked_ = false;
-  std::mutex device_mutex_;  // guards device_; never held for long
+  std::mutex device_mutex_;  // guards device_ and costs_; never held for long
+  BackendCosts costs_;
   std::shared_ptr<Backend> device_;
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> demand_{0};

@@ -6,6 +6,7 @@
 
 #include "engine/equal_values.h"
 #include "engine/result_buffer.h"
+#include "gpu/tree_planner.h"
 #include "storage/prefetch.h"
 
 namespace stride {
@@ -14,6 +15,9 @@ namespace {
 constexpr uint64_t group_rows = uint64_t{1} << PackedOffsets::group_bits;
 constexpr uint64_t groups_per_task = 64;
 constexpr uint64_t prefetch_distance = 16;
+
+// Of smaller segments a sample would take more room than it is worth.
+constexpr uint64_t fewest_sampled_rows = 1 << 16;
 
 // The lengths of a column's rows and where each group of 128 begins.
 struct ColumnShape {
@@ -188,6 +192,17 @@ void collect_keys(const Rows& rows, Backend& backend, KeyMemory* keys) {
   column.offsets = {shape.bases.data(), keys->deltas.data(), shape.delta_width};
 }
 
+// With the bulk backend; sample: what the tree was planned from, for the file, if it was.
+Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend& host,
+                  Backend& bulk, std::vector<std::byte>* tree, std::string* sample) {
+  if (!options.strides.empty() || keys.size < fewest_sampled_rows)
+    return bulk.build_tree(keys, options, tree);
+  KeyStatistics statistics;
+  STRIDE_TRY(host.measure_keys(keys, {}, &statistics));
+  *sample = statistics.serialize();
+  return bulk.build_tree(keys, with_strides(statistics, bulk.access_costs(), options), tree);
+}
+
 void write_section(Backend& backend, SegmentWriter& writer, SectionType type, const void* from,
                    uint64_t bytes) {
   std::span<std::byte> section = writer.add_section(type, bytes);
@@ -300,15 +315,17 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   KeyMemory keys;
   collect_keys(rows, backend, &keys);
   std::vector<std::byte> tree;
-  STRIDE_TRY(options.residency->run_bulk(rows.size(), [&](Backend& bulk) {
-    return bulk.build_tree(keys.column, *options.tree, &tree);
-  }));
+  std::string sample;
+  Status built = options.residency->run_bulk(rows.size(), [&](Backend& bulk) {
+    return build_tree(keys.column, *options.tree, backend, bulk, &tree, &sample);
+  });
+  STRIDE_TRY(built);
   ValueMemory values{measure_values(rows, backend), {}};
   if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
   const bool shared = !values.equal.empty();
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
-                   values.equal.stored_bytes() + rows.size() * 18 + 256;
+                   values.equal.stored_bytes() + sample.size() + rows.size() * 18 + 256;
   auto writer = SegmentWriter::create(
       *options.fs, options.path, options.id,
       {.max_bytes = bytes,
@@ -320,6 +337,8 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   summary.rows = rows.size();
   write_keys(keys, backend, **writer, &summary);
   write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
+  if (!sample.empty())
+    write_section(backend, **writer, SectionType::key_sample, sample.data(), sample.size());
   write_kinds(rows, backend, **writer, &summary);
   if (shared) {
     write_numbers(values.equal, backend, **writer);

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 
-#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -30,13 +29,13 @@ struct AccessCosts {
   double latency(double bytes) const { return between(latency_at, bytes); }
 
   // As measured on the machines of docs/planner.md: what counts until a machine has been measured.
-  STRIDE_API static AccessCosts typical_host(unsigned threads);
-  STRIDE_API static AccessCosts typical_device();
+  static AccessCosts typical_host(unsigned threads);
+  static AccessCosts typical_device();
 
   // One line of text: for a file, and for --access-costs.
-  STRIDE_API std::string to_text() const;
+  std::string to_text() const;
   // invalid_argument: not what to_text() makes.
-  STRIDE_API static Result<AccessCosts> parse(const std::string& text);
+  static Result<AccessCosts> parse(const std::string& text);
 
  private:
   static double between(const std::array<double, sizes>& at, double bytes);

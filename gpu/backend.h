@@ -373,7 +373,8 @@ class Backend {
                             const std::function<void(uint64_t begin, uint64_t end)>& body) = 0;
 
  private:
-  // As scatter(); the arguments were checked, there is at least one source, and the report is empty.
+  // As scatter(); the arguments were checked, there is at least one source, and the report is
+  // empty.
   virtual Status scatter_checked(const Numbers& sources, const Indexes& targets,
                                  const MutableNumbers& into, const ScatterOptions& options,
                                  ScatterReport* report) = 0;

@@ -197,7 +197,8 @@ class CudaBackend final : public Backend {
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
-    auto built = cuda_guarded([&] { return build_index_cuda(context(), keys, order, access_costs(), options); });
+    auto built = cuda_guarded(
+        [&] { return build_index_cuda(context(), keys, order, access_costs(), options); });
     if (!built.ok() && built.status().code() == StatusCode::resource_exhausted &&
         !lies_here(keys)) {
       return host_->build_index(keys, order, options);

@@ -350,9 +350,7 @@ void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,
                        const SampleOptions& options, KeyStatistics* statistics) {
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
-  with_keys(keys, [&](const auto& typed) {
-    sample_keys(space, keys, typed, options, statistics);
-  });
+  with_keys(keys, [&](const auto& typed) { sample_keys(space, keys, typed, options, statistics); });
 }
 
 }  // namespace stride

@@ -193,7 +193,8 @@ Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* 
   for (int repeat = 0; repeat < 3; ++repeat) {
     double seconds = seconds_of([&] {
       pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
-        sum.fetch_add(gather_lines(table.data(), table.size() / numbers_per_line, begin, end), std::memory_order_relaxed);
+        sum.fetch_add(gather_lines(table.data(), table.size() / numbers_per_line, begin, end),
+                      std::memory_order_relaxed);
       });
     });
     limits->gathers_per_second = std::max(limits->gathers_per_second, gathers / seconds);
@@ -213,24 +214,25 @@ Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
   const uint64_t gathers = uint64_t{1 << 17} * pool.threads();
   *costs = AccessCosts::typical_host(pool.threads());
   BulkVector<uint64_t> table(most_bytes / 8);
-  pool.run(table.size(), 1 << 16, [&](uint64_t begin, uint64_t end) {
-    std::memset(&table[begin], 0, (end - begin) * 8);
-  });
+  pool.run(table.size(), 1 << 16,
+           [&](uint64_t begin, uint64_t end) { std::memset(&table[begin], 0, (end - begin) * 8); });
   std::atomic<uint64_t> sum{0};
   for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
     uint64_t lines = AccessCosts::bytes_of(i) / line_bytes;
     double gather = 1e9, chain = 1e9;
     for (int repeat = 0; repeat < 5; ++repeat) {
       gather = std::min(gather, seconds_of([&] {
-        pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
-          sum.fetch_add(gather_lines(table.data(), lines, begin, end), std::memory_order_relaxed);
-        });
-      }));
+                          pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
+                            sum.fetch_add(gather_lines(table.data(), lines, begin, end),
+                                          std::memory_order_relaxed);
+                          });
+                        }));
       chain = std::min(chain, seconds_of([&] {
-        uint64_t random = static_cast<uint64_t>(repeat);
-        for (uint64_t n = 0; n < chained; ++n) random += table[random_line(&random, lines)];
-        sum.fetch_add(random, std::memory_order_relaxed);
-      }));
+                         uint64_t random = static_cast<uint64_t>(repeat);
+                         for (uint64_t n = 0; n < chained; ++n)
+                           random += table[random_line(&random, lines)];
+                         sum.fetch_add(random, std::memory_order_relaxed);
+                       }));
     }
     costs->nanoseconds_at[i] = gather / static_cast<double>(gathers) * 1e9;
     costs->latency_at[i] = chain / chained * 1e9;

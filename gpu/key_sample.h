@@ -8,12 +8,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu/backend.h"
 #include "gpu/key_bits.h"
 #include "gpu/key_statistics.h"
 
 namespace stride {
 
-// The distances at which neighbours are looked at: 1 to 8, and then two in each doubling.
+// The distances at which neighbours are looked at first: 1 to 8, and then two in each doubling.
 STRIDE_HD inline uint64_t sample_distance(uint32_t step, bool exact) {
   if (exact || step < 8) return step + uint64_t{1};
   uint32_t past = step - 8;
@@ -25,6 +26,11 @@ inline uint32_t distances_for(uint64_t keys, bool exact) {
   while (sample_distance(steps, exact) < keys) ++steps;
   return steps;
 }
+
+// Between two of them that differ in more bits than this, others are looked at: halfway, and so on.
+inline constexpr uint32_t most_bits_at_once = 6;
+inline constexpr uint32_t most_halvings = 4;
+inline constexpr uint32_t most_further_points = 96;  // of a side of a sample
 
 // One key of each of `samples` equal parts of the column, somewhere in it, so that no pattern of
 // the keys goes in step with the sample.
@@ -44,49 +50,110 @@ STRIDE_HD inline uint32_t length_of_key(const ByteKeys& keys, uint64_t rank) {
   return static_cast<uint32_t>(keys[rank].size());
 }
 
-// What is written down of each sampled key, as one array of 32-bit words: 2 x distances of shared
-// bits (before, then after), the length, and the head.
+// How many bits two keys share that share `prefix` bits.
+template <uint32_t width>
+STRIDE_HD uint32_t shared_past(const NumberKeys<width>& keys, uint64_t i, uint64_t j, uint32_t) {
+  return keys.shared(i, j);
+}
+STRIDE_HD inline uint32_t shared_past(const ByteKeys& keys, uint64_t i, uint64_t j,
+                                      uint32_t prefix) {
+  Bytes a = keys[i], b = keys[j];
+  uint64_t skipped = prefix / 8, shorter = a.size() < b.size() ? a.size() : b.size();
+  if (skipped > shorter) skipped = shorter;
+  uint32_t bits = shared_bits(a.subspan(skipped), b.subspan(skipped));
+  return bits == same_bits ? bits : bits + static_cast<uint32_t>(skipped) * 8;
+}
+
+// What is written down of each sampled key, as 32-bit words: the length, the head, and for each
+// side how many points there are and the points, a distance and the bits.
 struct SampleShape {
   uint64_t keys;
   uint32_t samples;
-  uint32_t distances;
+  uint32_t steps;
   bool exact;
 
-  STRIDE_HD uint32_t words() const { return 2 * distances + 1 + 2 * KeyStatistics::head_words; }
+  STRIDE_HD uint32_t points() const { return steps + (exact ? 0 : most_further_points); }
+  STRIDE_HD uint32_t head_words() const { return 1 + 2 * KeyStatistics::head_words; }
+  STRIDE_HD uint32_t side_words() const { return 1 + 2 * points(); }
+  STRIDE_HD uint32_t words() const { return head_words() + 2 * side_words(); }
   // And one more at the end: the bits that all keys share.
   uint64_t all_words() const { return uint64_t{samples} * words() + 1; }
 };
 
+// One side of a sampled key, or its head.
 template <class Keys>
 struct SampleKey {
+  static constexpr uint32_t parts = 3;
   Keys keys;
   SampleShape shape;
   uint32_t* out;
 
-  // One word, so that a device has as many threads as there are reads of memory to wait for.
   STRIDE_HD void operator()(uint64_t i) const {
-    if (i == uint64_t{shape.samples} * shape.words()) {
-      out[i] = prefix_bits();
-      return;
-    }
-    auto word = static_cast<uint32_t>(i % shape.words());
-    uint64_t rank = sample_rank(i / shape.words(), shape.samples, shape.keys);
-    if (word < 2 * shape.distances) {
-      bool after = word >= shape.distances;
-      out[i] = shared(rank, sample_distance(after ? word - shape.distances : word, shape.exact),
-                      after);
-    } else if (word == 2 * shape.distances) {
-      out[i] = length_of_key(keys, rank);
-    } else {
-      uint32_t part = word - 2 * shape.distances - 1;
-      out[i] = keys.bits(rank, prefix_bits() + 32 * part, 32);
-    }
+    uint64_t sample = i / parts, rank = sample_rank(sample, shape.samples, shape.keys);
+    uint32_t* row = out + sample * shape.words();
+    uint32_t prefix = prefix_bits();
+    if (i % parts < 2)
+      return look(rank, i % parts == 1, prefix,
+                  row + shape.head_words() + i % parts * shape.side_words());
+    *row++ = length_of_key(keys, rank);
+    for (uint32_t w = 0; w < 2 * KeyStatistics::head_words; ++w)
+      *row++ = keys.bits(rank, prefix + 32 * w, 32);
+    if (sample == 0) out[uint64_t{shape.samples} * shape.words()] = prefix;
   }
 
-  STRIDE_HD uint32_t shared(uint64_t rank, uint64_t distance, bool after) const {
-    if (after ? shape.keys - rank <= distance : rank < distance) return 0;
-    return keys.shared(rank, after ? rank + distance : rank - distance);
+ private:
+  struct Point {
+    uint32_t distance, bits;
+  };
+  struct Range {
+    Point near, far;
+    uint32_t halvings;
+  };
+
+  STRIDE_HD void look(uint64_t rank, bool after, uint32_t prefix, uint32_t* to) const {
+    const uint64_t most = after ? shape.keys - 1 - rank : rank;
+    uint32_t count = 0, further = 0;
+    auto bits_at = [&](uint64_t distance) {
+      uint32_t bits = shared_past(keys, rank, after ? rank + distance : rank - distance, prefix);
+      return bits == same_bits ? bits : bits - prefix;
+    };
+    auto put = [&](Point point) {
+      if (count > 0 && to[2 * count] == 0) return;  // the first without shared bits is enough
+      to[1 + 2 * count] = point.distance;
+      to[2 + 2 * count] = point.bits;
+      ++count;
+    };
+    Point last{0, 0};
+    for (uint32_t step = 0; step < shape.steps; ++step) {
+      uint64_t distance = sample_distance(step, shape.exact);
+      if (distance > most) distance = most;
+      if (distance <= last.distance) break;
+      Point point{static_cast<uint32_t>(distance), bits_at(distance)};
+      // Depth first, the nearer half first: a stack of one range for each halving.
+      Range stack[most_halvings + 1];
+      uint32_t depth = 0;
+      stack[depth++] = {last.distance ? last : point, point, most_halvings};
+      while (depth > 0) {
+        Range range = stack[--depth];
+        bool fine = range.near.bits - range.far.bits <= most_bits_at_once ||
+                    range.far.distance - range.near.distance <= 1 || range.halvings == 0 ||
+                    further >= most_further_points || shape.exact;
+        if (fine) {
+          put(range.far);
+          continue;
+        }
+        ++further;
+        uint32_t middle = range.near.distance + (range.far.distance - range.near.distance) / 2;
+        Point between{middle, bits_at(middle)};
+        stack[depth++] = {between, range.far, range.halvings - 1};
+        stack[depth++] = {range.near, between, range.halvings - 1};
+      }
+      last = point;
+      if (point.bits == 0) break;
+    }
+    *to = count;
   }
+
   STRIDE_HD uint32_t prefix_bits() const {
     uint32_t bits = shape.keys > 1 ? keys.shared(0, shape.keys - 1) : 0;
     return bits == same_bits ? 0 : bits;
@@ -109,26 +176,27 @@ void sample_keys(Space& space, const PackedColumn& column, const Keys& keys,
   if (options.exact) shape.samples = static_cast<uint32_t>(s.keys);
   uint64_t words = shape.all_words();
   auto sampled = space.template buffer<uint32_t>(words);
-  thrust::for_each_n(space.policy(), thrust::counting_iterator<uint64_t>(0), words,
+  thrust::for_each_n(space.policy(), thrust::counting_iterator<uint64_t>(0),
+                     uint64_t{shape.samples} * SampleKey<Keys>::parts,
                      SampleKey<Keys>{keys, shape, sampled.data()});
-  std::vector<uint32_t> host(words);
+  BulkVector<uint32_t> host(words);
   space.copy_out(host.data(), sampled.data(), words * sizeof(uint32_t));
-  s.prefix_bits = host.back();
-  // Bits past those; 0 also where there is no such key.
-  auto past = [&](uint32_t bits) {
-    return bits == same_bits ? bits : bits - std::min(bits, s.prefix_bits);
-  };
 
-  for (uint32_t step = 0; step < shape.distances; ++step)
-    s.distances.push_back(static_cast<uint32_t>(sample_distance(step, options.exact)));
+  s.prefix_bits = host.back();
+  s.first.push_back(0);
   for (uint32_t i = 0; i < shape.samples; ++i) {
     const uint32_t* row = host.data() + uint64_t{i} * shape.words();
     s.ranks.push_back(static_cast<uint32_t>(sample_rank(i, shape.samples, s.keys)));
-    for (uint32_t step = 0; step < shape.distances; ++step) s.before.push_back(past(*row++));
-    for (uint32_t step = 0; step < shape.distances; ++step) s.after.push_back(past(*row++));
     s.lengths.push_back(*row++);
-    for (uint32_t w = 0; w < KeyStatistics::head_words; ++w)
-      s.heads.push_back(uint64_t{row[2 * w]} << 32 | row[2 * w + 1]);
+    for (uint32_t w = 0; w < KeyStatistics::head_words; ++w, row += 2)
+      s.heads.push_back(uint64_t{row[0]} << 32 | row[1]);
+    for (int side = 0; side < 2; ++side, row += shape.side_words()) {
+      for (uint32_t p = 0; p < row[0]; ++p) {
+        s.distances.push_back(row[1 + 2 * p]);
+        s.shared.push_back(row[2 + 2 * p]);
+      }
+      s.first.push_back(static_cast<uint32_t>(s.distances.size()));
+    }
   }
 }
 

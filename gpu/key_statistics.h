@@ -8,10 +8,11 @@
 // follows from how many other keys share its first d bits, for each d, and that from how many bits
 // it shares with those before and after it in the column, which become fewer with the distance. For
 // some hundred keys, drawn evenly from all over the column, these are written down at distances
-// that grow by factors. The mean over them is what a random search meets; and a level has as many
-// nodes as there are keys times the mean of 1 / (keys of the node), since each node is met as often
-// as it has keys. Both hold for any list of strides, with and without path compression. Where all
-// keys are sampled at all distances they are exact.
+// that grow by factors, and at more of them where the bits become many fewer at once. The mean over
+// them is what a random search meets; and a level has as many nodes as there are keys times the
+// mean of 1 / (keys of the node), since each node is met as often as it has keys. Both hold for any
+// list of strides, with and without path compression. Where all keys are sampled at all distances
+// they are exact.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include "storage/column.h"
-#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -40,19 +40,22 @@ struct KeyStatistics {
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> lengths;  // bytes
   std::vector<uint64_t> heads;    // head_words each: the bits after those that all keys share
-  // For each sampled key and each distance, the bits past prefix_bits that it shares with the key so
-  // far before (after) it; 0: none, or no such key; same_bits: equal as bit strings.
-  std::vector<uint32_t> distances;  // ascending from 1
-  std::vector<uint32_t> before, after;
+  // Points: at a distance in ranks, how many bits past prefix_bits a sampled key shares with the
+  // key so far before (after) it; same_bits: equal as bit strings. Distances ascend, and bits fall:
+  // down to 0 if the column goes on so far. Those of sample i are [first[2 i], first[2 i + 1])
+  // before it, and up to first[2 i + 2] after it.
+  std::vector<uint32_t> first;
+  std::vector<uint32_t> distances;
+  std::vector<uint32_t> shared;
 
   uint32_t samples() const { return static_cast<uint32_t>(ranks.size()); }
   // Whether keys are searched as numbers (4 or 8 bytes each).
   bool are_numbers() const { return width == 4 || width == 8; }
 
   // For a file: little-endian, with a version.
-  STRIDE_API std::string serialize() const;
+  std::string serialize() const;
   // corruption: not what serialize() makes.
-  STRIDE_API static Result<KeyStatistics> parse(Bytes bytes);
+  static Result<KeyStatistics> parse(Bytes bytes);
 };
 
 // How many keys are sampled of so many, if nobody says.

@@ -26,6 +26,12 @@ float log2_share(double x, double whole) {
   return static_cast<float>(std::log2(std::max(x, 1e-3)) / whole);
 }
 
+// Work that is a time already, of this machine's memory.
+bool is_time(size_t work) {
+  return work == static_cast<size_t>(SearchWork::memory) ||
+         work == static_cast<size_t>(SearchWork::waits);
+}
+
 // What is not memory takes this many times as long as on the machine of the model.
 double compute_scale(const PlannerModel& model, const PlanTarget& target) {
   const AccessCosts& costs = target.costs;
@@ -44,12 +50,10 @@ const PlannerModel& planner_model(bool device, bool numbers) {
 double nanoseconds_of(const std::array<double, search_works>& work, const KeyStatistics& statistics,
                       const PlanTarget& target) {
   const PlannerModel& model = planner_model(target.costs.device, statistics.are_numbers());
-  constexpr auto memory = static_cast<size_t>(SearchWork::memory);
-  double sum = 0;
-  for (size_t i = 0; i < search_works; ++i) {
-    if (i != memory) sum += model.cost[i] * work[i];
-  }
-  return compute_scale(model, target) * sum + model.cost[memory] * work[memory];
+  double time = 0, computing = 0;
+  for (size_t i = 0; i < search_works; ++i)
+    (is_time(i) ? time : computing) += model.cost[i] * work[i];
+  return compute_scale(model, target) * computing + time;
 }
 
 std::array<float, PlannerModel::inputs> learned_inputs(const TreeEstimate& estimate,
@@ -59,9 +63,8 @@ std::array<float, PlannerModel::inputs> learned_inputs(const TreeEstimate& estim
   double scale = compute_scale(model, target), whole = std::max(estimate.nanoseconds, 1e-9);
   std::array<float, PlannerModel::inputs> in{};
   size_t n = 0;
-  constexpr auto memory = static_cast<size_t>(SearchWork::memory);
   for (size_t i = 0; i < search_works; ++i) {
-    double part = model.cost[i] * estimate.work[i] * (i == memory ? 1 : scale);
+    double part = model.cost[i] * estimate.work[i] * (is_time(i) ? 1 : scale);
     in[n++] = static_cast<float>(part / whole);
   }
   auto keys = static_cast<double>(std::max<uint64_t>(statistics.keys, 1));

@@ -18,9 +18,8 @@ void sample(TaskPool& pool, const PackedColumn& keys, const SampleOptions& optio
             KeyStatistics* statistics) {
   with_policy(pool, options.exact ? keys.size : 0, [&](const auto& policy) {
     HostSpace space(policy);
-    with_keys(keys, [&](const auto& typed) {
-      sample_keys(space, keys, typed, options, statistics);
-    });
+    with_keys(keys,
+              [&](const auto& typed) { sample_keys(space, keys, typed, options, statistics); });
   });
 }
 

@@ -18,6 +18,12 @@ constexpr double line_bytes = 64;
 constexpr double short_leaf_bytes = 4 * line_bytes;
 constexpr double entry_bytes = 16;  // of a device
 
+// Searches that go down together (search_group.h).
+constexpr double group_searches = 32;
+
+// The chance that any of a group does what one does with chance p.
+double any_of_group(double p) { return 1 - std::pow(1 - std::clamp(p, 0.0, 1.0), group_searches); }
+
 double log2_of(double x) { return std::log2(std::max(x, 1.0)); }
 
 }  // namespace
@@ -40,32 +46,40 @@ TreeOptions TreeEstimate::options(bool path_compression) const {
 
 SampleGroups::SampleGroups(const KeyStatistics& statistics) : statistics_(statistics) {
   const KeyStatistics& s = statistics;
-  const auto steps = static_cast<uint32_t>(s.distances.size());
-  // How many keys there are within so many distances, if not those of the next one: its end lies
-  // between the two.
-  std::vector<float> reach{0};
-  for (uint32_t i = 0; i < steps; ++i) {
-    double next = i + 1 < steps ? s.distances[i + 1] - 1
-                                : std::max<double>(s.distances[i], static_cast<double>(s.keys) - 1);
-    reach.push_back(static_cast<float>(std::sqrt(s.distances[i] * next)));
-  }
+  // The points of one side of a sampled key, from the outermost one inwards.
+  struct Side {
+    const KeyStatistics& s;
+    uint32_t begin, end;
+    double most;  // keys on that side
+
+    // Leaves what shares more than so many bits.
+    void narrow(uint32_t bits) {
+      while (end > begin && s.shared[end - 1] <= bits) {
+        --end;
+        most = s.distances[end] - 1;
+      }
+    }
+    uint32_t depth() const { return end > begin ? s.shared[end - 1] : same_bits; }
+    // The last key is somewhere from the outermost point on, where the next one is out.
+    float keys() const {
+      return end > begin ? static_cast<float>(std::sqrt(s.distances[end - 1] * most)) : 0;
+    }
+  };
   for (uint32_t sample = 0; sample < s.samples(); ++sample) {
     first_.push_back(static_cast<uint32_t>(groups_.size()));
-    const uint32_t* before = s.before.data() + uint64_t{sample} * steps;
-    const uint32_t* after = s.after.data() + uint64_t{sample} * steps;
-    const auto rank = static_cast<float>(s.ranks[sample]);
-    const float behind = static_cast<float>(s.keys) - 1 - rank;
-    groups_.push_back({s.prefix_bits, static_cast<float>(s.keys), rank,
+    const uint32_t rank = s.ranks[sample];
+    const uint32_t* first = &s.first[2 * sample];
+    Side before{s, first[0], first[1], static_cast<double>(rank)};
+    Side after{s, first[1], first[2], static_cast<double>(s.keys - 1 - rank)};
+    groups_.push_back({s.prefix_bits, static_cast<float>(s.keys), static_cast<float>(rank),
                        static_cast<float>(log2_of(static_cast<double>(s.keys)))});
-    uint32_t b = steps, a = steps, depth = 0;
+    uint32_t depth = 0;
     while (depth != same_bits) {
-      // Leaves the keys that share more than `depth` bits past the common ones.
-      while (b > 0 && before[b - 1] <= depth) --b;
-      while (a > 0 && after[a - 1] <= depth) --a;
-      depth = std::min(b ? before[b - 1] : same_bits, a ? after[a - 1] : same_bits);
-      float keys_before = std::min(reach[b], rank);
-      float keys = 1 + keys_before + std::min(reach[a], behind);
-      groups_.push_back({depth == same_bits ? depth : depth + s.prefix_bits, keys, keys_before,
+      before.narrow(depth);
+      after.narrow(depth);
+      depth = std::min(before.depth(), after.depth());
+      float keys = 1 + before.keys() + after.keys();
+      groups_.push_back({depth == same_bits ? depth : depth + s.prefix_bits, keys, before.keys(),
                          static_cast<float>(log2_of(keys))});
     }
   }
@@ -155,6 +169,17 @@ double SampledTree::read_cost(double bytes) const {
   }
 }
 
+// A search's share of the time that its group waits for a read: few or many of the group, it is
+// about the same.
+double SampledTree::wait_cost(double bytes) const {
+  const AccessCosts& costs = target_->costs;
+  if (costs.device) return 0;
+  auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
+  double threads = std::clamp(batch / 2048, 1.0, double(costs.threads));
+  bool sorted = target_->locality == QueryLocality::sorted;
+  return costs.latency(sorted ? 0 : bytes) / std::min(batch, group_searches) / threads;
+}
+
 // Adds what a level takes, and what a search reads of it.
 void SampledTree::account_level(const LevelEstimate& level, double starts, double words) {
   const bool root = levels_.size() == 1;
@@ -170,7 +195,10 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
   } else {
     searched_bytes_ += children + bytes;
     // Children, depth, word and starts, or starts alone.
-    memory += level.visits * ((root ? 1 : 3) + (words > 0)) * read_cost(searched_bytes_);
+    double reads = (root ? 1 : 3) + (words > 0);
+    memory += level.visits * reads * read_cost(searched_bytes_);
+    work_[static_cast<size_t>(SearchWork::waits)] +=
+        any_of_group(level.visits) * reads * wait_cost(searched_bytes_);
   }
   if (!root) {
     SearchWork visits = words > 0 ? SearchWork::bitmap_visits : SearchWork::dense_visits;
@@ -186,8 +214,7 @@ double SampledTree::fraction_after(uint32_t sample, uint32_t bits) const {
   if (word >= KeyStatistics::head_words) return 0.5;
   const uint64_t* heads = &statistics_->heads[sample * KeyStatistics::head_words];
   uint64_t x = heads[word] << past % 64;
-  if (past % 64 && word + 1 < KeyStatistics::head_words)
-    x |= heads[word + 1] >> (64 - past % 64);
+  if (past % 64 && word + 1 < KeyStatistics::head_words) x |= heads[word + 1] >> (64 - past % 64);
   return static_cast<double>(x >> 11) * 0x1p-53;
 }
 
@@ -203,6 +230,9 @@ void SampledTree::add_reads(const Place& place, Leaves* leaves) const {
   double off = std::abs(std::floor(guess / per_line) - std::floor(rank / per_line));
   double reads = 1 + std::min(off, neighbours);
   if (off > neighbours) reads += log2_of(keys / per_line) - 1;
+  // Equal tails may lie before the first of a sector.
+  bool first_of_sector = std::fmod(rank, per_line) == 0 && rank > low;
+  if (device && !statistics_->are_numbers() && first_of_sector) reads += 1;
   leaves->reads += reads;
   leaves->memory_reads += reads;
   leaves->count_round(reads);
@@ -247,6 +277,15 @@ void SampledTree::reach_leaf(const Place& place, Leaves* leaves) const {
   leaves->count_round(std::ceil(place.group->log2_keys));
 }
 
+double SampledTree::Leaves::further_rounds() const {
+  double left = 0, sum = 0;
+  for (size_t i = rounds.size(); i-- > 2;) {
+    left += rounds[i];
+    sum += any_of_group(left / std::max(count, 1.0));
+  }
+  return sum;
+}
+
 // Of each branch that is taken with a chance p, the lesser of p and 1 - p.
 double SampledTree::Leaves::unforeseen() const {
   double left = 0, sum = 0;
@@ -266,20 +305,19 @@ double SampledTree::least_nanoseconds() const {
   const double left = share * static_cast<double>(active_.size());
   auto add = [&](SearchWork w, double x) { work[static_cast<size_t>(w)] += x; };
   add(SearchWork::search, 1);
-  const PlannerModel& model =
-      planner_model(target_->costs.device, statistics_->are_numbers());
+  const PlannerModel& model = planner_model(target_->costs.device, statistics_->are_numbers());
   auto cost_of = [&](SearchWork w) { return model.cost[static_cast<size_t>(w)]; };
   bool dense = cost_of(SearchWork::dense_visits) <= cost_of(SearchWork::bitmap_visits);
   add(dense ? SearchWork::dense_visits : SearchWork::bitmap_visits, left);
   add(SearchWork::leaf_reads, share * leaves_.reads + left);
   add(SearchWork::leaf_steps, share * leaves_.steps);
   add(SearchWork::compare_words, share * leaves_.words);
-  double key_bytes = static_cast<double>(
-      target_->costs.device && !statistics_->are_numbers() ? 8 * statistics_->keys
-                                                           : statistics_->key_bytes);
-  add(SearchWork::memory, left * read_cost(searched_bytes_) +
-                              (share * leaves_.memory_reads + left) *
-                                  read_cost(searched_bytes_ + key_bytes));
+  double key_bytes = static_cast<double>(target_->costs.device && !statistics_->are_numbers()
+                                             ? 8 * statistics_->keys
+                                             : statistics_->key_bytes);
+  add(SearchWork::memory,
+      left * read_cost(searched_bytes_) +
+          (share * leaves_.memory_reads + left) * read_cost(searched_bytes_ + key_bytes));
   return nanoseconds_of(work, *statistics_, *target_);
 }
 
@@ -299,8 +337,8 @@ TreeEstimate SampledTree::finish() const {
   TreeEstimate estimate;
   estimate.levels = levels_;
   estimate.leaf_capacity = leaf_capacity_;
-  estimate.image_bytes = image_bytes_ + sizeof(TreeHeader) +
-                         static_cast<double>(levels_.size()) * sizeof(TreeLevel);
+  estimate.image_bytes =
+      image_bytes_ + sizeof(TreeHeader) + static_cast<double>(levels_.size()) * sizeof(TreeLevel);
   Leaves leaves = leaves_;
   estimate.work = work_;
   double searched = searched_bytes_;
@@ -322,15 +360,14 @@ TreeEstimate SampledTree::finish() const {
   }
   const double share = 1 / std::max(leaves.count, 1.0);
   auto key_bytes = static_cast<double>(s.key_bytes);
-  double tail_bytes = s.are_numbers() || !target_->costs.device
-                          ? key_bytes
-                          : 8.0 * static_cast<double>(s.keys);
+  double tail_bytes =
+      s.are_numbers() || !target_->costs.device ? key_bytes : 8.0 * static_cast<double>(s.keys);
   double offsets = s.width ? 0 : 2.1 * static_cast<double>(s.keys);
   work(SearchWork::search) = 1;
   work(SearchWork::memory) +=
       share * leaves.memory_reads * read_cost(searched + tail_bytes) +
-      share * leaves.other_reads * read_cost(searched + tail_bytes + offsets +
-                                             (target_->costs.device ? key_bytes : 0));
+      share * leaves.other_reads *
+          read_cost(searched + tail_bytes + offsets + (target_->costs.device ? key_bytes : 0));
   work(SearchWork::leaf_reads) = share * leaves.reads;
   work(SearchWork::leaf_steps) = share * leaves.steps;
   work(SearchWork::compare_words) = share * leaves.words;
@@ -341,6 +378,8 @@ TreeEstimate SampledTree::finish() const {
     work(SearchWork::uneven) = std::sqrt(std::max(0.0, share * leaves.squares - mean * mean));
   } else {
     work(SearchWork::uneven) += share * leaves.unforeseen();
+    if (s.are_numbers())
+      work(SearchWork::waits) += leaves.further_rounds() * wait_cost(searched + key_bytes);
   }
   estimate.leaf_keys = std::exp2(share * leaves.log_keys);
   estimate.nanoseconds = nanoseconds_of(estimate.work, s, *target_);

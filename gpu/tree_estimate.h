@@ -17,7 +17,6 @@
 #include "gpu/access_costs.h"
 #include "gpu/key_statistics.h"
 #include "gpu/tree_options.h"
-#include "storage/export.h"
 
 namespace stride {
 
@@ -37,7 +36,7 @@ struct PlanTarget {
 };
 
 // What a tree may take where nobody says: 4 bytes a key, or an eighth of the keys' own bytes.
-STRIDE_API uint64_t default_image_bytes(const KeyStatistics& statistics);
+uint64_t default_image_bytes(const KeyStatistics& statistics);
 
 // The work of one search, on average over the sampled keys: what the cost of a tree is made of.
 enum class SearchWork : uint8_t {
@@ -49,6 +48,7 @@ enum class SearchWork : uint8_t {
   leaf_steps,     // comparisons in a leaf
   compare_words,  // 8-byte words of whole keys
   uneven,         // turns that cannot be foreseen: of branches; of a device, of threads
+  waits,          // ns that a group of searches waits together for one read after another (host)
   count,
 };
 inline constexpr size_t search_works = static_cast<size_t>(SearchWork::count);
@@ -72,7 +72,7 @@ struct TreeEstimate {
   double operator[](SearchWork w) const { return work[static_cast<size_t>(w)]; }
   double searches_per_second() const { return nanoseconds > 0 ? 1e9 / nanoseconds : 0; }
   // The tree as explicit options.
-  STRIDE_API TreeOptions options(bool path_compression) const;
+  TreeOptions options(bool path_compression) const;
 };
 
 // For each sampled key the groups of keys that a tree can put it into: those that share so many
@@ -133,10 +133,11 @@ class SampledTree {
     double count = 0;  // sampled keys
     double log_keys = 0;
     double reads = 0, steps = 0, words = 0, memory_reads = 0, other_reads = 0;
-    double squares = 0;  // of reads and levels
+    double squares = 0;              // of reads and levels
     std::array<float, 16> rounds{};  // how many took so many reads (steps, of bytes on the host)
     void count_round(double n) { rounds[n < 15 ? static_cast<size_t>(n) : 15] += 1; }
-    double unforeseen() const;  // turns: see SearchWork::uneven
+    double unforeseen() const;      // turns: see SearchWork::uneven
+    double further_rounds() const;  // after the first, of a group
   };
 
   void narrow(Place* place) const {
@@ -147,6 +148,7 @@ class SampledTree {
   double fraction_after(uint32_t sample, uint32_t bits) const;
   void account_level(const LevelEstimate& level, double starts, double words);
   double read_cost(double bytes) const;
+  double wait_cost(double bytes) const;
 
   const SampleGroups* groups_;
   const KeyStatistics* statistics_;
@@ -167,7 +169,7 @@ double nanoseconds_of(const std::array<double, search_works>& work, const KeySta
                       const PlanTarget& target);
 
 // A tree with these options: strides must be given.
-STRIDE_API TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
-                                      const TreeOptions& options);
+TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                           const TreeOptions& options);
 
 }  // namespace stride

@@ -1,4 +1,5 @@
-// Chooses the leaf capacity and the kinds of nodes where the options of a tree give its strides only.
+// Chooses the leaf capacity and the kinds of nodes where the options of a tree give its strides
+// only.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace stride {
 namespace {
 
 constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
-constexpr uint32_t selected_strides[] = {2, 3, 4, 5, 6, 8, 10, 12};
+constexpr uint32_t selected_strides[] = {2, 3, 4, 6, 8, 10, 12};
 constexpr uint32_t widest_root = 26, widest_level = 16;
 // What the perceptron may choose from.
 constexpr size_t kept_trees = 24;
@@ -37,7 +37,7 @@ class Planner {
                                                              : default_image_bytes(statistics));
     most_bytes_ *= room_for_error;
     bool few = statistics.keys < (1 << 16);
-    followed_up_ = search.followed_up ? search.followed_up : few ? 3 : 6;
+    followed_up_ = search.followed_up ? search.followed_up : few ? 3 : 4;
   }
 
   PlannedTree plan() {
@@ -80,9 +80,8 @@ class Planner {
     // Many times as many entries as keys help no one.
     if (!search_.every_stride)
       entries = std::min(entries, 16.0 * static_cast<double>(statistics_.keys) + 1024);
-    uint32_t widest =
-        std::min(static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(entries))) - 1,
-                 widest_root);
+    uint32_t widest = std::min(
+        static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(entries))) - 1, widest_root);
     std::vector<uint32_t> strides;
     uint32_t step = search_.every_stride || widest <= 8 ? 1 : 2;
     for (uint32_t s = std::max(widest, 1u); s >= 1; s -= std::min(s, step)) strides.push_back(s);
@@ -110,8 +109,18 @@ class Planner {
     if (tree.image_bytes() > most_bytes_ || is_hopeless(tree)) return;
     TreeEstimate estimate = tree.finish();
     double promise = estimate.nanoseconds;
-    offer(std::move(estimate));
+    // A device has a directory in place of a lone root: the one that suits the host will do.
+    bool any_root = target_.costs.device && tree.levels().size() == 1;
+    if (!any_root || tree.levels()[0].stride == lone_root()) offer(std::move(estimate));
     if (!tree.is_complete()) to->push_back({std::move(tree), promise});
+  }
+
+  // Of root_strides() the one of about 8 keys an entry.
+  uint32_t lone_root() const {
+    std::vector<uint32_t> strides = root_strides();
+    auto wanted = static_cast<uint32_t>(std::bit_width(statistics_.keys / 8));
+    auto at = std::find_if(strides.begin(), strides.end(), [&](uint32_t s) { return s <= wanted; });
+    return at == strides.end() ? strides.back() : *at;
   }
 
   bool is_hopeless(const SampledTree& tree) const {
@@ -160,7 +169,8 @@ class Planner {
     double least = 1e300;
     for (auto& [rank, estimate] : kept_) {
       double ns = estimate.nanoseconds;
-      if (plan.kind == PlannerKind::learned) ns *= learned_correction(estimate, statistics_, target_);
+      if (plan.kind == PlannerKind::learned)
+        ns *= learned_correction(estimate, statistics_, target_);
       double corrected = rank_of(estimate, ns);
       if (corrected >= least) continue;
       least = corrected;
@@ -210,6 +220,17 @@ TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& cos
   return planned;
 }
 
-PlannerKind better_planner(bool) { return PlannerKind::learned; }
+double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
+                            const PlanTarget& target) {
+  double ns = estimate.nanoseconds;
+  if (better_planner(target.costs.device) == PlannerKind::learned)
+    ns *= learned_correction(estimate, statistics, target);
+  return ns;
+}
+
+// docs/planner.md has the figures: on a device the perceptron learned nothing of use.
+PlannerKind better_planner(bool device) {
+  return device ? PlannerKind::optimal : PlannerKind::learned;
+}
 
 }  // namespace stride

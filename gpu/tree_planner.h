@@ -1,5 +1,5 @@
-// Chooses strides, node kinds and leaf capacity of a tree: those with which a search takes the least
-// time, within a limit of memory.
+// Chooses strides, node kinds and leaf capacity of a tree: those with which a search takes the
+// least time, within a limit of memory.
 //
 //   PlannedTree plan = plan_tree(statistics, {.costs = costs});
 //   backend->build_tree(column, plan.options, &image);
@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "gpu/tree_estimate.h"
-#include "storage/export.h"
 
 namespace stride {
 
@@ -41,13 +40,17 @@ struct PlannedTree {
 };
 
 // wanted: its leaf capacity and node kind, where given, and its path compression are kept.
-STRIDE_API PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
-                                 const TreeOptions& wanted = {}, const PlanSearch& search = {});
+PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                      const TreeOptions& wanted = {}, const PlanSearch& search = {});
 
 // options with strides, kinds and leaf capacity where they are open: the plan for batches of random
 // queries on a machine with these costs, within options.max_image_bytes or default_image_bytes().
 TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
                          const TreeOptions& options);
+
+// The time of a search in a tree as the better planner expects it: the estimate's, or corrected.
+double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
+                            const PlanTarget& target);
 
 // The kind of planner that `automatic` stands for.
 PlannerKind better_planner(bool device);

@@ -32,8 +32,9 @@ enum class SectionType : uint32_t {
   tree = 8,
   statistics = 9,
   value_numbers = 10,  // where rows share values: which row of the value column each row has
+  key_sample = 11,     // what trees are planned from (gpu/key_statistics.h); of large segments
 };
-inline constexpr uint32_t section_types = 10;
+inline constexpr uint32_t section_types = 11;
 
 // "key_data", ...
 std::string_view to_string(SectionType type);
@@ -42,10 +43,11 @@ enum class EntryKind : uint8_t { put = 0, tombstone = 1, delta = 2 };
 
 inline constexpr uint64_t segment_magic = 0x0A47455344525453;         // "STRDSEG\n"
 inline constexpr uint64_t segment_footer_magic = 0x0A444E4544525453;  // "STRDEND\n"
-inline constexpr uint32_t segment_format_version = 2;                 // the newest that is read
+inline constexpr uint32_t segment_format_version = 3;                 // the newest that is read
 // What is written: the oldest that says it.
 inline constexpr uint32_t segment_version_plain = 1;
 inline constexpr uint32_t segment_version_shared = 2;      // rows share values
+inline constexpr uint32_t segment_version_sampled = 3;     // there is a sample of the keys
 inline constexpr uint64_t segment_page_bytes = 4096;       // of the header; the file is whole pages
 inline constexpr uint64_t segment_block_bytes = 64 << 10;  // one checksum for each
 inline constexpr uint64_t section_alignment = 64;

@@ -135,9 +135,11 @@ Status Parser::check_tables() {
 }
 
 Status Parser::check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end) {
-  bool plain = layout_.header.format_version == segment_version_plain;
-  uint32_t last = plain ? static_cast<uint32_t>(SectionType::statistics) : section_types;
-  if (entry.type == 0 || entry.type > last || entry.zero != 0) {
+  uint32_t version = layout_.header.format_version;
+  SectionType last = version == segment_version_plain    ? SectionType::statistics
+                     : version == segment_version_shared ? SectionType::value_numbers
+                                                         : SectionType::key_sample;
+  if (entry.type == 0 || entry.type > static_cast<uint32_t>(last) || entry.zero != 0) {
     return damaged(entry_offset, "unknown section type " + std::to_string(entry.type));
   }
   SectionEntry& slot = layout_.sections[entry.type];
@@ -254,6 +256,8 @@ std::string_view to_string(SectionType type) {
       return "statistics";
     case SectionType::value_numbers:
       return "value_numbers";
+    case SectionType::key_sample:
+      return "key_sample";
   }
   return "unknown";
 }

@@ -154,6 +154,10 @@ void SegmentWriter::State::add_statistics(const SegmentSummary& summary) {
 
 void SegmentWriter::State::write_header(const SegmentSummary& summary) {
   if (summary.distinct_values) format_version = segment_version_shared;
+  for (const SectionEntry& section : sections) {
+    if (section.type == static_cast<uint32_t>(SectionType::key_sample))
+      format_version = segment_version_sampled;
+  }
   SegmentHeader header{};
   header.magic = segment_magic;
   header.format_version = format_version;

@@ -30,11 +30,13 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage, and engine and benchmark of gpu.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",     "storage/column.h",   "storage/layout.h",       "storage/block_guard.h",
-    "storage/number.h",     "storage/prefix_key.h", "storage/prefetch.h", "storage/stream_store.h", "storage/export.h"};
-const std::set<string, std::less<>> kBackendInterface = {"gpu/backend.h", "gpu/location.h",
-                                                         "gpu/scatter_add.h", "gpu/tree_options.h",
-                                                         "gpu/vector_set.h"};
+    "storage/status.h",      "storage/column.h",       "storage/layout.h",
+    "storage/block_guard.h", "storage/number.h",       "storage/prefix_key.h",
+    "storage/prefetch.h",    "storage/stream_store.h", "storage/export.h"};
+const std::set<string, std::less<>> kBackendInterface = {
+    "gpu/access_costs.h", "gpu/backend.h",      "gpu/key_statistics.h",
+    "gpu/location.h",     "gpu/scatter_add.h",  "gpu/tree_estimate.h",
+    "gpu/tree_options.h", "gpu/tree_planner.h", "gpu/vector_set.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",

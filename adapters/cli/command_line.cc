@@ -53,6 +53,8 @@ class Commands {
         &run_explain, &upkeep_);
     add("verify", "Read and check every byte", &add_verify, &run_verify, &upkeep_);
     add("compact", "Merge what many loads have left behind", &add_compact, &run_compact, &upkeep_);
+    add("calibrate", "Measure this machine's memory, by which trees are planned", &add_calibrate,
+        &run_calibrate, &upkeep_);
     add("doctor", "What will be fast on this machine, and what not", &add_doctor, &run_doctor,
         &doctor_);
     app_.add_subcommand("bench", "Measure StrideDB beside its peers; see stride bench --help");

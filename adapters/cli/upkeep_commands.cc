@@ -1,6 +1,8 @@
 #include "adapters/cli/upkeep_commands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/json_output.h"
@@ -41,6 +43,7 @@ json describe(const SegmentReport& segment) {
     levels.push_back({{"stride", segment.strides[i]},
                       {"nodes", segment.nodes[i]},
                       {"kind", name_of(segment.kinds[i])}});
+    if (!segment.visits.empty()) levels.back()["visits"] = segment.visits[i];
   }
   json result = {{"run", segment.run},
                  {"rows", segment.rows},
@@ -61,6 +64,11 @@ json describe(const SegmentReport& segment) {
     result["distinct_values"] = segment.distinct_values;
     result["saved_bytes"] = segment.saved_bytes;
   }
+  if (segment.expected_finds_per_second > 0) {
+    result["tree"]["leaf_keys"] = segment.leaf_keys;
+    result["tree"]["expected_finds_per_second"] = segment.expected_finds_per_second;
+    result["tree"]["expected_on"] = segment.expected_on;
+  }
   return result;
 }
 
@@ -76,6 +84,15 @@ std::string keys_text(const Table& table, const KeyForm& form) {
   if (table.address_bits())
     return "prefixes of addresses of " + std::to_string(table.address_bits()) + " bits";
   return "keys of type " + std::string(name_of(form.type));
+}
+
+// "########        40 %"
+std::string bar(double share) {
+  constexpr int width = 20;
+  auto filled = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * width));
+  char percent[16];
+  std::snprintf(percent, sizeof percent, "%5.1f %%", 100 * share);
+  return std::string(filled, '#') + std::string(width - filled, ' ') + percent;
 }
 
 std::string explain_text(const SegmentReport& s) {
@@ -94,9 +111,23 @@ std::string explain_text(const SegmentReport& s) {
           " bytes a key; leaves of up to " + std::to_string(s.leaf_capacity) +
           " keys; all keys share " + std::to_string(s.prefix_bits) + " bits\n";
   for (size_t i = 0; i < s.strides.size(); ++i) {
-    text += "  level " + std::to_string(i) + "   stride " + std::to_string(s.strides[i]) + ", " +
-            with_commas(s.nodes[i]) + (s.nodes[i] == 1 ? " node" : " nodes") +
-            (i ? std::string(", ") + name_of(s.kinds[i]) : "") + "\n";
+    std::string level = "  level " + std::to_string(i) + (i < 10 ? "   stride " : "  stride ") +
+                        std::to_string(s.strides[i]) + ", " + with_commas(s.nodes[i]) +
+                        (s.nodes[i] == 1 ? " node" : " nodes") +
+                        (i ? std::string(", ") + name_of(s.kinds[i]) : "");
+    if (!s.visits.empty()) {
+      level.resize(std::max<size_t>(level.size(), 46), ' ');
+      level += bar(s.visits[i]) + " of searches";
+    }
+    text += level + "\n";
+  }
+  if (s.expected_finds_per_second > 0) {
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "  leaves    %.1f keys on average\n"
+                  "  expected  %.3g million finds a second in large batches, on %s\n",
+                  s.leaf_keys, s.expected_finds_per_second / 1e6, s.expected_on.c_str());
+    text += line;
   }
   text += "  memory    " +
           (s.resident_bytes ? byte_text(s.resident_bytes) + " resident" : "mapped from the file") +
@@ -132,6 +163,14 @@ void add_compact(CLI::App* command, UpkeepArguments* a) {
   command->footer(
       "Merges the runs of each table into one: worth it after many small loads.\n\n"
       "Example:\n  stride compact db");
+}
+
+void add_calibrate(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->footer(
+      "Measures for less than a second what reads of memory cost on this machine, and keeps it\n"
+      "in the database: trees of what is loaded or compacted from now on are planned by it.\n\n"
+      "Example:\n  stride calibrate db");
 }
 
 Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
@@ -214,6 +253,17 @@ Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
   if (!context->json) return {};
   json result = {{"intact", true}, {"bytes", bytes}, {"seconds", clock.seconds()}};
   return context->out.write(text_of(result) + "\n");
+}
+
+Outcome run_calibrate(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
+  Progress clock(context->environment.err, "calibrate", 0);
+  STRIDE_CLI_TRY(database->calibrate());
+  STRIDE_CLI_TRY(database->close());
+  context->note("measured in " + seconds_text(clock.seconds()));
+  if (!context->json) return {};
+  return context->out.write(text_of(json{{"seconds", clock.seconds()}}) + "\n");
 }
 
 Outcome run_compact(Context* context, const UpkeepArguments& arguments) {

@@ -87,7 +87,7 @@ TEST(KeyStatisticsTest, GoToBytesAndBack) {
   EXPECT_EQ(parsed->serialize(), bytes);
   EXPECT_EQ(parsed->keys, index.keys().size());
   EXPECT_EQ(parsed->ranks, statistics.ranks);
-  EXPECT_EQ(parsed->before, statistics.before);
+  EXPECT_EQ(parsed->shared, statistics.shared);
   // Whatever the bytes are, a plan can be made of what is accepted.
   EXPECT_EQ(parse("").status().code(), StatusCode::corruption);
   EXPECT_EQ(parse(bytes.substr(1)).status().code(), StatusCode::corruption);
@@ -137,9 +137,9 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
     TreeOptions wanted;
     wanted.path_compression = false;
     wanted.leaf_capacity = 1 + static_cast<uint32_t>(random() % 4);
-    PlannedTree plan = plan_tree(
-        statistics, target, wanted,
-        {.kind = PlannerKind::optimal, .followed_up = 1'000'000, .every_stride = true});
+    PlannedTree plan =
+        plan_tree(statistics, target, wanted,
+                  {.kind = PlannerKind::optimal, .followed_up = 1'000'000, .every_stride = true});
     const double limit = 0.9 * static_cast<double>(target.max_image_bytes);
     double least = 1e300;
     std::vector<uint32_t> best;
@@ -160,8 +160,8 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
       }
     });
     EXPECT_NEAR(rank_of(plan.estimate, limit), least, 1e-9 * least)
-        << "round " << round << ", " << index.keys().size() << " keys, best of "
-        << best.size() << " levels, root " << best[0] << ", planned " << plan.options.strides.size()
+        << "round " << round << ", " << index.keys().size() << " keys, best of " << best.size()
+        << " levels, root " << best[0] << ", planned " << plan.options.strides.size()
         << " levels, root " << plan.options.strides[0];
   }
 }
@@ -205,8 +205,9 @@ TEST(PlannerTest, TakesWhatIsAskedFor) {
 
 TEST(PlannerTest, FewKeysAndNone) {
   auto backend = Backend::host(1);
-  for (const Keys& keys : {Keys{}, Keys{""}, Keys{"a"}, Keys{"a", "b"}, Keys{"", std::string(1, '\0')},
-                           Keys{std::string(60'000, 'x') + "a", std::string(60'000, 'x') + "b"}}) {
+  for (const Keys& keys :
+       {Keys{}, Keys{""}, Keys{"a"}, Keys{"a", "b"}, Keys{"", std::string(1, '\0')},
+        Keys{std::string(60'000, 'x') + "a", std::string(60'000, 'x') + "b"}}) {
     OwnedIndex index(keys, false);
     KeyStatistics statistics = measure(*backend, index, false);
     PlannedTree plan = plan_tree(statistics, host_target());
@@ -230,8 +231,8 @@ TEST(PlannerTest, CorrectionsAreSmallAndFinite) {
     OwnedIndex index(sorted_unique(set.make(random, 500)), true);
     KeyStatistics statistics = measure(*backend, index, false);
     for (bool device : {false, true}) {
-      PlanTarget target{.costs = device ? AccessCosts::typical_device()
-                                        : AccessCosts::typical_host(4)};
+      PlanTarget target{.costs =
+                            device ? AccessCosts::typical_device() : AccessCosts::typical_host(4)};
       PlannedTree plan = plan_tree(statistics, target, {}, {.kind = PlannerKind::learned});
       EXPECT_GT(plan.nanoseconds, 0.3 * plan.estimate.nanoseconds);
       EXPECT_LT(plan.nanoseconds, 3 * plan.estimate.nanoseconds);

@@ -40,7 +40,7 @@ void expect_damage(const std::string& bytes, const std::string& what) {
   EXPECT_FALSE(status.remedy().empty()) << what << ": " << status.to_string();
 }
 
-// Plain segments, and such as share values.
+// Plain segments, and such as share values and have a sample of their keys.
 class SegmentDamageTest : public testing::TestWithParam<bool> {
  protected:
   SegmentDamageTest() {
@@ -51,7 +51,11 @@ class SegmentDamageTest : public testing::TestWithParam<bool> {
     }
     MemoryFileSystem fs;
     auto written = test::write_segment(
-        fs, "a.seg", 1, rows, {.delta_width = 4, .tree = "a tree", .share_values = GetParam()});
+        fs, "a.seg", 1, rows,
+        {.delta_width = 4,
+         .tree = "a tree",
+         .key_sample = GetParam() ? "a sample" : "",
+         .share_values = GetParam()});
     EXPECT_TRUE(written.ok()) << written.status().to_string();
     good_ = *read_file(fs, "a.seg");
   }

@@ -26,6 +26,7 @@ struct SegmentOptions {
   bool fixed_values = false;
   uint32_t delta_width = 2;
   std::string tree{};
+  std::string key_sample{};
   bool keep_resident = true;
   unsigned io_threads = 2;
   WaitFor wait = WaitFor::sync;
@@ -133,6 +134,7 @@ inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std:
   bool all_puts = kinds.find_first_not_of('\0') == std::string::npos;
   if (!all_puts) filler.add(SectionType::kinds, kinds);
   if (!options.tree.empty()) filler.add(SectionType::tree, options.tree);
+  if (!options.key_sample.empty()) filler.add(SectionType::key_sample, options.key_sample);
   return (*writer)->finish(summary, options.wait);
 }
 
@@ -142,7 +144,8 @@ inline Status read_rows(Segment& segment, std::vector<Row>* rows) {
     return segment.ensure(bytes.data(), bytes.size()) ? Status() : segment.failure();
   };
   for (auto type : {SectionType::key_bases, SectionType::key_deltas, SectionType::value_bases,
-                    SectionType::value_deltas, SectionType::kinds, SectionType::value_numbers}) {
+                    SectionType::value_deltas, SectionType::kinds, SectionType::value_numbers,
+                    SectionType::key_sample}) {
     STRIDE_TRY(ensured(segment.section(type)));
   }
   PackedColumn keys = segment.keys();

@@ -1,5 +1,6 @@
 // Whole databases: dump and restore, stats, explain, verify, compact, doctor; and the help pages.
 #include <cstdint>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "storage/memory_file_system.h"
@@ -128,6 +129,41 @@ TEST_F(UpkeepTest, EqualValuesAreStoredOnce) {
   ASSERT_EQ(run({"stats", database_}), 0) << error_;
   EXPECT_NE(out_.find("\nt.stored_values\t5\n"), std::string::npos) << out_;
   EXPECT_EQ(out_.find("plain.stored_values"), std::string::npos) << out_;
+}
+
+TEST_F(UpkeepTest, ExplainTellsWhatSearchesCost) {
+  std::string rows;
+  for (int i = 0; i < 70'000; ++i) rows += std::to_string(100'000 + 7 * i) + "\tv\n";
+  ASSERT_EQ(load(file("rows.tsv", rows)), 0) << error_;
+  ASSERT_EQ(load(file("few.tsv", "1\tv\n"), {}, "few"), 0) << error_;
+  ASSERT_EQ(run({"explain", database_, "t", "--json"}), 0) << error_;
+  const auto explained = json();
+  const auto& tree = explained["segments"][0]["tree"];
+  EXPECT_GT(tree["expected_finds_per_second"], 1e5);
+  EXPECT_GE(tree["leaf_keys"], 1);
+  EXPECT_EQ(tree["levels"][0]["visits"], 1);
+  for (const auto& level : tree["levels"]) EXPECT_LE(level["visits"], 1.0001);
+  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
+  EXPECT_NE(out_.find("#################### 100.0 % of searches\n"), std::string::npos) << out_;
+  EXPECT_NE(out_.find(" million finds a second in large batches, on host"), std::string::npos)
+      << out_;
+  // Of few rows nothing is kept to tell it from.
+  ASSERT_EQ(run({"explain", database_, "few"}), 0) << error_;
+  EXPECT_EQ(out_.find("finds a second"), std::string::npos) << out_;
+  ASSERT_EQ(run({"verify", database_}), 0) << error_;
+
+  // What is measured counts from then on, and what somebody wrote there does not.
+  ASSERT_EQ(run({"calibrate", database_}), 0) << error_;
+  std::ifstream costs(database_ + "/COSTS");
+  std::string line;
+  ASSERT_TRUE(std::getline(costs, line));
+  EXPECT_EQ(line.rfind("host (", 0), 0u) << line;
+  EXPECT_NE(line.find("\thost "), std::string::npos) << line;
+  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
+  ASSERT_EQ(run({"compact", database_}), 0) << error_;
+  std::ofstream(database_ + "/COSTS") << "host (1 thread)\tnonsense\nno tab\n";
+  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
+  EXPECT_NE(out_.find("finds a second"), std::string::npos) << out_;
 }
 
 TEST_F(UpkeepTest, NamesAreAnyBytes) {

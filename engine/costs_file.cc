@@ -1,0 +1,36 @@
+#include "engine/costs_file.h"
+
+#include <sstream>
+
+#include "storage/current_file.h"
+
+namespace stride {
+
+BackendCosts read_costs(FileSystem& fs, const std::string& directory) {
+  BackendCosts costs;
+  Result<std::string> text = read_file(fs, directory + "/COSTS");
+  if (!text.ok()) return costs;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    Result<AccessCosts> parsed = AccessCosts::parse(line.substr(tab + 1));
+    if (parsed.ok()) costs[line.substr(0, tab)] = *parsed;
+  }
+  return costs;
+}
+
+Status write_costs(FileSystem& fs, const std::string& directory, const BackendCosts& costs) {
+  std::string text;
+  for (const auto& [backend, known] : costs) text += backend + "\t" + known.to_text() + "\n";
+  const std::string path = directory + "/COSTS";
+  Result<std::unique_ptr<File>> file = fs.open(path + ".tmp", OpenMode::create);
+  if (!file.ok()) return file.status();
+  STRIDE_TRY((*file)->write_at(0, as_bytes(text)));
+  STRIDE_TRY((*file)->sync());
+  file->reset();
+  STRIDE_TRY(fs.rename(path + ".tmp", path));
+  return fs.sync_directory(directory);
+}
+
+}  // namespace stride
