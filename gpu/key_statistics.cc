@@ -53,7 +53,7 @@ bool in_order(const KeyStatistics& s) {
 uint32_t default_samples(uint64_t keys) {
   // A sample takes some 2 us of a host thread, and what a plan makes of it as much again, so that
   // this is below a hundredth of what building takes.
-  constexpr uint64_t keys_per_sample = 8192, fewest = 64, most = 256;
+  constexpr uint64_t keys_per_sample = 4096, fewest = 64, most = 256;
   return static_cast<uint32_t>(std::clamp(keys / keys_per_sample, fewest, most));
 }
 

@@ -13,10 +13,9 @@ namespace stride {
 
 namespace {
 
-// On the calling thread, as to wake others takes longer, unless there is a lot to see.
 void sample(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
             KeyStatistics* statistics) {
-  with_policy(pool, options.exact ? keys.size : 0, [&](const auto& policy) {
+  with_policy(pool, keys.size / 4, [&](const auto& policy) {
     HostSpace space(policy);
     with_keys(keys,
               [&](const auto& typed) { sample_keys(space, keys, typed, options, statistics); });

@@ -337,6 +337,7 @@ TreeEstimate SampledTree::finish() const {
   TreeEstimate estimate;
   estimate.levels = levels_;
   estimate.leaf_capacity = leaf_capacity_;
+  estimate.complete = active_.empty();
   estimate.image_bytes =
       image_bytes_ + sizeof(TreeHeader) + static_cast<double>(levels_.size()) * sizeof(TreeLevel);
   Leaves leaves = leaves_;

@@ -64,6 +64,7 @@ struct LevelEstimate {
 struct TreeEstimate {
   std::vector<LevelEstimate> levels;
   uint32_t leaf_capacity = 0;
+  bool complete = false;  // no sampled key ends in more keys than that
   double image_bytes = 0;
   double leaf_keys = 0;  // that a search finds in its leaf, on average (geometric)
   std::array<double, search_works> work{};
