@@ -86,12 +86,12 @@ std::string keys_text(const Table& table, const KeyForm& form) {
   return "keys of type " + std::string(name_of(form.type));
 }
 
-// "########        40 %"
+// "########              40.0 %"
 std::string bar(double share) {
   constexpr int width = 20;
   auto filled = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * width));
   char percent[16];
-  std::snprintf(percent, sizeof percent, "%5.1f %%", 100 * share);
+  std::snprintf(percent, sizeof percent, " %5.1f %%", 100 * share);
   return std::string(filled, '#') + std::string(width - filled, ' ') + percent;
 }
 
