@@ -117,11 +117,10 @@ class CudaIndex final : public CudaResident {
     index_.directory = directory_.data();
   }
 
-  // Not for trees that are much larger than what they index, as Flavors' are.
   void make_entries(CudaSpace& space, const TreeLevel* shapes) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < index_.tree.levels; ++i) count += shapes[i].starts;
-    if (count > 2 * index_.keys.size + (1 << 16)) return;
+    if (!device_keeps_entries(static_cast<double>(count), index_.keys.size)) return;
     if (!try_buffer(space, count, &entries_)) return;
     DeviceEntry* next = entries_.data();
     for (uint32_t i = 0; i < index_.tree.levels; ++i) {

@@ -1,4 +1,5 @@
-// The directory that a device searches in place of a tree of one level (cuda_search.cuh).
+// What a device searches in place of a tree: a directory where that has one level, entries where it
+// has several (cuda_search.cuh).
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,12 @@ inline constexpr uint32_t least_directory_bits = 10;
 inline constexpr uint32_t most_directory_bits = 28;
 // A small directory costs nothing, and narrow leaves save accesses.
 inline constexpr uint32_t free_directory_bits = 19;
+
+// Whether a device keeps the entries of a tree of several levels, in 16 bytes each, for its
+// searches: not of one that is much larger than what it indexes, as Flavors' are.
+inline bool device_keeps_entries(double starts, uint64_t keys) {
+  return starts <= 2.0 * static_cast<double>(keys) + (1 << 16);
+}
 
 inline uint32_t directory_bits_for(uint64_t keys) {
   auto wanted = static_cast<uint32_t>(std::bit_width(keys / keys_per_directory_entry | 1)) - 1;

@@ -170,7 +170,7 @@ void sample_keys(Space& space, const PackedColumn& column, const Keys& keys,
   s.key_bytes = column.row_bytes();
   s.width = column.fixed ? column.width : 0;
   if (s.keys == 0) return;
-  uint32_t asked = options.samples ? options.samples : default_samples(s.keys);
+  uint32_t asked = options.samples ? options.samples : default_samples(s.keys, s.are_numbers());
   SampleShape shape{s.keys, static_cast<uint32_t>(std::min<uint64_t>(s.keys, asked)),
                     distances_for(s.keys, options.exact), options.exact};
   if (options.exact) shape.samples = static_cast<uint32_t>(s.keys);

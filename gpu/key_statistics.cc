@@ -50,11 +50,11 @@ bool in_order(const KeyStatistics& s) {
 
 }  // namespace
 
-uint32_t default_samples(uint64_t keys) {
-  // A sample takes some 2 us of a host thread, and what a plan makes of it as much again, so that
-  // this is below a hundredth of what building takes.
+uint32_t default_samples(uint64_t keys, bool are_numbers) {
+  // A sample takes some 4 us of a host thread, and what a plan makes of it as much again.
   constexpr uint64_t keys_per_sample = 4096, fewest = 64, most = 256;
-  return static_cast<uint32_t>(std::clamp(keys / keys_per_sample, fewest, most));
+  uint64_t samples = std::clamp(keys / keys_per_sample, fewest, most);
+  return static_cast<uint32_t>(are_numbers ? std::max(samples / 2, fewest) : samples);
 }
 
 std::string KeyStatistics::serialize() const {

@@ -205,6 +205,7 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
     work_[static_cast<size_t>(visits)] += level.visits;
   }
   starts_ = starts;
+  all_starts_ += starts;
 }
 
 // The bits of a sampled key from `bits` on as a fraction of 1.
@@ -358,6 +359,12 @@ TreeEstimate SampledTree::finish() const {
     work(SearchWork::memory) = read_cost(searched);
   } else {
     for (const Place& place : active_) reach_leaf(place, &leaves);
+  }
+  if (target_->costs.device && !device_keeps_entries(all_starts_, s.keys)) {
+    // It reads the tree as the host does: depth, starts and child apart.
+    double visits = 0;
+    for (const LevelEstimate& level : levels_) visits += level.visits;
+    if (levels_.size() > 1) work(SearchWork::memory) += 2 * visits * read_cost(image_bytes_);
   }
   const double share = 1 / std::max(leaves.count, 1.0);
   auto key_bytes = static_cast<double>(s.key_bytes);

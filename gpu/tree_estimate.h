@@ -160,8 +160,8 @@ class SampledTree {
   Leaves leaves_;
   std::vector<LevelEstimate> levels_;
   double image_bytes_ = 0;
-  double searched_bytes_ = 0;  // of what searches read of the levels
-  double starts_ = 0;
+  double searched_bytes_ = 0;           // of what searches read of the levels
+  double starts_ = 0, all_starts_ = 0;  // of the last level, and of all
   std::array<double, search_works> work_{};
 };
 
