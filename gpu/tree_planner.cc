@@ -247,9 +247,8 @@ double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& s
   return ns;
 }
 
-// docs/planner.md has the figures: on a device the perceptron learned nothing of use.
-PlannerKind better_planner(bool device) {
-  return device ? PlannerKind::optimal : PlannerKind::learned;
-}
+// docs/planner.md has the figures: on a device the perceptron learned nothing of use, and on a host
+// that it was not trained on it chose worse.
+PlannerKind better_planner(bool) { return PlannerKind::optimal; }
 
 }  // namespace stride
