@@ -246,10 +246,6 @@ const std::map<std::string, Maker>& makers() {
 
 }  // namespace
 
-std::vector<std::string> held_out_families() {
-  return {"words", "urls", "ipv6", "kmers", "clustered", "zipf_gaps", "timestamps"};
-}
-
 std::string planner_key_names() {
   return "u32, u64, fixed:BYTES, sequential, clustered, zipf_gaps, timestamps, dates, digits,\n"
          "hex, words, urls, verses, kmers, ipv4, ipv6, trie:SEED, mixture:SEED, last_bits,\n"
@@ -287,12 +283,9 @@ Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint6
   bool one_width = std::all_of(made.begin(), made.end(),
                                [&](const auto& key) { return key.size() == made[0].size(); });
   uint32_t width = one_width ? static_cast<uint32_t>(made[0].size()) : 0;
-  return TreeKeys::of(make_column(width, made.size(), parallel,
-                                  [&](uint64_t i) {
-                                    return Bytes(reinterpret_cast<const std::byte*>(made[i].data()),
-                                                 made[i].size());
-                                  }),
-                      parallel);
+  return TreeKeys::of(
+      make_column(width, made.size(), parallel, [&](uint64_t i) { return as_bytes(made[i]); }),
+      parallel);
 }
 
 }  // namespace stride::benchmark

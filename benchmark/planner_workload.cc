@@ -334,8 +334,6 @@ class PlannerCase {
     std::ofstream file(options_.training, std::ios::app);
     for (const Measured& tree : trees_) {
       nlohmann::json line;
-      double visits = 0;
-      for (const LevelEstimate& level : tree.estimate.levels) visits += level.visits;
       line["data"] = name_;
       line["seed"] = options_.seed;
       line["device"] = target_.costs.device;
@@ -349,7 +347,7 @@ class PlannerCase {
       line["leaf_keys"] = tree.estimate.leaf_keys;
       line["image_bytes"] = tree.estimate.image_bytes;
       line["built_bytes"] = tree.image_bytes;
-      line["visits"] = visits;
+      line["visits"] = tree.estimate.visits();
       line["root"] = tree.options.strides[0];
       line["tree"] = text_of(tree.options, tree.levels);
       line["name"] = tree.name;

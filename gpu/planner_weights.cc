@@ -37,8 +37,7 @@ double compute_scale(const PlannerModel& model, const PlanTarget& target) {
   const AccessCosts& costs = target.costs;
   double scale = costs.nanoseconds(0) / model.reference_nanoseconds;
   if (costs.device) return scale;
-  auto batch = static_cast<double>(target.batch);
-  return scale * costs.threads / std::clamp(batch / 2048, 1.0, double(costs.threads));
+  return scale * costs.threads / target.threads();
 }
 
 }  // namespace
@@ -68,13 +67,11 @@ std::array<float, PlannerModel::inputs> learned_inputs(const TreeEstimate& estim
     in[n++] = static_cast<float>(part / whole);
   }
   auto keys = static_cast<double>(std::max<uint64_t>(statistics.keys, 1));
-  double visits = 0;
-  for (const LevelEstimate& level : estimate.levels) visits += level.visits;
   in[n++] = log2_share(keys, 16);
   in[n++] = log2_share(static_cast<double>(statistics.key_bytes) / keys, 4);
   in[n++] = log2_share(estimate.leaf_keys, 4);
   in[n++] = log2_share(estimate.image_bytes / keys, 4);
-  in[n++] = static_cast<float>(visits / 4);
+  in[n++] = static_cast<float>(estimate.visits() / 4);
   in[n++] = estimate.levels.empty() ? 0 : static_cast<float>(estimate.levels[0].stride / 16.0);
   in[n++] = log2_share(estimate[SearchWork::leaf_reads], 2);
   in[n++] = log2_share(estimate[SearchWork::memory] / whole, 4);

@@ -22,7 +22,6 @@ struct PlannerModel {
   float last[hidden + 1];
 };
 
-inline constexpr uint32_t planner_weights_version = 1;
 const PlannerModel& planner_model(bool device, bool numbers);
 
 // What the perceptron is shown of a tree. Shares of the predicted time, and logarithms.

@@ -33,6 +33,12 @@ uint64_t default_image_bytes(const KeyStatistics& statistics) {
   return std::max({4 * statistics.keys, statistics.key_bytes / 8, few});
 }
 
+double TreeEstimate::visits() const {
+  double sum = 0;
+  for (const LevelEstimate& level : levels) sum += level.visits;
+  return sum;
+}
+
 TreeOptions TreeEstimate::options(bool path_compression) const {
   TreeOptions options;
   options.leaf_capacity = leaf_capacity;
@@ -151,11 +157,9 @@ void SampledTree::take_kind(NodeKind kind) {
 double SampledTree::read_cost(double bytes) const {
   const AccessCosts& costs = target_->costs;
   auto at = [&](double b) {
-    // A thread has up to 32 searches in flight, a device as many as it is given; a call of few
-    // queries does not wake all threads (search_host.cc).
+    // A thread has up to 32 searches in flight, a device as many as it is given.
     auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
-    double threads = costs.device ? 1 : std::clamp(batch / 2048, 1.0, double(costs.threads));
-    double in_flight = costs.device ? batch : std::min(batch, 32.0) * threads;
+    double in_flight = costs.device ? batch : std::min(batch, group_searches) * target_->threads();
     return std::max(costs.nanoseconds(b), costs.latency(b) / in_flight);
   };
   const double least = at(0);
@@ -175,9 +179,8 @@ double SampledTree::wait_cost(double bytes) const {
   const AccessCosts& costs = target_->costs;
   if (costs.device) return 0;
   auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
-  double threads = std::clamp(batch / 2048, 1.0, double(costs.threads));
   bool sorted = target_->locality == QueryLocality::sorted;
-  return costs.latency(sorted ? 0 : bytes) / std::min(batch, group_searches) / threads;
+  return costs.latency(sorted ? 0 : bytes) / std::min(batch, group_searches) / target_->threads();
 }
 
 // Adds what a level takes, and what a search reads of it.
@@ -362,9 +365,8 @@ TreeEstimate SampledTree::finish() const {
   }
   if (target_->costs.device && !device_keeps_entries(all_starts_, s.keys)) {
     // It reads the tree as the host does: depth, starts and child apart.
-    double visits = 0;
-    for (const LevelEstimate& level : levels_) visits += level.visits;
-    if (levels_.size() > 1) work(SearchWork::memory) += 2 * visits * read_cost(image_bytes_);
+    if (levels_.size() > 1)
+      work(SearchWork::memory) += 2 * estimate.visits() * read_cost(image_bytes_);
   }
   const double share = 1 / std::max(leaves.count, 1.0);
   auto key_bytes = static_cast<double>(s.key_bytes);
@@ -380,9 +382,7 @@ TreeEstimate SampledTree::finish() const {
   work(SearchWork::leaf_steps) = share * leaves.steps;
   work(SearchWork::compare_words) = share * leaves.words;
   if (target_->costs.device) {
-    double visits = 0;
-    for (const LevelEstimate& level : levels_) visits += level.visits;
-    double mean = share * leaves.reads + visits;
+    double mean = share * leaves.reads + estimate.visits();
     work(SearchWork::uneven) = std::sqrt(std::max(0.0, share * leaves.squares - mean * mean));
   } else {
     work(SearchWork::uneven) += share * leaves.unforeseen();

@@ -33,6 +33,12 @@ struct PlanTarget {
   uint64_t batch = uint64_t{1} << 20;  // queries of a call
   QueryLocality locality = QueryLocality::random;
   uint64_t max_image_bytes = 0;  // 0: default_image_bytes()
+
+  // That a call wakes: one for each 2,048 queries at most (search_host.cc).
+  double threads() const {
+    auto tasks = static_cast<double>(batch) / 2048;
+    return tasks < 1 ? 1 : tasks < costs.threads ? tasks : costs.threads;
+  }
 };
 
 // What a tree may take where nobody says: 4 bytes a key, or an eighth of the keys' own bytes.
@@ -71,7 +77,8 @@ struct TreeEstimate {
   double nanoseconds = 0;  // of a search, all threads together
 
   double operator[](SearchWork w) const { return work[static_cast<size_t>(w)]; }
-  double searches_per_second() const { return nanoseconds > 0 ? 1e9 / nanoseconds : 0; }
+  // Nodes that a search visits, the root included.
+  double visits() const;
   // The tree as explicit options.
   TreeOptions options(bool path_compression) const;
 };

@@ -136,9 +136,7 @@ class Planner {
     return at == strides.end() ? strides.back() : *at;
   }
 
-  bool is_hopeless(const SampledTree& tree) const {
-    return tree.least_nanoseconds() > hopeless_ * best_;
-  }
+  bool is_hopeless(const SampledTree& tree) const { return tree.least_nanoseconds() > best_; }
 
   double rank_of(const TreeEstimate& estimate, double nanoseconds) const {
     return nanoseconds * (1 + worth_of_memory * estimate.image_bytes / most_bytes_);
@@ -217,8 +215,6 @@ class Planner {
   double most_bytes_;
   uint32_t followed_up_;
   double best_ = 1e300;
-  // Corrections may change the order of trees that are about equally fast.
-  const double hopeless_ = 1.0;
   std::vector<std::pair<double, TreeEstimate>> kept_;  // the best first
   uint32_t considered_ = 0;
 };
