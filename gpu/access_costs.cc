@@ -16,6 +16,14 @@ double AccessCosts::between(const std::array<double, sizes>& at, double bytes) {
   return at[below] + share * (at[below + 1] - at[below]);
 }
 
+void AccessCosts::drop_noise() {
+  for (uint32_t i = 0; i < sizes; ++i) {
+    if (i > 0) nanoseconds_at[i] = std::max(nanoseconds_at[i], nanoseconds_at[i - 1]);
+    latency_at[i] = std::max(latency_at[i], nanoseconds_at[i]);
+    if (i > 0) latency_at[i] = std::max(latency_at[i], latency_at[i - 1]);
+  }
+}
+
 AccessCosts AccessCosts::typical_host(unsigned threads) {
   AccessCosts costs;
   costs.threads = std::max(threads, 1u);

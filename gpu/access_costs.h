@@ -28,6 +28,10 @@ struct AccessCosts {
   double nanoseconds(double bytes) const { return between(nanoseconds_at, bytes); }
   double latency(double bytes) const { return between(latency_at, bytes); }
 
+  // What a machine that was busy meanwhile measured the wrong way round: more memory is never
+  // faster, nor one read after another than many in flight.
+  void drop_noise();
+
   // As measured on the machines of docs/planner.md: what counts until a machine has been measured.
   static AccessCosts typical_host(unsigned threads);
   static AccessCosts typical_device();

@@ -190,9 +190,8 @@ void measure_costs_cuda(CudaDevice& device, AccessCosts* costs) {
           words, AccessCosts::bytes_of(i) / sector_bytes, gathers, out.data());
     });
     costs->nanoseconds_at[i] = seconds / gathers * 1e9;
-    if (i > 0)
-      costs->nanoseconds_at[i] = std::max(costs->nanoseconds_at[i], costs->nanoseconds_at[i - 1]);
   }
+  costs->drop_noise();
 }
 
 void check_kernels() {

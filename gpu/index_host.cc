@@ -237,11 +237,7 @@ Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
     costs->nanoseconds_at[i] = gather / static_cast<double>(gathers) * 1e9;
     costs->latency_at[i] = chain / chained * 1e9;
   }
-  // Noise apart, more memory is never faster.
-  for (uint32_t i = 1; i < AccessCosts::sizes; ++i) {
-    costs->nanoseconds_at[i] = std::max(costs->nanoseconds_at[i], costs->nanoseconds_at[i - 1]);
-    costs->latency_at[i] = std::max(costs->latency_at[i], costs->latency_at[i - 1]);
-  }
+  costs->drop_noise();
   return {};
 }
 
