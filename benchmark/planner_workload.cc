@@ -25,26 +25,33 @@ constexpr uint64_t most_flavors_bytes = 512 << 20;
 constexpr size_t finalists = 10;
 constexpr uint32_t calls_of_list = 6;
 
-std::string text_of(const TreeOptions& options, size_t levels) {
+// A tree that was built: strides, kinds (d: dense, b: bitmap) and leaf capacity.
+std::string text_of(const TreeStatistics& tree) {
   std::string text;
-  for (size_t i = 0; i < std::min(levels, options.strides.size()); ++i) {
-    text += (i ? "," : "") + std::to_string(options.strides[i]);
-    if (i > 0 && options.kind_of(i) == NodeKind::bitmap) text += "b";
-    if (i > 0 && options.kind_of(i) == NodeKind::dense) text += "d";
+  for (size_t i = 0; i < tree.strides.size(); ++i) {
+    text += (i ? "," : "") + std::to_string(tree.strides[i]);
+    if (i > 0) text += tree.kinds[i] == NodeKind::bitmap ? "b" : "d";
   }
-  return text + " leaf " + std::to_string(options.leaf_capacity);
+  return text + " leaf " + std::to_string(tree.leaf_capacity);
 }
+
+// Who chose a tree, and what it expected.
+struct Choice {
+  std::string name;
+  double predicted = 0;     // ns
+  double plan_seconds = 0;  // 0: it was there to choose
+};
 
 // A tree that was built, what was expected of it, and how long a search took.
 struct Measured {
-  std::string name;  // empty: of the list
+  std::string text;
   TreeOptions options;
   TreeEstimate estimate;
-  double predicted = 0;  // ns
+  double predicted = 0;         // ns
+  std::vector<Choice> choices;  // of planners; none: of the list alone
   std::shared_ptr<ResidentIndex> index;
-  double build_seconds = 0, plan_seconds = 0;
+  double build_seconds = 0;
   uint64_t image_bytes = 0;
-  size_t levels = 0;
   std::vector<double> seconds;
 
   double median() const {
@@ -137,11 +144,11 @@ class PlannerCase {
                        : broad_list(target_.max_image_bytes);
     size_t most = options_.trees ? trees_.size() + options_.trees : list.size() + trees_.size();
     for (size_t i = 0; i < list.size() && trees_.size() < most; ++i)
-      STRIDE_TRY(measure(list[i], target_.max_image_bytes, "", &trees_));
+      STRIDE_TRY(measure(list[i], target_.max_image_bytes, nullptr, &trees_));
     std::vector<Measured> flavors;
     if (options_.flavors) {
       for (const TreeOptions& options : flavors_list())
-        STRIDE_TRY(measure(options, most_flavors_bytes, "flavors", &flavors));
+        STRIDE_TRY(measure(options, most_flavors_bytes, nullptr, &flavors));
     }
     STRIDE_TRY(write_training());
     STRIDE_TRY(compare(&trees_));
@@ -194,27 +201,26 @@ class PlannerCase {
   }
 
   Status measure_plan(PlannerKind kind, const std::string& name) {
-    double least = 1e9;
+    Choice choice{.name = name, .plan_seconds = 1e9};
     PlannedTree plan;
     for (int repeat = 0; repeat < 3; ++repeat) {
       Stopwatch watch;
       plan = plan_tree(statistics_, target_, {}, {.kind = kind});
-      least = std::min(least, watch.seconds());
+      choice.plan_seconds = std::min(choice.plan_seconds, watch.seconds());
     }
-    STRIDE_TRY(measure(plan.options, ~uint64_t{0}, name, &trees_));
-    trees_.back().plan_seconds = least;
-    trees_.back().predicted = plan.nanoseconds;
-    return {};
+    choice.plan_seconds += sample_seconds_;
+    choice.predicted = plan.nanoseconds;
+    plan.options.max_image_bytes = target_.max_image_bytes;
+    return measure(plan.options, target_.max_image_bytes, &choice, &trees_);
   }
 
-  // Builds a tree and searches it, unless it is larger than the limit.
-  Status measure(const TreeOptions& options, uint64_t limit, const std::string& name,
+  // Builds a tree and searches it, unless it is larger than the limit, or there already.
+  Status measure(const TreeOptions& options, uint64_t limit, const Choice* choice,
                  std::vector<Measured>* to) {
-    progress_.show(name_ + ": tree " + std::to_string(to->size() + 1) + ", " + text_of(options, 4));
-    Measured tree{.name = name, .options = options};
+    progress_.show(name_ + ": tree " + std::to_string(to->size() + 1));
+    Measured tree{.options = options};
     tree.estimate = estimate_tree(statistics_, target_, options);
-    if (limit != ~uint64_t{0} && tree.estimate.image_bytes > 1.3 * static_cast<double>(limit))
-      return {};
+    if (!choice && tree.estimate.image_bytes > 1.3 * static_cast<double>(limit)) return {};
     tree.predicted = expected_nanoseconds(tree.estimate, statistics_, target_);
     Stopwatch watch;
     Result<std::shared_ptr<ResidentIndex>> index =
@@ -226,20 +232,20 @@ class PlannerCase {
       return too_large ? Status() : index.status();
     }
     tree.index = *index;
-    tree.image_bytes = tree.index->view().tree.image_bytes;
-    if (tree.image_bytes > limit) return {};
-    for (uint32_t call = 0; call <= calls_of_list; ++call) STRIDE_TRY(search(&tree));
-    // The first one warms up. Of the others the fastest, for what disturbs only slows down.
-    tree.seconds = {*std::min_element(tree.seconds.begin() + 1, tree.seconds.end())};
-    STRIDE_TRY(count_levels(&tree));
-    to->push_back(std::move(tree));
-    return {};
-  }
-
-  Status count_levels(Measured* tree) {
     std::vector<std::byte> image;
-    STRIDE_TRY(tree->index->copy_image(&image));
-    tree->levels = tree_statistics({image.data(), image.size()}).strides.size();
+    STRIDE_TRY(tree.index->copy_image(&image));
+    tree.image_bytes = image.size();
+    if (tree.image_bytes > limit) return {};
+    tree.text = text_of(tree_statistics({image.data(), image.size()}));
+    auto same = std::find_if(to->begin(), to->end(),
+                             [&](const Measured& other) { return other.text == tree.text; });
+    if (same == to->end()) {
+      for (uint32_t call = 0; call <= calls_of_list; ++call) STRIDE_TRY(search(&tree));
+      // The first one warms up. Of the others the fastest, for what disturbs only slows down.
+      tree.seconds = {*std::min_element(tree.seconds.begin() + 1, tree.seconds.end())};
+      same = to->insert(to->end(), std::move(tree));
+    }
+    if (choice) same->choices.push_back(*choice);
     return {};
   }
 
@@ -253,7 +259,7 @@ class PlannerCase {
   // The fastest and those with names in turns, and their answers checked. Leaves these alone.
   Status compare(std::vector<Measured>* trees) {
     std::stable_sort(trees->begin(), trees->end(), [](const Measured& a, const Measured& b) {
-      return std::pair(a.name.empty(), a.median()) < std::pair(b.name.empty(), b.median());
+      return std::pair(a.choices.empty(), a.median()) < std::pair(b.choices.empty(), b.median());
     });
     measured_ = trees->size();
     within_ = static_cast<double>(std::count_if(trees->begin(), trees->end(), [&](auto& tree) {
@@ -261,7 +267,7 @@ class PlannerCase {
       return std::abs(tree.predicted / ns - 1) <= 0.2 || std::abs(ns / tree.predicted - 1) <= 0.2;
     }));
     auto named = static_cast<size_t>(std::count_if(
-        trees->begin(), trees->end(), [](const Measured& tree) { return !tree.name.empty(); }));
+        trees->begin(), trees->end(), [](const Measured& tree) { return !tree.choices.empty(); }));
     if (trees->size() > named + finalists) trees->resize(named + finalists);
     for (Measured& tree : *trees) tree.seconds.clear();
     for (unsigned round = 0; round < options_.rounds; ++round) {
@@ -273,17 +279,17 @@ class PlannerCase {
       tree.seconds.pop_back();
       std::span<const uint32_t> ranks;
       STRIDE_TRY(ranks_.fetch(options_.queries, &ranks));
-      STRIDE_TRY(explain(name_ + ", " + text_of(tree.options, tree.levels),
+      STRIDE_TRY(explain(name_ + ", " + tree.text,
                          check_find_ranks(keys_->sorted(), queries_.view(), ranks, parallel_)));
     }
     return {};
   }
 
-  ResultRow row_of(const Measured& tree, const std::string& configuration) const {
+  ResultRow row_of(const Measured& tree, const Choice& choice) const {
     ResultRow row;
     row.workload = "planner";
     row.engine = "stride";
-    row.configuration = configuration;
+    row.configuration = choice.name;
     row.backend = backend_->name();
     row.phase = name_;
     row.machine = this_machine().to_string();
@@ -292,29 +298,30 @@ class PlannerCase {
     row.raw_bytes = statistics_.key_bytes;
     row.is_database = false;
     row.numbers = {{"keys", static_cast<double>(statistics_.keys)},
-                   {"predicted_per_second", 1e9 / tree.predicted},
+                   {"predicted_per_second", 1e9 / choice.predicted},
                    {"image_bytes", static_cast<double>(tree.image_bytes)},
                    {"predicted_image_bytes", tree.estimate.image_bytes},
                    {"build_seconds", tree.build_seconds},
                    {"limit_bytes", static_cast<double>(target_.max_image_bytes)},
                    {"to_lower_bound", plain_seconds_ / tree.median()},
                    {"seed", static_cast<double>(options_.seed)}};
-    if (tree.plan_seconds > 0) row.numbers["plan_seconds"] = tree.plan_seconds + sample_seconds_;
-    row.texts = {{"tree", text_of(tree.options, tree.levels)}};
+    if (choice.plan_seconds > 0) row.numbers["plan_seconds"] = choice.plan_seconds;
+    row.texts = {{"tree", tree.text}};
     return row;
   }
 
   void report(std::vector<ResultRow>* rows) {
     const Measured* best = &trees_[0];
     for (const Measured& tree : trees_) best = tree.median() < best->median() ? &tree : best;
-    rows->push_back(row_of(*best, "best"));
+    rows->push_back(row_of(*best, {"best", best->predicted}));
     rows->back().numbers["regret"] = 0;
     for (const Measured& tree : trees_) {
-      if (tree.name.empty()) continue;
-      rows->push_back(row_of(tree, tree.name));
-      rows->back().numbers["regret"] = tree.median() / best->median() - 1;
+      for (const Choice& choice : tree.choices) {
+        rows->push_back(row_of(tree, choice));
+        rows->back().numbers["regret"] = tree.median() / best->median() - 1;
+      }
     }
-    rows->push_back(row_of(*best, "list"));
+    rows->push_back(row_of(*best, {"list", best->predicted}));
     rows->back().numbers["trees"] = static_cast<double>(measured_);
     rows->back().numbers["within_20_percent"] = within_ / static_cast<double>(measured_);
   }
@@ -324,9 +331,9 @@ class PlannerCase {
     auto expected = [](const Measured& a, const Measured& b) { return a.predicted < b.predicted; };
     const Measured& best = *std::min_element(trees.begin(), trees.end(), fastest);
     const Measured& chosen = *std::min_element(trees.begin(), trees.end(), expected);
-    rows->push_back(row_of(chosen, "flavors"));
+    rows->push_back(row_of(chosen, {"flavors", chosen.predicted}));
     rows->back().numbers["regret"] = chosen.median() / best.median() - 1;
-    rows->back().texts["best"] = text_of(best.options, best.levels);
+    rows->back().texts["best"] = best.text;
   }
 
   Status write_training() {
@@ -349,8 +356,8 @@ class PlannerCase {
       line["built_bytes"] = tree.image_bytes;
       line["visits"] = tree.estimate.visits();
       line["root"] = tree.options.strides[0];
-      line["tree"] = text_of(tree.options, tree.levels);
-      line["name"] = tree.name;
+      line["tree"] = tree.text;
+      line["name"] = tree.choices.empty() ? "" : tree.choices[0].name;
       line["nanoseconds"] = tree.median() / static_cast<double>(options_.queries) * 1e9;
       file << line.dump() << "\n";
     }

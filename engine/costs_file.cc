@@ -23,14 +23,7 @@ BackendCosts read_costs(FileSystem& fs, const std::string& directory) {
 Status write_costs(FileSystem& fs, const std::string& directory, const BackendCosts& costs) {
   std::string text;
   for (const auto& [backend, known] : costs) text += backend + "\t" + known.to_text() + "\n";
-  const std::string path = directory + "/COSTS";
-  Result<std::unique_ptr<File>> file = fs.open(path + ".tmp", OpenMode::create);
-  if (!file.ok()) return file.status();
-  STRIDE_TRY((*file)->write_at(0, as_bytes(text)));
-  STRIDE_TRY((*file)->sync());
-  file->reset();
-  STRIDE_TRY(fs.rename(path + ".tmp", path));
-  return fs.sync_directory(directory);
+  return replace_file(fs, directory, "COSTS", text).status;
 }
 
 }  // namespace stride

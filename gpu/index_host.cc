@@ -217,25 +217,28 @@ Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
   pool.run(table.size(), 1 << 16,
            [&](uint64_t begin, uint64_t end) { std::memset(&table[begin], 0, (end - begin) * 8); });
   std::atomic<uint64_t> sum{0};
-  for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
-    uint64_t lines = AccessCosts::bytes_of(i) / line_bytes;
-    double gather = 1e9, chain = 1e9;
-    for (int repeat = 0; repeat < 5; ++repeat) {
-      gather = std::min(gather, seconds_of([&] {
-                          pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
-                            sum.fetch_add(gather_lines(table.data(), lines, begin, end),
-                                          std::memory_order_relaxed);
-                          });
-                        }));
-      chain = std::min(chain, seconds_of([&] {
-                         uint64_t random = static_cast<uint64_t>(repeat);
-                         for (uint64_t n = 0; n < chained; ++n)
-                           random += table[random_line(&random, lines)];
-                         sum.fetch_add(random, std::memory_order_relaxed);
-                       }));
+  // The least of several rounds, each of all sizes, so that what disturbs for a while spoils none.
+  costs->nanoseconds_at.fill(1e9);
+  costs->latency_at.fill(1e9);
+  auto take = [](double* least, double seconds, uint64_t reads) {
+    *least = std::min(*least, seconds / static_cast<double>(reads) * 1e9);
+  };
+  for (uint64_t round = 0; round < 8; ++round) {
+    for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
+      const uint64_t lines = AccessCosts::bytes_of(i) / line_bytes;
+      take(&costs->nanoseconds_at[i], seconds_of([&] {
+        pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
+          sum.fetch_add(gather_lines(table.data(), lines, begin, end), std::memory_order_relaxed);
+        });
+      }),
+           gathers);
+      take(&costs->latency_at[i], seconds_of([&] {
+        uint64_t random = round;
+        for (uint64_t n = 0; n < chained; ++n) random += table[random_line(&random, lines)];
+        sum.fetch_add(random, std::memory_order_relaxed);
+      }),
+           chained);
     }
-    costs->nanoseconds_at[i] = gather / static_cast<double>(gathers) * 1e9;
-    costs->latency_at[i] = chain / chained * 1e9;
   }
   costs->drop_noise();
   return {};

@@ -29,7 +29,7 @@ inline uint32_t distances_for(uint64_t keys, bool exact) {
 
 // Between two of them that differ in more bits than this, others are looked at: halfway, and so on.
 inline constexpr uint32_t most_bits_at_once = 6;
-inline constexpr uint32_t most_halvings = 4;
+inline constexpr uint32_t most_halvings = 24;
 inline constexpr uint32_t most_further_points = 96;  // of a side of a sample
 
 // One key of each of `samples` equal parts of the column, somewhere in it, so that no pattern of
@@ -119,6 +119,8 @@ struct SampleKey {
     };
     auto put = [&](Point point) {
       if (count > 0 && to[2 * count] == 0) return;  // the first without shared bits is enough
+      // Of neighbours that share the same bits the first and the last are.
+      if (count > 1 && to[2 * count] == point.bits && to[2 * count - 2] == point.bits) --count;
       to[1 + 2 * count] = point.distance;
       to[2 + 2 * count] = point.bits;
       ++count;
@@ -170,7 +172,7 @@ void sample_keys(Space& space, const PackedColumn& column, const Keys& keys,
   s.key_bytes = column.row_bytes();
   s.width = column.fixed ? column.width : 0;
   if (s.keys == 0) return;
-  uint32_t asked = options.samples ? options.samples : default_samples(s.keys, s.are_numbers());
+  uint32_t asked = options.samples ? options.samples : default_samples(s.keys);
   SampleShape shape{s.keys, static_cast<uint32_t>(std::min<uint64_t>(s.keys, asked)),
                     distances_for(s.keys, options.exact), options.exact};
   if (options.exact) shape.samples = static_cast<uint32_t>(s.keys);

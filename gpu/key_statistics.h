@@ -58,8 +58,7 @@ struct KeyStatistics {
   static Result<KeyStatistics> parse(Bytes bytes);
 };
 
-// How many keys are sampled of so many, if nobody says. Trees of numbers (4 or 8 bytes) have fewer
-// levels and are built faster, so that fewer will do.
-uint32_t default_samples(uint64_t keys, bool are_numbers);
+// How many keys are sampled of so many, if nobody says.
+uint32_t default_samples(uint64_t keys);
 
 }  // namespace stride

@@ -8,12 +8,11 @@ namespace stride {
 
 // One of searches on the host or a device, of numbers or of other keys.
 struct PlannerModel {
-  static constexpr uint32_t inputs = 17, hidden = 12;
+  static constexpr uint32_t inputs = 21, hidden = 12;
 
   // Read cost of the smallest size (AccessCosts) of the machine where the rest was measured: what
   // is not memory scales with it.
   double reference_nanoseconds;
-  unsigned reference_threads;
   // Nanoseconds of each kind of work (of memory: a factor), of all threads together.
   double cost[search_works];
   // The logarithm of measured over predicted time: a perceptron with two hidden layers (tanh).

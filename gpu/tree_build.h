@@ -56,8 +56,11 @@ class TreeBuilder {
   Status build(typename Space::Image* image) {
     start_root();
     while (true) {
-      bool fits = true;
-      STRIDE_TRY(build_level(options_.strides[levels_.size()], &fits));
+      bool fits = false;
+      for (uint32_t stride = options_.strides[levels_.size()]; !fits && stride;
+           stride = narrower_stride(stride)) {
+        STRIDE_TRY(build_level(stride, &fits));
+      }
       if (!fits) {
         depths_ = std::move(levels_.back().depths);
         break;
@@ -134,7 +137,7 @@ class TreeBuilder {
     return shapes;
   }
 
-  // Leaves a level that does not fit into the image's limit out; never the root.
+  // Leaves a level out that does not fit into the image's limit; never the root.
   Status build_level(uint32_t stride, bool* fits) {
     NodeKind kind = levels_.empty() ? NodeKind::dense : options_.kind_of(levels_.size());
     uint64_t entries = 0;
@@ -146,6 +149,11 @@ class TreeBuilder {
     }
     bool dense = kind == NodeKind::dense;
     uint64_t starts = dense ? nodes_ * ((uint64_t{1} << stride) + 1) : entries + nodes_;
+    const bool limited = options_.max_image_bytes > 0 && !levels_.empty();
+    if (limited && starts > options_.max_image_bytes) {
+      *fits = false;
+      return {};
+    }
     if (starts > 0xFFFFFFFFull) {
       return Status::invalid("a stride of " + std::to_string(stride) + " bits in level " +
                              std::to_string(levels_.size()) + " makes more than 2^32 entries")
@@ -156,8 +164,7 @@ class TreeBuilder {
     shape.kind = static_cast<uint32_t>(kind);
     shape.nodes = nodes_;
     shape.starts = static_cast<uint32_t>(starts);
-    *fits = levels_.empty() || options_.max_image_bytes == 0 ||
-            image_bytes_with(shape) <= options_.max_image_bytes;
+    *fits = !limited || image_bytes_with(shape) <= options_.max_image_bytes;
     if (!*fits) return {};
     Level& level = levels_.emplace_back();
     level.shape = shape;

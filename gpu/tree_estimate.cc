@@ -13,18 +13,20 @@ namespace stride {
 
 namespace {
 
-constexpr double line_bytes = 64;
+constexpr uint32_t line_bytes = 64;
 // Of a search on the host: what lies in so few bytes is fetched as a whole (search_group.h).
-constexpr double short_leaf_bytes = 4 * line_bytes;
-constexpr double entry_bytes = 16;  // of a device
+constexpr double short_leaf_bytes = 4 * line_bytes, log2_short_leaf_bytes = 8;
+// Of a device.
+constexpr uint32_t sector_bytes = 32;
+constexpr double entry_bytes = 16;
 
-// Searches that go down together (search_group.h).
-constexpr double group_searches = 32;
-
-// The chance that any of a group does what one does with chance p.
-double any_of_group(double p) { return 1 - std::pow(1 - std::clamp(p, 0.0, 1.0), group_searches); }
-
-double log2_of(double x) { return std::log2(std::max(x, 1.0)); }
+// The chance that all searches that go together do what one does with chance p.
+double all_together(double p) {
+  static_assert(searches_together == 32);
+  for (int i = 0; i < 5; ++i) p *= p;
+  return p;
+}
+double any_together(double p) { return 1 - all_together(1 - std::clamp(p, 0.0, 1.0)); }
 
 }  // namespace
 
@@ -50,6 +52,13 @@ TreeOptions TreeEstimate::options(bool path_compression) const {
   return options;
 }
 
+SampleGroups::Group::Group(uint32_t bits, float count, float count_before)
+    : depth(bits),
+      keys(count),
+      before(count_before),
+      log2_keys(std::log2(std::max(count, 1.0f))),
+      share(1 / count) {}
+
 SampleGroups::SampleGroups(const KeyStatistics& statistics) : statistics_(statistics) {
   const KeyStatistics& s = statistics;
   // The points of one side of a sampled key, from the outermost one inwards.
@@ -73,35 +82,38 @@ SampleGroups::SampleGroups(const KeyStatistics& statistics) : statistics_(statis
   };
   for (uint32_t sample = 0; sample < s.samples(); ++sample) {
     first_.push_back(static_cast<uint32_t>(groups_.size()));
+    auto bytes = static_cast<float>(s.lengths[sample]);
+    lengths_.push_back({bytes, std::log2(std::max(bytes, 1.0f)), std::ceil(bytes / 8)});
     const uint32_t rank = s.ranks[sample];
     const uint32_t* first = &s.first[2 * sample];
     Side before{s, first[0], first[1], static_cast<double>(rank)};
     Side after{s, first[1], first[2], static_cast<double>(s.keys - 1 - rank)};
-    groups_.push_back({s.prefix_bits, static_cast<float>(s.keys), static_cast<float>(rank),
-                       static_cast<float>(log2_of(static_cast<double>(s.keys)))});
+    groups_.emplace_back(s.prefix_bits, static_cast<float>(s.keys), static_cast<float>(rank));
     uint32_t depth = 0;
     while (depth != same_bits) {
       before.narrow(depth);
       after.narrow(depth);
       depth = std::min(before.depth(), after.depth());
-      float keys = 1 + before.keys() + after.keys();
-      groups_.push_back({depth == same_bits ? depth : depth + s.prefix_bits, keys, before.keys(),
-                         static_cast<float>(log2_of(keys))});
+      float keys_before = before.keys();
+      groups_.emplace_back(depth == same_bits ? depth : depth + s.prefix_bits,
+                           1 + keys_before + after.keys(), keys_before);
     }
   }
 }
 
 SampledTree::SampledTree(const SampleGroups& groups, const PlanTarget& target,
-                         uint32_t leaf_capacity, bool path_compression)
+                         uint32_t leaf_capacity, bool path_compression, uint32_t one_of)
     : groups_(&groups),
       statistics_(&groups.statistics()),
       target_(&target),
       leaf_capacity_(leaf_capacity),
-      path_compression_(path_compression) {
+      path_compression_(path_compression),
+      one_of_(one_of) {
   uint32_t depth = path_compression ? statistics_->prefix_bits : 0;
-  active_.reserve(statistics_->samples());
-  for (uint32_t i = 0; i < statistics_->samples(); ++i)
-    active_.push_back({i, depth, 0, groups.of(i)});
+  active_.reserve(statistics_->samples() / one_of + 1);
+  for (uint32_t i = 0; i < statistics_->samples(); i += one_of)
+    active_.push_back({i, depth, 0, 0, groups.of(i)});
+  share_ = 1.0 / static_cast<double>(std::max<size_t>(active_.size(), 1));
 }
 
 void SampledTree::add_level(uint32_t stride, NodeKind kind) {
@@ -111,16 +123,18 @@ void SampledTree::add_level(uint32_t stride, NodeKind kind) {
 
 void SampledTree::look_at(uint32_t stride) {
   LevelEstimate level{.stride = stride};
-  const double share = 1.0 / std::max<uint32_t>(statistics_->samples(), 1);
-  level.visits = share * static_cast<double>(active_.size());
+  level.visits = share_ * static_cast<double>(active_.size());
   const auto capacity = static_cast<float>(leaf_capacity_);
-  double nodes = 0, entries = 0;
+  double nodes = 0, entries = 0, log2_node = 0, log2_entry = 0;
   size_t left = 0;
   for (Place place : active_) {
-    nodes += 1 / place.group->keys;
+    nodes += place.group->share;
+    log2_node += place.group->log2_keys;
+    if (place.sure == place.depth) place.sure += stride;
     place.used = place.depth + stride;
     narrow(&place);
-    entries += 1 / place.group->keys;
+    entries += place.group->share;
+    log2_entry += place.group->log2_keys;
     // Keys that are equal as bit strings are not told apart by more levels.
     if (place.group->keys <= capacity || place.group->depth == same_bits) {
       reach_leaf(place, &leaves_);
@@ -130,11 +144,15 @@ void SampledTree::look_at(uint32_t stride) {
     active_[left++] = place;
   }
   active_.resize(left);
-  const double all = share * static_cast<double>(statistics_->keys);
+  const double all = share_ * static_cast<double>(statistics_->keys);
   if (!target_->costs.device) {
-    double ended = level.visits - share * static_cast<double>(left);
-    work_[static_cast<size_t>(SearchWork::uneven)] += std::min(ended, level.visits - ended);
+    double ended = level.visits - share_ * static_cast<double>(left);
+    add(SearchWork::uneven, std::min(ended, level.visits - ended));
   }
+  const double searched = level.visits * static_cast<double>(statistics_->keys);
+  const double visitors = std::max(level.visits / share_, 1.0);
+  level.busy_nodes = searched / std::exp2(log2_node / visitors);
+  level.busy_entries = searched / std::exp2(log2_entry / visitors);
   level.nodes = levels_.empty() ? 1 : all * nodes;
   level.entries = all * entries;
   levels_.push_back(level);
@@ -159,7 +177,8 @@ double SampledTree::read_cost(double bytes) const {
   auto at = [&](double b) {
     // A thread has up to 32 searches in flight, a device as many as it is given.
     auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
-    double in_flight = costs.device ? batch : std::min(batch, group_searches) * target_->threads();
+    double in_flight =
+        costs.device ? batch : std::min<double>(batch, searches_together) * target_->threads();
     return std::max(costs.nanoseconds(b), costs.latency(b) / in_flight);
   };
   const double least = at(0);
@@ -173,39 +192,28 @@ double SampledTree::read_cost(double bytes) const {
   }
 }
 
-// A search's share of the time that its group waits for a read: few or many of the group, it is
-// about the same.
-double SampledTree::wait_cost(double bytes) const {
-  const AccessCosts& costs = target_->costs;
-  if (costs.device) return 0;
-  auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
-  bool sorted = target_->locality == QueryLocality::sorted;
-  return costs.latency(sorted ? 0 : bytes) / std::min(batch, group_searches) / target_->threads();
-}
-
 // Adds what a level takes, and what a search reads of it.
 void SampledTree::account_level(const LevelEstimate& level, double starts, double words) {
-  const bool root = levels_.size() == 1;
-  auto& memory = work_[static_cast<size_t>(SearchWork::memory)];
+  const bool root = levels_.size() == 1, bitmap = words > 0;
   // The children of the level before, which now has some.
   double children = root ? 0 : starts_ / 32 * sizeof(RankedWord);
   double depths = root ? 0 : level.nodes * sizeof(uint32_t);
-  double bytes = depths + words * sizeof(RankedWord) + starts * sizeof(uint32_t);
-  image_bytes_ += children + bytes;
+  image_bytes_ += children + depths + words * sizeof(RankedWord) + starts * sizeof(uint32_t);
+  const double line = target_->costs.device ? sector_bytes : line_bytes;
+  auto busy = [&](double bytes, double places) { return std::min(bytes, places * line); };
+  busy_bytes_ += busy(words * sizeof(RankedWord), level.busy_entries);
+  double reads = 1 + bitmap;
   if (target_->costs.device) {
-    searched_bytes_ += words * sizeof(RankedWord) + starts * entry_bytes;
-    memory += level.visits * (words > 0 ? 2 : 1) * read_cost(searched_bytes_);
+    busy_bytes_ += busy(starts * entry_bytes, level.busy_entries);
   } else {
-    searched_bytes_ += children + bytes;
-    // Children, depth, word and starts, or starts alone.
-    double reads = (root ? 1 : 3) + (words > 0);
-    memory += level.visits * reads * read_cost(searched_bytes_);
-    work_[static_cast<size_t>(SearchWork::waits)] +=
-        any_of_group(level.visits) * reads * wait_cost(searched_bytes_);
+    busy_bytes_ += busy(starts * sizeof(uint32_t), level.busy_entries) +
+                   busy(children, level.busy_nodes) + busy(depths, level.busy_nodes);
+    if (!root) reads += 2;  // children and depth
   }
+  add(SearchWork::memory, level.visits * reads * read_cost(busy_bytes_));
   if (!root) {
-    SearchWork visits = words > 0 ? SearchWork::bitmap_visits : SearchWork::dense_visits;
-    work_[static_cast<size_t>(visits)] += level.visits;
+    add(bitmap ? SearchWork::bitmap_visits : SearchWork::dense_visits, level.visits);
+    add(SearchWork::levels_together, any_together(level.visits));
   }
   starts_ = starts;
   all_starts_ += starts;
@@ -224,24 +232,22 @@ double SampledTree::fraction_after(uint32_t sample, uint32_t bits) const {
 
 // Lines (sectors) of numbers that a search by interpolation reads.
 void SampledTree::add_reads(const Place& place, Leaves* leaves) const {
-  const bool device = target_->costs.device;
-  const double width = statistics_->are_numbers() ? statistics_->width : 8;
-  const double per_line = (device ? line_bytes / 2 : line_bytes) / width;
-  const double neighbours = device ? 3 : 2;
-  const double keys = place.group->keys;
-  double rank = statistics_->ranks[place.sample], low = rank - place.group->before;
-  double guess = low + std::floor(fraction_after(place.sample, place.used) * keys);
-  double off = std::abs(std::floor(guess / per_line) - std::floor(rank / per_line));
-  double reads = 1 + std::min(off, neighbours);
-  if (off > neighbours) reads += log2_of(keys / per_line) - 1;
+  const bool device = target_->costs.device, numbers = statistics_->are_numbers();
+  const uint32_t width = numbers ? statistics_->width : 8;
+  const int shift = std::countr_zero((device ? sector_bytes : line_bytes) / width);
+  const int64_t neighbours = device ? 3 : 2;
+  const SampleGroups::Group& leaf = *place.group;
+  const int64_t rank = statistics_->ranks[place.sample];
+  const int64_t low = rank - static_cast<int64_t>(leaf.before);
+  const double guess = fraction_after(place.sample, place.used) * leaf.keys;
+  const int64_t off = std::abs(((low + static_cast<int64_t>(guess)) >> shift) - (rank >> shift));
+  double reads = 1 + static_cast<double>(std::min(off, neighbours));
+  if (off > neighbours) reads += std::max(0.0, static_cast<double>(leaf.log2_keys) - shift) - 1;
   // Equal tails may lie before the first of a sector.
-  bool first_of_sector = std::fmod(rank, per_line) == 0 && rank > low;
-  if (device && !statistics_->are_numbers() && first_of_sector) reads += 1;
+  if (device && !numbers && (rank >> shift) << shift == rank && rank > low) reads += 1;
   leaves->reads += reads;
   leaves->memory_reads += reads;
-  leaves->count_round(reads);
-  double all = reads + static_cast<double>(levels_.size());
-  leaves->squares += all * all;
+  leaves->rounds.add(reads);
 }
 
 // Adds what a search does in the leaf where a sampled key is.
@@ -250,78 +256,88 @@ void SampledTree::reach_leaf(const Place& place, Leaves* leaves) const {
   leaves->count += 1;
   leaves->log_keys += place.group->log2_keys;
   if (s.are_numbers()) return add_reads(place, leaves);
-  const double length = s.lengths[place.sample];
-  const double words = std::ceil(length / 8);
+  const SampleGroups::Length& key = groups_->length_of(place.sample);
+  const double length = key.bytes, words = key.words;
   const bool variable = s.width == 0;
+  leaves->query_words += length / 8;
   // Keys of the leaf that agree with this one in the 8 bytes that are compared first.
+  const uint32_t tail = place.used / 8;
   Place same = place;
-  same.used = place.used / 8 * 8 + 64;
+  same.used = 8 * tail + 64;
   narrow(&same);
   const double equal = same.group->log2_keys;
   if (target_->costs.device) {
     add_reads(place, leaves);
-    leaves->steps += 2 * equal;
-    leaves->words += (1 + equal) * words;
-    leaves->other_reads += (1 + equal) * (1 + length / 32 + (variable ? 2 : 0));
+    // The way down and the tail may have seen all of it.
+    bool seen = place.sure / 8 == tail && length <= tail + 8;
+    leaves->words.add((!seen + equal) * words);
+    leaves->other_reads += (1 + equal) * (1 + length / sector_bytes + (variable ? 2 : 0));
     return;
   }
   double bytes = place.group->keys * length;
-  double halvings = std::ceil(log2_of(bytes / short_leaf_bytes));
+  double halvings = std::ceil(std::max(
+      0.0, static_cast<double>(place.group->log2_keys + key.log2_bytes) - log2_short_leaf_bytes));
   double lines = 1 + std::min(bytes, short_leaf_bytes) / line_bytes;
-  double reads = halvings + lines;
-  leaves->reads += reads;
+  leaves->reads += halvings + lines;
   leaves->memory_reads += halvings + 1 + length / line_bytes;
   if (variable) leaves->other_reads += 1 + halvings;
-  leaves->steps += place.group->log2_keys + 1;
+  const double steps = place.group->log2_keys + 1;
+  leaves->steps += steps;
+  leaves->rounds.add(steps);
   // Whole keys where these bytes agree: at the last step, and at each where the keys share them.
-  leaves->words += (1 + equal) * std::min(words, (place.group->depth == same_bits
-                                                      ? words
-                                                      : place.group->depth / 64.0 + 1)) +
-                   words;
-  leaves->count_round(std::ceil(place.group->log2_keys));
+  double shared = place.group->depth == same_bits ? words : place.group->depth / 64.0 + 1;
+  leaves->words.add((1 + equal) * std::min(words, shared) + words);
 }
 
-double SampledTree::Leaves::further_rounds() const {
-  double left = 0, sum = 0;
-  for (size_t i = rounds.size(); i-- > 2;) {
-    left += rounds[i];
-    sum += any_of_group(left / std::max(count, 1.0));
-  }
-  return sum;
+double SampledTree::Amounts::mean() const {
+  double n = 0, all = 0;
+  for (size_t i = 0; i < kinds; ++i) n += count[i], all += sum[i];
+  return all / std::max(n, 1.0);
 }
 
-// Of each branch that is taken with a chance p, the lesser of p and 1 - p.
-double SampledTree::Leaves::unforeseen() const {
-  double left = 0, sum = 0;
-  for (size_t i = rounds.size(); i-- > 0;) {
-    // Of those that came as far as round i, some ended there.
-    sum += std::min<double>(rounds[i], left);
-    left += rounds[i];
+double SampledTree::Amounts::most_together() const {
+  double n = 0, most = 0, before = 0, so_far = 0;
+  for (float c : count) n += c;
+  for (size_t i = 0; i < kinds; ++i) {
+    if (count[i] == 0) continue;
+    so_far += count[i];
+    double all = all_together(so_far / n);
+    most += (all - before) * sum[i] / count[i];
+    before = all;
   }
-  return sum;
+  return most;
+}
+
+double SampledTree::Amounts::unforeseen() const {
+  double n = 0, rarer = 0, more = 0;
+  for (size_t i = kinds; i-- > 0;) {
+    n += count[i];
+    rarer += std::min<double>(count[i], more);
+    more += count[i];
+  }
+  return rarer / std::max(n, 1.0);
 }
 
 // As if every sampled key that is still on its way went through one more node and found its leaf
 // at the first read.
 double SampledTree::least_nanoseconds() const {
   auto work = work_;
-  const double share = 1.0 / std::max<uint32_t>(statistics_->samples(), 1);
-  const double left = share * static_cast<double>(active_.size());
+  const double left = share_ * static_cast<double>(active_.size());
   auto add = [&](SearchWork w, double x) { work[static_cast<size_t>(w)] += x; };
   add(SearchWork::search, 1);
   const PlannerModel& model = planner_model(target_->costs.device, statistics_->are_numbers());
   auto cost_of = [&](SearchWork w) { return model.cost[static_cast<size_t>(w)]; };
   bool dense = cost_of(SearchWork::dense_visits) <= cost_of(SearchWork::bitmap_visits);
   add(dense ? SearchWork::dense_visits : SearchWork::bitmap_visits, left);
-  add(SearchWork::leaf_reads, share * leaves_.reads + left);
-  add(SearchWork::leaf_steps, share * leaves_.steps);
-  add(SearchWork::compare_words, share * leaves_.words);
+  add(SearchWork::levels_together, any_together(left));
+  add(SearchWork::leaf_reads, share_ * leaves_.reads + left);
+  add(SearchWork::reads_together, 1);
+  add(SearchWork::leaf_steps, share_ * leaves_.steps);
   double key_bytes = static_cast<double>(target_->costs.device && !statistics_->are_numbers()
                                              ? 8 * statistics_->keys
                                              : statistics_->key_bytes);
-  add(SearchWork::memory,
-      left * read_cost(searched_bytes_) +
-          (share * leaves_.memory_reads + left) * read_cost(searched_bytes_ + key_bytes));
+  add(SearchWork::memory, left * read_cost(busy_bytes_) + (share_ * leaves_.memory_reads + left) *
+                                                              read_cost(busy_bytes_ + key_bytes));
   return nanoseconds_of(work, *statistics_, *target_);
 }
 
@@ -346,15 +362,16 @@ TreeEstimate SampledTree::finish() const {
       image_bytes_ + sizeof(TreeHeader) + static_cast<double>(levels_.size()) * sizeof(TreeLevel);
   Leaves leaves = leaves_;
   estimate.work = work_;
-  double searched = searched_bytes_;
+  double searched = busy_bytes_;
   auto work = [&](SearchWork w) -> double& { return estimate.work[static_cast<size_t>(w)]; };
   if (target_->costs.device && levels_.size() == 1) {
     // The device has a directory in its place.
     leaves = {};
-    SampledTree directory(*groups_, *target_, 0, path_compression_);
+    SampledTree directory(*groups_, *target_, 0, path_compression_, one_of_);
     uint32_t bits = directory_bits_for(s.keys);
     for (Place& place : directory.active_) {
       place.used = place.depth + bits;
+      place.sure = place.depth ? 0 : bits;
       narrow(&place);
       reach_leaf(place, &leaves);
     }
@@ -379,28 +396,29 @@ TreeEstimate SampledTree::finish() const {
       share * leaves.other_reads *
           read_cost(searched + tail_bytes + offsets + (target_->costs.device ? key_bytes : 0));
   work(SearchWork::leaf_reads) = share * leaves.reads;
+  work(SearchWork::reads_together) = leaves.rounds.most_together();
   work(SearchWork::leaf_steps) = share * leaves.steps;
-  work(SearchWork::compare_words) = share * leaves.words;
-  if (target_->costs.device) {
-    double mean = share * leaves.reads + estimate.visits();
-    work(SearchWork::uneven) = std::sqrt(std::max(0.0, share * leaves.squares - mean * mean));
-  } else {
-    work(SearchWork::uneven) += share * leaves.unforeseen();
-    if (s.are_numbers())
-      work(SearchWork::waits) += leaves.further_rounds() * wait_cost(searched + key_bytes);
-  }
+  work(SearchWork::compare_words) = leaves.words.mean();
+  work(SearchWork::words_together) = leaves.words.most_together();
+  work(SearchWork::query_words) = share * leaves.query_words;
+  if (s.width == 0) work(SearchWork::offsets) = 1 + share * leaves.steps;
+  if (!target_->costs.device) work(SearchWork::uneven) += leaves.rounds.unforeseen();
   estimate.leaf_keys = std::exp2(share * leaves.log_keys);
   estimate.nanoseconds = nanoseconds_of(estimate.work, s, *target_);
   return estimate;
 }
 
-TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
+TreeEstimate estimate_tree(const SampleGroups& groups, const PlanTarget& target,
                            const TreeOptions& options) {
-  SampleGroups groups(statistics);
   SampledTree tree(groups, target, options.leaf_capacity, options.path_compression);
   for (size_t i = 0; i < options.strides.size() && (i == 0 || !tree.is_complete()); ++i)
     tree.add_level(options.strides[i], options.kind_of(i));
   return tree.finish();
+}
+
+TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                           const TreeOptions& options) {
+  return estimate_tree(SampleGroups(statistics), target, options);
 }
 
 }  // namespace stride

@@ -9,7 +9,9 @@
 // Nothing is built: each sampled key is led down the levels by what key_statistics.h says of it.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,17 +46,25 @@ struct PlanTarget {
 // What a tree may take where nobody says: 4 bytes a key, or an eighth of the keys' own bytes.
 uint64_t default_image_bytes(const KeyStatistics& statistics);
 
+// Searches that go on together until the last of them is done: a group on the host
+// (search_group.h), a warp on a device.
+inline constexpr uint32_t searches_together = 32;
+
 // The work of one search, on average over the sampled keys: what the cost of a tree is made of.
 enum class SearchWork : uint8_t {
-  search,         // 1
-  memory,         // ns of reads, by AccessCosts, beyond those of the fastest memory
-  dense_visits,   // nodes below the root
-  bitmap_visits,  // likewise
-  leaf_reads,     // lines (sectors of a device) of keys or tails
-  leaf_steps,     // comparisons in a leaf
-  compare_words,  // 8-byte words of whole keys
-  uneven,         // turns that cannot be foreseen: of branches; of a device, of threads
-  waits,          // ns that a group of searches waits together for one read after another (host)
+  search,           // 1
+  memory,           // ns of reads, by AccessCosts, beyond those of the fastest memory
+  dense_visits,     // nodes below the root
+  bitmap_visits,    // likewise
+  levels_together,  // below the root, of the deepest of the searches that go together
+  leaf_reads,       // lines (sectors of a device) of keys or tails
+  reads_together,   // of the search with most; of keys that are no numbers, on the host, steps
+  leaf_steps,       // comparisons in a leaf (host)
+  compare_words,    // 8-byte words of whole keys
+  words_together,   // of the search with most
+  offsets,          // steps, and one more, where each has to find where its key begins
+  query_words,      // 8-byte words of a query
+  uneven,           // branches that a processor cannot foresee (host)
   count,
 };
 inline constexpr size_t search_works = static_cast<size_t>(SearchWork::count);
@@ -65,6 +75,10 @@ struct LevelEstimate {
   double visits = 0;   // of a search, on average
   double nodes = 0;    // expected
   double entries = 0;  // of all nodes, those that have keys
+  // As many as would be met equally often: 2^entropy of the one that a search meets. Some nodes
+  // have most of the keys, and stay in the cache.
+  double busy_nodes = 0;
+  double busy_entries = 0;
 };
 
 struct TreeEstimate {
@@ -92,6 +106,15 @@ class SampleGroups {
     float keys;
     float before;  // keys of the group before this one
     float log2_keys;
+    float share;  // 1 / keys
+
+    Group(uint32_t bits, float count, float count_before);
+  };
+
+  struct Length {
+    float bytes;
+    float log2_bytes;
+    float words;  // of 8 bytes
   };
 
   // The statistics must outlive it.
@@ -100,18 +123,20 @@ class SampleGroups {
   const KeyStatistics& statistics() const { return statistics_; }
   // The outermost group, the one of all keys. The last has depth same_bits.
   const Group* of(uint32_t sample) const { return groups_.data() + first_[sample]; }
+  const Length& length_of(uint32_t sample) const { return lengths_[sample]; }
 
  private:
   const KeyStatistics& statistics_;
   std::vector<Group> groups_;
   std::vector<uint32_t> first_;
+  std::vector<Length> lengths_;
 };
 
 class SampledTree {
  public:
-  // groups and target must outlive it.
+  // groups and target must outlive it. Only one of so many sampled keys is looked at.
   SampledTree(const SampleGroups& groups, const PlanTarget& target, uint32_t leaf_capacity,
-              bool path_compression);
+              bool path_compression, uint32_t one_of = 1);
 
   // The root first, whose kind is dense. automatic: as the builder chooses, by size.
   void add_level(uint32_t stride, NodeKind kind);
@@ -135,17 +160,29 @@ class SampledTree {
     uint32_t sample;
     uint32_t depth;  // where the node looks, from the key's first bit
     uint32_t used;   // bits, those skipped before the node not included
+    uint32_t sure;   // bits before the first that was skipped
     const SampleGroups::Group* group;
+  };
+  // How much of something the sampled keys take: of each power of two, and of each number up to 8.
+  struct Amounts {
+    static constexpr size_t kinds = 16;
+    std::array<float, kinds> count{}, sum{};
+    void add(double x) {
+      auto n = static_cast<uint32_t>(std::min(x, 1e9));
+      size_t kind = n < 8 ? n : std::min(kinds - 1, size_t{4} + std::bit_width(n));
+      count[kind] += 1;
+      sum[kind] += static_cast<float>(x);
+    }
+    double mean() const;
+    double most_together() const;  // of searches_together, expected
+    double unforeseen() const;     // whether there is more: of each such branch the rarer turn
   };
   struct Leaves {
     double count = 0;  // sampled keys
-    double log_keys = 0;
-    double reads = 0, steps = 0, words = 0, memory_reads = 0, other_reads = 0;
-    double squares = 0;              // of reads and levels
-    std::array<float, 16> rounds{};  // how many took so many reads (steps, of bytes on the host)
-    void count_round(double n) { rounds[n < 15 ? static_cast<size_t>(n) : 15] += 1; }
-    double unforeseen() const;      // turns: see SearchWork::uneven
-    double further_rounds() const;  // after the first, of a group
+    double log_keys = 0, query_words = 0;
+    double reads = 0, steps = 0, memory_reads = 0, other_reads = 0;
+    Amounts rounds;  // reads; of keys that are no numbers, on the host, steps
+    Amounts words;   // compared
   };
 
   void narrow(Place* place) const {
@@ -156,18 +193,20 @@ class SampledTree {
   double fraction_after(uint32_t sample, uint32_t bits) const;
   void account_level(const LevelEstimate& level, double starts, double words);
   double read_cost(double bytes) const;
-  double wait_cost(double bytes) const;
+  void add(SearchWork work, double x) { work_[static_cast<size_t>(work)] += x; }
 
   const SampleGroups* groups_;
   const KeyStatistics* statistics_;
   const PlanTarget* target_;
   uint32_t leaf_capacity_;
   bool path_compression_;
+  uint32_t one_of_;
+  double share_;  // of a search that a sampled key stands for
   std::vector<Place> active_;
   Leaves leaves_;
   std::vector<LevelEstimate> levels_;
   double image_bytes_ = 0;
-  double searched_bytes_ = 0;           // of what searches read of the levels
+  double busy_bytes_ = 0;               // of what searches read of the levels, most of the time
   double starts_ = 0, all_starts_ = 0;  // of the last level, and of all
   std::array<double, search_works> work_{};
 };
@@ -177,6 +216,8 @@ double nanoseconds_of(const std::array<double, search_works>& work, const KeySta
                       const PlanTarget& target);
 
 // A tree with these options: strides must be given.
+TreeEstimate estimate_tree(const SampleGroups& groups, const PlanTarget& target,
+                           const TreeOptions& options);
 TreeEstimate estimate_tree(const KeyStatistics& statistics, const PlanTarget& target,
                            const TreeOptions& options);
 

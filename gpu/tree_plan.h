@@ -16,4 +16,10 @@ uint32_t plan_leaf_capacity(const TreeOptions& options, uint64_t keys, uint64_t 
 // that it has to be half the size.
 NodeKind plan_kind(uint64_t nodes, uint32_t stride, uint64_t entries);
 
+// What a level below the root gets that does not fit into the limit of memory with so many bits.
+// 0: it is left out, and those that would follow.
+inline uint32_t narrower_stride(uint32_t stride) {
+  return stride > 3 ? stride - 2 : stride > 1 ? stride - 1 : 0;
+}
+
 }  // namespace stride

@@ -12,21 +12,28 @@ namespace stride {
 
 namespace {
 
-constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
+// Of a search for trees, from a part of the sampled keys; and the best trees found, by all of them.
+constexpr uint32_t leaf_capacities[] = {4, 16, 64};
+constexpr uint32_t least_capacity = 4, most_capacity = 64;
+constexpr uint32_t searched_samples = 64;
 constexpr uint32_t selected_strides[] = {2, 3, 4, 6, 8, 10, 12};
+constexpr uint32_t even_strides[] = {4, 6, 8, 12};
 constexpr uint32_t widest_root = 26, widest_level = 16;
 // Deeper levels have the stride of the last of these. With a choice at each level the program finds
 // lists that suit the sample more than the keys: of 65,000 URLs and 64 of them sampled, such lists
 // took 1.5 times as long as was expected of them.
 constexpr size_t free_levels = 3;
-// What the perceptron may choose from.
-constexpr size_t kept_trees = 24;
+// What is compared by all sampled keys; then so often with trees that are like the best of them.
+constexpr size_t kept_trees = 12;
+constexpr int most_steps = 4;
+constexpr double least_gain = 0.005;
 // Of trees that are equally fast the smaller one: a tree as large as may be has to gain this much.
 constexpr double worth_of_memory = 0.02;
 
 // Of the limit of memory: for what a sample says of the size of a tree is not exact, and a level
-// beyond the limit is not built.
-constexpr double room_for_error = 0.9;
+// beyond the limit is not built. A part of the sample says less, but what it finds is looked at
+// again.
+constexpr double room_for_error = 0.9, room_while_searching = 1.0;
 
 class Planner {
  public:
@@ -39,17 +46,19 @@ class Planner {
         search_(search) {
     most_bytes_ = static_cast<double>(target.max_image_bytes ? target.max_image_bytes
                                                              : default_image_bytes(statistics));
+    searched_bytes_ = most_bytes_ * (search.every_stride ? room_for_error : room_while_searching);
     most_bytes_ *= room_for_error;
     bool few = statistics.keys < (1 << 16);
-    followed_up_ = search.followed_up ? search.followed_up : few ? 3 : 4;
+    followed_up_ = search.followed_up ? search.followed_up : few ? 4 : 6;
+    if (!search.every_stride) one_of_ = std::max(1u, statistics.samples() / searched_samples);
   }
 
   PlannedTree plan() {
-    if (wanted_.leaf_capacity) {
-      plan_with(wanted_.leaf_capacity);
-    } else {
-      for (uint32_t capacity : leaf_capacities) plan_with(capacity);
-    }
+    std::vector<uint32_t> capacities(std::begin(leaf_capacities), std::end(leaf_capacities));
+    if (wanted_.leaf_capacity) capacities = {wanted_.leaf_capacity};
+    if (!search_.every_stride)
+      for (uint32_t capacity : capacities) try_even(capacity);
+    for (uint32_t capacity : capacities) plan_with(capacity);
     return choose();
   }
 
@@ -59,9 +68,27 @@ class Planner {
     double promise;  // ns, if it ended here
   };
 
+  // Lists that have one stride below the root: none is the best, but they are near to it.
+  void try_even(uint32_t leaf_capacity) {
+    SampledTree none(groups_, target_, leaf_capacity, wanted_.path_compression, one_of_);
+    for (uint32_t root : root_strides()) {
+      SampledTree start = none;
+      start.add_level(root, NodeKind::dense);
+      for (uint32_t stride : even_strides) {
+        SampledTree tree = start;
+        while (!tree.is_complete() && tree.levels().size() < max_tree_levels &&
+               tree.image_bytes() <= searched_bytes_ && !is_hopeless(tree))
+          tree.add_level(stride, wanted_.node_kind);
+        ++considered_;
+        if (tree.is_complete() && tree.levels().size() > 1 && tree.image_bytes() <= searched_bytes_)
+          offer(tree.finish());
+      }
+    }
+  }
+
   void plan_with(uint32_t leaf_capacity) {
     std::vector<Partial> trees, next;
-    SampledTree none(groups_, target_, leaf_capacity, wanted_.path_compression);
+    SampledTree none(groups_, target_, leaf_capacity, wanted_.path_compression, one_of_);
     for (uint32_t stride : root_strides()) extend(none, stride, &trees);
     while (!trees.empty()) {
       prune(&trees);
@@ -71,10 +98,13 @@ class Planner {
         if (levels.size() == max_tree_levels || is_hopeless(partial.tree)) continue;
         if (search_.every_stride) {
           for (uint32_t s = 1; s <= widest_level; ++s) extend(partial.tree, s, &next);
-        } else if (levels.size() >= free_levels) {
-          extend(partial.tree, levels.back().stride, &next);
-        } else {
+        } else if (levels.size() < free_levels) {
           for (uint32_t s : selected_strides) extend(partial.tree, s, &next);
+        } else {
+          // The list goes on like this, or the limit of memory ends it.
+          const uint32_t last = levels.back().stride;
+          if (!extend(partial.tree, last, &next)) offer(partial.tree.finish());
+          if (levels.size() == free_levels && last > 4) extend(partial.tree, last / 2, &next);
         }
       }
       std::swap(trees, next);
@@ -95,7 +125,8 @@ class Planner {
     return strides;
   }
 
-  void extend(const SampledTree& from, uint32_t stride, std::vector<Partial>* to) {
+  // False: the limit of memory allows no such level.
+  bool extend(const SampledTree& from, uint32_t stride, std::vector<Partial>* to) {
     SampledTree tree = from;
     tree.look_at(stride);
     if (from.levels().empty()) return keep(std::move(tree), NodeKind::dense, to);
@@ -107,25 +138,31 @@ class Planner {
     double bitmap = level.entries + 2 * level.nodes * static_cast<double>(words_of_node(stride));
     constexpr double much = 6;
     const size_t before = to->size();
-    if (bitmap <= dense && dense <= much * bitmap) keep(tree, NodeKind::bitmap, to);
-    keep(std::move(tree), dense <= much * bitmap ? NodeKind::dense : NodeKind::bitmap, to);
+    bool fits = bitmap <= dense && dense <= much * bitmap && keep(tree, NodeKind::bitmap, to);
+    fits |= keep(std::move(tree), dense <= much * bitmap ? NodeKind::dense : NodeKind::bitmap, to);
     // The two go on alike, so that the faster one will do, where it is not all that counts.
     if (!search_.every_stride && to->size() == before + 2) {
       if (to->back().promise < (*to)[before].promise) std::swap(to->back(), (*to)[before]);
       to->pop_back();
     }
+    return fits;
   }
 
-  void keep(SampledTree tree, NodeKind kind, std::vector<Partial>* to) {
+  bool keep(SampledTree tree, NodeKind kind, std::vector<Partial>* to) {
     ++considered_;
     tree.take_kind(kind);
-    if (tree.image_bytes() > most_bytes_ || is_hopeless(tree)) return;
+    if (tree.image_bytes() > searched_bytes_) return false;
+    if (is_hopeless(tree)) return true;
     TreeEstimate estimate = tree.finish();
     double promise = estimate.nanoseconds;
+    const bool complete = tree.is_complete();
+    bool whole = complete || tree.levels().size() == 1 || search_.every_stride;
     // A device has a directory in place of a lone root: the one that suits the host will do.
-    bool any_root = target_.costs.device && tree.levels().size() == 1;
-    if (!any_root || tree.levels()[0].stride == lone_root()) offer(std::move(estimate));
-    if (!tree.is_complete()) to->push_back({std::move(tree), promise});
+    if (target_.costs.device && tree.levels().size() == 1)
+      whole = tree.levels()[0].stride == lone_root();
+    if (whole) offer(std::move(estimate));
+    if (!complete) to->push_back({std::move(tree), promise});
+    return true;
   }
 
   // Of root_strides() the one of about 8 keys an entry.
@@ -172,39 +209,94 @@ class Planner {
     *trees = std::move(left);
   }
 
+  // The best of the trees that were found, and of those like it, by all that is known of the keys.
   PlannedTree choose() {
     PlannedTree plan;
-    plan.considered = considered_;
     plan.kind = search_.kind == PlannerKind::automatic ? better_planner(target_.costs.device)
                                                        : search_.kind;
     double least = 1e300;
-    for (auto& [rank, estimate] : kept_) {
+    auto consider = [&](const TreeOptions& options, double gain) {
+      TreeEstimate estimate = estimate_tree(groups_, target_, options);
+      ++considered_;
       double ns = estimate.nanoseconds;
       if (plan.kind == PlannerKind::learned)
         ns *= learned_correction(estimate, statistics_, target_);
-      double corrected = rank_of(estimate, ns);
-      if (corrected >= least) continue;
-      least = corrected;
+      double rank = rank_of(estimate, ns);
+      if (estimate.image_bytes > most_bytes_) rank += 1e9 * estimate.image_bytes;
+      if (rank >= least * (1 - gain)) return false;
+      least = rank;
       plan.nanoseconds = ns;
-      plan.estimate = estimate;
-    }
+      plan.estimate = std::move(estimate);
+      plan.options = options;
+      return true;
+    };
+    // Where nothing is found, a root of two entries.
     if (kept_.empty()) {
-      // Nothing fits into the limit: a root of two entries.
-      SampledTree tree(groups_, target_,
-                       wanted_.leaf_capacity ? wanted_.leaf_capacity : leaf_capacities[0],
-                       wanted_.path_compression);
-      tree.add_level(1, NodeKind::dense);
-      plan.estimate = tree.finish();
-      plan.nanoseconds = plan.estimate.nanoseconds;
+      TreeOptions small{.strides = {1}, .leaf_capacity = wanted_.leaf_capacity};
+      if (small.leaf_capacity == 0) small.leaf_capacity = least_capacity;
+      small.path_compression = wanted_.path_compression;
+      small.kinds = {NodeKind::dense};
+      consider(small, 0);
     }
-    plan.options = plan.estimate.options(wanted_.path_compression);
-    // Where the levels split all that was sampled, further ones do so for what was not.
-    const bool split_all = plan.estimate.complete && plan.estimate.levels.size() > 1;
-    while (split_all && plan.options.strides.size() < max_tree_levels) {
-      plan.options.strides.push_back(plan.options.strides.back());
-      plan.options.kinds.push_back(wanted_.node_kind);
+    for (const auto& [rank, estimate] : kept_) consider(options_of(estimate), 0);
+    for (int step = 0; !search_.every_stride && step < most_steps; ++step) {
+      bool better = false;
+      for (const TreeOptions& other : like(plan.options, plan.estimate.levels.size()))
+        better = consider(other, least_gain) || better;
+      if (!better) break;
     }
+    plan.considered = considered_;
     return plan;
+  }
+
+  // Trees that differ in one thing from one of so many levels.
+  std::vector<TreeOptions> like(const TreeOptions& options, size_t levels) const {
+    std::vector<TreeOptions> trees;
+    auto with_capacity = [&](uint32_t capacity) {
+      if (wanted_.leaf_capacity || capacity < least_capacity || capacity > most_capacity) return;
+      trees.push_back(options);
+      trees.back().leaf_capacity = capacity;
+    };
+    with_capacity(options.leaf_capacity / 2);
+    with_capacity(options.leaf_capacity * 2);
+    // Where memory ended the list, one level more.
+    if (levels > 1 && options.strides.size() == levels && levels < max_tree_levels) {
+      trees.push_back(options);
+      trees.back().strides.push_back(options.strides.back());
+      trees.back().kinds.push_back(options.kinds.back());
+    }
+    // The deeper levels are alike.
+    auto each_from = [&](size_t level, auto change) {
+      if (level >= levels) return;
+      TreeOptions other = options;
+      const size_t end = level < free_levels ? level + 1 : other.strides.size();
+      for (size_t i = level; i < end; ++i)
+        if (!change(&other.strides[i], &other.kinds[i])) return;
+      trees.push_back(std::move(other));
+    };
+    for (size_t level = 0; level <= free_levels && levels > 1; ++level) {
+      const uint32_t widest = level == 0 ? widest_root : widest_level;
+      each_from(level, [&](uint32_t* stride, NodeKind*) { return ++*stride <= widest; });
+      each_from(level, [&](uint32_t* stride, NodeKind*) { return --*stride > 0; });
+      if (level == 0 || wanted_.node_kind != NodeKind::automatic) continue;
+      const bool bitmap = options.kinds[std::min(level, levels - 1)] == NodeKind::bitmap;
+      each_from(level, [&](uint32_t*, NodeKind* kind) {
+        *kind = bitmap ? NodeKind::dense : NodeKind::bitmap;
+        return true;
+      });
+    }
+    return trees;
+  }
+
+  // Where the levels split all that was sampled, more like the last do so for what was not.
+  TreeOptions options_of(const TreeEstimate& estimate) const {
+    TreeOptions options = estimate.options(wanted_.path_compression);
+    const bool goes_on = estimate.complete && options.strides.size() > 1 && !search_.every_stride;
+    while (goes_on && options.strides.size() < max_tree_levels) {
+      options.strides.push_back(options.strides.back());
+      options.kinds.push_back(options.kinds.back());
+    }
+    return options;
   }
 
   const KeyStatistics& statistics_;
@@ -212,8 +304,9 @@ class Planner {
   const PlanTarget& target_;
   const TreeOptions& wanted_;
   const PlanSearch& search_;
-  double most_bytes_;
+  double most_bytes_, searched_bytes_;
   uint32_t followed_up_;
+  uint32_t one_of_ = 1;  // sampled keys is looked at while trees are searched for
   double best_ = 1e300;
   std::vector<std::pair<double, TreeEstimate>> kept_;  // the best first
   uint32_t considered_ = 0;

@@ -82,15 +82,20 @@ Status write_temporary(FileSystem& fs, const std::string& path, const std::strin
 
 }  // namespace
 
-CurrentChange write_current(FileSystem& fs, const std::string& directory, uint64_t number) {
-  std::string temporary = directory + "/CURRENT.tmp";
-  Status status = write_temporary(fs, temporary, encode_current(number));
-  if (status.ok()) status = fs.rename(temporary, directory + "/CURRENT");
+FileChange replace_file(FileSystem& fs, const std::string& directory, const std::string& name,
+                        const std::string& text) {
+  const std::string path = directory + "/" + name, temporary = path + ".tmp";
+  Status status = write_temporary(fs, temporary, text);
+  if (status.ok()) status = fs.rename(temporary, path);
   if (!status.ok()) {
     (void)fs.remove(temporary);
     return {std::move(status), true};
   }
   return {fs.sync_directory(directory), false};
+}
+
+FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t number) {
+  return replace_file(fs, directory, "CURRENT", encode_current(number));
 }
 
 Result<std::string> read_file(FileSystem& fs, const std::string& path) {

@@ -1,5 +1,5 @@
-// CURRENT: which manifest is the database's. Replaced as a whole, atomically and durably.
-// Internal to storage.
+// CURRENT: which manifest is the database's. Like any small file of a database it is replaced as a
+// whole, atomically and durably.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,18 @@
 
 namespace stride {
 
-struct CurrentChange {
+struct FileChange {
   Status status;
-  // True where CURRENT is certain to name what it did before; else either, after a power loss.
+  // True where the file is certain to hold what it did before; else either, after a power loss.
   bool unchanged = false;
 };
 
-// Writes CURRENT.tmp, syncs and renames it, and syncs the directory.
-CurrentChange write_current(FileSystem& fs, const std::string& directory, uint64_t number);
+// Writes NAME.tmp in the directory, syncs and renames it, and syncs the directory.
+FileChange replace_file(FileSystem& fs, const std::string& directory, const std::string& name,
+                        const std::string& text);
+
+// Replaces CURRENT.
+FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t number);
 
 // The manifest's number. Where there is no CURRENT, says why: not_found (no database here, or one
 // whose creation was interrupted), corruption (it is gone, and segments are there), or

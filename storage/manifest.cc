@@ -186,7 +186,7 @@ Status rewrite_grown(FileSystem& fs, const std::string& directory, const Found& 
   (void)fs.remove(path_of(directory, number));
   Result<NewFile> file = write_new_file(fs, directory, number, snapshot);
   if (!file.ok()) return {};
-  CurrentChange change = write_current(fs, directory, number);
+  FileChange change = write_current(fs, directory, number);
   if (change.status.ok()) *made = std::move(*file);
   return change.unchanged ? Status() : change.status;
 }

@@ -9,6 +9,7 @@
 #include "gpu/planner_weights.h"
 #include "gpu/tree_layout.h"
 #include "gpu/tree_planner.h"
+#include "gpu/tree_search.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/gpu/tree_option_sets.h"
 #include "tests/printed_seed.h"
@@ -73,6 +74,63 @@ TEST(KeyStatisticsTest, ASampleComesNear) {
     EXPECT_NEAR(estimate.nanoseconds, expected.nanoseconds, 0.1 * expected.nanoseconds);
     EXPECT_NEAR(estimate.image_bytes, expected.image_bytes, 0.35 * expected.image_bytes);
   }
+}
+
+// The nodes that a search visits, the root included.
+struct CountVisits {
+  double visits = 0;
+  void visit(const LevelRef&, uint32_t, uint32_t) { visits += 1; }
+};
+
+TEST(TreeEstimateTest, TheDeepestOfAGroupIsExpected) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (auto make : {random_numbers, clusters, words, urls}) {
+    OwnedIndex index(sorted_unique(make(random, 800)), false);
+    TreeOptions options{.strides = {4, 3, 3, 3, 3, 3, 3}, .leaf_capacity = 3};
+    ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+    TreeEstimate estimate = estimate_tree(measure(*backend, index, true), host_target(), options);
+    TreeRef tree(index.image().data());
+    std::vector<double> visits;
+    for (const std::string& key : index.keys()) {
+      CountVisits count;
+      descend(tree, bits_of_query(as_bytes(key)), count);
+      visits.push_back(count.visits);
+    }
+    double sum = 0, deepest = 0;
+    constexpr int groups = 20'000;
+    for (double x : visits) sum += x;
+    for (int group = 0; group < groups; ++group) {
+      double most = 0;
+      for (uint32_t i = 0; i < searches_together; ++i)
+        most = std::max(most, visits[random() % visits.size()]);
+      deepest += most - 1;
+    }
+    EXPECT_NEAR(estimate.visits(), sum / static_cast<double>(visits.size()), 1e-6);
+    EXPECT_NEAR(estimate[SearchWork::levels_together], deepest / groups, 0.03);
+    EXPECT_GE(estimate[SearchWork::words_together], estimate[SearchWork::compare_words]);
+  }
+}
+
+TEST(TreeEstimateTest, BusyEntriesAreThoseThatSearchesMeet) {
+  auto backend = Backend::host(1);
+  TreeOptions options{.strides = {8, 8}, .leaf_capacity = 1};
+  Keys even, uneven;
+  for (int i = 0; i < 1024; ++i)
+    even.push_back({static_cast<char>(i / 4), static_cast<char>(i % 4)});
+  for (int i = 0; i < 256; ++i) uneven.push_back({0, static_cast<char>(i)});
+  for (int i = 1; i < 256; ++i) uneven.push_back({static_cast<char>(i), 0});
+  auto busy = [&](const Keys& keys) {
+    OwnedIndex index(sorted_unique(keys), true);
+    return estimate_tree(measure(*backend, index, true), host_target(), options).levels;
+  };
+  EXPECT_NEAR(busy(even)[0].busy_entries, 256, 0.1);
+  EXPECT_NEAR(busy(even)[1].busy_nodes, 256, 0.1);
+  EXPECT_NEAR(busy(even)[1].busy_entries, 1024, 0.1);
+  // Half of the searches meet one entry: 2^(1/2 log2(511/256) + 255/511 log2(511)).
+  EXPECT_NEAR(busy(uneven)[0].busy_entries,
+              std::pow(511.0 / 256, 256.0 / 511) * std::pow(511, 255.0 / 511), 0.1);
+  EXPECT_NEAR(busy(uneven)[1].busy_nodes, 1, 0.01);
 }
 
 TEST(KeyStatisticsTest, GoToBytesAndBack) {
@@ -183,6 +241,26 @@ TEST(PlannerTest, KeepsTheLimitOfMemory) {
       }
     }
   }
+}
+
+TEST(PlannerTest, ALevelThatDoesNotFitGetsFewerBits) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  OwnedIndex index(sorted_unique(random_numbers(random, 5000)), true);
+  TreeOptions options{.strides = {6, 12, 4}, .leaf_capacity = 4, .node_kind = NodeKind::dense};
+  auto built = [&](uint64_t limit) {
+    options.max_image_bytes = limit;
+    std::vector<std::byte> image;
+    EXPECT_TRUE(backend->build_tree(index.column(), options, &image).ok());
+    EXPECT_TRUE(limit == 0 || image.size() <= limit);
+    return tree_statistics({image.data(), image.size()}).strides;
+  };
+  EXPECT_EQ(built(0)[1], 12u);
+  EXPECT_EQ(built(4 << 20)[1], 12u);
+  // 64 nodes of 4 << stride bytes.
+  EXPECT_EQ(built(400 << 10)[1], 10u);
+  EXPECT_EQ(built(100 << 10)[1], 8u);
+  EXPECT_EQ(built(1000).size(), 1u);
 }
 
 TEST(PlannerTest, TakesWhatIsAskedFor) {
