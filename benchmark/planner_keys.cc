@@ -157,6 +157,30 @@ std::vector<std::string> mixture(uint64_t keys, Random& random) {
   });
 }
 
+// Paths of files in a made-up tree of folders: long keys of many lengths that share much.
+std::vector<std::string> paths(uint64_t keys, Random& random) {
+  static constexpr std::array<const char*, 16> syllables = {"al", "ber", "co",  "den", "el", "fra",
+                                                            "go", "ha",  "in",  "ka",  "lo", "mu",
+                                                            "ne", "or",  "pri", "ta"};
+  const uint64_t salt = random(), widest = 4 + random() % 60;
+  auto name_of = [&](uint64_t id) {
+    std::string name;
+    for (uint64_t i = 0; i < 2 + id % 3; ++i) name += syllables[id >> (4 + 4 * i) & 15];
+    return id >> 60 ? name : name + "-" + std::to_string(id >> 20 & 0xFF);
+  };
+  return distinct(keys, [&] {
+    uint64_t context = salt, depth = 2 + random() % 7;
+    std::string path = "/";
+    for (uint64_t level = 0; level < depth; ++level) {
+      double pick = static_cast<double>(1 + context % widest) * std::pow(uniform(random), 2);
+      context = (context + static_cast<uint64_t>(pick) + 1) * 0x9E3779B97F4A7C15ull;
+      context ^= context >> 29;
+      path += name_of(context) + "/";
+    }
+    return path + name_of(random()) + "." + std::to_string(random() % 1000);
+  });
+}
+
 // What is hard on a tree: keys that share all but the last bits, or 60,000 bytes, or are but two.
 std::vector<std::string> last_bits(uint64_t keys, Random& random) {
   uint64_t next = 0, prefix = random();
@@ -224,6 +248,7 @@ const std::map<std::string, Maker>& makers() {
       {"hex", plain(hex)},
       {"trie", plain(trie)},
       {"mixture", plain(mixture)},
+      {"paths", plain(paths)},
       {"last_bits", plain(last_bits)},
       {"long_prefix", plain(long_prefix)},
       {"two", plain(two)},
@@ -248,8 +273,8 @@ const std::map<std::string, Maker>& makers() {
 
 std::string planner_key_names() {
   return "u32, u64, fixed:BYTES, sequential, clustered, zipf_gaps, timestamps, dates, digits,\n"
-         "hex, words, urls, verses, kmers, ipv4, ipv6, trie:SEED, mixture:SEED, last_bits,\n"
-         "long_prefix, two, or a file of lines";
+         "hex, words, urls, verses, kmers, ipv4, ipv6, trie:SEED, mixture:SEED, paths:SEED,\n"
+         "last_bits, long_prefix, two, or a file of lines";
 }
 
 Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint64_t seed,

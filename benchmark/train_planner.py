@@ -31,12 +31,12 @@ CASES = [(False, True), (False, False), (True, True), (True, False)]  # device, 
 
 # Data sets, keys and seeds: as many kinds of keys as there are, at several sizes.
 RUNS = [
-    ("u32,u64,fixed:10,fixed:16,sequential,dates,ipv4,hex,trie:1,trie:2,trie:3,mixture:1,mixture:2",
-     "1m", 1),
+    ("u32,u64,fixed:10,fixed:16,sequential,dates,ipv4,hex,trie:1,trie:2,trie:3,mixture:1,mixture:2,"
+     "paths:1", "1m", 1),
     ("u64,digits,verses,dates,fixed:12,fixed:24,trie:4,trie:5,trie:6,trie:7,mixture:3,mixture:4,"
-     "mixture:5,mixture:6", "200k", 2),
-    ("u32,u64,fixed:16,digits,ipv4,hex,trie:8,trie:9,trie:10,mixture:7,mixture:8,mixture:9",
-     "30k", 3),
+     "mixture:5,mixture:6,paths:2,paths:3", "200k", 2),
+    ("u32,u64,fixed:16,digits,ipv4,hex,trie:8,trie:9,trie:10,mixture:7,mixture:8,mixture:9,"
+     "paths:4,paths:5", "30k", 3),
     ("u64,u32,mixture:10,mixture:11,trie:11", "4m", 4),
 ]
 
