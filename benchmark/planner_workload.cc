@@ -36,7 +36,7 @@ std::string text_of(const TreeStatistics& tree) {
 }
 
 // Who chose a tree, and what it expected.
-struct Choice {
+struct PlannersChoice {
   std::string name;
   double predicted = 0;     // ns
   double plan_seconds = 0;  // 0: it was there to choose
@@ -47,8 +47,8 @@ struct Measured {
   std::string text;
   TreeOptions options;
   TreeEstimate estimate;
-  double predicted = 0;         // ns
-  std::vector<Choice> choices;  // of planners; none: of the list alone
+  double predicted = 0;                 // ns
+  std::vector<PlannersChoice> choices;  // of planners; none: of the list alone
   std::shared_ptr<ResidentIndex> index;
   double build_seconds = 0;
   uint64_t image_bytes = 0;
@@ -201,7 +201,7 @@ class PlannerCase {
   }
 
   Status measure_plan(PlannerKind kind, const std::string& name) {
-    Choice choice{.name = name, .plan_seconds = 1e9};
+    PlannersChoice choice{.name = name, .plan_seconds = 1e9};
     PlannedTree plan;
     for (int repeat = 0; repeat < 3; ++repeat) {
       Stopwatch watch;
@@ -215,7 +215,7 @@ class PlannerCase {
   }
 
   // Builds a tree and searches it, unless it is larger than the limit, or there already.
-  Status measure(const TreeOptions& options, uint64_t limit, const Choice* choice,
+  Status measure(const TreeOptions& options, uint64_t limit, const PlannersChoice* choice,
                  std::vector<Measured>* to) {
     progress_.show(name_ + ": tree " + std::to_string(to->size() + 1));
     Measured tree{.options = options};
@@ -285,7 +285,7 @@ class PlannerCase {
     return {};
   }
 
-  ResultRow row_of(const Measured& tree, const Choice& choice) const {
+  ResultRow row_of(const Measured& tree, const PlannersChoice& choice) const {
     ResultRow row;
     row.workload = "planner";
     row.engine = "stride";
@@ -316,7 +316,7 @@ class PlannerCase {
     rows->push_back(row_of(*best, {"best", best->predicted}));
     rows->back().numbers["regret"] = 0;
     for (const Measured& tree : trees_) {
-      for (const Choice& choice : tree.choices) {
+      for (const PlannersChoice& choice : tree.choices) {
         rows->push_back(row_of(tree, choice));
         rows->back().numbers["regret"] = tree.median() / best->median() - 1;
       }
