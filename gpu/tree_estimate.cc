@@ -341,6 +341,11 @@ double SampledTree::least_nanoseconds() const {
   return nanoseconds_of(work, *statistics_, *target_);
 }
 
+double SampledTree::image_bytes() const {
+  return image_bytes_ + sizeof(TreeHeader) +
+         static_cast<double>(levels_.size()) * sizeof(TreeLevel);
+}
+
 double SampledTree::nanoseconds() const { return nanoseconds_of(work_, *statistics_, *target_); }
 
 uint64_t SampledTree::state() const {
@@ -352,14 +357,19 @@ uint64_t SampledTree::state() const {
   return hash;
 }
 
+bool SampledTree::beats(const SampledTree& other) const {
+  return nanoseconds() <= other.nanoseconds() && image_bytes_ <= other.image_bytes_ &&
+         busy_bytes_ <= other.busy_bytes_ && starts_ <= other.starts_ &&
+         all_starts_ <= other.all_starts_ && leaves_ == other.leaves_;
+}
+
 TreeEstimate SampledTree::finish() const {
   const KeyStatistics& s = *statistics_;
   TreeEstimate estimate;
   estimate.levels = levels_;
   estimate.leaf_capacity = leaf_capacity_;
   estimate.complete = active_.empty();
-  estimate.image_bytes =
-      image_bytes_ + sizeof(TreeHeader) + static_cast<double>(levels_.size()) * sizeof(TreeLevel);
+  estimate.image_bytes = image_bytes();
   Leaves leaves = leaves_;
   estimate.work = work_;
   double searched = busy_bytes_;

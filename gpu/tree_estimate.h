@@ -144,7 +144,7 @@ class SampledTree {
   void look_at(uint32_t stride);
   void take_kind(NodeKind kind);
   // Of the levels so far.
-  double image_bytes() const { return image_bytes_; }
+  double image_bytes() const;
   // Of a search at least, whatever levels follow.
   double least_nanoseconds() const;
   double nanoseconds() const;  // of the way down
@@ -152,6 +152,8 @@ class SampledTree {
   const std::vector<LevelEstimate>& levels() const { return levels_; }
   // Equal for trees in which all sampled keys have come equally far.
   uint64_t state() const;
+  // Whether it is at least as good as one of the same state, whatever levels follow on both.
+  bool beats(const SampledTree& other) const;
   TreeEstimate finish() const;
 
  private:
@@ -174,6 +176,7 @@ class SampledTree {
       sum[kind] += static_cast<float>(x);
     }
     double mean() const;
+    bool operator==(const Amounts&) const = default;
     double most_together() const;  // of searches_together, expected
     double unforeseen() const;     // whether there is more: of each such branch the rarer turn
   };
@@ -183,6 +186,7 @@ class SampledTree {
     double reads = 0, steps = 0, memory_reads = 0, other_reads = 0;
     Amounts rounds;  // reads; of keys that are no numbers, on the host, steps
     Amounts words;   // compared
+    bool operator==(const Leaves&) const = default;
   };
 
   void narrow(Place* place) const {
@@ -205,7 +209,7 @@ class SampledTree {
   std::vector<Place> active_;
   Leaves leaves_;
   std::vector<LevelEstimate> levels_;
-  double image_bytes_ = 0;
+  double image_bytes_ = 0;              // without the header
   double busy_bytes_ = 0;               // of what searches read of the levels, most of the time
   double starts_ = 0, all_starts_ = 0;  // of the last level, and of all
   std::array<double, search_works> work_{};

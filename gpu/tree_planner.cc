@@ -136,9 +136,10 @@ class Planner {
     // Both kinds, unless one is much larger than the other.
     double dense = level.nodes * std::exp2(stride);
     double bitmap = level.entries + 2 * level.nodes * static_cast<double>(words_of_node(stride));
-    constexpr double much = 6;
+    const double much = search_.every_stride ? 1e300 : 6;
+    const bool any_bitmap = bitmap <= dense || search_.every_stride;
     const size_t before = to->size();
-    bool fits = bitmap <= dense && dense <= much * bitmap && keep(tree, NodeKind::bitmap, to);
+    bool fits = any_bitmap && dense <= much * bitmap && keep(tree, NodeKind::bitmap, to);
     fits |= keep(std::move(tree), dense <= much * bitmap ? NodeKind::dense : NodeKind::bitmap, to);
     // The two go on alike, so that the faster one will do, where it is not all that counts.
     if (!search_.every_stride && to->size() == before + 2) {
@@ -181,7 +182,7 @@ class Planner {
 
   void offer(TreeEstimate estimate) {
     double rank = rank_of(estimate, estimate.nanoseconds);
-    best_ = std::min(best_, estimate.nanoseconds);
+    best_ = std::min(best_, rank);
     if (kept_.size() == kept_trees && rank >= kept_.back().first) return;
     auto at = std::upper_bound(kept_.begin(), kept_.end(), rank,
                                [](double r, const auto& entry) { return r < entry.first; });
@@ -199,10 +200,7 @@ class Planner {
     for (size_t i = 0; i < trees->size() && left.size() < followed_up_; ++i) {
       bool beaten = false;
       for (size_t k = 0; k < i && !beaten; ++k) {
-        const SampledTree& a = (*trees)[k].tree;
-        const SampledTree& b = (*trees)[i].tree;
-        beaten = states[k] == states[i] && a.nanoseconds() <= b.nanoseconds() &&
-                 a.image_bytes() <= b.image_bytes();
+        beaten = states[k] == states[i] && (*trees)[k].tree.beats((*trees)[i].tree);
       }
       if (!beaten) left.push_back(std::move((*trees)[i]));
     }
@@ -307,7 +305,7 @@ class Planner {
   double most_bytes_, searched_bytes_;
   uint32_t followed_up_;
   uint32_t one_of_ = 1;  // sampled keys is looked at while trees are searched for
-  double best_ = 1e300;
+  double best_ = 1e300;  // rank: what takes longer at the least is not followed up
   std::vector<std::pair<double, TreeEstimate>> kept_;  // the best first
   uint32_t considered_ = 0;
 };

@@ -208,10 +208,7 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
       options.strides = strides;
       options.kinds = kinds;
       TreeEstimate estimate = estimate_tree(statistics, target, options);
-      constexpr double headers = 64 + 64 * 8;
-      if (estimate.image_bytes - headers > limit) return;
-      if (estimate.image_bytes - 64 - 64.0 * static_cast<double>(estimate.levels.size()) > limit)
-        return;
+      if (estimate.image_bytes > limit) return;
       if (rank_of(estimate, limit) < least) {
         least = rank_of(estimate, limit);
         best = strides;
