@@ -220,24 +220,22 @@ Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
   // The least of several rounds, each of all sizes, so that what disturbs for a while spoils none.
   costs->nanoseconds_at.fill(1e9);
   costs->latency_at.fill(1e9);
-  auto take = [](double* least, double seconds, uint64_t reads) {
-    *least = std::min(*least, seconds / static_cast<double>(reads) * 1e9);
+  auto take = [](double* least, uint64_t reads, const std::function<void()>& work) {
+    *least = std::min(*least, seconds_of(work) / static_cast<double>(reads) * 1e9);
   };
   for (uint64_t round = 0; round < 8; ++round) {
     for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {
       const uint64_t lines = AccessCosts::bytes_of(i) / line_bytes;
-      take(&costs->nanoseconds_at[i], seconds_of([&] {
+      take(&costs->nanoseconds_at[i], gathers, [&] {
         pool.run(gathers, grain, [&](uint64_t begin, uint64_t end) {
           sum.fetch_add(gather_lines(table.data(), lines, begin, end), std::memory_order_relaxed);
         });
-      }),
-           gathers);
-      take(&costs->latency_at[i], seconds_of([&] {
+      });
+      take(&costs->latency_at[i], chained, [&] {
         uint64_t random = round;
         for (uint64_t n = 0; n < chained; ++n) random += table[random_line(&random, lines)];
         sum.fetch_add(random, std::memory_order_relaxed);
-      }),
-           chained);
+      });
     }
   }
   costs->drop_noise();

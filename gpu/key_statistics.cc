@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gpu/backend.h"
+
 namespace stride {
 
 namespace {
@@ -85,7 +87,7 @@ Result<KeyStatistics> KeyStatistics::parse(Bytes bytes) {
   if (head.version != statistics_version)
     return bad("of another version").with_remedy("compact the table");
   constexpr uint32_t most_samples = 1 << 20;
-  if (head.keys > 0xFFFFFFFF) return bad("of more keys than an index has");
+  if (head.keys > max_index_keys) return bad("of more keys than an index has");
   if (head.samples > most_samples || bytes.size() != stored_bytes(head.samples, head.points))
     return bad("of another size than they say");
   KeyStatistics s;

@@ -31,7 +31,7 @@ constexpr double least_gain = 0.005;
 constexpr double worth_of_memory = 0.02;
 
 // Of the limit of memory: for what a sample says of the size of a tree is not exact, and a level
-// beyond the limit is not built. A part of the sample says less, but what it finds is looked at
+// beyond the limit gets fewer bits. A part of the sample says less, but what it finds is looked at
 // again.
 constexpr double room_for_error = 0.9, room_while_searching = 1.0;
 
@@ -265,19 +265,19 @@ class Planner {
     }
     // The deeper levels are alike.
     auto each_from = [&](size_t level, auto change) {
-      if (level >= levels) return;
       TreeOptions other = options;
       const size_t end = level < free_levels ? level + 1 : other.strides.size();
       for (size_t i = level; i < end; ++i)
         if (!change(&other.strides[i], &other.kinds[i])) return;
       trees.push_back(std::move(other));
     };
-    for (size_t level = 0; level <= free_levels && levels > 1; ++level) {
+    const size_t groups = levels > 1 ? std::min(levels, free_levels + 1) : 0;
+    for (size_t level = 0; level < groups; ++level) {
       const uint32_t widest = level == 0 ? widest_root : widest_level;
       each_from(level, [&](uint32_t* stride, NodeKind*) { return ++*stride <= widest; });
       each_from(level, [&](uint32_t* stride, NodeKind*) { return --*stride > 0; });
       if (level == 0 || wanted_.node_kind != NodeKind::automatic) continue;
-      const bool bitmap = options.kinds[std::min(level, levels - 1)] == NodeKind::bitmap;
+      const bool bitmap = options.kinds[level] == NodeKind::bitmap;
       each_from(level, [&](uint32_t*, NodeKind* kind) {
         *kind = bitmap ? NodeKind::dense : NodeKind::bitmap;
         return true;
@@ -334,8 +334,7 @@ double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& s
   return ns;
 }
 
-// docs/planner.md has the figures: on a device the perceptron learned nothing of use, and on a host
-// that it was not trained on it chose worse.
+// docs/planner.md has the figures: what the perceptron learns does not carry over to other keys.
 PlannerKind better_planner(bool) { return PlannerKind::optimal; }
 
 }  // namespace stride

@@ -7,11 +7,12 @@
 // A dynamic program over the levels. Its states are the bits that each sampled key has used; where
 // no bits are skipped that is one number, the bit position of the level, and the program is exact.
 // Of the ways to one state, those are dropped that another one beats in both time and memory, with
-// the same in its leaves: what follows costs either the same, or, as more memory makes reads slower,
-// no less. With path compression lists of strides seldom meet in one state, and of each number of levels only the
-// most promising are followed up; what is to be beaten are lists of one stride below the root. All
-// that with a part of the sample. The best trees are then compared by all of it, and the best of
-// these with such as differ from it in one stride, kind or capacity, as long as that helps.
+// the same in its leaves: what follows costs either the same, or, as more memory makes reads
+// slower, no less. With path compression lists of strides seldom meet in one state, and of each
+// number of levels only the most promising are followed up; what is to be beaten are lists of one
+// stride below the root. All that with a part of the sample. The best trees are then compared by
+// all of it, and the best of these with such as differ from it in one stride, kind or capacity, as
+// long as that helps.
 //
 // PlannerKind::learned compares by times that a small perceptron has corrected, which was trained
 // on measured ones (planner_weights.h).
