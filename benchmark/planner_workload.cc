@@ -21,8 +21,9 @@ constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
 constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
 // Flavors' trees may take more than others, but not all of memory.
 constexpr uint64_t most_flavors_bytes = 512 << 20;
-// Of the trees of the list, those that the last comparison has.
-constexpr size_t finalists = 10;
+// Of the trees of the list, those that the last comparison has, each built so many times: equal
+// trees in other places of memory differ by some percent.
+constexpr size_t finalists = 10, builds = 3;
 constexpr uint32_t calls_of_list = 6;
 
 // A tree that was built: strides, kinds (d: dense, b: bitmap) and leaf capacity.
@@ -47,15 +48,28 @@ struct Measured {
   std::string text;
   TreeOptions options;
   TreeEstimate estimate;
-  double predicted = 0;                 // ns
-  std::vector<PlannersChoice> choices;  // of planners; none: of the list alone
-  std::shared_ptr<ResidentIndex> index;
+  double predicted = 0;                                 // ns
+  std::vector<PlannersChoice> choices;                  // of planners; none: of the list alone
+  std::vector<std::shared_ptr<ResidentIndex>> indexes;  // of the same tree
   double build_seconds = 0;
   uint64_t image_bytes = 0;
-  std::vector<double> seconds;
+  std::vector<double> seconds;  // of all indexes in turn
 
-  double median() const {
-    std::vector<double> sorted = seconds;
+  double median() const { return median_of(seconds); }
+  // Of the slowest index in relation to the fastest one, less 1.
+  double spread() const {
+    double least = 1e9, most = 0;
+    for (size_t i = 0; i < indexes.size(); ++i) {
+      std::vector<double> of_one;
+      for (size_t k = i; k < seconds.size(); k += indexes.size()) of_one.push_back(seconds[k]);
+      least = std::min(least, median_of(of_one));
+      most = std::max(most, median_of(of_one));
+    }
+    return most / least - 1;
+  }
+
+ private:
+  static double median_of(std::vector<double> sorted) {
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
@@ -150,7 +164,8 @@ class PlannerCase {
       for (const TreeOptions& options : flavors_list())
         STRIDE_TRY(measure(options, most_flavors_bytes, nullptr, &flavors));
     }
-    STRIDE_TRY(write_training());
+    STRIDE_TRY(write_training(trees_));
+    STRIDE_TRY(write_training(flavors));
     STRIDE_TRY(compare(&trees_));
     report(rows);
     if (flavors.empty()) return {};
@@ -179,11 +194,13 @@ class PlannerCase {
     Result<std::shared_ptr<ResidentIndex>> index =
         backend_->build_index(placed_keys_.view(), KeyOrder::ascending, any);
     if (!index.ok()) return index.status();
+    // Loads what the device runs.
+    STRIDE_TRY(backend_->measure_keys((*index)->view().keys, {.samples = 1}, &statistics_));
     Stopwatch watch;
     STRIDE_TRY(backend_->measure_keys((*index)->view().keys, {}, &statistics_));
     sample_seconds_ = watch.seconds();
     // So that the first tree does not pay for a machine that sleeps.
-    Measured first{.index = *index};
+    Measured first{.indexes = {*index}};
     for (Stopwatch warm; warm.seconds() < 0.3;) STRIDE_TRY(search(&first));
     return measure_plain();
   }
@@ -203,9 +220,10 @@ class PlannerCase {
   Status measure_plan(PlannerKind kind, const std::string& name) {
     PlannersChoice choice{.name = name, .plan_seconds = 1e9};
     PlannedTree plan;
+    auto run_each = [&](uint64_t n, const auto& body) { backend_->parallel_for(n, 1, body); };
     for (int repeat = 0; repeat < 3; ++repeat) {
       Stopwatch watch;
-      plan = plan_tree(statistics_, target_, {}, {.kind = kind});
+      plan = plan_tree(statistics_, target_, {}, {.kind = kind, .run_each = run_each});
       choice.plan_seconds = std::min(choice.plan_seconds, watch.seconds());
     }
     choice.plan_seconds += sample_seconds_;
@@ -231,9 +249,9 @@ class PlannerCase {
                        index.status().code() == StatusCode::resource_exhausted;
       return too_large ? Status() : index.status();
     }
-    tree.index = *index;
+    tree.indexes = {*index};
     std::vector<std::byte> image;
-    STRIDE_TRY(tree.index->copy_image(&image));
+    STRIDE_TRY(tree.indexes[0]->copy_image(&image));
     tree.image_bytes = image.size();
     if (tree.image_bytes > limit) return {};
     tree.text = text_of(tree_statistics({image.data(), image.size()}));
@@ -250,9 +268,11 @@ class PlannerCase {
   }
 
   Status search(Measured* tree) {
-    Stopwatch watch;
-    STRIDE_TRY(backend_->find_ranks(tree->index->view(), placed_queries_.view(), ranks_.all()));
-    tree->seconds.push_back(watch.seconds());
+    for (const std::shared_ptr<ResidentIndex>& index : tree->indexes) {
+      Stopwatch watch;
+      STRIDE_TRY(backend_->find_ranks(index->view(), placed_queries_.view(), ranks_.all()));
+      tree->seconds.push_back(watch.seconds());
+    }
     return {};
   }
 
@@ -269,14 +289,23 @@ class PlannerCase {
     auto named = static_cast<size_t>(std::count_if(
         trees->begin(), trees->end(), [](const Measured& tree) { return !tree.choices.empty(); }));
     if (trees->size() > named + finalists) trees->resize(named + finalists);
-    for (Measured& tree : *trees) tree.seconds.clear();
+    for (Measured& tree : *trees) {
+      progress_.show(name_ + ": building " + tree.text + " again");
+      tree.seconds.clear();
+      while (tree.indexes.size() < builds) {
+        Result<std::shared_ptr<ResidentIndex>> index =
+            backend_->build_index(placed_keys_.view(), KeyOrder::ascending, tree.options);
+        if (!index.ok()) return index.status();
+        tree.indexes.push_back(*index);
+      }
+    }
     for (unsigned round = 0; round < options_.rounds; ++round) {
       progress_.show(name_ + ": round " + std::to_string(round + 1));
       for (Measured& tree : *trees) STRIDE_TRY(search(&tree));
     }
     for (Measured& tree : *trees) {
       STRIDE_TRY(search(&tree));
-      tree.seconds.pop_back();
+      tree.seconds.resize(tree.seconds.size() - builds);
       std::span<const uint32_t> ranks;
       STRIDE_TRY(ranks_.fetch(options_.queries, &ranks));
       STRIDE_TRY(explain(name_ + ", " + tree.text,
@@ -305,7 +334,11 @@ class PlannerCase {
                    {"limit_bytes", static_cast<double>(target_.max_image_bytes)},
                    {"to_lower_bound", plain_seconds_ / tree.median()},
                    {"seed", static_cast<double>(options_.seed)}};
-    if (choice.plan_seconds > 0) row.numbers["plan_seconds"] = choice.plan_seconds;
+    if (choice.plan_seconds > 0) {
+      row.numbers["plan_seconds"] = choice.plan_seconds;
+      row.numbers["sample_seconds"] = sample_seconds_;
+    }
+    if (tree.indexes.size() > 1) row.numbers["spread_of_builds"] = tree.spread();
     row.texts = {{"tree", tree.text}};
     return row;
   }
@@ -336,10 +369,10 @@ class PlannerCase {
     rows->back().texts["best"] = best.text;
   }
 
-  Status write_training() {
+  Status write_training(const std::vector<Measured>& trees) {
     if (options_.training.empty()) return {};
     std::ofstream file(options_.training, std::ios::app);
-    for (const Measured& tree : trees_) {
+    for (const Measured& tree : trees) {
       nlohmann::json line;
       line["data"] = name_;
       line["seed"] = options_.seed;
@@ -389,15 +422,17 @@ Status run_planner(const PlannerWorkloadOptions& options, Backend* backend,
                    const Progress& progress, std::vector<ResultRow>* rows) {
   Parallel parallel(options.threads);
   AccessCosts costs;
-  if (options.access_costs.empty()) {
-    progress.show("measuring what reads of memory cost");
-    STRIDE_TRY(backend->measure_costs(&costs));
-  } else {
+  if (!options.access_costs.empty()) {
     Result<AccessCosts> parsed = AccessCosts::parse(options.access_costs);
     if (!parsed.ok()) return parsed.status();
     costs = *parsed;
   }
   for (const std::string& name : options.data) {
+    // For each, since the clock of a machine that others use too comes and goes.
+    if (options.access_costs.empty()) {
+      progress.show("measuring what reads of memory cost");
+      STRIDE_TRY(backend->measure_costs(&costs));
+    }
     PlannerCase one(options, backend, costs, progress, &parallel);
     STRIDE_TRY(one.run(name, rows));
   }

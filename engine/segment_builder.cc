@@ -200,7 +200,9 @@ Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend&
   KeyStatistics statistics;
   STRIDE_TRY(host.measure_keys(keys, {}, &statistics));
   *sample = statistics.serialize();
-  return bulk.build_tree(keys, with_strides(statistics, bulk.access_costs(), options), tree);
+  auto run_each = [&](uint64_t n, const auto& body) { host.parallel_for(n, 1, body); };
+  return bulk.build_tree(keys, with_strides(statistics, bulk.access_costs(), options, run_each),
+                         tree);
 }
 
 void write_section(Backend& backend, SegmentWriter& writer, SectionType type, const void* from,

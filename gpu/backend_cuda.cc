@@ -94,7 +94,7 @@ class CudaBackend final : public Backend {
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
     Status status = cuda_guarded(
-        [&] { return build_tree_cuda(context(), keys, access_costs(), options, image); });
+        [&] { return build_tree_cuda(context(), keys, choose_strides(), options, image); });
     if (status.code() != StatusCode::resource_exhausted) return status;
     return host_->build_tree(keys, options, image);
   }
@@ -198,7 +198,7 @@ class CudaBackend final : public Backend {
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
     auto built = cuda_guarded(
-        [&] { return build_index_cuda(context(), keys, order, access_costs(), options); });
+        [&] { return build_index_cuda(context(), keys, order, choose_strides(), options); });
     if (!built.ok() && built.status().code() == StatusCode::resource_exhausted &&
         !lies_here(keys)) {
       return host_->build_index(keys, order, options);
@@ -320,6 +320,12 @@ class CudaBackend final : public Backend {
     return host_->scatter(sources, targets, into, options, report);
   }
   CudaContext context() { return {device_, transfer_}; }
+  ChooseStrides choose_strides() {
+    return [this](const KeyStatistics& statistics, const TreeOptions& options) {
+      auto run_each = [this](uint64_t n, const auto& body) { host_->parallel_for(n, 1, body); };
+      return with_strides(statistics, access_costs(), options, run_each);
+    };
+  }
 
   bool lies_here(const void* p) const { return p != nullptr && device_.owns(p); }
   bool lies_here(const KeyColumn& keys) const {

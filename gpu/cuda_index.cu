@@ -191,7 +191,7 @@ DevicePackedColumn upload(CudaTransfer& transfer, CudaSpace& space, const Packed
   return column;
 }
 
-Status build_image(CudaSpace& space, const PackedColumn& keys, const AccessCosts& costs,
+Status build_image(CudaSpace& space, const PackedColumn& keys, const ChooseStrides& choose,
                    const TreeOptions& options, CudaArray<std::byte>* image, uint64_t* bytes) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -201,7 +201,7 @@ Status build_image(CudaSpace& space, const PackedColumn& keys, const AccessCosts
     if (options.strides.empty()) {
       KeyStatistics statistics;
       sample_keys(space, keys, typed, SampleOptions(), &statistics);
-      planned = with_strides(statistics, costs, options);
+      planned = choose(statistics, options);
     }
     TreeBuilder<CudaSpace, Keys> builder(space, typed, static_cast<uint32_t>(keys.size),
                                          keys.row_bytes(), planned);
@@ -305,7 +305,7 @@ std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
 
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
-                                                        const AccessCosts& costs,
+                                                        const ChooseStrides& choose,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -326,20 +326,20 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
   source = {};
   CudaArray<std::byte> image;
   uint64_t bytes = 0;
-  STRIDE_TRY(build_image(space, column.view, costs, options, &image, &bytes));
+  STRIDE_TRY(build_image(space, column.view, choose, options, &image, &bytes));
   return std::shared_ptr<ResidentIndex>(std::make_shared<CudaIndex>(
       context, std::move(column), std::move(image), bytes, DeviceRows(), stream));
 }
 
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
-                       const AccessCosts& costs, const TreeOptions& options,
+                       const ChooseStrides& choose, const TreeOptions& options,
                        std::vector<std::byte>* image) {
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
   DevicePackedColumn column = upload(context.transfer, space, keys);
   CudaArray<std::byte> built;
   uint64_t bytes = 0;
-  STRIDE_TRY(build_image(space, column.view, costs, options, &built, &bytes));
+  STRIDE_TRY(build_image(space, column.view, choose, options, &built, &bytes));
   image->resize(bytes);
   context.transfer.to_host(image->data(), built.data(), bytes, stream);
   return {};

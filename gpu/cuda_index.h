@@ -10,6 +10,7 @@
 #include "gpu/backend.h"
 #include "gpu/cuda_device.h"
 #include "gpu/cuda_transfer.h"
+#include "gpu/tree_planner.h"
 
 namespace stride {
 
@@ -31,10 +32,10 @@ std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
                                                   const IndexView& index, const IndexRows& rows);
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
                                                         const KeyColumn& keys, KeyOrder order,
-                                                        const AccessCosts& costs,
+                                                        const ChooseStrides& choose,
                                                         const TreeOptions& options);
 Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
-                       const AccessCosts& costs, const TreeOptions& options,
+                       const ChooseStrides& choose, const TreeOptions& options,
                        std::vector<std::byte>* image);
 // keys: in the device's memory.
 void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,

@@ -55,6 +55,7 @@ class CudaSpace {
  public:
   // A thread a key: neighbours read neighbours.
   static constexpr uint64_t keys_per_task = 1;
+  static constexpr uint64_t threads_in_step = 32;
   static constexpr uint32_t most_blocks = 132 * 16;
   template <class T>
   using Buffer = CudaArray<T>;

@@ -23,6 +23,7 @@ template <class ThrustPolicy>
 class HostSpace {
  public:
   static constexpr uint64_t keys_per_task = 4096;
+  static constexpr uint64_t threads_in_step = 1;
 
   template <class T>
   using Buffer = BulkVector<T>;

@@ -80,15 +80,18 @@ struct SampleShape {
   uint64_t all_words() const { return uint64_t{samples} * words() + 1; }
 };
 
-// One side of a sampled key, or its head.
-template <class Keys>
+// One side of a sampled key, or its head, of every so many-th call: threads that go in step, as
+// those of a warp, would wait for each other.
+template <class Keys, uint64_t one_of>
 struct SampleKey {
-  static constexpr uint32_t parts = 3;
+  static constexpr uint64_t parts = 3;
   Keys keys;
   SampleShape shape;
   uint32_t* out;
 
-  STRIDE_HD void operator()(uint64_t i) const {
+  STRIDE_HD void operator()(uint64_t call) const {
+    if (call % one_of) return;
+    uint64_t i = call / one_of;
     uint64_t sample = i / parts, rank = sample_rank(sample, shape.samples, shape.keys);
     uint32_t* row = out + sample * shape.words();
     uint32_t prefix = prefix_bits();
@@ -178,9 +181,10 @@ void sample_keys(Space& space, const PackedColumn& column, const Keys& keys,
   if (options.exact) shape.samples = static_cast<uint32_t>(s.keys);
   uint64_t words = shape.all_words();
   auto sampled = space.template buffer<uint32_t>(words);
+  using Sample = SampleKey<Keys, Space::threads_in_step>;
   thrust::for_each_n(space.policy(), thrust::counting_iterator<uint64_t>(0),
-                     uint64_t{shape.samples} * SampleKey<Keys>::parts,
-                     SampleKey<Keys>{keys, shape, sampled.data()});
+                     shape.samples * Sample::parts * Space::threads_in_step,
+                     Sample{keys, shape, sampled.data()});
   BulkVector<uint32_t> host(words);
   space.copy_out(host.data(), sampled.data(), words * sizeof(uint32_t));
 

@@ -2,7 +2,7 @@
 //
 //   KeyStatistics statistics;
 //   backend->measure_keys(column, {}, &statistics);
-//   TreePlan plan = plan_tree(statistics, target);        // tree_planner.h
+//   PlannedTree plan = plan_tree(statistics, target);     // tree_planner.h
 //
 // A tree puts keys that begin with the same bits into one node. So all that it makes of a key
 // follows from how many other keys share its first d bits, for each d, and that from how many bits

@@ -52,7 +52,9 @@ Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCos
   if (options.strides.empty()) {
     KeyStatistics statistics;
     sample(pool, keys, {}, &statistics);
-    planned = with_strides(statistics, costs, options);
+    planned = with_strides(statistics, costs, options, [&](uint64_t n, const TaskPool::Body& body) {
+      pool.run_each(n, body);
+    });
   }
   Status status;
   with_policy(pool, keys.size,

@@ -16,9 +16,13 @@ namespace {
 constexpr uint32_t line_bytes = 64;
 // Of a search on the host: what lies in so few bytes is fetched as a whole (search_group.h).
 constexpr double short_leaf_bytes = 4 * line_bytes, log2_short_leaf_bytes = 8;
-// Of a device.
-constexpr uint32_t sector_bytes = 32;
+// Of a device: what is read at once, and what a cache has a place for; an entry (cuda_search.cuh).
+constexpr uint32_t sector_bytes = 32, device_line_bytes = 128;
 constexpr double entry_bytes = 16;
+// Of a line: 8 entries, or 16 words with a bit for each of 32 entries.
+constexpr uint32_t entries_of_line_bits = 3, bits_of_line_bits = 9;
+// Of a device's first-level cache, what queries, keys and results need that rush through it.
+constexpr double streamed_bytes = 65536;
 
 // The chance that all searches that go together do what one does with chance p.
 double all_together(double p) {
@@ -27,6 +31,8 @@ double all_together(double p) {
   return p;
 }
 double any_together(double p) { return 1 - all_together(1 - std::clamp(p, 0.0, 1.0)); }
+// Of `lines` equally likely ones, those that searches that go together read, for each search.
+double lines_of_equals(double lines) { return lines * any_together(1 / lines) / searches_together; }
 
 }  // namespace
 
@@ -127,12 +133,23 @@ void SampledTree::look_at(uint32_t stride) {
   const auto capacity = static_cast<float>(leaf_capacity_);
   double nodes = 0, entries = 0, log2_node = 0, log2_entry = 0;
   size_t left = 0;
+  met_.clear();
   for (Place place : active_) {
     nodes += place.group->share;
     log2_node += place.group->log2_keys;
     if (place.sure == place.depth) place.sure += stride;
-    place.used = place.depth + stride;
-    narrow(&place);
+    auto keys_that_share = [&](uint32_t bits) {
+      place.used = place.depth + bits;
+      narrow(&place);
+      return place.group->keys;
+    };
+    if (target_->costs.device) {
+      Met& met = met_.emplace_back();
+      met.bitmap_line = keys_that_share(stride - std::min(stride, bits_of_line_bits));
+      met.dense_line = keys_that_share(stride - std::min(stride, entries_of_line_bits));
+    }
+    float keys = keys_that_share(stride);
+    if (target_->costs.device) met_.back().entry = keys;
     entries += place.group->share;
     log2_entry += place.group->log2_keys;
     // Keys that are equal as bit strings are not told apart by more levels.
@@ -174,6 +191,7 @@ void SampledTree::take_kind(NodeKind kind) {
 
 double SampledTree::read_cost(double bytes) const {
   const AccessCosts& costs = target_->costs;
+  if (costs.device && bytes > 0) bytes += streamed_bytes;
   auto at = [&](double b) {
     // A thread has up to 32 searches in flight, a device as many as it is given.
     auto batch = static_cast<double>(std::max<uint64_t>(target_->batch, 1));
@@ -190,6 +208,30 @@ double SampledTree::read_cost(double bytes) const {
     default:
       return at(bytes) - least;
   }
+}
+
+// How many lines of the last level a search reads, where those that go together read each line
+// once: one that a search meets with chance p is read by 32 of them with chance 1 - (1 - p)^32.
+double SampledTree::lines_apart(bool bitmap) const {
+  const float share = 1 / static_cast<float>(statistics_->keys);
+  const LevelEstimate& level = levels_.back();
+  // (1 - q^32) / (1 - q) = (1 + q) (1 + q^2) (1 + q^4) (1 + q^8) (1 + q^16)
+  auto reads = [&](float keys) {
+    float q = 1 - std::min(keys * share, 1.0f), product = 1;
+    for (uint32_t power = 1; power < searches_together; power *= 2) {
+      product *= 1 + q;
+      q *= q;
+    }
+    return product;
+  };
+  // The entries of a bitmap node lie side by side, and after those of other nodes.
+  const auto side_by_side = static_cast<float>(
+      std::max(1.0, (1 << entries_of_line_bits) * level.entries / (level.entries + level.nodes)));
+  float sum = 0;
+  for (const Met& met : met_)
+    sum +=
+        bitmap ? reads(met.entry * side_by_side) + reads(met.bitmap_line) : reads(met.dense_line);
+  return share_ * sum / searches_together;
 }
 
 // Adds what a level takes, and what a search reads of it.
@@ -211,6 +253,10 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
     if (!root) reads += 2;  // children and depth
   }
   add(SearchWork::memory, level.visits * reads * read_cost(busy_bytes_));
+  if (target_->costs.device) {
+    another_read_ += level.visits * read_cost(busy_bytes_);
+    add(SearchWork::lines_apart, lines_apart(bitmap));
+  }
   if (!root) {
     add(bitmap ? SearchWork::bitmap_visits : SearchWork::dense_visits, level.visits);
     add(SearchWork::levels_together, any_together(level.visits));
@@ -360,7 +406,8 @@ uint64_t SampledTree::state() const {
 bool SampledTree::beats(const SampledTree& other) const {
   return nanoseconds() <= other.nanoseconds() && image_bytes_ <= other.image_bytes_ &&
          busy_bytes_ <= other.busy_bytes_ && starts_ <= other.starts_ &&
-         all_starts_ <= other.all_starts_ && leaves_ == other.leaves_;
+         all_starts_ <= other.all_starts_ && another_read_ <= other.another_read_ &&
+         leaves_ == other.leaves_;
 }
 
 TreeEstimate SampledTree::finish() const {
@@ -387,13 +434,13 @@ TreeEstimate SampledTree::finish() const {
     }
     searched = std::exp2(bits) * sizeof(uint32_t);
     work(SearchWork::memory) = read_cost(searched);
+    work(SearchWork::lines_apart) = lines_of_equals(searched / device_line_bytes);
   } else {
     for (const Place& place : active_) reach_leaf(place, &leaves);
   }
-  if (target_->costs.device && !device_keeps_entries(all_starts_, s.keys)) {
+  if (target_->costs.device && levels_.size() > 1 && !device_keeps_entries(all_starts_, s.keys)) {
     // It reads the tree as the host does: depth, starts and child apart.
-    if (levels_.size() > 1)
-      work(SearchWork::memory) += 2 * estimate.visits() * read_cost(image_bytes_);
+    work(SearchWork::memory) += 2 * another_read_;
   }
   const double share = 1 / std::max(leaves.count, 1.0);
   auto key_bytes = static_cast<double>(s.key_bytes);

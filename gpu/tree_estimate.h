@@ -57,6 +57,7 @@ enum class SearchWork : uint8_t {
   dense_visits,     // nodes below the root
   bitmap_visits,    // likewise
   levels_together,  // below the root, of the deepest of the searches that go together
+  lines_apart,      // lines of levels, less those that searches that go together share (device)
   leaf_reads,       // lines (sectors of a device) of keys or tails
   reads_together,   // of the search with most; of keys that are no numbers, on the host, steps
   leaf_steps,       // comparisons in a leaf (host)
@@ -197,6 +198,7 @@ class SampledTree {
   double fraction_after(uint32_t sample, uint32_t bits) const;
   void account_level(const LevelEstimate& level, double starts, double words);
   double read_cost(double bytes) const;
+  double lines_apart(bool bitmap) const;
   void add(SearchWork work, double x) { work_[static_cast<size_t>(work)] += x; }
 
   const SampleGroups* groups_;
@@ -207,11 +209,18 @@ class SampledTree {
   uint32_t one_of_;
   double share_;  // of a search that a sampled key stands for
   std::vector<Place> active_;
+  // What searches meet in the last level of a device: the keys of an entry, and of all those that
+  // are in one line with it, or have their bits in one line with its bit.
+  struct Met {
+    float entry, dense_line, bitmap_line;
+  };
+  std::vector<Met> met_;
   Leaves leaves_;
   std::vector<LevelEstimate> levels_;
   double image_bytes_ = 0;              // without the header
   double busy_bytes_ = 0;               // of what searches read of the levels, most of the time
   double starts_ = 0, all_starts_ = 0;  // of the last level, and of all
+  double another_read_ = 0;             // of each level (device)
   std::array<double, search_works> work_{};
 };
 

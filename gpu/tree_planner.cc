@@ -30,66 +30,69 @@ constexpr double least_gain = 0.005;
 // Of trees that are equally fast the smaller one: a tree as large as may be has to gain this much.
 constexpr double worth_of_memory = 0.02;
 
-// Of the limit of memory: for what a sample says of the size of a tree is not exact, and a level
-// beyond the limit gets fewer bits. A part of the sample says less, but what it finds is looked at
-// again.
-constexpr double room_for_error = 0.9, room_while_searching = 1.0;
+// What is asked, for all leaf capacities.
+struct Problem {
+  const KeyStatistics& statistics;
+  const PlanTarget& target;
+  const TreeOptions& wanted;
+  const PlanSearch& search;
+  SampleGroups groups{statistics};
+  double most_bytes = 0;  // of a tree, by what the sample says: a level beyond gets fewer bits
+  uint32_t followed_up = 0;
+  uint32_t one_of = 1;  // sampled keys is looked at while trees are searched for
 
-class Planner {
+  Problem(const KeyStatistics& s, const PlanTarget& t, const TreeOptions& w, const PlanSearch& how)
+      : statistics(s), target(t), wanted(w), search(how) {
+    most_bytes =
+        static_cast<double>(t.max_image_bytes ? t.max_image_bytes : default_image_bytes(s));
+    bool few = s.keys < (1 << 16);
+    followed_up = how.followed_up ? how.followed_up : few ? 4 : 5;
+    if (!how.every_stride) one_of = std::max(1u, s.samples() / searched_samples);
+  }
+
+  double rank_of(const TreeEstimate& estimate, double nanoseconds) const {
+    return nanoseconds * (1 + worth_of_memory * estimate.image_bytes / most_bytes);
+  }
+};
+
+// Trees that were found, by rank, the best first.
+using FoundTrees = std::vector<std::pair<double, TreeEstimate>>;
+
+// Looks for the best trees of one leaf capacity.
+class CapacitySearch {
  public:
-  Planner(const KeyStatistics& statistics, const PlanTarget& target, const TreeOptions& wanted,
-          const PlanSearch& search)
-      : statistics_(statistics),
-        groups_(statistics),
-        target_(target),
-        wanted_(wanted),
-        search_(search) {
-    most_bytes_ = static_cast<double>(target.max_image_bytes ? target.max_image_bytes
-                                                             : default_image_bytes(statistics));
-    searched_bytes_ = most_bytes_ * (search.every_stride ? room_for_error : room_while_searching);
-    most_bytes_ *= room_for_error;
-    bool few = statistics.keys < (1 << 16);
-    followed_up_ = search.followed_up ? search.followed_up : few ? 4 : 6;
-    if (!search.every_stride) one_of_ = std::max(1u, statistics.samples() / searched_samples);
-  }
-
-  PlannedTree plan() {
-    std::vector<uint32_t> capacities(std::begin(leaf_capacities), std::end(leaf_capacities));
-    if (wanted_.leaf_capacity) capacities = {wanted_.leaf_capacity};
-    if (!search_.every_stride)
-      for (uint32_t capacity : capacities) try_even(capacity);
-    for (uint32_t capacity : capacities) plan_with(capacity);
-    return choose();
-  }
-
- private:
-  struct Partial {
-    SampledTree tree;
-    double promise;  // ns, if it ended here
-  };
+  CapacitySearch(const Problem& problem, uint32_t leaf_capacity)
+      : statistics_(problem.statistics),
+        target_(problem.target),
+        wanted_(problem.wanted),
+        search_(problem.search),
+        problem_(problem),
+        none_(problem.groups, problem.target, leaf_capacity, problem.wanted.path_compression,
+              problem.one_of) {}
 
   // Lists that have one stride below the root: none is the best, but they are near to it.
-  void try_even(uint32_t leaf_capacity) {
-    SampledTree none(groups_, target_, leaf_capacity, wanted_.path_compression, one_of_);
+  void try_even() {
     for (uint32_t root : root_strides()) {
-      SampledTree start = none;
+      SampledTree start = none_;
       start.add_level(root, NodeKind::dense);
       for (uint32_t stride : even_strides) {
         SampledTree tree = start;
         while (!tree.is_complete() && tree.levels().size() < max_tree_levels &&
-               tree.image_bytes() <= searched_bytes_ && !is_hopeless(tree))
+               tree.image_bytes() <= problem_.most_bytes && !is_hopeless(tree))
           tree.add_level(stride, wanted_.node_kind);
         ++considered_;
-        if (tree.is_complete() && tree.levels().size() > 1 && tree.image_bytes() <= searched_bytes_)
+        if (tree.is_complete() && tree.levels().size() > 1 &&
+            tree.image_bytes() <= problem_.most_bytes)
           offer(tree.finish());
       }
     }
   }
 
-  void plan_with(uint32_t leaf_capacity) {
+  // The dynamic program. best: the rank of a tree that was found, of any capacity.
+  void plan(double best) {
+    best_ = std::min(best_, best);
     std::vector<Partial> trees, next;
-    SampledTree none(groups_, target_, leaf_capacity, wanted_.path_compression, one_of_);
-    for (uint32_t stride : root_strides()) extend(none, stride, &trees);
+    for (uint32_t stride : root_strides()) extend(none_, stride, &trees);
     while (!trees.empty()) {
       prune(&trees);
       next.clear();
@@ -111,9 +114,19 @@ class Planner {
     }
   }
 
+  const FoundTrees& found() const { return found_; }
+  uint32_t considered() const { return considered_; }
+  double best() const { return best_; }
+
+ private:
+  struct Partial {
+    SampledTree tree;
+    double promise;  // ns, if it ended here
+  };
+
   // Widest first, so that what is already found is good.
   std::vector<uint32_t> root_strides() const {
-    double entries = most_bytes_ / sizeof(uint32_t);
+    double entries = problem_.most_bytes / sizeof(uint32_t);
     // Many times as many entries as keys help no one.
     if (!search_.every_stride)
       entries = std::min(entries, 16.0 * static_cast<double>(statistics_.keys) + 1024);
@@ -152,7 +165,7 @@ class Planner {
   bool keep(SampledTree tree, NodeKind kind, std::vector<Partial>* to) {
     ++considered_;
     tree.take_kind(kind);
-    if (tree.image_bytes() > searched_bytes_) return false;
+    if (tree.image_bytes() > problem_.most_bytes) return false;
     if (is_hopeless(tree)) return true;
     TreeEstimate estimate = tree.finish();
     double promise = estimate.nanoseconds;
@@ -176,18 +189,14 @@ class Planner {
 
   bool is_hopeless(const SampledTree& tree) const { return tree.least_nanoseconds() > best_; }
 
-  double rank_of(const TreeEstimate& estimate, double nanoseconds) const {
-    return nanoseconds * (1 + worth_of_memory * estimate.image_bytes / most_bytes_);
-  }
-
   void offer(TreeEstimate estimate) {
-    double rank = rank_of(estimate, estimate.nanoseconds);
+    double rank = problem_.rank_of(estimate, estimate.nanoseconds);
     best_ = std::min(best_, rank);
-    if (kept_.size() == kept_trees && rank >= kept_.back().first) return;
-    auto at = std::upper_bound(kept_.begin(), kept_.end(), rank,
+    if (found_.size() == kept_trees && rank >= found_.back().first) return;
+    auto at = std::upper_bound(found_.begin(), found_.end(), rank,
                                [](double r, const auto& entry) { return r < entry.first; });
-    kept_.insert(at, {rank, std::move(estimate)});
-    if (kept_.size() > kept_trees) kept_.pop_back();
+    found_.insert(at, {rank, std::move(estimate)});
+    if (found_.size() > kept_trees) found_.pop_back();
   }
 
   // Drops what another tree in the same state beats, and then all but the most promising.
@@ -197,7 +206,7 @@ class Planner {
     std::vector<uint64_t> states;
     for (const Partial& partial : *trees) states.push_back(partial.tree.state());
     std::vector<Partial> left;
-    for (size_t i = 0; i < trees->size() && left.size() < followed_up_; ++i) {
+    for (size_t i = 0; i < trees->size() && left.size() < problem_.followed_up; ++i) {
       bool beaten = false;
       for (size_t k = 0; k < i && !beaten; ++k) {
         beaten = states[k] == states[i] && (*trees)[k].tree.beats((*trees)[i].tree);
@@ -207,44 +216,98 @@ class Planner {
     *trees = std::move(left);
   }
 
-  // The best of the trees that were found, and of those like it, by all that is known of the keys.
-  PlannedTree choose() {
-    PlannedTree plan;
-    plan.kind = search_.kind == PlannerKind::automatic ? better_planner(target_.costs.device)
-                                                       : search_.kind;
-    double least = 1e300;
-    auto consider = [&](const TreeOptions& options, double gain) {
-      TreeEstimate estimate = estimate_tree(groups_, target_, options);
-      ++considered_;
-      double ns = estimate.nanoseconds;
-      if (plan.kind == PlannerKind::learned)
-        ns *= learned_correction(estimate, statistics_, target_);
-      double rank = rank_of(estimate, ns);
-      if (estimate.image_bytes > most_bytes_) rank += 1e9 * estimate.image_bytes;
-      if (rank >= least * (1 - gain)) return false;
-      least = rank;
-      plan.nanoseconds = ns;
-      plan.estimate = std::move(estimate);
-      plan.options = options;
-      return true;
+  const KeyStatistics& statistics_;
+  const PlanTarget& target_;
+  const TreeOptions& wanted_;
+  const PlanSearch& search_;
+  const Problem& problem_;
+  const SampledTree none_;  // of no levels
+  double best_ = 1e300;     // rank: what takes longer at the least is not followed up
+  FoundTrees found_;
+  uint32_t considered_ = 0;
+};
+
+class Planner {
+ public:
+  explicit Planner(const Problem& problem) : problem_(problem), wanted_(problem.wanted) {}
+
+  PlannedTree plan() {
+    std::vector<uint32_t> capacities(std::begin(leaf_capacities), std::end(leaf_capacities));
+    if (wanted_.leaf_capacity) capacities = {wanted_.leaf_capacity};
+    std::vector<CapacitySearch> searches;
+    for (uint32_t capacity : capacities) searches.emplace_back(problem_, capacity);
+    if (!problem_.search.every_stride)
+      each(searches.size(), [&](uint64_t i) { searches[i].try_even(); });
+    double best = 1e300;
+    for (const CapacitySearch& search : searches) best = std::min(best, search.best());
+    each(searches.size(), [&](uint64_t i) { searches[i].plan(best); });
+    FoundTrees found;
+    for (const CapacitySearch& search : searches) {
+      found.insert(found.end(), search.found().begin(), search.found().end());
+      plan_.considered += search.considered();
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    found.resize(std::min(found.size(), kept_trees));
+    choose(found);
+    return std::move(plan_);
+  }
+
+ private:
+  template <class Body>
+  void each(size_t n, const Body& body) const {
+    auto range = [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) body(i);
     };
+    problem_.search.run_each ? problem_.search.run_each(n, range) : range(0, n);
+  }
+
+  // The best of the trees that were found, and of those like it, by all that is known of the keys.
+  void choose(const FoundTrees& found) {
+    plan_.kind =
+        problem_.search.kind == PlannerKind::automatic ? better_planner : problem_.search.kind;
+    std::vector<TreeOptions> trees;
+    for (const auto& [rank, estimate] : found) trees.push_back(options_of(estimate));
     // Where nothing is found, a root of two entries.
-    if (kept_.empty()) {
+    if (found.empty()) {
       TreeOptions small{.strides = {1}, .leaf_capacity = wanted_.leaf_capacity};
       if (small.leaf_capacity == 0) small.leaf_capacity = least_capacity;
       small.path_compression = wanted_.path_compression;
       small.kinds = {NodeKind::dense};
-      consider(small, 0);
+      trees.push_back(std::move(small));
     }
-    for (const auto& [rank, estimate] : kept_) consider(options_of(estimate), 0);
-    for (int step = 0; !search_.every_stride && step < most_steps; ++step) {
-      bool better = false;
-      for (const TreeOptions& other : like(plan.options, plan.estimate.levels.size()))
-        better = consider(other, least_gain) || better;
-      if (!better) break;
+    consider(trees, 0);
+    for (int step = 0; !problem_.search.every_stride && step < most_steps; ++step)
+      if (!consider(like(plan_.options, plan_.estimate.levels.size()), least_gain)) break;
+  }
+
+  // False: none of them is better than the one that is chosen, by this gain.
+  bool consider(const std::vector<TreeOptions>& trees, double gain) {
+    struct Judged {
+      TreeEstimate estimate;
+      double nanoseconds = 0, rank = 0;
+    };
+    std::vector<Judged> judged(trees.size());
+    each(trees.size(), [&](uint64_t i) {
+      TreeEstimate estimate = estimate_tree(problem_.groups, problem_.target, trees[i]);
+      double ns = estimate.nanoseconds;
+      if (plan_.kind == PlannerKind::learned)
+        ns *= learned_correction(estimate, problem_.statistics, problem_.target);
+      double rank = problem_.rank_of(estimate, ns);
+      if (estimate.image_bytes > problem_.most_bytes) rank += 1e9 * estimate.image_bytes;
+      judged[i] = {std::move(estimate), ns, rank};
+    });
+    plan_.considered += static_cast<uint32_t>(trees.size());
+    bool better = false;
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (judged[i].rank >= least_ * (1 - gain)) continue;
+      better = true;
+      least_ = judged[i].rank;
+      plan_.nanoseconds = judged[i].nanoseconds;
+      plan_.estimate = std::move(judged[i].estimate);
+      plan_.options = trees[i];
     }
-    plan.considered = considered_;
-    return plan;
+    return better;
   }
 
   // Trees that differ in one thing from one of so many levels.
@@ -289,7 +352,8 @@ class Planner {
   // Where the levels split all that was sampled, more like the last do so for what was not.
   TreeOptions options_of(const TreeEstimate& estimate) const {
     TreeOptions options = estimate.options(wanted_.path_compression);
-    const bool goes_on = estimate.complete && options.strides.size() > 1 && !search_.every_stride;
+    const bool goes_on =
+        estimate.complete && options.strides.size() > 1 && !problem_.search.every_stride;
     while (goes_on && options.strides.size() < max_tree_levels) {
       options.strides.push_back(options.strides.back());
       options.kinds.push_back(options.kinds.back());
@@ -297,31 +361,25 @@ class Planner {
     return options;
   }
 
-  const KeyStatistics& statistics_;
-  SampleGroups groups_;
-  const PlanTarget& target_;
+  const Problem& problem_;
   const TreeOptions& wanted_;
-  const PlanSearch& search_;
-  double most_bytes_, searched_bytes_;
-  uint32_t followed_up_;
-  uint32_t one_of_ = 1;  // sampled keys is looked at while trees are searched for
-  double best_ = 1e300;  // rank: what takes longer at the least is not followed up
-  std::vector<std::pair<double, TreeEstimate>> kept_;  // the best first
-  uint32_t considered_ = 0;
+  double least_ = 1e300;  // rank of plan_
+  PlannedTree plan_;
 };
 
 }  // namespace
 
 PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
                       const TreeOptions& wanted, const PlanSearch& search) {
-  return Planner(statistics, target, wanted, search).plan();
+  const Problem problem(statistics, target, wanted, search);
+  return Planner(problem).plan();
 }
 
 TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
-                         const TreeOptions& options) {
+                         const TreeOptions& options, const RunEach& run_each) {
   PlanTarget target{.costs = costs, .max_image_bytes = options.max_image_bytes};
   if (target.max_image_bytes == 0) target.max_image_bytes = default_image_bytes(statistics);
-  TreeOptions planned = plan_tree(statistics, target, options).options;
+  TreeOptions planned = plan_tree(statistics, target, options, {.run_each = run_each}).options;
   planned.max_image_bytes = target.max_image_bytes;
   return planned;
 }
@@ -329,12 +387,9 @@ TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& cos
 double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
                             const PlanTarget& target) {
   double ns = estimate.nanoseconds;
-  if (better_planner(target.costs.device) == PlannerKind::learned)
+  if (better_planner == PlannerKind::learned)
     ns *= learned_correction(estimate, statistics, target);
   return ns;
 }
-
-// docs/planner.md has the figures: what the perceptron learns does not carry over to other keys.
-PlannerKind better_planner(bool) { return PlannerKind::optimal; }
 
 }  // namespace stride

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "gpu/tree_estimate.h"
@@ -27,10 +28,15 @@ namespace stride {
 
 enum class PlannerKind : uint8_t { automatic, optimal, learned };
 
+// Calls body for disjoint ranges that cover [0, n), on several threads.
+using RunEach =
+    std::function<void(uint64_t n, const std::function<void(uint64_t begin, uint64_t end)>& body)>;
+
 struct PlanSearch {
   PlannerKind kind = PlannerKind::automatic;  // the one that was found better
   uint32_t followed_up = 0;                   // trees of each number of levels; 0: a few
   bool every_stride = false;                  // else a selection
+  RunEach run_each;                           // none: one thread; the plan is the same
 };
 
 struct PlannedTree {
@@ -49,13 +55,18 @@ PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
 // options with strides, kinds and leaf capacity where they are open: the plan for batches of random
 // queries on a machine with these costs, within options.max_image_bytes or default_image_bytes().
 TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
-                         const TreeOptions& options);
+                         const TreeOptions& options, const RunEach& run_each);
+
+// Does so for a backend.
+using ChooseStrides =
+    std::function<TreeOptions(const KeyStatistics& statistics, const TreeOptions& options)>;
 
 // The time of a search in a tree as the better planner expects it: the estimate's, or corrected.
 double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
                             const PlanTarget& target);
 
-// The kind of planner that `automatic` stands for.
-PlannerKind better_planner(bool device);
+// The kind of planner that `automatic` stands for, on either backend: docs/planner.md has the
+// figures. What the perceptron learns carries over to other keys only in part.
+inline constexpr PlannerKind better_planner = PlannerKind::optimal;
 
 }  // namespace stride

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <utility>
 
 #include "gpu/backend.h"
 #include "gpu/planner_weights.h"
@@ -112,6 +114,47 @@ TEST(TreeEstimateTest, TheDeepestOfAGroupIsExpected) {
   }
 }
 
+// The lines of a device where the entries are that a search meets in dense levels.
+struct MeetLines {
+  ByteQuery query;
+  std::set<std::pair<const uint32_t*, uint32_t>>* lines;
+  void visit(const LevelRef& level, uint32_t node, uint32_t depth) {
+    constexpr uint32_t entries_of_line = 128 / 16;
+    uint32_t entry = node * ((1u << level.stride) + 1) + query.bits(depth, level.stride);
+    lines->insert({level.starts, entry / entries_of_line});
+  }
+};
+
+TEST(TreeEstimateTest, SearchesThatGoTogetherShareLines) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (auto make : {random_numbers, clusters, words, urls}) {
+    OwnedIndex index(sorted_unique(make(random, 800)), false);
+    for (uint32_t root : {4, 8, 12}) {
+      TreeOptions options{.strides = {root, 4, 4, 4}, .leaf_capacity = 8};
+      options.node_kind = NodeKind::dense;
+      ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+      PlanTarget device{.costs = AccessCosts::typical_device()};
+      TreeEstimate estimate = estimate_tree(measure(*backend, index, true), device, options);
+      TreeRef tree(index.image().data());
+      if (tree.levels == 1) continue;  // a device has a directory in its place
+      constexpr int groups = 2000;
+      double met = 0;
+      for (int group = 0; group < groups; ++group) {
+        std::set<std::pair<const uint32_t*, uint32_t>> lines;
+        for (uint32_t i = 0; i < searches_together; ++i) {
+          Bytes key = as_bytes(index.keys()[random() % index.keys().size()]);
+          MeetLines meet{ByteQuery(key.data(), key.size()), &lines};
+          descend(tree, meet.query, meet);
+        }
+        met += static_cast<double>(lines.size()) / searches_together;
+      }
+      // Nodes lie side by side, and so a line may belong to two.
+      EXPECT_NEAR(estimate[SearchWork::lines_apart] / (met / groups), 1, 0.1);
+    }
+  }
+}
+
 TEST(TreeEstimateTest, BusyEntriesAreThoseThatSearchesMeet) {
   auto backend = Backend::host(1);
   TreeOptions options{.strides = {8, 8}, .leaf_capacity = 1};
@@ -198,7 +241,7 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
     PlannedTree plan =
         plan_tree(statistics, target, wanted,
                   {.kind = PlannerKind::optimal, .followed_up = 1'000'000, .every_stride = true});
-    const double limit = 0.9 * static_cast<double>(target.max_image_bytes);
+    const auto limit = static_cast<double>(target.max_image_bytes);
     double least = 1e300;
     std::vector<uint32_t> best;
     std::vector<uint32_t> strides;
@@ -276,6 +319,25 @@ TEST(PlannerTest, TakesWhatIsAskedFor) {
   ASSERT_GT(built.kinds.size(), 1u);
   for (size_t level = 1; level < built.kinds.size(); ++level)
     EXPECT_EQ(built.kinds[level], NodeKind::bitmap);
+}
+
+TEST(PlannerTest, ThreadsChangeNothing) {
+  Random random(seed());
+  auto backend = Backend::host(4);
+  auto run_each = [&](uint64_t n, const auto& body) { backend->parallel_for(n, 1, body); };
+  for (auto make : {random_numbers, clusters, words, urls}) {
+    OwnedIndex index(sorted_unique(make(random, 5'000)), false);
+    KeyStatistics statistics = measure(*backend, index, false);
+    for (const AccessCosts& costs : {AccessCosts::typical_host(4), AccessCosts::typical_device()}) {
+      PlannedTree one = plan_tree(statistics, {.costs = costs});
+      PlannedTree many = plan_tree(statistics, {.costs = costs}, {}, {.run_each = run_each});
+      EXPECT_EQ(one.options.strides, many.options.strides);
+      EXPECT_EQ(one.options.kinds, many.options.kinds);
+      EXPECT_EQ(one.options.leaf_capacity, many.options.leaf_capacity);
+      EXPECT_EQ(one.nanoseconds, many.nanoseconds);
+      EXPECT_EQ(one.considered, many.considered);
+    }
+  }
 }
 
 TEST(PlannerTest, FewKeysAndNone) {
