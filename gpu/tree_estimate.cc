@@ -143,13 +143,11 @@ void SampledTree::look_at(uint32_t stride) {
       narrow(&place);
       return place.group->keys;
     };
-    if (target_->costs.device) {
-      Met& met = met_.emplace_back();
-      met.bitmap_line = keys_that_share(stride - std::min(stride, bits_of_line_bits));
-      met.dense_line = keys_that_share(stride - std::min(stride, entries_of_line_bits));
-    }
-    float keys = keys_that_share(stride);
-    if (target_->costs.device) met_.back().entry = keys;
+    if (target_->costs.device)
+      met_.push_back({keys_that_share(stride - std::min(stride, bits_of_line_bits)),
+                      keys_that_share(stride - std::min(stride, entries_of_line_bits)),
+                      keys_that_share(stride)});
+    keys_that_share(stride);
     entries += place.group->share;
     log2_entry += place.group->log2_keys;
     // Keys that are equal as bit strings are not told apart by more levels.
@@ -252,9 +250,10 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
                    busy(children, level.busy_nodes) + busy(depths, level.busy_nodes);
     if (!root) reads += 2;  // children and depth
   }
-  add(SearchWork::memory, level.visits * reads * read_cost(busy_bytes_));
+  const double cost = read_cost(busy_bytes_);
+  add(SearchWork::memory, level.visits * reads * cost);
   if (target_->costs.device) {
-    another_read_ += level.visits * read_cost(busy_bytes_);
+    another_read_ += level.visits * cost;
     add(SearchWork::lines_apart, lines_apart(bitmap));
   }
   if (!root) {

@@ -209,10 +209,10 @@ class SampledTree {
   uint32_t one_of_;
   double share_;  // of a search that a sampled key stands for
   std::vector<Place> active_;
-  // What searches meet in the last level of a device: the keys of an entry, and of all those that
-  // are in one line with it, or have their bits in one line with its bit.
+  // What searches meet in the last level of a device: the keys of all entries that have their bits
+  // in one line with that of the one they meet, of those that are in one line with it, and of it.
   struct Met {
-    float entry, dense_line, bitmap_line;
+    float bitmap_line, dense_line, entry;  // of ever more shared bits
   };
   std::vector<Met> met_;
   Leaves leaves_;

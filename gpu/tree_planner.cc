@@ -62,11 +62,7 @@ using FoundTrees = std::vector<std::pair<double, TreeEstimate>>;
 class CapacitySearch {
  public:
   CapacitySearch(const Problem& problem, uint32_t leaf_capacity)
-      : statistics_(problem.statistics),
-        target_(problem.target),
-        wanted_(problem.wanted),
-        search_(problem.search),
-        problem_(problem),
+      : problem_(problem),
         none_(problem.groups, problem.target, leaf_capacity, problem.wanted.path_compression,
               problem.one_of) {}
 
@@ -79,7 +75,7 @@ class CapacitySearch {
         SampledTree tree = start;
         while (!tree.is_complete() && tree.levels().size() < max_tree_levels &&
                tree.image_bytes() <= problem_.most_bytes && !is_hopeless(tree))
-          tree.add_level(stride, wanted_.node_kind);
+          tree.add_level(stride, problem_.wanted.node_kind);
         ++considered_;
         if (tree.is_complete() && tree.levels().size() > 1 &&
             tree.image_bytes() <= problem_.most_bytes)
@@ -99,7 +95,7 @@ class CapacitySearch {
       for (const Partial& partial : trees) {
         const std::vector<LevelEstimate>& levels = partial.tree.levels();
         if (levels.size() == max_tree_levels || is_hopeless(partial.tree)) continue;
-        if (search_.every_stride) {
+        if (problem_.search.every_stride) {
           for (uint32_t s = 1; s <= widest_level; ++s) extend(partial.tree, s, &next);
         } else if (levels.size() < free_levels) {
           for (uint32_t s : selected_strides) extend(partial.tree, s, &next);
@@ -128,12 +124,12 @@ class CapacitySearch {
   std::vector<uint32_t> root_strides() const {
     double entries = problem_.most_bytes / sizeof(uint32_t);
     // Many times as many entries as keys help no one.
-    if (!search_.every_stride)
-      entries = std::min(entries, 16.0 * static_cast<double>(statistics_.keys) + 1024);
+    if (!problem_.search.every_stride)
+      entries = std::min(entries, 16.0 * static_cast<double>(problem_.statistics.keys) + 1024);
     uint32_t widest = std::min(
         static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(entries))) - 1, widest_root);
     std::vector<uint32_t> strides;
-    uint32_t step = search_.every_stride || widest <= 8 ? 1 : 2;
+    uint32_t step = problem_.search.every_stride || widest <= 8 ? 1 : 2;
     for (uint32_t s = std::max(widest, 1u); s >= 1; s -= std::min(s, step)) strides.push_back(s);
     return strides;
   }
@@ -143,19 +139,19 @@ class CapacitySearch {
     SampledTree tree = from;
     tree.look_at(stride);
     if (from.levels().empty()) return keep(std::move(tree), NodeKind::dense, to);
-    if (wanted_.node_kind != NodeKind::automatic)
-      return keep(std::move(tree), wanted_.node_kind, to);
+    if (problem_.wanted.node_kind != NodeKind::automatic)
+      return keep(std::move(tree), problem_.wanted.node_kind, to);
     const LevelEstimate& level = tree.levels().back();
     // Both kinds, unless one is much larger than the other.
     double dense = level.nodes * std::exp2(stride);
     double bitmap = level.entries + 2 * level.nodes * static_cast<double>(words_of_node(stride));
-    const double much = search_.every_stride ? 1e300 : 6;
-    const bool any_bitmap = bitmap <= dense || search_.every_stride;
+    const double much = problem_.search.every_stride ? 1e300 : 6;
+    const bool any_bitmap = bitmap <= dense || problem_.search.every_stride;
     const size_t before = to->size();
     bool fits = any_bitmap && dense <= much * bitmap && keep(tree, NodeKind::bitmap, to);
     fits |= keep(std::move(tree), dense <= much * bitmap ? NodeKind::dense : NodeKind::bitmap, to);
     // The two go on alike, so that the faster one will do, where it is not all that counts.
-    if (!search_.every_stride && to->size() == before + 2) {
+    if (!problem_.search.every_stride && to->size() == before + 2) {
       if (to->back().promise < (*to)[before].promise) std::swap(to->back(), (*to)[before]);
       to->pop_back();
     }
@@ -170,9 +166,9 @@ class CapacitySearch {
     TreeEstimate estimate = tree.finish();
     double promise = estimate.nanoseconds;
     const bool complete = tree.is_complete();
-    bool whole = complete || tree.levels().size() == 1 || search_.every_stride;
+    bool whole = complete || tree.levels().size() == 1 || problem_.search.every_stride;
     // A device has a directory in place of a lone root: the one that suits the host will do.
-    if (target_.costs.device && tree.levels().size() == 1)
+    if (problem_.target.costs.device && tree.levels().size() == 1)
       whole = tree.levels()[0].stride == lone_root();
     if (whole) offer(std::move(estimate));
     if (!complete) to->push_back({std::move(tree), promise});
@@ -182,7 +178,7 @@ class CapacitySearch {
   // Of root_strides() the one of about 8 keys an entry.
   uint32_t lone_root() const {
     std::vector<uint32_t> strides = root_strides();
-    auto wanted = static_cast<uint32_t>(std::bit_width(statistics_.keys / 8));
+    auto wanted = static_cast<uint32_t>(std::bit_width(problem_.statistics.keys / 8));
     auto at = std::find_if(strides.begin(), strides.end(), [&](uint32_t s) { return s <= wanted; });
     return at == strides.end() ? strides.back() : *at;
   }
@@ -216,10 +212,6 @@ class CapacitySearch {
     *trees = std::move(left);
   }
 
-  const KeyStatistics& statistics_;
-  const PlanTarget& target_;
-  const TreeOptions& wanted_;
-  const PlanSearch& search_;
   const Problem& problem_;
   const SampledTree none_;  // of no levels
   double best_ = 1e300;     // rank: what takes longer at the least is not followed up
@@ -229,11 +221,11 @@ class CapacitySearch {
 
 class Planner {
  public:
-  explicit Planner(const Problem& problem) : problem_(problem), wanted_(problem.wanted) {}
+  explicit Planner(const Problem& problem) : problem_(problem) {}
 
   PlannedTree plan() {
     std::vector<uint32_t> capacities(std::begin(leaf_capacities), std::end(leaf_capacities));
-    if (wanted_.leaf_capacity) capacities = {wanted_.leaf_capacity};
+    if (problem_.wanted.leaf_capacity) capacities = {problem_.wanted.leaf_capacity};
     std::vector<CapacitySearch> searches;
     for (uint32_t capacity : capacities) searches.emplace_back(problem_, capacity);
     if (!problem_.search.every_stride)
@@ -270,9 +262,9 @@ class Planner {
     for (const auto& [rank, estimate] : found) trees.push_back(options_of(estimate));
     // Where nothing is found, a root of two entries.
     if (found.empty()) {
-      TreeOptions small{.strides = {1}, .leaf_capacity = wanted_.leaf_capacity};
+      TreeOptions small{.strides = {1}, .leaf_capacity = problem_.wanted.leaf_capacity};
       if (small.leaf_capacity == 0) small.leaf_capacity = least_capacity;
-      small.path_compression = wanted_.path_compression;
+      small.path_compression = problem_.wanted.path_compression;
       small.kinds = {NodeKind::dense};
       trees.push_back(std::move(small));
     }
@@ -314,7 +306,8 @@ class Planner {
   std::vector<TreeOptions> like(const TreeOptions& options, size_t levels) const {
     std::vector<TreeOptions> trees;
     auto with_capacity = [&](uint32_t capacity) {
-      if (wanted_.leaf_capacity || capacity < least_capacity || capacity > most_capacity) return;
+      if (problem_.wanted.leaf_capacity || capacity < least_capacity || capacity > most_capacity)
+        return;
       trees.push_back(options);
       trees.back().leaf_capacity = capacity;
     };
@@ -339,7 +332,7 @@ class Planner {
       const uint32_t widest = level == 0 ? widest_root : widest_level;
       each_from(level, [&](uint32_t* stride, NodeKind*) { return ++*stride <= widest; });
       each_from(level, [&](uint32_t* stride, NodeKind*) { return --*stride > 0; });
-      if (level == 0 || wanted_.node_kind != NodeKind::automatic) continue;
+      if (level == 0 || problem_.wanted.node_kind != NodeKind::automatic) continue;
       const bool bitmap = options.kinds[level] == NodeKind::bitmap;
       each_from(level, [&](uint32_t*, NodeKind* kind) {
         *kind = bitmap ? NodeKind::dense : NodeKind::bitmap;
@@ -351,7 +344,7 @@ class Planner {
 
   // Where the levels split all that was sampled, more like the last do so for what was not.
   TreeOptions options_of(const TreeEstimate& estimate) const {
-    TreeOptions options = estimate.options(wanted_.path_compression);
+    TreeOptions options = estimate.options(problem_.wanted.path_compression);
     const bool goes_on =
         estimate.complete && options.strides.size() > 1 && !problem_.search.every_stride;
     while (goes_on && options.strides.size() < max_tree_levels) {
@@ -362,7 +355,6 @@ class Planner {
   }
 
   const Problem& problem_;
-  const TreeOptions& wanted_;
   double least_ = 1e300;  // rank of plan_
   PlannedTree plan_;
 };
