@@ -7,14 +7,12 @@
 #include "engine/database_impl.h"
 #include "engine/delta_sums.h"
 #include "engine/erase_ranges.h"
-#include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/segment_builder.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 namespace {
-
-constexpr uint64_t max_chunks = uint64_t{1} << (32 - row_bits);
 
 StagedRows rows_of(const StagedTable& table) {
   StagedRows rows;
@@ -67,7 +65,7 @@ bool fits_behind(const StagedTable& round, const StagedTable& added) {
     return false;
   bool alike = round.absent.empty() == added.absent.empty() &&
                (round.absent.empty() || (round.chunks.empty() && added.chunks.empty()));
-  return alike && round.chunk_count() + added.chunk_count() <= max_chunks;
+  return alike && round.chunk_count() + added.chunk_count() <= max_staged_chunks;
 }
 
 using StagedTables = std::map<uint32_t, StagedTable>;  // by id
@@ -97,82 +95,133 @@ class RoundSums {
 
 }  // namespace
 
-// Collects the group's rows by table. A request that names a dropped table, or whose sums do not
-// fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
-void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
-  std::lock_guard guard(commit_mutex);
+// Requests that are carried out together.
+struct DatabaseImpl::Round {
+  std::vector<CommitRequest*> requests;
+  std::vector<std::shared_ptr<const TableRecord>> created;  // tables, by one of them
+  std::shared_ptr<const Version> version;                   // before it, with these tables
   StagedTables tables;
-  std::vector<CommitRequest*> round;
   std::optional<RoundSums> sums;
-  auto carry_out = [&] {
-    if (round.empty()) return;
-    std::vector<StagedTable> rows;
-    for (auto& [id, table] : tables) rows.push_back(std::move(table));
-    Status s = no_throw([&] { return commit_rows(std::move(rows), strongest(round)); });
-    for (CommitRequest* r : round) r->status = s;
-    tables.clear();
-    round.clear();
-    sums.reset();
-  };
-  for (CommitRequest* request : group) {
-    std::vector<StagedTable> staged = request->staging->take();
-    bool fits = true;
-    for (const StagedTable& t : staged) {
-      if (!current()->find(t.table->id))
-        request->status = Status(StatusCode::not_found,
-                                 "table '" + t.table->name + "' was dropped before the commit");
-      auto found = tables.find(t.table->id);
-      fits &= found == tables.end() || fits_behind(found->second, t);
-    }
-    if (!request->status.ok()) continue;
-    if (!fits) carry_out();
-    if (std::any_of(staged.begin(), staged.end(), [](auto& t) { return t.has_deltas(); })) {
-      request->status = no_throw([&] {
-        STRIDE_TRY(writable_locked());
-        if (!sums) sums.emplace(current());
-        return sums->settle(tables, &staged);
-      });
-      if (!request->status.ok()) continue;
-    }
+
+  bool empty() const { return requests.empty(); }
+  void add(CommitRequest* request, std::vector<StagedTable> staged) {
     for (StagedTable& t : staged) {
       StagedTable& to = tables[t.table->id];
       to.table = t.table;
       std::move(t.chunks.begin(), t.chunks.end(), std::back_inserter(to.chunks));
       std::move(t.absent.begin(), t.absent.end(), std::back_inserter(to.absent));
     }
-    round.push_back(request);
+    requests.push_back(request);
   }
-  carry_out();
+};
+
+void DatabaseImpl::carry_out(Round* round) {
+  if (!round->empty()) {
+    Status s = no_throw([&] { return commit_rows(round); });
+    for (CommitRequest* r : round->requests) r->answer(s);
+  }
+  *round = {};
 }
 
-Status DatabaseImpl::commit_rows(std::vector<StagedTable> tables, Durability durability) {
-  STRIDE_TRY(writable_locked());
-  VersionEdit edit;
-  std::vector<std::shared_ptr<Segment>> built;
-  AbsentAnswers answers;
-  uint64_t run = next_id++;
-  auto version = current();
-  for (StagedTable& table : tables) {
-    Status s = expand_ranges(version, nullptr, &table);
-    if (s.ok()) s = answers.settle(*version, &table);
-    StagedRows rows = rows_of(table);
-    if (s.ok())
-      s = residency->run_bulk(staged_rows(rows),
-                              [&](Backend& bulk) { return bulk.sort(rows.keys, &rows.sorted); });
-    if (s.ok() && version->find(table.table->id)->segments.empty() && any_tombstones(rows))
-      drop_tombstones(&rows);
-    if (s.ok() && rows.size() > 0) s = build(rows, table.table->id, durability, &edit, &built);
-    if (!s.ok()) {
-      discard(built);
-      return s;
+void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
+  std::lock_guard guard(commit_mutex);
+  commit_requests(group);
+}
+
+namespace {
+
+// The tables of a request are there, and those that it creates are not.
+Status check_tables(const Version& version, const Staging& staging,
+                    const std::vector<StagedTable>& staged) {
+  for (const auto& created : staging.created())
+    for (const TableVersion& t : version.tables)
+      if (t.table->name == created->name)
+        return Status(StatusCode::already_exists,
+                      "there is a table '" + created->name + "' by now, which another one created")
+            .with_file(version.database->path)
+            .with_remedy("begin again, with open_table()");
+  for (const StagedTable& t : staged) {
+    bool is_new = std::any_of(staging.created().begin(), staging.created().end(),
+                              [&](const auto& created) { return created->id == t.table->id; });
+    if (!is_new && !version.find(t.table->id))
+      return Status(StatusCode::not_found,
+                    "table '" + t.table->name +
+                        "' was dropped before the commit, or its creation was not committed")
+          .with_file(version.database->path);
+  }
+  return {};
+}
+
+}  // namespace
+
+// Collects the group's rows by table. A request that names a dropped table, or whose sums do not
+// fit, fails alone; one whose rows do not fit behind those that are there begins the next round. One
+// that creates tables has a round of its own.
+void DatabaseImpl::commit_requests(const std::vector<CommitRequest*>& group) {
+  Round round;
+  for (CommitRequest* request : group) {
+    Staging& staging = *request->staging;
+    std::vector<StagedTable> staged = staging.take();
+    bool fits = staging.created().empty() && round.created.empty();
+    for (const StagedTable& t : staged) {
+      auto found = round.tables.find(t.table->id);
+      fits &= found == round.tables.end() || fits_behind(found->second, t);
     }
+    if (!fits) carry_out(&round);
+    if (Status s = check_tables(*current(), staging, staged); !s.ok()) {
+      request->answer(std::move(s));
+      continue;
+    }
+    if (round.empty()) {
+      round.created = staging.created();
+      round.version = current_with(round.created);
+    }
+    if (std::any_of(staged.begin(), staged.end(), [](auto& t) { return t.has_deltas(); })) {
+      Status s = no_throw([&] {
+        STRIDE_TRY(writable_locked());
+        if (!round.sums) round.sums.emplace(round.version);
+        return round.sums->settle(round.tables, &staged);
+      });
+      if (!s.ok()) {
+        request->answer(std::move(s));
+        if (round.empty()) round = {};
+        continue;
+      }
+    }
+    round.add(request, std::move(staged));
+  }
+  carry_out(&round);
+}
+
+Status DatabaseImpl::commit_rows(Round* round) {
+  STRIDE_TRY(writable_locked());
+  const std::shared_ptr<const Version>& version = round->version;
+  const Durability durability = strongest(round->requests);
+  PendingEdit pending(*this);
+  AbsentAnswers answers;
+  for (const auto& table : round->created) pending.edit.created.push_back(*table);
+  const uint64_t run = next_id++;
+  for (auto& [id, table] : round->tables) {
+    STRIDE_TRY(expand_ranges(version, nullptr, &table));
+    STRIDE_TRY(answers.settle(*version, &table));
+    STRIDE_TRY(join_small_chunks(&table));
+    StagedRows rows = rows_of(table);
+    STRIDE_TRY(residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
+      return bulk.sort(rows.keys, &rows.sorted);
+    }));
+    if (version->find(id)->segments.empty() && any_tombstones(rows)) drop_tombstones(&rows);
+    if (rows.size() > 0) STRIDE_TRY(build(rows, *table.table, durability, &pending));
     table.chunks.clear();
   }
-  for (SegmentRecord& added : edit.added) added.run = run;
-  if (built.empty()) return {};
-  STRIDE_TRY(apply(std::move(edit), built, durability));
+  for (SegmentRecord& added : pending.edit.added) added.run = run;
+  if (!pending.segments.empty() || !pending.edit.created.empty()) {
+    STRIDE_TRY(apply(*version, &pending, durability));
+  } else if (durability == Durability::sync) {
+    // What it found to be there, and so did not write again, must be there for good.
+    STRIDE_TRY(sync_locked());
+  }
   answers.give();
-  for (const StagedTable& table : tables) fold_if_due(table.table->id);
+  for (const auto& [id, table] : round->tables) fold_if_due(id);
   return {};
 }
 

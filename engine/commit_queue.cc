@@ -1,6 +1,9 @@
 #include "engine/commit_queue.h"
 
 #include <algorithm>
+#include <new>
+
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -50,7 +53,13 @@ void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const St
 
 Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
   std::unique_lock lock(mutex_);
-  waiting_.push_back(request);
+  try {
+    waiting_.push_back(request);
+  } catch (const std::bad_alloc&) {
+    open_.erase(request->staging);
+    changed_.notify_all();
+    return Status::out_of_memory();
+  }
   if (auto found = open_.find(request->staging); found != open_.end()) found->second.waiting = true;
   changed_.notify_all();
   changed_.wait(lock, [&] { return request->done || !leading_; });
@@ -62,9 +71,15 @@ Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
   waiting_.clear();
   for (CommitRequest* r : group) open_.erase(r->staging);
   lock.unlock();
-  carry_out(group);
+  Status failure = no_throw([&] {
+    carry_out(group);
+    return Status();
+  });
   lock.lock();
-  for (CommitRequest* r : group) r->done = true;
+  for (CommitRequest* r : group) {
+    if (!r->answered) r->answer(failure);
+    r->done = true;
+  }
   leading_ = false;
   changed_.notify_all();
   return request->status;

@@ -18,8 +18,14 @@ namespace stride {
 struct CommitRequest {
   Staging* staging = nullptr;
   Durability durability = Durability::sync;
-  Status status;      // the answer
-  bool done = false;
+  Status status;
+  bool answered = false;  // the status is what has become of it
+  bool done = false;      // and whoever waits for it may go on
+
+  void answer(Status s) {
+    status = std::move(s);
+    answered = true;
+  }
 };
 
 // Thread-safe. The first to arrive leads: it waits for transactions that are staging at that moment
@@ -39,8 +45,9 @@ class CommitQueue {
   void enter(const Staging* staging);
   void leave(const Staging* staging);
 
-  // Calls carry_out with the group, in the order of arrival, on the thread of one of its members;
-  // never from two threads at once. Returns request->status.
+  // Calls carry_out, which answers each request of the group, with the group in the order of arrival,
+  // on the thread of one of its members; never from two threads at once. Where it throws, that is
+  // the answer to those that have none. Returns request->status.
   using CarryOut = std::function<void(const std::vector<CommitRequest*>&)>;
   Status commit(CommitRequest* request, const CarryOut& carry_out);
 

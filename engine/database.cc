@@ -1,12 +1,13 @@
 #include "engine/database.h"
 
 #include <algorithm>
+#include <new>
 
 #include "engine/database_impl.h"
-#include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/transaction_state.h"
 #include "gpu/tree_planner.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -42,67 +43,64 @@ std::string values_of(NumberType numbers, Overflow overflow) {
 Database::Database(std::shared_ptr<DatabaseImpl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const Options& options) {
-  std::shared_ptr<DatabaseImpl> impl;
-  STRIDE_TRY(no_throw([&] {
+  return no_throw([&]() -> Result<std::unique_ptr<Database>> {
     auto opened = DatabaseImpl::open(path, options);
-    if (opened.ok()) impl = std::move(*opened);
-    return opened.status();
-  }));
-  return std::unique_ptr<Database>(new Database(std::move(impl)));
+    if (!opened.ok()) return opened.status();
+    return std::unique_ptr<Database>(new Database(std::move(*opened)));
+  });
 }
 
-Database::~Database() {
-  if (impl_) Status ignored = impl_->close();
-}
+Database::~Database() { Status ignored = close(); }
 
 Result<Table> Database::create_table(const std::string& name, const TableOptions& options) {
-  return impl_->create_table(name, options);
+  return no_throw([&] { return impl_->create_table(name, options); });
 }
 
 Result<Table> Database::open_table(const std::string& name) const {
-  auto version = impl_->current();
-  for (const TableVersion& t : version->tables)
-    if (t.table->name == name) return DatabaseImpl::handle(t.table);
-  return Status(StatusCode::not_found, "no table '" + name + "'")
-      .with_file(impl_->path)
-      .with_remedy("create it, or list the tables there are");
+  return no_throw([&] { return impl_->open_table(name); });
+}
+
+Result<Table> check_options(const Table& table, const TableOptions& options) {
+  if (table.address_bits() != options.address_bits)
+    return Status::invalid("table '" + table.name() + "' is " + kind_of(table.address_bits()) +
+                           ", not " + kind_of(options.address_bits));
+  if (!options.address_bits && table.key_width() != options.key_width)
+    return Status::invalid("table '" + table.name() + "' has keys of width " +
+                           std::to_string(table.key_width()) + ", not " +
+                           std::to_string(options.key_width) + " (0: any)");
+  if (table.share_equal_values() != options.share_equal_values)
+    return Status::invalid("table '" + table.name() + "' was made " +
+                           (table.share_equal_values() ? "with" : "without") +
+                           " share_equal_values, which cannot be changed")
+        .with_remedy("leave that as it is, or copy the rows into a new table");
+  if (table.numbers() != options.numbers || table.overflow() != options.overflow)
+    return Status::invalid("table '" + table.name() + "' has values of " +
+                           values_of(table.numbers(), table.overflow()) + ", not of " +
+                           values_of(options.numbers, options.overflow) +
+                           ", which cannot be changed")
+        .with_remedy("leave that as it is, or copy the rows into a new table");
+  return table;
 }
 
 Result<Table> Database::open_or_create_table(const std::string& name, const TableOptions& options) {
-  STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
-  auto check_options = [&](const Table& table) -> Result<Table> {
-    if (table.address_bits() != options.address_bits)
-      return Status::invalid("table '" + name + "' is " + kind_of(table.address_bits()) + ", not " +
-                             kind_of(options.address_bits));
-    if (!options.address_bits && table.key_width() != options.key_width)
-      return Status::invalid("table '" + name + "' has keys of width " +
-                             std::to_string(table.key_width()) + ", not " +
-                             std::to_string(options.key_width) + " (0: any)");
-    if (table.share_equal_values() != options.share_equal_values)
-      return Status::invalid("table '" + name + "' was made " +
-                             (table.share_equal_values() ? "with" : "without") +
-                             " share_equal_values, which cannot be changed")
-          .with_remedy("leave that as it is, or copy the rows into a new table");
-    if (table.numbers() != options.numbers || table.overflow() != options.overflow)
-      return Status::invalid("table '" + name + "' has values of " +
-                             values_of(table.numbers(), table.overflow()) + ", not of " +
-                             values_of(options.numbers, options.overflow) +
-                             ", which cannot be changed")
-          .with_remedy("leave that as it is, or copy the rows into a new table");
-    return table;
-  };
-  if (auto table = open_table(name); table.ok()) return check_options(*table);
-  auto table = create_table(name, options);
-  if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
-  table = open_table(name);  // another thread was faster
-  return table.ok() ? check_options(*table) : table;
+  return no_throw([&]() -> Result<Table> {
+    STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
+    if (auto table = open_table(name); table.ok()) return check_options(*table, options);
+    auto table = create_table(name, options);
+    if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
+    table = open_table(name);  // another thread was faster
+    return table.ok() ? check_options(*table, options) : table;
+  });
 }
 
-Status Database::drop_table(const std::string& name) { return impl_->drop_table(name); }
+Status Database::drop_table(const std::string& name) {
+  return no_throw([&] { return impl_->drop_table(name); });
+}
 
 std::vector<TableStatistics> Database::tables() const {
   std::vector<TableStatistics> result;
-  for (const TableVersion& t : impl_->current()->tables) {
+  auto version = impl_->current();
+  for (const TableVersion& t : version->tables) {
     TableStatistics s;
     s.name = t.table->name;
     s.key_width = t.table->key_width;
@@ -156,12 +154,12 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Residency*
 
 }  // namespace
 
-Result<std::vector<SegmentReport>> Database::segments(const Table& table) const {
-  auto version = impl_->current();
-  const TableVersion* found = version->find(table.id());
-  if (!found) return Status(StatusCode::not_found, "table '" + table.name() + "' was dropped");
+namespace {
+
+Result<std::vector<SegmentReport>> report_segments(const TableVersion& table,
+                                                   Residency* residency) {
   std::vector<SegmentReport> result;
-  for (const auto& segment : found->segments) {
+  for (const auto& segment : table.segments) {
     STRIDE_TRY(segment->prepare());
     SegmentReport s;
     const SegmentRecord& record = segment->record();
@@ -186,20 +184,39 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
       s.prefix_bits = tree.prefix_bits;
       s.leaf_capacity = tree.leaf_capacity;
       s.tree_bytes = tree.image_bytes;
-      STRIDE_TRY(expect_searches(*segment, s.device_bytes > 0, impl_->residency.get(), &s));
+      STRIDE_TRY(expect_searches(*segment, s.device_bytes > 0, residency, &s));
     }
     result.push_back(std::move(s));
   }
   return result;
 }
 
-WriteTransaction Database::begin() {
-  auto state = std::make_shared<WriteTransaction::State>();
-  state->database = impl_;
-  return WriteTransaction(std::move(state));
+}  // namespace
+
+Result<std::vector<SegmentReport>> Database::segments(const Table& table) const {
+  return no_throw([&]() -> Result<std::vector<SegmentReport>> {
+    auto version = impl_->current();
+    auto found = version->find(table);
+    if (!found.ok()) return found.status();
+    return report_segments(**found, impl_->residency.get());
+  });
 }
 
-Snapshot Database::snapshot() const { return Snapshot(impl_->current()); }
+WriteTransaction Database::begin() noexcept {
+  try {
+    auto state = std::make_shared<WriteTransaction::State>();
+    state->database = impl_;
+    return WriteTransaction(std::move(state));
+  } catch (const std::bad_alloc&) {
+    return WriteTransaction(Status::out_of_memory());
+  }
+}
+
+Snapshot Database::snapshot() const noexcept { return Snapshot(impl_->current()); }
+
+Status Database::sync() {
+  return no_throw([&] { return impl_->sync(); });
+}
 
 Status Database::compact() {
   return no_throw([&] { return impl_->compact(); });
@@ -212,15 +229,21 @@ Status Database::calibrate() {
 uint64_t Database::size_bytes() const { return impl_->size_bytes.load(std::memory_order_relaxed); }
 
 Status Database::verify() const {
-  for (const TableVersion& t : impl_->current()->tables)
-    for (const auto& s : t.segments) {
-      STRIDE_TRY(s->segment().verify());
-      STRIDE_TRY(s->prepare());
-    }
-  return {};
+  return no_throw([&] {
+    STRIDE_TRY(impl_->identity->check_process());
+    auto version = impl_->current();
+    for (const TableVersion& t : version->tables)
+      for (const auto& s : t.segments) {
+        STRIDE_TRY(s->segment().verify());
+        STRIDE_TRY(s->prepare());
+      }
+    return Status();
+  });
 }
 
-Status Database::close() { return impl_->close(); }
+Status Database::close() {
+  return no_throw([&] { return impl_->close(); });
+}
 
 std::string Database::backend_name() const { return impl_->residency->name(); }
 

@@ -73,6 +73,11 @@ struct SegmentReport {
 };
 
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
+//
+// After fork() the database stays the parent's. In the child every call through a handle that was
+// opened before, and through its snapshots and transactions, is refused (closed) and changes nothing,
+// and destroying them is safe; to use the database there, open it anew, read_only while the parent
+// has it open for writing.
 class STRIDE_API Database {
  public:
   // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
@@ -94,8 +99,12 @@ class STRIDE_API Database {
   // Newest first. not_found for a table that was dropped, corruption for a damaged tree.
   Result<std::vector<SegmentReport>> segments(const Table& table) const;
 
-  WriteTransaction begin();
-  Snapshot snapshot() const;
+  // Where there is no memory for a transaction, all of its calls say so.
+  WriteTransaction begin() noexcept;
+  Snapshot snapshot() const noexcept;
+
+  // Makes all that was committed durable, whatever its level: it survives power loss.
+  Status sync();
 
   // Merges all runs of each table into one, and drops tombstones and superseded entries.
   Status compact();

@@ -9,9 +9,9 @@
 
 #include "engine/matcher.h"
 #include "engine/merge.h"
-#include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/segment_builder.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 namespace {
@@ -39,13 +39,12 @@ WaitFor wait_for(Durability durability) {
   return WaitFor::space;
 }
 
-TableVersion empty_table(const TableRecord& record) {
-  return {std::make_shared<const TableRecord>(record),
-          {},
-          record.address_bits ? std::make_shared<MatcherSlot>() : nullptr};
-}
-
 }  // namespace
+
+TableVersion empty_table(std::shared_ptr<const TableRecord> record) {
+  const bool prefixes = record->address_bits > 0;
+  return {std::move(record), {}, prefixes ? std::make_shared<MatcherSlot>() : nullptr};
+}
 
 Status DatabaseImpl::check_table_options(const std::string& name, const TableOptions& options) {
   if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
@@ -83,8 +82,10 @@ std::string DatabaseImpl::segment_path(uint64_t id) const {
 Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
                                                          const Options& options) {
   STRIDE_TRY(options.tree.check());
-  auto impl = std::make_shared<DatabaseImpl>();
+  auto impl = make_shared_here<DatabaseImpl>();
   impl->path = path;
+  impl->identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
+  impl->left_in_parent_ = impl->make_version();
   impl->options = options;
   impl->fs = options.file_system ? options.file_system : &FileSystem::posix();
   if (!impl->options.memory_limit_bytes) impl->options.memory_limit_bytes = half_of_memory();
@@ -158,7 +159,7 @@ Status DatabaseImpl::remove_orphans() {
     if (!name.ends_with(".seg")) continue;
     std::string file = path + "/" + name;
     uint64_t id = std::strtoull(name.c_str(), nullptr, 10);
-    if (segment_path(id) == file && id < foreign_id) next_id = std::max(next_id, id + 1);
+    if (segment_path(id) == file && id < foreign_id) next_id = std::max(next_id.load(), id + 1);
     bool named =
         std::any_of(state.segments.begin(), state.segments.end(),
                     [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
@@ -192,10 +193,9 @@ Status DatabaseImpl::open_segments() {
     }
   });
   STRIDE_TRY(failure);
-  auto version = std::make_shared<Version>();
-  version->backend = backend;
-  version->residency = residency;
-  for (const TableRecord& t : state.tables) version->tables.push_back(empty_table(t));
+  auto version = make_version();
+  for (const TableRecord& t : state.tables)
+    version->tables.push_back(empty_table(std::make_shared<const TableRecord>(t)));
   uint64_t bytes = manifest ? manifest->bytes() : 0;
   for (size_t i = state.segments.size(); i-- > 0;) {
     const SegmentRecord& record = state.segments[i];
@@ -208,13 +208,8 @@ Status DatabaseImpl::open_segments() {
   return {};
 }
 
-void DatabaseImpl::publish(std::shared_ptr<const Version> version) {
-  std::lock_guard guard(version_mutex_);
-  version_.swap(version);
-  // The old one is released after the lock: it may be the last pin of files.
-}
-
 Status DatabaseImpl::writable() {
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   return writable_locked();
 }
@@ -229,222 +224,133 @@ Status DatabaseImpl::writable_locked() {
   return poison;
 }
 
-Status DatabaseImpl::poison_with(Status s) {
-  poison = Status(StatusCode::poisoned, "an earlier write or sync failed (" + s.message() +
-                                            "): nothing more is written through this handle")
-               .with_file(s.file())
-               .with_remedy("check the disk, then open the database again; reads go on meanwhile");
-  return s;
+Result<std::shared_ptr<const TableRecord>> DatabaseImpl::new_table(const std::string& name,
+                                                                   const TableOptions& table) {
+  STRIDE_TRY(identity->check_process());
+  STRIDE_TRY(check_table_options(name, table));
+  auto version = current();
+  for (const TableVersion& t : version->tables)
+    if (t.table->name == name)
+      return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
+          .with_file(path);
+  auto record = std::make_shared<TableRecord>();
+  record->name = name;
+  record->key_width =
+      table.address_bits ? prefix_key_width(table.address_bits) : table.key_width;
+  record->address_bits = table.address_bits;
+  record->share_equal_values = table.share_equal_values;
+  record->numbers = table.numbers;
+  record->sums_wrap = table.overflow == Overflow::wrap;
+  record->id = static_cast<uint32_t>(next_id++);
+  return std::shared_ptr<const TableRecord>(std::move(record));
 }
 
 Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOptions& table) {
-  STRIDE_TRY(check_table_options(name, table));
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
-  for (const TableRecord& t : state.tables)
-    if (t.name == name)
-      return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
-          .with_file(path);
-  VersionEdit edit;
-  uint32_t width = table.address_bits ? prefix_key_width(table.address_bits) : table.key_width;
-  edit.created.push_back({static_cast<uint32_t>(next_id++), name, width, table.address_bits,
-                          table.share_equal_values, table.numbers,
-                          table.overflow == Overflow::wrap});
-  uint32_t id = edit.created[0].id;
-  STRIDE_TRY(apply(std::move(edit), {}, options.durability));
-  return handle(current()->find(id)->table);
+  auto record = new_table(name, table);
+  if (!record.ok()) return record.status();
+  PendingEdit pending(*this);
+  pending.edit.created.push_back(**record);
+  STRIDE_TRY(apply(*current_with({*record}), &pending, options.durability));
+  return handle(std::move(*record));
+}
+
+Result<Table> DatabaseImpl::open_table(const std::string& name) const {
+  STRIDE_TRY(identity->check_process());
+  auto version = current();
+  for (const TableVersion& t : version->tables)
+    if (t.table->name == name) return handle(t.table);
+  return Status(StatusCode::not_found, "no table '" + name + "'")
+      .with_file(path)
+      .with_remedy("create it, or list the tables there are");
 }
 
 Status DatabaseImpl::drop_table(const std::string& name) {
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
   for (const TableRecord& t : state.tables) {
     if (t.name != name) continue;
-    VersionEdit edit;
-    edit.dropped.push_back(t.id);
-    return apply(std::move(edit), {}, Durability::sync);
+    PendingEdit pending(*this);
+    pending.edit.dropped.push_back(t.id);
+    return apply(*current(), &pending, Durability::sync);
   }
   return Status(StatusCode::not_found, "no table '" + name + "'").with_file(path);
 }
 
-Status DatabaseImpl::apply(VersionEdit edit, const std::vector<std::shared_ptr<Segment>>& built,
-                           Durability durability) {
-  edit.next_id = next_id;
-  ManifestState after = state;
-  Status s = after.apply(edit);
-  if (s.ok()) s = log(edit, !built.empty(), durability);
-  if (!s.ok()) {
-    // After a failed sync nobody knows whether the edit is in the log: its files stay.
-    if (poison.ok()) discard(built);
-    return s;
+template <class Rows>
+Status DatabaseImpl::build(const Rows& rows, const TableRecord& table, Durability durability,
+                           PendingEdit* pending) {
+  uint64_t resident = 0, limit = options.memory_limit_bytes;
+  auto version = current();
+  for (const TableVersion& t : version->tables)
+    for (const auto& s : t.segments) resident += s->segment().resident_bytes();
+  for (const auto& s : pending->segments) resident += s->resident_bytes();
+  uint64_t budget = limit > resident ? limit - resident : 0;
+  // While it is built a segment is in memory as a whole.
+  uint64_t part = std::max(limit / 8, least_part_bytes);
+  if (rows.most_bytes() <= std::max(budget, part) && rows.size() <= max_index_keys)
+    return build_one(RowRange<Rows>{rows, 0, rows.size()}, table, durability, budget, pending);
+  std::vector<uint64_t> firsts = cut_rows(rows, part, max_index_keys);
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    uint64_t end = i + 1 < firsts.size() ? firsts[i + 1] : rows.size();
+    STRIDE_TRY(build_one(RowRange<Rows>{rows, firsts[i], end - firsts[i]}, table, durability,
+                         /*resident_budget=*/0, pending));
   }
-  state = std::move(after);
-  publish_edit(edit, built);
   return {};
-}
-
-// A synced edit makes every edit before it durable too, and so must their files be. A flushed one
-// makes them survive the process.
-Status DatabaseImpl::log(const VersionEdit& edit, bool new_files, Durability durability) {
-  bool sync = durability == Durability::sync;
-  if (durability != Durability::none) STRIDE_TRY(settle_writes(/*wait=*/true));
-  if (sync) STRIDE_TRY(sync_files());
-  if (sync && new_files)
-    if (Status s = fs->sync_directory(path); !s.ok()) return poison_with(std::move(s));
-  Status s = manifest->append(edit, sync);
-  if (s.ok()) unsynced_edits = !sync;
-  if (s.code() == StatusCode::poisoned || (sync && s.code() == StatusCode::io_error))
-    return poison_with(std::move(s));
-  return s;
-}
-
-Status DatabaseImpl::settle_writes(bool wait) {
-  Status failure;
-  std::erase_if(being_written, [&](const std::shared_ptr<Segment>& segment) {
-    if (!wait && segment->being_written()) return false;
-    Status s = segment->finish_write();
-    if (!s.ok() && failure.ok()) failure = poison_with(std::move(s));
-    return true;
-  });
-  return failure;
-}
-
-Status DatabaseImpl::sync_files() {
-  for (const std::string& name : unsynced_files) {
-    auto file = fs->open(name, OpenMode::write);
-    if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since
-    Status s = file.ok() ? (*file)->sync() : file.status();
-    if (!s.ok()) return poison_with(std::move(s));
-  }
-  if (!unsynced_files.empty())
-    if (Status s = fs->sync_directory(path); !s.ok()) return poison_with(std::move(s));
-  unsynced_files.clear();
-  return {};
-}
-
-void DatabaseImpl::discard(const std::vector<std::shared_ptr<Segment>>& built) {
-  for (const auto& segment : built) {
-    std::erase(unsynced_files, segment->path());
-    std::erase(being_written, segment);
-    Status ignored = fs->remove(segment->path());
-  }
-}
-
-void DatabaseImpl::publish_edit(const VersionEdit& edit,
-                                const std::vector<std::shared_ptr<Segment>>& built) {
-  auto old = current();
-  auto version = std::make_shared<Version>();
-  version->backend = backend;
-  version->residency = residency;
-  uint64_t bytes = manifest->bytes();
-  auto gone = [](auto& list, auto id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
-  };
-  for (const TableVersion& t : old->tables) {
-    bool dropped = gone(edit.dropped, t.table->id);
-    TableVersion kept{t.table, {}, t.matcher};
-    bool changed = false;
-    for (size_t i = 0; i < edit.added.size(); ++i)
-      if (edit.added[i].table == t.table->id) {
-        kept.segments.push_back(std::make_shared<IndexedSegment>(fs, built[i], edit.added[i]));
-        changed = true;
-      }
-    for (const auto& s : t.segments) {
-      if (dropped || gone(edit.removed, s->record().segment)) {
-        s->remove_when_unused();
-        changed = true;
-      } else {
-        kept.segments.push_back(s);
-      }
-    }
-    for (const auto& s : kept.segments) bytes += s->record().bytes;
-    if (dropped) continue;
-    if (t.matcher && changed) kept.matcher = t.matcher->follow(*residency, kept);
-    version->tables.push_back(std::move(kept));
-  }
-  for (const TableRecord& t : edit.created) version->tables.push_back(empty_table(t));
-  size_bytes = bytes;
-  publish(std::move(version));
 }
 
 namespace {
 
-// The first row of each part, of which none has many more than `most` bytes.
-template <class Rows>
-std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t most) {
-  std::vector<uint64_t> firsts{0};
-  uint64_t bytes = 0;
-  RowBytes added(rows);
-  for (uint64_t i = 0; i < rows.size(); ++i) {
-    uint64_t of_row = added.add(rows, i);
-    if (bytes > 0 && bytes + of_row > most) {
-      firsts.push_back(i);
-      bytes = 0;
-      added.begin();
-      of_row = added.add(rows, i);
-    }
-    bytes += of_row;
-  }
-  return firsts;
+// Adding one more does not throw.
+template <class T>
+void reserve_one_more(std::vector<T>* list) {
+  if (list->size() == list->capacity()) list->reserve(2 * list->size() + 4);
 }
 
 }  // namespace
 
 template <class Rows>
-Status DatabaseImpl::build(const Rows& rows, uint32_t table, Durability durability,
-                           VersionEdit* edit, std::vector<std::shared_ptr<Segment>>* built) {
-  uint64_t resident = 0, limit = options.memory_limit_bytes;
-  for (const TableVersion& t : current()->tables)
-    for (const auto& s : t.segments) resident += s->segment().resident_bytes();
-  for (const auto& s : *built) resident += s->resident_bytes();
-  uint64_t budget = limit > resident ? limit - resident : 0;
-  // While it is built a segment is in memory as a whole.
-  uint64_t part = std::max(limit / 8, least_part_bytes);
-  if (rows.most_bytes() <= std::max(budget, part))
-    return build_one(RowRange<Rows>{rows, 0, rows.size()}, table, durability, budget, edit, built);
-  std::vector<uint64_t> firsts = cut_rows(rows, part);
-  for (size_t i = 0; i < firsts.size(); ++i) {
-    uint64_t end = i + 1 < firsts.size() ? firsts[i + 1] : rows.size();
-    STRIDE_TRY(build_one(RowRange<Rows>{rows, firsts[i], end - firsts[i]}, table, durability,
-                         /*resident_budget=*/0, edit, built));
-  }
-  return {};
-}
-
-template <class Rows>
-Status DatabaseImpl::build_one(const RowRange<Rows>& rows, uint32_t table, Durability durability,
-                               uint64_t resident_budget, VersionEdit* edit,
-                               std::vector<std::shared_ptr<Segment>>* built) {
+Status DatabaseImpl::build_one(const RowRange<Rows>& rows, const TableRecord& table,
+                               Durability durability, uint64_t resident_budget,
+                               PendingEdit* pending) {
   SegmentBuildOptions build;
   build.fs = fs;
   build.residency = residency.get();
   build.id = next_id++;
   build.path = segment_path(build.id);
   build.tree = &options.tree;
-  build.share_equal_values = current()->find(table)->table->share_equal_values;
+  build.share_equal_values = table.share_equal_values;
   build.resident_budget_bytes = resident_budget;
   bool sync = durability == Durability::sync;
   build.io = io;
   build.wait = wait_for(durability);
+  reserve_one_more(&pending->segments);
+  reserve_one_more(&pending->edit.added);
+  reserve_one_more(&unsynced_files);
+  reserve_one_more(&being_written);
   auto segment = build_segment(rows, build);
   if (!segment.ok()) {
     Status s = segment.status();
     return sync && s.code() == StatusCode::io_error ? poison_with(std::move(s)) : s;
   }
   if (!sync) {
-    unsynced_files.push_back(build.path);
+    unsynced_files.push_back(std::move(build.path));
     being_written.push_back(*segment);
   }
-  edit->added.push_back({build.id, table, 0, (*segment)->rows(), (*segment)->tombstones(),
-                         (*segment)->bytes_on_disk()});
-  built->push_back(std::move(*segment));
+  pending->edit.added.push_back({build.id, table.id, 0, (*segment)->rows(),
+                                 (*segment)->tombstones(), (*segment)->bytes_on_disk()});
+  pending->segments.push_back(std::move(*segment));
   return {};
 }
 
-template Status DatabaseImpl::build(const StagedRows&, uint32_t, Durability, VersionEdit*,
-                                    std::vector<std::shared_ptr<Segment>>*);
+template Status DatabaseImpl::build(const StagedRows&, const TableRecord&, Durability,
+                                    PendingEdit*);
 
 Status DatabaseImpl::calibrate() {
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
   // Those of other machines stay: a database may move back.
@@ -455,6 +361,7 @@ Status DatabaseImpl::calibrate() {
 }
 
 Status DatabaseImpl::compact() {
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
   auto version = current();
@@ -472,23 +379,16 @@ Status DatabaseImpl::compact_table(const TableVersion& table) {
   if (is_compact) return {};
   MergedRows rows;
   STRIDE_TRY(merge_all(*backend, segments, &rows));
-  VersionEdit edit;
-  std::vector<std::shared_ptr<Segment>> built;
-  for (const auto& s : segments) edit.removed.push_back(s->record().segment);
-  if (rows.size() > 0) {
-    Status s = build(rows, table.table->id, Durability::sync, &edit, &built);
-    if (!s.ok()) {
-      discard(built);
-      return s;
-    }
-    // It takes the place of the runs that it merged.
-    for (SegmentRecord& added : edit.added) added.run = segments[0]->record().run;
-  }
-  return apply(std::move(edit), built, Durability::sync);
+  PendingEdit pending(*this);
+  for (const auto& s : segments) pending.edit.removed.push_back(s->record().segment);
+  if (rows.size() > 0) STRIDE_TRY(build(rows, *table.table, Durability::sync, &pending));
+  // It takes the place of the runs that it merged.
+  for (SegmentRecord& added : pending.edit.added) added.run = segments[0]->record().run;
+  return apply(*current(), &pending, Durability::sync);
 }
 
 // The commit that made it due is done whatever becomes of this; the next one tries again.
-void DatabaseImpl::fold_if_due(uint32_t table) {
+void DatabaseImpl::fold_if_due(uint32_t table) noexcept {
   auto version = current();
   const TableVersion* found = version->find(table);
   if (!found || !found->matcher) return;
@@ -497,17 +397,14 @@ void DatabaseImpl::fold_if_due(uint32_t table) {
 }
 
 Status DatabaseImpl::close() {
+  STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   if (closed) return {};
   closed = true;
   // Where the handle is poisoned too: once the lock is released, others may write.
   Status s = settle_writes(/*wait=*/true);
   if (s.ok() && unsynced_edits) s = poison;
-  if (manifest && poison.ok() && unsynced_edits) {
-    VersionEdit nothing;
-    nothing.next_id = next_id;
-    s = log(nothing, false, Durability::sync);
-  }
+  if (manifest && poison.ok()) s = no_throw([&] { return sync_locked(); });
   manifest.reset();
   lock.reset();
   return s;

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstring>
 
-#include "engine/no_throw.h"
 #include "engine/result_buffer.h"
 #include "gpu/backend.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 

@@ -8,9 +8,9 @@
 
 namespace stride {
 
-// Puts tombstones in the place of each chunk of ranges: for the keys that the version has in them,
-// and for those that chunks before it put there. before: null, or what comes before the table's
-// chunks, without ranges.
+// Takes the ranges out of the table's chunks, and with them the rows before each that it erases. In
+// front of all chunks it puts a tombstone for each key of the version, and of `before`, that lies in
+// any of the ranges. before: null, or what comes before the table's chunks, without ranges.
 Status expand_ranges(const std::shared_ptr<const Version>& version, const StagedTable* before,
                      StagedTable* table);
 

@@ -6,11 +6,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/shown_key.h"
 #include "engine/version.h"
 #include "gpu/backend.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 

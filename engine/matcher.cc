@@ -6,8 +6,8 @@
 #include "engine/cold_read.h"
 #include "engine/lookup.h"
 #include "engine/merge.h"
-#include "engine/no_throw.h"
 #include "engine/row_tasks.h"
+#include "storage/no_throw.h"
 #include "storage/prefetch.h"
 #include "storage/prefix_key.h"
 

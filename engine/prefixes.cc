@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "engine/no_throw.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 namespace {

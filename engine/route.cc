@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/bridge.h"
-#include "engine/no_throw.h"
 #include "engine/residency.h"
 #include "engine/version.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 

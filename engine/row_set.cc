@@ -1,7 +1,7 @@
 #include "engine/row_set.h"
 
-#include "engine/no_throw.h"
 #include "gpu/backend.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 

@@ -93,6 +93,26 @@ class RowBytes {
   std::vector<Bitmap> seen_;  // of each segment's values
 };
 
+// The first row of each part that becomes a segment of its own. None has more rows than max_rows, or
+// many more bytes than max_bytes.
+template <class Rows>
+std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t max_bytes, uint64_t max_rows) {
+  std::vector<uint64_t> firsts{0};
+  uint64_t bytes = 0;
+  RowBytes added(rows);
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    uint64_t of_row = added.add(rows, i);
+    if ((bytes > 0 && bytes + of_row > max_bytes) || i - firsts.back() == max_rows) {
+      firsts.push_back(i);
+      bytes = 0;
+      added.begin();
+      of_row = added.add(rows, i);
+    }
+    bytes += of_row;
+  }
+  return firsts;
+}
+
 // Rows [first, first + count) of others.
 template <class Rows>
 struct RowRange {

@@ -4,6 +4,7 @@
 
 #include "engine/read_ahead.h"
 #include "engine/scan_impl.h"
+#include "storage/no_throw.h"
 #include "storage/prefetch.h"
 
 namespace stride {
@@ -483,7 +484,17 @@ Scan::Scan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Scan::Scan(Scan&&) noexcept = default;
 Scan& Scan::operator=(Scan&&) noexcept = default;
 Scan::~Scan() = default;
-bool Scan::next(ScanBatch* batch) { return impl_->next(batch); }
+bool Scan::next(ScanBatch* batch) {
+  bool more = false;
+  if (status().ok()) {
+    impl_->end_with(no_throw([&] {
+      more = impl_->next(batch);
+      return impl_->status();
+    }));
+  }
+  if (!more) *batch = {};
+  return more;
+}
 const Status& Scan::status() const { return impl_->status(); }
 
 Iterator::Iterator(Scan scan) : scan_(std::move(scan)) { scan_.next(&batch_); }

@@ -17,6 +17,8 @@ class STRIDE_INTERNAL Scan::Impl {
   virtual ~Impl() = default;
   virtual bool next(ScanBatch* batch) = 0;
   const Status& status() const { return status_; }
+  // Nothing follows where it is not ok.
+  void end_with(Status status) { status_ = std::move(status); }
 
  protected:
   Status status_;

@@ -5,20 +5,13 @@
 #include "engine/lookup.h"
 #include "engine/matcher.h"
 #include "engine/merge.h"
-#include "engine/no_throw.h"
 #include "engine/prefixes.h"
 #include "engine/scan_impl.h"
 #include "engine/version.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 namespace {
-
-Result<const TableVersion*> find_table(const Version& version, const Table& table) {
-  const TableVersion* found = version.find(table.id());
-  if (found) return found;
-  return Status(StatusCode::not_found, "table '" + table.name() + "' is not in this snapshot")
-      .with_remedy("take the snapshot after the table is created and before it is dropped");
-}
 
 // The first live entry that is not below the query, among the newest of each key.
 Status first_live(const SegmentList& segments, const std::vector<uint64_t>& ranks, Bytes* key,
@@ -41,7 +34,7 @@ Status first_live(const SegmentList& segments, const std::vector<uint64_t>& rank
 }
 
 Status find_prefix_table(const Version& version, const Table& table, const TableVersion** out) {
-  auto found = find_table(version, table);
+  auto found = version.find(table);
   if (!found.ok()) return found.status();
   *out = *found;
   if ((*found)->matcher) return {};
@@ -73,51 +66,27 @@ Status match_batch(const Version& version, const TableVersion& table, const KeyC
   return matcher->match(*version.residency, addresses, result);
 }
 
-}  // namespace
-
-Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return lookup_one((*found)->segments, key);
-}
-
-Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return no_throw(
-      [&] { return lookup_references(*version_->residency, (*found)->segments, queries, result); });
-}
-
-Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return no_throw(
-      [&] { return lookup_copies(*version_->residency, (*found)->segments, queries, result); });
-}
-
-Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
-                             void* stream) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return no_throw([&] {
-    return find_on_device(*version_->residency, (*found)->segments, queries, out, stream);
+// Calls read(table version), and reports a lack of memory in it or on the way.
+template <class Read>
+auto read_table(const Version& version, const Table& table, const Read& read) {
+  return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
+    auto found = version.find(table);
+    if (!found.ok()) return found.status();
+    return read(**found);
   });
 }
 
-Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
-                            void* stream) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return no_throw([&] {
-    return get_on_device(*version_->residency, (*found)->segments, queries, out, stream);
+template <class Read>
+auto read_prefixes(const Version& version, const Table& table, const Read& read) {
+  return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
+    const TableVersion* found = nullptr;
+    STRIDE_TRY(find_prefix_table(version, table, &found));
+    return read(*found);
   });
 }
 
-Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
-                             LowerBoundResult* result) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  const SegmentList& segments = (*found)->segments;
+Status lower_bounds(const Version& version, const SegmentList& segments, const KeyColumn& queries,
+                    LowerBoundResult* result) {
   result->found.reset(queries.size);
   result->keys.reset(queries.size);
   result->values.reset(queries.size);
@@ -125,16 +94,16 @@ Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
   for (size_t s = 0; s < segments.size(); ++s) {
     STRIDE_TRY(segments[s]->prepare());
     ranks[s].resize(queries.size);
-    STRIDE_TRY(version_->backend->lower_bound(segments[s]->index(), queries, ranks[s]));
+    STRIDE_TRY(version.backend->lower_bound(segments[s]->index(), queries, ranks[s]));
   }
   std::mutex mutex;
   Status failure;
   // 64 queries: a word of the bitmap belongs to one thread.
-  version_->backend->parallel_for((queries.size + 63) / 64, 16, [&](uint64_t begin, uint64_t end) {
+  version.backend->parallel_for((queries.size + 63) / 64, 16, [&](uint64_t begin, uint64_t end) {
     std::vector<uint64_t> first(segments.size());
     for (uint64_t i = begin * 64; i < std::min(queries.size, end * 64); ++i) {
       for (size_t s = 0; s < segments.size(); ++s) first[s] = ranks[s][i];
-      bool live;
+      bool live = false;
       result->keys[i] = result->values[i] = {};
       Status s = first_live(segments, first, &result->keys[i], &result->values[i], &live);
       if (live) result->found.set(i);
@@ -146,63 +115,96 @@ Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
   return failure;
 }
 
+}  // namespace
+
+Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
+  return read_table(*version_, table,
+                    [&](const TableVersion& t) { return lookup_one(t.segments, key); });
+}
+
+Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
+  return read_table(*version_, table, [&](const TableVersion& t) {
+    return lookup_references(*version_->residency, t.segments, queries, result);
+  });
+}
+
+Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
+  return read_table(*version_, table, [&](const TableVersion& t) {
+    return lookup_copies(*version_->residency, t.segments, queries, result);
+  });
+}
+
+Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
+                             void* stream) const {
+  return read_table(*version_, table, [&](const TableVersion& t) {
+    return find_on_device(*version_->residency, t.segments, queries, out, stream);
+  });
+}
+
+Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
+                            void* stream) const {
+  return read_table(*version_, table, [&](const TableVersion& t) {
+    return get_on_device(*version_->residency, t.segments, queries, out, stream);
+  });
+}
+
+Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
+                             LowerBoundResult* result) const {
+  return read_table(*version_, table, [&](const TableVersion& t) {
+    return lower_bounds(*version_, t.segments, queries, result);
+  });
+}
+
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
-  const TableVersion* found;
-  STRIDE_TRY(find_prefix_table(*version_, table, &found));
-  STRIDE_TRY(check_addresses(*found->table, addresses));
-  return no_throw([&] { return match_batch(*version_, *found, addresses, result); });
+  return read_prefixes(*version_, table, [&](const TableVersion& t) {
+    STRIDE_TRY(check_addresses(*t.table, addresses));
+    return match_batch(*version_, t, addresses, result);
+  });
 }
 
 Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Location* out,
                               void* stream) const {
-  const TableVersion* found = nullptr;
-  STRIDE_TRY(find_prefix_table(*version_, table, &found));
-  return no_throw([&] {
+  return read_prefixes(*version_, table, [&](const TableVersion& t) {
     std::shared_ptr<const Matcher> matcher;
-    STRIDE_TRY(found->matcher->get(*version_->residency, *found, &matcher));
+    STRIDE_TRY(t.matcher->get(*version_->residency, t, &matcher));
     return matcher->match_device(*version_->residency, addresses, out, stream);
   });
 }
 
 Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
-  const TableVersion* found;
-  STRIDE_TRY(find_prefix_table(*version_, table, &found));
-  STRIDE_TRY(check_address(*found->table, 0, address.size()));
-  std::optional<PrefixEntry> entry;
-  Status status = no_throw([&] {
+  using Entry = Result<std::optional<PrefixEntry>>;
+  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Entry {
+    STRIDE_TRY(check_address(*t.table, 0, address.size()));
     uint64_t offsets[] = {0, address.size()};
-    KeyColumn one = Column::variable(address.data(), offsets, 1);
     MatchResult result;
-    STRIDE_TRY(match_batch(*version_, *found, one, &result));
-    if (result.found[0]) entry = {result.prefix(0), result.lengths[0], result.value(0)};
-    return Status();
+    STRIDE_TRY(
+        match_batch(*version_, t, Column::variable(address.data(), offsets, 1), &result));
+    if (!result.found[0]) return std::optional<PrefixEntry>();
+    return std::optional(PrefixEntry{result.prefix(0), result.lengths[0], result.value(0)});
   });
-  if (!status.ok()) return status;
-  return entry;
 }
 
 Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes address) const {
-  const TableVersion* found;
-  STRIDE_TRY(find_prefix_table(*version_, table, &found));
-  STRIDE_TRY(check_address(*found->table, 0, address.size()));
-  std::vector<PrefixEntry> entries;
-  STRIDE_TRY(
-      no_throw([&] { return stride::match_all(*version_->residency, *found, address, &entries); }));
-  return entries;
+  using Entries = Result<std::vector<PrefixEntry>>;
+  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Entries {
+    STRIDE_TRY(check_address(*t.table, 0, address.size()));
+    std::vector<PrefixEntry> entries;
+    STRIDE_TRY(stride::match_all(*version_->residency, t, address, &entries));
+    return entries;
+  });
 }
 
 Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
-  const TableVersion* found;
-  STRIDE_TRY(find_prefix_table(*version_, table, &found));
-  auto bounds = scan_inside(prefix_key, found->table->address_bits);
-  if (!bounds.ok()) return bounds.status();
-  return make_scan(version_, *found, *bounds);
+  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Result<Scan> {
+    auto bounds = scan_inside(prefix_key, t.table->address_bits);
+    if (!bounds.ok()) return bounds.status();
+    return make_scan(version_, t, *bounds);
+  });
 }
 
 Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  return make_scan(version_, **found, options);
+  return read_table(*version_, table,
+                    [&](const TableVersion& t) { return make_scan(version_, t, options); });
 }
 
 Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& options) const {
@@ -212,17 +214,16 @@ Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& option
 }
 
 Result<uint64_t> Snapshot::count(const Table& table) const {
-  auto found = find_table(*version_, table);
-  if (!found.ok()) return found.status();
-  const SegmentList& segments = (*found)->segments;
-  if (segments.empty()) return uint64_t{0};
-  if (segments.size() == 1) {
-    const SegmentRecord& record = segments[0]->record();
-    return record.rows - record.tombstones;
-  }
-  MergedRows merged;
-  STRIDE_TRY(merge_all(*version_->backend, segments, &merged));
-  return merged.size();
+  return read_table(*version_, table, [&](const TableVersion& t) -> Result<uint64_t> {
+    if (t.segments.empty()) return uint64_t{0};
+    if (t.segments.size() == 1) {
+      const SegmentRecord& record = t.segments[0]->record();
+      return record.rows - record.tombstones;
+    }
+    MergedRows merged;
+    STRIDE_TRY(merge_all(*version_->backend, t.segments, &merged));
+    return merged.size();
+  });
 }
 
 }  // namespace stride

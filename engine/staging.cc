@@ -85,15 +85,25 @@ void copy_bytes(std::byte* to, const Column& from, uint64_t first, uint64_t n) {
 
 }  // namespace
 
+// Below this a mapping of its own costs more than the memory.
+constexpr uint64_t most_small_bytes = 64 << 10;
+
 StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
     : key_width_(key_width), capacity_(capacity) {
   uint64_t offset_bytes = (capacity.rows + 1) * sizeof(uint64_t);
   uint64_t key_bytes = key_width ? capacity.rows * key_width : capacity.key_bytes;
-  auto memory = ReservedMemory::reserve(offset_bytes * (key_width ? 1 : 2) +
-                                        round_up(key_bytes, 64) + capacity.value_bytes);
-  if (!memory.ok()) throw std::bad_alloc();
-  memory_ = std::move(*memory);
-  std::byte* p = memory_.data();
+  uint64_t bytes =
+      offset_bytes * (key_width ? 1 : 2) + round_up(key_bytes, 64) + capacity.value_bytes;
+  std::byte* p;
+  if (bytes <= most_small_bytes) {
+    small_memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    p = small_memory_.get();
+  } else {
+    auto memory = ReservedMemory::reserve(bytes);
+    if (!memory.ok()) throw std::bad_alloc();
+    memory_ = std::move(*memory);
+    p = memory_.data();
+  }
   value_offsets_ = reinterpret_cast<uint64_t*>(p);
   value_offsets_[0] = 0;
   p += offset_bytes;
@@ -179,10 +189,92 @@ void StagedChunk::keep(std::span<const uint64_t> bits) {
       std::count(kinds_.begin(), kinds_.end(), static_cast<uint8_t>(EntryKind::delta)));
 }
 
+void StagedChunk::truncate(uint64_t rows) noexcept {
+  if (rows >= rows_) return;
+  for (uint64_t row = rows; deltas_ > 0 && row < rows_; ++row)
+    deltas_ -= kind(row) == EntryKind::delta;
+  if (!kinds_.empty()) kinds_.resize(rows);
+  rows_ = rows;
+}
+
 uint64_t StagedTable::rows() const {
   uint64_t n = 0;
   for (const auto& chunk : chunks) n += chunk->rows();
   return n;
+}
+
+namespace {
+
+// Rows of chunks, in order, copied into chunks that are full.
+class ChunkJoiner {
+ public:
+  explicit ChunkJoiner(StagedTable* table) : table_(table) {}
+
+  void run() {
+    std::vector<std::unique_ptr<StagedChunk>> joined;
+    for (uint64_t left = table_->rows(); left > 0; left -= joined.back()->rows())
+      joined.push_back(next(std::min(left, StagedChunk::max_rows)));
+    table_->chunks = std::move(joined);
+  }
+
+ private:
+  struct Part {
+    const StagedChunk* chunk;
+    uint64_t first, rows;
+  };
+
+  std::unique_ptr<StagedChunk> next(uint64_t rows) {
+    std::vector<Part> parts;
+    uint64_t key_bytes = 0, value_bytes = 0;
+    for (uint64_t left = rows; left > 0;) {
+      const StagedChunk& chunk = *table_->chunks[at_];
+      uint64_t n = std::min(left, chunk.rows() - row_);
+      parts.push_back({&chunk, row_, n});
+      key_bytes += chunk.keys().begin(row_ + n) - chunk.keys().begin(row_);
+      value_bytes += chunk.values().begin(row_ + n) - chunk.values().begin(row_);
+      left -= n;
+      row_ += n;
+      if (row_ == chunk.rows()) {
+        ++at_;
+        row_ = 0;
+      }
+    }
+    auto joined = std::make_unique<StagedChunk>(
+        table_->table->key_width, StagedChunk::Capacity{rows, key_bytes, value_bytes});
+    for (const Part& part : parts) copy(part, joined.get());
+    return joined;
+  }
+
+  // Stretches of rows of one kind.
+  static void copy(const Part& part, StagedChunk* to) {
+    const uint64_t end = part.first + part.rows;
+    for (uint64_t first = part.first, last; first < end; first = last) {
+      EntryKind kind = part.chunk->kind(first);
+      for (last = first + 1; last < end && part.chunk->kind(last) == kind;) ++last;
+      ValueColumn values = part.chunk->values().slice(first, last - first);
+      to->append(part.chunk->keys().slice(first, last - first),
+                 kind == EntryKind::tombstone ? nullptr : &values, 0, kind);
+    }
+  }
+
+  StagedTable* table_;
+  size_t at_ = 0;
+  uint64_t row_ = 0;
+};
+
+}  // namespace
+
+Status join_small_chunks(StagedTable* table) {
+  if (table->chunks.size() <= max_staged_chunks) return {};
+  std::erase_if(table->chunks, [](const auto& chunk) { return chunk->rows() == 0; });
+  if (table->chunks.size() <= max_staged_chunks) return {};
+  if (table->rows() > max_index_keys)
+    return Status::invalid("the transaction has " + std::to_string(table->rows()) +
+                           " rows of table '" + table->table->name + "'; at most " +
+                           std::to_string(max_index_keys) + " are possible")
+        .with_remedy("commit them in several transactions");
+  ChunkJoiner(table).run();
+  return {};
 }
 
 bool StagedTable::has_ranges() const {
@@ -261,34 +353,25 @@ Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
       .with_remedy("give a bit for each row, 64 a word, or no words at all");
 }
 
-Status out_of_memory() {
-  return Status(StatusCode::resource_exhausted, "no memory to stage more rows")
-      .with_remedy("commit in smaller transactions, or give the process more memory");
-}
+}  // namespace
 
-// What follows a chunk, for rows from `first` on. A thread's first chunk is small and each next one
-// twice as large, so that small transactions touch little memory; a put that brings many rows gets
-// a large one at once.
-std::unique_ptr<StagedChunk> next_chunk(const StagedChunk* last, uint32_t key_width,
-                                        const KeyColumn& keys, const ValueColumn* values,
-                                        uint64_t first) {
+std::unique_ptr<StagedChunk> StagedChunk::make_next(const StagedChunk* last, uint32_t key_width,
+                                                    const KeyColumn& keys,
+                                                    const ValueColumn* values, uint64_t first) {
   uint64_t left = keys.size - first;
   uint64_t before = last ? last->capacity().rows : 32;
-  uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, StagedChunk::max_rows),
-                                       StagedChunk::max_rows);
+  uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, max_rows), max_rows);
   uint64_t sampled = std::min<uint64_t>(left, rows);
   auto bytes_for = [&](const Column& c) {
     uint64_t sample = c.begin(first + sampled) - c.begin(first);
     uint64_t one = c.begin(first + 1) - c.begin(first);
     uint64_t want = sample / sampled * rows + sample % sampled + rows * 4;
-    return std::max(std::min(want, StagedChunk::target_bytes), one);
+    return std::max(std::min(want, target_bytes), one);
   };
-  StagedChunk::Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
-  if (!values) capacity.value_bytes = std::min(rows * 64, StagedChunk::target_bytes);
+  Capacity capacity{rows, bytes_for(keys), values ? bytes_for(*values) : 0};
+  if (!values) capacity.value_bytes = std::min(rows * 64, target_bytes);
   return std::make_unique<StagedChunk>(key_width, capacity);
 }
-
-}  // namespace
 
 Status Staging::stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                              const ValueColumn& deltas) {
@@ -303,17 +386,25 @@ Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, cons
                            const ValueColumn* values, EntryKind kind) {
   STRIDE_TRY(check_columns(*table, keys, values));
   if (keys.size == 0) return {};
+  StagedChunk* there = nullptr;  // the chunk that rows were appended to, and how many it had
+  uint64_t rows_there = 0;
   try {
     Slot* slot = slot_of_this_thread(table);
+    StagedChunk* chunk = there = slot->chunk;
+    rows_there = there ? there->rows() : 0;
+    std::vector<std::unique_ptr<StagedChunk>> added;
     for (uint64_t done = 0; done < keys.size;) {
-      uint64_t n = slot->chunk ? slot->chunk->append(keys, values, done, kind) : 0;
-      if (n == 0)
-        slot->chunk =
-            add_chunk(slot, next_chunk(slot->chunk, table->key_width, keys, values, done));
+      uint64_t n = chunk ? chunk->append(keys, values, done, kind) : 0;
+      if (n == 0) {
+        added.push_back(StagedChunk::make_next(chunk, table->key_width, keys, values, done));
+        chunk = added.back().get();
+      }
       done += n;
     }
+    add_chunks(slot, std::move(added));
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    if (there) there->truncate(rows_there);
+    return Status::out_of_memory();
   }
   count(keys, values);
   return {};
@@ -328,14 +419,15 @@ Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, cons
   if (keys.size < least_rows && keys.bytes() + values.bytes() < least_bytes)
     return stage(table, keys, &values);
   try {
-    Slot* slot = slot_of_this_thread(table);
+    std::vector<std::unique_ptr<StagedChunk>> added;
     for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
       uint64_t n = std::min(StagedChunk::max_rows, keys.size - done);
-      slot->chunk = add_chunk(
-          slot, std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n)));
+      added.push_back(
+          std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n)));
     }
+    add_chunks(slot_of_this_thread(table), std::move(added));
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return Status::out_of_memory();
   }
   count(keys, &values);
   return {};
@@ -351,10 +443,12 @@ Status Staging::stage_ranges(const std::shared_ptr<const TableRecord>& table,
     if (slot->chunk && !slot->chunk->ranges().empty()) {
       slot->chunk->add_ranges(std::move(ranges));
     } else {
-      slot->chunk = add_chunk(slot, std::make_unique<StagedChunk>(std::move(ranges)));
+      std::vector<std::unique_ptr<StagedChunk>> added;
+      added.push_back(std::make_unique<StagedChunk>(std::move(ranges)));
+      add_chunks(slot, std::move(added));
     }
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return Status::out_of_memory();
   }
   rows_.fetch_add(n, std::memory_order_relaxed);
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -367,23 +461,46 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
   STRIDE_TRY(check_bits(keys.size, was_new));
   std::fill(was_new.begin(), was_new.end(), 0);
   if (keys.size == 0) return {};
+  AbsentChunk* there = nullptr;  // as above
+  uint64_t rows_there = 0, answers_there = 0;
   try {
     Slot* slot = slot_of_this_thread(table);
+    AbsentChunk* chunk = there = slot->absent;
+    rows_there = there ? there->rows->rows() : 0;
+    answers_there = there ? there->answers.size() : 0;
+    std::vector<std::unique_ptr<AbsentChunk>> added;
     for (uint64_t done = 0; done < keys.size;) {
-      StagedChunk* rows = slot->absent ? slot->absent->rows.get() : nullptr;
+      StagedChunk* rows = chunk ? chunk->rows.get() : nullptr;
       uint64_t first = rows ? rows->rows() : 0;
       uint64_t n = rows ? rows->append(keys, &values, done, EntryKind::put) : 0;
       if (n == 0) {
-        slot->absent = add_absent(slot, next_chunk(rows, table->key_width, keys, &values, done));
+        added.push_back(std::make_unique<AbsentChunk>(AbsentChunk{
+            StagedChunk::make_next(rows, table->key_width, keys, &values, done), {}}));
+        chunk = added.back().get();
       } else if (!was_new.empty()) {
-        slot->absent->answers.push_back({first, n, was_new.data(), done});
+        chunk->answers.push_back({first, n, was_new.data(), done});
       }
       done += n;
     }
+    add_absent(slot, std::move(added));
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    if (there) {
+      there->rows->truncate(rows_there);
+      there->answers.resize(answers_there);
+    }
+    return Status::out_of_memory();
   }
   count(keys, &values);
+  return {};
+}
+
+Status Staging::create(std::shared_ptr<const TableRecord> table) {
+  std::lock_guard lock(mutex_);
+  for (const auto& t : created_)
+    if (t->name == table->name)
+      return Status(StatusCode::already_exists,
+                    "the transaction has created a table '" + table->name + "' already");
+  created_.push_back(std::move(table));
   return {};
 }
 
@@ -400,19 +517,31 @@ void Staging::count(const KeyColumn& keys, const ValueColumn* values) {
   bytes_.fetch_add(keys.bytes() + (values ? values->bytes() : 0), std::memory_order_relaxed);
 }
 
-StagedChunk* Staging::add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk) {
-  StagedChunk* result = chunk.get();
-  std::lock_guard lock(mutex_);
-  slot->table->chunks.push_back(std::move(chunk));
-  return result;
+namespace {
+
+template <class T>
+void move_behind(std::vector<T>* list, std::vector<T>* added) {
+  if (list->capacity() < list->size() + added->size())
+    list->reserve(std::max(2 * list->size(), list->size() + added->size()));
+  std::move(added->begin(), added->end(), std::back_inserter(*list));
 }
 
-AbsentChunk* Staging::add_absent(Slot* slot, std::unique_ptr<StagedChunk> rows) {
-  auto chunk = std::make_unique<AbsentChunk>(AbsentChunk{std::move(rows), {}});
-  AbsentChunk* result = chunk.get();
+}  // namespace
+
+void Staging::add_chunks(Slot* slot, std::vector<std::unique_ptr<StagedChunk>> chunks) {
+  if (chunks.empty()) return;
   std::lock_guard lock(mutex_);
-  slot->table->absent.push_back(std::move(chunk));
-  return result;
+  StagedChunk* last = chunks.back().get();
+  move_behind(&slot->table->chunks, &chunks);
+  slot->chunk = last;
+}
+
+void Staging::add_absent(Slot* slot, std::vector<std::unique_ptr<AbsentChunk>> chunks) {
+  if (chunks.empty()) return;
+  std::lock_guard lock(mutex_);
+  AbsentChunk* last = chunks.back().get();
+  move_behind(&slot->table->absent, &chunks);
+  slot->absent = last;
 }
 
 Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {

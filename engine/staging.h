@@ -21,13 +21,16 @@
 
 namespace stride {
 
+// Of one table, in one sort: a row is named by 32 bits.
+inline constexpr uint64_t max_staged_chunks = uint64_t{1} << (32 - row_bits);
+
 // Keys to be erased: `from` and what follows, up to `to` exclusively or, without, to the last.
 struct KeyRange {
   std::string from;
   std::optional<std::string> to;
 };
 
-// Up to 65,536 rows in one allocation, which is touched only as far as it is filled. Not
+// Up to 65,536 rows in one allocation; a large one is touched only as far as it is filled. Not
 // thread-safe.
 class StagedChunk {
  public:
@@ -47,6 +50,13 @@ class StagedChunk {
 
   uint64_t rows() const { return rows_; }
   const Capacity& capacity() const { return capacity_; }
+  // An empty chunk that follows `last` (or null), for rows from `first` on. A thread's first chunk is
+  // small and each next one twice as large, so that small transactions touch little memory; a put
+  // that brings many rows gets a large one at once. Throws std::bad_alloc.
+  static std::unique_ptr<StagedChunk> make_next(const StagedChunk* last, uint32_t key_width,
+                                                const KeyColumn& keys, const ValueColumn* values,
+                                                uint64_t first);
+
   // Copies rows [first, first + n) where n is as many as fit, and returns n. values: null where
   // they are tombstones.
   uint64_t append(const KeyColumn& keys, const ValueColumn* values, uint64_t first, EntryKind kind);
@@ -62,8 +72,12 @@ class StagedChunk {
   const std::vector<KeyRange>& ranges() const { return ranges_; }
   // Precondition: there are ranges already.
   void add_ranges(std::vector<KeyRange> ranges);
+  // The rows are the caller's, or there are only ranges: nothing can be appended or dropped.
+  bool is_borrowed() const { return borrowed_; }
   // Drops the rows whose bit is 0. Precondition: append() has copied them.
   void keep(std::span<const uint64_t> bits);
+  // Drops the rows from `rows` on. The same precondition.
+  void truncate(uint64_t rows) noexcept;
 
  private:
   uint64_t fitting_rows(const KeyColumn& keys, const ValueColumn* values, uint64_t first) const;
@@ -74,7 +88,8 @@ class StagedChunk {
   uint32_t key_width_ = 0;
   Capacity capacity_{};
   uint64_t rows_ = 0;
-  ReservedMemory memory_;
+  std::unique_ptr<std::byte[]> small_memory_;
+  ReservedMemory memory_;  // where it is large
   uint64_t* value_offsets_ = nullptr;
   uint64_t* key_offsets_ = nullptr;  // null where keys have one width
   std::byte* keys_ = nullptr;
@@ -108,9 +123,15 @@ struct StagedTable {
   bool has_ranges() const;
 };
 
+// Copies rows together where a table has more chunks than a sort takes. Neither ranges nor rows that
+// are put if absent are left by then. invalid_argument: there are more rows than that.
+Status join_small_chunks(StagedTable* table);
+
 // Thread-safe: each thread fills chunks of its own.
 class Staging {
  public:
+  // Where staging fails, nothing of that call is staged.
+  //
   // values null: erases. Validates before it copies anything.
   Status stage(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                const ValueColumn* values) {
@@ -127,6 +148,10 @@ class Staging {
   // WriteTransaction::put_if_absent().
   Status stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& values, std::span<uint64_t> was_new);
+  // A table that the transaction creates. already_exists: it has created one of that name.
+  Status create(std::shared_ptr<const TableRecord> table);
+  // Call when no create() is under way.
+  const std::vector<std::shared_ptr<const TableRecord>>& created() const { return created_; }
   // Rows that come from now on come after all that are there, whichever thread brings them. Call
   // when no stage() is under way.
   void hand_over();
@@ -146,13 +171,15 @@ class Staging {
   Status stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn* values, EntryKind kind);
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
-  StagedChunk* add_chunk(Slot* slot, std::unique_ptr<StagedChunk> chunk);
-  AbsentChunk* add_absent(Slot* slot, std::unique_ptr<StagedChunk> rows);
+  // All or, where this throws, none of them.
+  void add_chunks(Slot* slot, std::vector<std::unique_ptr<StagedChunk>> chunks);
+  void add_absent(Slot* slot, std::vector<std::unique_ptr<AbsentChunk>> chunks);
   void count(const KeyColumn& keys, const ValueColumn* values);
 
   std::mutex mutex_;  // guards the lists, not the chunks' content
   std::vector<std::unique_ptr<StagedTable>> tables_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::shared_ptr<const TableRecord>> created_;
   std::atomic<uint64_t> rows_{0}, bytes_{0};
 };
 

@@ -11,10 +11,12 @@
 namespace stride {
 
 enum class Overflow : uint8_t;
+struct DatabaseIdentity;
 struct TableRecord;
 
-// A handle, cheap to copy; names a table of one Database. Stays valid, but finds nothing and takes
-// nothing (not_found), once the table is dropped.
+// A handle, cheap to copy; names a table of one Database, and is refused (invalid_argument) by every
+// other one, also by the next that is opened at the same path. Stays valid, but finds nothing and
+// takes nothing (not_found), once the table is dropped.
 class STRIDE_API Table {
  public:
   Table() = default;
@@ -28,9 +30,11 @@ class STRIDE_API Table {
   Overflow overflow() const;
 
  private:
-  friend struct DatabaseImpl;
-  explicit Table(std::shared_ptr<const TableRecord> record) : record_(std::move(record)) {}
+  friend struct TableParts;
+  Table(std::shared_ptr<const TableRecord> record, std::shared_ptr<const DatabaseIdentity> database)
+      : record_(std::move(record)), database_(std::move(database)) {}
   std::shared_ptr<const TableRecord> record_;
+  std::shared_ptr<const DatabaseIdentity> database_;
 };
 
 }  // namespace stride

@@ -16,6 +16,8 @@ struct STRIDE_INTERNAL WriteTransaction::State {
   std::atomic<bool> entered{false};  // the commit queue knows of it
   std::atomic<bool> ended{false};
 
+  // closed: it has ended, or this process is a forked child.
+  Status check_open() const;
   // Whether rows of the table can be staged; tells the commit queue before the first are.
   Status enter(const Table& table);
 };

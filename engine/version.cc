@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/cold_read.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -30,7 +31,7 @@ IndexedSegment::IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment,
 IndexedSegment::~IndexedSegment() {
   if (obsolete_.load(std::memory_order_relaxed)) {
     // A file that cannot be removed now is removed when the database is next opened.
-    Status ignored = fs_->remove(segment_->path());
+    Status ignored = no_throw([&] { return fs_->remove(segment_->path()); });
   }
 }
 
@@ -129,6 +130,25 @@ const TableVersion* Version::find(uint32_t table) const {
   auto it = std::lower_bound(tables.begin(), tables.end(), table,
                              [](const TableVersion& t, uint32_t id) { return t.table->id < id; });
   return it != tables.end() && it->table->id == table ? &*it : nullptr;
+}
+
+Status check_identity(const Table& table, const std::shared_ptr<const DatabaseIdentity>& database) {
+  const auto& its = TableParts::database(table);
+  if (its == database) return {};
+  if (!its) return Status::invalid("the table handle is empty");
+  std::string of = its->path == database->path ? "an earlier opening of " : "the database ";
+  return Status::invalid("table '" + table.name() + "' belongs to " + of + its->path + ", not to " +
+                         (its->path == database->path ? "this one" : database->path))
+      .with_remedy("open the table with the database that it is used with");
+}
+
+Result<const TableVersion*> Version::find(const Table& table) const {
+  STRIDE_TRY(database->check_process());
+  STRIDE_TRY(check_identity(table, database));
+  if (const TableVersion* found = find(table.id())) return found;
+  return Status(StatusCode::not_found, "table '" + table.name() + "' is not there")
+      .with_file(database->path)
+      .with_remedy("take the snapshot after the table is created and before it is dropped");
 }
 
 }  // namespace stride

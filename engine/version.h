@@ -11,6 +11,7 @@
 #include "engine/snapshot.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
+#include "storage/process.h"
 #include "storage/segment.h"
 #include "storage/status.h"
 
@@ -126,14 +127,45 @@ struct TableVersion {
 
 class Residency;
 
+// One opening of a database. Handles of tables are compared with versions and transactions by the
+// address of this.
+struct DatabaseIdentity {
+  std::string path;
+  ProcessMark opened_in;
+
+  // closed: this process is a forked child of the one that opened it.
+  Status check_process() const { return opened_in.is_here() ? Status() : left_in_parent(path); }
+};
+
+// What a handle of a table holds.
+struct TableParts {
+  static const std::shared_ptr<const TableRecord>& record(const Table& table) {
+    return table.record_;
+  }
+  static const std::shared_ptr<const DatabaseIdentity>& database(const Table& table) {
+    return table.database_;
+  }
+  static Table make(std::shared_ptr<const TableRecord> record,
+                    std::shared_ptr<const DatabaseIdentity> database) {
+    return Table(std::move(record), std::move(database));
+  }
+};
+
 struct Version {
+  std::shared_ptr<const DatabaseIdentity> database;
   std::vector<TableVersion> tables;  // ascending id
   std::shared_ptr<Backend> backend;  // the host's
   std::shared_ptr<Residency> residency;
 
   // Null where the table is not there.
   const TableVersion* find(uint32_t table) const;
+  // The same for a handle. invalid_argument: it is of another database. not_found. closed: this
+  // process is a forked child.
+  Result<const TableVersion*> find(const Table& table) const;
 };
+
+// invalid_argument: the handle is empty, or its table is not of this database.
+Status check_identity(const Table& table, const std::shared_ptr<const DatabaseIdentity>& database);
 
 // What a snapshot holds.
 struct SnapshotVersion {

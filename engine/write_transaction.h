@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "engine/options.h"
@@ -28,14 +29,24 @@
 namespace stride {
 
 // put, put_view, put_if_absent, accumulate, erase, erase_range and erase_ranges may be called from
-// several threads at once; commit and abort from one, when none of them is under way.
+// several threads at once; the others from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
  public:
   struct STRIDE_INTERNAL State;
-  explicit WriteTransaction(std::shared_ptr<State> state);
+  explicit WriteTransaction(std::shared_ptr<State> state) noexcept;
+  explicit WriteTransaction(Status why_not) noexcept;  // there is none: what its calls return
   WriteTransaction(WriteTransaction&&) noexcept;
   WriteTransaction& operator=(WriteTransaction&&) noexcept;
   ~WriteTransaction();  // aborts what was not committed
+
+  // A table that is there once this is committed, and only then: with its first rows, or not at all.
+  // Until then the handle serves this transaction alone; if that fails or is aborted, it is as that of
+  // a dropped table. already_exists, also at the commit, where another one was faster;
+  // invalid_argument: a bad name or options.
+  Result<Table> create_table(const std::string& name, const TableOptions& options = {});
+  // The table that is there, or that this transaction has created, or a new one as above.
+  // invalid_argument where it is there with other options.
+  Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
 
   // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
   // key too long or of the wrong width, value too long, columns of different sizes.
@@ -112,7 +123,10 @@ class STRIDE_API WriteTransaction {
   // thread that goes on with what another has begun. Call it when no change is under way.
   void hand_over();
 
-  // Ends the transaction. When it fails nothing of it is visible, now or after reopening: no_space
+  // Ends the transaction. With Durability::sync all that was committed before survives a power loss
+  // too once this returns, also where the transaction changed nothing.
+  //
+  // When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
   // corruption: keys that were to be put if absent, added to, or erased, met damaged bytes.
   Status commit(std::optional<Durability> durability = std::nullopt);
@@ -128,7 +142,12 @@ class STRIDE_API WriteTransaction {
   Status accumulate_numbers(const Table& table, const KeyColumn& keys, NumberType type,
                             const ValueColumn& deltas);
 
-  std::shared_ptr<State> state_;
+  template <class Stage>
+  Status change(const Table& table, const Stage& stage);
+  Status absent() const;
+
+  std::shared_ptr<State> state_;  // null: moved away, ended, or why_not_
+  Status why_not_;
 };
 
 }  // namespace stride

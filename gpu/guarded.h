@@ -13,8 +13,7 @@ auto guarded(const Call& call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return Status(StatusCode::resource_exhausted, "not enough memory for the batch")
-        .with_remedy("use smaller batches or free some memory");
+    return Status::out_of_memory();
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "storage/file.h"
 #include "storage/page_fetch.h"
+#include "storage/process.h"
 
 namespace stride {
 
@@ -33,6 +34,7 @@ class Descriptor {
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
+  void give_up() { fd_ = -1; }  // who closes it is another
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
 
@@ -261,13 +263,22 @@ Result<std::shared_ptr<const Mapping>> PosixFile::map() {
 }
 
 // flock() belongs to the open file description, so a second handle of this very process is kept
-// out too, and the kernel drops it when the process dies.
+// out too, and the kernel drops it when the process dies. Forked children share the description:
+// their descriptors are closed for them, and only the process that took the lock releases it.
 class PosixLock final : public FileLock {
  public:
-  explicit PosixLock(Descriptor fd) : fd_(std::move(fd)) {}
-  ~PosixLock() override { ::flock(fd_.get(), LOCK_UN); }
+  explicit PosixLock(Descriptor fd) : fd_(std::move(fd)) { close_in_children(fd_.get()); }
+  ~PosixLock() override {
+    if (made_in_.is_here()) {
+      stop_closing_in_children(fd_.get());
+      ::flock(fd_.get(), LOCK_UN);
+    } else {
+      fd_.give_up();
+    }
+  }
 
  private:
+  const ProcessMark made_in_;
   Descriptor fd_;
 };
 

@@ -1,6 +1,7 @@
 #include "storage/io_threads.h"
 
-#include <system_error>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace stride {
@@ -15,19 +16,26 @@ IoThreads::~IoThreads() {
 }
 
 void IoThreads::submit(const void* owner, std::function<void()> task) {
-  {
-    std::lock_guard lock(mutex_);
-    if (queue_.size() >= idle_ && threads_.size() < max_threads_) {
-      try {
-        threads_.emplace_back([this] { run(); });
-      } catch (const std::system_error&) {
-        // Those that there are do the work.
-      }
-    }
-    if (!threads_.empty()) queue_.push_back({owner, std::exchange(task, nullptr)});
-  }
-  if (task) return task();
+  Task next{owner, std::move(task)};
+  if (!queue(next)) return next.run();
   wake_.notify_one();
+}
+
+bool IoThreads::queue(Task& task) {
+  std::lock_guard lock(mutex_);
+  try {
+    if (queue_.size() >= idle_ && threads_.size() < max_threads_)
+      threads_.emplace_back([this] { run(); });
+  } catch (const std::exception&) {
+    // No memory or no more threads: those that there are do the work.
+  }
+  if (threads_.empty()) return false;
+  try {
+    queue_.push_back(std::move(task));
+  } catch (const std::bad_alloc&) {
+    return false;  // and the task is as it was
+  }
+  return true;
 }
 
 uint64_t IoThreads::drop(const void* owner) {

@@ -27,7 +27,7 @@ class IoThreads {
   IoThreads& operator=(const IoThreads&) = delete;
 
   // Tasks begin in the order in which they were submitted, so that one may wait for an earlier one.
-  // Where no thread can be had, the caller carries it out.
+  // Where no thread or no memory can be had, the caller carries it out.
   void submit(const void* owner, std::function<void()> task);
   // Takes this owner's tasks out of the queue and returns how many; those that run go on.
   uint64_t drop(const void* owner);
@@ -37,6 +37,8 @@ class IoThreads {
     const void* owner;
     std::function<void()> run;
   };
+  // False where the caller is to carry it out.
+  bool queue(Task& task);
   void run();
 
   const unsigned max_threads_;

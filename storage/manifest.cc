@@ -6,6 +6,7 @@
 #include "storage/checksum.h"
 #include "storage/current_file.h"
 #include "storage/manifest_format.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -211,6 +212,7 @@ struct Manifest::State {
 Manifest::Manifest(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Manifest::~Manifest() = default;
 
+bool Manifest::poisoned() const { return state_->poisoned; }
 uint64_t Manifest::bytes() const { return state_->end; }
 const std::string& Manifest::path() const { return state_->file->path(); }
 
@@ -220,8 +222,8 @@ Status Manifest::append(const VersionEdit& edit, bool sync) {
   Result<std::vector<std::byte>> record =
       encode_record(edit, s.synced, sync ? manifest_edit : manifest_unsynced_edit);
   if (!record.ok()) return record.status();
-  if (Status status = s.file->write_at(s.end, *record); !status.ok()) {
-    s.poisoned = !s.file->truncate(s.end).ok();
+  if (Status status = no_throw([&] { return s.file->write_at(s.end, *record); }); !status.ok()) {
+    s.poisoned = !no_throw([&] { return s.file->truncate(s.end); }).ok();
     return status;
   }
   s.end += record->size();
@@ -229,7 +231,7 @@ Status Manifest::append(const VersionEdit& edit, bool sync) {
 }
 
 Status Manifest::State::sync() {
-  Status status = file->sync();
+  Status status = no_throw([&] { return file->sync(); });
   if (status.ok()) {
     synced = end;
     return status;

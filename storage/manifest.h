@@ -78,10 +78,14 @@ class Manifest {
   // and so is the edit when this returns. Without, a power loss may take the edit or its files.
   // no_space and other failed writes leave the log as it was (the torn tail is cut off), and it can
   // be tried again. A failed sync cannot: it is io_error, and every later call poisoned.
-  // invalid_argument: a table name of 0 or more than 255 bytes.
+  // invalid_argument: a table name of 0 or more than 255 bytes. May throw std::bad_alloc; the edit is
+  // not in the log then, unless poisoned().
   Status append(const VersionEdit& edit, bool sync);
   // Drops the log from `offset` on, where an edit of Recovered::unsynced begins.
   Status cut(uint64_t offset);
+  // Nobody knows what the log holds: nothing more is written to it, and the files that the last edit
+  // names must stay.
+  bool poisoned() const;
   uint64_t bytes() const;
   const std::string& path() const;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "storage/checksum.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -32,9 +33,11 @@ void PieceWriter::start(std::function<Status()> task) {
     ++unfinished_;
   }
   try {
-    io_.submit(this, [this, task = std::move(task)] { end(failure().ok() ? task() : Status()); });
+    io_.submit(this, [this, task = std::move(task)] {
+      end(failure().ok() ? no_throw(task) : Status());
+    });
   } catch (const std::bad_alloc&) {
-    end(Status(StatusCode::resource_exhausted, "not enough memory to write a file"));
+    end(Status::out_of_memory());
   }
 }
 

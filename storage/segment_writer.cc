@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "storage/checksum.h"
+#include "storage/no_throw.h"
 #include "storage/piece_writer.h"
 #include "storage/reserved_memory.h"
 #include "storage/segment_layout.h"
@@ -75,7 +76,7 @@ SegmentWriter::~SegmentWriter() {
   state_->pieces->cancel();
   state_->file.reset();
   // A leftover that cannot be removed is in no manifest, and goes when the database is next opened.
-  (void)state_->fs.remove(state_->path);
+  (void)no_throw([&] { return state_->fs.remove(state_->path); });
 }
 
 Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
@@ -241,7 +242,7 @@ Status SegmentWriter::State::write_behind(uint64_t data_end, uint64_t file_bytes
     file.reset();
     return status;
   });
-  return {};
+  return pieces->failure();  // where there was no memory for the task, nothing will end the file
 }
 
 Status SegmentWriter::State::sync() {

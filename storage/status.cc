@@ -51,7 +51,18 @@ const std::string& empty_string() {
   return empty;
 }
 
+// Made when the library is loaded, while there is memory.
+const Status& prepared_out_of_memory() {
+  static const Status status =
+      Status(StatusCode::resource_exhausted, "out of memory")
+          .with_remedy("use smaller batches or transactions, or give the process more memory");
+  return status;
+}
+[[maybe_unused]] const Status& made_at_load = prepared_out_of_memory();
+
 }  // namespace
+
+Status Status::out_of_memory() noexcept { return prepared_out_of_memory(); }
 
 std::string_view to_string(StatusCode code) {
   switch (code) {

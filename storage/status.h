@@ -6,8 +6,9 @@
 //   if (!table.ok()) return table.status();
 //   use(*table);
 //
-// Bad input and failing hardware are reported with a Status; StrideDB never throws across its
-// public interface and never aborts the process. A Status is a value: cheap to move when ok (one
+// Bad input, failing hardware and a lack of memory are reported with a Status; StrideDB never aborts
+// the process, and calls that return a Status or a Result never throw. Those that return a container
+// or a string by value throw std::bad_alloc where there is no memory for it. A Status is a value: cheap to move when ok (one
 // null pointer), safe to copy, and thread-compatible.
 #pragma once
 
@@ -52,6 +53,8 @@ class [[nodiscard]] STRIDE_API Status {
     return Status(StatusCode::invalid_argument, std::move(message));
   }
   static Status corruption(std::string file, uint64_t offset, std::string message);
+  // resource_exhausted, made beforehand: allocates nothing.
+  static Status out_of_memory() noexcept;
   // From errno: picks no_space, permission_denied, not_found, already_exists, resource_exhausted,
   // invalid_argument (not a directory) or io_error, each with its remedy. `what` is the call.
   static Status from_errno(int error, std::string_view what, std::string file);

@@ -1,4 +1,6 @@
 // Erasing ranges of keys, beside a model that does so one change after the other.
+#include <sys/resource.h>
+
 #include "tests/engine/model.h"
 #include "tests/engine/random_rows.h"
 #include "tests/printed_seed.h"
@@ -147,6 +149,52 @@ TEST_F(EraseRangeTest, RandomChangesAgreeWithAModel) {
     table = *db_->open_table("t" + std::to_string(width));
     expect_equal(db_->snapshot(), table, model, random);
   }
+}
+
+// Rows of a view stay the caller's: they are erased by tombstones behind them.
+TEST_F(EraseRangeTest, RowsOfViewsBeforeARangeAreErased) {
+  Table table = *db_->create_table("t", {.key_width = 4});
+  std::string keys, values(20'000, 'v');
+  for (uint32_t i = 0; i < 20'000; ++i)
+    for (int shift = 24; shift >= 0; shift -= 8) keys += static_cast<char>(i >> shift);
+  auto bound = [&](uint32_t i) { return as_bytes(std::string_view(keys).substr(4 * i, 4)); };
+  WriteTransaction t = db_->begin();
+  KeyColumn key_column = Column::fixed(keys.data(), 4, 20'000);
+  ValueColumn value_column = Column::fixed(values.data(), 1, 20'000);
+  STRIDE_ASSERT_OK(t.put_view(table, key_column, value_column));
+  STRIDE_ASSERT_OK(t.erase_range(table, bound(100), bound(19'000)));
+  STRIDE_ASSERT_OK(t.put(table, bound(5'000), as_bytes("again")));
+  STRIDE_ASSERT_OK(t.erase_range(table, bound(19'500), std::nullopt));
+  STRIDE_ASSERT_OK(t.commit());
+  EXPECT_EQ(*db_->snapshot().count(table), 100u + 1 + 500);
+  EXPECT_EQ(text(**db_->snapshot().get(table, bound(5'000))), "again");
+}
+
+// A range between any two rows makes a chunk of each row: more than a sort takes.
+TEST_F(EraseRangeTest, ManyRangesAndRowsInTurns) {
+  std::mt19937_64 random(seed());
+  Table table = *db_->create_table("t");
+  put(table, {"0", "stays", "k5", "k50", "k69999"});
+  struct rusage before, after;
+  ASSERT_EQ(getrusage(RUSAGE_SELF, &before), 0);
+  Model model = {{"0", "0"}, {"stays", "stays"}};
+  WriteTransaction t = db_->begin();
+  for (int i = 0; i < 70'000; ++i) {
+    std::string key = "k" + std::to_string(i), end = key + '\0';
+    if (random() % 2) STRIDE_ASSERT_OK(t.erase_range(table, as_bytes(key), as_bytes(end)));
+    STRIDE_ASSERT_OK(t.put(table, key, "row"));
+    model[key] = "row";
+    if (i % 10 == 0) {
+      STRIDE_ASSERT_OK(t.put(table, "erased", "row"));
+      STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("e"), as_bytes("f")));
+    }
+    STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("x"), as_bytes("y")));
+  }
+  STRIDE_ASSERT_OK(t.commit(Durability::none));
+  ASSERT_EQ(getrusage(RUSAGE_SELF, &after), 0);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 400 << 10) << "KiB";
+  Snapshot snapshot = db_->snapshot();
+  ASSERT_NO_FATAL_FAILURE(expect_scan(snapshot, table, model, {}));
 }
 
 }  // namespace
