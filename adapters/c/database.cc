@@ -89,6 +89,14 @@ int stride_close(stride_database* database) {
   });
 }
 
+int stride_sync(stride_database* database) {
+  return run([&] {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    return db->database->sync();
+  });
+}
+
 int stride_size(stride_database* database, uint64_t* bytes) {
   return run([&] {
     Use<DatabaseObject> db;

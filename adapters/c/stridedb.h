@@ -184,6 +184,10 @@ STRIDE_C_API int stride_open(const char* path, const stride_options* options,
  * STRIDE_POISONED, STRIDE_IO_ERROR, STRIDE_NO_SPACE: commits that were not synced may be lost. */
 STRIDE_C_API int stride_close(stride_database* database);
 
+/* Makes all that was committed durable, whatever its level: it survives a power loss.
+ * STRIDE_IO_ERROR and STRIDE_POISONED: it may not. STRIDE_READ_ONLY, STRIDE_CLOSED. */
+STRIDE_C_API int stride_sync(stride_database* database);
+
 /* Bytes of all files. Cheap. */
 STRIDE_C_API int stride_size(stride_database* database, uint64_t* bytes);
 
@@ -233,6 +237,12 @@ STRIDE_C_API int stride_table_create_with(stride_database* database, const char*
 STRIDE_C_API int stride_table_open_or_create_with(stride_database* database, const char* name,
                                                   const stride_table_options* options,
                                                   stride_table** table);
+/* As stride_table_create_with(), for a table that is there once the transaction is committed, with its
+ * first rows, or not at all. Until then it serves this transaction alone. STRIDE_ALREADY_EXISTS, also
+ * of stride_commit(), where another transaction was faster. */
+STRIDE_C_API int stride_table_create_in(stride_transaction* transaction, const char* name,
+                                        const stride_table_options* options,
+                                        stride_table** table);
 /* Of a prefix table; 0: it is none. */
 STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
 
@@ -259,7 +269,10 @@ STRIDE_C_API int stride_tables_release(stride_tables* tables);
 
 /* ---- Transactions: changes that become visible and durable as a whole or not at all ---- */
 
-/* Any number may be open at once, on the same tables too; each stages in memory and waits for no
+/* A table serves the database that it was opened with, until that is closed; everywhere else it is
+ * refused with STRIDE_INVALID_ARGUMENT.
+ *
+ * Any number may be open at once, on the same tables too; each stages in memory and waits for no
  * other. There are no conflicts: of two commits that change a key the later one wins, and within a
  * transaction the last change. A transaction belongs to one thread at a time. Each ends by
  * stride_commit() or stride_abort(). */

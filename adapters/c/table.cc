@@ -17,19 +17,19 @@ Status take_options(const stride_table_options* given, TableOptions* options) {
   return {};
 }
 
-// Calls open(database, name, options), which returns a Result<Table>.
-template <class Open>
-int open_table(stride_database* database, const char* name, const stride_table_options* options,
-               stride_table** table, const Open& open) {
+// Calls open(object, name, options), which returns a Result<Table>, with what the handle stands for.
+template <class Object, class Open>
+int open_table(typename Object::Handle* handle, const char* name,
+               const stride_table_options* options, stride_table** table, const Open& open) {
   if (table) *table = nullptr;
   return run([&]() -> Status {
-    Use<DatabaseObject> db;
-    STRIDE_TRY(db.begin(database));
+    Use<Object> object;
+    STRIDE_TRY(object.begin(handle));
     STRIDE_TRY(check_pointer(name, "name"));
     STRIDE_TRY(check_pointer(table, "table"));
     TableOptions o;
     STRIDE_TRY(take_options(options, &o));
-    Result<Table> opened = open(*db->database, std::string(name), o);
+    Result<Table> opened = open(*object.get(), std::string(name), o);
     if (!opened.ok()) return opened.status();
     return make_handle(std::make_unique<TableObject>(TableObject{*opened}), table);
   });
@@ -51,10 +51,20 @@ int stride_table_options_init(stride_table_options* options, size_t size) {
 
 int stride_table_create_with(stride_database* database, const char* name,
                              const stride_table_options* options, stride_table** table) {
-  return open_table(database, name, options, table,
-                    [](Database& db, const std::string& of_name, const TableOptions& o) {
-                      return db.create_table(of_name, o);
-                    });
+  return open_table<DatabaseObject>(
+      database, name, options, table,
+      [](DatabaseObject& db, const std::string& of_name, const TableOptions& o) {
+        return db.database->create_table(of_name, o);
+      });
+}
+
+int stride_table_create_in(stride_transaction* transaction, const char* name,
+                           const stride_table_options* options, stride_table** table) {
+  return open_table<TransactionObject>(
+      transaction, name, options, table,
+      [](TransactionObject& t, const std::string& of_name, const TableOptions& o) {
+        return t.transaction.create_table(of_name, o);
+      });
 }
 
 int stride_table_create(stride_database* database, const char* name, uint32_t key_width,
@@ -64,18 +74,20 @@ int stride_table_create(stride_database* database, const char* name, uint32_t ke
 }
 
 int stride_table_open(stride_database* database, const char* name, stride_table** table) {
-  return open_table(database, name, nullptr, table,
-                    [](Database& db, const std::string& of_name, const TableOptions&) {
-                      return db.open_table(of_name);
-                    });
+  return open_table<DatabaseObject>(
+      database, name, nullptr, table,
+      [](DatabaseObject& db, const std::string& of_name, const TableOptions&) {
+        return db.database->open_table(of_name);
+      });
 }
 
 int stride_table_open_or_create_with(stride_database* database, const char* name,
                                      const stride_table_options* options, stride_table** table) {
-  return open_table(database, name, options, table,
-                    [](Database& db, const std::string& of_name, const TableOptions& o) {
-                      return db.open_or_create_table(of_name, o);
-                    });
+  return open_table<DatabaseObject>(
+      database, name, options, table,
+      [](DatabaseObject& db, const std::string& of_name, const TableOptions& o) {
+        return db.database->open_or_create_table(of_name, o);
+      });
 }
 
 int stride_table_open_or_create(stride_database* database, const char* name, uint32_t key_width,
