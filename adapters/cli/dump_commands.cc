@@ -139,7 +139,8 @@ class Restore {
     Progress progress(context_.environment.err, "restore", in_->stored_bytes());
     Outcome outcome = read(&progress);
     if (!outcome.ok()) {
-      for (const std::string& name : made_) Status ignored = database_->drop_table(name);
+      for (const TableRows& table : tables_)
+        if (table.made) Status ignored = database_->drop_table(table.name);
       return outcome;
     }
     progress.clear();
@@ -179,7 +180,7 @@ class Restore {
       STRIDE_CLI_TRY(read_frame(&ended));
       progress->update(in_->stored_bytes_read(), rows_);
     }
-    return commit();
+    return commit(/*last=*/true);
   }
 
   Outcome read_frame(bool* ended) {
@@ -240,12 +241,24 @@ class Restore {
                                  header["notes"].value("values", std::vector<std::string>())};
       }
     }
-    if (database_ && database_->open_table(table.name).ok()) {
-      return Outcome::usage("table '" + table.name + "' is in " + arguments_.database +
-                            " already; restore into another database");
-    }
+    STRIDE_CLI_TRY(make_room(table.name));
     tables_.push_back(std::move(table));
     return {};
+  }
+
+  // What an earlier restore has left that was killed between two commits goes.
+  Outcome make_room(const std::string& name) {
+    if (!database_) return {};
+    auto table = database_->open_table(name);
+    if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
+    if (!table.ok()) return {};
+    bool unfinished = false;
+    STRIDE_CLI_TRY(read_restoring(*database_, *table, &unfinished));
+    if (!unfinished)
+      return Outcome::usage("table '" + name + "' is in " + arguments_.database +
+                            " already; restore into another database");
+    context_.note("stride: table '" + name + "' is of a restore that was cut off: begins anew");
+    return database_->drop_table(name);
   }
 
   Outcome read_address_bits(const json& header, uint32_t* address_bits) {
@@ -287,7 +300,8 @@ class Restore {
     waiting_rows_ += parsed_.size();
     table.waiting.push_back(parsed_.take());
     waiting_bytes_ += table.waiting.back().bytes();
-    if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every) return commit();
+    if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every)
+      return commit(/*last=*/false);
     if (waiting_bytes_ <= most_bytes_) return {};
     return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
                                           " of memory before they can be committed as a whole; "
@@ -302,29 +316,30 @@ class Restore {
     return {};
   }
 
-  Outcome commit() {
+  // Tables come with their first rows. One that a later commit goes on with is marked until the
+  // last, so that nobody takes a part of it for the whole if this process is killed.
+  Outcome commit(bool last) {
     if (interrupted()) return Outcome::interrupted();
     if (!database_) {
       STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create, 0, &database_));
     }
     WriteTransaction transaction = database_->begin();
     for (TableRows& table : tables_) {
-      bool made = table.made;
-      if (!made) {
-        auto created = database_->create_table(table.name, table.options);
-        if (!created.ok()) return created.status();
-        made_.push_back(table.name);
-        table.made = true;
-      }
-      auto opened = database_->open_table(table.name);
+      auto opened = table.made ? database_->open_table(table.name)
+                               : transaction.create_table(table.name, table.options);
       if (!opened.ok()) return opened.status();
       for (const RowColumns& rows : table.waiting)
         STRIDE_CLI_TRY(transaction.put_view(*opened, rows.keys, rows.values));
-      if (table.notes && !made)
-        STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, table.name, *table.notes));
+      if (table.notes && !table.made)
+        STRIDE_CLI_TRY(write_notes(&transaction, table.name, *table.notes));
+      if (last ? table.made : !table.made)
+        STRIDE_CLI_TRY(write_restoring(&transaction, *opened, !last));
     }
     STRIDE_CLI_TRY(transaction.commit());
-    for (TableRows& table : tables_) table.waiting.clear();
+    for (TableRows& table : tables_) {
+      table.made = true;
+      table.waiting.clear();
+    }
     waiting_rows_ = waiting_bytes_ = 0;
     return {};
   }
@@ -337,7 +352,6 @@ class Restore {
   uint64_t offset_ = dump_magic.size();  // of the frame that is read next
   ParsedRows parsed_{{.values = true, .rows = false, .lines = false}};
   std::deque<TableRows> tables_;
-  std::vector<std::string> made_;  // tables, to be dropped where this fails
   uint64_t rows_ = 0, waiting_rows_ = 0, waiting_bytes_ = 0, most_bytes_;
 };
 

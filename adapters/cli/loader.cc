@@ -261,14 +261,7 @@ Outcome Loader::commit(bool last) {
     STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create,
                                  arguments_.rows.threads, &database_));
   }
-  Table table;
-  bool made = false;
-  STRIDE_CLI_TRY(open_table(&table, &made));
-  Outcome outcome = write(table, last);
-  if (!outcome.ok()) {
-    if (made) Status ignored = database_->drop_table(arguments_.table);
-    return outcome;
-  }
+  STRIDE_CLI_TRY(write(last));
   table_is_there_ = true;
   ++commits_;
   position_.rows += waiting_rows_;
@@ -287,37 +280,36 @@ Outcome Loader::check_duplicates() {
   return on_duplicate_ == OnDuplicate::error ? check_not_stored(*table) : drop_stored(*table);
 }
 
-Outcome Loader::open_table(Table* table, bool* made) {
-  auto opened = database_->open_table(arguments_.table);
-  *made = !opened.ok();
+Result<Table> Loader::open_table(WriteTransaction* transaction) const {
+  auto there = database_->open_table(arguments_.table);
+  if (there.ok() || there.status().code() != StatusCode::not_found) return there;
   bool of_prefixes = key_form_.type == KeyType::prefix;
-  TableOptions options{.key_width = of_prefixes ? 0 : options_.key_width,
-                       .address_bits = key_form_.address_bits,
-                       .share_equal_values = arguments_.share_equal_values,
-                       .numbers = options_.numbers,
-                       .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error};
-  if (*made) opened = database_->create_table(arguments_.table, options);
-  if (!opened.ok()) return opened.status();
-  *table = *opened;
-  return {};
+  return transaction->create_table(
+      arguments_.table, {.key_width = of_prefixes ? 0 : options_.key_width,
+                         .address_bits = key_form_.address_bits,
+                         .share_equal_values = arguments_.share_equal_values,
+                         .numbers = options_.numbers,
+                         .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error});
 }
 
-Outcome Loader::write(const Table& table, bool last) {
+Outcome Loader::write(bool last) {
   WriteTransaction transaction = database_->begin();
+  auto table = open_table(&transaction);
+  if (!table.ok()) return table.status();
   // Of equal keys the engine keeps the one that was put last.
   if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
   for (Waiting& waiting : waiting_) {
     if (!arguments_.accumulate) {
-      STRIDE_CLI_TRY(transaction.put_view(table, waiting.rows.keys, waiting.rows.values));
+      STRIDE_CLI_TRY(transaction.put_view(*table, waiting.rows.keys, waiting.rows.values));
       continue;
     }
-    STRIDE_CLI_TRY(transaction.accumulate(table, waiting.rows.keys, waiting.rows.values));
+    STRIDE_CLI_TRY(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values));
     waiting.rows = {};  // they were copied
   }
   bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
   TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
-    STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, arguments_.table, notes));
+    STRIDE_CLI_TRY(write_notes(&transaction, arguments_.table, notes));
   }
   LoadPosition position = position_;
   position.file = reached_.file;
@@ -326,8 +318,7 @@ Outcome Loader::write(const Table& table, bool last) {
   position.rows = position_.rows + waiting_rows_;
   position.rejected = rejects_.count();
   if (arguments_.commit_every) {
-    STRIDE_CLI_TRY(write_position(database_.get(), &transaction, arguments_.table,
-                                  last ? nullptr : &position));
+    STRIDE_CLI_TRY(write_position(&transaction, arguments_.table, last ? nullptr : &position));
   }
   STRIDE_CLI_TRY(transaction.commit());
   notes_ = notes;

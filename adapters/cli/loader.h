@@ -56,8 +56,9 @@ class Loader {
   std::string job() const;
   Outcome check_memory() const;
   Outcome commit(bool last);
-  Outcome open_table(Table* table, bool* made);
-  Outcome write(const Table& table, bool last);
+  // The table, which the transaction creates where it is missing.
+  Result<Table> open_table(WriteTransaction* transaction) const;
+  Outcome write(bool last);
   Outcome check_duplicates();
   Outcome check_no_duplicates() const;
   Outcome check_not_stored(const Table& table) const;

@@ -23,9 +23,8 @@ Outcome read_record(const Database& database, const std::string& key, std::optio
   return {};
 }
 
-Outcome write_record(Database* database, WriteTransaction* transaction, const std::string& key,
-                     const json& record) {
-  auto table = database->open_or_create_table(std::string(notes_table));
+Outcome write_record(WriteTransaction* transaction, const std::string& key, const json& record) {
+  auto table = transaction->open_or_create_table(std::string(notes_table));
   if (!table.ok()) return table.status();
   if (record.is_null()) return transaction->erase(*table, key);
   return transaction->put(*table, key, record.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -65,22 +64,36 @@ Outcome read_position(const Database& database, const std::string& table,
   return {};
 }
 
-Outcome write_notes(Database* database, WriteTransaction* transaction, const std::string& table,
+Outcome write_notes(WriteTransaction* transaction, const std::string& table,
                     const TableNotes& notes) {
   json record = {{"key_type", std::string(name_of(notes.key_type))}};
   if (!notes.key.empty()) record["key"] = notes.key;
   if (!notes.values.empty()) record["values"] = notes.values;
-  return write_record(database, transaction, "table:" + table, record);
+  return write_record(transaction, "table:" + table, record);
 }
 
-Outcome write_position(Database* database, WriteTransaction* transaction, const std::string& table,
+Outcome write_position(WriteTransaction* transaction, const std::string& table,
                        const LoadPosition* position) {
   json record;
   if (position) {
     record = {{"job", position->job},   {"file", position->file}, {"offset", position->offset},
               {"line", position->line}, {"rows", position->rows}, {"rejected", position->rejected}};
   }
-  return write_record(database, transaction, "load:" + table, record);
+  return write_record(transaction, "load:" + table, record);
+}
+
+Outcome read_restoring(const Database& database, const Table& table, bool* restoring) {
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "restore:" + table.name(), &record));
+  // Another table of that name, made since, is none.
+  *restoring = record && record->value("id", 0u) == table.id();
+  return {};
+}
+
+Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring) {
+  json record;
+  if (restoring) record = {{"id", table.id()}};
+  return write_record(transaction, "restore:" + table.name(), record);
 }
 
 Outcome open_table(const Database& database, const std::string& name, const std::string& asked,

@@ -5,6 +5,7 @@
 //   key              value (JSON)
 //   table:NAME       {"key_type":"u64","key":"id","values":["name","city"]}
 //   load:NAME        {"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,"rejected":0}
+//   restore:NAME     {"id":7}   that table, while a restore that commits from time to time has not come to its end
 #pragma once
 
 #include <cstdint>
@@ -42,12 +43,16 @@ Outcome read_notes(const Database& database, const Table& table, std::optional<T
 Outcome read_position(const Database& database, const std::string& table,
                       std::optional<LoadPosition>* position);
 
+// Whether the table is what a restore has left that was killed.
+Outcome read_restoring(const Database& database, const Table& table, bool* restoring);
+
 // Into the transaction. Makes the table of notes where it is missing.
-Outcome write_notes(Database* database, WriteTransaction* transaction, const std::string& table,
+Outcome write_notes(WriteTransaction* transaction, const std::string& table,
                     const TableNotes& notes);
 // Null: the load is complete.
-Outcome write_position(Database* database, WriteTransaction* transaction, const std::string& table,
+Outcome write_position(WriteTransaction* transaction, const std::string& table,
                        const LoadPosition* position);
+Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
 
 // The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
 // keys of a prefix table are prefixes, others of one width hex, and the rest bytes). usage where

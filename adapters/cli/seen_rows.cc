@@ -109,13 +109,11 @@ Outcome SeenInTable::finish() {
 
 Outcome SeenInTable::commit() {
   if (interrupted()) return Outcome::interrupted();
-  STRIDE_CLI_TRY(open_table());
-  Outcome written = write();
-  if (!written.ok()) {
-    if (made_) Status ignored = database_->drop_table(place_.table);
-    return written;
+  if (!database_) {
+    STRIDE_CLI_TRY(
+        open_database(context_, place_.database, Access::create, place_.threads, &database_));
   }
-  made_ = false;
+  STRIDE_CLI_TRY(write());
   if (out_) STRIDE_CLI_TRY(print());
   for (const Waiting& waiting : waiting_) fresh_ += count(waiting.was_new);
   waiting_.clear();
@@ -127,31 +125,27 @@ Outcome SeenInTable::commit() {
   return {};
 }
 
-Outcome SeenInTable::open_table() {
-  if (!database_) {
-    STRIDE_CLI_TRY(
-        open_database(context_, place_.database, Access::create, place_.threads, &database_));
-  }
-  if (table_) return {};
-  auto table = database_->create_table(place_.table, {.key_width = key_width_});
-  if (!table.ok()) return table.status();
-  table_ = *table;
-  made_ = true;
-  return {};
-}
-
 Outcome SeenInTable::write() {
   WriteTransaction transaction = database_->begin();
+  std::optional<Table> made;  // if it is missing
+  if (!table_) {
+    auto table = transaction.create_table(place_.table, {.key_width = key_width_});
+    if (!table.ok()) return table.status();
+    made = *table;
+  }
   for (Waiting& waiting : waiting_) {
     const KeyColumn& keys = waiting.rows.keys;
     waiting.was_new.resize((keys.size + 63) / 64);
-    STRIDE_CLI_TRY(transaction.put_if_absent(*table_, keys, waiting.rows.values, waiting.was_new));
+    STRIDE_CLI_TRY(transaction.put_if_absent(made ? *made : *table_, keys, waiting.rows.values,
+                                             waiting.was_new));
   }
-  if (made_) {
-    STRIDE_CLI_TRY(write_notes(database_.get(), &transaction, place_.table,
+  if (made) {
+    STRIDE_CLI_TRY(write_notes(&transaction, place_.table,
                                {.key_type = key_form_.type, .key = key_, .values = {}}));
   }
-  return transaction.commit();
+  STRIDE_CLI_TRY(transaction.commit());
+  if (made) table_ = made;
+  return {};
 }
 
 template <class Use>

@@ -70,7 +70,6 @@ class SeenInTable final : public SeenRows {
     std::vector<uint64_t> was_new;
   };
   Outcome commit();
-  Outcome open_table();
   Outcome write();
   Outcome print();
   Outcome take_back(uint64_t printed_bytes, Outcome failure);
@@ -86,7 +85,6 @@ class SeenInTable final : public SeenRows {
   KeyForm key_form_;
   uint32_t key_width_ = 0;
   std::string key_;    // the column's name
-  bool made_ = false;  // the table, and nothing is in it yet
   std::vector<Waiting> waiting_;
   uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
   TextBuffer text_;             // of the rows that wait, with their line ends
