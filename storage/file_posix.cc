@@ -37,6 +37,7 @@ class Descriptor {
   void give_up() { fd_ = -1; }  // who closes it is another
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  void release() { fd_ = -1; }  // somebody else closes it
 
  private:
   int fd_ = -1;
@@ -52,8 +53,22 @@ auto retry(Call call) {
   return r;
 }
 
+// 0 to 2: where one of these is closed, the system gives its number to the next file that is
+// opened, and whatever the process prints then goes into that file.
+constexpr int first_own_descriptor = STDERR_FILENO + 1;
+
 Descriptor open_descriptor(const std::string& path, int flags) {
-  return Descriptor(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); }));
+  Descriptor fd(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); }));
+  if (!fd.valid() || fd.get() >= first_own_descriptor) return fd;
+  return Descriptor(::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_own_descriptor));
+}
+
+// Whether `ulimit -f` lets a file have so many bytes. To be asked before a file grows: the system
+// answers what goes beyond with a signal, which ends a process that does not expect it.
+bool within_size_limit(uint64_t bytes) {
+  struct rlimit limit;
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         bytes <= limit.rlim_cur;
 }
 
 std::string parent_of(const std::string& path) {
@@ -65,7 +80,7 @@ std::string parent_of(const std::string& path) {
 // A second descriptor of an open file; invalid where descriptors are scarce: files that are only
 // mapped must not keep others from being opened.
 Descriptor spare_descriptor(int fd) {
-  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, first_own_descriptor));
   struct rlimit limit;
   if (!copy.valid() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return copy;
   bool scarce = static_cast<rlim_t>(copy.get()) >= limit.rlim_cur / 2;
@@ -204,6 +219,7 @@ bool PosixFile::can_go_direct(uint64_t offset, Bytes data) const {
 }
 
 Status PosixFile::write_at(uint64_t offset, Bytes data) {
+  if (!within_size_limit(offset + data.size())) return failed(EFBIG, "write");
   bool direct = can_go_direct(offset, data);
   while (!data.empty()) {
     int fd = direct ? direct_.get() : buffered_.get();
@@ -225,6 +241,7 @@ Status PosixFile::write_at(uint64_t offset, Bytes data) {
 }
 
 Status PosixFile::allocate(uint64_t bytes) {
+  if (!within_size_limit(bytes)) return failed(EFBIG, "allocate");
   int r = retry([&] { return ::fallocate(buffered_.get(), 0, 0, static_cast<off_t>(bytes)); });
   if (r != 0 && errno != EOPNOTSUPP && errno != ENOSYS) return failed(errno, "allocate");
   // fallocate never shrinks, and is absent on some file systems.
@@ -234,6 +251,11 @@ Status PosixFile::allocate(uint64_t bytes) {
 }
 
 Status PosixFile::truncate(uint64_t bytes) {
+  if (!within_size_limit(bytes)) {
+    Result<uint64_t> now = size();
+    if (!now.ok()) return now.status();
+    if (*now < bytes) return failed(EFBIG, "truncate");
+  }
   int r = retry([&] { return ::ftruncate(buffered_.get(), static_cast<off_t>(bytes)); });
   return r == 0 ? Status() : failed(errno, "truncate");
 }
@@ -292,6 +314,7 @@ std::string read_owner(int fd) {
 
 Status write_owner(int fd, const std::string& path) {
   std::string pid = std::to_string(::getpid()) + "\n";
+  if (!within_size_limit(pid.size())) return Status::from_errno(EFBIG, "write", path);
   if (retry([&] { return ::ftruncate(fd, 0); }) != 0 ||
       retry([&] { return ::pwrite(fd, pid.data(), pid.size(), 0); }) < 0) {
     return Status::from_errno(errno, "write", path);
@@ -353,8 +376,10 @@ Result<bool> PosixFileSystem::exists(const std::string& path) {
 }
 
 Result<std::vector<std::string>> PosixFileSystem::list(const std::string& directory) {
-  DIR* dir = ::opendir(directory.c_str());
+  Descriptor fd = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
+  DIR* dir = fd.valid() ? ::fdopendir(fd.get()) : nullptr;
   if (!dir) return Status::from_errno(errno, "open directory", directory);
+  fd.release();
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(dir)) {

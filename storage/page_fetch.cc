@@ -111,7 +111,8 @@ class RingFetch {
  public:
   explicit RingFetch(int fd) : fd_(fd) {
     made_ = ::io_uring_queue_init(fetch_depth, &ring_, 0) == 0;
-    if (made_) sink_.reset(new (std::nothrow) Sink);
+    // A ring must not stand in for a standard stream that is closed.
+    if (made_ && ring_.ring_fd > STDERR_FILENO) sink_.reset(new (std::nothrow) Sink);
   }
   ~RingFetch() {
     if (made_) ::io_uring_queue_exit(&ring_);

@@ -1,5 +1,7 @@
 // What every FileSystem must do, of the real one and of the one in memory.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -219,6 +221,74 @@ TEST(PosixFileSystemTest, NamesTheProcessThatHoldsALock) {
   ASSERT_EQ(::write(done[1], &byte, 1), 1);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(room.fs().lock(path).ok()) << "the kernel frees the lock of a dead process";
+}
+
+// How a child process that does this ends: its exit code, or minus the signal.
+template <class Steps>
+int in_child(const Steps& steps) {
+  pid_t child = ::fork();
+  if (child == 0) ::_exit(steps());
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// What a process prints must not go into a file of the database.
+TEST(PosixFileSystemTest, KeepsOffTheNumbersOfClosedStandardStreams) {
+  PosixRoom room;
+  auto free_numbers = [] {
+    int count = 0;
+    for (int fd : {0, 1, 2}) count += ::fcntl(fd, F_GETFD) < 0;
+    return count;
+  };
+  // The exit code: how many of the steps were as they should be.
+  auto steps = [&] {
+    FileSystem& fs = room.fs();
+    for (int fd : {0, 1, 2}) ::close(fd);
+    auto made = fs.open(room.path() + "/made", OpenMode::create);
+    if (!made.ok() || free_numbers() != 3) return 0;
+    auto direct = fs.open(room.path() + "/direct", OpenMode::create_direct);
+    if (!direct.ok() || free_numbers() != 3) return 1;
+    if (!(*made)->write_at(0, as_bytes("hello")).ok()) return 2;
+    auto mapping = (*made)->map();
+    if (!mapping.ok() || free_numbers() != 3) return 3;
+    auto lock = fs.lock(room.path() + "/LOCK");
+    if (!lock.ok() || free_numbers() != 3) return 4;
+    auto read = fs.open(room.path() + "/made", OpenMode::read);
+    if (!read.ok() || free_numbers() != 3) return 5;
+    if (!fs.list(room.path()).ok() || !fs.sync_directory(room.path()).ok()) return 6;
+    for (int fd : {0, 1, 2}) (void)!::write(fd, "printed", 7);
+    return as_text((*mapping)->bytes()) == "hello" ? 8 : 7;
+  };
+  EXPECT_EQ(in_child(steps), 8);
+}
+
+// The system's own answer is SIGXFSZ, which ends a process that does not expect it.
+TEST(PosixFileSystemTest, AFileSizeLimitIsNoSpace) {
+  PosixRoom room;
+  // The exit code: how many of the steps were as they should be.
+  auto steps = [&] {
+    auto file = room.fs().open(room.path() + "/a", OpenMode::create_direct);
+    if (!file.ok() || !(*file)->write_at(0, as_bytes(std::string(6000, 'x'))).ok()) return 0;
+    auto image = ReservedMemory::reserve(8192);
+    std::memset(image->data(), 'y', 8192);
+    struct rlimit limit = {4096, RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    auto refused = [](const Status& status) {
+      return status.code() == StatusCode::no_space &&
+             status.remedy().find("ulimit -f") != std::string::npos;
+    };
+    if (!refused((*file)->write_at(4000, as_bytes(std::string(97, 'z'))))) return 2;
+    if (!refused((*file)->write_at(0, {image->data(), 8192}))) return 3;
+    if (!refused((*file)->allocate(8192))) return 4;
+    if (!refused((*file)->truncate(8192))) return 5;
+    if (!(*file)->truncate(5000).ok()) return 6;
+    if (!(*file)->write_at(4000, as_bytes(std::string(96, 'z'))).ok()) return 7;
+    limit.rlim_cur = 0;
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 8;
+    return refused(room.fs().lock(room.path() + "/LOCK").status()) ? 10 : 9;
+  };
+  EXPECT_EQ(in_child(steps), 10);
 }
 
 TEST(PosixFileSystemTest, SaysWhatToDoAboutPermissions) {
