@@ -46,47 +46,47 @@ Outcome BlockReader::open_next_file() {
   return {};
 }
 
-// Reads as far as the first row end, which says how lines end and, in a header, what columns are
-// called.
+// Reads as far as the end of the first row, which is in carry_ then, without the mark of UTF-8.
+// *end: past the row; 0: it has none, or it is beyond max_row_bytes.
+Outcome BlockReader::read_first_row(size_t* end) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  const size_t piece = std::min<uint64_t>(options_.block_bytes, 64 << 10);
+  while (!ended_ && carry_.size() < mark.size()) STRIDE_CLI_TRY(read_more(&carry_, piece));
+  if (carry_.text().starts_with(mark)) drop_carried(mark.size());
+  QuoteState quotes;
+  for (size_t searched = 0;;) {
+    std::string_view text = carry_.text();
+    // Line by line, for the first row end is wanted and not the last.
+    for (size_t at = find(text, '\n', searched); at != std::string_view::npos;
+         at = find(text, '\n', at + 1)) {
+      *end = last_row_end(text.substr(0, at + 1), &quotes);
+      if (*end != 0) return {};
+    }
+    searched = text.size();
+    if (ended_ || carry_.size() > options_.max_row_bytes) return {};
+    STRIDE_CLI_TRY(read_more(&carry_, piece));
+  }
+}
+
+// Looks at the first row, which says how lines end and, in a header, what columns are called.
 Outcome BlockReader::read_header(FileRows* file) {
   std::vector<std::string> columns;
-  bool lines = options_.format != Format::raw;
   size_t end = 0;
-  QuoteState quotes;
-  while (lines && !ended_ && carry_.size() <= options_.max_row_bytes) {
-    STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(options_.block_bytes, 64 << 10)));
-    if (!options_.header) {
-      if (find(carry_.text(), '\n', 0) != std::string_view::npos) break;
-      continue;
-    }
-    // Line by line, for the first row end is wanted and not the last.
-    std::string_view text = carry_.text();
-    for (size_t at = find(text, '\n', 0); at != std::string_view::npos && end == 0;
-         at = find(text, '\n', at + 1)) {
-      end = last_row_end(text.substr(0, at + 1), &quotes);
-    }
-    if (end != 0) break;
-  }
+  if (options_.format != Format::raw) STRIDE_CLI_TRY(read_first_row(&end));
   std::string_view text = carry_.text();
-  size_t mark = lines && text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // of UTF-8
-  size_t first_end = find(text, '\n', 0);
-  bool crlf = first_end != std::string_view::npos && first_end > 0 && text[first_end - 1] == '\r';
+  // Of a row that is too long, or a quote that nothing closes, the first line has to do.
+  size_t first_end = end == 0 && !ended_ ? find(text, '\n', 0) + 1 : end;
+  bool crlf = first_end > 1 && text[first_end - 2] == '\r';
   if (options_.header && !text.empty()) {
     if (end == 0 && !ended_)
       return Outcome(ExitCode::bad_input, with_place(file->name, "the header has no end"));
     if (end == 0) end = text.size();
-    file->header = text.substr(mark, end - mark);
+    file->header = text.substr(0, end);
     file->first_line =
         1 + static_cast<uint64_t>(std::count(file->header.begin(), file->header.end(), '\n'));
     Outcome split = split_header(file->header, options_, &columns);
     if (!split.ok()) return Outcome(split.code(), with_place(file->name, split.message()));
-  } else {
-    end = mark;
-  }
-  if (end != 0) {
-    std::string rest(text.substr(end));
-    carry_.clear();
-    carry_.append(rest);
+    drop_carried(end);
   }
   Outcome planned = RowPlan::make(options_, columns, &file->plan);
   // An empty file has no header, and no rows that would need one.
@@ -96,6 +96,12 @@ Outcome BlockReader::read_header(FileRows* file) {
   return {};
 }
 
+void BlockReader::drop_carried(size_t bytes) {
+  std::string rest(carry_.text().substr(bytes));
+  carry_.clear();
+  carry_.append(rest);
+}
+
 Outcome BlockReader::skip_to(uint64_t offset, const std::string& name) {
   std::string_view have = carry_.text();
   uint64_t carried_from = read_ - have.size();
@@ -103,9 +109,7 @@ Outcome BlockReader::skip_to(uint64_t offset, const std::string& name) {
     return Outcome(ExitCode::bad_input, name + ": is not as it was when the job was interrupted");
   uint64_t left = offset - carried_from;
   if (left <= have.size()) {
-    std::string rest(have.substr(left));
-    carry_.clear();
-    carry_.append(rest);
+    drop_carried(left);
     return {};
   }
   left -= have.size();
@@ -210,9 +214,7 @@ Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
     STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(options_.block_bytes, 1 << 20)));
     size_t end = find(carry_.text(), '\n', 0);
     if (end == std::string_view::npos) continue;
-    std::string rest(carry_.text().substr(end + 1));
-    carry_.clear();
-    carry_.append(rest);
+    drop_carried(end + 1);
     finish(block, text);
     block->too_long = true;
     return {};

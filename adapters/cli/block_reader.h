@@ -79,7 +79,9 @@ class BlockReader {
   Outcome open_next_file();
   Outcome open_next_batches();
   Outcome next_batch(Block* block, bool* more);
+  Outcome read_first_row(size_t* end);
   Outcome read_header(FileRows* file);
+  void drop_carried(size_t bytes);  // the first of carry_
   Outcome skip_to(uint64_t offset, const std::string& name);
   Outcome read_more(TextBuffer* memory, size_t bytes);
   size_t last_row_end(std::string_view text, QuoteState* quotes) const;

@@ -219,12 +219,22 @@ class DelimitedParser {
         ++p;
         continue;
       }
-      // Past the field there may be a CR, which belongs to the line end.
       if (p == end || *p == delimiter_ || *p == '\n') return p;
-      if (*p == '\r' && (p + 1 == end || p[1] == '\n')) return p + 1;
+      if (*p == '\r' && is_of_line_end(p, end)) return p + 1;
       if (!*wrong) *wrong = "text after a closing quote";
       return skip_field(p, end);
     }
+  }
+
+  // Whether this CR past a closing quote ends the row, and is no text behind the quote.
+  bool is_of_line_end(const char* cr, const char* end) const {
+    const LineEnds ends = plan_.options.line_ends;
+    const bool last = cr + 1 == end;
+    if (!last && cr[1] != '\n') return false;
+    if (plan_.options.whole_rows) return true;  // it counts with all other bytes
+    if (ends == LineEnds::lf) return false;
+    // Of another row cut_line_end() says what is wrong.
+    return !last || plan_.crlf || ends == LineEnds::any;
   }
 
   const char* plain_field(const char* p, const char* end, const char** wrong) {

@@ -12,9 +12,13 @@ Outcome find_column(const RowOptions& options, const std::string& wanted,
   auto named = std::find(columns.begin(), columns.end(), wanted);
   if (named != columns.end()) {
     *index = static_cast<size_t>(named - columns.begin());
-    return {};
+    auto again = std::find(named + 1, columns.end(), wanted);
+    if (again == columns.end()) return {};
+    return Outcome::usage("column " + quoted(wanted) + " is in " + where +
+                          " more than once: give its number, " + std::to_string(*index + 1) +
+                          " or " + std::to_string(again - columns.begin() + 1));
   }
-  bool number = !wanted.empty() && wanted.size() <= 6 &&
+  bool number = !wanted.empty() && wanted.size() <= 9 &&
                 wanted.find_first_not_of("0123456789") == std::string::npos;
   size_t n = number ? std::stoul(wanted) : 0;
   if (n == 0) {
@@ -58,8 +62,8 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
   if (names.size() != options.values.size()) return Outcome::usage("--value names a column twice");
   if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows)
     return {};
-  STRIDE_CLI_TRY(
-      find_column(options, options.key.empty() ? "1" : options.key, columns, &plan->key_column));
+  if (!options.key.empty())
+    STRIDE_CLI_TRY(find_column(options, options.key, columns, &plan->key_column));
   size_t last = plan->key_column;
   if (options.values_wanted) {
     plan->value_is_rest = options.values.empty();
@@ -75,6 +79,8 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
     if (plan->value_is_rest) last = std::max<size_t>(last, 1);
   }
   plan->least_columns = last + 1;
+  if (options.header && columns.size() == 1 && plan->least_columns > 1)
+    return Outcome::usage("the header has 1 column, and a key and a value take 2");
   plan->exact_columns = columns.size();
   return {};
 }
