@@ -108,9 +108,9 @@ class STRIDE_API Database {
 
   // Merges all runs of each table into one, and drops tombstones and superseded entries.
   Status compact();
-  // Measures what reads of memory cost on this machine, for less than a second, and keeps it in the
-  // database's directory: by this the trees of segments are planned that are written from now on,
-  // in place of what is typical of such machines.
+  // Measures what reads of memory cost on this machine, for a few seconds at most, and keeps it in
+  // the database's directory: by this the trees of segments are planned that are written from now
+  // on, in place of what is typical of such machines.
   Status calibrate();
   // Bytes of all files; cheap (no call to the operating system).
   uint64_t size_bytes() const;

@@ -76,9 +76,14 @@ Outcome Loader::prepare(ReadFrom* from) {
                           "' was made without --share-equal-values, which cannot be changed");
   STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
-  uint32_t wanted = width_of(key_form_) ? width_of(key_form_) : arguments_.rows.key_width;
+  const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
+  if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
+    return Outcome::usage("--key-width " + std::to_string(asked) +
+                          " does not go with keys of type " + std::string(name_of(key_form_.type)) +
+                          ", which have " + std::to_string(of_type) + " bytes: leave it out");
+  uint32_t wanted = of_type ? of_type : asked;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
-  bool any = wanted == 0 && width_of(key_form_) == 0;
+  bool any = wanted == 0;
   if (table_is_there_ && !any && wanted != table.key_width()) {
     auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
     return Outcome::usage("table '" + arguments_.table + "' has keys of " +

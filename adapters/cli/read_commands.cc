@@ -7,6 +7,7 @@
 #include "adapters/cli/json_output.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/record_writer.h"
+#include "adapters/cli/row_arguments.h"
 
 namespace stride::cli {
 
@@ -16,15 +17,7 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   add_bounds(command, &a->bounds);
   command->add_flag("--reverse", a->reverse, "Descending");
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
-  command
-      ->add_option_function<uint64_t>(
-          "--limit",
-          [a](const uint64_t& n) {
-            a->limit = n;
-            a->limited = true;
-          },
-          "At most so many records")
-      ->type_name("N");
+  add_count(command, "--limit", &a->limit, "At most so many records");
   command->add_option("--format", a->format, "tsv (key, value), csv, jsonl, raw")
       ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
       ->capture_default_str()
@@ -78,7 +71,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
   RecordWriter writer(format, form, table.numbers());
-  uint64_t left = arguments.limited ? arguments.limit : ~uint64_t{0};
+  uint64_t left = arguments.limit.value_or(~uint64_t{0});
   TextBuffer text;
   ScanBatch batch;
   while (left != 0 && scan->next(&batch)) {

@@ -1,6 +1,7 @@
 // stride scan, count and tables.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "adapters/cli/context.h"
@@ -19,8 +20,7 @@ struct ScanArguments {
   BoundArguments bounds;
   bool reverse = false;
   bool keys_only = false;
-  uint64_t limit = 0;
-  bool limited = false;
+  std::optional<uint64_t> limit;
 };
 
 struct TableArguments {

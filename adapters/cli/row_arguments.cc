@@ -1,6 +1,7 @@
 #include "adapters/cli/row_arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <limits>
 
 #include "adapters/cli/arrow_rows.h"
@@ -8,13 +9,44 @@
 
 namespace stride::cli {
 
+namespace {
+
+// "12" or "12k" as a plain number; false where it is none of 64 bits.
+bool plain_count(const std::string& text, uint64_t* count) {
+  static const std::map<char, uint64_t> units = {{'k', 1000}, {'m', 1000000}, {'g', 1000000000}};
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, *count);
+  if (error != std::errc() || rest == end) return error == std::errc() && !text.empty();
+  auto unit = units.find(static_cast<char>(*rest | 0x20));
+  return unit != units.end() && rest + 1 == end &&
+         !__builtin_mul_overflow(*count, unit->second, count);
+}
+
+CLI::Option* read_as_count(CLI::Option* option) {
+  CLI::Validator plain(
+      [](std::string& text) {
+        uint64_t count = 0;
+        if (!plain_count(text, &count))
+          return "'" + text +
+                 "' is no number from 0 to 18446744073709551615 (k, m and g behind it are "
+                 "thousands, millions and billions)";
+        text = std::to_string(count);
+        return std::string();
+      },
+      "");
+  return option->transform(plain)->type_name("N");
+}
+
+}  // namespace
+
 void add_count(CLI::App* command, const std::string& name, uint64_t* count,
                const std::string& help) {
-  static const std::map<std::string, uint64_t> units = {
-      {"k", 1000}, {"m", 1000000}, {"g", 1000000000}};
-  command->add_option(name, *count, help)
-      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_INSENSITIVE))
-      ->type_name("N");
+  read_as_count(command->add_option(name, *count, help));
+}
+
+void add_count(CLI::App* command, const std::string& name, std::optional<uint64_t>* count,
+               const std::string& help) {
+  read_as_count(command->add_option(name, *count, help));
 }
 
 void add_key_type(CLI::App* command, std::string* key_type) {
@@ -64,16 +96,9 @@ void add_row_options(CLI::App* command, RowArguments* a, const std::string& form
           "--rejects", a->rejects,
           "File for rows that cannot be read: file, line, reason and row, with tabs between")
       ->type_name("FILE");
-  command
-      ->add_option_function<uint64_t>(
-          "--max-rejects",
-          [a](const uint64_t& n) {
-            a->max_rejects = n;
-            a->max_rejects_given = true;
-          },
-          "So many bad rows are left out before the job ends. Default: 0, or any number with "
-          "--rejects")
-      ->type_name("N");
+  add_count(command, "--max-rejects", &a->max_rejects,
+            "So many bad rows are left out before the job ends. Default: 0, or any number with "
+            "--rejects");
   add_count(command, "--max-row-bytes", &a->max_row_bytes,
             "A longer row is a bad row (default 64 MiB)");
   command->add_option("--threads", a->threads, "That parse and look up; 0: one for each core")
@@ -139,7 +164,7 @@ unsigned chosen_threads(const RowArguments& a) {
 }
 
 uint64_t most_rejects(const RowArguments& a) {
-  if (a.max_rejects_given) return a.max_rejects;
+  if (a.max_rejects) return *a.max_rejects;
   return a.rejects.empty() ? 0 : std::numeric_limits<uint64_t>::max();
 }
 

@@ -1,6 +1,7 @@
 // The options that say how rows of files are read, of every command that reads some.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,7 @@ struct RowArguments {
   uint64_t block_bytes = 4 << 20;
   uint64_t max_row_bytes = 64 << 20;
   std::string rejects;
-  uint64_t max_rejects = 0;
-  bool max_rejects_given = false;
+  std::optional<uint64_t> max_rejects;
   unsigned threads = 0;
 };
 
@@ -37,6 +37,8 @@ void add_row_options(CLI::App* command, RowArguments* arguments, const std::stri
 void add_key_type(CLI::App* command, std::string* key_type);
 // Numbers with k, m or g behind them.
 void add_count(CLI::App* command, const std::string& name, uint64_t* count,
+               const std::string& help);
+void add_count(CLI::App* command, const std::string& name, std::optional<uint64_t>* count,
                const std::string& help);
 // --block-bytes, hidden, for tests: many small blocks behave like a large file.
 void add_block_bytes(CLI::App* command, RowArguments* arguments);

@@ -168,8 +168,9 @@ void add_compact(CLI::App* command, UpkeepArguments* a) {
 void add_calibrate(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->footer(
-      "Measures for less than a second what reads of memory cost on this machine, and keeps it\n"
-      "in the database: trees of what is loaded or compacted from now on are planned by it.\n\n"
+      "Measures what reads of memory cost on this machine, which takes a few seconds at most, and\n"
+      "keeps it in the database: trees of what is loaded or compacted from now on are planned by\n"
+      "it. Best where nothing else runs.\n\n"
       "Example:\n  stride calibrate db");
 }
 

@@ -189,8 +189,29 @@ TEST_F(BadInputTest, Arguments) {
   expect_refused({"load", database_, std::string(300, 't'), path}, 2, "1 to 255 bytes");
 }
 
+TEST_F(BadInputTest, Counts) {
+  std::string path = file("a.tsv", "1\tx\n2\ty\n");
+  for (const char* text : {"-1", "+1", "1.5", "0x10", "k", "1kk", "1 k", "18446744073709551616",
+                           "18446744073709552k", "99999999999999999999999"}) {
+    std::string message = ": '" + std::string(text) + "' is no number from 0 to";
+    for (const char* option : {"--commit-every", "--max-rejects", "--max-memory"})
+      expect_load_refused(path, {option, text}, 2, option + message);
+    expect_refused({"scan", database_, "t", "--limit", text}, 2, "--limit" + message);
+  }
+  ASSERT_EQ(load(path, {"--commit-every", "1k", "--max-memory", "1G"}, "new"), 0) << error_;
+  EXPECT_EQ(scan({"--limit", "0"}, "new"), "");
+  EXPECT_EQ(scan({"--limit", "1"}, "new"), "1\tx\n");
+  EXPECT_EQ(scan({"--limit", "18446744073709551615"}, "new"), "1\tx\n2\ty\n");
+}
+
 TEST_F(BadInputTest, TablesOfAnotherKind) {
   std::string path = file("a.tsv", "1\tx\n");
+  const std::string of_numbers =
+      "--key-width 4 does not go with keys of type u64, which have 8 bytes: leave it out";
+  expect_refused({"load", database_, "numbers", path, "--key-width", "4"}, 2, of_numbers);
+  expect_refused({"load", database_, "new", path, "--key-type", "u64", "--key-width", "4"}, 2,
+                 of_numbers);
+  ASSERT_EQ(load(path, {"--key-width", "8"}, "numbers"), 0) << error_;
   expect_load_refused(path, {"--key-type", "u64"}, 2, "has keys of type bytes, not u64");
   expect_load_refused(path, {"--key-width", "4"}, 2,
                       "has keys of any length, and this load makes keys of 4");
