@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "adapters/cli/machine_memory.h"
 #include "adapters/cli/pipeline.h"
 #include "adapters/cli/progress.h"
 
@@ -28,14 +29,6 @@ double seconds_of(const std::function<void()>& work) {
   auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-uint64_t meminfo(const std::string& wanted) {
-  std::ifstream in("/proc/meminfo");
-  std::string name, rest;
-  for (uint64_t kilobytes; in >> name >> kilobytes; std::getline(in, rest))
-    if (name == wanted) return kilobytes * 1024;
-  return 0;
 }
 
 std::string first_line(const std::string& path) {
@@ -65,13 +58,13 @@ class Scratch {
   int error_ = 0;
 };
 
-void look_at_machine(std::vector<Finding>* findings) {
+void look_at_machine(const std::string& meminfo, std::vector<Finding>* findings) {
   unsigned threads = available_threads();
   findings->push_back({"processors", std::to_string(threads),
                        threads < 2 ? "loads and batches use all processors: more are faster" : ""});
-  uint64_t free = meminfo("MemAvailable:");
+  uint64_t free = memory_bytes(meminfo, "MemAvailable");
   findings->push_back(
-      {"memory", byte_text(meminfo("MemTotal:")) + ", " + byte_text(free) + " free",
+      {"memory", byte_text(memory_bytes(meminfo, "MemTotal")) + ", " + byte_text(free) + " free",
        free < (uint64_t{1} << 30) ? "little is free: load with --commit-every" : ""});
   std::string huge = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   bool never = huge.empty() || huge.find("[never]") != std::string::npos;
@@ -185,7 +178,7 @@ Outcome run_doctor(Context* context, const DoctorArguments& arguments) {
   Scratch scratch(arguments.directory);
   if (scratch.error())
     return Outcome::from_errno(scratch.error(), arguments.directory, "make a directory");
-  look_at_machine(&findings);
+  look_at_machine(context->environment.meminfo, &findings);
   look_at_device(scratch.path(), &findings);
   STRIDE_CLI_TRY(look_at_disk(scratch.path(), arguments.megabytes * 1000000, &findings));
   if (context->json) {

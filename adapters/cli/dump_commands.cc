@@ -12,8 +12,10 @@
 #include "adapters/cli/dump_format.h"
 #include "adapters/cli/input_stream.h"
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/json_fields.h"
 #include "adapters/cli/json_output.h"
 #include "adapters/cli/json_text.h"
+#include "adapters/cli/machine_memory.h"
 #include "adapters/cli/notes.h"
 #include "adapters/cli/number_text.h"
 #include "adapters/cli/parsed_rows.h"
@@ -129,7 +131,9 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
 class Restore {
  public:
   Restore(Context* context, const RestoreArguments& arguments)
-      : context_(*context), arguments_(arguments), most_bytes_(free_memory() / 100 * 45) {}
+      : context_(*context),
+        arguments_(arguments),
+        most_bytes_(memory_for_rows(context->environment.meminfo)) {}
 
   Outcome run() {
     Outcome opened = open_database(context_, arguments_.database, Access::write, 0, &database_);
@@ -161,13 +165,12 @@ class Restore {
     bool made = false;
   };
 
-  static uint64_t free_memory() {
-    return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
-           static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  }
-
   Outcome broken(const std::string& why) const {
     return Outcome(ExitCode::bad_input, in_->name() + ": " + why);
+  }
+
+  Outcome broken_field(const std::string& name) const {
+    return broken("has a table header whose field '" + name + "' is broken");
   }
 
   Outcome read(Progress* progress) {
@@ -223,26 +226,33 @@ class Restore {
     json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return broken("has a broken table header");
     TableRows table;
-    auto bytes = header.value("table_bytes", std::vector<uint8_t>());
-    table.name = header.value("table", std::string(bytes.begin(), bytes.end()));
-    if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &table.options));
+    std::vector<uint8_t> bytes;
+    if (!read_field(header, "table_bytes", &bytes)) return broken_field("table_bytes");
+    table.name.assign(bytes.begin(), bytes.end());
+    if (!read_field(header, "table", &table.name)) return broken_field("table");
+    TableOptions& options = table.options;
+    if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &options));
     if (kind == FrameKind::prefixes ||
         (kind == FrameKind::numbers && header.contains("address_bits"))) {
-      STRIDE_CLI_TRY(read_address_bits(header, &table.options.address_bits));
-    } else {
-      table.options.key_width = header.value("key_width", 0u);
+      STRIDE_CLI_TRY(read_address_bits(header, &options.address_bits));
+    } else if (!read_field(header, "key_width", &options.key_width) ||
+               options.key_width > max_key_bytes) {
+      return broken_field("key_width");
     }
-    auto share = header.find("share_equal_values");
-    table.options.share_equal_values = share != header.end() && *share == true;
-    if (header.contains("notes")) {
-      auto type = key_type_named(header["notes"].value("key_type", ""));
-      if (type) {
-        table.notes = TableNotes{*type, header["notes"].value("key", ""),
-                                 header["notes"].value("values", std::vector<std::string>())};
-      }
-    }
+    if (!read_field(header, "share_equal_values", &options.share_equal_values))
+      return broken_field("share_equal_values");
+    STRIDE_CLI_TRY(read_table_notes(header, &table.notes));
+    STRIDE_CLI_TRY(check_name(table.name));
     STRIDE_CLI_TRY(make_room(table.name));
     tables_.push_back(std::move(table));
+    return {};
+  }
+
+  Outcome check_name(const std::string& name) const {
+    if (name.empty() || name == notes_table)
+      return broken("has a table of the name " + cli::quoted(name) + ", which no dump has");
+    for (const TableRows& table : tables_)
+      if (table.name == name) return broken("has table " + cli::quoted(name) + " twice");
     return {};
   }
 
@@ -261,26 +271,38 @@ class Restore {
     return database_->drop_table(name);
   }
 
-  Outcome read_address_bits(const json& header, uint32_t* address_bits) {
+  Outcome read_table_notes(const json& header, std::optional<TableNotes>* notes) const {
+    auto found = header.find("notes");
+    if (found == header.end()) return {};
+    std::string type;
+    TableNotes read;
+    if (!found->is_object() || !read_field(*found, "key_type", &type) ||
+        !read_field(*found, "key", &read.key) || !read_field(*found, "values", &read.values))
+      return broken_field("notes");
+    auto named = key_type_named(type);
+    if (!named) return {};
+    read.key_type = *named;
+    *notes = std::move(read);
+    return {};
+  }
+
+  Outcome read_address_bits(const json& header, uint32_t* address_bits) const {
     auto found = header.find("address_bits");
     std::optional<uint32_t> bits;
     if (found != header.end())
       bits = address_bits_named(found->is_string() ? found->get<std::string>() : found->dump());
-    if (!bits) return broken("has a prefix table whose address bits are broken");
+    if (!bits) return broken_field("address_bits");
     *address_bits = *bits;
     return {};
   }
 
-  Outcome read_numbers(const json& header, TableOptions* options) {
-    auto text = [&](const char* name) {
-      auto found = header.find(name);
-      return found != header.end() && found->is_string() ? found->get<std::string>()
-                                                         : std::string();
-    };
-    auto type = number_type_named(text("numbers"));
-    if (!type) return broken("has a table of numbers whose type is broken");
-    options->numbers = *type;
-    options->overflow = text("overflow") == "wrap" ? Overflow::wrap : Overflow::error;
+  Outcome read_numbers(const json& header, TableOptions* options) const {
+    std::string type, overflow;
+    if (!read_field(header, "numbers", &type) || !number_type_named(type))
+      return broken_field("numbers");
+    if (!read_field(header, "overflow", &overflow)) return broken_field("overflow");
+    options->numbers = *number_type_named(type);
+    options->overflow = overflow == "wrap" ? Overflow::wrap : Overflow::error;
     return {};
   }
 
@@ -310,10 +332,14 @@ class Restore {
 
   Outcome check_end() {
     json end = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
-    if (!end.is_object() || end.value("tables", uint64_t{0}) != tables_.size() ||
-        end.value("rows", uint64_t{0}) != rows_)
+    uint64_t tables = 0, rows = 0;
+    if (!end.is_object() || !read_field(end, "tables", &tables) ||
+        !read_field(end, "rows", &rows) || tables != tables_.size() || rows != rows_)
       return broken("does not have the rows that its end says");
-    return {};
+    std::byte more;
+    size_t got = 0;
+    STRIDE_CLI_TRY(in_->read(&more, 1, &got));
+    return got == 0 ? Outcome() : broken("has more bytes after the dump's end");
   }
 
   // Tables come with their first rows. One that a later commit goes on with is marked until the

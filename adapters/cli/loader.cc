@@ -4,26 +4,16 @@
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/machine_memory.h"
 #include "adapters/cli/number_text.h"
 #include "adapters/cli/progress.h"
 
 namespace stride::cli {
 namespace {
-
-// Of the memory that is free, what rows may take that wait for a commit; the commit needs about as
-// much again for the image of the table.
-uint64_t memory_for_rows() {
-  std::ifstream in("/proc/meminfo");
-  std::string name, unit;
-  for (uint64_t kilobytes; in >> name >> kilobytes; std::getline(in, unit))
-    if (name == "MemAvailable:") return kilobytes * 1024 * 45 / 100;
-  return uint64_t{1} << 62;
-}
 
 // Only the size and the time of the last change: reading it all would cost as much as loading it.
 nlohmann::json identity(const std::string& path) {
@@ -52,7 +42,8 @@ Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions opti
                     : arguments.on_duplicate == "error" ? OnDuplicate::error
                                                         : OnDuplicate::last),
       rejects_(arguments.rows.rejects, most_rejects(arguments.rows)),
-      most_bytes_(arguments.max_memory ? arguments.max_memory : memory_for_rows()) {}
+      most_bytes_(arguments.max_memory ? arguments.max_memory
+                                       : memory_for_rows(context->environment.meminfo)) {}
 
 std::string Loader::Waiting::place(uint64_t row) const {
   return file->name + ":" + std::to_string(first_line + lines[row]);
@@ -190,7 +181,7 @@ Outcome Loader::find_position(ReadFrom* from) {
   std::optional<LoadPosition> position;
   if (arguments_.resume && table_is_there_)
     STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
-  if (position && position->job != job()) {
+  if (position && (position->job != job() || position->file >= arguments_.files.size())) {
     return Outcome::usage("the interrupted load of table '" + arguments_.table +
                           "' was of other files or with other options, or a file has changed");
   }

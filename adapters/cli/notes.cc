@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "adapters/cli/json_fields.h"
+
 namespace stride::cli {
 namespace {
 
@@ -41,11 +43,16 @@ Outcome read_notes(const Database& database, const Table& table, std::optional<T
   std::optional<json> record;
   STRIDE_CLI_TRY(read_record(database, "table:" + table.name(), &record));
   if (!record) return {};
-  auto type = key_type_named(record->value("key_type", ""));
+  std::string key_type;
+  TableNotes read;
+  if (!read_field(*record, "key_type", &key_type) || !read_field(*record, "key", &read.key) ||
+      !read_field(*record, "values", &read.values))
+    return {};
+  auto type = key_type_named(key_type);
   if (!type || (*type == KeyType::prefix) != (table.address_bits() != 0)) return {};
   if (width_of(*type) && width_of(*type) != table.key_width()) return {};
-  *notes = TableNotes{*type, record->value("key", ""),
-                      record->value("values", std::vector<std::string>())};
+  read.key_type = *type;
+  *notes = std::move(read);
   return {};
 }
 
@@ -55,12 +62,11 @@ Outcome read_position(const Database& database, const std::string& table,
   std::optional<json> record;
   STRIDE_CLI_TRY(read_record(database, "load:" + table, &record));
   if (!record) return {};
-  *position = LoadPosition{record->value("job", ""),
-                           record->value("file", 0u),
-                           record->value("offset", uint64_t{0}),
-                           record->value("line", uint64_t{0}),
-                           record->value("rows", uint64_t{0}),
-                           record->value("rejected", uint64_t{0})};
+  LoadPosition read;
+  if (read_field(*record, "job", &read.job) && read_field(*record, "file", &read.file) &&
+      read_field(*record, "offset", &read.offset) && read_field(*record, "line", &read.line) &&
+      read_field(*record, "rows", &read.rows) && read_field(*record, "rejected", &read.rejected))
+    *position = std::move(read);
   return {};
 }
 

@@ -58,7 +58,11 @@ class CliFixture : public testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     MemoryFile in(input), out, error;
     int code = cli::run(static_cast<int>(argv.size()), argv.data(),
-                        {.in = in.fd(), .out = out.fd(), .err = error.fd(), .file_system = files_});
+                        {.in = in.fd(),
+                         .out = out.fd(),
+                         .err = error.fd(),
+                         .file_system = files_,
+                         .meminfo = meminfo_});
     out_ = out.text();
     error_ = error.text();
     return code;
@@ -120,6 +124,7 @@ class CliFixture : public testing::Test {
   std::string out_, error_;
   int code_ = 0;
   FileSystem* files_ = nullptr;
+  std::string meminfo_ = "/proc/meminfo";
 };
 
 inline std::string gzip(const std::string& text) {
