@@ -7,6 +7,7 @@
 #include "adapters/cli/pipeline.h"
 #include "adapters/cli/progress.h"
 #include "adapters/cli/rejects.h"
+#include "adapters/cli/same_file.h"
 #include "adapters/cli/seen_rows.h"
 
 namespace stride::cli {
@@ -154,10 +155,13 @@ Outcome run_dedup(Context* context, const DedupArguments& arguments) {
     total = bytes == 0 ? 0 : total + bytes;
     if (bytes == 0) break;
   }
+  const Environment& environment = context->environment;
+  if (!arguments.count)
+    STRIDE_CLI_TRY(check_not_read(environment.out, "the output", arguments.files, environment.in));
   Dedup dedup(context, arguments, total);
   STRIDE_CLI_TRY(make_seen(context, arguments, &options, &dedup.seen));
-  STRIDE_CLI_TRY(dedup.rejects.open(false, 0, 0, 0));
-  BlockReader reader(arguments.files, options, context->environment.in);
+  STRIDE_CLI_TRY(dedup.rejects.open(environment, arguments.files));
+  BlockReader reader(arguments.files, options, environment.in);
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<DedupWorker>(&dedup));

@@ -200,18 +200,42 @@ Compression packing_of(const std::vector<std::byte>& first) {
   return Compression::none;
 }
 
+// Does not wait for somebody who writes to a named pipe: reading from it does, and looks out for
+// interrupts meanwhile.
+Outcome open_file(const std::string& path, int* fd) {
+  *fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (*fd < 0) return Outcome::from_errno(errno, path, "open");
+  fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
+  return {};
+}
+
+// From where a regular file stands: of the standard input somebody may have read a part. 0 of
+// others.
+uint64_t bytes_left(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+  off_t at = lseek(fd, 0, SEEK_CUR);
+  return at < info.st_size ? static_cast<uint64_t>(info.st_size - std::max<off_t>(0, at)) : 0;
+}
+
+bool is_open_for_reading(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY;
+}
+
 }  // namespace
 
 Outcome InputStream::open(const std::string& path, int standard_input, Compression compression,
                           std::unique_ptr<InputStream>* stream) {
   bool standard = path == "-";
   std::string name = standard ? "standard input" : path;
-  int fd = standard ? standard_input : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Outcome::from_errno(errno, name, "open");
+  if (standard && !is_open_for_reading(standard_input))
+    return Outcome::usage("standard input is closed: '-' needs a file or a pipe there");
+  int fd = standard_input;
+  if (!standard) STRIDE_CLI_TRY(open_file(path, &fd));
   StoredFile file(fd, !standard);
-  struct stat info {};
-  bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (regular) posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  const uint64_t left = bytes_left(fd);
+  if (left) posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   if (compression == Compression::automatic) {
     STRIDE_CLI_TRY(file.look(name, 4));
     compression = packing_of(file.seen());
@@ -224,7 +248,7 @@ Outcome InputStream::open(const std::string& path, int standard_input, Compressi
     *stream = std::make_unique<PlainInput>(std::move(file));
   }
   (*stream)->name_ = std::move(name);
-  (*stream)->stored_bytes_ = regular ? static_cast<uint64_t>(info.st_size) : 0;
+  (*stream)->stored_bytes_ = left;
   return {};
 }
 

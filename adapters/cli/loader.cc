@@ -191,7 +191,8 @@ Outcome Loader::find_position(ReadFrom* from) {
   if (position) position_ = *position;
   position_.job = job();
   *from = reached_ = {position_.file, position_.offset};
-  return rejects_.open(position.has_value(), position_.file, position_.line, position_.rejected);
+  return rejects_.open(context_.environment, arguments_.files,
+                       {position.has_value(), position_.file, position_.line, position_.rejected});
 }
 
 std::string Loader::job() const {

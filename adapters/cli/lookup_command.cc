@@ -8,6 +8,7 @@
 #include "adapters/cli/progress.h"
 #include "adapters/cli/record_writer.h"
 #include "adapters/cli/rejects.h"
+#include "adapters/cli/same_file.h"
 
 namespace stride::cli {
 namespace {
@@ -294,8 +295,10 @@ Outcome look_up_file(Lookup* lookup, const RowArguments& arguments, const std::s
   options.key_width =
       lookup->of_addresses() ? width_of(lookup->key_form) : lookup->table.key_width();
   options.values_wanted = false;
-  STRIDE_CLI_TRY(lookup->rejects.open(false, 0, 0, 0));
-  BlockReader reader({file}, options, lookup->context->environment.in);
+  const Environment& environment = lookup->context->environment;
+  STRIDE_CLI_TRY(check_not_read(environment.out, "the output", {file}, environment.in));
+  STRIDE_CLI_TRY(lookup->rejects.open(environment, {file}));
+  BlockReader reader({file}, options, environment.in);
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments); ++i) workers.push_back(make_worker());
   Outcome outcome = run_pipeline(&reader, workers);

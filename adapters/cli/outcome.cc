@@ -46,6 +46,7 @@ ExitCode exit_code(int error) {
       return ExitCode::busy;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case ENOMEM:
       return ExitCode::no_room;
     case EPIPE:
@@ -61,7 +62,11 @@ Outcome::Outcome(const Status& status)
     : code_(exit_code(status.code())), message_(status.ok() ? "" : status.to_string()) {}
 
 Outcome Outcome::from_errno(int error, const std::string& file, const std::string& what) {
-  return Outcome(exit_code(error), file + ": " + what + ": " + std::strerror(error));
+  std::string message = file + ": " + what + ": " + std::strerror(error);
+  // Other remedies are for the files of a database.
+  if (exit_code(error) == ExitCode::no_room)
+    message += ": " + Status::from_errno(error, what, file).remedy();
+  return Outcome(exit_code(error), std::move(message));
 }
 
 Outcome Outcome::interrupted() {

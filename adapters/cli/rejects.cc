@@ -1,9 +1,14 @@
 #include "adapters/cli/rejects.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/same_file.h"
 
 namespace stride::cli {
 
@@ -11,13 +16,35 @@ Rejects::~Rejects() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Outcome Rejects::open(bool append, uint32_t file, uint64_t line, uint64_t count) {
-  resumed_file_ = file;
-  resumed_line_ = line;
-  count_ = count;
-  if (path_.empty()) return {};
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0666);
+Outcome Rejects::open(const Environment& environment, const std::vector<std::string>& inputs,
+                      const ResumedAt& from) {
+  resumed_file_ = from.file;
+  resumed_line_ = from.line;
+  count_ = from.count;
+  return path_.empty() ? Outcome() : open_file(environment, inputs, from.resumed);
+}
+
+Outcome Rejects::open_file(const Environment& environment, const std::vector<std::string>& inputs,
+                           bool append) {
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::weakly_canonical(path_, ignored).parent_path();
+  if (std::filesystem::exists(folder / "CURRENT", ignored))
+    return Outcome::usage("--rejects " + path_ +
+                          " is in the directory of a database: give it another one");
+  do {  // a named pipe waits for somebody who reads from it
+    if (interrupted()) return Outcome::interrupted();
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0), 0666);
+  } while (fd_ < 0 && errno == EINTR);
   if (fd_ < 0) return Outcome::from_errno(errno, path_, "open");
+  // Emptied only when it is known to be nobody else's.
+  STRIDE_CLI_TRY(check_not_read(fd_, "--rejects " + path_, inputs, environment.in));
+  for (int printed : {environment.out, environment.err})
+    if (is_same_file(fd_, printed))
+      return Outcome::usage("--rejects " + path_ +
+                            " is the file that the output goes to: give it another file");
+  struct stat info {};
+  if (!append && fstat(fd_, &info) == 0 && S_ISREG(info.st_mode) && ftruncate(fd_, 0) != 0)
+    return Outcome::from_errno(errno, path_, "truncate");
   output_ = std::make_unique<Output>(fd_, path_);
   return {};
 }

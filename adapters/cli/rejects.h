@@ -6,10 +6,20 @@
 #include <string>
 
 #include "adapters/cli/block_reader.h"
+#include "adapters/cli/environment.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/parsed_rows.h"
 
 namespace stride::cli {
+
+// Where an interrupted job ended that is gone on with: in this line (0: the first) of this input
+// file, after so many bad rows.
+struct ResumedAt {
+  bool resumed = false;  // what is in the file of bad rows stays
+  uint32_t file = 0;
+  uint64_t line = 0;
+  uint64_t count = 0;
+};
 
 // Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
 class Rejects {
@@ -17,9 +27,9 @@ class Rejects {
   // path empty: not written down. most: how many are fine.
   Rejects(std::string path, uint64_t most) : path_(std::move(path)), most_(most) {}
   ~Rejects();
-  // append: goes on with the file of an interrupted job, which ended at this line (0: the first) of
-  // this input file.
-  Outcome open(bool append, uint32_t file, uint64_t line, uint64_t count);
+  // usage: it is one of the inputs, or what is printed goes there.
+  Outcome open(const Environment& environment, const std::vector<std::string>& inputs,
+               const ResumedAt& from = {});
   // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
   Outcome take(const Block& block, ParsedRows* rows);
   Outcome flush();
@@ -31,6 +41,9 @@ class Rejects {
   uint64_t next_line() const { return next_line_; }
 
  private:
+  Outcome open_file(const Environment& environment, const std::vector<std::string>& inputs,
+                    bool append);
+
   std::string path_;
   uint64_t most_;
   uint64_t count_ = 0;

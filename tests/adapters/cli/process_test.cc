@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -142,6 +143,18 @@ TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
     EXPECT_EQ(wait(pid), 141);
     EXPECT_EQ(error.text(), "");
   }
+}
+
+// A named pipe that nobody writes to.
+TEST_F(ProcessTest, AnInterruptEndsTheWaitForAPipe) {
+  std::string path = directory_ + "/pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  MemoryFile error;
+  pid_t pid = start({"load", database_, "t", path}, -1, -1, error.fd());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(pid, SIGINT);
+  EXPECT_EQ(wait(pid), 130);
+  EXPECT_NE(error.text().find("stride: interrupted"), std::string::npos) << error.text();
 }
 
 TEST_F(ProcessTest, SigtermIsAnInterruptToo) {
