@@ -139,7 +139,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
   command
       ->add_option("--method", scatter->method,
                    "automatic, direct, copies, hot, partition, with commas between; on a device "
-                   "direct is always there")
+                   "direct is always there, and one that a case cannot have has no times")
       ->capture_default_str();
   command
       ->add_option("--memory", scatter->memory,

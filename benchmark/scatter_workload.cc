@@ -318,8 +318,9 @@ Status ScatterRun::measure_variant(PlacedScatter* place, ResultRow row, ScatterO
   // Whether the method can do it at all.
   STRIDE_TRY(place->clear());
   Status tried = call(nullptr);
-  bool refused =
-      tried.code() == StatusCode::invalid_argument || tried.code() == StatusCode::unavailable;
+  bool refused = tried.code() == StatusCode::invalid_argument ||
+                 tried.code() == StatusCode::unavailable ||
+                 tried.code() == StatusCode::resource_exhausted;
   if (refused && variant.method != ScatterMethod::automatic) {
     row.phase = "scatter";
     row.texts["refused"] = tried.to_string();

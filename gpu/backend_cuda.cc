@@ -310,13 +310,15 @@ class CudaBackend final : public Backend {
  private:
   Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                          const ScatterOptions& options, ScatterReport* report) override {
-    const bool all_outside =
-        !lies_here(sources.data) && !lies_here(targets.data) && !lies_here(into.data);
-    if (all_outside && !options.stream && sources.size < fewest_sources_added_here)
+    // A method is one of the device's.
+    const bool may_go_to_host = options.method == ScatterMethod::automatic &&
+                                !lies_here(sources.data) && !lies_here(targets.data) &&
+                                !lies_here(into.data);
+    if (may_go_to_host && !options.stream && sources.size < fewest_sources_added_here)
       return host_->scatter(sources, targets, into, options, report);
     Status status = cuda_guarded(
         [&] { return scatter_cuda(context(), sources, targets, into, options, report); });
-    if (status.code() != StatusCode::resource_exhausted || !all_outside) return status;
+    if (status.code() != StatusCode::resource_exhausted || !may_go_to_host) return status;
     return host_->scatter(sources, targets, into, options, report);
   }
   CudaContext context() { return {device_, transfer_}; }

@@ -23,6 +23,7 @@ constexpr uint32_t sample_threads = 1024;
 // One processor brings one source after the other, so that there are few where all is done soon.
 constexpr uint64_t many_to_sample = 1 << 26;
 constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
+constexpr uint64_t fewest_to_sample = 1 << (many_samples_log + 1);
 // Of a sample: how often a hot target comes, and the share of its sources that such targets must
 // have between them.
 constexpr uint32_t hot_count = 3;
@@ -266,6 +267,7 @@ class Job {
 struct JobContext {
   CudaDevice& device;
   uint64_t sources, limit;
+  bool wide_targets;  // 64 bits
   ScatterOptions options;
   ScatterCounters* counters;
   uint32_t processors, most_shared;
@@ -283,6 +285,11 @@ const std::byte* at(const void* column, uint64_t bytes) {
 // Above this all targets of 32 bits are told apart from no_target.
 bool fits_narrow(uint64_t limit) { return limit < UINT32_MAX; }
 
+[[noreturn]] void refuse(const char* method) {
+  throw CudaFailure(Status::invalid(std::string("ScatterMethod::") + method)
+                        .with_remedy("use another method, or ScatterMethod::automatic"));
+}
+
 // Calls kernel(std::integral_constant<uint32_t, SAMPLE_LOG>) for so many sources.
 template <class Kernel>
 void with_sample_log(uint64_t n, const Kernel& kernel) {
@@ -295,7 +302,8 @@ void with_sample_log(uint64_t n, const Kernel& kernel) {
 template <class Op>
 class Adder {
  public:
-  explicit Adder(const JobContext& context) : context_(context) {}
+  // Throws CudaFailure (invalid_argument) where the method cannot do it.
+  explicit Adder(const JobContext& context) : context_(context) { check_method(); }
 
   // sample: of the part, where one has been taken.
   void run(const Op& op, const TileSource& part, cudaStream_t stream,
@@ -319,26 +327,35 @@ class Adder {
  private:
   static constexpr uint32_t cell_bytes = Op::cell_words * 4;
 
+  bool has_room_for_copies() const { return context_.limit * cell_bytes <= context_.most_shared; }
+
+  void check_method() const {
+    const ScatterMethod asked = context_.options.method;
+    if (asked == ScatterMethod::copies && !has_room_for_copies())
+      refuse("copies, with a T of more bytes than a block has of shared memory");
+    if (asked == ScatterMethod::hot && context_.sources < fewest_to_sample)
+      refuse("hot, with fewer sources than a sample needs");
+    if (asked != ScatterMethod::hot && asked != ScatterMethod::partition) return;
+    if (!fits_narrow(context_.limit)) refuse("hot or partition, with 2^32 - 1 targets or more");
+    if (asked == ScatterMethod::partition && context_.wide_targets)
+      refuse("partition, with targets of 64 bits");
+  }
+
   template <class Sampled>
-  ScatterMethod choose(const TileSource& part, const Sampled& sampled, cudaStream_t stream) {
+  ScatterMethod choose(const TileSource& part, const Sampled& sampled, cudaStream_t stream) const {
     const uint64_t n = part.n;
-    ScatterMethod asked = context_.options.method;
-    bool narrow = fits_narrow(context_.limit);
-    if (asked == ScatterMethod::automatic) {
-      // Each block brings a copy of T to memory, so it should have several sources for each target.
-      if (context_.limit * cell_bytes <= context_.most_shared &&
-          n / 4 / context_.limit >= context_.processors)
-        return ScatterMethod::copies;
-      if (context_.limit * Op::memory_bytes > far_bytes && n >= fewest_partitioned && narrow &&
-          !part.wide_targets && !is_ascending(sampled(), stream))
-        return ScatterMethod::partition;
-      return n >= fewest_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
-    }
-    if (asked == ScatterMethod::copies && context_.limit * cell_bytes <= context_.most_shared)
-      return asked;
-    if (asked == ScatterMethod::hot && narrow && n >= 1 << (many_samples_log + 1)) return asked;
-    if (asked == ScatterMethod::partition && narrow && !part.wide_targets) return asked;
-    return ScatterMethod::direct;
+    const ScatterMethod asked = context_.options.method;
+    // Of sources that come in pieces, the last may be a short one.
+    if (asked == ScatterMethod::hot && n < fewest_to_sample) return ScatterMethod::direct;
+    if (asked != ScatterMethod::automatic) return asked;
+    const bool narrow = fits_narrow(context_.limit);
+    // Each block brings a copy of T to memory, so it should have several sources for each target.
+    if (has_room_for_copies() && n / 4 / context_.limit >= context_.processors)
+      return ScatterMethod::copies;
+    if (context_.limit * Op::memory_bytes > far_bytes && n >= fewest_partitioned && narrow &&
+        !part.wide_targets && !is_ascending(sampled(), stream))
+      return ScatterMethod::partition;
+    return n >= fewest_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
   }
 
   template <class Target, class Sink, uint32_t unroll>
@@ -464,7 +481,9 @@ class Adder {
     try {
       partition.emplace(context_, part, stream);
     } catch (const CudaFailure& failure) {
-      if (failure.status().code() != StatusCode::resource_exhausted) throw;
+      if (failure.status().code() != StatusCode::resource_exhausted ||
+          context_.options.method != ScatterMethod::automatic)
+        throw;
       return directly(op, part, nullptr, stream);
     }
     if (context_.counters) {  // where they are now
@@ -482,7 +501,7 @@ class Adder {
     }
   }
 
-  bool is_ascending(const SourceSample* sample, cudaStream_t stream) {
+  static bool is_ascending(const SourceSample* sample, cudaStream_t stream) {
     uint32_t ascending = 0;
     cuda_check(cudaMemcpyAsync(&ascending, &sample->ascending, 4, cudaMemcpyDeviceToHost, stream),
                "sample sources");
@@ -531,7 +550,7 @@ class CutJob final : public Job {
         op_{static_cast<T*>(into),
             memory_.data() + summary_words,
             memory_.data() + summary_words + context.limit,
-            reinterpret_cast<SourceSummary*>(memory_.data()),
+            summary(),
             context.sources,
             {}} {
     uint64_t words = summary_words + (clears_low() ? 1 : 2) * context.limit;
@@ -539,11 +558,10 @@ class CutJob final : public Job {
   }
   void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) override {
     if (known) {
-      SourceSummary summary{bits_of_double(known->largest), known->all_finite ? 0u : 1u,
-                            SourceSummary::deepest_unknown};
-      cuda_check(
-          cudaMemcpyAsync(memory_.data(), &summary, sizeof summary, cudaMemcpyHostToDevice, stream),
-          "copy to the device");
+      SourceSummary given{bits_of_double(known->largest), known->all_finite ? 0u : 1u,
+                          SourceSummary::deepest_unknown};
+      cuda_check(cudaMemcpyAsync(summary(), &given, sizeof given, cudaMemcpyHostToDevice, stream),
+                 "copy to the device");
       cuda_check(cudaStreamSynchronize(stream), "copy to the device");
     } else {
       if (all->targets && all->n >= fewest_sampled)
@@ -551,8 +569,7 @@ class CutJob final : public Job {
       with_sample_log(all->n, [&](auto log) {
         launch_early(context_.device, summarize_sources<T, log()>,
                      context_.grid(all->n, sample_threads, 2) + (sample_.data() ? 1 : 0),
-                     sample_threads, 0, stream, *all,
-                     reinterpret_cast<SourceSummary*>(memory_.data()), sample_.data());
+                     sample_threads, 0, stream, *all, summary(), sample_.data());
       });
     }
     if (clears_low())
@@ -572,6 +589,7 @@ class CutJob final : public Job {
   // Whether low parts are cleared only where there are any, by a kernel that finds out. Few are
   // cleared sooner than it is started.
   bool clears_low() const { return context_.limit > 1 << 20; }
+  SourceSummary* summary() { return reinterpret_cast<SourceSummary*>(memory_.data()); }
 
   static constexpr uint64_t summary_words = sizeof(SourceSummary) / 8;
   JobContext context_;
@@ -585,7 +603,11 @@ template <class T>
 class ExtremeJob final : public Job {
  public:
   ExtremeJob(const JobContext& context, void* into)
-      : context_(context), into_(static_cast<T*>(into)) {}
+      : context_(context), into_(static_cast<T*>(into)) {
+    const ScatterMethod asked = context.options.method;
+    if (asked != ScatterMethod::automatic && asked != ScatterMethod::direct)
+      refuse("copies, hot or partition, for min or max on a device");
+  }
   void begin(const TileSource*, const NumbersSummary*, cudaStream_t) override {}
   void add(const TileSource& part, cudaStream_t stream) override {
     extreme_tiles<T><<<context_.grid(part.n, 512, 4), 512, 0, stream>>>(
@@ -745,11 +767,12 @@ CudaArray<ScatterCounters> make_counters(CudaDevice& device, cudaStream_t stream
   return counters;
 }
 
-JobContext job_context(CudaDevice& device, uint64_t sources, uint64_t limit,
+JobContext job_context(CudaDevice& device, const Indexes& targets, uint64_t limit,
                        const ScatterOptions& options, ScatterCounters* counters) {
   return {device,
-          sources,
+          targets.size,
           limit,
+          targets.width == 8,
           options,
           counters,
           device.attribute(cudaDevAttrMultiProcessorCount),
@@ -761,7 +784,7 @@ void start_here(CudaDevice& device, const Numbers& sources, const Indexes& targe
                 const MutableNumbers& into, const ScatterOptions& options,
                 ScatterCounters* counters, cudaStream_t stream) {
   auto job =
-      make_job(job_context(device, sources.size, into.size, options, counters), into, stream);
+      make_job(job_context(device, targets, into.size, options, counters), into, stream);
   TileSource all = tiles(sources, sources.data, targets, targets.data, 0, sources.size, into.size);
   job->begin(&all, nullptr, stream);
   job->add(all, stream);
@@ -782,7 +805,7 @@ ScatterReport count_out_of_range(const CudaContext& context, const Indexes& targ
     return count_out_of_range_host(context.transfer.host(), targets, limit);
   auto counters = make_counters(context.device, stream);
   TileSource all = tiles(Numbers(), nullptr, targets, targets.data, 0, targets.size, limit);
-  JobContext size = job_context(context.device, targets.size, limit, {}, counters.data());
+  JobContext size = job_context(context.device, targets, limit, {}, counters.data());
   count_left_out<<<size.grid(targets.size, 512, 4), 512, 0, stream>>>(all, counters.data());
   cuda_check(cudaGetLastError(), "count sources");
   return fetch(context, counters.data(), stream);
@@ -817,7 +840,7 @@ Status scatter_cuda(const CudaContext& context, const Numbers& sources, const In
     start_here(context.device, sources, targets, placed.there(), options, counters.data(), stream);
   } else {
     auto job =
-        make_job(job_context(context.device, sources.size, into.size, options, counters.data()),
+        make_job(job_context(context.device, targets, into.size, options, counters.data()),
                  placed.there(), stream);
     if (is_float(into.type) && options.mode == ScatterMode::reproducible) {
       if (is_here(sources.data)) {

@@ -90,15 +90,21 @@ enum class OutOfRange : uint8_t {
   error,  // invalid_argument, and T is as it was
 };
 
-// How it is done. All give the same sums, but for the last bits of fast floats.
+// How it is done. All give the same sums, but for the last bits of fast floats. Of a device, min
+// and max know automatic and direct alone.
 enum class ScatterMethod : uint8_t {
   automatic,  // by sizes and a sample of the targets
   direct,     // every source, or run of sources of one target, goes to T in memory
-  copies,     // threads or blocks have copies of T, which are added up: for few targets
-  hot,        // the targets that a sample meets often have such copies, the others none
+  // Threads or blocks have copies of T, which are added up: for few targets. On a device a copy has
+  // to fit into the shared memory of a block.
+  copies,
+  // The targets that a sample meets often have such copies, the others none. Needs a device, 16,384
+  // sources and less than 2^32 - 1 targets.
+  hot,
   // Sources are first brought together by ranges of targets: for T beyond the caches. On the host
   // even fast sums then have the bits of a plain loop, whatever the number of threads. It takes 2
-  // bytes and a number of T's type for each of max(2^22, 2 * targets) sources at most.
+  // bytes and a number of T's type for each of max(2^22, 2 * targets) sources at most. On a device
+  // R has 32 bits, and T less than 2^32 - 1 numbers.
   partition,
 };
 
@@ -106,7 +112,8 @@ struct ScatterOptions {
   ScatterOperation operation = ScatterOperation::add;
   ScatterMode mode = ScatterMode::fast;
   OutOfRange out_of_range = OutOfRange::count;
-  // For experiments. invalid_argument: one that cannot hold so many targets.
+  // For experiments. invalid_argument, and T is as it was: one that the backend does not know, or
+  // not for such columns. resource_exhausted: one that the device has no memory for.
   ScatterMethod method = ScatterMethod::automatic;
   // Of a device: a cudaStream_t on which the work is started. All columns are in the device's
   // memory until it is done, there is no report, and OutOfRange::error cannot be asked for. Null:

@@ -412,7 +412,7 @@ Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, u
     case ScatterMethod::direct:
       return {};
     case ScatterMethod::copies:
-      return {.copies_count = threads};
+      return {.copies_count = std::min<uint64_t>(pool.threads(), n)};
     case ScatterMethod::partition:
       return {.kind = Plan::partition};
     default:
@@ -672,6 +672,9 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report) {
+  if (options.method == ScatterMethod::hot)
+    return Status::invalid("ScatterMethod::hot, which the host does not know")
+        .with_remedy("use another method, or a device");
   if (options.out_of_range == OutOfRange::error) {
     *report = count_out_of_range(ranges_of(pool), targets, into.size);
     if (report->out_of_range > 0)

@@ -216,6 +216,22 @@ TEST_F(ScatterTest, TablesAndFiles) {
   EXPECT_NE(read_text(plot_).find("M sources a second"), std::string::npos);
 }
 
+TEST_F(ScatterTest, AMethodThatABackendDoesNotHaveHasNoTimes) {
+  ASSERT_EQ(scatter({"--method", "automatic,direct,copies,hot,partition", "--json", json_}), 0)
+      << error_;
+  EXPECT_NE(out_.find("hot: invalid_argument: ScatterMethod::hot, which the host does not know"),
+            std::string::npos)
+      << out_;
+  std::map<std::string, double> rates;
+  for (const auto& row : read_rows(json_)) {
+    if (row["engine"] != "stride") continue;
+    rates[row["method"]] = row["records_per_second"];
+    EXPECT_EQ(row.contains("refused"), row["method"] == "hot");
+  }
+  EXPECT_EQ(rates.size(), 5u);
+  for (const auto& [method, rate] : rates) EXPECT_EQ(rate > 0, method != "hot") << method;
+}
+
 TEST_F(ScatterTest, EveryTypeAndOperation) {
   ScatterWorkloadOptions options = quick();
   options.types = {NumberType::i32, NumberType::i64, NumberType::f32,
