@@ -238,10 +238,10 @@ ScatterReport count_out_of_range(const RunRanges& run, const Indexes& targets, u
 }
 
 // Long runs of one target, as sorted ones are, are put as one: else each source would wait for the
-// one before it to come back from memory.
-template <class Op, class Source, class Index, class Cells>
+// one before it to come back from memory. leave(first, last): of a target that is not is_cell(t).
+template <class Op, class Source, class Index, class Cells, class IsCell, class Leave>
 void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t begin,
-              uint64_t end, uint64_t limit, Cells& cells, ScatterReport* left) {
+              uint64_t end, Cells& cells, const IsCell& is_cell, const Leave& leave) {
   auto value = [&](uint64_t i) { return op.value(source(i)); };
   for (uint64_t i = begin; i < end;) {
     const uint64_t first = i;
@@ -253,23 +253,30 @@ void put_runs(const Op& op, const Source& source, const Index* targets, uint64_t
       sum = Op::join(
           sum, Op::join(Op::join(value(i), value(i + 1)), Op::join(value(i + 2), value(i + 3))));
     for (; i < end && targets[i] == t; ++i) sum = Op::join(sum, value(i));
-    if (t < limit) {
+    if (is_cell(t))
       op.put(cells, t, sum);
-      continue;
-    }
-    left->first_out_of_range = std::min(left->first_out_of_range, first);
-    left->out_of_range += i - first;
+    else
+      leave(first, i);
   }
 }
+
+// Whether the targets of a block of sources are runs, most of them long.
+template <class Index>
+bool is_runs(const Index* targets, uint64_t first, uint64_t last) {
+  // Runs are shorter where fewer neighbours are alike.
+  constexpr uint32_t alike_in_runs = block_sources - block_sources / 32;
+  uint32_t alike = 0;
+  for (uint64_t i = first + 1; i < last; ++i) alike += targets[i] == targets[i - 1];
+  return alike >= alike_in_runs;
+}
+
+// A look at all blocks would take as long as a third of the additions.
+constexpr uint32_t blocks_a_look = 8;
 
 // Sources [begin, end), in order.
 template <class Op, class Source, class Index, class Cells>
 ScatterReport put_sources(const Op& op, const Source& source, const Index* targets, uint64_t begin,
                           uint64_t end, uint64_t limit, Cells& cells) {
-  // Runs are shorter where fewer neighbours are alike. A look at all would take as long as a third
-  // of the additions.
-  constexpr uint32_t alike_in_runs = block_sources - block_sources / 32;
-  constexpr uint32_t blocks_a_look = 8;
   // In a core's own cache the processor sees far enough ahead itself.
   constexpr uint64_t near_bytes = 1 << 20, prefetch_distance = 64;
   const bool is_far = limit * Op::cell_bytes > near_bytes;
@@ -279,13 +286,14 @@ ScatterReport put_sources(const Op& op, const Source& source, const Index* targe
   for (uint64_t first = begin; first < end; first += block_sources) {
     const uint64_t last = std::min(end, first + block_sources);
     if constexpr (Op::has_slow_chains) {
-      if (block++ % blocks_a_look == 0) {
-        uint32_t alike = 0;
-        for (uint64_t i = first + 1; i < last; ++i) alike += targets[i] == targets[i - 1];
-        has_runs = alike >= alike_in_runs;
-      }
+      if (block++ % blocks_a_look == 0) has_runs = is_runs(targets, first, last);
       if (has_runs) {
-        put_runs(op, source, targets, first, last, limit, cells, &left);
+        put_runs(
+            op, source, targets, first, last, cells, [=](Index t) { return t < limit; },
+            [&](uint64_t from, uint64_t to) {
+              left.first_out_of_range = std::min(left.first_out_of_range, from);
+              left.out_of_range += to - from;
+            });
         continue;
       }
     }
@@ -347,7 +355,7 @@ void put_pieces(const Op& op, std::span<const ScatterPiece<typename Op::Number>>
 struct Plan {
   enum Kind : uint8_t {
     copies,     // each has a copy of T, the first T itself, and a part of the sources
-    sorted,     // targets ascend: each has a part of the sources whose targets no other has
+    sorted,     // targets nearly ascend: each has the targets of its part of the sources
     partition,  // scatter_partition.h
   };
   Kind kind = copies;
@@ -370,11 +378,14 @@ bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
 
 // Some targets, from all places.
 struct TargetSample {
-  bool ascends = true;
+  uint64_t falls = 0;     // how many are below the one before
   double hottest = 0;     // the share of the most frequent one
   double repeated = 0;    // the share of those that were met more than once
   double wide_bytes = 0;  // of the pieces of T that it met
 };
+
+// Of the targets of a sample that nearly ascend.
+constexpr uint64_t few_falls = 16;
 
 // Cells of so many bytes are as good as in a core's own cache.
 constexpr uint64_t cached_bytes = 8 << 20;
@@ -386,7 +397,7 @@ TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
   for (uint64_t k = 0; k < size; ++k)
     sample[k] = targets[n / size * k + k % std::min(n / size, size)];
   TargetSample found;
-  found.ascends = std::is_sorted(sample.begin(), sample.end());
+  for (uint64_t k = 1; k < size; ++k) found.falls += sample[k] < sample[k - 1];
   std::sort(sample.begin(), sample.end());
   uint64_t run = 0, longest = 0, repeated = 0, pieces = 1;
   for (uint64_t k = 0; k < size; ++k) {
@@ -422,7 +433,9 @@ Plan plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, u
   const bool few_sources = has_cells && n < limit / 4;
   if (n < 2 * least_of_a_thread) return {.kind = few_sources ? Plan::partition : Plan::copies};
   const TargetSample sample = sample_of(targets, n, cell_bytes);
-  if (sample.ascends && (threads > 1 || has_cells) && limit >= 64 * threads && sample.hottest < 0.5)
+  // Sums with cells need that all ascend.
+  const uint64_t most_falls = has_cells ? 0 : few_falls;
+  if (sample.falls <= most_falls && limit >= 64 * threads && sample.hottest < 0.5)
     return {.kind = Plan::sorted};
   // A copy is cleared and added up, in order, which takes far less than as many sources.
   const uint64_t copies = std::min(threads, 1 + 2 * n / limit);
@@ -447,46 +460,139 @@ ScatterReport put_parts(TaskPool& pool, const Op& op, const Source& source, cons
   return report.get();
 }
 
-// Of targets that ascend, as far as a sample of them can tell. put(begin, end): on all threads, for
-// sources whose targets ascend, and are no other thread's. put_rest(begin, end): for others, one
-// call at a time. False: nothing was done, they do not ascend.
-template <class Index, class Put, class PutRest>
-bool put_ascending(TaskPool& pool, const Index* targets, uint64_t n, uint64_t limit, const Put& put,
-                   const PutRest& put_rest) {
-  constexpr uint64_t chunk = 4096;
-  struct Part {
-    uint64_t begin, first_target;
-    std::vector<std::pair<uint64_t, uint64_t>> rest;
-  };
-  std::vector<Part> parts;
-  const uint64_t count = 4 * pool.threads();
-  for (uint64_t k = 0; k < count; ++k) {
+// A part of the sources, up to `end`, whose targets are above those of the part before it and not
+// above `last`: all of them where targets ascend, most of them where they nearly do.
+template <class Index>
+struct AscendingPart {
+  uint64_t end;
+  Index last;
+};
+
+// At most `count` parts. The last has all targets that are left.
+template <class Index>
+std::vector<AscendingPart<Index>> cut_ascending(const Index* targets, uint64_t n, uint64_t limit,
+                                                uint64_t count) {
+  constexpr uint64_t apart = 64, all = std::numeric_limits<Index>::max();
+  const AscendingPart<Index> rest = {n, static_cast<Index>(std::min(limit - 1, all))};
+  std::vector<AscendingPart<Index>> parts;
+  for (uint64_t k = 1; k < count; ++k) {
     const uint64_t at = n * k / count;
-    const Index* begin =
-        at == 0 ? targets : std::upper_bound(targets + at, targets + n, targets[at - 1]);
-    if (begin == targets + n) break;
-    if (k > 0 && (*begin < parts.back().first_target || begin < targets + parts.back().begin))
-      return false;
-    parts.push_back({static_cast<uint64_t>(begin - targets), *begin, {}});
+    if (at < apart || at + apart > n) continue;
+    // The middle one of three, for one alone may be anywhere.
+    const Index a = targets[at - 1], b = targets[at - apart], c = targets[at + apart - 1];
+    const Index last = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    const uint64_t end = std::upper_bound(targets + at, targets + n, last) - targets;
+    if (last >= rest.last || end == n) break;
+    if (parts.empty() || (last > parts.back().last && end > parts.back().end))
+      parts.push_back({end, last});
   }
-  parts.push_back({n, limit, {}});
-  pool.run_each(parts.size() - 1, [&](uint64_t k, uint64_t) {
-    const uint64_t part_end = parts[k + 1].begin, low = parts[k].first_target;
-    const uint64_t high = std::min(limit, parts[k + 1].first_target);
-    for (uint64_t begin = parts[k].begin, end = begin; begin < part_end; begin = end) {
-      end = std::min(part_end, begin + chunk);
-      while (end < part_end && targets[end] == targets[end - 1]) ++end;
-      uint32_t falls = 0;
-      for (uint64_t i = begin + 1; i < end; ++i) falls += targets[i] < targets[i - 1];
-      if (falls == 0 && targets[begin] >= low && targets[end - 1] < high)
-        put(begin, end);
-      else
-        parts[k].rest.push_back({begin, end});
+  parts.push_back(rest);
+  return parts;
+}
+
+// The thread that has one part of the sources: alone it puts what goes to the part's targets.
+template <class Op, class Source, class Index, class T>
+class AscendingPut {
+ public:
+  AscendingPut(const Op& op, const Source& source, const Index* targets, T* into)
+      : op_(op), source_(source), targets_(targets), into_(into) {}
+
+  // Sources [begin, end) are the part's, and so are targets from `first` to `last`.
+  void run(uint64_t begin, uint64_t end, Index first, Index last) {
+    constexpr uint64_t chunk = block_sources * blocks_a_look;
+    first_ = first;
+    span_ = last - first;
+    // So that lists stay short where only the sample ascended.
+    const uint64_t most = (end - begin) / 32 + 64;
+    for (uint64_t at = begin; at < end; at += chunk) {
+      if (elsewhere_.size() > most) return leave(at, end);
+      put_chunk(at, std::min(end, at + chunk));
     }
+  }
+  // Stretches of sources whose targets are not the part's.
+  const std::vector<std::pair<uint64_t, uint64_t>>& elsewhere() const { return elsewhere_; }
+
+ private:
+  bool is_here(Index t) const { return static_cast<Index>(t - first_) <= span_; }
+  void leave(uint64_t begin, uint64_t end) {
+    if (!elsewhere_.empty() && elsewhere_.back().second == begin)
+      elsewhere_.back().second = end;
+    else
+      elsewhere_.push_back({begin, end});
+  }
+  void put_one(uint64_t i) {
+    if (is_here(targets_[i]))
+      op_.put(into_, targets_[i], op_.value(source_(i)));
+    else
+      leave(i, i + 1);
+  }
+  void put_chunk(uint64_t begin, uint64_t end) {
+    if constexpr (Op::has_slow_chains)
+      if (is_runs(targets_, begin, std::min(end, begin + block_sources)))
+        return put_runs(
+            op_, source_, targets_, begin, end, into_, [&](Index t) { return is_here(t); },
+            [&](uint64_t from, uint64_t to) { leave(from, to); });
+    // Where targets lie close together, the processor sees far enough ahead itself.
+    constexpr uint64_t close_bytes = 64;
+    const Index span = targets_[end - 1] - targets_[begin];
+    if (span <= (end - begin) * (close_bytes / sizeof(T)))
+      put_near<false>(begin, end);
+    else
+      put_near<true>(begin, end);
+  }
+  // As fast as a loop that looks at no target: what it uses lies in registers.
+  template <bool prefetch>
+  void put_near(uint64_t begin, uint64_t end) {
+    constexpr uint64_t group = 4, distance = 64;
+    const Op op = op_;
+    const Source source = source_;
+    const Index* const targets = targets_;
+    T* const into = into_;
+    const Index first = first_, span = span_;
+    uint64_t i = begin;
+    for (; i + group <= end; i += group) {
+      Index t[group];
+      bool others = false;
+      for (uint64_t k = 0; k < group; ++k) {
+        t[k] = targets[i + k];
+        others |= static_cast<Index>(t[k] - first) > span;
+      }
+      if (others) [[unlikely]] {
+        for (uint64_t k = 0; k < group; ++k) put_one(i + k);
+        continue;
+      }
+      if constexpr (prefetch)
+        for (uint64_t k = 0; k < group; ++k)
+          op.prefetch(into, targets[std::min(i + k + distance, end - 1)]);
+      for (uint64_t k = 0; k < group; ++k) op.put(into, t[k], op.value(source(i + k)));
+    }
+    for (; i < end; ++i) put_one(i);
+  }
+
+  const Op op_;
+  const Source source_;
+  const Index* const targets_;
+  T* const into_;
+  Index first_ = 0, span_ = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> elsewhere_;
+};
+
+// Of targets that nearly ascend. What is not its part's is put when all are done.
+template <class Op, class Source, class Index, class T>
+ScatterReport put_ascending(TaskPool& pool, const Op& op, const Source& source,
+                            const Index* targets, uint64_t n, T* into, uint64_t limit) {
+  const auto parts = cut_ascending(targets, n, limit, 4 * pool.threads());
+  std::vector<AscendingPut<Op, Source, Index, T>> puts(parts.size(), {op, source, targets, into});
+  pool.run_each(parts.size(), [&](uint64_t k, uint64_t) {
+    const bool is_first = k == 0;
+    puts[k].run(is_first ? 0 : parts[k - 1].end, parts[k].end, is_first ? 0 : parts[k - 1].last + 1,
+                parts[k].last);
   });
-  for (const Part& part : parts)
-    for (auto [begin, end] : part.rest) put_rest(begin, end);
-  return true;
+  SharedReport report;
+  for (const auto& put : puts)
+    for (auto [begin, end] : put.elsewhere())
+      report.add(put_sources(op, source, targets, begin, end, limit, into));
+  return report.get();
 }
 
 constexpr uint64_t targets_grain = 1 << 14;
@@ -495,13 +601,7 @@ template <class Op, class Source, class Index, class T>
 ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const Index* targets,
                       uint64_t n, T* into, uint64_t limit, ScatterMethod method) {
   const Plan plan = plan_of(pool, targets, n, limit, sizeof(T), false, method);
-  if (plan.kind == Plan::sorted) {
-    SharedReport report;
-    auto put = [&](uint64_t begin, uint64_t end) {
-      report.add(put_sources(op, source, targets, begin, end, limit, into));
-    };
-    if (put_ascending(pool, targets, n, limit, put, put)) return report.get();
-  }
+  if (plan.kind == Plan::sorted) return put_ascending(pool, op, source, targets, n, into, limit);
   if (plan.kind == Plan::partition) {
     const auto shape = ScatterPartition::of(n, limit, sizeof(T), sizeof(T), pool.threads());
     return take_by_ranges<T>(pool, shape, source, targets, n, limit, [&](const RangeTurn<T>& turn) {
@@ -637,18 +737,13 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
   const Plan plan = plan_of(pool, targets, n, limit, op.cell_bytes, true, method);
   // Each target is looked at where some sources were not finite. A target is rounded once.
   if (plan.kind == Plan::sorted && op.all_finite && is_sorted(pool, targets, n)) {
-    ScatterReport report;
-    auto put = [&](uint64_t begin, uint64_t end) {
-      add_ascending(op, source, targets, begin, end, into);
-    };
-    auto put_rest = [&](uint64_t begin, uint64_t end) {
-      const uint64_t last = std::lower_bound(targets + begin, targets + end, limit) - targets;
-      put(begin, last);
-      if (last == end) return;
-      report.first_out_of_range = std::min(report.first_out_of_range, last);
-      report.out_of_range += end - last;
-    };
-    if (put_ascending(pool, targets, n, limit, put, put_rest)) return report;
+    const uint64_t inside = std::lower_bound(targets, targets + n, limit) - targets;
+    const auto parts = cut_ascending(targets, inside, limit, 4 * pool.threads());
+    pool.run_each(parts.size(), [&](uint64_t k, uint64_t) {
+      add_ascending(op, source, targets, k == 0 ? 0 : parts[k - 1].end, parts[k].end, into);
+    });
+    if (inside == n) return {};
+    return {n - inside, inside};
   }
   if (plan.kind != Plan::copies) return add_by_ranges(pool, op, source, targets, n, into, limit);
   std::vector<CutSums> sums(plan.copies_count);

@@ -798,6 +798,84 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
   check(float(), random_targets<uint32_t>(rng, n, 3000, 3), 3000, "two blocks");
 }
 
+// Targets that ascend, nearly do, or only where the backend looks at a sample of them.
+TEST(HostScatterTest, TargetsThatNearlyAscend) {
+  std::mt19937_64 rng(seed());
+  const uint64_t n = 300'007, limit = 90'000;
+  auto ascending = [&](uint64_t most, uint64_t run) {
+    std::vector<uint64_t> r(n);
+    for (uint64_t& x : r) x = rng() % most / run * run;
+    std::sort(r.begin(), r.end());
+    return r;
+  };
+  std::map<std::string, std::vector<uint64_t>> cases;
+  cases["ascending"] = ascending(limit, 1);
+  cases["the last out of range"] = ascending(limit + limit / 3, 1);
+  cases["all out of range"] = std::vector<uint64_t>(n, limit);
+  cases["runs"] = ascending(limit, 1000);
+  auto& swapped = cases["neighbours swapped"] = ascending(limit, 1);
+  for (uint64_t k = 0; k < n / 50; ++k) {
+    const uint64_t i = rng() % (n - 40);
+    std::swap(swapped[i], swapped[i + 1 + rng() % 39]);
+  }
+  for (const char* name : {"ascending", "runs", "the last out of range"}) {
+    auto& far = cases[std::string(name) + ", some anywhere"] = cases[name];
+    for (uint64_t k = 0; k < n / 500; ++k) far[rng() % n] = rng() % 2 ? rng() % limit : rng();
+  }
+  // Of each 5000 in any order.
+  auto& blocks = cases["blocks"] = ascending(limit, 1);
+  for (uint64_t i = 0; i + 5000 <= n; i += 5000)
+    std::shuffle(blocks.begin() + static_cast<std::ptrdiff_t>(i),
+                 blocks.begin() + static_cast<std::ptrdiff_t>(i) + 5000, rng);
+  auto& seen = cases["only a sample ascends"] = ascending(limit, 1);
+  for (uint64_t i = 0; i < n; ++i)
+    if (i % (n / 1024) != i / (n / 1024) % (n / 1024)) seen[i] = rng() % (limit + 100);
+  cases["greatest"] = ascending(limit, 1);
+  for (uint64_t i = n / 2; i < n; ++i) cases["greatest"][i] = UINT32_MAX;
+
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (unsigned threads : {1, 2}) backends.push_back(Backend::host(threads));
+  auto check = [&]<class T, class Index>(T, const std::vector<Index>& r) {
+    std::vector<T> s(n), t(limit, 3);
+    for (T& x : s) x = static_cast<T>(static_cast<int>(rng() % 2001) - 1000);  // sums are exact
+    std::vector<T> sums = t, least = t;
+    ScatterReport left;
+    for (uint64_t i = 0; i < n; ++i) {
+      if (r[i] >= limit) {
+        if (left.out_of_range++ == 0) left.first_out_of_range = i;
+        continue;
+      }
+      sums[r[i]] += s[i];
+      least[r[i]] = std::min(least[r[i]], s[i]);
+    }
+    for (const auto& backend : backends) {
+      for (const ScatterOptions& options :
+           {ScatterOptions{}, ScatterOptions{.operation = ScatterOperation::min},
+            ScatterOptions{.mode = ScatterMode::reproducible}}) {
+        std::vector<T> found = t;
+        ScatterReport report;
+        Status status =
+            backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&found), options, &report);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        ASSERT_EQ(found, options.operation == ScatterOperation::min ? least : sums);
+        ASSERT_EQ(report.out_of_range, left.out_of_range);
+        ASSERT_EQ(report.first_out_of_range, left.first_out_of_range);
+      }
+    }
+  };
+  for (const auto& [name, r] : cases) {
+    SCOPED_TRACE(name);
+    std::vector<uint32_t> narrow(n);
+    for (uint64_t i = 0; i < n; ++i)
+      narrow[i] = static_cast<uint32_t>(std::min<uint64_t>(r[i], UINT32_MAX));
+    check(int32_t(), narrow);
+    check(float(), narrow);
+    check(double(), narrow);
+    check(int64_t(), r);
+    check(float(), r);
+  }
+}
+
 // Targets that no number of 32 bits can tell.
 TEST_P(ScatterTest, MoreThanFourBillionTargets) {
   const uint64_t limit = (uint64_t{1} << 32) + 10;
