@@ -61,6 +61,7 @@ class CudaBackend final : public Backend {
       : host_(options.host ? options.host : Backend::host(options.host_threads)),
         device_(options.device, options.memory_limit),
         transfer_(device_, *host_) {
+    OnDevice on(device_);
     check_kernels();
   }
 

@@ -62,7 +62,8 @@ void cuda_check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw CudaFailure(cuda_status(error, what));
 }
 
-CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
+CudaDevice::CudaDevice(int number, uint64_t memory_limit) : CudaDevice(number) {
+  const KeptDevice kept;
   int count = 0;
   cuda_check(cudaGetDeviceCount(&count), "look for devices");
   if (number < 0 || number >= count) {
@@ -74,6 +75,7 @@ CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, number), "read the device's properties");
   model_ = properties.name;
+  generation_ = properties.major;
   reads_pageable_ = properties.pageableMemoryAccess != 0;
   if (!properties.memoryPoolsSupported || properties.major < 7) {
     throw CudaFailure(Status(StatusCode::unavailable, "CUDA: " + model_ + " is too old")
@@ -96,13 +98,15 @@ CudaDevice::CudaDevice(int number, uint64_t memory_limit) : number_(number) {
 }
 
 CudaDevice::~CudaDevice() {
+  if (!pool_) return;
+  const KeptDevice kept;
   if (cudaSetDevice(number_) != cudaSuccess) return;
   for (cudaStream_t stream : idle_) cudaStreamDestroy(stream);
   if (home_) {
     cudaStreamSynchronize(home_);
     cudaStreamDestroy(home_);
   }
-  if (pool_) cudaMemPoolDestroy(pool_);
+  cudaMemPoolDestroy(pool_);
 }
 
 void CudaDevice::enter() const { cuda_check(cudaSetDevice(number_), "select the device"); }
@@ -171,6 +175,8 @@ cudaStream_t CudaDevice::take_stream() {
       idle_.pop_back();
       return stream;
     }
+    idle_.reserve(streams_ + 1);  // there is room for all when they come back
+    ++streams_;
   }
   cudaStream_t stream;
   cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");

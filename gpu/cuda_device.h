@@ -58,6 +58,8 @@ class CudaDevice {
 
   int number() const { return number_; }
   const std::string& model() const { return model_; }
+  // Of the compute capability: 9 is an H100.
+  int generation() const { return generation_; }
   // A property that is not negative. Throws CudaFailure.
   uint32_t attribute(cudaDeviceAttr which) const;
   // Whether a copy from pageable memory may still read it when the call returns.
@@ -82,11 +84,14 @@ class CudaDevice {
 
  private:
   static constexpr uint64_t most_reserve = 256 << 20;
-  friend class CudaStream;
+  friend class LentStream;
+  // Nothing yet, so that what a failure leaves behind is taken apart.
+  explicit CudaDevice(int number) : number_(number) {}
   cudaStream_t take_stream();
   void give_back(cudaStream_t stream);
 
   int number_;
+  int generation_ = 0;
   std::string model_;
   bool reads_pageable_ = false;
   uint64_t limit_ = 0;
@@ -94,34 +99,44 @@ class CudaDevice {
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t home_ = nullptr;
   std::mutex mutex_;
+  uint64_t streams_ = 0;  // all that there are
   std::vector<cudaStream_t> idle_;
+};
+
+// Gives the calling thread the device back that it had.
+class KeptDevice {
+ public:
+  KeptDevice() : is_known_(cudaGetDevice(&number_) == cudaSuccess) {
+    if (!is_known_) (void)cudaGetLastError();
+  }
+  ~KeptDevice() {
+    int now = 0;
+    if (is_known_ && cudaGetDevice(&now) == cudaSuccess && now != number_)
+      (void)cudaSetDevice(number_);
+  }
+  KeptDevice(const KeptDevice&) = delete;
+
+ private:
+  int number_ = 0;
+  bool is_known_;
 };
 
 // Makes a device the calling thread's as long as this lives.
 class OnDevice {
  public:
-  explicit OnDevice(const CudaDevice& device) : number_(device.number()) {
-    cuda_check(cudaGetDevice(&previous_), "ask for the current device");
-    device.enter();
-  }
-  ~OnDevice() {
-    if (previous_ != number_) (void)cudaSetDevice(previous_);
-  }
-  OnDevice(const OnDevice&) = delete;
+  explicit OnDevice(const CudaDevice& device) { device.enter(); }
 
  private:
-  int number_;
-  int previous_ = 0;
+  KeptDevice kept_;
 };
 
-// A stream of the device's, for one call, which makes the device the thread's for as long. What is
-// still running on it when it goes is waited for.
-class CudaStream {
+// A stream of the device's. Precondition: that is the thread's. What is still running on it when it
+// goes is waited for.
+class LentStream {
  public:
-  explicit CudaStream(CudaDevice& device)
-      : device_(device), on_(device), stream_(device.take_stream()) {}
-  ~CudaStream() { device_.give_back(stream_); }
-  CudaStream(const CudaStream&) = delete;
+  explicit LentStream(CudaDevice& device) : device_(device), stream_(device.take_stream()) {}
+  ~LentStream() { device_.give_back(stream_); }
+  LentStream(const LentStream&) = delete;
 
   operator cudaStream_t() const { return stream_; }  // NOLINT: it is one
   CudaDevice& device() const { return device_; }
@@ -129,8 +144,13 @@ class CudaStream {
 
  private:
   CudaDevice& device_;
-  OnDevice on_;
   cudaStream_t stream_;
+};
+
+// The same for one call, which makes the device the thread's for as long.
+class CudaStream : OnDevice, public LentStream {
+ public:
+  explicit CudaStream(CudaDevice& device) : OnDevice(device), LentStream(device) {}
 };
 
 // An array in device memory. Freed on the stream where it was made.
@@ -185,6 +205,12 @@ class CudaArray {
 // Work on streams that others have to wait for: it still uses what is about to be freed, say.
 class StreamUses {
  public:
+  StreamUses() = default;
+  ~StreamUses() {
+    for (cudaEvent_t use : uses_) (void)cudaEventDestroy(use);
+  }
+  StreamUses(const StreamUses&) = delete;
+
   // The work so far on the stream.
   void add(cudaStream_t stream) {
     std::lock_guard lock(mutex_);

@@ -99,12 +99,21 @@ __global__ void copy_words(const uint4* from, uint4* to, uint64_t count) {
   if (i < count) to[i] = from[i];
 }
 
+class Event {
+ public:
+  Event() { cuda_check(cudaEventCreate(&event_), "make an event"); }
+  ~Event() { (void)cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  operator cudaEvent_t() const { return event_; }  // NOLINT: it is one
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 // The least of several times, in seconds.
 template <class Work>
 double fastest(cudaStream_t stream, const Work& work) {
-  cudaEvent_t begin, end;
-  cuda_check(cudaEventCreate(&begin), "make an event");
-  cuda_check(cudaEventCreate(&end), "make an event");
+  const Event begin, end;
   float least = 1e30f;
   for (int repeat = 0; repeat < 5; ++repeat) {
     cuda_check(cudaEventRecord(begin, stream), "measure limits");
@@ -116,8 +125,6 @@ double fastest(cudaStream_t stream, const Work& work) {
     cuda_check(cudaEventElapsedTime(&ms, begin, end), "measure limits");
     least = std::min(least, ms);
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
   return least / 1e3;
 }
 

@@ -27,6 +27,7 @@ struct Piece {
   uint64_t begin, bytes;  // of the chunk's values
 };
 
+// The device is the thread's only as long as a call lasts.
 class CudaFoundValues final : public FoundValues {
  public:
   CudaFoundValues(CudaTransfer& transfer, std::span<const IndexView> indexes, uint64_t count,
@@ -152,7 +153,7 @@ class CudaFoundValues final : public FoundValues {
   }
 
   CudaTransfer& transfer_;
-  CudaStream stream_;
+  LentStream stream_;
   CudaIndexList indexes_;
   CudaArray<Location> locations_;
   CudaArray<ValueEnd> ends_;
@@ -167,6 +168,7 @@ std::unique_ptr<FoundValues> find_values_cuda(CudaTransfer& transfer,
                                               std::span<const IndexView> indexes,
                                               const KeyColumn& queries, std::span<uint64_t> found,
                                               std::span<uint64_t> offsets) {
+  OnDevice on(transfer.device());
   auto values = std::make_unique<CudaFoundValues>(transfer, indexes, queries.size, offsets);
   values->find(queries, found);
   return values;

@@ -1378,7 +1378,7 @@ Result<std::unique_ptr<VectorSet>> make(const CudaContext& context,
 }
 
 Status check_wide(const CudaDevice& device) {
-  if (device.attribute(cudaDevAttrComputeCapabilityMajor) >= 9) return {};
+  if (device.generation() >= 9) return {};
   return Status(StatusCode::unavailable, device.model() + " has no atomic operations of 128 bits")
       .with_remedy("use nodes of 64 bits, or the host backend");
 }

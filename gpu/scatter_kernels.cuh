@@ -47,7 +47,7 @@ void launch_early(const CudaDevice& device, void (*kernel)(Parameters...), uint3
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = device.attribute(cudaDevAttrComputeCapabilityMajor) >= 9 ? 1 : 0;
+  config.numAttrs = device.generation() >= 9 ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
              "start a kernel");
 }

@@ -1,0 +1,130 @@
+// What a device backend leaves behind: the caller's current device, and nothing of what failed.
+#include "gpu/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu/backend.h"
+#include "gpu/device_faults.h"
+
+namespace stride::test {
+namespace {
+
+int current_device() {
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  return device;
+}
+
+TEST(CudaDeviceTest, MakingOneThatFailsLeavesNothing) {
+  if (auto one = Backend::cuda({.host_threads = 1}); !one.ok())
+    GTEST_SKIP() << one.status().to_string();
+  const int before = current_device();
+  for (DeviceFault fault : {DeviceFault::out_of_memory, DeviceFault::lost}) {
+    bool is_made = false;
+    uint64_t call = 1;
+    for (; !is_made && call < 100; ++call) {
+      DeviceFaults::fail_call(call, fault);
+      auto made = Backend::cuda({.host_threads = 1});
+      is_made = made.ok();
+      DeviceFaults::clear();
+      EXPECT_EQ(current_device(), before);
+    }
+    EXPECT_TRUE(is_made);
+    EXPECT_GT(call, 5u) << "calls of a construction";
+  }
+  EXPECT_EQ(Backend::cuda({.device = 1000}).status().code(), StatusCode::unavailable);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(current_device(), before);
+}
+
+// On another device than the caller's, of which there have to be two.
+TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) GTEST_SKIP() << "needs two devices";
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  auto made = Backend::cuda({.device = 1, .host_threads = 2});
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  std::unique_ptr<Backend> backend = std::move(*made);
+  auto unchanged = [](const Status& status) {
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(current_device(), 0);
+  };
+  unchanged({});
+  constexpr uint64_t n = 300'000;
+  std::vector<uint64_t> keys(n);
+  for (uint64_t i = 0; i < n; ++i) keys[i] = __builtin_bswap64(3 * i);
+  const KeyColumn column = Column::fixed(keys.data(), 8, n);
+  Sorted sorted;
+  unchanged(backend->sort({&column, 1}, &sorted));
+  auto index = backend->build_index(column, KeyOrder::any, TreeOptions{});
+  unchanged(index.status());
+  std::vector<uint32_t> ranks(n);
+  unchanged(backend->find_ranks((*index)->view(), column, ranks));
+  EXPECT_EQ(ranks[n - 1], n - 1);
+
+  // Values that were found, as long as they live and when they go.
+  std::vector<std::byte> image;
+  unchanged((*index)->copy_image(&image));
+  IndexView view;
+  view.keys = {.data = column.data, .data_bytes = n * 8, .size = n, .width = 8};
+  view.tree = {image.data(), image.size()};
+  const PackedColumn values = view.keys;
+  auto with_values = backend->make_resident(view, {.values = &values});
+  unchanged(with_values.status());
+  const IndexView resident = (*with_values)->view();
+  std::vector<uint64_t> found((n + 63) / 64), offsets(n + 1), back(n);
+  {
+    auto result = backend->find_values({&resident, 1}, column, found, offsets);
+    unchanged(result.status());
+    unchanged((*result)->copy(reinterpret_cast<std::byte*>(back.data())));
+    EXPECT_EQ(back, keys);
+    // On another thread than the one that asked.
+    std::thread([&, values_found = std::move(*result)]() mutable {
+      values_found.reset();
+      EXPECT_EQ(current_device(), 0);
+    }).join();
+  }
+  unchanged({});
+
+  std::vector<float> numbers(n, 1), sums(1000);
+  std::vector<uint32_t> targets(n, 5);
+  const Numbers sources = Numbers::of(std::span<const float>(numbers));
+  const MutableNumbers into = MutableNumbers::of(std::span<float>(sums));
+  unchanged(backend->scatter(sources, Indexes::of(targets), into));
+  {
+    auto route = backend->make_route(Indexes::of(targets), 1000, OutOfRange::error);
+    unchanged(route.status());
+    unchanged((*route)->apply(sources, into));
+  }
+  EXPECT_EQ(sums[5], 2.0f * n);
+  {
+    auto set = backend->make_vector_set({.words = 2});
+    unchanged(set.status());
+    std::vector<uint64_t> ids(n);
+    unchanged((*set)->find_or_put(column, ids, {}));
+    unchanged((*set)->get(ids, std::as_writable_bytes(std::span(back))));
+    unchanged((*set)->clear());
+  }
+  {
+    auto memory = backend->allocate(1 << 20);
+    unchanged(memory.status());
+    EXPECT_TRUE(backend->is_on_device((*memory)->data()));
+    auto pinned = backend->allocate_host(1 << 20);
+    unchanged(pinned.status());
+    unchanged(backend->copy((*memory)->data(), (*pinned)->data(), 1 << 20));
+  }
+  with_values->reset();
+  index->reset();
+  unchanged({});
+  backend.reset();
+  unchanged({});
+}
+
+}  // namespace
+}  // namespace stride::test
