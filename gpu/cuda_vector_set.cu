@@ -22,7 +22,6 @@ constexpr uint32_t full_warp = 0xFFFFFFFF;
 struct Counters {
   unsigned long long size;  // of a table of slots: but for the entry of zeros
   unsigned long long failed;
-  unsigned long long first_bad;  // row
   uint32_t zero;                 // the entry of zeros is there
 };
 
@@ -224,12 +223,11 @@ __device__ __forceinline__ bool entry_of(const PartsRef<Entry>& parts, uint64_t 
 
 template <class Entry>
 __global__ void get_slots(const __grid_constant__ PartsRef<Entry> parts, const uint64_t* ids,
-                          uint64_t count, Entry* out) {
+                          uint64_t count, Entry* out, unsigned long long* first_bad) {
   uint64_t i = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
   if (i >= count) return;
   Entry entry;
-  if (!entry_of(parts, ids[i], &entry))
-    atomicMin(&parts.counters->first_bad, static_cast<unsigned long long>(i));
+  if (!entry_of(parts, ids[i], &entry)) atomicMin(first_bad, static_cast<unsigned long long>(i));
   out[i] = entry;
 }
 
@@ -262,8 +260,7 @@ class CudaSlots {
     parts_.resize(1);
     capacity_ = first_capacity_;
     clear_part(stream);
-    Counters none{};
-    none.first_bad = absent;
+    const Counters none{};
     cuda_check(
         cudaMemcpyAsync(counters_.data(), &none, sizeof none, cudaMemcpyHostToDevice, stream),
         "clear a set");
@@ -302,7 +299,7 @@ class CudaSlots {
     settle(stream);
     return std::exchange(failed_, 0);
   }
-  // Reads the counters, and sets those of failures to none.
+  // Reads the counters, and sets that of failures to 0.
   Counters settle(cudaStream_t stream) {
     Counters now;
     cuda_check(cudaMemcpyAsync(&now, counters_.data(), sizeof now, cudaMemcpyDeviceToHost, stream),
@@ -312,10 +309,9 @@ class CudaSlots {
     coming_ = 0;
     failed_ += now.failed;
     size_ = now.size + now.zero;
-    if (now.failed || now.first_bad != absent) {
+    if (now.failed) {
       Counters reset = now;
       reset.failed = 0;
-      reset.first_bad = absent;
       cuda_check(
           cudaMemcpyAsync(counters_.data(), &reset, sizeof reset, cudaMemcpyHostToDevice, stream),
           "count vectors");
@@ -375,6 +371,27 @@ class CudaSlots {
   uint64_t counted_ = 0;                        // entries, when last looked
   uint64_t coming_ = 0, failed_ = 0;
   bool can_grow_ = true;
+};
+
+// The first row of one call whose id was never given: several may be under way.
+class FirstBad {
+ public:
+  FirstBad(CudaDevice& device, cudaStream_t stream) : row_(device, stream, 1), stream_(stream) {
+    cuda_check(cudaMemsetAsync(row_.data(), 0xFF, row_.bytes(), stream), "clear counters");
+  }
+  unsigned long long* data() { return row_.data(); }
+  // Or `absent`.
+  uint64_t fetch() {
+    unsigned long long row;
+    cuda_check(cudaMemcpyAsync(&row, row_.data(), sizeof row, cudaMemcpyDeviceToHost, stream_),
+               "get vectors");
+    cuda_check(cudaStreamSynchronize(stream_), "get vectors");
+    return row;
+  }
+
+ private:
+  CudaArray<unsigned long long> row_;
+  cudaStream_t stream_;
 };
 
 // Arrays of a call that lie in host memory, as arrays of the device.
@@ -607,13 +624,15 @@ class CudaSlotSet final : public CudaVectorSet {
       aligned = CudaArray<Entry>(context_.device, stream, count);
       out = aligned.data();
     }
-    get_slots<<<blocks_for(count), block_threads, 0, stream>>>(table_.ref(), ids, count, out);
+    FirstBad bad(context_.device, stream);
+    get_slots<<<blocks_for(count), block_threads, 0, stream>>>(table_.ref(), ids, count, out,
+                                                               bad.data());
     cuda_check(cudaGetLastError(), "get vectors");
     if (!is_aligned)
       cuda_check(
           cudaMemcpyAsync(vectors, out, count * sizeof(Entry), cudaMemcpyDeviceToDevice, stream),
           "get vectors");
-    return table_.settle(stream).first_bad;
+    return bad.fetch();
   }
   void clear_all(cudaStream_t stream) override { table_.clear(stream); }
 
@@ -691,12 +710,12 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class Entry, class Item>
 __global__ void expand_roots(const __grid_constant__ PartsRef<Entry> parts, const uint64_t* ids,
-                             uint64_t count, uint32_t width, Item* out) {
+                             uint64_t count, uint32_t width, Item* out,
+                             unsigned long long* first_bad) {
   uint64_t i = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
   if (i >= count) return;
   Entry entry;
-  if (!entry_of(parts, ids[i], &entry))
-    atomicMin(&parts.counters->first_bad, static_cast<unsigned long long>(i));
+  if (!entry_of(parts, ids[i], &entry)) atomicMin(first_bad, static_cast<unsigned long long>(i));
   for (uint32_t p = 0; p < width; ++p)
     out[i * width + p] = static_cast<Item>(entry >> (p * 8 * sizeof(Item)));
 }
@@ -857,18 +876,18 @@ class CudaTreeSet final : public CudaVectorSet {
                      cudaStream_t stream) override {
     uint64_t most = items_of_piece / words_ / 64 * 64;
     for (uint64_t at = 0; at < count; at += most) {
-      get_piece(ids + at, std::min(most, count - at), vectors + at * words_, stream);
-      // Rows are counted from the beginning of a piece.
-      uint64_t bad = roots_.settle(stream).first_bad;
+      uint64_t bad =
+          get_piece(ids + at, std::min(most, count - at), vectors + at * words_, stream);
       if (bad != absent) return at + bad;
     }
     return absent;
   }
-  void get_piece(const uint64_t* ids, uint64_t count, uint32_t* vectors, cudaStream_t stream) {
+  uint64_t get_piece(const uint64_t* ids, uint64_t count, uint32_t* vectors, cudaStream_t stream) {
     CudaArray<Item> items(context_.device, stream, count * words_);
     CudaArray<Item> next(context_.device, stream, count * words_);
+    FirstBad bad(context_.device, stream);
     expand_roots<<<blocks_for(count), block_threads, 0, stream>>>(
-        roots_.ref(), ids, count, std::min(words_, 2u), items.data());
+        roots_.ref(), ids, count, std::min(words_, 2u), items.data(), bad.data());
     std::vector<uint32_t> widths;
     for (uint32_t width = words_; width > 2; width = items_above(width)) widths.push_back(width);
     for (; !widths.empty(); widths.pop_back()) {
@@ -880,6 +899,7 @@ class CudaTreeSet final : public CudaVectorSet {
     convert_words<<<blocks_for(count * words_), block_threads, 0, stream>>>(
         items.data(), count * words_, vectors);
     cuda_check(cudaGetLastError(), "get vectors");
+    return bad.fetch();
   }
   void clear_all(cudaStream_t stream) override {
     nodes_.clear(stream);
@@ -905,7 +925,7 @@ struct StoreRef {
 
 struct DenseCounters {
   unsigned long long size;
-  unsigned long long failed, first_bad;
+  unsigned long long failed;
 };
 
 struct DenseRef {
@@ -1100,17 +1120,23 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class Piece>
 __global__ void get_rows(const __grid_constant__ DenseRef set, const uint64_t* ids, uint64_t count,
-                         uint32_t* vectors) {
+                         uint32_t* vectors, unsigned long long* first_bad) {
   uint32_t pieces = set.store.words / (sizeof(Piece) / 4);
   uint64_t k = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
   if (k >= count * pieces) return;
   uint64_t row = k / pieces, id = ids[row];
   if (id >= set.counters->size) {
-    atomicMin(&set.counters->first_bad, static_cast<unsigned long long>(row));
+    atomicMin(first_bad, static_cast<unsigned long long>(row));
     return;
   }
   reinterpret_cast<Piece*>(vectors)[k] =
       reinterpret_cast<const Piece*>(set.store.at(id))[k - row * pieces];
+}
+
+__global__ void __launch_bounds__(block_threads)
+    count_absent(const uint64_t* ids, uint64_t count, DenseCounters* counters) {
+  uint64_t row = blockIdx.x * uint64_t{block_threads} + threadIdx.x;
+  count_true(row < count && ids[row] == absent, &counters->failed);
 }
 
 // All that is stored goes into another table.
@@ -1232,8 +1258,8 @@ class CudaDenseSet final : public CudaVectorSet {
                "count vectors");
     cuda_check(cudaStreamSynchronize(stream), "put vectors");
     size_ = now.size;
-    DenseCounters reset{now.size, 0, absent};
-    if (now.failed || now.first_bad != absent) {
+    DenseCounters reset{now.size, 0};
+    if (now.failed) {
       cuda_check(
           cudaMemcpyAsync(counters_.data(), &reset, sizeof reset, cudaMemcpyHostToDevice, stream),
           "count vectors");
@@ -1327,11 +1353,9 @@ class CudaDenseSet final : public CudaVectorSet {
     }
     find_chunk(vectors, count, ids, stream);
     if (bits) cuda_check(cudaMemsetAsync(bits, 0, (count + 31) / 32 * 4, stream), "clear bits");
-    std::vector<uint64_t> there(count);
-    cuda_check(cudaMemcpyAsync(there.data(), ids, count * 8, cudaMemcpyDeviceToHost, stream),
-               "count vectors");
-    cuda_check(cudaStreamSynchronize(stream), "count vectors");
-    return static_cast<uint64_t>(std::count(there.begin(), there.end(), absent));
+    count_absent<<<blocks_for(count), block_threads, 0, stream>>>(ids, count, counters_.data());
+    cuda_check(cudaGetLastError(), "count vectors");
+    return settle(stream).failed;
   }
   void find_chunk(const uint32_t* vectors, uint64_t count, uint64_t* ids,
                   cudaStream_t stream) override {
@@ -1342,16 +1366,17 @@ class CudaDenseSet final : public CudaVectorSet {
   }
   uint64_t get_chunk(const uint64_t* ids, uint64_t count, uint32_t* vectors,
                      cudaStream_t stream) override {
+    FirstBad bad(context_.device, stream);
     with_piece(vectors, [&](auto piece) {
       uint64_t pieces = count * words_ / (sizeof(piece) / 4);
       get_rows<decltype(piece)>
-          <<<blocks_for(pieces), block_threads, 0, stream>>>(ref_, ids, count, vectors);
+          <<<blocks_for(pieces), block_threads, 0, stream>>>(ref_, ids, count, vectors, bad.data());
     });
-    return settle(stream).first_bad;
+    return bad.fetch();
   }
   void clear_all(cudaStream_t stream) override {
     cuda_check(cudaMemsetAsync(slots_.data(), 0, slots_.bytes(), stream), "clear a table");
-    DenseCounters none{0, 0, absent};
+    DenseCounters none{};
     cuda_check(
         cudaMemcpyAsync(counters_.data(), &none, sizeof none, cudaMemcpyHostToDevice, stream),
         "clear a set");

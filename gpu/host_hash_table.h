@@ -137,7 +137,10 @@ class SlotTable {
   uint64_t memory_bytes() const { return (id_limit() - 1) * sizeof(Entry); }
   void clear() {
     parts_.resize(1);
-    parts_[0].slots = zeroed<Entry>(pool_, parts_[0].layout.slots());
+    BulkVector<Entry>& slots = parts_[0].slots;
+    pool_.run(slots.size(), 1 << 18, [&](uint64_t begin, uint64_t end) {
+      std::fill(slots.data() + begin, slots.data() + end, Entry{});
+    });
     size_ = before_ = 0;
     zero_ = false;
     can_grow_ = true;

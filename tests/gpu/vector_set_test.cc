@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "gpu/backend.h"
+#include "gpu/host_hash_table.h"
 #include "gpu/vector_layout.h"
 #include "tests/printed_seed.h"
 
@@ -354,6 +357,35 @@ TEST_P(VectorSetTest, AnIdThatWasNeverGiven) {
   });
 }
 
+// What one call finds is not told to another.
+TEST_P(VectorSetTest, GetsFromSeveralThreads) {
+  words_ = form().words[1];
+  auto set = make(options());
+  ASSERT_TRUE(set);
+  constexpr uint64_t n = 5000;
+  std::vector<uint32_t> words(n * words_);
+  std::iota(words.begin(), words.end(), 1u);
+  std::vector<uint64_t> ids(n), bad;
+  ASSERT_TRUE(set->find_or_put(Column::fixed(words.data(), words_ * 4, n), ids, {}).ok());
+  bad = ids;
+  bad[n - 7] = set->id_limit();
+  std::vector<std::thread> threads;
+  for (const bool is_good : {true, false, true, false})
+    threads.emplace_back([&, is_good] {
+      std::vector<uint32_t> back(words.size());
+      for (int round = 0; round < 100; ++round) {
+        Status status = set->get(is_good ? ids : bad, std::as_writable_bytes(std::span(back)));
+        ASSERT_EQ(status.code(), is_good ? StatusCode::ok : StatusCode::not_found)
+            << status.to_string();
+        if (is_good)
+          ASSERT_EQ(back, words);
+        else
+          ASSERT_NE(status.to_string().find("row 4993:"), std::string::npos) << status.to_string();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_P(VectorSetTest, WrongRoom) {
   each_length([&] {
     auto set = make(options());
@@ -400,6 +432,65 @@ TEST(VectorSetOptionsTest, WhatDoesNotHold) {
   EXPECT_EQ(code({.neighbours = 16}), bad);
   EXPECT_EQ(code({.capacity = uint64_t{1} << 33}), bad);
   EXPECT_EQ(code({.form = VectorForm::compressed, .node_capacity = uint64_t{1} << 33}), bad);
+}
+
+// A table that could not grow may when it is cleared.
+TEST(SlotTableTest, GrowsAgainWhenItIsCleared) {
+  TaskPool pool(2);
+  VectorSetOptions options{.form = VectorForm::slots, .capacity = 1};
+  ASSERT_TRUE(complete_options(&options).ok());
+  constexpr uint64_t n = 166'000, fits_in_two = 110'000;
+  // So many ids that there is room for two parts, not for three.
+  SlotTable<uint64_t> table(pool, options, options.capacity, 200'000);
+  const uint64_t first_limit = table.id_limit();
+  std::vector<uint64_t> ids(n);
+  auto entry_of = [](uint64_t i) { return (i + 1) * 0x9E3779B97F4A7C15; };
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(table.put(fits_in_two, entry_of, ids.data(), nullptr), 0u) << "round " << round;
+    EXPECT_EQ(table.size(), fits_in_two);
+    EXPECT_EQ(table.id_limit(), 2 * first_limit - 1);
+    EXPECT_GT(table.put(n, entry_of, ids.data(), nullptr), 0u);
+    EXPECT_EQ(table.id_limit(), 2 * first_limit - 1);
+    table.clear();
+    EXPECT_EQ(table.size(), 0u);
+    EXPECT_EQ(table.id_limit(), first_limit);
+    table.find(n, entry_of, ids.data());
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), VectorSet::absent), static_cast<int64_t>(n));
+  }
+}
+
+// Which of the last vectors fit depends on the order in which a device's threads come, so that the
+// size is about the same.
+TEST(DeviceVectorSetTest, AClearedSetHoldsAsMuchAgain) {
+  auto backend = Backend::cuda({.memory_limit = 64 << 20, .host_threads = 2});
+  if (!backend.ok()) GTEST_SKIP() << backend.status().to_string();
+  auto set = (*backend)->make_vector_set({.form = VectorForm::slots, .capacity = 1});
+  ASSERT_TRUE(set.ok()) << set.status().to_string();
+  constexpr uint64_t n = 100'000, most_batches = 1000;
+  auto fill = [&] {
+    Status status;
+    std::vector<uint64_t> vectors(n);
+    for (uint64_t batch = 0; status.ok() && batch < most_batches; ++batch) {
+      for (uint64_t i = 0; i < n; ++i) vectors[i] = (batch * n + i + 1) * 0x9E3779B97F4A7C15;
+      status = (*set)->find_or_put(Column::fixed(vectors.data(), 8, n), {}, {});
+    }
+    return status;
+  };
+  const Status first = fill();
+  const uint64_t first_size = (*set)->size(), first_limit = (*set)->id_limit();
+  Status cleared = (*set)->clear();
+  ASSERT_TRUE(cleared.ok()) << cleared.to_string();
+  EXPECT_EQ((*set)->size(), 0u);
+  EXPECT_LT((*set)->id_limit(), first_limit);
+  const Status second = fill();
+  const uint64_t second_size = (*set)->size();
+  SCOPED_TRACE("first " + std::to_string(first_size) + ", " + first.to_string() + "; then " +
+               std::to_string(second_size) + ", " + second.to_string());
+  EXPECT_EQ(first.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(second.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ((*set)->id_limit(), first_limit);
+  EXPECT_NEAR(static_cast<double>(second_size), static_cast<double>(first_size),
+              0.01 * static_cast<double>(first_size));
 }
 
 // Any number of threads, and a device, give the same dense ids, where batches are large too.
