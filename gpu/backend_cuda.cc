@@ -253,6 +253,7 @@ class CudaBackend final : public Backend {
   }
   Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
+    STRIDE_TRY(check_targets(targets));
     Result<std::unique_ptr<ScatterRoute>> route = cuda_guarded(
         [&] { return make_route_cuda(context(), targets, target_count, out_of_range); });
     if (route.status().code() != StatusCode::resource_exhausted || lies_here(targets.data))

@@ -120,6 +120,7 @@ class HostBackend : public Backend {
   }
   Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
+    STRIDE_TRY(check_targets(targets));
     return guarded([&] { return make_route_host(pool_, targets, target_count, out_of_range); });
   }
   Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {

@@ -22,6 +22,13 @@ bool go_together(NumberType source, NumberType target) {
 
 }  // namespace
 
+Status check_targets(const Indexes& targets) {
+  if (targets.width != 4 && targets.width != 8)
+    return Status::invalid("targets of " + std::to_string(targets.width) + " bytes")
+        .with_remedy("use 32-bit or 64-bit unsigned integers");
+  return check_column("targets", targets.data, targets.size, targets.width);
+}
+
 Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumbers& into,
                      const ScatterOptions& options) {
   if (sources.size != indexes)
@@ -45,10 +52,7 @@ Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumb
 Status Backend::scatter(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                         const ScatterOptions& options, ScatterReport* report) {
   STRIDE_TRY(check_scatter(sources, targets.size, into, options));
-  if (targets.width != 4 && targets.width != 8)
-    return Status::invalid("targets of " + std::to_string(targets.width) + " bytes")
-        .with_remedy("use 32-bit or 64-bit unsigned integers");
-  STRIDE_TRY(check_column("targets", targets.data, targets.size, targets.width));
+  STRIDE_TRY(check_targets(targets));
   ScatterReport unused;
   if (!report) report = &unused;
   *report = {};

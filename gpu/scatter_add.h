@@ -165,5 +165,7 @@ class ScatterRoute {
 // ScatterRoute::apply() check first. target_count: T's size.
 Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumbers& into,
                      const ScatterOptions& options);
+// Whether it is a column of targets: what Backend::scatter() and make_route() check.
+Status check_targets(const Indexes& targets);
 
 }  // namespace stride

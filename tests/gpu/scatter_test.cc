@@ -574,6 +574,11 @@ TEST_P(ScatterTest, WrongArguments) {
   refused({NumberType::f32, reinterpret_cast<std::byte*>(s.data()) + 1, 1}, Indexes::of(r),
           numbers_of(&t), "sources: a column at an address that is not a multiple of 4");
   refused({NumberType::f32, s.data(), 1}, {nullptr, 1, 4}, numbers_of(&t), "targets: ");
+  for (const Indexes& wrong : {Indexes{r.data(), 1, 2}, Indexes{nullptr, 1, 4},
+                               Indexes{reinterpret_cast<std::byte*>(r.data()) + 1, 1, 4}}) {
+    auto none = backend_->make_route(wrong, 1, OutOfRange::count);
+    EXPECT_EQ(none.status().code(), StatusCode::invalid_argument) << none.status().to_string();
+  }
   auto route = backend_->make_route(Indexes::of(r), 1, OutOfRange::count);
   ASSERT_TRUE(route.ok());
   EXPECT_EQ((*route)->apply(numbers_of(s), numbers_of(&t)).code(), StatusCode::invalid_argument);

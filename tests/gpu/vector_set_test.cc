@@ -427,6 +427,8 @@ TEST(VectorSetOptionsTest, WhatDoesNotHold) {
   EXPECT_EQ(code({.words = 3, .form = VectorForm::slots}), bad);
   EXPECT_EQ(code({.load = 0}), bad);
   EXPECT_EQ(code({.load = 1.01}), bad);
+  EXPECT_EQ(code({.load = 1e-300}), bad);
+  EXPECT_EQ(code({.form = VectorForm::compressed, .load = 1e-18, .node_capacity = 1}), bad);
   EXPECT_EQ(code({.bucket_slots = 3}), bad);
   EXPECT_EQ(code({.bucket_slots = 128}), bad);
   EXPECT_EQ(code({.neighbours = 16}), bad);
