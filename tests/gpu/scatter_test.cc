@@ -803,6 +803,83 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
   check(float(), random_targets<uint32_t>(rng, n, 3000, 3), 3000, "two blocks");
 }
 
+// Of sizes around those where the host does it in another way, with all that numbers can be.
+TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
+  std::mt19937_64 rng(seed());
+  const std::vector<uint64_t> sizes = {
+      1,    2,    3,    4,     5,     63,    64,    65,    511,   512,    513,    2047,   2048,
+      4095, 4096, 4097, 16383, 16384, 16385, 65535, 65536, 65537, 131071, 131072, 131073, 140000};
+  const std::vector<uint64_t> limits = {
+      1,     2,     63,    64,    65,    127,   128,    129,    1023,    1024,    1025,
+      32767, 32768, 32769, 65535, 65536, 65537, 131071, 131073, 1048575, 1048577, 2500000};
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (unsigned threads : {1, 2}) backends.push_back(Backend::host(threads));
+  auto check = [&]<class T, class Index>(T, Index) {
+    using Limits = std::numeric_limits<T>;
+    const uint64_t n = sizes[rng() % sizes.size()], limit = limits[rng() % limits.size()];
+    auto r = random_targets<Index>(rng, n, limit, static_cast<int>(rng() % 5));
+    const bool is_sorted = rng() % 2, has_none_in_range = rng() % 16 == 0;
+    if (is_sorted) std::sort(r.begin(), r.end());
+    if (has_none_in_range) std::fill(r.begin(), r.end(), std::numeric_limits<Index>::max());
+    std::vector<T> s(n), t(limit);
+    const uint64_t specials = rng() % 3 ? 1000 : 3;  // one of so many
+    const std::vector<T> special = {Limits::max(),      Limits::lowest(),    Limits::min(),
+                                    Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()};
+    constexpr bool is_float = std::is_floating_point_v<T>;
+    for (T& x : s) {
+      x = is_float ? static_cast<T>(static_cast<int>(rng() % 2001) - 1000) : static_cast<T>(rng());
+      // Finite ones that are large make a sum depend on the order.
+      if (rng() % specials == 0) x = special[is_float ? 3 + rng() % 3 : rng() % 3];
+    }
+    for (T& x : t) x = is_float ? T(rng() % 10) : static_cast<T>(rng());
+    std::vector<T> sums = t, most = t, exact;
+    ScatterReport left;
+    for (uint64_t i = 0; i < n; ++i) {
+      if (r[i] >= limit) {
+        if (left.out_of_range++ == 0) left.first_out_of_range = i;
+        continue;
+      }
+      sums[r[i]] = wrapped(sums[r[i]], s[i]);
+      if (s[i] > most[r[i]]) most[r[i]] = s[i];
+    }
+    if constexpr (is_float) exact = reproducible(s, r, t);
+    for (const auto& backend : backends) {
+      for (ScatterMethod method : {ScatterMethod::automatic, ScatterMethod::direct,
+                                   ScatterMethod::copies, ScatterMethod::partition}) {
+        SCOPED_TRACE(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
+                     std::to_string(static_cast<int>(method)) + (is_sorted ? ", sorted" : ""));
+        auto agrees = [&](const ScatterOptions& options, const std::vector<T>& expected) {
+          std::vector<T> found = t;
+          ScatterReport report;
+          Status status =
+              backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&found), options, &report);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          for (uint64_t i = 0; i < limit; ++i)
+            ASSERT_TRUE(same(found[i], expected[i]))
+                << i << ": " << found[i] << " for " << expected[i];
+          ASSERT_EQ(report.out_of_range, left.out_of_range);
+          ASSERT_EQ(report.first_out_of_range, left.first_out_of_range);
+        };
+        agrees({.method = method}, sums);
+        agrees({.operation = ScatterOperation::max, .method = method}, most);
+        if (is_float) agrees({.mode = ScatterMode::reproducible, .method = method}, exact);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      auto route = backend->make_route(Indexes::of(r), limit, OutOfRange::count);
+      ASSERT_TRUE(route.ok());
+      std::vector<T> found = t;
+      ASSERT_TRUE((*route)->apply(numbers_of(s), numbers_of(&found)).ok());
+      for (uint64_t i = 0; i < limit; ++i) ASSERT_TRUE(same(found[i], sums[i])) << i;
+    }
+  };
+  for (int round = 0; round < 12 && !HasFatalFailure(); ++round) {
+    check(float(), uint32_t());
+    check(double(), uint64_t());
+    check(int32_t(), uint64_t());
+    check(int64_t(), uint32_t());
+  }
+}
+
 // Targets that ascend, nearly do, or only where the backend looks at a sample of them.
 TEST(HostScatterTest, TargetsThatNearlyAscend) {
   std::mt19937_64 rng(seed());
