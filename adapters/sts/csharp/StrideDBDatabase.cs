@@ -65,11 +65,12 @@ namespace DatabaseBenchmark.Databases
 
         public override ITable<long, Tick> OpenOrCreateTable(string name)
         {
+            StrideDBDatabaseHandle open = Handle;
             IntPtr made;
             StrideDBNative.Check(StrideDBNative.stride_table_open_or_create(
-                Handle, StrideDBNative.ToUtf8(name), StrideDBNative.KeyBytes, out made));
+                open, StrideDBNative.ToUtf8(name), StrideDBNative.KeyBytes, out made));
 
-            return new StrideDBTable(name, this, new StrideDBTableHandle(made));
+            return new StrideDBTable(name, this, open, new StrideDBTableHandle(made));
         }
 
         /// <summary>Drops the table and its records. One that is not there is fine.</summary>

@@ -9,15 +9,12 @@ namespace DatabaseBenchmark.Databases
     /// <summary>The records of a range of keys, both ends included.</summary>
     internal sealed class StrideDBRows : IEnumerable<KeyValuePair<long, Tick>>
     {
-        private readonly StrideDBDatabase database;
-        private readonly StrideDBTableHandle table;
+        private readonly StrideDBTable table;
         private readonly long from;
         private readonly long to;
 
-        internal StrideDBRows(
-            StrideDBDatabase database, StrideDBTableHandle table, long from, long to)
+        internal StrideDBRows(StrideDBTable table, long from, long to)
         {
-            this.database = database;
             this.table = table;
             this.from = from;
             this.to = to;
@@ -132,12 +129,12 @@ namespace DatabaseBenchmark.Databases
                 options.To.Size = StrideDBNative.KeyBytes;
                 options.ToInclusive = 1;
 
-                StrideDBDatabaseHandle database = rows.database.Handle;
-                using (StrideDBSnapshotHandle snapshot = StrideDBSnapshotHandle.Take(database))
+                using (StrideDBSnapshotHandle snapshot =
+                           StrideDBSnapshotHandle.Take(rows.table.DatabaseHandle))
                 {
                     IntPtr made;
                     StrideDBNative.Check(StrideDBNative.stride_scan_open(
-                        snapshot, rows.table, ref options, out made));
+                        snapshot, rows.table.Handle, ref options, out made));
                     scan = new StrideDBScanHandle(made);
                 }
             }

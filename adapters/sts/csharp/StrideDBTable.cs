@@ -16,13 +16,39 @@ namespace DatabaseBenchmark.Databases
     {
         private readonly string name;
         private readonly StrideDBDatabase database;
+        private readonly StrideDBDatabaseHandle opened;
         private readonly StrideDBTableHandle table;
 
-        internal StrideDBTable(string name, StrideDBDatabase database, StrideDBTableHandle table)
+        internal StrideDBTable(string name, StrideDBDatabase database,
+                               StrideDBDatabaseHandle opened, StrideDBTableHandle table)
         {
             this.name = name;
             this.database = database;
+            this.opened = opened;
             this.table = table;
+        }
+
+        internal StrideDBTableHandle Handle
+        {
+            get { return table; }
+        }
+
+        /// <summary>
+        /// What the table belongs to. Once that is closed the table is of no use, also where the
+        /// database has been opened again, for it may be another one then.
+        /// </summary>
+        internal StrideDBDatabaseHandle DatabaseHandle
+        {
+            get
+            {
+                if (opened.IsClosed)
+                {
+                    throw new InvalidOperationException("the database of table '" + name +
+                        "' has been closed: open it, and the table with OpenOrCreateTable()");
+                }
+
+                return opened;
+            }
         }
 
         public string Name
@@ -41,7 +67,7 @@ namespace DatabaseBenchmark.Databases
         /// </summary>
         public void Write(IEnumerable<KeyValuePair<long, Tick>> records)
         {
-            using (StrideDBLoad load = new StrideDBLoad(database.Handle, table))
+            using (StrideDBLoad load = new StrideDBLoad(DatabaseHandle, table))
             {
                 using (StrideDBPipe pipe = new StrideDBPipe(load))
                     pipe.Add(records);
@@ -53,7 +79,7 @@ namespace DatabaseBenchmark.Databases
         /// <summary>The records of `from` to `to`, both included, in ascending order.</summary>
         public IEnumerable<KeyValuePair<long, Tick>> Read(long from, long to)
         {
-            return new StrideDBRows(database, table, from, to);
+            return new StrideDBRows(this, from, to);
         }
 
         public IEnumerable<KeyValuePair<long, Tick>> Read()
@@ -63,7 +89,7 @@ namespace DatabaseBenchmark.Databases
 
         public void Delete(long key)
         {
-            using (StrideDBLoad load = new StrideDBLoad(database.Handle, table))
+            using (StrideDBLoad load = new StrideDBLoad(DatabaseHandle, table))
             {
                 load.Erase(key);
                 load.Commit(database.Durability);
@@ -76,7 +102,7 @@ namespace DatabaseBenchmark.Databases
             if (from > to)
                 return;
 
-            using (StrideDBLoad load = new StrideDBLoad(database.Handle, table))
+            using (StrideDBLoad load = new StrideDBLoad(DatabaseHandle, table))
             {
                 load.Erase(from, to);
                 load.Commit(database.Durability);
@@ -88,7 +114,7 @@ namespace DatabaseBenchmark.Databases
         {
             get
             {
-                using (StrideDBSnapshotHandle snapshot = StrideDBSnapshotHandle.Take(database.Handle))
+                using (StrideDBSnapshotHandle snapshot = StrideDBSnapshotHandle.Take(DatabaseHandle))
                 {
                     ulong stored = StrideDBNative.ToKey(key);
                     StrideDBNative.Bytes value;

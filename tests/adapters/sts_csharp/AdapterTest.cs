@@ -241,6 +241,43 @@ namespace StrideDB.Tests
             CheckAll("read after opening again");
         }
 
+        // A table of a database that was closed is not one of what has been opened since.
+        private static void StaleTable()
+        {
+            string first = database.DataDirectory;
+            string second = System.IO.Path.Combine(first, "second");
+            System.IO.Directory.CreateDirectory(second);
+            Tick tick = new Tick("a", new DateTime(1), 1, 2, 3, 4, "b");
+            StrideDBDatabase moving = new StrideDBDatabase { DataDirectory = second };
+            moving.Open();
+            ITable<long, Tick> stale = moving.OpenOrCreateTable("stale");
+            stale[1] = tick;
+            IEnumerable<KeyValuePair<long, Tick>> unread = stale.Read();
+            IEnumerator<KeyValuePair<long, Tick>> read = stale.Read().GetEnumerator();
+            Check(read.MoveNext(), "a reader that has begun");
+            moving.Close();
+            for (int open = 0; open < 2; open++)
+            {
+                Throws<InvalidOperationException>(() => stale.Write(Flow.Make(1, 9, 1)), "Write");
+                Throws<InvalidOperationException>(() => stale[2] = tick, "the indexer");
+                Throws<InvalidOperationException>(() => Check(stale[1] == null, "1"), "the getter");
+                Throws<InvalidOperationException>(() => stale.Delete(1), "Delete");
+                Throws<InvalidOperationException>(() => stale.Delete(1, 2), "Delete a range");
+                Throws<InvalidOperationException>(() => unread.Count(), "Read");
+                if (open == 1)
+                    break;
+                moving.DataDirectory = System.IO.Path.Combine(second, "another");
+                System.IO.Directory.CreateDirectory(moving.DataDirectory);
+                moving.Open();
+                moving.OpenOrCreateTable("other")[1] = tick;
+            }
+            Check(!read.MoveNext(), "the reader goes on to its end");
+            Check(moving.OpenOrCreateTable("other").Count() == 1, "the other table as it was");
+            stale.Close();
+            moving.Close();
+            System.IO.Directory.Delete(second, true);
+        }
+
         private static void Errors()
         {
             StrideDBDatabase second = new StrideDBDatabase { DataDirectory = database.DataDirectory };
@@ -267,7 +304,7 @@ namespace StrideDB.Tests
                 table = database.OpenOrCreateTable("Table1");
                 Write(flows, records);
                 foreach (Action part in new Action[] {
-                    Read, ReadRanges, Indexer, BrokenFlows, Delete, Tables, Reopen, Errors })
+                    Read, ReadRanges, Indexer, BrokenFlows, Delete, Tables, Reopen, StaleTable, Errors })
                 {
                     part();
                     Console.WriteLine("{0}: ok, {1} records", part.Method.Name, expected.Count);
