@@ -24,10 +24,8 @@ struct StagedRows {
   Bytes value(uint64_t i) const { return values[chunk(i)][row(i)]; }
   EntryKind kind(uint64_t i) const { return chunks[chunk(i)]->kind(row(i)); }
   void prefetch_offsets(uint64_t i) const {
-    const KeyColumn& k = keys[chunk(i)];
-    if (k.offsets) prefetch(k.offsets + row(i));
-    const ValueColumn& v = values[chunk(i)];
-    if (v.offsets) prefetch(v.offsets + row(i));
+    prefetch_both(keys[chunk(i)].offsets, row(i));
+    prefetch_both(values[chunk(i)].offsets, row(i));
   }
   const uint64_t* keys8() const { return sorted.keys8.empty() ? nullptr : sorted.keys8.data(); }
   // Of all keys and values, superseded ones included.
@@ -40,6 +38,12 @@ struct StagedRows {
  private:
   uint32_t chunk(uint64_t i) const { return sorted.order[i] >> row_bits; }
   uint32_t row(uint64_t i) const { return sorted.order[i] & (StagedChunk::max_rows - 1); }
+  // Where a row begins and where it ends: every eighth pair lies in two lines.
+  static void prefetch_both(const uint64_t* offsets, uint32_t row) {
+    if (!offsets) return;
+    prefetch(offsets + row);
+    prefetch(offsets + row + 1);
+  }
 };
 
 // Rows of segments, in the order of a merge. Their bytes have been checked (ensure_rows).

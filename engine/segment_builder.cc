@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "engine/equal_values.h"
-#include "engine/result_buffer.h"
 #include "gpu/tree_planner.h"
 #include "storage/prefetch.h"
 
@@ -21,7 +20,7 @@ constexpr uint64_t fewest_sampled_rows = 1 << 16;
 
 // The lengths of a column's rows and where each group of 128 begins.
 struct ColumnShape {
-  ResultBuffer<uint32_t> lengths;
+  BulkVector<uint32_t> lengths;
   std::vector<uint64_t> bases;  // (rows >> 7) + 1, and the total behind them
   uint64_t total = 0;
   uint32_t width = 0;  // of all rows, where fixed
@@ -58,7 +57,7 @@ template <class Length, class Prefetch>
 ColumnShape measure(Backend& backend, uint64_t rows, const Length& length,
                     const Prefetch& prefetch_source) {
   ColumnShape shape;
-  shape.lengths.reset(rows);
+  shape.lengths.resize(rows);
   shape.bases.resize((rows >> PackedOffsets::group_bits) + 2);
   Extremes extremes;
   backend.parallel_for(shape.groups(), groups_per_task, [&](uint64_t begin, uint64_t end) {
@@ -159,7 +158,7 @@ void gather(Backend& backend, const ColumnShape& shape, std::byte* out, const Ro
 // is known.
 struct KeyMemory {
   ColumnShape shape;
-  ResultBuffer<std::byte> data;  // not used where the rows have keys8
+  BulkVector<std::byte> data;  // not used where the rows have keys8
   std::vector<std::byte> deltas;
   PackedColumn column;
 };
@@ -178,7 +177,7 @@ void collect_keys(const Rows& rows, Backend& backend, KeyMemory* keys) {
   shape = measure(
       backend, rows.size(), [&](uint64_t i) { return static_cast<uint32_t>(rows.key(i).size()); },
       [&](uint64_t i) { rows.prefetch_offsets(i); });
-  keys->data.reset(shape.total);
+  keys->data.resize(shape.total);
   gather(
       backend, shape, keys->data.data(), [&](uint64_t i) { return rows.key(i); },
       [&](uint64_t i) { rows.prefetch_offsets(i); }, [](std::span<const std::byte>) {});
