@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
+#include <unordered_set>
 
+#include "engine/directory_claim.h"
 #include "engine/matcher.h"
 #include "engine/merge.h"
 #include "engine/residency.h"
 #include "engine/segment_builder.h"
+#include "storage/manifest_format.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -74,9 +75,7 @@ Status DatabaseImpl::check_table_options(const std::string& name, const TableOpt
 }
 
 std::string DatabaseImpl::segment_path(uint64_t id) const {
-  char name[32];
-  std::snprintf(name, sizeof name, "/%06llu.seg", static_cast<unsigned long long>(id));
-  return path + name;
+  return path + "/" + segment_name(id);
 }
 
 Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
@@ -93,12 +92,8 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   if (!residency.ok()) return residency.status();
   impl->residency = std::move(*residency);
   impl->backend = impl->residency->host();
-  if (!options.read_only) {
-    if (options.create_if_missing) STRIDE_TRY(impl->fs->create_directory(path));
-    auto lock = impl->fs->lock(path + "/LOCK");
-    if (!lock.ok()) return lock.status();
-    impl->lock = std::move(*lock);
-  }
+  DirectoryClaim claim(*impl->fs, path);
+  if (!options.read_only) STRIDE_TRY(claim.take(options.create_if_missing));
   // A read-only handle may meet a writer that compacts: what the manifest named a moment ago is
   // gone, and reading the manifest again finds what took its place.
   Status s = impl->recover();
@@ -108,6 +103,7 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   }
   if (!s.ok()) return s;
   impl->residency->set_costs(read_costs(*impl->fs, path));
+  impl->lock = claim.keep();
   return impl;
 }
 
@@ -155,15 +151,13 @@ Status DatabaseImpl::remove_orphans() {
   STRIDE_TRY(fs->sync_directory(path));
   auto names = fs->list(path);
   if (!names.ok()) return names.status();
+  std::unordered_set<uint64_t> named;
+  for (const SegmentRecord& s : state.segments) named.insert(s.segment);
   for (const std::string& name : *names) {
-    if (!name.ends_with(".seg")) continue;
-    std::string file = path + "/" + name;
-    uint64_t id = std::strtoull(name.c_str(), nullptr, 10);
-    if (segment_path(id) == file && id < foreign_id) next_id = std::max(next_id.load(), id + 1);
-    bool named =
-        std::any_of(state.segments.begin(), state.segments.end(),
-                    [&](const SegmentRecord& s) { return segment_path(s.segment) == file; });
-    if (!named) Status ignored = fs->remove(file);
+    auto id = segment_number(name);
+    if (!id || *id >= foreign_id) continue;
+    next_id = std::max(next_id.load(), *id + 1);
+    if (!named.contains(*id)) Status ignored = fs->remove(path + "/" + name);
   }
   return {};
 }

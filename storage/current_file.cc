@@ -12,29 +12,26 @@ namespace stride {
 
 namespace {
 
-bool has_suffix(const std::string& name, std::string_view suffix) {
-  return name.size() > suffix.size() && std::string_view(name).ends_with(suffix);
-}
-
-bool is_data_file(const std::string& name) {
-  if (!has_suffix(name, ".seg") && !has_suffix(name, ".wal")) return false;
-  return std::all_of(name.begin(), name.end() - 4, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool is_data_file(const std::string& name) { return segment_number(name).has_value(); }
 
 // Files that any directory may have before a database is created in it: the lock is taken first,
-// and the root of a file system is never empty.
-bool is_neutral(const std::string& name) { return name == "LOCK" || name == "lost+found"; }
-
-bool is_creation_file(const std::string& name) {
-  return name == "CURRENT.tmp" || manifest_number(name).has_value();
+// and the root of a file system is never empty. CURRENT comes last: where it was missing a moment
+// ago, another process has created a database meanwhile.
+bool is_neutral(const std::string& name) {
+  return name == "LOCK" || name == "lost+found" || name == "CURRENT";
 }
 
-// LevelDB and its descendants have files of the same names.
-bool is_our_manifest(FileSystem& fs, const std::string& path) {
+// LevelDB and its descendants have files of the same names. `interrupted`: what a power loss left
+// of a file of ours counts too.
+bool is_our_manifest(FileSystem& fs, const std::string& path, bool interrupted) {
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
+  if (!file.ok()) return false;
+  Result<uint64_t> size = (*file)->size();
+  if (!size.ok()) return false;
   uint64_t magic = 0;
-  return file.ok() && (*file)->read_at(0, std::as_writable_bytes(std::span(&magic, 1))).ok() &&
-         magic == manifest_magic;
+  if (*size < sizeof magic) return interrupted;
+  if (!(*file)->read_at(0, std::as_writable_bytes(std::span(&magic, 1))).ok()) return false;
+  return magic == manifest_magic || (interrupted && magic == 0);
 }
 
 Status not_a_database(const std::string& directory) {
@@ -52,7 +49,8 @@ Status explain_missing(FileSystem& fs, const std::string& directory) {
         .with_remedy("restore CURRENT from a backup");
   }
   bool ours = std::all_of(names->begin(), names->end(), [&](const std::string& name) {
-    return is_neutral(name) || is_creation_file(name);
+    return is_neutral(name) || name == "CURRENT.tmp" ||
+           (manifest_number(name) && is_our_manifest(fs, directory + "/" + name, true));
   });
   if (!ours) return not_a_database(directory);
   return Status(StatusCode::not_found, "no database here").with_file(directory);
@@ -62,8 +60,8 @@ Status explain_damaged(FileSystem& fs, const std::string& directory) {
   Result<std::vector<std::string>> names = fs.list(directory);
   if (!names.ok()) return names.status();
   bool ours = std::any_of(names->begin(), names->end(), [&](const std::string& name) {
-    return has_suffix(name, ".seg") ||
-           (manifest_number(name) && is_our_manifest(fs, directory + "/" + name));
+    return is_data_file(name) ||
+           (manifest_number(name) && is_our_manifest(fs, directory + "/" + name, false));
   });
   if (!ours) return not_a_database(directory);
   return Status::corruption(directory + "/CURRENT", 0, "CURRENT is damaged")
@@ -71,9 +69,8 @@ Status explain_damaged(FileSystem& fs, const std::string& directory) {
 }
 
 Status write_temporary(FileSystem& fs, const std::string& path, const std::string& text) {
-  Result<bool> leftover = fs.exists(path);
-  if (!leftover.ok()) return leftover.status();
-  if (*leftover) STRIDE_TRY(fs.remove(path));
+  Status leftover = fs.remove(path);
+  if (!leftover.ok() && leftover.code() != StatusCode::not_found) return leftover;
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create);
   if (!file.ok()) return file.status();
   STRIDE_TRY((*file)->write_at(0, as_bytes(text)));

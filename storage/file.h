@@ -89,23 +89,29 @@ class File {
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // For an opening that fails: removes the lock's file where lock() has made it. The lock keeps
+  // nobody out any more.
+  virtual void remove_if_created() = 0;
 };
 
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
+  // invalid_argument: it is no regular file or, unless mode is read, a symbolic link.
   virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
   virtual Result<bool> exists(const std::string& path) = 0;
   // Names (not paths) of a directory's entries, sorted. not_found where it is absent.
   virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;
-  virtual Status create_directory(const std::string& path) = 0;  // and its parents; fine if there
+  // And its parents; fine if there. Answers which of them it made, parents first.
+  virtual Result<std::vector<std::string>> create_directory(const std::string& path) = 0;
   virtual Status remove(const std::string& path) = 0;
+  virtual Status remove_directory(const std::string& path) = 0;  // an empty one
   // Atomic; replaces `to`.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   // Makes creations, removals and renames in the directory durable.
   virtual Status sync_directory(const std::string& directory) = 0;
   // locked: names the process that holds it, where that is known. Excludes other handles of the
-  // same process too.
+  // same process too. Makes the file where it is not there; otherwise as open().
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
 
   static FileSystem& posix();

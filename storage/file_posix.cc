@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,39 @@ bool within_size_limit(uint64_t bytes) {
   struct rlimit limit;
   return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
          bytes <= limit.rlim_cur;
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "directory";
+  if (S_ISFIFO(mode)) return "FIFO";
+  if (S_ISSOCK(mode)) return "socket";
+  return "device";
+}
+
+Status no_regular_file(const std::string& path, std::string_view kind) {
+  return Status::invalid("a " + std::string(kind) + " is no file of a database")
+      .with_file(path)
+      .with_remedy("move it out of the database's directory");
+}
+
+// A regular file alone: opening a FIFO or reading a device could wait for ever. What is opened for
+// writing is not looked for behind a symbolic link, which may lead out of the directory.
+Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view what) {
+  bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (writes) flags |= O_NOFOLLOW;
+  Descriptor fd = open_descriptor(path, flags | O_NONBLOCK | O_NOCTTY);
+  // Another process holds a lease on it, which it gives back to an opener that waits.
+  if (!fd.valid() && errno == EWOULDBLOCK) fd = open_descriptor(path, flags | O_NOCTTY);
+  if (!fd.valid() && errno == ELOOP && writes) return no_regular_file(path, "symbolic link");
+  if (!fd.valid() && errno == ENXIO) return no_regular_file(path, "socket");
+  if (!fd.valid() && errno == EISDIR) return no_regular_file(path, "directory");
+  if (!fd.valid()) return Status::from_errno(errno, what, path);
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return Status::from_errno(errno, "stat", path);
+  if (!S_ISREG(st.st_mode)) return no_regular_file(path, kind_of(st.st_mode));
+  // Reads through io_uring would not wait either.
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) return Status::from_errno(errno, "fcntl", path);
+  return fd;
 }
 
 std::string parent_of(const std::string& path) {
@@ -284,12 +318,22 @@ Result<std::shared_ptr<const Mapping>> PosixFile::map() {
       new PosixMapping(path_, spare_descriptor(buffered_.get()), p, *bytes));
 }
 
+// Whether the path names the file that is open.
+bool is_named(const std::string& path, int fd) {
+  struct stat open, named;
+  return ::fstat(fd, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 // flock() belongs to the open file description, so a second handle of this very process is kept
 // out too, and the kernel drops it when the process dies. Forked children share the description:
 // their descriptors are closed for them, and only the process that took the lock releases it.
 class PosixLock final : public FileLock {
  public:
-  explicit PosixLock(Descriptor fd) : fd_(std::move(fd)) { close_in_children(fd_.get()); }
+  PosixLock(std::string path, Descriptor fd, bool created)
+      : path_(std::move(path)), fd_(std::move(fd)), created_(created) {
+    close_in_children(fd_.get());
+  }
   ~PosixLock() override {
     if (made_in_.is_here()) {
       stop_closing_in_children(fd_.get());
@@ -298,10 +342,16 @@ class PosixLock final : public FileLock {
       fd_.give_up();
     }
   }
+  void remove_if_created() override {
+    if (created_ && is_named(path_, fd_.get())) ::unlink(path_.c_str());
+  }
+  int fd() const { return fd_.get(); }
 
  private:
   const ProcessMark made_in_;
+  const std::string path_;
   Descriptor fd_;
+  const bool created_;
 };
 
 std::string read_owner(int fd) {
@@ -322,14 +372,14 @@ Status write_owner(int fd, const std::string& path) {
   return {};
 }
 
-Status create_one_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) == 0) return {};
+// Whether it was made; else it was there.
+Result<bool> create_one_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0) return true;
   int error = errno;
   struct stat st;
-  if (::stat(path.c_str(), &st) == 0) {
-    return S_ISDIR(st.st_mode) ? Status() : Status::from_errno(ENOTDIR, "create directory", path);
-  }
-  return Status::from_errno(error, "create directory", path);
+  if (::stat(path.c_str(), &st) != 0) return Status::from_errno(error, "create directory", path);
+  if (!S_ISDIR(st.st_mode)) return Status::from_errno(ENOTDIR, "create directory", path);
+  return false;
 }
 
 class PosixFileSystem final : public FileSystem {
@@ -337,8 +387,9 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
   Result<bool> exists(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& directory) override;
-  Status create_directory(const std::string& path) override;
+  Result<std::vector<std::string>> create_directory(const std::string& path) override;
   Status remove(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
@@ -358,14 +409,14 @@ int flags_of(OpenMode mode) {
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::open(const std::string& path, OpenMode mode) {
-  Descriptor buffered = open_descriptor(path, flags_of(mode));
-  if (!buffered.valid()) {
-    bool creates = mode == OpenMode::create || mode == OpenMode::create_direct;
-    return Status::from_errno(errno, creates ? "create" : "open", path);
-  }
+  bool creates = mode == OpenMode::create || mode == OpenMode::create_direct;
+  Result<Descriptor> buffered = open_regular(path, flags_of(mode), creates ? "create" : "open");
+  if (!buffered.ok()) return buffered.status();
   Descriptor direct;
-  if (mode == OpenMode::create_direct) direct = open_descriptor(path, O_WRONLY | O_DIRECT);
-  return std::unique_ptr<File>(new PosixFile(path, std::move(buffered), std::move(direct)));
+  if (mode == OpenMode::create_direct) {
+    direct = open_descriptor(path, O_WRONLY | O_DIRECT | O_NOFOLLOW);
+  }
+  return std::unique_ptr<File>(new PosixFile(path, std::move(*buffered), std::move(direct)));
 }
 
 Result<bool> PosixFileSystem::exists(const std::string& path) {
@@ -394,19 +445,31 @@ Result<std::vector<std::string>> PosixFileSystem::list(const std::string& direct
   return names;
 }
 
-Status PosixFileSystem::create_directory(const std::string& path) {
+Result<std::vector<std::string>> PosixFileSystem::create_directory(const std::string& path) {
+  std::vector<std::string> created;
   Result<bool> there = exists(path);
   if (!there.ok()) return there.status();
-  if (*there || path.empty()) return create_one_directory(path);
   std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
   std::string parent = parent_of(trimmed);
-  STRIDE_TRY(create_directory(parent));
-  STRIDE_TRY(create_one_directory(trimmed));
-  return sync_directory(parent);
+  if (!*there && !path.empty()) {
+    Result<std::vector<std::string>> parents = create_directory(parent);
+    if (!parents.ok()) return parents.status();
+    created = std::move(*parents);
+  }
+  Result<bool> made = create_one_directory(*there ? path : trimmed);
+  if (made.ok() && *made) created.push_back(trimmed);
+  Status s = made.ok() && !*there ? sync_directory(parent) : made.status();
+  if (s.ok()) return created;
+  for (size_t i = created.size(); i-- > 0;) (void)remove_directory(created[i]);
+  return s;
 }
 
 Status PosixFileSystem::remove(const std::string& path) {
   return ::unlink(path.c_str()) == 0 ? Status() : Status::from_errno(errno, "remove", path);
+}
+
+Status PosixFileSystem::remove_directory(const std::string& path) {
+  return ::rmdir(path.c_str()) == 0 ? Status() : Status::from_errno(errno, "remove", path);
 }
 
 Status PosixFileSystem::rename(const std::string& from, const std::string& to) {
@@ -422,22 +485,41 @@ Status PosixFileSystem::sync_directory(const std::string& directory) {
   return errno == EINVAL ? Status() : Status::from_errno(errno, "sync directory", directory);
 }
 
+Status locked_by_other(int fd, const std::string& path) {
+  std::string pid = read_owner(fd);
+  bool ours = pid == std::to_string(::getpid());
+  std::string holder = pid.empty() ? "another process"
+                       : ours      ? "another handle of this process (" + pid + ")"
+                                   : "process " + pid;
+  return Status(StatusCode::locked, "locked by " + holder)
+      .with_file(path)
+      .with_remedy("close it there first, or open the database read-only");
+}
+
+// Who holds the lock may remove its file. So a file that is locked counts only while the path still
+// names it: else others lock the one that has taken its place.
 Result<std::unique_ptr<FileLock>> PosixFileSystem::lock(const std::string& path) {
-  Descriptor fd = open_descriptor(path, O_RDWR | O_CREAT);
-  if (!fd.valid()) return Status::from_errno(errno, "open", path);
-  if (retry([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
-    if (errno != EWOULDBLOCK) return Status::from_errno(errno, "lock", path);
-    std::string pid = read_owner(fd.get());
-    bool ours = pid == std::to_string(::getpid());
-    std::string holder = pid.empty() ? "another process"
-                         : ours      ? "another handle of this process (" + pid + ")"
-                                     : "process " + pid;
-    return Status(StatusCode::locked, "locked by " + holder)
-        .with_file(path)
-        .with_remedy("close it there first, or open the database read-only");
+  constexpr int most_attempts = 1000;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    Result<Descriptor> fd = open_regular(path, O_RDWR, "open");
+    bool create = fd.status().code() == StatusCode::not_found;
+    if (create) fd = open_regular(path, O_RDWR | O_CREAT | O_EXCL, "create");
+    if (create && fd.status().code() == StatusCode::already_exists) continue;
+    if (!fd.ok()) return fd.status();
+    if (retry([&] { return ::flock(fd->get(), LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno != EWOULDBLOCK) return Status::from_errno(errno, "lock", path);
+      return locked_by_other(fd->get(), path);
+    }
+    if (!is_named(path, fd->get())) continue;
+    auto lock = std::make_unique<PosixLock>(path, std::move(*fd), create);
+    Status written = write_owner(lock->fd(), path);
+    if (written.ok()) return std::unique_ptr<FileLock>(std::move(lock));
+    lock->remove_if_created();
+    return written;
   }
-  STRIDE_TRY(write_owner(fd.get(), path));
-  return std::unique_ptr<FileLock>(new PosixLock(std::move(fd)));
+  return Status(StatusCode::locked, "others make and remove this file all the time")
+      .with_file(path)
+      .with_remedy("see which programs open this database, and try again");
 }
 
 }  // namespace

@@ -255,7 +255,11 @@ Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& 
   remove_leftovers(fs, directory, 0);
   Result<NewFile> made = write_new_file(fs, directory, number, VersionEdit{});
   if (!made.ok()) return made.status();
-  STRIDE_TRY(write_current(fs, directory, number).status);
+  FileChange change = write_current(fs, directory, number);
+  if (!change.status.ok()) {
+    if (change.unchanged) (void)fs.remove(path_of(directory, number));
+    return change.status;
+  }
   auto state = std::make_unique<State>();
   state->file = std::move(made->file);
   state->end = state->synced = made->bytes;

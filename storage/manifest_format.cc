@@ -11,12 +11,32 @@ namespace stride {
 namespace {
 
 constexpr std::string_view name_prefix = "MANIFEST-";
+constexpr std::string_view segment_suffix = ".seg";
 constexpr size_t max_table_name_bytes = 255;
 
 std::string hex(uint64_t n) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(n));
   return text;
+}
+
+// As names of files have it.
+std::string decimal(uint64_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%06llu", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::optional<uint64_t> number_of(std::string_view digits) {
+  if (digits.empty() || digits.size() > 18) return std::nullopt;
+  uint64_t number = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  // One name for each number.
+  if (decimal(number) != digits) return std::nullopt;
+  return number;
 }
 
 uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -161,24 +181,18 @@ Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
 
 }  // namespace
 
-std::string manifest_name(uint64_t number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%06llu", static_cast<unsigned long long>(number));
-  return std::string(name_prefix) + text;
-}
+std::string manifest_name(uint64_t number) { return std::string(name_prefix) + decimal(number); }
 
 std::optional<uint64_t> manifest_number(std::string_view name) {
-  if (name.substr(0, name_prefix.size()) != name_prefix) return std::nullopt;
-  std::string_view digits = name.substr(name_prefix.size());
-  if (digits.empty() || digits.size() > 18) return std::nullopt;
-  uint64_t number = 0;
-  for (char c : digits) {
-    if (c < '0' || c > '9') return std::nullopt;
-    number = number * 10 + static_cast<uint64_t>(c - '0');
-  }
-  // One name for each number.
-  if (manifest_name(number) != name) return std::nullopt;
-  return number;
+  if (!name.starts_with(name_prefix)) return std::nullopt;
+  return number_of(name.substr(name_prefix.size()));
+}
+
+std::string segment_name(uint64_t id) { return decimal(id) + std::string(segment_suffix); }
+
+std::optional<uint64_t> segment_number(std::string_view name) {
+  if (!name.ends_with(segment_suffix)) return std::nullopt;
+  return number_of(name.substr(0, name.size() - segment_suffix.size()));
 }
 
 std::string encode_current(uint64_t number) {

@@ -97,6 +97,11 @@ std::string manifest_name(uint64_t number);
 // The number in such a name.
 std::optional<uint64_t> manifest_number(std::string_view name);
 
+// "000012.seg".
+std::string segment_name(uint64_t id);
+// The id in such a name. Nothing for another spelling of it: no database wrote that file.
+std::optional<uint64_t> segment_number(std::string_view name);
+
 // The text of CURRENT: the name of a manifest, and the checksum of that line in 16 hex digits.
 std::string encode_current(uint64_t number);
 std::optional<uint64_t> decode_current(std::string_view text);

@@ -186,11 +186,13 @@ namespace {
 
 class MemoryLock final : public FileLock {
  public:
-  explicit MemoryLock(std::function<void()> release) : release_(std::move(release)) {}
+  MemoryLock(std::function<void()> release, std::function<void()> remove)
+      : release_(std::move(release)), remove_(std::move(remove)) {}
   ~MemoryLock() override { release_(); }
+  void remove_if_created() override { remove_(); }
 
  private:
-  std::function<void()> release_;
+  std::function<void()> release_, remove_;
 };
 
 }  // namespace
@@ -249,15 +251,18 @@ Result<std::vector<std::string>> MemoryFileSystem::list(const std::string& given
   return names;
 }
 
-Status MemoryFileSystem::create_directory(const std::string& given) {
+Result<std::vector<std::string>> MemoryFileSystem::create_directory(const std::string& given) {
   std::lock_guard lock(state_->mutex);
   std::string path = normal(given);
   STRIDE_TRY(state_->enter("create directory", path));
+  std::vector<std::string> created;
   for (; !state_->directories.count(path); path = parent_of(path)) {
     if (state_->now.count(path)) return Status::from_errno(ENOTDIR, "create directory", path);
-    state_->directories.insert(path);
+    created.push_back(path);
   }
-  return {};
+  std::reverse(created.begin(), created.end());
+  state_->directories.insert(created.begin(), created.end());
+  return created;
 }
 
 Status MemoryFileSystem::remove(const std::string& given) {
@@ -266,6 +271,20 @@ Status MemoryFileSystem::remove(const std::string& given) {
   STRIDE_TRY(state_->enter("remove", path));
   if (!state_->now.count(path)) return Status::from_errno(ENOENT, "remove", path);
   state_->change({path, {}, nullptr});
+  return {};
+}
+
+Status MemoryFileSystem::remove_directory(const std::string& given) {
+  std::lock_guard lock(state_->mutex);
+  std::string path = normal(given);
+  STRIDE_TRY(state_->enter("remove", path));
+  if (!state_->directories.count(path)) return Status::from_errno(ENOENT, "remove", path);
+  auto inside = [&](const std::string& other) { return other != path && parent_of(other) == path; };
+  bool empty = std::none_of(state_->now.begin(), state_->now.end(),
+                            [&](const auto& entry) { return inside(entry.first); }) &&
+               std::none_of(state_->directories.begin(), state_->directories.end(), inside);
+  if (!empty) return Status::from_errno(ENOTEMPTY, "remove", path);
+  state_->directories.erase(path);
   return {};
 }
 
@@ -307,13 +326,19 @@ Result<std::unique_ptr<FileLock>> MemoryFileSystem::lock(const std::string& give
         .with_file(path)
         .with_remedy("close it there first, or open the database read-only");
   }
-  if (!state_->now.count(path)) {
+  bool created = !state_->now.count(path);
+  if (created) {
     state_->change({{}, path, std::make_shared<MemoryNode>(state_->options.crashable)});
   }
-  return std::unique_ptr<FileLock>(new MemoryLock([state = state_, path] {
+  auto release = [state = state_, path] {
     std::lock_guard release_guard(state->mutex);
     state->locks.erase(path);
-  }));
+  };
+  auto remove = [state = state_, path, created] {
+    std::lock_guard remove_guard(state->mutex);
+    if (created) state->change({path, {}, nullptr});
+  };
+  return std::unique_ptr<FileLock>(new MemoryLock(release, remove));
 }
 
 std::unique_ptr<MemoryFileSystem> MemoryFileSystem::crash(uint64_t seed, CrashPolicy policy) const {

@@ -43,8 +43,9 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
   Result<bool> exists(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& directory) override;
-  Status create_directory(const std::string& path) override;
+  Result<std::vector<std::string>> create_directory(const std::string& path) override;
   Status remove(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
@@ -54,9 +55,9 @@ class MemoryFileSystem final : public FileSystem {
   std::unique_ptr<MemoryFileSystem> crash(uint64_t seed, CrashPolicy policy) const;
 
   // The n-th changing call from now fails (1: the next one): create, write, allocate, truncate,
-  // sync, remove, rename, sync_directory, create_directory. A failed write has written half of its
-  // bytes; a failed sync has synced some writes and lost the others for good, as Linux does.
-  // `forever`: so do all later ones. Replaces an earlier order; n = 0 cancels it.
+  // sync, remove, rename, sync_directory, create_directory, remove_directory. A failed write has
+  // written half of its bytes; a failed sync has synced some writes and lost the others for good,
+  // as Linux does. `forever`: so do all later ones. Replaces an earlier order; n = 0 cancels it.
   void fail_call(uint64_t n, StatusCode code, bool forever = false);
   // As fail_call, counting only sync and sync_directory.
   void fail_sync(uint64_t n, StatusCode code, bool forever = false);

@@ -57,10 +57,13 @@ class GatedFileSystem final : public FileSystem {
   Result<std::vector<std::string>> list(const std::string& directory) override {
     return below_.list(directory);
   }
-  Status create_directory(const std::string& path) override {
+  Result<std::vector<std::string>> create_directory(const std::string& path) override {
     return below_.create_directory(path);
   }
   Status remove(const std::string& path) override { return below_.remove(path); }
+  Status remove_directory(const std::string& path) override {
+    return below_.remove_directory(path);
+  }
   Status rename(const std::string& from, const std::string& to) override {
     return below_.rename(from, to);
   }

@@ -116,10 +116,13 @@ class ColdFiles final : public FileSystem {
   Result<std::vector<std::string>> list(const std::string& path) override {
     return files_.list(path);
   }
-  Status create_directory(const std::string& path) override {
+  Result<std::vector<std::string>> create_directory(const std::string& path) override {
     return files_.create_directory(path);
   }
   Status remove(const std::string& path) override { return files_.remove(path); }
+  Status remove_directory(const std::string& path) override {
+    return files_.remove_directory(path);
+  }
   Status rename(const std::string& from, const std::string& to) override {
     return files_.rename(from, to);
   }

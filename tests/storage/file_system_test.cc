@@ -2,13 +2,20 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +23,7 @@
 #include "storage/file.h"
 #include "storage/memory_file_system.h"
 #include "storage/reserved_memory.h"
+#include "tests/printed_seed.h"
 
 namespace stride {
 namespace {
@@ -182,7 +190,8 @@ TYPED_TEST(FileSystemTest, ListsRenamesAndRemoves) {
 TYPED_TEST(FileSystemTest, AFileIsNoDirectory) {
   this->make("a", "x");
   EXPECT_EQ(this->fs().list(this->in_room("a")).status().code(), StatusCode::invalid_argument);
-  EXPECT_EQ(this->fs().create_directory(this->in_room("a")).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(this->fs().create_directory(this->in_room("a")).status().code(),
+            StatusCode::invalid_argument);
 }
 
 TYPED_TEST(FileSystemTest, ALockExcludesOtherHandles) {
@@ -195,6 +204,106 @@ TYPED_TEST(FileSystemTest, ALockExcludesOtherHandles) {
   EXPECT_FALSE(status.remedy().empty());
   held->reset();
   EXPECT_TRUE(this->fs().lock(this->in_room("LOCK")).ok());
+}
+
+TYPED_TEST(FileSystemTest, RemovesALockThatItMade) {
+  std::string path = this->in_room("LOCK");
+  auto held = this->fs().lock(path);
+  ASSERT_TRUE(held.ok()) << held.status().to_string();
+  (*held)->remove_if_created();
+  EXPECT_FALSE(*this->fs().exists(path));
+  held->reset();
+  this->make("LOCK", "there before");
+  held = this->fs().lock(path);
+  ASSERT_TRUE(held.ok()) << held.status().to_string();
+  (*held)->remove_if_created();
+  EXPECT_TRUE(*this->fs().exists(path));
+}
+
+// Also where one of them removes the file that another is about to lock.
+TYPED_TEST(FileSystemTest, OneHandleHoldsALockThatComesAndGoes) {
+  std::string path = this->in_room("LOCK");
+  std::atomic<int> holders{0}, most{0}, taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, random = std::mt19937_64(test::seed() + i)]() mutable {
+      for (int round = 0; round < 3000; ++round) {
+        auto lock = this->fs().lock(path);
+        if (!lock.ok()) {
+          EXPECT_EQ(lock.status().code(), StatusCode::locked) << lock.status().to_string();
+          continue;
+        }
+        ++taken;
+        most = std::max(most.load(), ++holders);
+        for (uint64_t n = random() % 3; n > 0; --n) std::this_thread::yield();
+        --holders;
+        if (random() % 2) (*lock)->remove_if_created();
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(most, 1);
+  EXPECT_GT(taken, 100);
+}
+
+TYPED_TEST(FileSystemTest, SaysWhichDirectoriesItMadeAndRemovesEmptyOnes) {
+  std::string a = this->in_room("a"), b = a + "/b", c = b + "/c";
+  auto made = this->fs().create_directory(b + "/");
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_EQ(*made, (std::vector<std::string>{a, b}));
+  EXPECT_EQ(*this->fs().create_directory(c), std::vector<std::string>{c});
+  EXPECT_TRUE(this->fs().create_directory(c)->empty());
+  EXPECT_FALSE(this->fs().remove_directory(b).ok());
+  EXPECT_TRUE(this->fs().remove_directory(c).ok());
+  this->make("a/b/file", "x");
+  EXPECT_FALSE(this->fs().remove_directory(b).ok());
+  EXPECT_TRUE(this->fs().remove(b + "/file").ok());
+  EXPECT_TRUE(this->fs().remove_directory(b).ok());
+  EXPECT_EQ(this->fs().remove_directory(b).code(), StatusCode::not_found);
+  EXPECT_EQ(*this->fs().list(this->room()), std::vector<std::string>{"a"});
+}
+
+TEST(PosixFileSystemTest, OpensRegularFilesAlone) {
+  PosixRoom room;
+  ::alarm(60);  // what waits for ever ends here
+  std::string fifo = room.path() + "/fifo", socket = room.path() + "/socket";
+  std::string target = room.path() + "/target", link = room.path() + "/link";
+  std::string directory = room.path() + "/directory", dangling = room.path() + "/dangling";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
+  int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  std::ofstream(target) << "12345 and more";
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", dangling.c_str()), 0);
+  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
+  auto refused = [&](const Status& s, const std::string& path, const char* kind) {
+    EXPECT_EQ(s.code(), StatusCode::invalid_argument) << s.to_string();
+    EXPECT_NE(s.message().find(kind), std::string::npos) << s.to_string();
+    EXPECT_EQ(s.file(), path);
+    EXPECT_FALSE(s.remedy().empty());
+  };
+  FileSystem& fs = room.fs();
+  std::pair<std::string, const char*> strange[] = {
+      {fifo, "FIFO"}, {socket, "socket"}, {directory, "directory"}, {"/dev/null", "device"}};
+  for (auto& [path, kind] : strange) {
+    refused(fs.open(path, OpenMode::read).status(), path, kind);
+    refused(fs.open(path, OpenMode::write).status(), path, kind);
+    refused(fs.lock(path).status(), path, kind);
+  }
+  refused(fs.open(link, OpenMode::write).status(), link, "symbolic link");
+  refused(fs.lock(link).status(), link, "symbolic link");
+  refused(fs.lock(dangling).status(), dangling, "symbolic link");
+  EXPECT_EQ(fs.open(link, OpenMode::create).status().code(), StatusCode::already_exists);
+  auto file = fs.open(link, OpenMode::read);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  std::string text(14, '\0');
+  ASSERT_TRUE((*file)->read_at(0, std::as_writable_bytes(std::span(text))).ok());
+  EXPECT_EQ(text, "12345 and more");
+  EXPECT_FALSE(*fs.exists(room.path() + "/nowhere"));
+  ::close(listening);
+  ::alarm(0);
 }
 
 TEST(PosixFileSystemTest, NamesTheProcessThatHoldsALock) {
@@ -309,11 +418,19 @@ TEST(PosixFileSystemTest, SaysWhatToDoAboutPermissions) {
   EXPECT_EQ(lock.code(), StatusCode::permission_denied);
 }
 
-TEST(PosixFileSystemTest, AFullDiskIsNoSpace) {
-  auto full = FileSystem::posix().open("/dev/full", OpenMode::write);
-  if (!full.ok()) GTEST_SKIP() << full.status().to_string();
-  Status status = (*full)->write_at(0, as_bytes("x"));
-  EXPECT_EQ(status.code(), StatusCode::no_space);
+TEST(PosixFileSystemTest, AFileThatMayNotGrowIsNoSpace) {
+  PosixRoom room;
+  auto file = room.fs().open(room.path() + "/a", OpenMode::create);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  struct rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  Status status = (*file)->write_at(0, as_bytes("x"));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.code(), StatusCode::no_space) << status.to_string();
   EXPECT_FALSE(status.remedy().empty());
 }
 

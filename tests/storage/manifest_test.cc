@@ -364,7 +364,7 @@ TEST_F(ManifestTest, SaysWhatKindOfDirectoryItIs) {
   EXPECT_EQ(code(*make({{"LOCK", ""}, {"MANIFEST-000001", "x"}, {"CURRENT.tmp", "x"}})),
             StatusCode::not_found);
   EXPECT_EQ(code(*make({{"LOCK", ""}, {"000003.seg", "x"}})), StatusCode::corruption);
-  EXPECT_EQ(code(*make({{"000003.wal", "x"}})), StatusCode::corruption);
+  EXPECT_EQ(code(*make({{"000003.wal", "x"}})), StatusCode::invalid_argument);
   EXPECT_EQ(code(*make({{"LOCK", ""}, {"letter.txt", "x"}})), StatusCode::invalid_argument);
   EXPECT_EQ(code(*make({{"CURRENT", leveldb}, {"MANIFEST-000001", "leveldb's"}})),
             StatusCode::invalid_argument);
