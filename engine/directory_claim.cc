@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "storage/current_file.h"
+#include "storage/no_throw.h"
 
 namespace stride {
 
@@ -15,7 +16,8 @@ DirectoryClaim::~DirectoryClaim() {
 // Those in which another process has made something meanwhile stay.
 void DirectoryClaim::remove_directories() {
   while (!made_.empty()) {
-    if (!fs_.remove_directory(made_.back()).ok()) return made_.clear();
+    Status removed = no_throw([&] { return fs_.remove_directory(made_.back()); });
+    if (!removed.ok()) return made_.clear();
     made_.pop_back();
   }
 }
