@@ -95,18 +95,24 @@ FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t 
   return replace_file(fs, directory, "CURRENT", encode_current(number));
 }
 
-Result<std::string> read_file(FileSystem& fs, const std::string& path) {
+Result<std::string> read_file(FileSystem& fs, const std::string& path, uint64_t most_bytes) {
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
   if (!file.ok()) return file.status();
   Result<uint64_t> size = (*file)->size();
   if (!size.ok()) return size.status();
+  if (*size > most_bytes) {
+    return Status::corruption(path, most_bytes, "the file is too long to be what its name says")
+        .with_remedy("restore the file from a backup");
+  }
   std::string bytes(*size, '\0');
   STRIDE_TRY((*file)->read_at(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }
 
 Result<uint64_t> read_current(FileSystem& fs, const std::string& directory) {
-  Result<std::string> text = read_file(fs, directory + "/CURRENT");
+  constexpr uint64_t most_bytes = 256;
+  Result<std::string> text = read_file(fs, directory + "/CURRENT", most_bytes);
+  if (text.status().code() == StatusCode::corruption) return explain_damaged(fs, directory);
   if (!text.ok()) {
     bool missing = text.status().code() == StatusCode::not_found;
     return missing ? explain_missing(fs, directory) : text.status();

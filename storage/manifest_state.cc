@@ -36,12 +36,20 @@ Status remove_segments(ManifestState* state, const std::vector<uint64_t>& remove
   return count == removed.size() ? Status() : misfit("removes an unknown segment");
 }
 
-Status check_address_bits(const TableRecord& table) {
+// Ids go up by one with each table, run and file: none comes as far as this, and names of files
+// have as many digits at most.
+constexpr uint64_t end_of_ids = 1'000'000'000'000'000'000;
+
+Status check_key_width(const TableRecord& table) {
   uint32_t bits = table.address_bits;
   if (bits > max_address_bits && bits != byte_strings) {
     return Status(StatusCode::unsupported_version,
                   "table " + table.name + " is of unknown kind " + std::to_string(bits))
         .with_remedy("open the database with a newer StrideDB");
+  }
+  if (bits == 0 && table.key_width > max_key_bytes) {
+    return misfit("table " + table.name + " has keys of " + std::to_string(table.key_width) +
+                  " bytes");
   }
   if (bits != 0 && table.key_width != prefix_key_width(bits)) {
     return misfit("table " + table.name + " has prefixes of " + std::to_string(bits) +
@@ -52,7 +60,10 @@ Status check_address_bits(const TableRecord& table) {
 
 Status create_tables(ManifestState* state, const std::vector<TableRecord>& created) {
   for (const TableRecord& table : created) {
-    STRIDE_TRY(check_address_bits(table));
+    STRIDE_TRY(check_key_width(table));
+    if (table.name.find('\0') != std::string::npos) {
+      return misfit("the name of table " + std::to_string(table.id) + " has a NUL");
+    }
     bool taken = std::any_of(state->tables.begin(), state->tables.end(), [&](const auto& t) {
       return t.id == table.id || t.name == table.name;
     });
@@ -81,7 +92,7 @@ Status add_segments(ManifestState* state, const std::vector<SegmentRecord>& adde
     }
     if (segment.tombstones > segment.rows) return misfit("more tombstones than rows");
     uint64_t largest = std::max(segment.segment, segment.run);
-    if (largest == ~uint64_t{0}) return misfit("ids are used up");
+    if (largest >= end_of_ids) return misfit("ids are used up");
     state->segments.push_back(segment);
     state->next_id = std::max(state->next_id, largest + 1);
   }
@@ -93,6 +104,7 @@ Status add_segments(ManifestState* state, const std::vector<SegmentRecord>& adde
 }  // namespace
 
 Status ManifestState::apply(const VersionEdit& edit) {
+  if (edit.next_id > end_of_ids) return misfit("ids are used up");
   // On a copy, so that an edit which does not fit changes nothing.
   ManifestState next = *this;
   STRIDE_TRY(remove_segments(&next, edit.removed));
