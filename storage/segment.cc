@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/block_check.h"
 #include "storage/checksum.h"
 #include "storage/piece_writer.h"
 #include "storage/segment_layout.h"
@@ -19,6 +20,8 @@ struct Segment::State {
   uint64_t id = 0;
   std::shared_ptr<const void> owner;  // of the bytes: a mapping, or the writer's image
   PieceWriter* writing = nullptr;     // of the owner; null: the file was whole from the start
+  bool is_unreadable = false;         // `failure` says why
+  bool was_written_here = false;
   uint64_t resident_bytes = 0;
   SegmentLayout layout;
   Bytes first_key, last_key;
@@ -37,8 +40,10 @@ struct Segment::State {
   bool is_verified(uint64_t block) const {
     return verified[block >> 6].load(std::memory_order_relaxed) >> (block & 63) & 1;
   }
+  bool matches_checksum(uint64_t block);
+  bool matches_checksums(Bytes bytes);
   bool check_block(uint64_t block);
-  bool check_numbers(uint64_t block);
+  bool check_block_ends(uint64_t first, uint64_t last);
   void fail(uint64_t offset, std::string message);
 };
 
@@ -49,56 +54,50 @@ void Segment::State::fail(uint64_t offset, std::string message) {
                 .with_remedy("restore the file from a backup");
 }
 
+bool Segment::State::matches_checksum(uint64_t block) {
+  if (checksum(layout.block(block)) == layout.checksums[block]) return true;
+  uint64_t offset = block * segment_block_bytes;
+  uint64_t last = offset + layout.block(block).size() - 1;
+  std::string name = layout.place_name(offset);
+  std::string last_name = layout.place_name(last);
+  if (last_name != name) name += " to " + last_name;
+  fail(offset, "the checksum of a block differs, in " + name);
+  return false;
+}
+
+bool Segment::State::matches_checksums(Bytes bytes) {
+  if (bytes.empty()) return true;
+  auto offset = static_cast<uint64_t>(bytes.data() - layout.file.data());
+  uint64_t last = (offset + bytes.size() - 1) / segment_block_bytes;
+  for (uint64_t block = offset / segment_block_bytes; block <= last; ++block) {
+    if (!is_verified(block) && !matches_checksum(block)) return false;
+  }
+  return true;
+}
+
 bool Segment::State::check_block(uint64_t block) {
-  if (checksum(layout.block(block)) != layout.checksums[block]) {
-    uint64_t offset = block * segment_block_bytes;
-    uint64_t last = offset + layout.block(block).size() - 1;
-    std::string name = layout.place_name(offset);
-    std::string last_name = layout.place_name(last);
-    if (last_name != name) name += " to " + last_name;
-    fail(offset, "the checksum of a block differs, in " + name);
+  if (!matches_checksum(block)) return false;
+  BytesBeside beside = bytes_beside(layout, block);
+  if (!matches_checksums(beside.key_bases) || !matches_checksums(beside.value_bases)) return false;
+  if (auto fault = fault_in_block(layout, block)) {
+    fail(fault->offset, std::move(fault->what));
     return false;
   }
-  if (layout.values.shared() && !check_numbers(block)) return false;
   uint64_t bit = uint64_t{1} << (block & 63);
   uint64_t before = verified[block >> 6].fetch_or(bit, std::memory_order_relaxed);
   if (!(before & bit)) verified_blocks.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-namespace {
-
-// The first number that is not below the limit; `count` where all are.
-template <class Number>
-uint64_t first_not_below(const std::byte* section, uint64_t first, uint64_t count, uint64_t limit) {
-  auto* numbers = reinterpret_cast<const Number*>(section);
-  Number largest = 0;  // a pass without a branch, for nothing is wrong
-  for (uint64_t i = first; i < count; ++i) largest = std::max(largest, numbers[i]);
-  if (largest < limit) return count;
-  while (numbers[first] < limit) ++first;
-  return first;
-}
-
-}  // namespace
-
-// Of the numbers of values that lie in a block: readers take them for rows of the value column.
-bool Segment::State::check_numbers(uint64_t block) {
-  Bytes section = layout.section(SectionType::value_numbers);
-  auto start = static_cast<uint64_t>(section.data() - layout.file.data());
-  uint64_t first = std::max(block * segment_block_bytes, start);
-  uint64_t end = std::min((block + 1) * segment_block_bytes, start + section.size());
-  if (first >= end) return true;
-  uint64_t width = layout.values.number_width, limit = layout.values.column.size;
-  first = (first - start) / width;
-  end = (end - start) / width;  // sections and blocks begin at multiples of 64
-  uint64_t row = width == 1   ? first_not_below<uint8_t>(section.data(), first, end, limit)
-                 : width == 2 ? first_not_below<uint16_t>(section.data(), first, end, limit)
-                              : first_not_below<uint32_t>(section.data(), first, end, limit);
-  if (row == end) return true;
-  fail(start + row * width, "section value_numbers gives row " + std::to_string(row) + " value " +
-                                std::to_string(layout.values.place(row)) + " of " +
-                                std::to_string(limit));
-  return false;
+// Of blocks [first, last) that have been checked, and so has the one after each.
+bool Segment::State::check_block_ends(uint64_t first, uint64_t last) {
+  for (uint64_t block = first; block < last; ++block) {
+    if (auto fault = fault_at_block_end(layout, block)) {
+      fail(fault->offset, std::move(fault->what));
+      return false;
+    }
+  }
+  return true;
 }
 
 Segment::Segment(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -112,8 +111,9 @@ namespace {
 Status read_ends(File& file) {
   Result<uint64_t> size = file.size();
   if (!size.ok()) return size.status();
+  constexpr uint64_t most_tail_bytes = 64 << 20;
   uint64_t tail = segment_page_bytes + 3 * segment_block_bytes + blocks_of(*size) * 8;
-  std::vector<std::byte> scratch(std::min(tail, *size));
+  std::vector<std::byte> scratch(std::min({tail, *size, most_tail_bytes}));
   STRIDE_TRY(file.read_at(*size - scratch.size(), scratch));
   return file.read_at(0, std::span(scratch).first(std::min(*size, segment_page_bytes)));
 }
@@ -131,6 +131,15 @@ Result<std::shared_ptr<Segment>> Segment::open(FileSystem& fs, const std::string
   return adopt(path, id, bytes, std::move(*mapping), 0, false);
 }
 
+std::shared_ptr<Segment> Segment::unreadable(const std::string& path, uint64_t id, Status why) {
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->id = id;
+  state->is_unreadable = true;
+  state->failure = std::move(why);
+  return std::shared_ptr<Segment>(new Segment(std::move(state)));
+}
+
 Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_t id, Bytes file,
                                                 std::shared_ptr<const void> owner,
                                                 uint64_t resident_bytes, bool intact,
@@ -144,6 +153,7 @@ Result<std::shared_ptr<Segment>> Segment::adopt(const std::string& path, uint64_
   state->writing = writing;
   state->resident_bytes = resident_bytes;
   state->layout = *layout;
+  state->was_written_here = intact;
   uint64_t words = (layout->footer.blocks + 63) / 64;
   state->verified = std::make_unique<std::atomic<uint64_t>[]>(words);
   std::shared_ptr<Segment> segment(new Segment(std::move(state)));
@@ -164,7 +174,18 @@ Status Segment::read_statistics() {
   }
   state_->first_key = section.subspan(sizeof head, head.first_key_bytes);
   state_->last_key = section.last(head.last_key_bytes);
-  return {};
+  const PackedColumn& keys = state_->layout.keys;
+  auto fits = [&](Bytes key) {
+    return keys.fixed ? key.size() == keys.width : key.size() <= max_key_bytes;
+  };
+  int order = compare(state_->first_key, state_->last_key);
+  if (keys.size == 0 || (fits(state_->first_key) && fits(state_->last_key) &&
+                         (keys.size == 1 ? order == 0 : order < 0)))
+    return {};
+  return Status::corruption(
+             state_->path, offset,
+             "the section statistics names keys that cannot be the first and the last")
+      .with_remedy("restore the file from a backup");
 }
 
 namespace {
@@ -236,6 +257,8 @@ bool Segment::ensure(const void* p, uint64_t bytes) {
   return check_blocks(first, last);
 }
 
+bool Segment::was_written_here() const { return state_->was_written_here; }
+
 bool Segment::is_verified(uint64_t offset) const {
   return intact() || state_->is_verified(offset / segment_block_bytes);
 }
@@ -244,10 +267,22 @@ bool Segment::check_blocks(uint64_t first, uint64_t last) {
   for (uint64_t block = first; block <= last; ++block) {
     if (!state_->is_verified(block) && !state_->check_block(block)) return false;
   }
-  if (state_->verified_blocks.load(std::memory_order_relaxed) == state_->layout.footer.blocks) {
+  if (!state_->check_block_ends(first, last)) return false;
+  uint64_t blocks = state_->layout.footer.blocks;
+  if (state_->verified_blocks.load(std::memory_order_relaxed) == blocks) {
+    if (!state_->check_block_ends(0, blocks - 1)) return false;
     intact_.store(true, std::memory_order_release);
   }
   return true;
+}
+
+Status Segment::open_failure() const { return state_->is_unreadable ? failure() : Status(); }
+
+Status Segment::damage(SectionType type, const std::string& what, uint64_t at) const {
+  uint64_t offset = state_->layout.sections[static_cast<uint32_t>(type)].offset + at;
+  return Status::corruption(state_->path, offset,
+                            "section " + std::string(to_string(type)) + " " + what)
+      .with_remedy("restore the file from a backup");
 }
 
 Status Segment::failure() const {
@@ -267,9 +302,11 @@ Status Segment::finish_write() const {
 }
 
 Status Segment::verify() {
+  STRIDE_TRY(open_failure());
   STRIDE_TRY(finish_write());  // it makes the checksums
-  // Every block again, also those that a read has checked already: memory and disks decay.
+  // All of it again, also what a read has checked already: memory and disks decay.
   const SegmentLayout& layout = state_->layout;
+  STRIDE_TRY(SegmentLayout::parse(state_->path, state_->id, layout.file).status());
   for (uint64_t block = 0; block < layout.footer.blocks; ++block) {
     if (!state_->check_block(block)) return failure();
   }

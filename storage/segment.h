@@ -32,6 +32,8 @@ class Segment final : public BlockGuard {
   // corruption, unsupported_version, not_found or io_error, naming file and offset.
   static Result<std::shared_ptr<Segment>> open(FileSystem& fs, const std::string& path,
                                                uint64_t id);
+  // In place of one that cannot be opened: it has no rows, and whatever is asked of it fails so.
+  static std::shared_ptr<Segment> unreadable(const std::string& path, uint64_t id, Status why);
   // Drops what is still to be written.
   ~Segment() override;
 
@@ -64,15 +66,21 @@ class Segment final : public BlockGuard {
   bool being_written() const;
   Status finish_write() const;
 
+  // Whether this object was made by the writer of the file, which needs no more checks.
+  bool was_written_here() const;
   // True once every block is known to be intact (at once for a segment that was just written).
   bool intact() const { return intact_.load(std::memory_order_acquire); }
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
-  // Of numbers of shared values it checks that they are in range too.
+  // Of offsets it checks too that they ascend and lead to no place outside the column, of numbers
+  // of shared values that they are in range, and of entry kinds that they are known.
   bool ensure(const void* p, uint64_t bytes) override;
   // Whether ensure() has checked the block of segment_block_bytes that holds this byte of the file.
   bool is_verified(uint64_t offset) const;
   Status failure() const override;
+  Status open_failure() const;  // not ok: unreadable()
+  // Corruption of a section, for what others find in it. at: an offset in the section.
+  Status damage(SectionType type, const std::string& what, uint64_t at = 0) const;
   // Reads and checks every byte that this object holds: of the mapped file, or of the resident
   // image (open the file anew to check what is on the disk). Waits for finish_write().
   Status verify();

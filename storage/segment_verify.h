@@ -9,8 +9,9 @@
 
 namespace stride {
 
-// Offsets ascend and end with the data, keys strictly ascend from first_key to last_key, entry
-// kinds are known, and there are as many tombstones as the header says. Else corruption.
+// Offsets ascend and end with the data, keys strictly ascend from first_key to last_key, and there
+// are as many tombstones as the header says. Else corruption. The blocks have been checked
+// (storage/block_check.h).
 Status verify_rows(const std::string& path, const SegmentLayout& layout, Bytes first_key,
                    Bytes last_key);
 

@@ -6,17 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "storage/checksum.h"
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
 #include "tests/printed_seed.h"
+#include "tests/storage/forged_files.h"
 #include "tests/storage/segments.h"
 
 namespace stride {
 namespace {
 
+using test::put;
 using test::Row;
+
+void seal(std::string* bytes) { test::seal_segment(bytes); }
 
 Status open_and_read(const std::string& bytes, std::vector<Row>* rows) {
   MemoryFileSystem fs({.crashable = false});
@@ -59,43 +62,11 @@ class SegmentDamageTest : public testing::TestWithParam<bool> {
     EXPECT_TRUE(written.ok()) << written.status().to_string();
     good_ = *read_file(fs, "a.seg");
   }
-  template <class T>
-  T get(uint64_t offset) const {
-    T value;
-    std::memcpy(&value, good_.data() + offset, sizeof value);
-    return value;
-  }
-  SegmentFooter footer() const { return get<SegmentFooter>(good_.size() - sizeof(SegmentFooter)); }
+  SegmentFooter footer() const { return test::footer_of(good_); }
 
   std::mt19937_64 random_{test::seed()};
   std::string good_;
 };
-
-template <class T>
-void put(std::string* bytes, uint64_t offset, T value) {
-  std::memcpy(bytes->data() + offset, &value, sizeof value);
-}
-
-// Makes all checksums match what the bytes are now, as a foe or a bug of a writer would.
-void seal(std::string* bytes) {
-  auto sum = [&](uint64_t offset, uint64_t size) {
-    return checksum(as_bytes(std::string_view(*bytes).substr(offset, size)));
-  };
-  put(bytes, offsetof(SegmentHeader, checksum), sum(0, offsetof(SegmentHeader, checksum)));
-  uint64_t at = bytes->size() - sizeof(SegmentFooter);
-  SegmentFooter footer;
-  std::memcpy(&footer, bytes->data() + at, sizeof footer);
-  uint64_t start = footer.tables_offset, table = footer.sections * sizeof(SectionEntry);
-  if (start <= at && footer.blocks == blocks_of(start) && table + footer.blocks * 8 <= at - start) {
-    for (uint64_t block = 0; block < footer.blocks; ++block) {
-      uint64_t offset = block * segment_block_bytes;
-      put(bytes, start + table + block * 8,
-          sum(offset, std::min(segment_block_bytes, start - offset)));
-    }
-    put(bytes, at + offsetof(SegmentFooter, tables_checksum), sum(start, at - start));
-  }
-  put(bytes, at + offsetof(SegmentFooter, checksum), sum(at, offsetof(SegmentFooter, checksum)));
-}
 
 TEST_P(SegmentDamageTest, TheUndamagedFileIsGood) {
   std::vector<Row> rows;
@@ -265,15 +236,7 @@ TEST(SegmentNumbersTest, SectionsThatDoNotFitTheHeaderAreCorruption) {
     EXPECT_EQ(status.code(), StatusCode::corruption) << why;
     EXPECT_NE(status.to_string().find(why), std::string::npos) << status.to_string();
   };
-  SegmentFooter footer;
-  std::memcpy(&footer, good.data() + good.size() - sizeof footer, sizeof footer);
-  uint64_t entry = 0;  // of the section, in the section table
-  for (uint64_t i = 0; i < footer.sections; ++i) {
-    SectionEntry section;
-    uint64_t at = footer.tables_offset + i * sizeof section;
-    std::memcpy(&section, good.data() + at, sizeof section);
-    if (section.type == static_cast<uint32_t>(SectionType::value_numbers)) entry = at;
-  }
+  const uint64_t entry = test::entry_of(good, SectionType::value_numbers);
   ASSERT_NE(entry, 0u);
   for (uint64_t bytes : {uint64_t{0}, uint64_t{999}, uint64_t{1001}})
     refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, bytes), bytes); },

@@ -61,7 +61,7 @@ class SegmentTest : public testing::Test {
       for (size_t k = random_() % (max_key + 1); k > 0; --k) {
         row.key += static_cast<char>(random_() % 4 * 85);
       }
-      row.kind = EntryKind{static_cast<uint8_t>(random_() % 3)};
+      row.kind = EntryKind{static_cast<uint8_t>(random_() % 2)};
       if (row.kind != EntryKind::tombstone) {
         row.value.assign(random_() % (max_value + 1), static_cast<char>(random_()));
       }

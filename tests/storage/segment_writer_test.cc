@@ -16,6 +16,8 @@
 namespace stride {
 namespace {
 
+using std::literals::operator""sv;
+
 constexpr uint64_t rows = 400'000;
 
 SegmentSummary summary_of(Bytes keys) {
@@ -150,7 +152,12 @@ TEST_F(SegmentWriterTest, MisuseIsInvalid) {
     auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {100, true});
     use(**writer);
     return (*writer)
-        ->finish({.rows = 1, .key_width = 8, .value_width = 0}, WaitFor::sync)
+        ->finish({.rows = 1,
+                  .key_width = 8,
+                  .value_width = 0,
+                  .first_key = as_bytes("\0\0\0\0\0\0\0\0"sv),
+                  .last_key = as_bytes("\0\0\0\0\0\0\0\0"sv)},
+                 WaitFor::sync)
         .status()
         .code();
   };
