@@ -5,6 +5,7 @@
 
 #include "engine/database_impl.h"
 #include "engine/residency.h"
+#include "engine/segment_check.h"
 #include "engine/transaction_state.h"
 #include "gpu/tree_planner.h"
 #include "storage/no_throw.h"
@@ -109,7 +110,7 @@ std::vector<TableStatistics> Database::tables() const {
     s.numbers = t.table->numbers;
     s.overflow = t.table->sums_wrap ? Overflow::wrap : Overflow::error;
     for (const auto& segment : t.segments) {
-      s.rows += segment->rows();
+      s.rows += segment->record().rows;  // as far as the manifest knows, if it cannot be read
       s.stored_values += segment->values().column.size;
       s.saved_bytes += segment->segment().saved_bytes();
       s.bytes_on_disk += segment->record().bytes;
@@ -233,10 +234,7 @@ Status Database::verify() const {
     STRIDE_TRY(impl_->identity->check_process());
     auto version = impl_->current();
     for (const TableVersion& t : version->tables)
-      for (const auto& s : t.segments) {
-        STRIDE_TRY(s->segment().verify());
-        STRIDE_TRY(s->prepare());
-      }
+      STRIDE_TRY(verify_table(*impl_->fs, *version->backend, *t.table, t.segments));
     return Status();
   });
 }

@@ -81,7 +81,8 @@ struct SegmentReport {
 class STRIDE_API Database {
  public:
   // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
-  // database), corruption, unsupported_version, permission_denied, io_error.
+  // database), corruption, unsupported_version, permission_denied, io_error. A segment that is
+  // missing or damaged is no failure: what reads its table, or compacts it, is told.
   static Result<std::unique_ptr<Database>> open(const std::string& path,
                                                 const Options& options = {});
   ~Database();  // closes, ignoring errors
@@ -96,7 +97,8 @@ class STRIDE_API Database {
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);
   std::vector<TableStatistics> tables() const;
-  // Newest first. not_found for a table that was dropped, corruption for a damaged tree.
+  // Newest first. not_found for a table that was dropped, corruption for a damaged tree, and for a
+  // segment that could not be opened.
   Result<std::vector<SegmentReport>> segments(const Table& table) const;
 
   // Where there is no memory for a transaction, all of its calls say so.
@@ -107,6 +109,7 @@ class STRIDE_API Database {
   Status sync();
 
   // Merges all runs of each table into one, and drops tombstones and superseded entries.
+  // corruption: a table has damaged segments, of which none is removed; the others are compacted.
   Status compact();
   // Measures what reads of memory cost on this machine, for a few seconds at most, and keeps it in
   // the database's directory: by this the trees of segments are planned that are written from now
@@ -114,7 +117,8 @@ class STRIDE_API Database {
   Status calibrate();
   // Bytes of all files; cheap (no call to the operating system).
   uint64_t size_bytes() const;
-  // Reads and checks every byte of every file.
+  // Reads every byte of every segment from the disk and checks it, and that keys ascend, trees lead
+  // to them, and all fits the tables. corruption, with file and offset: the first that does not.
   Status verify() const;
   // Makes everything durable, whatever its level, and ends: later calls return `closed`. Snapshots
   // stay valid.

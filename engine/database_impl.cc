@@ -11,6 +11,7 @@
 #include "engine/merge.h"
 #include "engine/residency.h"
 #include "engine/segment_builder.h"
+#include "engine/segment_check.h"
 #include "storage/manifest_format.h"
 #include "storage/no_throw.h"
 
@@ -95,10 +96,12 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   DirectoryClaim claim(*impl->fs, path);
   if (!options.read_only) STRIDE_TRY(claim.take(options.create_if_missing));
   // A read-only handle may meet a writer that compacts: what the manifest named a moment ago is
-  // gone, and reading the manifest again finds what took its place.
+  // gone, and reading the manifest again finds what took its place. What stays missing is lost.
   Status s = impl->recover();
-  for (int again = 0; options.read_only && again < 10 && !s.ok(); ++again) {
-    if (s.code() != StatusCode::not_found || !impl->manifest_was_read) break;
+  std::vector<uint64_t> before;
+  for (int again = 0; options.read_only && again < 10 && s.ok(); ++again) {
+    if (impl->missing_segments.empty() || impl->missing_segments == before) break;
+    before = impl->missing_segments;
     s = impl->recover();
   }
   if (!s.ok()) return s;
@@ -118,11 +121,17 @@ Status DatabaseImpl::recover() {
   if (!recovered.ok()) return recovered.status();
   manifest = std::move(recovered->manifest);
   state = std::move(recovered->state);
-  manifest_was_read = true;
   STRIDE_TRY(apply_unsynced(recovered->unsynced));
   next_id = state.next_id;
   if (!options.read_only) STRIDE_TRY(remove_orphans());
   return open_segments();
+}
+
+Status DatabaseImpl::check_whole(const SegmentRecord& record, const ManifestState& in) const {
+  auto table = std::find_if(in.tables.begin(), in.tables.end(),
+                            [&](const TableRecord& t) { return t.id == record.table; });
+  auto segment = open_segment(record, *table);
+  return segment.ok() ? (*segment)->verify() : segment.status();
 }
 
 // Edits that were not synced when the process ended count as far as their files are whole.
@@ -131,9 +140,7 @@ Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     ManifestState after = state;
     Status s = after.apply(unsynced.edit);
     for (const SegmentRecord& record : unsynced.edit.added) {
-      auto segment = open_segment(record);
-      if (s.ok()) s = segment.status();
-      if (s.ok()) s = (*segment)->verify();
+      if (s.ok()) s = check_whole(record, after);
       unsynced_files.push_back(segment_path(record.segment));
     }
     if (!s.ok()) return manifest ? manifest->cut(unsynced.offset) : Status();
@@ -162,34 +169,62 @@ Status DatabaseImpl::remove_orphans() {
   return {};
 }
 
-Result<std::shared_ptr<Segment>> DatabaseImpl::open_segment(const SegmentRecord& record) const {
+Result<std::shared_ptr<Segment>> DatabaseImpl::open_segment(const SegmentRecord& record,
+                                                            const TableRecord& table) const {
   auto segment = Segment::open(*fs, segment_path(record.segment), record.segment);
-  if (segment.ok() && (*segment)->rows() != record.rows)
-    return Status::corruption(segment_path(record.segment), 0,
-                              "the segment has another number of rows than the manifest says");
+  if (!segment.ok()) return segment;
+  if (Status s = check_record(**segment, record, table); !s.ok()) return s;
   return segment;
 }
 
+namespace {
+
+// Whether only the one segment is concerned: what else is in the database can be read.
+bool is_damage(const Status& s) {
+  return s.code() == StatusCode::corruption || s.code() == StatusCode::io_error ||
+         s.code() == StatusCode::unsupported_version;
+}
+
+// What reads say of a segment that cannot be opened.
+Status as_damage(const Status& s, const std::string& file) {
+  if (s.code() == StatusCode::not_found)
+    return Status::corruption(file, 0, "the segment's file is missing")
+        .with_remedy("restore the file from a backup");
+  // A directory, say.
+  if (s.code() == StatusCode::invalid_argument)
+    return Status::corruption(file, 0, s.message()).with_remedy("restore the file from a backup");
+  return s;
+}
+
+}  // namespace
+
 Status DatabaseImpl::open_segments() {
+  auto version = make_version();
+  for (const TableRecord& t : state.tables)
+    version->tables.push_back(empty_table(std::make_shared<const TableRecord>(t)));
   std::vector<std::shared_ptr<Segment>> opened(state.segments.size());
   std::mutex mutex;
   Status failure;
+  missing_segments.clear();
   backend->parallel_for(opened.size(), 8, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       const SegmentRecord& record = state.segments[i];
-      auto segment = open_segment(record);
+      auto segment = open_segment(record, *version->find(record.table)->table);
       if (segment.ok()) {
         opened[i] = std::move(*segment);
         continue;
       }
       std::lock_guard guard(mutex);
-      failure = segment.status();
+      if (segment.status().code() == StatusCode::not_found)
+        missing_segments.push_back(record.segment);
+      std::string file = segment_path(record.segment);
+      Status s = as_damage(segment.status(), file);
+      if (!is_damage(s)) failure = s;
+      opened[i] = Segment::unreadable(file, record.segment, std::move(s));
     }
   });
   STRIDE_TRY(failure);
-  auto version = make_version();
-  for (const TableRecord& t : state.tables)
-    version->tables.push_back(empty_table(std::make_shared<const TableRecord>(t)));
+  std::sort(missing_segments.begin(), missing_segments.end());
   uint64_t bytes = manifest ? manifest->bytes() : 0;
   for (size_t i = state.segments.size(); i-- > 0;) {
     const SegmentRecord& record = state.segments[i];
@@ -227,6 +262,10 @@ Result<std::shared_ptr<const TableRecord>> DatabaseImpl::new_table(const std::st
     if (t.table->name == name)
       return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
           .with_file(path);
+  if (next_id > UINT32_MAX)
+    return Status(StatusCode::resource_exhausted, "the numbers of tables are used up")
+        .with_file(path)
+        .with_remedy("copy the tables into a new database");
   auto record = std::make_shared<TableRecord>();
   record->name = name;
   record->key_width =
@@ -359,18 +398,27 @@ Status DatabaseImpl::compact() {
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
   auto version = current();
-  for (const TableVersion& table : version->tables) STRIDE_TRY(compact_table(table));
-  return {};
+  Status damage;  // it is no reason not to compact the other tables
+  for (const TableVersion& table : version->tables) {
+    Status s = compact_table(table);
+    if (!s.ok() && (!is_damage(s) || !poison.ok())) return s;
+    if (damage.ok()) damage = std::move(s);
+  }
+  return damage;
 }
 
 // Synced whatever options.durability is: files may go only when no log that could come back after a
 // power loss names them. So is drop_table().
 Status DatabaseImpl::compact_table(const TableVersion& table) {
   const SegmentList& segments = table.segments;
+  for (const auto& s : segments) STRIDE_TRY(s->open_failure());
   bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
     return s->record().run == segments[0]->record().run && s->record().tombstones == 0;
   });
   if (is_compact) return {};
+  // What another process wrote is looked at before it is written again.
+  for (const auto& s : segments)
+    if (!s->segment().was_written_here()) STRIDE_TRY(check_rows(*backend, *s, *table.table));
   MergedRows rows;
   STRIDE_TRY(merge_all(*backend, segments, &rows));
   PendingEdit pending(*this);

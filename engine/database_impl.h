@@ -60,7 +60,7 @@ struct DatabaseImpl {
   const Status plain_poison{StatusCode::poisoned,
                             "an earlier write or sync failed: open the database again"};
   bool closed = false;
-  bool manifest_was_read = false;
+  std::vector<uint64_t> missing_segments;  // that the manifest names, ascending
 
   // Of tables, runs and files; those of failed commits stay unused.
   std::atomic<uint64_t> next_id{1};
@@ -98,9 +98,12 @@ struct DatabaseImpl {
   // Of the rest all but recovery need commit_mutex to be held.
   Status recover();
   Status apply_unsynced(const std::vector<UnsyncedEdit>& edits);
+  Status check_whole(const SegmentRecord& record, const ManifestState& in) const;
   Status open_segments();
   Status remove_orphans();
-  Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record) const;
+  // not_found: there is no such file.
+  Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record,
+                                                const TableRecord& table) const;
   Status writable_locked();
   std::string segment_path(uint64_t id) const;
   // Makes a run of the rows: one segment, or, where that would need more memory than there is, or

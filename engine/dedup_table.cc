@@ -131,6 +131,8 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
                            std::to_string(max_vector_words));
   auto table = database.open_or_create_table(name, {.key_width = sizeof(uint64_t)});
   if (!table.ok()) return table.status();
+  // How many rows it has nobody knows where a segment cannot be read.
+  STRIDE_TRY(database.snapshot().scan(*table).status());
   std::unique_ptr<State> state;
   STRIDE_TRY(no_throw([&] {
     auto backend = options.backend ? options.backend

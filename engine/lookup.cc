@@ -224,8 +224,7 @@ static Status locate_one(const SegmentList& segments, Bytes key, Location* out) 
   *out = {Location::absent, Location::absent};
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const IndexedSegment& s = *segments[i];
-    if (segments.size() > 1 && (compare(key, s.first_key()) < 0 || compare(key, s.last_key()) > 0))
-      continue;
+    if (segments.size() > 1 && s.is_outside(key)) continue;
     STRIDE_TRY(s.prepare());
     uint32_t rank;
     STRIDE_TRY(find_one(s.index(), key, &rank));

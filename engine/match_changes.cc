@@ -42,12 +42,6 @@ bool same_bits_up_to(Bytes a, Bytes b, uint32_t length) {
          static_cast<uint32_t>(a[length / 8] ^ b[length / 8]) >> (8 - length % 8) == 0;
 }
 
-Status no_prefix_key(const TableRecord& table) {
-  return Status(StatusCode::corruption,
-                "table '" + table.name + "' holds a key that is no prefix of its addresses")
-      .with_remedy("restore the database from a backup");
-}
-
 }  // namespace
 
 Bytes MatchChanges::address_of(const Change& change) const {
@@ -206,7 +200,7 @@ Status MatchChanges::add(Backend& backend, const TableRecord& table, const Match
   keys_.reserve(newer.size());
   for (auto s = newer.rbegin(); s != newer.rend(); ++s) keys_.push_back((*s)->keys());
   std::vector<Change> fresh;
-  STRIDE_TRY(collect(backend, table, base, rows, &fresh));
+  STRIDE_TRY(collect(backend, base, rows, &fresh));
   merge(earlier ? std::span<const Change>(earlier->changes_) : std::span<const Change>(), fresh);
   build_directory(base.index.size() + 1);
   for (const Change& c : fresh) base.changed.set(c.place);
@@ -214,14 +208,18 @@ Status MatchChanges::add(Backend& backend, const TableRecord& table, const Match
 }
 
 // In their places, sorted.
-Status MatchChanges::collect(Backend& backend, const TableRecord& table, const MatchBase& base,
-                             const MergedRows& rows, std::vector<Change>* fresh) {
+Status MatchChanges::collect(Backend& backend, const MatchBase& base, const MergedRows& rows,
+                             std::vector<Change>* fresh) {
   const auto none = static_cast<uint32_t>(base.index.size());
   std::vector<std::byte> bytes;
   std::vector<uint64_t> ends{0};
   for (uint64_t i = 0; i < rows.size(); ++i) {
     Bytes key = rows.key(i);
-    if (!is_prefix_key(key, address_bits_)) return no_prefix_key(table);
+    if (!is_prefix_key(key, address_bits_)) {
+      const IndexedSegment& segment = *rows.segments[rows.order[i].index];
+      return segment.segment().damage(SectionType::key_data, "has a key that is no prefix",
+                                      static_cast<uint64_t>(key.data() - segment.keys().data));
+    }
     Bytes address = prefix_address(key, address_bits_);
     bytes.insert(bytes.end(), address.begin(), address.end());
     ends.push_back(bytes.size());

@@ -109,8 +109,8 @@ class MatchChanges {
     std::vector<uint32_t> starts;  // and the end
   };
 
-  Status collect(Backend& backend, const TableRecord& table, const MatchBase& base,
-                 const MergedRows& rows, std::vector<Change>* fresh);
+  Status collect(Backend& backend, const MatchBase& base, const MergedRows& rows,
+                 std::vector<Change>* fresh);
   void merge(std::span<const Change> old, std::span<const Change> fresh);
   void find_around(size_t first);
   void build_directory(uint64_t places);

@@ -7,6 +7,7 @@
 #include "engine/lookup.h"
 #include "engine/merge.h"
 #include "engine/row_tasks.h"
+#include "engine/segment_check.h"
 #include "storage/no_throw.h"
 #include "storage/prefetch.h"
 #include "storage/prefix_key.h"
@@ -62,16 +63,13 @@ class CoveringKeys {
   std::vector<uint64_t> offsets_{0};
 };
 
-Status no_prefix_key(const TableRecord& table, const std::string& why) {
-  return Status(StatusCode::corruption,
-                "table '" + table.name + "' holds a key that is no prefix: " + why)
+// Which of the segments has a key that is no prefix, or one that is not behind the one before.
+Status find_damage(Backend& backend, const TableRecord& table, const SegmentList& segments,
+                   const std::string& why) {
+  for (const auto& s : segments) STRIDE_TRY(check_rows(backend, *s, table));
+  return Status(StatusCode::corruption, "table '" + table.name + "': " + why)
+      .with_file(segments[0]->segment().path())
       .with_remedy("restore the database from a backup");
-}
-
-Status check_width(const TableRecord& table, const PackedColumn& keys) {
-  if (table.address_bits == byte_strings || (keys.fixed && keys.width == table.key_width))
-    return {};
-  return no_prefix_key(table, "not all keys have " + std::to_string(table.key_width) + " bytes");
 }
 
 // The keys of merged rows, one after the other.
@@ -122,17 +120,20 @@ void PrefixIndex::prefetch_length(uint64_t rank) const {
 }
 
 Status PrefixIndex::build(Residency& residency, const TableRecord& table, const MergedRows& rows) {
-  for (const auto& s : rows.segments) STRIDE_TRY(check_width(table, s->keys()));
   KeyCopies copies;
   copies.copy(*residency.host(), table, rows);
-  return build(residency, table, copies.column());
+  Status s = build(residency, table, copies.column());
+  if (s.code() != StatusCode::invalid_argument) return s;
+  return find_damage(*residency.host(), table, rows.segments, s.message());
 }
 
 Status PrefixIndex::build(Residency& residency, const TableRecord& table,
                           const IndexedSegment& segment) {
-  STRIDE_TRY(check_width(table, segment.keys()));
   STRIDE_TRY(segment.ensure_keys());
-  return build(residency, table, segment.keys());
+  Status s = build(residency, table, segment.keys());
+  if (s.code() != StatusCode::invalid_argument) return s;
+  STRIDE_TRY(check_rows(*residency.host(), segment, table));
+  return segment.segment().damage(SectionType::key_data, "cannot be matched: " + s.message());
 }
 
 Status PrefixIndex::build(Residency& residency, const TableRecord& table,
@@ -146,7 +147,6 @@ Status PrefixIndex::build(Residency& residency, const TableRecord& table,
   Status s = residency.run_bulk(size_, [&](Backend& backend) {
     return backend.build_matches(keys, table.address_bits, &image_, &parents_);
   });
-  if (s.code() == StatusCode::invalid_argument) return no_prefix_key(table, s.message());
   STRIDE_TRY(s);
   note_lengths(*residency.host(), table.address_bits, keys);
   return {};

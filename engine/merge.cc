@@ -365,6 +365,8 @@ Status cut_into_parts(const SegmentList& segments, Ranks* ranks) {
     for (size_t s = 0; s < segments.size(); ++s) {
       uint32_t rank;
       STRIDE_TRY(lower_bound_one(segments[s]->index(), splitter, &rank));
+      if (rank < (*ranks)[p - 1][s])
+        return segments[s]->segment().damage(SectionType::key_data, "does not ascend");
       (*ranks)[p][s] = rank;
     }
   }

@@ -217,6 +217,7 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
   return read_table(*version_, table, [&](const TableVersion& t) -> Result<uint64_t> {
     if (t.segments.empty()) return uint64_t{0};
     if (t.segments.size() == 1) {
+      STRIDE_TRY(t.segments[0]->open_failure());
       const SegmentRecord& record = t.segments[0]->record();
       return record.rows - record.tombstones;
     }

@@ -17,7 +17,8 @@ IndexedSegment::IndexedSegment(FileSystem* fs, std::shared_ptr<Segment> segment,
       kinds_(segment_->kinds()),
       tree_(segment_->tree()),
       first_key_(segment_->first_key()),
-      last_key_(segment_->last_key()) {
+      last_key_(segment_->last_key()),
+      readable_(segment_->open_failure().ok()) {
   beside_keys_ = values_.column;
   if (values_.shared()) {
     Bytes numbers = segment_->section(SectionType::value_numbers);
@@ -38,6 +39,7 @@ IndexedSegment::~IndexedSegment() {
 Status IndexedSegment::prepare_once() const {
   std::lock_guard lock(prepare_mutex_);
   if (ready_.load(std::memory_order_relaxed)) return {};
+  STRIDE_TRY(open_failure());
   if (!tree_.empty()) {
     STRIDE_TRY(bring_whole(*segment_, tree_));
     if (BlockGuard* guard = segment_->guard())
@@ -115,6 +117,7 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
 }
 
 Status IndexedSegment::ensure_keys() const {
+  STRIDE_TRY(open_failure());
   STRIDE_TRY(bring_whole(*segment_, {keys_.data, keys_.row_bytes()}));
   return ensure_column(keys_, 0, rows());
 }

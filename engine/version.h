@@ -56,6 +56,13 @@ class IndexedSegment {
   Bytes first_key() const { return first_key_; }
   Bytes last_key() const { return last_key_; }
   bool has_tombstones() const { return kinds_ != nullptr; }
+  // not ok: it could not be opened, and prepare() fails so. It has no rows then, whatever its
+  // record says.
+  Status open_failure() const { return segment_->open_failure(); }
+  // Whether the key cannot be among its keys. Costs no look at the file.
+  bool is_outside(Bytes key) const {
+    return readable_ && (compare(key, first_key_) < 0 || compare(key, last_key_) > 0);
+  }
 
   // Checks the tree before its first use. Call before index() and after.
   Status prepare() const {
@@ -105,6 +112,7 @@ class IndexedSegment {
   PackedColumn beside_keys_;  // the values or, where they are shared, their numbers
   const uint8_t* kinds_;
   Bytes tree_, first_key_, last_key_;
+  bool readable_;
   std::atomic<bool> obsolete_{false};
   mutable std::atomic<bool> ready_{false};
   mutable std::mutex prepare_mutex_;

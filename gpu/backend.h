@@ -393,6 +393,9 @@ Status lower_bound_one(const IndexView& index, Bytes key, uint32_t* rank);
 // Checks everything that a search relies on (sizes, ranges, ascending starts), so that no image
 // whatever can send a search outside the image or the column. Corruption says what is wrong.
 Status check_tree(std::span<const std::byte> image, uint64_t keys);
+// The first of the ranks [begin, end) to whose key the tree does not lead, or `end`: one made of
+// these keys leads to each. Preconditions: check_tree() passed, and the keys ascend.
+uint64_t first_misled(const IndexView& index, uint64_t begin, uint64_t end);
 // Precondition: check_tree() passed.
 TreeStatistics tree_statistics(const TreeView& tree);
 

@@ -1,6 +1,7 @@
 // Checks a tree image from outside before anything is searched in it.
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gpu/backend.h"
@@ -204,6 +205,37 @@ class TreeChecker {
 
 Status check_tree(std::span<const std::byte> image, uint64_t keys) {
   return TreeChecker(image, keys).check();
+}
+
+namespace {
+
+// Whether the keys of each node on the way to a rank, of which that is the first, share the bits
+// that come before those the node looks at.
+template <class Keys>
+struct NodesThatBegin {
+  const Keys& keys;
+  const uint32_t rank;
+  bool hold = true;
+
+  void visit(const LevelRef& level, uint32_t node, uint32_t depth) {
+    RankInterval ranks = ranks_of_node(level, node);
+    if (ranks.first == rank && keys.shared(ranks.first, ranks.last - 1) < depth) hold = false;
+  }
+};
+
+}  // namespace
+
+uint64_t first_misled(const IndexView& index, uint64_t begin, uint64_t end) {
+  if (!index.tree.image) return end;
+  const TreeRef tree(index.tree.image);
+  return with_keys(index.keys, [&](const auto& keys) {
+    for (uint64_t rank = begin; rank < end; ++rank) {
+      NodesThatBegin<std::decay_t<decltype(keys)>> nodes{keys, static_cast<uint32_t>(rank)};
+      RankInterval found = descend(tree, bits_of_query(keys[rank]), nodes);
+      if (!nodes.hold || rank < found.first || rank >= found.last) return rank;
+    }
+    return end;
+  });
 }
 
 TreeStatistics tree_statistics(const TreeView& tree) {

@@ -155,7 +155,8 @@ void add_explain(CLI::App* command, UpkeepArguments* a) {
 void add_verify(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->footer(
-      "Reads every byte of every file. Exit code 6: damaged.\n\nExample:\n  stride verify db");
+      "Reads every byte of every segment, and checks that keys ascend and are found. Exit code 6:\n"
+      "damaged.\n\nExample:\n  stride verify db");
 }
 
 void add_compact(CLI::App* command, UpkeepArguments* a) {

@@ -43,6 +43,13 @@ class ErrorsTest : public ::testing::Test {
       if (f.path().filename().string().find(part) != std::string::npos) return f.path();
     return "";
   }
+  // Of opening the database and reading its table.
+  Status read_status() {
+    auto db = open();
+    if (!db.ok()) return db.status();
+    auto table = (*db)->open_table("t");
+    return table.ok() ? (*db)->snapshot().count(*table).status() : table.status();
+  }
   static void flip(const std::string& file, uint64_t offset) {
     std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
     f.seekg(static_cast<std::streamoff>(offset));
@@ -191,9 +198,7 @@ TEST_F(ErrorsTest, MissingFiles) {
   make_database();
   std::string segment = file_with(".seg"), aside = directory_.file("aside");
   fs::rename(segment, aside);
-  Status s = open().status();
-  EXPECT_FALSE(s.ok());
-  EXPECT_NE(s.to_string().find(fs::path(segment).filename()), std::string::npos) << s.to_string();
+  expect_status(read_status(), StatusCode::corruption, segment);
   fs::rename(aside, segment);
   std::string current = path() + "/CURRENT";
   fs::rename(current, aside);
@@ -279,7 +284,7 @@ TEST_F(ErrorsTest, TruncatedFiles) {
   for (uint64_t keep : {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{4096}, size / 2, size - 1}) {
     fs::copy_file(segment, directory_.file("good"), fs::copy_options::overwrite_existing);
     fs::resize_file(segment, keep);
-    expect_status(open().status(), StatusCode::corruption, segment);
+    expect_status(read_status(), StatusCode::corruption, segment);
     fs::copy_file(directory_.file("good"), segment, fs::copy_options::overwrite_existing);
   }
   std::string current = path() + "/CURRENT";

@@ -247,6 +247,18 @@ TEST_F(UpkeepTest, VerifyFindsDamage) {
   EXPECT_EQ(out_, "");
 }
 
+TEST_F(UpkeepTest, AMissingSegmentIsDamage) {
+  fill();
+  std::string segment;
+  for (const auto& [name, bytes] : state())
+    if (name.ends_with(".seg")) segment = name;
+  std::filesystem::remove(database_ + "/" + segment);
+  EXPECT_EQ(run({"verify", database_}), 6);
+  EXPECT_NE(error_.find(segment), std::string::npos) << error_;
+  EXPECT_EQ(run({"compact", database_}), 6);
+  EXPECT_EQ(run({"stats", database_}), 0) << error_;
+}
+
 TEST_F(UpkeepTest, DoctorLeavesNothingBehind) {
   ASSERT_EQ(run({"doctor", directory_, "--megabytes", "1", "--json"}), 0) << error_;
   std::vector<std::string> what;
