@@ -101,5 +101,37 @@ TEST(ConcurrencyTest, ManyWritersOnSeveralTables) {
   EXPECT_EQ((*db)->tables().size(), 3u);
 }
 
+// What lists, reports and checks holds on to the version that it looks at.
+TEST(ConcurrencyTest, ListsReportsAndChecksBesideCommits) {
+  TemporaryDirectory directory;
+  auto db = Database::open(directory.path());
+  ASSERT_TRUE(db.ok());
+  Table table = *(*db)->create_table("t");
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  auto repeat = [&](auto call) {
+    others.emplace_back([&stop, call] {
+      while (!stop) call();
+    });
+  };
+  repeat([&] {
+    for (const TableStatistics& t : (*db)->tables())
+      EXPECT_TRUE(t.name == "t" || t.name == "dropped") << t.name;
+  });
+  repeat([&] { EXPECT_TRUE((*db)->verify().ok()); });
+  repeat([&] { EXPECT_TRUE((*db)->segments(table).ok()); });
+  repeat([&] { EXPECT_EQ((*db)->open_table("t")->id(), table.id()); });
+  for (int i = 0; i < 300; ++i) {
+    WriteTransaction t = (*db)->begin();
+    STRIDE_ASSERT_OK(t.put(table, std::to_string(i), "value"));
+    STRIDE_ASSERT_OK(t.put(*t.create_table("dropped"), "key", "value"));
+    STRIDE_ASSERT_OK(t.commit(Durability::none));
+    STRIDE_ASSERT_OK((*db)->drop_table("dropped"));
+    if (i % 10 == 0) STRIDE_ASSERT_OK((*db)->compact());
+  }
+  stop = true;
+  for (std::thread& other : others) other.join();
+}
+
 }  // namespace
 }  // namespace stride::test

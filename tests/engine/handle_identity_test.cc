@@ -1,4 +1,5 @@
 // Handles of tables, in the hands of the wrong database, opening or transaction.
+#include "storage/memory_file_system.h"
 #include "tests/engine/model.h"
 
 namespace stride::test {
@@ -134,6 +135,36 @@ TEST_F(CreateInTransactionTest, WhatIsAbortedOrFailsLeavesNoTable) {
   EXPECT_EQ(overflows.commit().code(), StatusCode::invalid_argument);
   EXPECT_EQ(a_->open_table("numbers").status().code(), StatusCode::not_found);
   EXPECT_EQ(a_->tables().size(), 1u);
+}
+
+// Whatever call to the file system is the last: the table and its rows, or neither.
+TEST(CreateInTransactionCrashTest, TheTableNeverComesWithoutItsRows) {
+  for (uint64_t call = 1;; ++call) {
+    MemoryFileSystem fs;
+    Options options;
+    options.file_system = &fs;
+    auto db = Database::open("/db", options);
+    STRIDE_ASSERT_OK(db.status());
+    const uint64_t before = fs.calls();
+    fs.fail_call(call, StatusCode::io_error, /*forever=*/true);
+    WriteTransaction t = (*db)->begin();
+    STRIDE_ASSERT_OK(t.put(*t.create_table("t"), "key", "value"));
+    const bool committed = t.commit().ok();
+    const bool failed = fs.calls() - before >= call;
+    for (CrashPolicy policy : {CrashPolicy::lose_unsynced, CrashPolicy::keep_unsynced}) {
+      auto after = fs.crash(call, policy);
+      options.file_system = after.get();
+      auto again = Database::open("/db", options);
+      STRIDE_ASSERT_OK(again.status());
+      auto table = (*again)->open_table("t");
+      if (committed) STRIDE_ASSERT_OK(table.status());
+      if (table.ok()) EXPECT_EQ(*(*again)->snapshot().count(*table), 1u);
+    }
+    if (!failed) {
+      EXPECT_TRUE(committed);
+      break;
+    }
+  }
 }
 
 TEST_F(CreateInTransactionTest, OneOfTwoThatCreateTheSameTableFailsAlone) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/database.h"
+#include "engine/row_source.h"
 #include "storage/memory_file_system.h"
 #include "tests/engine/model.h"
 #include "tests/printed_seed.h"
@@ -109,6 +110,28 @@ TEST_F(LargeBatchTest, FailsWhole) {
   fs_.set_capacity(UINT64_MAX);
   STRIDE_ASSERT_OK(commit());
   expect_all();
+}
+
+// A segment has no more rows than ranks, however few bytes they have.
+TEST(CutRowsTest, PartsHaveNeitherTooManyBytesNorRows) {
+  StagedChunk chunk(0, {1000, 1000, 100'000});
+  Rows keys, values;
+  for (int i = 0; i < 1000; ++i) {
+    keys.add("");
+    values.add(std::string(i < 500 ? 0 : 100, 'v'));
+  }
+  ValueColumn value_column = values.column();
+  ASSERT_EQ(chunk.append(keys.column(), &value_column, 0, EntryKind::put), 1000u);
+  StagedRows rows;
+  rows.chunks = {&chunk};
+  rows.keys = {chunk.keys()};
+  rows.values = {chunk.values()};
+  for (uint32_t i = 0; i < 1000; ++i) rows.sorted.order.push_back(make_row_id(0, i));
+  EXPECT_EQ(cut_rows(rows, 1 << 20, 1000), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(cut_rows(rows, 1 << 20, 400), (std::vector<uint64_t>{0, 400, 800}));
+  EXPECT_EQ(cut_rows(rows, 20'000, 1000), (std::vector<uint64_t>{0, 700, 900}));
+  EXPECT_EQ(cut_rows(rows, 20'000, 300), (std::vector<uint64_t>{0, 300, 600, 800}));
+  EXPECT_EQ(cut_rows(rows, 1, 1000).size(), 500u);
 }
 
 }  // namespace

@@ -122,6 +122,35 @@ TEST_F(ProcessTest, AKilledDedupPrintsNothingTwice) {
   EXPECT_EQ(out_, "150000\n");
 }
 
+// What a killed restore in parts has left is dropped by the next one; a table that somebody else made
+// is not.
+TEST_F(ProcessTest, ARestoreThatWasKilledCanBeBegunAnew) {
+  std::string rows, dump;
+  for (int i = 0; i < 200'000; ++i) rows += std::to_string(i) + "\tvalue\n";
+  ASSERT_EQ(load(file("rows.tsv", rows)), 0) << error_;
+  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  dump = out_;
+  const std::string copy = directory_ + "/copy";
+  Pipe input;
+  pid_t pid = start({"restore", copy, "-", "--commit-every", "1"}, input.ends[0], -1, -1);
+  std::thread writer([&] {
+    std::string_view most = std::string_view(dump).substr(0, dump.size() * 2 / 3);
+    EXPECT_EQ(write(input.ends[1], most.data(), most.size()), static_cast<ssize_t>(most.size()));
+  });
+  writer.join();
+  for (int i = 0; i < 1000 && (run({"count", copy, "t"}) != 0 || out_ == "0\n"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(pid, SIGKILL);
+  EXPECT_EQ(wait(pid), -SIGKILL);
+  ASSERT_EQ(run({"count", copy, "t"}), 0) << error_;
+  EXPECT_NE(out_, "200000\n");
+  ASSERT_EQ(run({"restore", copy, file("dump", dump), "--commit-every", "50000"}), 0) << error_;
+  ASSERT_EQ(run({"count", copy, "t"}), 0) << error_;
+  EXPECT_EQ(out_, "200000\n");
+  EXPECT_EQ(run({"restore", copy, file("dump", dump)}), 2);
+  EXPECT_NE(error_.find("is in " + copy + " already"), std::string::npos) << error_;
+}
+
 TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
   std::string rows;
   for (int i = 0; i < 100000; ++i) rows += std::to_string(i) + "\tvalue\n";
