@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -174,6 +175,10 @@ class ZstdInput final : public PackedInput {
       ZSTD_inBuffer in{packed_.data(), end_, at_};
       ZSTD_outBuffer out{to, bytes, 0};
       size_t result = ZSTD_decompressStream(stream_, &out, &in);
+      if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge)
+        return broken(
+            "was packed with --long, and unpacking it takes more than 128 MiB of memory: "
+            "unpack it with zstd -dc --long=31, and read that");
       if (ZSTD_isError(result))
         return broken(std::string("broken zstd data: ") + ZSTD_getErrorName(result));
       at_ = in.pos;

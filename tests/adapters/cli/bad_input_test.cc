@@ -232,7 +232,16 @@ TEST_F(BadInputTest, TablesOfAnotherKind) {
   expect_refused({"scan", database_, "four", "--key-type", "u64"}, 2, "have 4 bytes");
 }
 
+TEST_F(BadInputTest, AWindowThatIsTooLarge) {
+  // A frame that asks for 256 MiB.
+  std::string packed("\x28\xb5\x2f\xfd\x00\x90\x01\x00\x00", 9);
+  expect_load_refused(file("long.zst", packed), {}, 3, "was packed with --long");
+}
+
 TEST_F(BadInputTest, DatabasesThatAreNot) {
+  std::string rows = file("rows.tsv", "1\tx\n");
+  expect_refused({"load", "", "t", rows}, 2, "the name of the database's directory is empty");
+  expect_refused({"scan", "", "t"}, 2, "the name of the database's directory is empty");
   expect_refused({"count", directory_ + "/none", "t"}, 4, "");
   expect_refused({"count", database_, "none"}, 4, "no table 'none'");
   expect_refused({"get", database_, "none", "k"}, 4, "no table 'none'");
