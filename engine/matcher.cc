@@ -184,7 +184,12 @@ Status make_base(Residency& residency, const TableVersion& version,
                  std::shared_ptr<const MatchBase>* out) {
   auto base = std::make_shared<MatchBase>();
   base->segments = version.segments;
-  if (base->segments.size() == 1 && !base->segments[0]->has_tombstones()) {
+  // Strings that all have one length are stored so, but not searched so.
+  auto as_stored = [&](const IndexedSegment& segment) {
+    bool any_length = version.table->address_bits == byte_strings;
+    return !segment.has_tombstones() && !(any_length && segment.keys().fixed);
+  };
+  if (base->segments.size() == 1 && as_stored(*base->segments[0])) {
     STRIDE_TRY(base->index.build(residency, *version.table, *base->segments[0]));
   } else {
     MergedRows rows;

@@ -644,5 +644,30 @@ TEST_F(PrefixOf32Test, DamageIsReported) {
   });
 }
 
+// They are stored as keys of one width.
+TEST(PrefixesOfStringsTest, PrefixesThatAllHaveOneLength) {
+  MemoryFileSystem files;
+  Options options;
+  options.file_system = &files;
+  for (int run = 0; run < 2; ++run) {  // as they were written, and as they are read from a file
+    auto db = Database::open("/db", options);
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    auto table = (*db)->open_or_create_table("t", {.address_bits = byte_strings});
+    if (run == 0) {
+      WriteTransaction t = (*db)->begin();
+      for (std::string key : {"aa", "bb"}) STRIDE_ASSERT_OK(t.put(*table, key, "value of " + key));
+      STRIDE_ASSERT_OK(t.commit());
+    }
+    for (std::string key : {"aa", "bb"}) {
+      auto found = (*db)->snapshot().match(*table, as_bytes(key + "/more"));
+      ASSERT_TRUE(found.ok()) << found.status().to_string();
+      ASSERT_TRUE(found->has_value());
+      EXPECT_EQ(text((*found)->value), "value of " + key);
+      EXPECT_EQ((*found)->length, 16u);
+    }
+    EXPECT_FALSE((*db)->snapshot().match(*table, as_bytes("ab/more"))->has_value());
+  }
+}
+
 }  // namespace
 }  // namespace stride::test
