@@ -123,8 +123,8 @@ Status DatabaseImpl::recover() {
   state = std::move(recovered->state);
   STRIDE_TRY(apply_unsynced(recovered->unsynced));
   next_id = state.next_id;
-  if (!options.read_only) STRIDE_TRY(remove_orphans());
-  return open_segments();
+  STRIDE_TRY(open_segments());
+  return options.read_only ? Status() : remove_orphans();
 }
 
 Status DatabaseImpl::check_whole(const SegmentRecord& record, const ManifestState& in) const {
@@ -164,7 +164,9 @@ Status DatabaseImpl::remove_orphans() {
     auto id = segment_number(name);
     if (!id || *id >= foreign_id) continue;
     next_id = std::max(next_id.load(), *id + 1);
-    if (!named.contains(*id)) Status ignored = fs->remove(path + "/" + name);
+    // Where a segment is missing, this may be the manifest of another database, or an old one.
+    if (!named.contains(*id) && missing_segments.empty())
+      Status ignored = fs->remove(path + "/" + name);
   }
   return {};
 }

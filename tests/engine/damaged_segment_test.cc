@@ -180,6 +180,34 @@ TEST_F(DamagedSegmentTest, FilesThatChangedPlaces) {
   expect_damage(status, file(1));
 }
 
+// It names other segments: those that are there may be all that is left.
+TEST_F(DamagedSegmentTest, AManifestOfAnotherDatabase) {
+  const std::string manifest = path() + "/MANIFEST-000001", good = read_bytes(manifest);
+  {
+    auto other = Database::open(directory_.file("other"));
+    auto table = (*other)->create_table("t");
+    for (int i = 0; i < 20; ++i) {
+      WriteTransaction t = (*other)->begin();
+      STRIDE_ASSERT_OK(t.put(*table, key(i), "value"));
+      STRIDE_ASSERT_OK(t.commit());
+    }
+  }
+  write_bytes(manifest, read_bytes(directory_.file("other") + "/MANIFEST-000001"));
+  {
+    auto db = open();
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    EXPECT_EQ((*db)->verify().code(), StatusCode::corruption);
+    EXPECT_EQ((*db)->snapshot().count(*(*db)->open_table("t")).status().code(),
+              StatusCode::corruption);
+  }
+  write_bytes(manifest, good);
+  auto db = open();
+  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  expect_table_is_whole(**db, "first");
+  expect_table_is_whole(**db, "second");
+  STRIDE_ASSERT_OK((*db)->verify());
+}
+
 TEST_F(DamagedSegmentTest, APrefixTable) {
   const std::string damaged = file(2);
   fs::remove(damaged);
