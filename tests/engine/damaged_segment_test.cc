@@ -157,16 +157,24 @@ TEST_F(DamagedSegmentTest, AnEmptyFile) {
   expect_no_more_than_that(4, [](const std::string& file) { fs::resize_file(file, 0); });
 }
 
-TEST_F(DamagedSegmentTest, ADirectory) {
+// A directory, a FIFO that nobody writes, and a link that leads nowhere.
+TEST_F(DamagedSegmentTest, WhatIsNoFile) {
   const std::string damaged = file(0);
-  fs::remove(damaged);
-  fs::create_directory(damaged);
-  auto db = open();
-  ASSERT_TRUE(db.ok()) << db.status().to_string();
-  Status status = (*db)->snapshot().count(*(*db)->open_table("first")).status();
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(status.file(), damaged) << status.to_string();
-  expect_table_is_whole(**db, "second");
+  for (int kind = 0; kind < 3; ++kind) {
+    fs::remove(damaged);
+    if (kind == 0) {
+      fs::create_directory(damaged);
+    } else if (kind == 1) {
+      ASSERT_EQ(mkfifo(damaged.c_str(), 0644), 0);
+    } else {
+      fs::create_symlink("/no such file", damaged);
+    }
+    auto db = open();
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    expect_damage((*db)->snapshot().count(*(*db)->open_table("first")).status(), damaged);
+    expect_damage((*db)->compact(), damaged);
+    expect_table_is_whole(**db, "second");
+  }
 }
 
 TEST_F(DamagedSegmentTest, FilesThatChangedPlaces) {
