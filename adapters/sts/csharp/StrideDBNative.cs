@@ -271,9 +271,18 @@ namespace DatabaseBenchmark.Databases
             return n >> 32 | n << 32;
         }
 
+        /// <summary>What has no UTF-8, as half a surrogate pair, throws.</summary>
+        internal static readonly UTF8Encoding Utf8 = new UTF8Encoding(false, true);
+
+        /// <summary>Of a name or path. A zero byte would cut it short, to another one.</summary>
         internal static byte[] ToUtf8(string text)
         {
-            return Encoding.UTF8.GetBytes(text + "\0");
+            if (text == null)
+                throw new ArgumentNullException("text");
+            if (text.IndexOf('\0') >= 0)
+                throw new ArgumentException("a name with a zero byte: " + text.Replace("\0", "\\0"));
+
+            return Utf8.GetBytes(text + "\0");
         }
 
         private static string FromUtf8(byte* text)

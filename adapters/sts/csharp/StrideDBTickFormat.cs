@@ -88,7 +88,7 @@ namespace DatabaseBenchmark.Databases
 
         private static bool Remember(string text, ref Slot slot)
         {
-            if (Encoding.UTF8.GetByteCount(text) >= ShortBytes)
+            if (StrideDBNative.Utf8.GetByteCount(text) >= ShortBytes)
                 return false;
 
             byte* bytes = stackalloc byte[ShortBytes];
@@ -102,7 +102,7 @@ namespace DatabaseBenchmark.Databases
 
         private static byte* WriteAnyString(string text, byte* to, byte* end)
         {
-            byte[] bytes = Encoding.UTF8.GetBytes(text);
+            byte[] bytes = StrideDBNative.Utf8.GetBytes(text);
             int rest = bytes.Length;
             for (; rest >= 0x80; rest >>= 7)
             {

@@ -6,6 +6,7 @@
 using System;
 using System.Collections.Generic;
 using System.Linq;
+using System.Text;
 using System.Threading.Tasks;
 using DatabaseBenchmark.Core;
 using DatabaseBenchmark.Databases;
@@ -154,6 +155,8 @@ namespace StrideDB.Tests
             Throws<KeyNotFoundException>(() => Check(table[42] == null, "42"), "a missing key");
             Throws<NullReferenceException>(() => table[42] = null, "no record");
             Throws<NullReferenceException>(() => table[42] = new Tick(), "no strings");
+            Tick half = new Tick("a\ud800", time, 1, 1, 1, 1, "b");
+            Throws<EncoderFallbackException>(() => table[42] = half, "half a character");
             Throws<KeyNotFoundException>(() => Check(table[42] == null, "42"), "a failed write");
         }
 
@@ -211,6 +214,10 @@ namespace StrideDB.Tests
         {
             Check(table.Name == "Table1" && table.Database == database, "name and database");
             database.DeleteTable("not there");
+            Throws<ArgumentNullException>(() => database.OpenOrCreateTable(null), "no name");
+            Throws<ArgumentException>(() => database.OpenOrCreateTable("Table1\0x"), "a zero byte");
+            Throws<ArgumentException>(() => database.DeleteTable("Table1\0x"), "a zero byte");
+            Throws<StrideDBException>(() => database.OpenOrCreateTable(""), "an empty name");
             ITable<long, Tick> other = database.OpenOrCreateTable("other");
             other[1] = expected.First().Value;
             Check(other.Count() == 1, "another table");
