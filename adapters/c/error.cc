@@ -30,9 +30,29 @@ struct LastError {
   stride_error view{STRIDE_OK, "", "", "", "ok", 0, 0};
 };
 
+// Never destroyed, for functions may still be called while a thread or the program ends, by the
+// destructors of others.
+union Lasting {
+  LastError error;
+  Lasting() : error() {}
+  ~Lasting() {}
+};
+
+// Frees what the thread's error holds at its end.
+struct Cleared {
+  LastError& error;
+  ~Cleared() {
+    error.status = Status();
+    error.text = std::string();
+    error.view = stride_error{STRIDE_OK, "", "", "", "ok", 0, 0};
+  }
+};
+
 LastError& last_error() {
-  thread_local LastError last;
-  return last;
+  thread_local Lasting last;
+  thread_local Cleared at_the_end{last.error};
+  (void)at_the_end;
+  return last.error;
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ int stride_match(stride_snapshot* snapshot, stride_table* table, const stride_co
     out->complete = out->matched = false;
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_column(addresses, "addresses", &queries));
+      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
       STRIDE_TRY(s.match(t, queries, &out->matches));
       copy_result(&out->matches, &out->result);
       out->complete = out->matched = true;
@@ -94,7 +94,7 @@ int stride_match_into(stride_snapshot* snapshot, stride_table* table,
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_column(addresses, "addresses", &queries));
+      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
       STRIDE_TRY(take_buffers(buffers, queries.size));
       MatchResult* matches = workspace ? &space->matches : &of_this_call;
       STRIDE_TRY(s.match(t, queries, matches));
@@ -117,7 +117,7 @@ int stride_match_references(stride_snapshot* snapshot, stride_table* table,
     out->snapshot.reset();
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_column(addresses, "addresses", &queries));
+      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
       STRIDE_TRY(s.match(t, queries, &out->matches));
       out->matched = true;
       out->snapshot = std::make_unique<Snapshot>(s);

@@ -47,12 +47,25 @@ Status take_column(const stride_column* given, const char* what, Column* column)
   return {};
 }
 
+Status take_queries(const stride_column* given, const char* what, Column* column) {
+  STRIDE_TRY(take_column(given, what, column));
+  for (uint64_t i = 0; !column->is_fixed() && i < column->size; ++i)
+    if (column->offsets[i + 1] < column->offsets[i])
+      return Status::invalid("row " + std::to_string(i) + ": the offsets of " + what + " descend");
+  return {};
+}
+
+namespace {
+
+// A size that was never set would lead far astray.
+constexpr size_t most_struct_bytes = 4096;
+
+}  // namespace
+
 Status read_struct(const void* given, const char* what, size_t least, size_t size, void* ours) {
   size_t given_size;
   std::memcpy(&given_size, given, sizeof given_size);
-  // A size that was never set would lead far astray.
-  constexpr size_t most = 4096;
-  if (given_size < least || given_size > most)
+  if (given_size < least || given_size > most_struct_bytes)
     return Status::invalid("the size of " + std::string(what) + " is " +
                            std::to_string(given_size) + ": it is no " + what)
         .with_remedy("set it, or call the function that sets the defaults");
@@ -67,9 +80,10 @@ Status read_struct(const void* given, const char* what, size_t least, size_t siz
 
 Status write_struct(const void* ours, const char* what, size_t size, size_t least,
                     size_t given_size, void* given) {
-  if (given_size < least)
+  if (given_size < least || given_size > most_struct_bytes)
     return Status::invalid("a " + std::string(what) + " has " + std::to_string(least) +
-                           " bytes at least, not " + std::to_string(given_size));
+                           " bytes at least, not " + std::to_string(given_size))
+        .with_remedy("set its size to sizeof(" + std::string(what) + ")");
   std::memset(given, 0, given_size);
   std::memcpy(given, ours, std::min(size, given_size));
   std::memcpy(given, &given_size, sizeof given_size);

@@ -154,10 +154,13 @@ Status take_buffers(stride_buffers* given, uint64_t rows);
 int values_too_large(const stride_buffers& buffers, const char* instead) noexcept;
 // The column that the caller means, as far as NULL and sizes tell that it is one.
 Status take_column(const stride_column* given, const char* what, Column* column);
+// And none of its rows ends before it begins, which the engine does not look for in what is read.
+Status take_queries(const stride_column* given, const char* what, Column* column);
 // The caller's struct, which begins with its size and may be shorter than ours (an older header) or
 // longer (a newer one; what we do not know must be 0). `least`: its size in the first version.
 Status read_struct(const void* given, const char* what, size_t least, size_t size, void* ours);
-// Copies as much of ours as the caller's struct of `given_size` bytes has room for.
+// Copies as much of ours as the caller's struct of `given_size` bytes has room for, and clears what
+// is left of it.
 Status write_struct(const void* ours, const char* what, size_t size, size_t least,
                     size_t given_size, void* given);
 

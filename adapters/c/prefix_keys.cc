@@ -86,7 +86,7 @@ int stride_make_prefix_keys(const stride_column* addresses, const uint16_t* leng
   return run([&] {
     Column rows;
     HostBits what_to_do;
-    STRIDE_TRY(take_column(addresses, "addresses", &rows));
+    STRIDE_TRY(take_queries(addresses, "addresses", &rows));
     STRIDE_TRY(take_host_bits(host_bits, &what_to_do));
     STRIDE_TRY(check_no_strings(address_bits));
     if (rows.size == 0) return Status();
@@ -103,7 +103,7 @@ int stride_split_prefix_keys(const stride_column* keys, uint32_t address_bits, v
                              uint16_t* lengths) {
   return run([&] {
     Column rows;
-    STRIDE_TRY(take_column(keys, "keys", &rows));
+    STRIDE_TRY(take_queries(keys, "keys", &rows));
     STRIDE_TRY(check_no_strings(address_bits));
     auto* to = static_cast<std::byte*>(addresses);
     for (uint64_t i = 0; i < rows.size; ++i) {

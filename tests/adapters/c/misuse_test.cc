@@ -1,0 +1,158 @@
+// What a caller may do wrong beside wrong handles and NULL: each is a status.
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/adapters/c/c_fixture.h"
+
+namespace stride::test {
+namespace {
+
+class CMisuseTest : public CTest {
+ protected:
+  void SetUp() override {
+    CTest::SetUp();
+    stride_table_options options;
+    ASSERT_C_OK(stride_table_options_init(&options, sizeof options));
+    options.address_bits = 32;
+    ASSERT_C_OK(stride_table_create_with(db_, "routes", &options, &routes_));
+    options.address_bits = STRIDE_BYTE_STRINGS;
+    ASSERT_C_OK(stride_table_create_with(db_, "strings", &options, &strings_));
+    ASSERT_C_OK(stride_values_create(&values_));
+    ASSERT_C_OK(stride_references_create(&references_));
+    put(table_, {"key"}, {"value"});
+    put(strings_, {"key"}, {"value"});
+    snapshot();
+  }
+  void TearDown() override {
+    EXPECT_C_OK(stride_values_release(values_));
+    EXPECT_C_OK(stride_references_release(references_));
+    EXPECT_C_OK(stride_table_release(routes_));
+    EXPECT_C_OK(stride_table_release(strings_));
+    CTest::TearDown();
+  }
+
+  stride_table* routes_ = nullptr;
+  stride_table* strings_ = nullptr;
+  stride_values* values_ = nullptr;
+  stride_references* references_ = nullptr;
+};
+
+TEST_F(CMisuseTest, OffsetsThatDescend) {
+  const char data[64] = {};
+  const uint64_t of_good[4] = {0, 4, 8, 12};
+  const stride_column good = {data, of_good, 3, 0};
+  uint64_t offsets[4], validity[1];
+  char memory[64];
+  uint32_t bits[3];
+  uint16_t lengths[3] = {8, 8, 8};
+  stride_buffers buffers = {sizeof buffers, memory, sizeof memory, offsets, validity, 0};
+  // The first has as many bytes in all as a good one; the fourth leads far out of the data.
+  const uint64_t cases[][4] = {
+      {0, 8, 4, 12}, {12, 8, 4, 0}, {0, 4, 0, 4}, {0, uint64_t{1} << 62, 8, 12}, {0, 0, 8, 4}};
+  for (const auto& of_bad : cases) {
+    SCOPED_TRACE("row 1 from " + std::to_string(of_bad[1]) + " to " + std::to_string(of_bad[2]));
+    const stride_column bad = {data, of_bad, 3, 0};
+    const int invalid = STRIDE_INVALID_ARGUMENT;
+    stride_transaction* t;
+    ASSERT_C_OK(stride_begin(db_, &t));
+    for (stride_table* table : {table_, routes_, strings_}) {
+      EXPECT_EQ(stride_put(t, table, &bad, &good), invalid);
+      EXPECT_EQ(stride_put_view(t, table, &bad, &good), invalid);
+      EXPECT_EQ(stride_erase(t, table, &bad), invalid);
+      EXPECT_EQ(stride_erase_ranges(t, table, &bad, &good), invalid);
+      EXPECT_EQ(stride_erase_ranges(t, table, &good, &bad), invalid);
+      EXPECT_C_ERROR(stride_get(snapshot_, table, &bad, values_), invalid, "keys descend");
+      EXPECT_C_ERROR(stride_get_into(snapshot_, table, &bad, values_, &buffers), invalid,
+                     "keys descend");
+      EXPECT_C_ERROR(stride_find(snapshot_, table, &bad, references_), invalid, "keys descend");
+      EXPECT_EQ(stride_match(snapshot_, table, &bad, values_), invalid);
+      EXPECT_EQ(stride_match_into(snapshot_, table, &bad, values_, &buffers, bits), invalid);
+      EXPECT_EQ(stride_match_references(snapshot_, table, &bad, references_), invalid);
+    }
+    EXPECT_EQ(stride_put(t, table_, &good, &bad), invalid);
+    EXPECT_EQ(stride_put_view(t, table_, &good, &bad), invalid);
+    EXPECT_EQ(stride_make_prefix_keys(&bad, lengths, 32, STRIDE_HOST_BITS_MASK, memory), invalid);
+    EXPECT_EQ(stride_split_prefix_keys(&bad, 32, memory, lengths), invalid);
+    EXPECT_C_OK(stride_abort(t));
+  }
+}
+
+// As of a struct on the stack whose size nobody has set.
+TEST_F(CMisuseTest, SizesThatWereNeverSet) {
+  struct {
+    stride_table_info info;
+    char behind[8192];
+  } memory;
+  stride_tables* tables;
+  ASSERT_C_OK(stride_table_list(db_, &tables));
+  for (size_t size : {size_t{0}, size_t{8}, size_t{8000}, ~size_t{0}}) {
+    std::memset(&memory, 'x', sizeof memory);
+    memory.info.size = size;
+    EXPECT_C_ERROR(stride_tables_get(tables, 0, &memory.info), STRIDE_INVALID_ARGUMENT,
+                   "sizeof(stride_table_info)");
+    EXPECT_EQ(std::string(memory.behind, sizeof memory.behind),
+              std::string(sizeof memory.behind, 'x'));
+  }
+  EXPECT_C_OK(stride_tables_release(tables));
+  stride_options options;
+  EXPECT_EQ(stride_options_init(&options, ~size_t{0}), STRIDE_INVALID_ARGUMENT);
+}
+
+// Threads that end the same handle at once: one of them does.
+TEST_F(CMisuseTest, EndedTwiceAtOnce) {
+  for (int round = 0; round < 200; ++round) {
+    stride_transaction* t;
+    stride_snapshot* s;
+    ASSERT_C_OK(stride_begin(db_, &t));
+    ASSERT_C_OK(stride_put_one(t, table_, "k", 1, "v", 1));
+    ASSERT_C_OK(stride_snapshot_take(db_, &s));
+    std::atomic<int> ended{0}, released{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        for (++ready; ready < 4;) std::this_thread::yield();
+        int status = i % 2 ? stride_abort(t) : stride_commit(t, STRIDE_DURABILITY_NONE);
+        EXPECT_TRUE(status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT) << status;
+        ended += status == STRIDE_OK;
+        status = stride_snapshot_release(s);
+        EXPECT_TRUE(status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT) << status;
+        released += status == STRIDE_OK;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(ended, 1);
+    EXPECT_EQ(released, 1);
+  }
+}
+
+// Calls that fail in the destructor of something that the thread made before its first call.
+TEST(CErrorTest, LastsUntilTheThreadHasEnded) {
+  struct Last {
+    std::string* text;
+    ~Last() {
+      const std::string name(300, 'n');
+      stride_table* table;
+      EXPECT_EQ(stride_open(name.c_str(), nullptr, nullptr), STRIDE_INVALID_ARGUMENT);
+      EXPECT_EQ(stride_table_open(nullptr, name.c_str(), &table), STRIDE_INVALID_ARGUMENT);
+      // Takes the memory that a destroyed error has given back.
+      std::vector<std::string> others;
+      for (size_t bytes = 16; bytes < 1024; bytes += 8) others.emplace_back(bytes, 'x');
+      *text = stride_last_error()->text;
+    }
+  };
+  std::string text;
+  std::thread([&] {
+    thread_local Last last{nullptr};
+    last.text = &text;
+    EXPECT_EQ(stride_open("x", nullptr, nullptr), STRIDE_INVALID_ARGUMENT);
+    stride_database* none;
+    // A long message, which is not kept in the string itself.
+    EXPECT_NE(stride_open(std::string(400, 'p').c_str(), nullptr, &none), STRIDE_OK);
+  }).join();
+  EXPECT_EQ(text, "invalid_argument: the stride_database is NULL");
+}
+
+}  // namespace
+}  // namespace stride::test
