@@ -1,5 +1,7 @@
 #include "adapters/c/handles.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <bit>
 #include <mutex>
@@ -64,7 +66,12 @@ struct Slots {
 
 // Lives as long as the process: handles may be used while it ends.
 Slots& slots() {
-  static Slots& all = *new Slots;
+  static Slots& all = []() -> Slots& {
+    // A child that is forked while another thread holds the mutex could release no handle.
+    pthread_atfork([] { slots().mutex.lock(); }, [] { slots().mutex.unlock(); },
+                   [] { slots().mutex.unlock(); });
+    return *new Slots;
+  }();
   return all;
 }
 

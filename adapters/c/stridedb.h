@@ -28,6 +28,9 @@
  * transaction, a scan, a stride_values and a stride_references belong to one thread at a time. No
  * handle may be released while another thread is using it.
  *
+ * Processes. After fork() what is open stays the parent's: in the child every handle that was made
+ * before serves to be released, and all else fails with STRIDE_CLOSED.
+ *
  * Stability. What is here stays, and keeps its meaning and its layout; structs that a caller makes
  * begin with their size, so that they can grow at the end.
  */

@@ -1,4 +1,8 @@
 // What a caller may do wrong beside wrong handles and NULL: each is a status.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -98,6 +102,90 @@ TEST_F(CMisuseTest, SizesThatWereNeverSet) {
   EXPECT_C_OK(stride_tables_release(tables));
   stride_options options;
   EXPECT_EQ(stride_options_init(&options, ~size_t{0}), STRIDE_INVALID_ARGUMENT);
+}
+
+// A table serves the database that it was opened with: the error names both.
+TEST_F(CMisuseTest, ATableOfAnotherDatabase) {
+  const std::string other_path = directory_.file("other");
+  stride_database* other;
+  stride_table* foreign;
+  ASSERT_C_OK(stride_open(other_path.c_str(), nullptr, &other));
+  ASSERT_C_OK(stride_table_create(other, "foreign", 0, &foreign));
+  stride_column column = {"key", nullptr, 1, 3};
+  stride_bytes bound = {"a", 1}, value;
+  uint64_t keys = 77, offsets[2], validity;
+  char memory[16];
+  stride_buffers buffers = {sizeof buffers, memory, sizeof memory, offsets, &validity, 0};
+  stride_scan* scan;
+  for (std::string told : {"belongs to the database " + other_path + ", not to " + path(),
+                           "belongs to an earlier opening of " + path()}) {
+    stride_transaction* t;
+    ASSERT_C_OK(stride_begin(db_, &t));
+    const int invalid = STRIDE_INVALID_ARGUMENT;
+    EXPECT_C_ERROR(stride_put(t, foreign, &column, &column), invalid, told);
+    EXPECT_C_ERROR(stride_put_view(t, foreign, &column, &column), invalid, told);
+    EXPECT_C_ERROR(stride_put_one(t, foreign, "k", 1, "v", 1), invalid, told);
+    EXPECT_C_ERROR(stride_erase(t, foreign, &column), invalid, told);
+    EXPECT_C_ERROR(stride_erase_range(t, foreign, &bound, nullptr), invalid, told);
+    EXPECT_C_ERROR(stride_erase_ranges(t, foreign, &column, &column), invalid, told);
+    EXPECT_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+    EXPECT_C_ERROR(stride_count(snapshot(), foreign, &keys), invalid, told);
+    EXPECT_C_ERROR(stride_get_one(snapshot_, foreign, "key", 3, &value), invalid, told);
+    EXPECT_C_ERROR(stride_get(snapshot_, foreign, &column, values_), invalid, told);
+    EXPECT_C_ERROR(stride_get_into(snapshot_, foreign, &column, values_, &buffers), invalid, told);
+    EXPECT_C_ERROR(stride_find(snapshot_, foreign, &column, references_), invalid, told);
+    EXPECT_C_ERROR(stride_match(snapshot_, foreign, &column, values_), invalid, told);
+    EXPECT_C_ERROR(stride_scan_open(snapshot_, foreign, nullptr, &scan), invalid, told);
+    EXPECT_EQ(keys, 77u);
+    EXPECT_EQ(scan, nullptr);
+    EXPECT_EQ(this->scan(table_), Strings{"key"});
+    // Again with the fixture's own table, once its database has been closed and opened.
+    EXPECT_C_OK(stride_table_release(foreign));
+    foreign = table_;
+    EXPECT_C_OK(stride_close(db_));
+    ASSERT_C_OK(stride_open(path().c_str(), nullptr, &db_));
+    ASSERT_C_OK(stride_table_open(db_, "t", &table_));
+  }
+  EXPECT_C_OK(stride_table_release(foreign));
+  EXPECT_C_OK(stride_close(other));
+}
+
+// A child gets STRIDE_CLOSED, and can release its copies, whatever other threads were doing.
+TEST_F(CMisuseTest, ForkedChildren) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer knows no forks of processes with threads";
+#endif
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    while (!ended) {
+      stride_snapshot* s;
+      EXPECT_C_OK(stride_snapshot_take(db_, &s));
+      EXPECT_C_OK(stride_snapshot_release(s));
+    }
+  });
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      stride_transaction* t;
+      uint64_t keys;
+      if (stride_count(snapshot_, table_, &keys) != STRIDE_CLOSED) _exit(1);
+      if (stride_begin(db_, &t) != STRIDE_OK) _exit(2);
+      if (stride_put_one(t, table_, "child", 5, "v", 1) != STRIDE_CLOSED) _exit(3);
+      if (stride_commit(t, STRIDE_DURABILITY_DEFAULT) != STRIDE_CLOSED) _exit(4);
+      if (stride_snapshot_release(snapshot_) != STRIDE_OK) _exit(5);
+      if (stride_table_release(table_) != STRIDE_OK) _exit(6);
+      _exit(stride_close(db_) == STRIDE_CLOSED ? 0 : 7);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status) << " in round " << round;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+  ended = true;
+  other.join();
+  put(table_, {"parent"}, {"v"});
+  EXPECT_EQ(scan(table_), (Strings{"key", "parent"}));
 }
 
 // Threads that end the same handle at once: one of them does.
