@@ -81,7 +81,10 @@ namespace DatabaseBenchmark.Databases
                 StrideDBNative.Check(status);
         }
 
-        /// <summary>Makes everything durable and ends. A database that is not open is fine.</summary>
+        /// <summary>
+        /// Makes everything durable and ends, once calls that other threads have begun have returned.
+        /// A database that is not open is fine.
+        /// </summary>
         public override void Close()
         {
             StrideDBDatabaseHandle closing;
@@ -93,7 +96,7 @@ namespace DatabaseBenchmark.Databases
             if (closing == null)
                 return;
 
-            closing.Close();
+            closing.CloseAndWait();
             if (closing.Failure != null)
                 throw closing.Failure;
         }

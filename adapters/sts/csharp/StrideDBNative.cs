@@ -2,6 +2,7 @@
 using System;
 using System.Runtime.InteropServices;
 using System.Text;
+using System.Threading;
 
 namespace DatabaseBenchmark.Databases
 {
@@ -45,6 +46,8 @@ namespace DatabaseBenchmark.Databases
 
     internal sealed class StrideDBDatabaseHandle : StrideDBHandle
     {
+        private readonly ManualResetEventSlim ended = new ManualResetEventSlim();
+
         /// <summary>Why it could not be closed well, or null.</summary>
         internal StrideDBException Failure { get; private set; }
 
@@ -58,8 +61,16 @@ namespace DatabaseBenchmark.Databases
             int status = StrideDBNative.stride_close(handle);
             if (status != StrideDBNative.Ok)
                 Failure = StrideDBNative.LastError(status);
+            ended.Set();
 
             return status == StrideDBNative.Ok;
+        }
+
+        /// <summary>Closes it once the calls of other threads that use it have returned.</summary>
+        internal void CloseAndWait()
+        {
+            Close();
+            ended.Wait();
         }
     }
 

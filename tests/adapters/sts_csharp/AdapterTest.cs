@@ -285,6 +285,62 @@ namespace StrideDB.Tests
             System.IO.Directory.Delete(second, true);
         }
 
+        // Threads that write and read while the database is closed and opened: they throw, or do what
+        // they should.
+        private static void ClosedMeanwhile()
+        {
+            string directory = System.IO.Path.Combine(database.DataDirectory, "third");
+            System.IO.Directory.CreateDirectory(directory);
+            StrideDBDatabase shared = new StrideDBDatabase { DataDirectory = directory, Durability = 2 };
+            shared.Open();
+            bool ended = false;
+            int done = 0;
+            Task[] tasks = new Task[3];
+            for (int i = 0; i < tasks.Length; i++)
+            {
+                int seed = i;
+                tasks[i] = Task.Factory.StartNew(() =>
+                {
+                    while (!System.Threading.Volatile.Read(ref ended))
+                    {
+                        try
+                        {
+                            ITable<long, Tick> mine = shared.OpenOrCreateTable("shared");
+                            mine.Write(Flow.Make(seed, 5000, 1));
+                            long last = long.MinValue;
+                            foreach (KeyValuePair<long, Tick> record in mine)
+                            {
+                                Check(record.Key > last, "order while closing");
+                                last = record.Key;
+                            }
+                            System.Threading.Interlocked.Increment(ref done);
+                        }
+                        catch (InvalidOperationException)
+                        {
+                        }
+                        catch (StrideDBException exception)
+                        {
+                            // Closed between two calls: a handle that has been released, or closed.
+                            Check(exception.Status == 3 || exception.Status == 13, exception.Message);
+                        }
+                    }
+                }, TaskCreationOptions.LongRunning);
+            }
+            for (int i = 0; i < 30; i++)
+            {
+                System.Threading.Thread.Sleep(20);
+                shared.Close();
+                shared.Open();
+            }
+            System.Threading.SpinWait.SpinUntil(
+                () => System.Threading.Volatile.Read(ref done) > 0, 60000);
+            System.Threading.Volatile.Write(ref ended, true);
+            Task.WaitAll(tasks);
+            Check(done > 0, "some of it was done");
+            shared.Close();
+            System.IO.Directory.Delete(directory, true);
+        }
+
         private static void Errors()
         {
             StrideDBDatabase second = new StrideDBDatabase { DataDirectory = database.DataDirectory };
@@ -311,7 +367,7 @@ namespace StrideDB.Tests
                 table = database.OpenOrCreateTable("Table1");
                 Write(flows, records);
                 foreach (Action part in new Action[] {
-                    Read, ReadRanges, Indexer, BrokenFlows, Delete, Tables, Reopen, StaleTable, Errors })
+                    Read, ReadRanges, Indexer, BrokenFlows, Delete, Tables, Reopen, StaleTable, ClosedMeanwhile, Errors })
                 {
                     part();
                     Console.WriteLine("{0}: ok, {1} records", part.Method.Name, expected.Count);
