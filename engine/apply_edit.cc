@@ -1,6 +1,7 @@
 // How an edit becomes part of the database: files, then the manifest, then the version. All that can
 // fail comes before the manifest's record, so that what is logged is also there, and nothing else.
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/database_impl.h"
 #include "engine/matcher.h"
@@ -15,8 +16,6 @@ PendingEdit::~PendingEdit() {
 
 Status DatabaseImpl::apply(const Version& before, PendingEdit* pending, Durability durability) {
   pending->edit.next_id = next_id;
-  ManifestState after = state;
-  STRIDE_TRY(after.apply(pending->edit));
   uint64_t bytes = 0;
   std::vector<std::shared_ptr<IndexedSegment>> removed;
   std::shared_ptr<const Version> version = follow(before, *pending, &bytes, &removed);
@@ -27,7 +26,6 @@ Status DatabaseImpl::apply(const Version& before, PendingEdit* pending, Durabili
     return s;
   }
   pending->segments.clear();
-  state = std::move(after);
   for (const auto& segment : removed) segment->remove_when_unused();
   size_bytes = bytes + manifest->bytes();
   publish(std::move(version));
@@ -138,31 +136,27 @@ std::shared_ptr<const Version> DatabaseImpl::follow(
   const VersionEdit& edit = pending.edit;
   auto version = make_version();
   uint64_t bytes = 0;
-  auto gone = [](auto& list, auto id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
-  };
+  const std::unordered_set<uint64_t> gone(edit.removed.begin(), edit.removed.end());
+  const std::unordered_set<uint32_t> dropped(edit.dropped.begin(), edit.dropped.end());
   for (const TableVersion& t : before.tables) {
-    bool dropped = gone(edit.dropped, t.table->id);
-    TableVersion kept{t.table, {}, t.matcher};
-    bool changed = false;
-    for (size_t i = 0; i < edit.added.size(); ++i)
-      if (edit.added[i].table == t.table->id) {
-        kept.segments.push_back(
-            std::make_shared<IndexedSegment>(fs, pending.segments[i], edit.added[i]));
-        changed = true;
-      }
-    for (const auto& s : t.segments) {
-      if (dropped || gone(edit.removed, s->record().segment)) {
-        removed->push_back(s);
-        changed = true;
-      } else {
-        kept.segments.push_back(s);
-      }
+    if (dropped.contains(t.table->id)) {
+      removed->insert(removed->end(), t.segments.begin(), t.segments.end());
+      continue;
     }
-    for (const auto& s : kept.segments) bytes += s->record().bytes;
-    if (dropped) continue;
-    if (t.matcher && changed) kept.matcher = t.matcher->follow(*residency, kept);
-    version->tables.push_back(std::move(kept));
+    TableVersion next = t;
+    std::vector<std::shared_ptr<IndexedSegment>> added, kept;
+    for (size_t i = 0; i < edit.added.size(); ++i)
+      if (edit.added[i].table == t.table->id)
+        added.push_back(std::make_shared<IndexedSegment>(fs, pending.segments[i], edit.added[i]));
+    if (!gone.empty())
+      for (const auto& s : t.segments)
+        (gone.contains(s->record().segment) ? *removed : kept).push_back(s);
+    bool loses = !gone.empty() && kept.size() < t.segments.size();
+    if (loses) next.segments = SegmentList(kept);
+    if (!added.empty()) next.segments = next.segments.with_newer(added);
+    bytes += next.segments.file_bytes();
+    if (t.matcher && (loses || !added.empty())) next.matcher = t.matcher->follow(*residency, next);
+    version->tables.push_back(std::move(next));
   }
   *segment_bytes = bytes;
   return version;

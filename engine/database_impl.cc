@@ -13,6 +13,7 @@
 #include "engine/segment_builder.h"
 #include "engine/segment_check.h"
 #include "storage/manifest_format.h"
+#include "storage/manifest_replay.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -124,29 +125,40 @@ Status DatabaseImpl::recover() {
   STRIDE_TRY(apply_unsynced(recovered->unsynced));
   next_id = state.next_id;
   STRIDE_TRY(open_segments());
-  return options.read_only ? Status() : remove_orphans();
+  if (!options.read_only) STRIDE_TRY(remove_orphans());
+  state = {};
+  return {};
 }
 
-Status DatabaseImpl::check_whole(const SegmentRecord& record, const ManifestState& in) const {
-  auto table = std::find_if(in.tables.begin(), in.tables.end(),
-                            [&](const TableRecord& t) { return t.id == record.table; });
-  auto segment = open_segment(record, *table);
-  return segment.ok() ? (*segment)->verify() : segment.status();
+// The segments of an edit that comes next.
+Status DatabaseImpl::check_whole(const VersionEdit& edit, const ManifestReplay& before) const {
+  for (const SegmentRecord& record : edit.added) {
+    auto created = std::find_if(edit.created.begin(), edit.created.end(),
+                                [&](const TableRecord& t) { return t.id == record.table; });
+    const TableRecord* table =
+        created == edit.created.end() ? before.find_table(record.table) : &*created;
+    if (!table) continue;  // the edit does not fit
+    auto segment = open_segment(record, *table);
+    STRIDE_TRY(segment.ok() ? (*segment)->verify() : segment.status());
+  }
+  return {};
 }
 
 // Edits that were not synced when the process ended count as far as their files are whole.
 Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
-  for (const UnsyncedEdit& unsynced : edits) {
-    ManifestState after = state;
-    Status s = after.apply(unsynced.edit);
-    for (const SegmentRecord& record : unsynced.edit.added) {
-      if (s.ok()) s = check_whole(record, after);
+  if (edits.empty()) return {};
+  ManifestReplay replay(state);
+  Status s;
+  for (size_t i = 0; s.ok() && i < edits.size(); ++i) {
+    const VersionEdit& edit = edits[i].edit;
+    for (const SegmentRecord& record : edit.added)
       unsynced_files.push_back(segment_path(record.segment));
-    }
-    if (!s.ok()) return manifest ? manifest->cut(unsynced.offset) : Status();
-    state = std::move(after);
-    unsynced_edits = true;
+    s = check_whole(edit, replay);
+    if (s.ok()) s = replay.apply(edit);
+    if (s.ok()) unsynced_edits = true;
+    if (!s.ok() && manifest) STRIDE_TRY(manifest->cut(edits[i].offset));
   }
+  state = replay.state();
   return {};
 }
 
@@ -227,12 +239,15 @@ Status DatabaseImpl::open_segments() {
   });
   STRIDE_TRY(failure);
   std::sort(missing_segments.begin(), missing_segments.end());
-  uint64_t bytes = manifest ? manifest->bytes() : 0;
+  std::map<uint32_t, std::vector<std::shared_ptr<IndexedSegment>>> segments;  // by table
   for (size_t i = state.segments.size(); i-- > 0;) {
     const SegmentRecord& record = state.segments[i];
-    auto* table = const_cast<TableVersion*>(version->find(record.table));
-    table->segments.push_back(std::make_shared<IndexedSegment>(fs, opened[i], record));
-    bytes += record.bytes;
+    segments[record.table].push_back(std::make_shared<IndexedSegment>(fs, opened[i], record));
+  }
+  uint64_t bytes = manifest ? manifest->bytes() : 0;
+  for (TableVersion& t : version->tables) {
+    t.segments = SegmentList(segments[t.table->id]);
+    bytes += t.segments.file_bytes();
   }
   size_bytes = bytes;
   publish(std::move(version));
@@ -306,11 +321,12 @@ Status DatabaseImpl::drop_table(const std::string& name) {
   STRIDE_TRY(identity->check_process());
   std::lock_guard guard(commit_mutex);
   STRIDE_TRY(writable_locked());
-  for (const TableRecord& t : state.tables) {
-    if (t.name != name) continue;
+  auto version = current();
+  for (const TableVersion& t : version->tables) {
+    if (t.table->name != name) continue;
     PendingEdit pending(*this);
-    pending.edit.dropped.push_back(t.id);
-    return apply(*current(), &pending, Durability::sync);
+    pending.edit.dropped.push_back(t.table->id);
+    return apply(*version, &pending, Durability::sync);
   }
   return Status(StatusCode::not_found, "no table '" + name + "'").with_file(path);
 }
@@ -320,8 +336,7 @@ Status DatabaseImpl::build(const Rows& rows, const TableRecord& table, Durabilit
                            PendingEdit* pending) {
   uint64_t resident = 0, limit = options.memory_limit_bytes;
   auto version = current();
-  for (const TableVersion& t : version->tables)
-    for (const auto& s : t.segments) resident += s->segment().resident_bytes();
+  for (const TableVersion& t : version->tables) resident += t.segments.resident_bytes();
   for (const auto& s : pending->segments) resident += s->resident_bytes();
   uint64_t budget = limit > resident ? limit - resident : 0;
   // While it is built a segment is in memory as a whole.

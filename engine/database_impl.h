@@ -19,6 +19,7 @@
 
 namespace stride {
 
+class ManifestReplay;
 struct DatabaseImpl;
 
 // An edit on its way into the manifest, with the files of the segments that it adds. What does not
@@ -51,7 +52,7 @@ struct DatabaseImpl {
   // Guards everything below; held for the whole of a commit, a compaction or a table's creation.
   std::mutex commit_mutex;
   std::unique_ptr<Manifest> manifest;  // null where read_only
-  ManifestState state;
+  ManifestState state;  // while the database is being opened; then the version has it
   bool unsynced_edits = false;  // the log ends with some
   std::vector<std::string> unsynced_files;  // that they name
   std::vector<std::shared_ptr<Segment>> being_written;  // of these files
@@ -98,7 +99,7 @@ struct DatabaseImpl {
   // Of the rest all but recovery need commit_mutex to be held.
   Status recover();
   Status apply_unsynced(const std::vector<UnsyncedEdit>& edits);
-  Status check_whole(const SegmentRecord& record, const ManifestState& in) const;
+  Status check_whole(const VersionEdit& edit, const ManifestReplay& before) const;
   Status open_segments();
   Status remove_orphans();
   // not_found: there is no such file.

@@ -124,7 +124,7 @@ Status PrefixIndex::build(Residency& residency, const TableRecord& table, const 
   copies.copy(*residency.host(), table, rows);
   Status s = build(residency, table, copies.column());
   if (s.code() != StatusCode::invalid_argument) return s;
-  return find_damage(*residency.host(), table, rows.segments, s.message());
+  return find_damage(*residency.host(), table, SegmentList(rows.segments), s.message());
 }
 
 Status PrefixIndex::build(Residency& residency, const TableRecord& table,

@@ -390,7 +390,7 @@ Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& firs
 
 Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
                  Erasures erasures) {
-  merged->segments = segments;
+  merged->segments.assign(segments.begin(), segments.end());
   merged->order.clear();
   if (segments.empty()) return {};
   for (const auto& s : segments) STRIDE_TRY(s->prepare());

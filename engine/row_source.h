@@ -48,7 +48,7 @@ struct StagedRows {
 
 // Rows of segments, in the order of a merge. Their bytes have been checked (ensure_rows).
 struct MergedRows {
-  SegmentList segments;
+  std::vector<std::shared_ptr<IndexedSegment>> segments;
   std::vector<Location> order;
 
   uint64_t size() const { return order.size(); }

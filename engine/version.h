@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/segment_list.h"
 #include "engine/snapshot.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
@@ -118,8 +119,6 @@ class IndexedSegment {
   mutable std::mutex prepare_mutex_;
   DeviceSlot device_slot_;
 };
-
-using SegmentList = std::vector<std::shared_ptr<IndexedSegment>>;  // newest first
 
 // Segments of one run lie together.
 uint64_t count_runs(const SegmentList& segments);

@@ -6,6 +6,7 @@
 #include "storage/checksum.h"
 #include "storage/current_file.h"
 #include "storage/manifest_format.h"
+#include "storage/manifest_replay.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -83,6 +84,7 @@ bool is_torn_tail(Bytes bytes, uint64_t end) {
 Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
   STRIDE_TRY(check_header(path, number, bytes));
   Replay result;
+  ManifestReplay settled_edits;
   result.end = sizeof(ManifestHeader);
   while (std::optional<ManifestRecord> record = find_record(bytes.subspan(result.end))) {
     Result<VersionEdit> edit = decode_edit(*record, path, result.end);
@@ -91,12 +93,13 @@ Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
     result.end += record->record_bytes;
     if (record->header.kind != manifest_edit) continue;
     for (const UnsyncedEdit& settled : result.unsynced) {
-      if (Status s = result.state.apply(settled.edit); !s.ok()) {
+      if (Status s = settled_edits.apply(settled.edit); !s.ok()) {
         return std::move(s).with_file(path).with_offset(settled.offset);
       }
     }
     result.unsynced.clear();
   }
+  result.state = settled_edits.state();
   if (!is_torn_tail(bytes, result.end)) {
     return Status::corruption(path, result.end, "a record of the manifest is damaged")
         .with_remedy("restore the database from a backup");

@@ -55,7 +55,8 @@ struct ManifestState {
   std::vector<TableRecord> tables;      // ascending id
   std::vector<SegmentRecord> segments;  // ascending run
   uint64_t next_id = 1;                 // above every id in use, whatever the edits said
-  // Whole or not at all. corruption where it does not fit (unknown table, ...).
+  // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as all
+  // of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.
   Status apply(const VersionEdit& edit);
 };
 

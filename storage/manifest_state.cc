@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "storage/manifest.h"
+#include "storage/manifest_replay.h"
 #include "storage/prefix_key.h"
 
 namespace stride {
@@ -11,29 +12,6 @@ namespace {
 Status misfit(std::string what) {
   return Status(StatusCode::corruption, "version edit: " + std::move(what))
       .with_remedy("restore the database from a backup");
-}
-
-bool has_table(const ManifestState& state, uint32_t id) {
-  return std::any_of(state.tables.begin(), state.tables.end(),
-                     [&](const TableRecord& t) { return t.id == id; });
-}
-
-Status drop_tables(ManifestState* state, const std::vector<uint32_t>& dropped) {
-  for (uint32_t id : dropped) {
-    if (!std::erase_if(state->tables, [&](const TableRecord& t) { return t.id == id; })) {
-      return misfit("drops unknown table " + std::to_string(id));
-    }
-    std::erase_if(state->segments, [&](const SegmentRecord& s) { return s.table == id; });
-  }
-  return {};
-}
-
-Status remove_segments(ManifestState* state, const std::vector<uint64_t>& removed) {
-  if (removed.empty()) return {};
-  std::unordered_set<uint64_t> ids(removed.begin(), removed.end());
-  size_t count = std::erase_if(state->segments,
-                               [&](const SegmentRecord& s) { return ids.contains(s.segment); });
-  return count == removed.size() ? Status() : misfit("removes an unknown segment");
 }
 
 // Ids go up by one with each table, run and file: none comes as far as this, and names of files
@@ -58,61 +36,144 @@ Status check_key_width(const TableRecord& table) {
   return {};
 }
 
-Status create_tables(ManifestState* state, const std::vector<TableRecord>& created) {
-  for (const TableRecord& table : created) {
-    STRIDE_TRY(check_key_width(table));
-    if (table.name.find('\0') != std::string::npos) {
-      return misfit("the name of table " + std::to_string(table.id) + " has a NUL");
-    }
-    bool taken = std::any_of(state->tables.begin(), state->tables.end(), [&](const auto& t) {
-      return t.id == table.id || t.name == table.name;
-    });
-    if (taken || table.id == 0 || table.name.empty()) {
-      return misfit("creates table " + std::to_string(table.id) + " twice, or without a name");
-    }
-    auto after = std::find_if(state->tables.begin(), state->tables.end(),
-                              [&](const TableRecord& t) { return t.id > table.id; });
-    state->tables.insert(after, table);
-    state->next_id = std::max(state->next_id, uint64_t{table.id} + 1);
-  }
-  return {};
-}
-
-Status add_segments(ManifestState* state, const std::vector<SegmentRecord>& added) {
-  if (added.empty()) return {};
-  std::unordered_set<uint64_t> ids;
-  for (const SegmentRecord& s : state->segments) ids.insert(s.segment);
-  for (const SegmentRecord& segment : added) {
-    std::string name = std::to_string(segment.segment);
-    if (segment.segment == 0 || !ids.insert(segment.segment).second) {
-      return misfit("adds segment " + name + " twice");
-    }
-    if (!has_table(*state, segment.table)) {
-      return misfit("adds segment " + name + " to unknown table " + std::to_string(segment.table));
-    }
-    if (segment.tombstones > segment.rows) return misfit("more tombstones than rows");
-    uint64_t largest = std::max(segment.segment, segment.run);
-    if (largest >= end_of_ids) return misfit("ids are used up");
-    state->segments.push_back(segment);
-    state->next_id = std::max(state->next_id, largest + 1);
-  }
-  std::stable_sort(state->segments.begin(), state->segments.end(),
-                   [](const auto& a, const auto& b) { return a.run < b.run; });
-  return {};
-}
-
 }  // namespace
 
+// Whether an edit fits, looked at in the order in which its parts are applied.
+class ManifestReplay::Check {
+ public:
+  explicit Check(const ManifestReplay& before) : before_(before) {}
+
+  Status run(const VersionEdit& edit) {
+    if (edit.next_id > end_of_ids) return misfit("ids are used up");
+    for (uint64_t id : edit.removed) STRIDE_TRY(remove(id));
+    for (uint32_t id : edit.dropped) STRIDE_TRY(drop(id));
+    for (const TableRecord& table : edit.created) STRIDE_TRY(create(table));
+    for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
+    return {};
+  }
+
+ private:
+  Status remove(uint64_t id) {
+    bool known = before_.segments_.contains(id) && removed_.insert(id).second;
+    return known ? Status() : misfit("removes unknown segment " + std::to_string(id));
+  }
+  Status drop(uint32_t id) {
+    bool known = before_.tables_.contains(id) && dropped_.insert(id).second;
+    return known ? Status() : misfit("drops unknown table " + std::to_string(id));
+  }
+  Status create(const TableRecord& table);
+  Status add(const SegmentRecord& segment);
+
+  bool has_table(uint32_t id) const {
+    return created_.contains(id) || (before_.tables_.contains(id) && !dropped_.contains(id));
+  }
+  bool has_name(const std::string& name) const {
+    auto found = before_.ids_by_name_.find(name);
+    return found != before_.ids_by_name_.end() && !dropped_.contains(found->second);
+  }
+  bool has_segment(uint64_t id) const {
+    auto found = before_.segments_.find(id);
+    return found != before_.segments_.end() && !removed_.contains(id) &&
+           !dropped_.contains(found->second.record.table);
+  }
+
+  const ManifestReplay& before_;
+  std::unordered_set<uint64_t> removed_, added_;
+  std::unordered_set<uint32_t> dropped_, created_;
+  std::unordered_set<std::string> names_;  // of created_
+};
+
+Status ManifestReplay::Check::create(const TableRecord& table) {
+  STRIDE_TRY(check_key_width(table));
+  if (table.name.find('\0') != std::string::npos) {
+    return misfit("the name of table " + std::to_string(table.id) + " has a NUL");
+  }
+  bool taken = has_table(table.id) || has_name(table.name) || !names_.insert(table.name).second;
+  if (taken || table.id == 0 || table.name.empty()) {
+    return misfit("creates table " + std::to_string(table.id) + " twice, or without a name");
+  }
+  created_.insert(table.id);
+  return {};
+}
+
+Status ManifestReplay::Check::add(const SegmentRecord& segment) {
+  std::string name = std::to_string(segment.segment);
+  if (segment.segment == 0 || has_segment(segment.segment) ||
+      !added_.insert(segment.segment).second) {
+    return misfit("adds segment " + name + " twice");
+  }
+  if (!has_table(segment.table)) {
+    return misfit("adds segment " + name + " to unknown table " + std::to_string(segment.table));
+  }
+  if (segment.tombstones > segment.rows) return misfit("more tombstones than rows");
+  uint64_t largest = std::max(segment.segment, segment.run);
+  if (largest >= end_of_ids) return misfit("ids are used up");
+  return {};
+}
+
+ManifestReplay::ManifestReplay(const ManifestState& start) : next_id_(start.next_id) {
+  for (const TableRecord& table : start.tables) create_table(table);
+  for (const SegmentRecord& segment : start.segments) add_segment(segment);
+}
+
+void ManifestReplay::create_table(const TableRecord& table) {
+  tables_[table.id] = {table, {}};
+  ids_by_name_[table.name] = table.id;
+  next_id_ = std::max(next_id_, uint64_t{table.id} + 1);
+}
+
+void ManifestReplay::drop_table(uint32_t id) {
+  auto found = tables_.find(id);
+  for (uint64_t segment : found->second.segments) segments_.erase(segment);
+  ids_by_name_.erase(found->second.record.name);
+  tables_.erase(found);
+}
+
+void ManifestReplay::add_segment(const SegmentRecord& segment) {
+  segments_[segment.segment] = {segment, places_++};
+  tables_[segment.table].segments.insert(segment.segment);
+  next_id_ = std::max({next_id_, segment.segment + 1, segment.run + 1});
+}
+
+void ManifestReplay::remove_segment(uint64_t id) {
+  auto found = segments_.find(id);
+  tables_[found->second.record.table].segments.erase(id);
+  segments_.erase(found);
+}
+
+Status ManifestReplay::apply(const VersionEdit& edit) {
+  STRIDE_TRY(Check(*this).run(edit));
+  for (uint64_t id : edit.removed) remove_segment(id);
+  for (uint32_t id : edit.dropped) drop_table(id);
+  for (const TableRecord& table : edit.created) create_table(table);
+  for (const SegmentRecord& segment : edit.added) add_segment(segment);
+  next_id_ = std::max(next_id_, edit.next_id);
+  return {};
+}
+
+const TableRecord* ManifestReplay::find_table(uint32_t id) const {
+  auto found = tables_.find(id);
+  return found == tables_.end() ? nullptr : &found->second.record;
+}
+
+ManifestState ManifestReplay::state() const {
+  ManifestState state;
+  state.next_id = next_id_;
+  for (const auto& [id, table] : tables_) state.tables.push_back(table.record);
+  std::vector<ReplayedSegment> segments;
+  segments.reserve(segments_.size());
+  for (const auto& [id, segment] : segments_) segments.push_back(segment);
+  std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.record.run, a.place) < std::pair(b.record.run, b.place);
+  });
+  for (const ReplayedSegment& segment : segments) state.segments.push_back(segment.record);
+  return state;
+}
+
 Status ManifestState::apply(const VersionEdit& edit) {
-  if (edit.next_id > end_of_ids) return misfit("ids are used up");
-  // On a copy, so that an edit which does not fit changes nothing.
-  ManifestState next = *this;
-  STRIDE_TRY(remove_segments(&next, edit.removed));
-  STRIDE_TRY(drop_tables(&next, edit.dropped));
-  STRIDE_TRY(create_tables(&next, edit.created));
-  STRIDE_TRY(add_segments(&next, edit.added));
-  next.next_id = std::max(next.next_id, edit.next_id);
-  *this = std::move(next);
+  ManifestReplay replay(*this);
+  STRIDE_TRY(replay.apply(edit));
+  *this = replay.state();
   return {};
 }
 

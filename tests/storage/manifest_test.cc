@@ -1,6 +1,7 @@
 #include "storage/manifest.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "storage/checksum.h"
 #include "storage/current_file.h"
 #include "storage/manifest_format.h"
+#include "storage/manifest_replay.h"
 #include "storage/memory_file_system.h"
 #include "storage/prefix_key.h"
 #include "tests/printed_seed.h"
@@ -221,6 +223,62 @@ TEST_F(ManifestTest, SegmentsStayInTheOrderOfTheirRuns) {
   drop.created = {{20, "a", 4, 0}};
   ASSERT_TRUE(state.apply(drop).ok());
   EXPECT_EQ(describe(state), "next 21; table 20 a 4");
+}
+
+TEST_F(ManifestTest, AnEditMayTakeWhatItRemoves) {
+  ManifestReplay replay;
+  VersionEdit edit = table_edit(1, "a");
+  edit.created.push_back({2, "b", 0, 0});
+  edit.added = {{10, 1, 9, 1, 0, 1}, {11, 2, 9, 1, 0, 1}};
+  ASSERT_TRUE(replay.apply(edit).ok());
+  VersionEdit next;
+  next.removed = {11};
+  next.dropped = {1};
+  next.created = {{1, "a", 4, 0}};
+  next.added = {{10, 1, 3, 1, 0, 1}, {11, 1, 2, 1, 0, 1}};
+  ASSERT_TRUE(replay.apply(next).ok());
+  EXPECT_EQ(describe(replay.state()),
+            "next 12; table 1 a 4; table 2 b 0; segment 11 1 2 1 0 1; segment 10 1 3 1 0 1");
+  auto refused = [&](VersionEdit wrong) {
+    std::string before = describe(replay.state());
+    EXPECT_EQ(replay.apply(wrong).code(), StatusCode::corruption);
+    EXPECT_EQ(describe(replay.state()), before);
+  };
+  refused({.removed = {10, 10}});
+  refused({.dropped = {2, 2}});
+  refused({.created = {{3, "c", 0, 0}, {4, "c", 0, 0}}});
+  refused({.created = {{3, "c", 0, 0}, {3, "d", 0, 0}}});
+  refused({.dropped = {2}, .added = {{12, 2, 9, 1, 0, 1}}});
+  refused({.added = {{12, 2, 9, 1, 0, 1}}, .removed = {12}});
+}
+
+double cpu_seconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+TEST_F(ManifestTest, RecoversInTheTimeThatItsEditsTake) {
+  // Of so many that each add a segment, and half as many that each remove one.
+  auto seconds_to_recover = [](uint64_t edits) {
+    MemoryFileSystem fs({.crashable = false});
+    EXPECT_TRUE(fs.create_directory("db").ok());
+    auto manifest = create(fs);
+    EXPECT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
+    for (uint64_t i = 2; i < edits + 2; ++i)
+      EXPECT_TRUE(manifest->append({.added = {{i, 1, i, 1, 0, 1}}}, false).ok());
+    for (uint64_t i = 2; i < edits / 2 + 2; ++i)
+      EXPECT_TRUE(manifest->append({.removed = {i}}, false).ok());
+    EXPECT_TRUE(manifest->append({}, true).ok());
+    double before = cpu_seconds();
+    auto r = Manifest::recover(fs, "db", true);
+    double seconds = cpu_seconds() - before;
+    EXPECT_TRUE(r.ok()) << r.status().to_string();
+    EXPECT_EQ(r->state.segments.size(), edits - edits / 2);
+    return seconds;
+  };
+  double few = seconds_to_recover(2000), many = seconds_to_recover(16'000);
+  EXPECT_LT(many, 24 * few) << "8 times as many edits";
 }
 
 TEST_F(ManifestTest, TableNamesHaveALength) {
