@@ -25,6 +25,8 @@ bool is_neutral(const std::string& name) {
 // of a file of ours counts too.
 bool is_our_manifest(FileSystem& fs, const std::string& path, bool interrupted) {
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
+  // It was there a moment ago: another process has given up its creation.
+  if (file.status().code() == StatusCode::not_found) return interrupted;
   if (!file.ok()) return false;
   Result<uint64_t> size = (*file)->size();
   if (!size.ok()) return false;

@@ -91,7 +91,7 @@ TEST_F(OpenTest, RefusesWhatIsNoRegularFile) {
     if (name.ends_with(".seg")) segment = name;
   for (bool read_only : {false, true})
     for (const std::string& name : {std::string("LOCK"), std::string("CURRENT"),
-                                    std::string("MANIFEST-000001"), segment}) {
+                                    std::string("MANIFEST-000001")}) {
       if (read_only && name == "LOCK") continue;
       fs::rename(file(name), directory_.file("aside"));
       ASSERT_EQ(mkfifo(file(name).c_str(), 0600), 0);
@@ -102,7 +102,14 @@ TEST_F(OpenTest, RefusesWhatIsNoRegularFile) {
       fs::rename(directory_.file("aside"), file(name));
     }
   ASSERT_EQ(mkfifo(file("COSTS").c_str(), 0600), 0);
-  EXPECT_TRUE(Database::open(path()).ok());
+  fs::remove(file(segment));
+  ASSERT_EQ(mkfifo(file(segment).c_str(), 0600), 0);
+  auto db = Database::open(path());
+  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  Status s = (*db)->verify();
+  EXPECT_EQ(s.code(), StatusCode::corruption) << s.to_string();
+  EXPECT_NE(s.to_string().find("FIFO"), std::string::npos) << s.to_string();
+  EXPECT_EQ(s.file(), file(segment));
 }
 
 TEST_F(OpenTest, LeavesAForeignDirectoryAsItWas) {

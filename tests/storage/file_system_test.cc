@@ -227,7 +227,7 @@ TYPED_TEST(FileSystemTest, OneHandleHoldsALockThatComesAndGoes) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, random = std::mt19937_64(test::seed() + i)]() mutable {
-      for (int round = 0; round < 3000; ++round) {
+      for (int round = 0; round < 300; ++round) {
         auto lock = this->fs().lock(path);
         if (!lock.ok()) {
           EXPECT_EQ(lock.status().code(), StatusCode::locked) << lock.status().to_string();
@@ -243,7 +243,7 @@ TYPED_TEST(FileSystemTest, OneHandleHoldsALockThatComesAndGoes) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(most, 1);
-  EXPECT_GT(taken, 100);
+  EXPECT_GT(taken, 10);
 }
 
 TYPED_TEST(FileSystemTest, SaysWhichDirectoriesItMadeAndRemovesEmptyOnes) {
