@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "storage/aligned_bytes.h"
 #include "storage/file.h"
+#include "storage/map_limit.h"
 #include "storage/page_fetch.h"
 #include "storage/process.h"
 
@@ -149,6 +151,7 @@ class PosixMapping final : public Mapping {
   const std::string path_;
   const Descriptor fd_;  // may be invalid
   void* address_;
+  const CountedMapping counted_;
   mutable std::mutex random_mutex_;
   mutable int random_ = 0;  // readers between begin_random() and end_random()
 };
@@ -199,6 +202,17 @@ Status PosixMapping::fetch(std::span<const FileRange> ranges) const {
   for (FileRange range : ranges) inside.push_back(clipped(range));
   return fetch_pages(fd_.get(), path_, inside);
 }
+
+// A small file's bytes, where mappings are scarce.
+class CopiedFile final : public Mapping {
+ public:
+  explicit CopiedFile(AlignedBytes bytes) : copy_(std::move(bytes)) {
+    bytes_ = {copy_.data(), copy_.size()};
+  }
+
+ private:
+  const AlignedBytes copy_;
+};
 
 class PosixFile final : public File {
  public:
@@ -312,7 +326,14 @@ Result<std::shared_ptr<const Mapping>> PosixFile::map() {
   if (*bytes == 0) {
     return std::shared_ptr<const Mapping>(new PosixMapping(path_, Descriptor(), nullptr, 0));
   }
+  if (belongs_on_heap(*bytes)) {
+    AlignedBytes copy;
+    copy.resize(*bytes);
+    STRIDE_TRY(read_at(0, {copy.data(), *bytes}));
+    return std::shared_ptr<const Mapping>(std::make_shared<CopiedFile>(std::move(copy)));
+  }
   void* p = ::mmap(nullptr, *bytes, PROT_READ, MAP_SHARED, buffered_.get(), 0);
+  if (p == MAP_FAILED && errno == ENOMEM) return no_room_for_mapping("mmap").with_file(path_);
   if (p == MAP_FAILED) return failed(errno, "mmap");
   return std::shared_ptr<const Mapping>(
       new PosixMapping(path_, spare_descriptor(buffered_.get()), p, *bytes));

@@ -30,14 +30,6 @@ void write_to(AlignedBytes* bytes, uint64_t offset, Bytes data) {
 
 }  // namespace
 
-void AlignedBytes::resize(uint64_t bytes) {
-  if (bytes < size_) std::memset(data() + bytes, 0, size_ - bytes);
-  uint64_t lines = (bytes + 63) / 64;
-  if (lines > lines_.capacity()) lines_.reserve(std::max(lines, 2 * lines_.capacity()));
-  lines_.resize(lines);
-  size_ = bytes;
-}
-
 MemoryNode::MemoryNode(bool crashable)
     : crashable_(crashable), now_(std::make_shared<AlignedBytes>()) {}
 

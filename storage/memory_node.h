@@ -7,28 +7,13 @@
 #include <random>
 #include <vector>
 
+#include "storage/aligned_bytes.h"
 #include "storage/column.h"
 #include "storage/file.h"
 
 namespace stride {
 
 enum class CrashPolicy : uint8_t;
-
-// Bytes that start at a multiple of 64, so that columns in them are aligned as in a mapped file.
-class AlignedBytes {
- public:
-  uint64_t size() const { return size_; }
-  std::byte* data() { return reinterpret_cast<std::byte*>(lines_.data()); }
-  const std::byte* data() const { return reinterpret_cast<const std::byte*>(lines_.data()); }
-  void resize(uint64_t bytes);  // zeros where it grows
-
- private:
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  std::vector<Line> lines_;
-  uint64_t size_ = 0;
-};
 
 class MemoryNode {
  public:

@@ -18,11 +18,14 @@ uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 }  // namespace
 
 ReservedMemory::ReservedMemory(ReservedMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      counted_(std::move(other.counted_)) {}
 
 ReservedMemory& ReservedMemory::operator=(ReservedMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(counted_, other.counted_);
   return *this;
 }
 
@@ -41,9 +44,7 @@ Result<ReservedMemory> ReservedMemory::reserve(uint64_t bytes) {
                -1, 0);
   }
   if (p == MAP_FAILED) {
-    return Status(StatusCode::resource_exhausted,
-                  "cannot reserve " + std::to_string(bytes) + " bytes of memory")
-        .with_remedy("raise the limit of address space (ulimit -v), or write less at once");
+    return no_room_for_mapping("cannot reserve " + std::to_string(bytes) + " bytes of memory");
   }
   auto* start = static_cast<std::byte*>(p);
   uint64_t skip =
@@ -55,6 +56,7 @@ Result<ReservedMemory> ReservedMemory::reserve(uint64_t bytes) {
   ReservedMemory memory;
   memory.data_ = start + skip;
   memory.size_ = size;
+  memory.counted_ = std::make_unique<CountedMapping>();
   return memory;
 }
 

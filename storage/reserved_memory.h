@@ -9,7 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "storage/map_limit.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -36,6 +38,7 @@ class ReservedMemory {
  private:
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
+  std::unique_ptr<CountedMapping> counted_;
 };
 
 }  // namespace stride

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "storage/aligned_bytes.h"
 #include "storage/checksum.h"
+#include "storage/map_limit.h"
 #include "storage/no_throw.h"
 #include "storage/piece_writer.h"
 #include "storage/reserved_memory.h"
@@ -286,6 +288,12 @@ Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& sum
     s.image.shrink(file_bytes);
     if (behind) {
       owner = state_;
+    } else if (belongs_on_heap(file_bytes)) {
+      auto copy = std::make_shared<AlignedBytes>();
+      copy->resize(file_bytes);
+      std::memcpy(copy->data(), file_image.data(), file_bytes);
+      file_image = {copy->data(), file_bytes};
+      owner = std::move(copy);
     } else {
       owner = std::make_shared<ReservedMemory>(std::move(s.image));
     }

@@ -1,0 +1,84 @@
+// What happens where a process has as many memory mappings as it may.
+#include "storage/map_limit.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "storage/file.h"
+#include "storage/reserved_memory.h"
+
+namespace stride {
+namespace {
+
+uint64_t most_mappings() {
+  uint64_t most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  return most;
+}
+
+uint64_t mappings_now() {
+  std::ifstream maps("/proc/self/maps");
+  using Iterator = std::istreambuf_iterator<char>;
+  return static_cast<uint64_t>(std::count(Iterator(maps), Iterator(), '\n'));
+}
+
+TEST(MapLimitTest, SmallFilesLeaveHalfOfTheMappings) {
+  const uint64_t most = most_mappings();
+  if (most == 0 || most > 200'000) GTEST_SKIP() << "the limit is " << most << " here";
+  std::string path =
+      std::filesystem::temp_directory_path() / ("map_limit_test." + std::to_string(::getpid()));
+  auto file = FileSystem::posix().open(path, OpenMode::create);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  ASSERT_TRUE((*file)->write_at(0, as_bytes("twelve bytes")).ok());
+  std::vector<std::shared_ptr<const Mapping>> mappings;
+  for (uint64_t i = 0; i < most / 2 + 1000; ++i) {
+    auto mapping = (*file)->map();
+    ASSERT_TRUE(mapping.ok()) << i << ": " << mapping.status().to_string();
+    ASSERT_EQ(as_text((*mapping)->bytes()), "twelve bytes");
+    mappings.push_back(std::move(*mapping));
+  }
+  EXPECT_LT(mappings_now(), most / 2 + 500);
+  EXPECT_TRUE(mappings.back()->fetch(std::vector<FileRange>{{0, 12}}).ok());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(mappings.back()->bytes().data()) % 64, 0u);
+  mappings.clear();
+  EXPECT_LT(mappings_now(), most / 10);
+  EXPECT_TRUE(FileSystem::posix().remove(path).ok());
+}
+
+TEST(MapLimitTest, SaysThatMappingsAreUsedUp) {
+  const uint64_t most = most_mappings();
+  if (most == 0 || most > 200'000) GTEST_SKIP() << "the limit is " << most << " here";
+  std::vector<void*> used;
+  used.reserve(most);
+  Status room = ReservedMemory::reserve(1 << 20).status();
+  // Neighbours of different protection are not joined.
+  for (int protection = PROT_READ;; protection ^= PROT_READ) {
+    void* p = ::mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) break;
+    used.push_back(p);
+  }
+  Status none = ReservedMemory::reserve(1 << 20).status();
+  for (void* p : used) ::munmap(p, 4096);
+  EXPECT_TRUE(room.ok()) << room.to_string();
+  EXPECT_EQ(none.code(), StatusCode::resource_exhausted) << none.to_string();
+  EXPECT_NE(none.message().find("vm.max_map_count"), std::string::npos) << none.to_string();
+  EXPECT_NE(none.message().find(std::to_string(most)), std::string::npos) << none.to_string();
+  EXPECT_NE(none.remedy().find("compact"), std::string::npos) << none.to_string();
+}
+
+TEST(MapLimitTest, SaysThatAddressSpaceIsUsedUp) {
+  Status s = ReservedMemory::reserve(uint64_t{1} << 62).status();
+  EXPECT_EQ(s.code(), StatusCode::resource_exhausted);
+  EXPECT_NE(s.remedy().find("ulimit -v"), std::string::npos) << s.to_string();
+}
+
+}  // namespace
+}  // namespace stride
