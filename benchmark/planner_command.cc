@@ -16,7 +16,7 @@ Result<PlannerWorkloadOptions> parse(const PlannerArguments& planner, bool devic
   PlannerWorkloadOptions options;
   for (const std::string& name : split_list(planner.data, ',')) options.data.push_back(name);
   if (options.data.empty()) return Status::invalid("--data is empty: words,u64, say");
-  Result<uint64_t> keys = parse_count("--n", planner.keys, max_index_keys);
+  Result<std::vector<uint64_t>> keys = parse_counts("--n", planner.keys, max_index_keys);
   if (!keys.ok()) return keys.status();
   std::string asked = planner.queries.empty() ? (device ? "4m" : "500k") : planner.queries;
   Result<uint64_t> queries = parse_count("--queries", asked, max_index_keys);
@@ -41,7 +41,9 @@ void add_planner(CLI::App* command, PlannerArguments* planner) {
       ->add_option("--data", planner->data,
                    "Data sets, with commas between:\n" + planner_key_names())
       ->capture_default_str();
-  command->add_option("--n", planner->keys, "Keys of each, at most")->capture_default_str();
+  command
+      ->add_option("--n", planner->keys, "Keys of each, at most; with commas between, each of them")
+      ->capture_default_str();
   command->add_option("--queries", planner->queries,
                       "Searches in one call [500k, or 4m on a device]");
   command->add_option("--order", planner->order, "Of the queries: random or sorted")
@@ -75,7 +77,7 @@ Status run_planner_command(const PlannerArguments& planner) {
   STRIDE_TRY(check_output_files(planner.common));
   std::vector<ResultRow> rows;
   STRIDE_TRY(run_planner(*options, backend->get(), terminal_progress(), &rows));
-  std::string title = "Planner: at most " + with_commas(options->keys) + " keys, " +
+  std::string title = "Planner: at most " + planner.keys + " keys, " +
                       with_commas(options->queries) + " " + planner.order + " queries, backend " +
                       (*backend)->name();
   print_tables(title, planner_tables(rows));

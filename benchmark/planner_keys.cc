@@ -5,10 +5,12 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <unordered_set>
 
+#include "benchmark/planner_numbers.h"
 #include "benchmark/route_tables.h"
 #include "benchmark/text_source.h"
 
@@ -40,45 +42,6 @@ std::vector<std::string> distinct(uint64_t keys, const std::function<std::string
 std::vector<std::string> sequential(uint64_t keys, Random& random) {
   uint64_t next = random() >> 8;
   return distinct(keys, [&] { return big_endian(next++); });
-}
-
-// Runs of consecutive numbers of random lengths that begin anywhere.
-std::vector<std::string> clustered(uint64_t keys, Random& random) {
-  uint64_t next = 0, left = 0;
-  return distinct(keys, [&] {
-    if (left == 0) {
-      next = random();
-      left = static_cast<uint64_t>(std::exp2(16 * uniform(random)));
-    }
-    --left;
-    return big_endian(next++);
-  });
-}
-
-// Each number is greater than the one before by a gap of Zipf's law (exponent 1, up to 2^40).
-std::vector<std::string> zipf_gaps(uint64_t keys, Random& random) {
-  uint64_t next = 0;
-  return distinct(keys, [&] {
-    next += static_cast<uint64_t>(std::exp2(40 * uniform(random)));
-    return big_endian(next);
-  });
-}
-
-// Nanoseconds since 1970 of events that come in bursts, over a month.
-std::vector<std::string> timestamps(uint64_t keys, Random& random) {
-  constexpr uint64_t month = 30ull * 86'400 * 1'000'000'000;
-  uint64_t next = 1'700'000'000'000'000'000ull, mean = month / std::max<uint64_t>(keys, 1);
-  uint64_t left = 0;
-  double scale = 1;
-  return distinct(keys, [&] {
-    if (left-- == 0) {
-      left = 1 + random() % 1000;
-      scale = std::exp2(8 * uniform(random) - 7);
-    }
-    double gap = -std::log(1 - uniform(random)) * scale * static_cast<double>(mean);
-    next += 1 + static_cast<uint64_t>(gap);
-    return big_endian(next);
-  });
 }
 
 // "2019-04-17 08:55:12.123"
@@ -240,9 +203,6 @@ const std::map<std::string, Maker>& makers() {
   };
   static const std::map<std::string, Maker> all = {
       {"sequential", plain(sequential)},
-      {"clustered", plain(clustered)},
-      {"zipf_gaps", plain(zipf_gaps)},
-      {"timestamps", plain(timestamps)},
       {"dates", plain(dates)},
       {"digits", plain(digits)},
       {"hex", plain(hex)},
@@ -283,6 +243,8 @@ Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint6
                                                            {"verses", "text_kjv_bible.txt.zst"}};
   if (auto file = files.find(name); file != files.end())
     return TreeKeys::make({name, 0, data + file->second}, keys, seed, parallel);
+  if (std::optional<OwnedColumn> numbers = make_planner_numbers(name, keys, seed, parallel))
+    return TreeKeys::of(std::move(*numbers), parallel);
   size_t colon = name.find(':');
   std::string family = name.substr(0, colon);
   auto maker = makers().find(family);

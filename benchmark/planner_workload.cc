@@ -13,6 +13,7 @@
 #include "benchmark/placed_memory.h"
 #include "benchmark/planner_keys.h"
 #include "benchmark/tree_answers.h"
+#include "gpu/tree_layout.h"
 
 namespace stride::benchmark {
 namespace {
@@ -23,8 +24,11 @@ constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
 constexpr uint64_t most_flavors_bytes = 512 << 20;
 // Of the trees of the list, those that the last comparison has, each built so many times: equal
 // trees in other places of memory differ by some percent.
-constexpr size_t finalists = 10, builds = 3;
+constexpr size_t finalists = 10, most_builds = 3;
 constexpr uint32_t calls_of_list = 6;
+// Memory that they may take beside the keys: of many keys there are fewer.
+constexpr uint64_t most_compared_bytes = uint64_t{64} << 30;
+constexpr uint64_t many_keys = 5'000'000;
 
 // A tree that was built: strides, kinds (d: dense, b: bitmap) and leaf capacity.
 std::string text_of(const TreeStatistics& tree) {
@@ -53,9 +57,12 @@ struct Measured {
   std::vector<std::shared_ptr<ResidentIndex>> indexes;  // of the same tree
   double build_seconds = 0;
   uint64_t image_bytes = 0;
-  std::vector<double> seconds;  // of all indexes in turn
+  uint64_t memory_bytes = 0, key_bytes = 0;  // that searches need, and of that the keys
+  std::vector<double> seconds;               // of all indexes in turn
 
   double median() const { return median_of(seconds); }
+  // That searches need beside the keys.
+  uint64_t tree_bytes() const { return std::max(image_bytes, memory_bytes - key_bytes); }
   // Of the slowest index in relation to the fastest one, less 1.
   double spread() const {
     double least = 1e9, most = 0;
@@ -75,12 +82,15 @@ struct Measured {
   }
 };
 
-std::vector<TreeOptions> broad_list(uint64_t limit) {
+// Of many keys fewer lists, for they take long to build.
+std::vector<TreeOptions> broad_list(uint64_t keys, uint64_t limit) {
   std::vector<TreeOptions> list;
-  for (uint32_t root = 4; root <= 24 && (uint64_t{4} << root) <= limit; root += 2) {
+  const bool many = keys >= many_keys;
+  for (uint32_t root = many ? 8 : 4; root <= 24 && (uint64_t{4} << root) <= limit; root += 2) {
     list.push_back({.strides = {root}, .leaf_capacity = 16});
     for (uint32_t inner : inner_strides) {
       for (uint32_t capacity : leaf_capacities) {
+        if (many && (inner % 4 || (capacity != 4 && capacity != 16))) continue;
         TreeOptions options{.strides = {root}, .leaf_capacity = capacity};
         options.strides.resize(16, inner);
         list.push_back(options);
@@ -144,9 +154,9 @@ class PlannerCase {
     target_.locality = options.locality;
   }
 
-  Status run(const std::string& name, std::vector<ResultRow>* rows) {
-    name_ = name;
-    STRIDE_TRY(prepare());
+  Status run(const std::string& data, uint64_t keys, std::vector<ResultRow>* rows) {
+    name_ = options_.keys.size() == 1 ? data : data + " " + batch_name(keys);
+    STRIDE_TRY(prepare(data, keys));
     target_.max_image_bytes = default_image_bytes(statistics_);
     for (auto [kind, title] : {std::pair{PlannerKind::automatic, "automatic"},
                                {PlannerKind::optimal, "optimal"},
@@ -155,7 +165,7 @@ class PlannerCase {
     }
     std::vector<TreeOptions> list =
         options_.trees ? random_list(target_.max_image_bytes, 6 * options_.trees, options_.seed)
-                       : broad_list(target_.max_image_bytes);
+                       : broad_list(statistics_.keys, target_.max_image_bytes);
     size_t most = options_.trees ? trees_.size() + options_.trees : list.size() + trees_.size();
     for (size_t i = 0; i < list.size() && trees_.size() < most; ++i)
       STRIDE_TRY(measure(list[i], target_.max_image_bytes, nullptr, &trees_));
@@ -175,9 +185,9 @@ class PlannerCase {
   }
 
  private:
-  Status prepare() {
+  Status prepare(const std::string& data, uint64_t count) {
     progress_.show("making keys and queries: " + name_);
-    Result<TreeKeys> keys = make_planner_keys(name_, options_.keys, options_.seed, parallel_);
+    Result<TreeKeys> keys = make_planner_keys(data, count, options_.seed, parallel_);
     if (!keys.ok()) return keys.status();
     keys_.emplace(std::move(*keys));
     QueryOptions drawn{.queries = options_.queries,
@@ -250,20 +260,30 @@ class PlannerCase {
       return too_large ? Status() : index.status();
     }
     tree.indexes = {*index};
-    std::vector<std::byte> image;
-    STRIDE_TRY(tree.indexes[0]->copy_image(&image));
-    tree.image_bytes = image.size();
+    tree.image_bytes = (*index)->view().tree.image_bytes;
+    tree.memory_bytes = (*index)->memory_bytes();
+    tree.key_bytes = std::min(statistics_.key_bytes, tree.memory_bytes);
     if (tree.image_bytes > limit) return {};
-    tree.text = text_of(tree_statistics({image.data(), image.size()}));
+    STRIDE_TRY(describe((*index)->view().tree, &tree.text));
     auto same = std::find_if(to->begin(), to->end(),
                              [&](const Measured& other) { return other.text == tree.text; });
     if (same == to->end()) {
       for (uint32_t call = 0; call <= calls_of_list; ++call) STRIDE_TRY(search(&tree));
       // The first one warms up. Of the others the fastest, for what disturbs only slows down.
       tree.seconds = {*std::min_element(tree.seconds.begin() + 1, tree.seconds.end())};
+      tree.indexes.clear();
       same = to->insert(to->end(), std::move(tree));
     }
     if (choice) same->choices.push_back(*choice);
+    return {};
+  }
+
+  // Strides, kinds and leaf capacity as built.
+  Status describe(const TreeView& tree, std::string* text) {
+    constexpr uint64_t head_bytes = sizeof(TreeHeader) + max_tree_levels * sizeof(TreeLevel);
+    alignas(8) std::byte head[head_bytes];
+    STRIDE_TRY(backend_->copy(head, tree.image, std::min(head_bytes, tree.image_bytes)));
+    *text = text_of(tree_statistics({head, tree.image_bytes}));
     return {};
   }
 
@@ -289,6 +309,12 @@ class PlannerCase {
     auto named = static_cast<size_t>(std::count_if(
         trees->begin(), trees->end(), [](const Measured& tree) { return !tree.choices.empty(); }));
     if (trees->size() > named + finalists) trees->resize(named + finalists);
+    auto bytes = [&] {
+      return std::accumulate(trees->begin(), trees->end(), uint64_t{0},
+                             [](uint64_t sum, auto& t) { return sum + t.tree_bytes(); });
+    };
+    while (trees->size() > named + 1 && bytes() > most_compared_bytes) trees->pop_back();
+    const uint64_t builds = std::clamp<uint64_t>(most_compared_bytes / bytes(), 1, most_builds);
     for (Measured& tree : *trees) {
       progress_.show(name_ + ": building " + tree.text + " again");
       tree.seconds.clear();
@@ -305,7 +331,7 @@ class PlannerCase {
     }
     for (Measured& tree : *trees) {
       STRIDE_TRY(search(&tree));
-      tree.seconds.resize(tree.seconds.size() - builds);
+      tree.seconds.resize(tree.seconds.size() - tree.indexes.size());
       std::span<const uint32_t> ranks;
       STRIDE_TRY(ranks_.fetch(options_.queries, &ranks));
       STRIDE_TRY(explain(name_ + ", " + tree.text,
@@ -329,6 +355,7 @@ class PlannerCase {
     row.numbers = {{"keys", static_cast<double>(statistics_.keys)},
                    {"predicted_per_second", 1e9 / choice.predicted},
                    {"image_bytes", static_cast<double>(tree.image_bytes)},
+                   {"memory_bytes", static_cast<double>(tree.memory_bytes)},
                    {"predicted_image_bytes", tree.estimate.image_bytes},
                    {"build_seconds", tree.build_seconds},
                    {"limit_bytes", static_cast<double>(target_.max_image_bytes)},
@@ -387,6 +414,7 @@ class PlannerCase {
       line["leaf_keys"] = tree.estimate.leaf_keys;
       line["image_bytes"] = tree.estimate.image_bytes;
       line["built_bytes"] = tree.image_bytes;
+      line["memory_bytes"] = tree.memory_bytes;
       line["visits"] = tree.estimate.visits();
       line["root"] = tree.options.strides[0];
       line["tree"] = tree.text;
@@ -427,14 +455,16 @@ Status run_planner(const PlannerWorkloadOptions& options, Backend* backend,
     if (!parsed.ok()) return parsed.status();
     costs = *parsed;
   }
-  for (const std::string& name : options.data) {
-    // For each, since the clock of a machine that others use too comes and goes.
-    if (options.access_costs.empty()) {
-      progress.show("measuring what reads of memory cost");
-      STRIDE_TRY(backend->measure_costs(&costs));
+  for (uint64_t keys : options.keys) {
+    for (const std::string& name : options.data) {
+      // For each, since the clock of a machine that others use too comes and goes.
+      if (options.access_costs.empty()) {
+        progress.show("measuring what reads of memory cost");
+        STRIDE_TRY(backend->measure_costs(&costs));
+      }
+      PlannerCase one(options, backend, costs, progress, &parallel);
+      STRIDE_TRY(one.run(name, keys, rows));
     }
-    PlannerCase one(options, backend, costs, progress, &parallel);
-    STRIDE_TRY(one.run(name, rows));
   }
   return {};
 }

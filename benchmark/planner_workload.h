@@ -21,7 +21,7 @@ namespace stride::benchmark {
 
 struct PlannerWorkloadOptions {
   std::vector<std::string> data;
-  uint64_t keys = 1'000'000;  // of each, at most
+  std::vector<uint64_t> keys = {1'000'000};  // of each, at most
   uint64_t queries = 1'000'000;
   QueryLocality locality = QueryLocality::random;
   uint64_t seed = 1;
