@@ -23,9 +23,10 @@ import torch
 
 WORKS = ["search", "memory", "dense_visits", "bitmap_visits", "levels_together", "lines_apart",
          "leaf_reads", "reads_together", "leaf_steps", "compare_words", "words_together", "offsets",
-         "query_words", "uneven"]
-MEMORY = WORKS.index("memory")  # measured on the machine at hand; the rest scales with its speed
-INPUTS, HIDDEN, VERSION = 22, 12, 3
+         "query_words", "uneven", "memory_beside"]
+# Measured on the machine at hand; the rest scales with its speed.
+MEMORY, BESIDE = WORKS.index("memory"), WORKS.index("memory_beside")
+INPUTS, HIDDEN, VERSION = 23, 12, 4
 NEEDED_LOSS = 0.8  # of what is left without it
 CASES = [(False, True), (False, False), (True, True), (True, False)]  # device, numbers
 
@@ -57,7 +58,8 @@ def scaled_work(rows, reference):
     work = np.array([row["work"] for row in rows])
     scale = np.array([row["reference"] / reference for row in rows])
     work = work * scale[:, None]
-    work[:, MEMORY] = [row["work"][MEMORY] for row in rows]
+    for i in (MEMORY, BESIDE):
+        work[:, i] = [row["work"][i] for row in rows]
     return work
 
 

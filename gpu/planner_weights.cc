@@ -27,7 +27,10 @@ float log2_share(double x, double whole) {
 }
 
 // Work that is a time already, of this machine's memory.
-bool is_time(size_t work) { return work == static_cast<size_t>(SearchWork::memory); }
+bool is_time(size_t work) {
+  return work == static_cast<size_t>(SearchWork::memory) ||
+         work == static_cast<size_t>(SearchWork::memory_beside);
+}
 
 // What is not memory takes this many times as long as on the machine of the model.
 double compute_scale(const PlannerModel& model, const PlanTarget& target) {

@@ -8,7 +8,7 @@ namespace stride {
 
 // One of searches on the host or a device, of numbers or of other keys.
 struct PlannerModel {
-  static constexpr uint32_t inputs = 22, hidden = 12;
+  static constexpr uint32_t inputs = 23, hidden = 12;
 
   // Read cost of the smallest size (AccessCosts) of the machine where the rest was measured: what
   // is not memory scales with it.

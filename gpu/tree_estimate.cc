@@ -19,6 +19,8 @@ constexpr double short_leaf_bytes = 4 * line_bytes, log2_short_leaf_bytes = 8;
 // Of a device: what is read at once, and what a cache has a place for; an entry (cuda_search.cuh).
 constexpr uint32_t sector_bytes = 32, device_line_bytes = 128;
 constexpr double entry_bytes = 16;
+// Of a key among keys of many lengths (PackedOffsets).
+constexpr double offset_bytes = 2.1;
 // Of a line: 8 entries, or 16 words with a bit for each of 32 entries.
 constexpr uint32_t entries_of_line_bits = 3, bits_of_line_bits = 9;
 // Of a device's first-level cache, what queries, keys and results need that rush through it.
@@ -39,6 +41,13 @@ double lines_of_equals(double lines) { return lines * any_together(1 / lines) / 
 uint64_t default_image_bytes(const KeyStatistics& statistics) {
   constexpr uint64_t few = 1 << 16;
   return std::max({4 * statistics.keys, statistics.key_bytes / 8, few});
+}
+
+double searched_key_bytes(const KeyStatistics& statistics, bool device) {
+  double bytes = static_cast<double>(statistics.key_bytes), each = 0;
+  if (statistics.width == 0) each += offset_bytes;
+  if (device && !statistics.are_numbers()) each += sizeof(uint64_t);
+  return bytes + each * static_cast<double>(statistics.keys);
 }
 
 double TreeEstimate::visits() const {
@@ -208,6 +217,12 @@ double SampledTree::read_cost(double bytes) const {
   }
 }
 
+double SampledTree::compared_bytes() const {
+  const KeyStatistics& s = *statistics_;
+  bool tails = target_->costs.device && !s.are_numbers();
+  return static_cast<double>(tails ? s.keys * sizeof(uint64_t) : s.key_bytes);
+}
+
 // How many lines of the last level a search reads, where those that go together read each line
 // once: one that a search meets with chance p is read by 32 of them with chance 1 - (1 - p)^32.
 double SampledTree::lines_apart(bool bitmap) const {
@@ -250,7 +265,9 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
                    busy(children, level.busy_nodes) + busy(depths, level.busy_nodes);
     if (!root) reads += 2;  // children and depth
   }
-  const double cost = read_cost(busy_bytes_);
+  // By the time that a device's cache would have all of it, searches have read as much of the keys.
+  double rush = target_->costs.device ? std::min(compared_bytes(), busy_bytes_) : 0;
+  const double cost = read_cost(busy_bytes_ + rush);
   add(SearchWork::memory, level.visits * reads * cost);
   if (target_->costs.device) {
     another_read_ += level.visits * cost;
@@ -291,7 +308,10 @@ void SampledTree::add_reads(const Place& place, Leaves* leaves) const {
   // Equal tails may lie before the first of a sector.
   if (device && !numbers && (rank >> shift) << shift == rank && rank > low) reads += 1;
   leaves->reads += reads;
-  leaves->memory_reads += reads;
+  // Of a device's memory 64 bytes are read at once, and more of a page that is open.
+  const double beside = device ? static_cast<double>(std::min(off, neighbours)) : 0;
+  leaves->memory_reads += reads - beside;
+  leaves->beside_reads += beside;
   leaves->rounds.add(reads);
 }
 
@@ -378,11 +398,10 @@ double SampledTree::least_nanoseconds() const {
   add(SearchWork::leaf_reads, share_ * leaves_.reads + left);
   add(SearchWork::reads_together, 1);
   add(SearchWork::leaf_steps, share_ * leaves_.steps);
-  double key_bytes = static_cast<double>(target_->costs.device && !statistics_->are_numbers()
-                                             ? 8 * statistics_->keys
-                                             : statistics_->key_bytes);
-  add(SearchWork::memory, left * read_cost(busy_bytes_) + (share_ * leaves_.memory_reads + left) *
-                                                              read_cost(busy_bytes_ + key_bytes));
+  const double leaf_read = read_cost(busy_bytes_ + compared_bytes());
+  add(SearchWork::memory,
+      left * read_cost(busy_bytes_) + (share_ * leaves_.memory_reads + left) * leaf_read);
+  add(SearchWork::memory_beside, share_ * leaves_.beside_reads * leaf_read);
   return nanoseconds_of(work, *statistics_, *target_);
 }
 
@@ -416,6 +435,7 @@ TreeEstimate SampledTree::finish() const {
   estimate.leaf_capacity = leaf_capacity_;
   estimate.complete = active_.empty();
   estimate.image_bytes = image_bytes();
+  estimate.memory_bytes = estimate.image_bytes + searched_key_bytes(s, target_->costs.device);
   Leaves leaves = leaves_;
   estimate.work = work_;
   double searched = busy_bytes_;
@@ -432,21 +452,25 @@ TreeEstimate SampledTree::finish() const {
       reach_leaf(place, &leaves);
     }
     searched = std::exp2(bits) * sizeof(uint32_t);
+    estimate.memory_bytes += searched;
     work(SearchWork::memory) = read_cost(searched);
     work(SearchWork::lines_apart) = lines_of_equals(searched / device_line_bytes);
   } else {
     for (const Place& place : active_) reach_leaf(place, &leaves);
   }
-  if (target_->costs.device && levels_.size() > 1 && !device_keeps_entries(all_starts_, s.keys)) {
-    // It reads the tree as the host does: depth, starts and child apart.
-    work(SearchWork::memory) += 2 * another_read_;
+  if (target_->costs.device && levels_.size() > 1) {
+    if (device_keeps_entries(all_starts_, s.keys)) {
+      estimate.memory_bytes += entry_bytes * all_starts_;
+    } else {
+      // It reads the tree as the host does: depth, starts and child apart.
+      work(SearchWork::memory) += 2 * another_read_;
+    }
   }
   const double share = 1 / std::max(leaves.count, 1.0);
-  auto key_bytes = static_cast<double>(s.key_bytes);
-  double tail_bytes =
-      s.are_numbers() || !target_->costs.device ? key_bytes : 8.0 * static_cast<double>(s.keys);
-  double offsets = s.width ? 0 : 2.1 * static_cast<double>(s.keys);
+  const auto key_bytes = static_cast<double>(s.key_bytes), tail_bytes = compared_bytes();
+  double offsets = s.width ? 0 : offset_bytes * static_cast<double>(s.keys);
   work(SearchWork::search) = 1;
+  work(SearchWork::memory_beside) = share * leaves.beside_reads * read_cost(searched + tail_bytes);
   work(SearchWork::memory) +=
       share * leaves.memory_reads * read_cost(searched + tail_bytes) +
       share * leaves.other_reads *

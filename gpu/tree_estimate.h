@@ -45,6 +45,9 @@ struct PlanTarget {
 
 // What a tree may take where nobody says: 4 bytes a key, or an eighth of the keys' own bytes.
 uint64_t default_image_bytes(const KeyStatistics& statistics);
+// Memory that keys take where they are searched: of keys that are no numbers offsets and, on a
+// device, tails too.
+double searched_key_bytes(const KeyStatistics& statistics, bool device);
 
 // Searches that go on together until the last of them is done: a group on the host
 // (search_group.h), a warp on a device.
@@ -66,6 +69,7 @@ enum class SearchWork : uint8_t {
   offsets,          // steps, and one more, where each has to find where its key begins
   query_words,      // 8-byte words of a query
   uneven,           // branches that a processor cannot foresee (host)
+  memory_beside,    // as memory, of sectors beside one that the search has read (device)
   count,
 };
 inline constexpr size_t search_works = static_cast<size_t>(SearchWork::count);
@@ -87,7 +91,8 @@ struct TreeEstimate {
   uint32_t leaf_capacity = 0;
   bool complete = false;  // no sampled key ends in more keys than that
   double image_bytes = 0;
-  double leaf_keys = 0;  // that a search finds in its leaf, on average (geometric)
+  double memory_bytes = 0;  // that searches need: keys, image, and what a device makes of it
+  double leaf_keys = 0;     // that a search finds in its leaf, on average (geometric)
   std::array<double, search_works> work{};
   double nanoseconds = 0;  // of a search, all threads together
 
@@ -184,7 +189,7 @@ class SampledTree {
   struct Leaves {
     double count = 0;  // sampled keys
     double log_keys = 0, query_words = 0;
-    double reads = 0, steps = 0, memory_reads = 0, other_reads = 0;
+    double reads = 0, steps = 0, memory_reads = 0, beside_reads = 0, other_reads = 0;
     Amounts rounds;  // reads; of keys that are no numbers, on the host, steps
     Amounts words;   // compared
     bool operator==(const Leaves&) const = default;
@@ -198,6 +203,7 @@ class SampledTree {
   double fraction_after(uint32_t sample, uint32_t bits) const;
   void account_level(const LevelEstimate& level, double starts, double words);
   double read_cost(double bytes) const;
+  double compared_bytes() const;  // of all keys, or of their tails
   double lines_apart(bool bitmap) const;
   void add(SearchWork work, double x) { work_[static_cast<size_t>(work)] += x; }
 

@@ -27,8 +27,10 @@ constexpr size_t free_levels = 3;
 constexpr size_t kept_trees = 12;
 constexpr int most_steps = 4;
 constexpr double least_gain = 0.005;
-// Of trees that are equally fast the smaller one: a tree as large as may be has to gain this much.
-constexpr double worth_of_memory = 0.02;
+// Of trees that are equally fast the smaller one: twice the memory, of all that searches need, has
+// to gain this much. Of less than so many bytes nobody minds.
+constexpr double worth_of_memory = 0.03;
+constexpr double little_memory = 1 << 16;
 
 // What is asked, for all leaf capacities.
 struct Problem {
@@ -51,7 +53,7 @@ struct Problem {
   }
 
   double rank_of(const TreeEstimate& estimate, double nanoseconds) const {
-    return nanoseconds * (1 + worth_of_memory * estimate.image_bytes / most_bytes);
+    return plan_rank(estimate, nanoseconds, statistics, target);
   }
 };
 
@@ -66,8 +68,16 @@ class CapacitySearch {
         none_(problem.groups, problem.target, leaf_capacity, problem.wanted.path_compression,
               problem.one_of) {}
 
-  // Lists that have one stride below the root: none is the best, but they are near to it.
+  // Lone roots, and lists that have one stride below the root: few of these are the best, but they
+  // are near to it.
   void try_even() {
+    for (uint32_t root = root_strides().front(); root > 0 && !problem_.target.costs.device;
+         --root) {
+      SampledTree tree = none_;
+      tree.add_level(root, NodeKind::dense);
+      ++considered_;
+      if (tree.image_bytes() <= problem_.most_bytes) offer(tree.finish());
+    }
     for (uint32_t root : root_strides()) {
       SampledTree start = none_;
       start.add_level(root, NodeKind::dense);
@@ -162,15 +172,17 @@ class CapacitySearch {
     ++considered_;
     tree.take_kind(kind);
     if (tree.image_bytes() > problem_.most_bytes) return false;
+    const bool root = tree.levels().size() == 1;
+    // A device has a directory in place of a lone root: the one that suits the host will do. What a
+    // tree takes at least says nothing of it.
+    const bool directory = root && problem_.target.costs.device;
+    if (directory && tree.levels()[0].stride == lone_root()) offer(tree.finish());
     if (is_hopeless(tree)) return true;
     TreeEstimate estimate = tree.finish();
     double promise = estimate.nanoseconds;
     const bool complete = tree.is_complete();
-    bool whole = complete || tree.levels().size() == 1 || problem_.search.every_stride;
-    // A device has a directory in place of a lone root: the one that suits the host will do.
-    if (problem_.target.costs.device && tree.levels().size() == 1)
-      whole = tree.levels()[0].stride == lone_root();
-    if (whole) offer(std::move(estimate));
+    if (!directory && (complete || root || problem_.search.every_stride))
+      offer(std::move(estimate));
     if (!complete) to->push_back({std::move(tree), promise});
     return true;
   }
@@ -327,7 +339,7 @@ class Planner {
         if (!change(&other.strides[i], &other.kinds[i])) return;
       trees.push_back(std::move(other));
     };
-    const size_t groups = levels > 1 ? std::min(levels, free_levels + 1) : 0;
+    const size_t groups = std::min(levels, free_levels + 1);
     for (size_t level = 0; level < groups; ++level) {
       const uint32_t widest = level == 0 ? widest_root : widest_level;
       each_from(level, [&](uint32_t* stride, NodeKind*) { return ++*stride <= widest; });
@@ -360,6 +372,13 @@ class Planner {
 };
 
 }  // namespace
+
+double plan_rank(const TreeEstimate& estimate, double nanoseconds, const KeyStatistics& statistics,
+                 const PlanTarget& target) {
+  double keys = little_memory + searched_key_bytes(statistics, target.costs.device);
+  return nanoseconds *
+         (1 + worth_of_memory * std::log2((little_memory + estimate.memory_bytes) / keys));
+}
 
 PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
                       const TreeOptions& wanted, const PlanSearch& search) {

@@ -28,11 +28,6 @@ KeyStatistics measure(Backend& backend, const OwnedIndex& index, bool exact) {
 
 PlanTarget host_target() { return {.costs = AccessCosts::typical_host(2)}; }
 
-// The time by which the planner orders trees: of two that are equally fast it takes the smaller.
-double rank_of(const TreeEstimate& estimate, double limit) {
-  return estimate.nanoseconds * (1 + 0.02 * estimate.image_bytes / limit);
-}
-
 TEST(KeyStatisticsTest, ExactOnesGiveTheNodesOfEveryTree) {
   Random random(seed());
   auto backend = Backend::host(2);
@@ -252,12 +247,13 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
       options.kinds = kinds;
       TreeEstimate estimate = estimate_tree(statistics, target, options);
       if (estimate.image_bytes > limit) return;
-      if (rank_of(estimate, limit) < least) {
-        least = rank_of(estimate, limit);
+      double rank = plan_rank(estimate, estimate.nanoseconds, statistics, target);
+      if (rank < least) {
+        least = rank;
         best = strides;
       }
     });
-    EXPECT_NEAR(rank_of(plan.estimate, limit), least, 1e-9 * least)
+    EXPECT_NEAR(plan_rank(plan.estimate, plan.nanoseconds, statistics, target), least, 1e-9 * least)
         << "round " << round << ", " << index.keys().size() << " keys, best of " << best.size()
         << " levels, root " << best[0] << ", planned " << plan.options.strides.size()
         << " levels, root " << plan.options.strides[0];
