@@ -40,6 +40,7 @@ RUNS = [
      "paths:4,paths:5", "30k", 3),
     ("u64,u32,mixture:10,mixture:11,trie:11", "4m", 4),
     ("u64,fixed:16", "16m", 5),
+    ("u64", "30m,100m", 6),
 ]
 
 
