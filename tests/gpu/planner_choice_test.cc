@@ -30,7 +30,8 @@ KeyStatistics random_numbers_of(uint64_t keys, Random& random) {
   s.first.push_back(0);
   for (uint32_t i = 0; i < samples; ++i) {
     const uint64_t key = (uint64_t{i} << 56) + (random() >> 8);
-    const uint64_t rank = std::min(keys - 1, static_cast<uint64_t>(std::ldexp(key, -64) * keys));
+    const double place = std::ldexp(static_cast<double>(key), -64) * static_cast<double>(keys);
+    const uint64_t rank = std::min(keys - 1, static_cast<uint64_t>(place));
     s.ranks.push_back(static_cast<uint32_t>(rank));
     s.lengths.push_back(8);
     s.heads.insert(s.heads.end(), {key, 0, 0, 0});
@@ -43,7 +44,7 @@ KeyStatistics random_numbers_of(uint64_t keys, Random& random) {
         away += std::gamma_distribution<double>(static_cast<double>(distance - last))(random);
         last = distance;
         double gap = std::ldexp(away / static_cast<double>(keys), 64);
-        if (gap >= std::ldexp(after ? ~key : key, 0)) break;
+        if (gap >= static_cast<double>(after ? ~key : key)) break;
         uint64_t other =
             after ? key + static_cast<uint64_t>(gap) : key - static_cast<uint64_t>(gap);
         s.distances.push_back(static_cast<uint32_t>(distance));
