@@ -13,7 +13,6 @@
 #include "benchmark/placed_memory.h"
 #include "benchmark/planner_keys.h"
 #include "benchmark/tree_answers.h"
-#include "gpu/tree_layout.h"
 
 namespace stride::benchmark {
 namespace {
@@ -280,9 +279,8 @@ class PlannerCase {
 
   // Strides, kinds and leaf capacity as built.
   Status describe(const TreeView& tree, std::string* text) {
-    constexpr uint64_t head_bytes = sizeof(TreeHeader) + max_tree_levels * sizeof(TreeLevel);
-    alignas(8) std::byte head[head_bytes];
-    STRIDE_TRY(backend_->copy(head, tree.image, std::min(head_bytes, tree.image_bytes)));
+    alignas(8) std::byte head[tree_head_bytes];
+    STRIDE_TRY(backend_->copy(head, tree.image, std::min(tree_head_bytes, tree.image_bytes)));
     *text = text_of(tree_statistics({head, tree.image_bytes}));
     return {};
   }

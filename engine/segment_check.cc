@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "gpu/key_bits.h"
 #include "gpu/key_statistics.h"
 #include "storage/prefix_key.h"
 
@@ -39,10 +38,8 @@ uint64_t first_bad(Backend& backend, uint64_t rows, const IsBad& is_bad) {
 Status check_keys(Backend& backend, const IndexedSegment& segment) {
   const PackedColumn& keys = segment.keys();
   if (keys.size == 0) return {};
-  uint64_t bad = with_keys(keys, [&](const auto& typed) {
-    return first_bad(backend, keys.size, [&](uint64_t row) {
-      return row > 0 && compare_keys(typed[row - 1], typed[row]) >= 0;
-    });
+  uint64_t bad = first_bad_of(backend, keys.size, [&](uint64_t begin, uint64_t end) {
+    return first_not_ascending(keys, begin, end);
   });
   if (bad < keys.size)
     return segment.segment().damage(SectionType::key_data,

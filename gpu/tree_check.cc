@@ -1,4 +1,5 @@
 // Checks a tree image from outside before anything is searched in it.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -237,6 +238,16 @@ uint64_t first_misled(const IndexView& index, uint64_t begin, uint64_t end) {
     return end;
   });
 }
+
+uint64_t first_not_ascending(const PackedColumn& column, uint64_t begin, uint64_t end) {
+  return with_keys(column, [&](const auto& keys) {
+    for (uint64_t rank = std::max<uint64_t>(begin, 1); rank < end; ++rank)
+      if (compare_keys(keys[rank - 1], keys[rank]) >= 0) return rank;
+    return end;
+  });
+}
+
+static_assert(tree_head_bytes == sizeof(TreeHeader) + max_tree_levels * sizeof(TreeLevel));
 
 TreeStatistics tree_statistics(const TreeView& tree) {
   TreeStatistics statistics;
