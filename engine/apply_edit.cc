@@ -1,5 +1,6 @@
-// How an edit becomes part of the database: files, then the manifest, then the version. All that can
-// fail comes before the manifest's record, so that what is logged is also there, and nothing else.
+// How an edit becomes part of the database: files, then the manifest, then the version. All that
+// can fail comes before the manifest's record, so that what is logged is also there, and nothing
+// else.
 #include <algorithm>
 #include <unordered_set>
 
@@ -99,10 +100,11 @@ void DatabaseImpl::discard(const Segment& segment) noexcept {
 Status DatabaseImpl::poison_with(Status s) noexcept {
   poison = plain_poison;
   (void)no_throw([&] {
-    poison = Status(StatusCode::poisoned, "an earlier write or sync failed (" + s.message() +
-                                              "): nothing more is written through this handle")
-                 .with_file(s.file())
-                 .with_remedy("check the disk, then open the database again; reads go on meanwhile");
+    poison =
+        Status(StatusCode::poisoned, "an earlier write or sync failed (" + s.message() +
+                                         "): nothing more is written through this handle")
+            .with_file(s.file())
+            .with_remedy("check the disk, then open the database again; reads go on meanwhile");
     return Status();
   });
   return s;

@@ -155,8 +155,8 @@ Status check_tables(const Version& version, const Staging& staging,
 }  // namespace
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
-// fit, fails alone; one whose rows do not fit behind those that are there begins the next round. One
-// that creates tables has a round of its own.
+// fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
+// One that creates tables has a round of its own.
 void DatabaseImpl::commit_requests(const std::vector<CommitRequest*>& group) {
   Round round;
   for (CommitRequest* request : group) {
@@ -206,9 +206,8 @@ Status DatabaseImpl::commit_rows(Round* round) {
     STRIDE_TRY(answers.settle(*version, &table));
     STRIDE_TRY(join_small_chunks(&table));
     StagedRows rows = rows_of(table);
-    STRIDE_TRY(residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
-      return bulk.sort(rows.keys, &rows.sorted);
-    }));
+    STRIDE_TRY(residency->run_bulk(
+        staged_rows(rows), [&](Backend& bulk) { return bulk.sort(rows.keys, &rows.sorted); }));
     if (version->find(id)->segments.empty() && any_tombstones(rows)) drop_tombstones(&rows);
     if (rows.size() > 0) STRIDE_TRY(build(rows, *table.table, durability, &pending));
     table.chunks.clear();

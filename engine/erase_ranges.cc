@@ -60,8 +60,7 @@ class Tombstones {
       StagedChunk* last = chunks_.empty() ? nullptr : chunks_.back().get();
       uint64_t n = last ? last->append(keys, nullptr, done, EntryKind::tombstone) : 0;
       done += n;
-      if (n == 0)
-        chunks_.push_back(StagedChunk::make_next(last, key_width_, keys, nullptr, done));
+      if (n == 0) chunks_.push_back(StagedChunk::make_next(last, key_width_, keys, nullptr, done));
     }
   }
   void move_to(std::vector<std::unique_ptr<StagedChunk>>* chunks) {
@@ -95,8 +94,7 @@ void for_each_covered(const StagedChunk& chunk, const RangeSet& set, const Erase
 }
 
 void add_covered_keys(const StagedChunk& chunk, const RangeSet& set, Tombstones* tombstones) {
-  for_each_covered(chunk, set,
-                   [&](uint64_t row) { tombstones->add(chunk.keys().slice(row, 1)); });
+  for_each_covered(chunk, set, [&](uint64_t row) { tombstones->add(chunk.keys().slice(row, 1)); });
 }
 
 void drop_covered_rows(StagedChunk* chunk, const RangeSet& set) {

@@ -177,8 +177,7 @@ Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes add
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     uint64_t offsets[] = {0, address.size()};
     MatchResult result;
-    STRIDE_TRY(
-        match_batch(*version_, t, Column::variable(address.data(), offsets, 1), &result));
+    STRIDE_TRY(match_batch(*version_, t, Column::variable(address.data(), offsets, 1), &result));
     if (!result.found[0]) return std::optional<PrefixEntry>();
     return std::optional(PrefixEntry{result.prefix(0), result.lengths[0], result.value(0)});
   });

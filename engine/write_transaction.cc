@@ -213,9 +213,8 @@ Status WriteTransaction::commit(std::optional<Durability> durability) {
     Durability wanted = durability.value_or(database.options.durability);
     if (!state->entered) return wanted == Durability::sync ? database.sync() : database.writable();
     CommitRequest request{&state->staging, wanted, {}};
-    return database.queue.commit(&request, [&](const std::vector<CommitRequest*>& group) {
-      database.commit_group(group);
-    });
+    return database.queue.commit(
+        &request, [&](const std::vector<CommitRequest*>& group) { database.commit_group(group); });
   });
 }
 

@@ -36,9 +36,10 @@ Status left_in_parent(const std::string& path);
 // it.
 template <class T, class... Args>
 std::shared_ptr<T> make_shared_here(Args&&... args) {
-  return std::shared_ptr<T>(new T(std::forward<Args>(args)...), [made_in = ProcessMark()](T* object) {
-    if (made_in.is_here()) delete object;
-  });
+  return std::shared_ptr<T>(new T(std::forward<Args>(args)...),
+                            [made_in = ProcessMark()](T* object) {
+                              if (made_in.is_here()) delete object;
+                            });
 }
 
 // Closes the descriptor in children that are forked while it is kept: a lock of the kernel lives as

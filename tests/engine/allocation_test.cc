@@ -1,5 +1,6 @@
-// Memory runs out: every allocation of a call fails in turn, alone or with all that follow. The call
-// must say so, nothing may hang, and what it reports must be what is there, now and after reopening.
+// Memory runs out: every allocation of a call fails in turn, alone or with all that follow. The
+// call must say so, nothing may hang, and what it reports must be what is there, now and after
+// reopening.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -13,8 +14,8 @@
 namespace {
 
 constexpr int64_t never = INT64_MAX / 2;
-std::atomic<int64_t> left{never};      // allocations until one fails
-std::atomic<bool> only_one{true};      // else all that follow fail too
+std::atomic<int64_t> left{never};  // allocations until one fails
+std::atomic<bool> only_one{true};  // else all that follow fail too
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (left.load(std::memory_order_relaxed) < never) {
@@ -99,7 +100,8 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
 
   void open() {
     db_.reset();
-    auto opened = Database::open(directory_.path(), {.durability = Durability::flush, .threads = 2});
+    auto opened =
+        Database::open(directory_.path(), {.durability = Durability::flush, .threads = 2});
     ASSERT_TRUE(opened.ok()) << opened.status().to_string();
     db_ = std::move(*opened);
   }
@@ -233,8 +235,8 @@ TEST_P(AllocationTest, StagingIsWholeOrNotAtAll) {
     Status s, absent;
     bool failed = fail_allocation(n, [&] { s = t.put(rows, keys.column(), values.column()); });
     if (!failed) break;
-    failed = fail_allocation(
-        n, [&] { absent = t.put_if_absent(rows, keys.column(), values.column()); });
+    failed =
+        fail_allocation(n, [&] { absent = t.put_if_absent(rows, keys.column(), values.column()); });
     ASSERT_EQ(s.code(), StatusCode::resource_exhausted);
     ASSERT_EQ(absent.ok(), !failed);
     if (absent.ok()) continue;

@@ -54,26 +54,26 @@ TEST_F(ForkTest, EveryCallInTheChildIsRefused) {
   WriteTransaction before = db_->begin();
   STRIDE_ASSERT_OK(before.put(table_, "staged", "value"));
   Snapshot snapshot = db_->snapshot();
-  EXPECT_EQ(in_child([&] {
-              auto refused = [](const Status& s) { return s.code() == StatusCode::closed; };
-              WriteTransaction t = db_->begin();
-              int call = 1;
-              for (const Status& s :
-                   {t.put(table_, "k", "v"), t.commit(), before.put(table_, "k", "v"),
-                    before.commit(), db_->create_table("new").status(), db_->drop_table("t"),
-                    db_->open_table("t").status(), db_->segments(table_).status(), db_->compact(),
-                    db_->calibrate(), db_->sync(), db_->verify(), db_->close(),
-                    snapshot.get(table_, "key").status(),
-                    db_->snapshot().get(table_, "key").status(),
-                    snapshot.count(table_).status(), snapshot.scan(table_).status()}) {
-                if (!refused(s)) return call;
-                ++call;
-              }
-              if (!db_->tables().empty()) return call;
-              db_.reset();
-              return 0;
-            }),
-            0);
+  EXPECT_EQ(
+      in_child([&] {
+        auto refused = [](const Status& s) { return s.code() == StatusCode::closed; };
+        WriteTransaction t = db_->begin();
+        int call = 1;
+        for (const Status& s :
+             {t.put(table_, "k", "v"), t.commit(), before.put(table_, "k", "v"), before.commit(),
+              db_->create_table("new").status(), db_->drop_table("t"),
+              db_->open_table("t").status(), db_->segments(table_).status(), db_->compact(),
+              db_->calibrate(), db_->sync(), db_->verify(), db_->close(),
+              snapshot.get(table_, "key").status(), db_->snapshot().get(table_, "key").status(),
+              snapshot.count(table_).status(), snapshot.scan(table_).status()}) {
+          if (!refused(s)) return call;
+          ++call;
+        }
+        if (!db_->tables().empty()) return call;
+        db_.reset();
+        return 0;
+      }),
+      0);
   STRIDE_ASSERT_OK(before.commit());
   put("after", "value");
   EXPECT_EQ(*db_->snapshot().count(table_), 4u);

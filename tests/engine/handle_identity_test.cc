@@ -99,7 +99,8 @@ TEST_F(CreateInTransactionTest, WithoutRowsItIsCreatedToo) {
 
 TEST_F(CreateInTransactionTest, AllKindsOfChangesGoIntoATableThatIsCreated) {
   WriteTransaction t = a_->begin();
-  Table rows = *t.create_table("rows"), numbers = *t.create_table("n", {.numbers = NumberType::i64});
+  Table rows = *t.create_table("rows"),
+        numbers = *t.create_table("n", {.numbers = NumberType::i64});
   Rows keys({"a", "b"});
   STRIDE_ASSERT_OK(t.put(rows, keys.column(), keys.column()));
   STRIDE_ASSERT_OK(t.erase_range(rows, as_bytes("b"), std::nullopt));

@@ -264,5 +264,39 @@ TEST_F(CWriteTest, ClosingWithOpenChildren) {
   EXPECT_C_OK(stride_scan_release(scan));
 }
 
+TEST_F(CWriteTest, ATableIsCreatedByTheTransactionThatFillsIt) {
+  stride_transaction* t = begin();
+  stride_table *made = nullptr, *again = nullptr;
+  ASSERT_C_OK(stride_table_create_in(t, "made", nullptr, &made));
+  EXPECT_C_OK(stride_put_one(t, made, "key", 3, "value", 5));
+  EXPECT_C_ERROR(stride_table_open(db_, "made", &again), STRIDE_NOT_FOUND, "made");
+  EXPECT_C_ERROR(stride_table_create_in(t, "made", nullptr, &again), STRIDE_ALREADY_EXISTS, "made");
+  EXPECT_C_ERROR(stride_table_create_in(t, "t", nullptr, &again), STRIDE_ALREADY_EXISTS, "t");
+  EXPECT_C_ERROR(stride_table_create_in(t, "x", nullptr, nullptr), STRIDE_INVALID_ARGUMENT, "table");
+  EXPECT_EQ(again, nullptr);
+  commit(t);
+  stride_snapshot* snapshot = nullptr;
+  ASSERT_C_OK(stride_snapshot_take(db_, &snapshot));
+  uint64_t keys = 0;
+  EXPECT_C_OK(stride_count(snapshot, made, &keys));
+  EXPECT_EQ(keys, 1u);
+  EXPECT_C_OK(stride_snapshot_release(snapshot));
+  EXPECT_C_OK(stride_table_release(made));
+
+  t = begin();
+  ASSERT_C_OK(stride_table_create_in(t, "aborted", nullptr, &made));
+  EXPECT_C_OK(stride_abort(t));
+  EXPECT_C_ERROR(stride_table_open(db_, "aborted", &again), STRIDE_NOT_FOUND, "aborted");
+  EXPECT_C_OK(stride_table_release(made));
+}
+
+TEST_F(CWriteTest, Sync) {
+  stride_transaction* t = begin();
+  EXPECT_C_OK(stride_put_one(t, table_, "key", 3, "value", 5));
+  EXPECT_C_OK(stride_commit(t, STRIDE_DURABILITY_NONE));
+  EXPECT_C_OK(stride_sync(db_));
+  EXPECT_C_ERROR(stride_sync(nullptr), STRIDE_INVALID_ARGUMENT, "NULL");
+}
+
 }  // namespace
 }  // namespace stride::test
