@@ -265,8 +265,9 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
                    busy(children, level.busy_nodes) + busy(depths, level.busy_nodes);
     if (!root) reads += 2;  // children and depth
   }
-  // By the time that a device's cache would have all of it, searches have read as much of the keys.
-  double rush = target_->costs.device ? std::min(compared_bytes(), busy_bytes_) : 0;
+  // By the time that a device's cache would have all of it, searches have read about twice as much of
+  // the keys: so the measured trees say of which the weights were made.
+  double rush = target_->costs.device ? std::min(compared_bytes(), 2 * busy_bytes_) : 0;
   const double cost = read_cost(busy_bytes_ + rush);
   add(SearchWork::memory, level.visits * reads * cost);
   if (target_->costs.device) {

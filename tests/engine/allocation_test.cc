@@ -35,6 +35,8 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
+// All of these go to malloc() and free(), which the compiler cannot know where it inlines one alone.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t n) { return allocate_or_throw(n, 1); }
 void* operator new[](std::size_t n) { return allocate_or_throw(n, 1); }
 void* operator new(std::size_t n, std::align_val_t a) {
