@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -61,7 +62,11 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   for (uint64_t i = 0; i < n; ++i) keys[i] = __builtin_bswap64(3 * i);
   const KeyColumn column = Column::fixed(keys.data(), 8, n);
   Sorted sorted;
-  unchanged(backend->sort({&column, 1}, &sorted));
+  std::vector<KeyColumn> chunks;
+  constexpr uint64_t chunk_rows = uint64_t{1} << row_bits;
+  for (uint64_t first = 0; first < n; first += chunk_rows)
+    chunks.push_back(column.slice(first, std::min(chunk_rows, n - first)));
+  unchanged(backend->sort(chunks, &sorted));
   auto index = backend->build_index(column, KeyOrder::any, TreeOptions{});
   unchanged(index.status());
   std::vector<uint32_t> ranks(n);
