@@ -144,6 +144,16 @@ Status DatabaseImpl::check_whole(const VersionEdit& edit, const ManifestReplay& 
   return {};
 }
 
+namespace {
+
+// Whether a power loss can have taken or torn a file. What else keeps it from being read, such as a
+// lack of memory or of descriptors, is no reason to give up what it holds.
+bool may_be_lost(const Status& s) {
+  return s.code() == StatusCode::corruption || s.code() == StatusCode::not_found;
+}
+
+}  // namespace
+
 // Edits that were not synced when the process ended count as far as their files are whole.
 Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
   if (edits.empty()) return {};
@@ -156,6 +166,7 @@ Status DatabaseImpl::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     s = check_whole(edit, replay);
     if (s.ok()) s = replay.apply(edit);
     if (s.ok()) unsynced_edits = true;
+    if (!s.ok() && !may_be_lost(s)) return s;
     if (!s.ok() && manifest) STRIDE_TRY(manifest->cut(edits[i].offset));
   }
   state = replay.state();

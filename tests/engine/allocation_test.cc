@@ -1,6 +1,8 @@
 // Memory runs out: every allocation of a call fails in turn, alone or with all that follow. The
 // call must say so, nothing may hang, and what it reports must be what is there, now and after
 // reopening.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include "engine/prefixes.h"
 #include "tests/engine/model.h"
 #include "tests/engine/random_tables.h"
+#include "tests/printed_seed.h"
 
 namespace {
 
@@ -35,7 +38,8 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// All of these go to malloc() and free(), which the compiler cannot know where it inlines one alone.
+// All of these go to malloc() and free(), which the compiler cannot know where it inlines one
+// alone.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t n) { return allocate_or_throw(n, 1); }
 void* operator new[](std::size_t n) { return allocate_or_throw(n, 1); }
@@ -118,7 +122,7 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
   // Calls change(&after), which makes one change that `after` becomes if it succeeds, until it does
   // so without an allocation that fails.
   void sweep_change(const std::function<Status(Tables* after)>& change) {
-    for (int64_t n = 0;; ++n) {
+    for (int64_t n = 0;; n = next_after(n)) {
       SCOPED_TRACE("allocation " + std::to_string(n));
       Tables after = expected_;
       Status s;
@@ -153,9 +157,13 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
     }
   }
 
+  // Every allocation where the tests are to run for long, else some of them, others in each run.
+  int64_t next_after(int64_t n) { return n + 1 + (soak_seconds(0) > 0 ? 0 : random_() % 4); }
+
   TemporaryDirectory directory_;
   std::unique_ptr<Database> db_;
   Tables expected_;
+  std::mt19937_64 random_{seed()};
 };
 
 Status check(bool right) {
@@ -291,7 +299,7 @@ TEST_P(AllocationTest, Sync) {
 }
 
 TEST_P(AllocationTest, OpenVerifyAndClose) {
-  for (int64_t n = 0;; ++n) {
+  for (int64_t n = 0;; n = next_after(n)) {
     SCOPED_TRACE("allocation " + std::to_string(n));
     Status s;
     bool close_failed = fail_allocation(n, [&] { s = db_->close(); });
@@ -306,6 +314,43 @@ TEST_P(AllocationTest, OpenVerifyAndClose) {
     ASSERT_NO_FATAL_FAILURE(expect_content());
     if (!failed && !close_failed) break;
   }
+}
+
+// After a process was killed, what it had not synced is read when the database is next opened. It
+// stays, too, where that cannot be done for want of memory or of descriptors.
+TEST_P(AllocationTest, OpenAfterAKill) {
+  const std::string copy = directory_.path() + "-copy";
+  auto kill = [&] {  // what is on the disk now is what a killed process leaves
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(directory_.path(), copy);
+  };
+  auto expect_whole = [&] {
+    auto again = Database::open(copy, {.threads = 2});
+    STRIDE_ASSERT_OK(again.status());
+    ASSERT_EQ(read_all(**again), expected_);
+  };
+  for (int64_t n = 0;; n = next_after(n)) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    kill();
+    Status s;
+    bool failed = fail_allocation(n, [&] { s = Database::open(copy, {.threads = 2}).status(); });
+    if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+    ASSERT_NO_FATAL_FAILURE(expect_whole());
+    if (!failed) break;
+  }
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (rlim_t most = 4; most < 40; ++most) {
+    SCOPED_TRACE(std::to_string(most) + " descriptors");
+    kill();
+    struct rlimit few = {most, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    Status s = Database::open(copy, {.threads = 2}).status();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (!s.ok()) EXPECT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+    ASSERT_NO_FATAL_FAILURE(expect_whole());
+  }
+  std::filesystem::remove_all(copy);
 }
 
 TEST_P(AllocationTest, Reads) {
