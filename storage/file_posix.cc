@@ -37,7 +37,6 @@ class Descriptor {
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  void give_up() { fd_ = -1; }  // who closes it is another
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   void release() { fd_ = -1; }  // somebody else closes it
@@ -360,7 +359,7 @@ class PosixLock final : public FileLock {
       stop_closing_in_children(fd_.get());
       ::flock(fd_.get(), LOCK_UN);
     } else {
-      fd_.give_up();
+      fd_.release();
     }
   }
   void remove_if_created() override {
@@ -449,19 +448,20 @@ Result<bool> PosixFileSystem::exists(const std::string& path) {
 
 Result<std::vector<std::string>> PosixFileSystem::list(const std::string& directory) {
   Descriptor fd = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
-  DIR* dir = fd.valid() ? ::fdopendir(fd.get()) : nullptr;
+  struct Close {
+    void operator()(DIR* open) const { ::closedir(open); }
+  };
+  std::unique_ptr<DIR, Close> dir(fd.valid() ? ::fdopendir(fd.get()) : nullptr);
   if (!dir) return Status::from_errno(errno, "open directory", directory);
   fd.release();
   std::vector<std::string> names;
   errno = 0;
-  while (const dirent* entry = ::readdir(dir)) {
+  while (const dirent* entry = ::readdir(dir.get())) {
     std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(std::move(name));
     errno = 0;
   }
-  int error = errno;
-  ::closedir(dir);
-  if (error) return Status::from_errno(error, "read directory", directory);
+  if (int error = errno) return Status::from_errno(error, "read directory", directory);
   std::sort(names.begin(), names.end());
   return names;
 }

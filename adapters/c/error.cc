@@ -1,5 +1,7 @@
 #include "adapters/c/error.h"
 
+#include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "adapters/c/stridedb.h"
@@ -28,6 +30,8 @@ struct LastError {
   Status status;  // owns the strings
   std::string text;
   stride_error view{STRIDE_OK, "", "", "", "ok", 0, 0};
+  bool thread_ends = false;  // nobody frees what is kept from now on: only this array is used
+  char last_words[512] = "";
 };
 
 // Never destroyed, for functions may still be called while a thread or the program ends, by the
@@ -43,8 +47,9 @@ struct Cleared {
   LastError& error;
   ~Cleared() {
     error.status = Status();
-    error.text = std::string();
+    std::string().swap(error.text);  // an assignment would keep the memory
     error.view = stride_error{STRIDE_OK, "", "", "", "ok", 0, 0};
+    error.thread_ends = true;
   }
 };
 
@@ -59,6 +64,12 @@ LastError& last_error() {
 
 int fail(int status, const Status& s) noexcept {
   LastError& last = last_error();
+  if (last.thread_ends) {
+    const char* name = stride_status_name(status);
+    std::snprintf(last.last_words, sizeof last.last_words, "%s: %s", name, s.message().c_str());
+    last.view = {status, last.last_words + std::strlen(name) + 2, "", "", last.last_words, 0, 0};
+    return status;
+  }
   last.status = s;
   last.view = {status,
                last.status.message().c_str(),
