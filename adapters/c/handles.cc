@@ -22,6 +22,7 @@ constexpr uint64_t first_use = 0xD1CE0000;
 struct Slot {
   std::atomic<uint64_t> handle{0};  // 0: free
   std::atomic<void*> object{nullptr};
+  std::atomic<bool> busy{false};
   uint64_t uses = first_use;  // guarded by Slots::mutex
 };
 
@@ -122,6 +123,10 @@ void* find_handle(const void* given, HandleKind kind) noexcept {
   return slot->object.load(std::memory_order_relaxed);
 }
 
+std::atomic<bool>& busy_flag(const void* given) noexcept {
+  return slots().at(bits_of(given) & slot_mask)->busy;
+}
+
 Status wrong_handle(const void* given, HandleKind kind) {
   std::string wanted = name_of(kind);
   uint64_t handle = bits_of(given);
@@ -140,6 +145,7 @@ bool remove_handle(const void* given, HandleKind kind) noexcept {
   Slots& all = slots();
   Slot& slot = *all.at(handle & slot_mask);
   if (!slot.handle.compare_exchange_strong(handle, 0)) return false;
+  slot.busy.store(false, std::memory_order_release);
   std::lock_guard lock(all.mutex);
   all.unused.push_back(static_cast<uint32_t>(bits_of(given) & slot_mask));
   return true;

@@ -14,6 +14,7 @@
 // made-up one. Slots are never given back to the system.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "storage/status.h"
@@ -37,7 +38,10 @@ void* add_handle(HandleKind kind, void* object);
 void* find_handle(const void* handle, HandleKind kind) noexcept;
 // Says what it is instead. Precondition: find_handle() found nothing.
 Status wrong_handle(const void* handle, HandleKind kind);
-// False where another thread was faster, or it never was one.
+// Whether a thread is using it: of the slot, which stays whatever becomes of the object.
+// Precondition: find_handle() has found it.
+std::atomic<bool>& busy_flag(const void* handle) noexcept;
+// Clears the flag. False where another thread was faster, or it never was one.
 bool remove_handle(const void* handle, HandleKind kind) noexcept;
 
 }  // namespace stride::c

@@ -39,9 +39,7 @@ struct SnapshotObject {
 };
 
 // Of one thread at a time.
-struct Owned {
-  std::atomic<bool> busy{false};
-};
+struct Owned {};
 
 struct TransactionObject : Owned {
   static constexpr HandleKind kind = HandleKind::transaction;
@@ -85,27 +83,34 @@ template <class Object>
 class Use {
  public:
   Status begin(const typename Object::Handle* handle) {
-    auto* object = static_cast<Object*>(find_handle(handle, Object::kind));
-    if (!object) return wrong_handle(handle, Object::kind);
+    if (!find_handle(handle, Object::kind)) return wrong_handle(handle, Object::kind);
     if constexpr (std::is_base_of_v<Owned, Object>) {
-      if (object->busy.exchange(true, std::memory_order_acquire))
+      std::atomic<bool>& busy = busy_flag(handle);
+      if (busy.exchange(true, std::memory_order_acquire))
         return Status::invalid("another thread is using the handle")
             .with_remedy("give each thread its own, or take turns");
+      busy_ = &busy;
     }
-    object_ = object;
-    return {};
+    // Only now can no other thread end it.
+    object_ = static_cast<Object*>(find_handle(handle, Object::kind));
+    return object_ ? Status() : wrong_handle(handle, Object::kind);
   }
   Use() = default;
   Use(const Use&) = delete;
   ~Use() {
-    if constexpr (std::is_base_of_v<Owned, Object>)
-      if (object_) object_->busy.store(false, std::memory_order_release);
+    if (busy_) busy_->store(false, std::memory_order_release);
   }
   Object* operator->() const { return object_; }
   Object* get() const { return object_; }
+  // The object, whose handle is gone.
+  Object* take() {
+    busy_ = nullptr;
+    return std::exchange(object_, nullptr);
+  }
 
  private:
   Object* object_ = nullptr;
+  std::atomic<bool>* busy_ = nullptr;  // where it is owned
 };
 
 template <class Object>
@@ -121,7 +126,7 @@ Status take_object(typename Object::Handle* handle, std::unique_ptr<Object>* obj
   Use<Object> use;
   STRIDE_TRY(use.begin(handle));
   if (!remove_handle(handle, Object::kind)) return wrong_handle(handle, Object::kind);
-  object->reset(use.get());
+  object->reset(use.take());
   return {};
 }
 
