@@ -41,18 +41,19 @@ debug: install ## build with assertions into build/debug/bin
 test: build ## build and run the tests
 	@JOBS=$(JOBS) tests/run release
 
-asan: install ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: install ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of stride-bench
 	$(call build_preset,asan)
 	@JOBS=$(JOBS) tests/run asan
 
-tsan: install ## run the tests under ThreadSanitizer, without those of stride-bench
+tsan: install ## run the tests with threads under ThreadSanitizer, without those of stride-bench
 	$(call build_preset,tsan)
 	@JOBS=$(JOBS) tests/run tsan
 
 soak: build ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
 	@STRIDE_SOAK_SECONDS=$(SOAK_SECONDS) JOBS=1 tests/run release -L soak
-	@$(MAKE) --no-print-directory asan
-	@$(MAKE) --no-print-directory tsan
+	$(call build_preset,asan-all)
+	@JOBS=$(JOBS) tests/run asan-all
+	@STRIDE_ALL_TESTS=1 $(MAKE) --no-print-directory tsan
 
 sts: build ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
 	build/release/bin/stride-bench sts --records $(RECORDS) --flows $(FLOWS) \

@@ -397,7 +397,11 @@ Result<bool> create_one_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) return true;
   int error = errno;
   struct stat st;
-  if (::stat(path.c_str(), &st) != 0) return Status::from_errno(error, "create directory", path);
+  if (::stat(path.c_str(), &st) != 0) {
+    // Somebody has taken it back meanwhile: not_found, and it can be tried again.
+    if (error == EEXIST && ::lstat(path.c_str(), &st) != 0) error = errno;
+    return Status::from_errno(error, "create directory", path);
+  }
   if (!S_ISDIR(st.st_mode)) return Status::from_errno(ENOTDIR, "create directory", path);
   return false;
 }

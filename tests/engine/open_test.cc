@@ -169,7 +169,11 @@ TEST_F(OpenTest, CreationsThatFailDoNotDisturbOthers) {
   std::atomic<bool> done{false};
   std::atomic<uint64_t> failed{0};
   auto deep = [&](int i) { return directory_.file(std::to_string(i) + "/a/db"); };
-  std::vector<std::thread> others;
+  std::vector<std::jthread> others;
+  struct Ends {
+    std::atomic<bool>& done;
+    ~Ends() { done = true; }
+  } ends{done};
   for (int i = 0; i < 2; ++i)
     others.emplace_back([&] {
       while (!done) {
@@ -189,7 +193,7 @@ TEST_F(OpenTest, CreationsThatFailDoNotDisturbOthers) {
     EXPECT_TRUE(table.ok()) << table.status().to_string();
   }
   done = true;
-  for (std::thread& t : others) t.join();
+  others.clear();
   EXPECT_GT(failed, 0u);
 }
 
