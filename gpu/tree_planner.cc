@@ -17,14 +17,14 @@ constexpr uint32_t leaf_capacities[] = {4, 16, 64};
 constexpr uint32_t least_capacity = 4, most_capacity = 64;
 constexpr uint32_t searched_samples = 64;
 constexpr uint32_t selected_strides[] = {2, 3, 4, 6, 8, 10, 12};
-constexpr uint32_t even_strides[] = {4, 6, 8, 12};
+constexpr uint32_t even_strides[] = {4, 6, 8, 12, 14};
 constexpr uint32_t widest_root = 26, widest_level = 16;
 // Deeper levels have the stride of the last of these. With a choice at each level the program finds
 // lists that suit the sample more than the keys: of 65,000 URLs and 64 of them sampled, such lists
 // took 1.5 times as long as was expected of them.
 constexpr size_t free_levels = 3;
 // What is compared by all sampled keys; then so often with trees that are like the best of them.
-constexpr size_t kept_trees = 12;
+constexpr size_t kept_trees = 12, kept_even = 2;
 constexpr int most_steps = 4;
 constexpr double least_gain = 0.005;
 // Of trees that are equally fast the smaller one: twice the memory, of all that searches need, has
@@ -92,6 +92,7 @@ class CapacitySearch {
           offer(tree.finish());
       }
     }
+    even_.assign(found_.begin(), found_.begin() + std::min(found_.size(), kept_even));
   }
 
   // The dynamic program. best: the rank of a tree that was found, of any capacity.
@@ -121,6 +122,8 @@ class CapacitySearch {
   }
 
   const FoundTrees& found() const { return found_; }
+  // The best of try_even().
+  const FoundTrees& even() const { return even_; }
   uint32_t considered() const { return considered_; }
   double best() const { return best_; }
 
@@ -227,7 +230,7 @@ class CapacitySearch {
   const Problem& problem_;
   const SampledTree none_;  // of no levels
   double best_ = 1e300;     // rank: what takes longer at the least is not followed up
-  FoundTrees found_;
+  FoundTrees found_, even_;
   uint32_t considered_ = 0;
 };
 
@@ -253,6 +256,9 @@ class Planner {
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     found.resize(std::min(found.size(), kept_trees));
+    // What a part of the sample puts first may all be alike, and all of it know better.
+    for (const CapacitySearch& search : searches)
+      found.insert(found.end(), search.even().begin(), search.even().end());
     choose(found);
     return std::move(plan_);
   }
