@@ -123,11 +123,6 @@ void DatabaseImpl::carry_out(Round* round) {
   *round = {};
 }
 
-void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
-  std::lock_guard guard(commit_mutex);
-  commit_requests(group);
-}
-
 namespace {
 
 // The tables of a request are there, and those that it creates are not.
@@ -157,7 +152,8 @@ Status check_tables(const Version& version, const Staging& staging,
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
 // One that creates tables has a round of its own.
-void DatabaseImpl::commit_requests(const std::vector<CommitRequest*>& group) {
+void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
+  std::lock_guard guard(commit_mutex);
   Round round;
   for (CommitRequest* request : group) {
     Staging& staging = *request->staging;

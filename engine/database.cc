@@ -153,10 +153,6 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Residency*
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 Result<std::vector<SegmentReport>> report_segments(const TableVersion& table,
                                                    Residency* residency) {
   std::vector<SegmentReport> result;

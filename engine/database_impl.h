@@ -138,7 +138,6 @@ struct DatabaseImpl {
   Status poison_with(Status s) noexcept;
   struct Round;
   void carry_out(Round* round);
-  void commit_requests(const std::vector<CommitRequest*>& group);
   Status commit_rows(Round* round);
   Status compact_table(const TableVersion& table);
   // Compacts it where it is a prefix table of more than most_prefix_runs.
