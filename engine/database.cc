@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <new>
 
-#include "engine/database_impl.h"
-#include "engine/residency.h"
-#include "engine/segment_check.h"
-#include "engine/transaction_state.h"
+#include "engine/catalog/database_impl.h"
+#include "engine/device/residency.h"
+#include "engine/catalog/segment_check.h"
+#include "engine/write/transaction_state.h"
 #include "gpu/tree_planner.h"
 #include "storage/no_throw.h"
 

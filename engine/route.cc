@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/bridge.h"
-#include "engine/residency.h"
-#include "engine/version.h"
+#include "engine/analytics/bridge.h"
+#include "engine/device/residency.h"
+#include "engine/catalog/version.h"
 #include "storage/no_throw.h"
 
 namespace stride {

@@ -2,8 +2,8 @@
 #include <bit>
 #include <cstring>
 
-#include "engine/read_ahead.h"
-#include "engine/scan_impl.h"
+#include "engine/read/read_ahead.h"
+#include "engine/read/scan_impl.h"
 #include "storage/no_throw.h"
 #include "storage/prefetch.h"
 

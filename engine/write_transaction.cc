@@ -1,7 +1,7 @@
 #include "engine/write_transaction.h"
 
-#include "engine/database_impl.h"
-#include "engine/transaction_state.h"
+#include "engine/catalog/database_impl.h"
+#include "engine/write/transaction_state.h"
 #include "storage/no_throw.h"
 
 namespace stride {

@@ -281,7 +281,7 @@ class PlantedTreeTest : public testing::Test {
     root_ = name;
     for (const char* file :
          {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree_ref.cuh", "gpu/sort.h",
-          "engine/database.h", "engine/commit_queue.h", "adapters/sts/sts.h", "benchmark/report.h",
+          "engine/database.h", "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/report.h",
           "tests/printed_seed.h"}) {
       plant(file, "#pragma once\n");
     }
@@ -349,7 +349,7 @@ TEST_F(PlantedTreeTest, CatchesEveryKindOfViolation) {
       {"engine/a.cc", "#include <storage/file.h>\n"},
       {"engine/a.cc", "  #  include /* why */ \"gpu/sort.h\"\n"},
       {"adapters/a.cc", "#include \"storage/file.h\"\n"},
-      {"adapters/a.cc", "#include \"engine/commit_queue.h\"\n"},
+      {"adapters/a.cc", "#include \"engine/write/commit_queue.h\"\n"},
       {"adapters/a.cc", "#include \"benchmark/report.h\"\n"},
       {"benchmark/a.cc", "#include \"gpu/sort.h\"\n"},
       {"benchmark/a.cc", "#include \"storage/file.h\"\n"},

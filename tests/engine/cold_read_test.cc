@@ -1,5 +1,5 @@
 // Reading ahead of batches: what is brought, in which order and how much at a time.
-#include "engine/cold_read.h"
+#include "engine/read/cold_read.h"
 
 #include <gtest/gtest.h>
 

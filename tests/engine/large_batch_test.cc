@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/database.h"
-#include "engine/row_source.h"
+#include "engine/build/row_source.h"
 #include "storage/memory_file_system.h"
 #include "tests/engine/model.h"
 #include "tests/printed_seed.h"

@@ -1,5 +1,5 @@
 // Read-ahead of ordered scans over mapped segments.
-#include "engine/read_ahead.h"
+#include "engine/read/read_ahead.h"
 
 #include <algorithm>
 #include <set>

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "engine/bridge.h"
+#include "engine/analytics/bridge.h"
 #include "storage/memory_file_system.h"
 #include "tests/engine/fake_device.h"
 #include "tests/engine/model.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "engine/cold_read.h"
+#include "engine/read/cold_read.h"
 #include "storage/checksum.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment_format.h"

@@ -1,0 +1,32 @@
+// Builds a segment from rows in key order: columns, tree, file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/device/residency.h"
+#include "engine/build/row_source.h"
+#include "gpu/backend.h"
+#include "storage/file.h"
+#include "storage/segment.h"
+#include "storage/segment_writer.h"
+
+namespace stride {
+
+struct SegmentBuildOptions {
+  FileSystem* fs = nullptr;
+  Residency* residency = nullptr;
+  std::string path;
+  uint64_t id = 0;
+  const TreeOptions* tree = nullptr;
+  bool share_equal_values = false;     // where that makes the segment smaller
+  uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
+  std::shared_ptr<IoThreads> io;  // write the file
+  WaitFor wait = WaitFor::sync;
+};
+
+// Precondition: rows.size() > 0; keys ascend strictly. Rows is a RowRange.
+template <class Rows>
+Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBuildOptions& options);
+
+}  // namespace stride

@@ -1,0 +1,92 @@
+#include "engine/prefix/device_matches.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+namespace stride {
+namespace {
+
+// A batch that goes to a device has so many addresses: one that was asked for, one that is
+// measured.
+constexpr uint64_t asked_addresses = 1 << 16;
+constexpr uint64_t measured_addresses = 1 << 20;
+
+// The shorter of two calls, in seconds; infinite where one fails.
+double time_match(Backend& backend, const MatchView& matches, const KeyColumn& addresses,
+                  std::span<uint32_t> ranks) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    auto start = std::chrono::steady_clock::now();
+    if (!backend.longest_match(matches, addresses, ranks).ok())
+      return std::numeric_limits<double>::infinity();
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    least = std::min(least, taken.count());
+  }
+  return least;
+}
+
+}  // namespace
+
+Status DeviceMatches::make(const std::shared_ptr<Backend>& device, const MatchView& matches,
+                           const MatchRows& rows) {
+  if (copy_) return {};
+  auto made = device->make_resident(matches, rows);
+  if (!made.ok()) return made.status();
+  device_ = device;
+  copy_ = std::move(*made);
+  return {};
+}
+
+Result<std::shared_ptr<ResidentMatches>> DeviceMatches::copy(const std::shared_ptr<Backend>& device,
+                                                             const MatchView& matches,
+                                                             const MatchRows& rows) {
+  std::lock_guard lock(mutex_);
+  STRIDE_TRY(make(device, matches, rows));
+  return copy_;
+}
+
+DeviceMatches::Use DeviceMatches::decide(Residency& residency, const MatchView& matches,
+                                         const MatchRows& rows, const KeyColumn& addresses,
+                                         std::span<uint32_t> ranks) {
+  auto device = residency.device_for_batch(addresses.size);
+  if (!device) return Use::unknown;  // not yet worth to bring one up, or none
+  if (Status s = make(device, matches, rows); !s.ok()) {
+    (void)residency.failed(s);
+    return Use::no;
+  }
+  if (residency.insists()) return Use::yes;
+  KeyColumn sample = addresses.slice(0, measured_addresses);
+  ranks = ranks.first(sample.size);
+  MatchView there = matches;
+  there.resident = copy_.get();
+  if (time_match(*device, there, sample, ranks) <
+      time_match(*residency.host(), matches, sample, ranks))
+    return Use::yes;
+  copy_.reset();
+  return Use::no;
+}
+
+bool DeviceMatches::find(Residency& residency, const MatchView& matches, const MatchRows& rows,
+                         const KeyColumn& addresses, std::span<uint32_t> ranks) {
+  uint64_t least = residency.insists() ? asked_addresses : measured_addresses;
+  if (addresses.size < least || use_ == Use::no) return false;
+  MatchView there = matches;
+  std::shared_ptr<ResidentMatches> copy;
+  {
+    // Others that come while it is made do not wait: they go to the host.
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    if (use_ == Use::unknown) use_ = decide(residency, matches, rows, addresses, ranks);
+    if (use_ != Use::yes) return false;
+    copy = copy_;
+  }
+  there.resident = copy.get();
+  Status s = device_->longest_match(there, addresses, ranks);
+  if (s.ok()) return true;
+  if (residency.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
+  return false;
+}
+
+}  // namespace stride

@@ -1,0 +1,34 @@
+// Ordered reading of one table: from one segment without copying keys or values, or merged.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/merge/merger.h"
+#include "engine/result_buffer.h"
+#include "engine/scan.h"
+#include "engine/catalog/version.h"
+
+namespace stride {
+
+class STRIDE_INTERNAL Scan::Impl {
+ public:
+  virtual ~Impl() = default;
+  virtual bool next(ScanBatch* batch) = 0;
+  const Status& status() const { return status_; }
+  // Nothing follows where it is not ok.
+  void end_with(Status status) { status_ = std::move(status); }
+
+ protected:
+  Status status_;
+};
+
+// The ranks of a segment that lie within the options' bounds. Precondition: prepared.
+Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, uint64_t* first,
+                     uint64_t* last);
+
+Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,
+                       const ScanOptions& options);
+
+}  // namespace stride

@@ -1,0 +1,117 @@
+#include "engine/write/put_if_absent.h"
+
+
+#include "engine/read/lookup.h"
+#include "gpu/vector_set.h"
+
+namespace stride {
+namespace {
+
+uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
+
+// Calls use(i) for each bit i that is set.
+// Of one table's rows, which are new.
+class Settler {
+ public:
+  Settler(const Version& version, uint32_t table)
+      : residency_(*version.residency),
+        segments_(version.find(table)->segments),
+        backend_(*version.backend) {}
+
+  Status begin() {
+    auto seen = backend_.make_byte_set();
+    if (!seen.ok()) return seen.status();
+    seen_ = std::move(*seen);
+    return {};
+  }
+
+  // Rows that come before all that are put if absent: of a key the last one counts.
+  Status add_other(const StagedChunk& chunk) {
+    if (chunk.rows() == 0) return {};
+    ids_.resize(chunk.rows());
+    STRIDE_TRY(seen_->find_or_put(chunk.keys(), ids_, {}));
+    last_kinds_.resize(seen_->size());
+    for (uint64_t i = 0; i < ids_.size(); ++i) last_kinds_[ids_[i]] = chunk.kind(i);
+    return {};
+  }
+
+  // Keeps the rows that are new, and says which those were.
+  Status settle(StagedChunk* chunk, Bitmap* is_new) {
+    const uint64_t rows = chunk->rows();
+    is_new->reset(rows);
+    erased_.reset(rows);
+    candidates_.reset(rows);
+    ids_.resize(last_kinds_.empty() ? 0 : rows);
+    STRIDE_TRY(seen_->find_or_put(chunk->keys(), ids_, candidates_.words()));
+    for (uint64_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] >= last_kinds_.size()) continue;
+      EntryKind& last = last_kinds_[ids_[i]];
+      if (last == EntryKind::put) continue;
+      last = EntryKind::put;
+      erased_.set(i);
+      candidates_.set(i);
+    }
+    chunk->keep(candidates_.words());
+    return drop_stored(chunk, is_new);
+  }
+
+ private:
+  // Of the candidates, which the chunk has only now.
+  Status drop_stored(StagedChunk* chunk, Bitmap* is_new) {
+    if (segments_.empty() || chunk->rows() == 0) {
+      *is_new = candidates_;
+      return {};
+    }
+    STRIDE_TRY(lookup_references(residency_, segments_, chunk->keys(), &stored_));
+    kept_.reset(chunk->rows());
+    uint64_t at = 0;
+    for_each_bit(candidates_.words(), [&](uint64_t row) {
+      if (!stored_.found[at] || erased_[row]) {
+        kept_.set(at);
+        is_new->set(row);
+      }
+      ++at;
+    });
+    chunk->keep(kept_.words());
+    return {};
+  }
+
+  Residency& residency_;
+  const SegmentList& segments_;
+  Backend& backend_;
+  std::unique_ptr<ByteSet> seen_;
+  std::vector<EntryKind> last_kinds_;  // by id: of the keys that other rows put or erase
+  std::vector<uint64_t> ids_;
+  Bitmap candidates_, erased_, kept_;
+  FindResult stored_;
+};
+
+// Sets the bits of `to` from `bit` on that are set in `from`, of `count` from `first` on.
+void copy_bits(const Bitmap& from, uint64_t first, uint64_t count, uint64_t* to, uint64_t bit) {
+  set_bits({to, words_of(bit + count)}, bit, count, [&](uint64_t i) { return from[first + i]; });
+}
+
+}  // namespace
+
+Status AbsentAnswers::settle(const Version& version, StagedTable* table) {
+  if (table->absent.empty()) return {};
+  Settler settler(version, table->table->id);
+  STRIDE_TRY(settler.begin());
+  for (const auto& chunk : table->chunks) STRIDE_TRY(settler.add_other(*chunk));
+  for (auto& absent : table->absent) {
+    Settled settled{std::move(absent->answers), {}};
+    STRIDE_TRY(settler.settle(absent->rows.get(), &settled.is_new));
+    table->chunks.push_back(std::move(absent->rows));
+    if (!settled.answers.empty()) settled_.push_back(std::move(settled));
+  }
+  table->absent.clear();
+  return {};
+}
+
+void AbsentAnswers::give() const {
+  for (const Settled& settled : settled_)
+    for (const AbsentChunk::Answer& a : settled.answers)
+      copy_bits(settled.is_new, a.first, a.count, a.words, a.bit);
+}
+
+}  // namespace stride

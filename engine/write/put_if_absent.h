@@ -1,0 +1,31 @@
+// Rows that are put where their key is not there: which of them are new.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/write/staging.h"
+#include "engine/catalog/version.h"
+
+namespace stride {
+
+// What the callers of put_if_absent() are told once the commit has succeeded.
+class AbsentAnswers {
+ public:
+  // Keeps, of rows that are put if absent, those that are new, and puts their chunks behind all
+  // others. New is the first row of a key that the version does not have, as the other rows of the
+  // table have changed it by then. Ranges must have been expanded.
+  Status settle(const Version& version, StagedTable* table);
+  // Sets the callers' bits.
+  void give() const;
+
+ private:
+  struct Settled {
+    std::vector<AbsentChunk::Answer> answers;
+    Bitmap is_new;  // of the rows as they were staged
+  };
+  std::vector<Settled> settled_;
+};
+
+}  // namespace stride

@@ -1,0 +1,25 @@
+// What a WriteTransaction holds.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "engine/catalog/database_impl.h"
+#include "engine/write/staging.h"
+#include "engine/write_transaction.h"
+
+namespace stride {
+
+struct STRIDE_INTERNAL WriteTransaction::State {
+  std::shared_ptr<DatabaseImpl> database;
+  Staging staging;
+  std::atomic<bool> entered{false};  // the commit queue knows of it
+  std::atomic<bool> ended{false};
+
+  // closed: it has ended, or this process is a forked child.
+  Status check_open() const;
+  // Whether rows of the table can be staged; tells the commit queue before the first are.
+  Status enter(const Table& table);
+};
+
+}  // namespace stride
