@@ -15,7 +15,7 @@
 #include "benchmark/engine_run.h"
 #include "benchmark/report.h"
 #include "gpu/backend.h"
-#include "gpu/tree_planner.h"
+#include "gpu/plan/tree_planner.h"
 
 namespace stride::benchmark {
 

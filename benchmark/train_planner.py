@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains what the planner knows of search times, and writes gpu/planner_weights.inc.
+"""Trains what the planner knows of search times, and writes gpu/plan/planner_weights.inc.
 
     benchmark/train_planner.py build/bin/stride-bench            # measures, then trains
     benchmark/train_planner.py --measured runs.jsonl             # trains on what was measured
@@ -97,7 +97,7 @@ def log2_share(x, whole):
 
 
 def inputs_of(row, work, costs):
-    """As learned_inputs() of gpu/planner_weights.cc."""
+    """As learned_inputs() of gpu/plan/planner_weights.cc."""
     parts = work * costs
     whole = max(parts.sum(), 1e-9)
     keys = max(row["keys"], 1)
@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--trees", type=int, default=40, help="for each data set")
     parser.add_argument("--backends", default="host,cuda")
     parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--out", default="gpu/planner_weights.inc")
+    parser.add_argument("--out", default="gpu/plan/planner_weights.inc")
     parser.add_argument("--only-measure", default="", help="write measurements there and stop")
     arguments = parser.parse_args()
     files = [Path(name) for name in arguments.measured]

@@ -7,7 +7,7 @@
 #include "engine/device/residency.h"
 #include "engine/catalog/segment_check.h"
 #include "engine/write/transaction_state.h"
-#include "gpu/tree_planner.h"
+#include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"
 
 namespace stride {

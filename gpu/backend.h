@@ -275,7 +275,7 @@ class Backend {
   // For each query, how many keys of the index are not larger than it.
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
-  // Builds what longest_match() searches (gpu/match_layout.h) over a strictly ascending column of
+  // Builds what longest_match() searches (gpu/match/match_layout.h) over a strictly ascending column of
   // prefix keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to
   // the rank of the longest other prefix that covers each, or Location::absent. invalid_argument:
   // more than max_match_prefixes, or a row that is no prefix key.

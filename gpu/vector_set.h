@@ -25,7 +25,7 @@
 //               (2011).
 //
 // Tables are open addressing in buckets of a memory sector: a vector is looked for in its bucket,
-// then in neighbouring buckets, then in places by further hash functions (gpu/vector_layout.h).
+// then in neighbouring buckets, then in places by further hash functions (gpu/set/vector_layout.h).
 #pragma once
 
 #include <cstdint>

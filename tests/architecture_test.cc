@@ -35,8 +35,8 @@ const std::set<string, std::less<>> kStorageForGpu = {
     "storage/prefetch.h",    "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {
     "gpu/access_costs.h", "gpu/backend.h",      "gpu/key_statistics.h",
-    "gpu/location.h",     "gpu/scatter_add.h",  "gpu/tree_estimate.h",
-    "gpu/tree_options.h", "gpu/tree_planner.h", "gpu/vector_set.h"};
+    "gpu/location.h",     "gpu/scatter_add.h",  "gpu/plan/tree_estimate.h",
+    "gpu/tree_options.h", "gpu/plan/tree_planner.h", "gpu/vector_set.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",

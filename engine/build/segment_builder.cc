@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/build/equal_values.h"
-#include "gpu/tree_planner.h"
+#include "gpu/plan/tree_planner.h"
 #include "storage/prefetch.h"
 
 namespace stride {

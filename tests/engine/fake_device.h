@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/match_layout.h"
+#include "gpu/match/match_layout.h"
 
 namespace stride::test {
 

@@ -2,7 +2,7 @@
 // damaged, compact() writes nothing of it anew, and all reads end well.
 #include <functional>
 
-#include "gpu/tree_layout.h"
+#include "gpu/tree/tree_layout.h"
 #include "tests/engine/forged_database.h"
 #include "tests/engine/forged_edits.h"
 #include "tests/printed_seed.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "gpu/device_faults.h"
+#include "gpu/device/device_faults.h"
 #include "tests/engine/fake_device.h"
 #include "tests/engine/model.h"
 #include "tests/printed_seed.h"

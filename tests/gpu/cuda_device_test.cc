@@ -1,5 +1,5 @@
 // What a device backend leaves behind: the caller's current device, and nothing of what failed.
-#include "gpu/cuda_device.h"
+#include "gpu/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/device_faults.h"
+#include "gpu/device/device_faults.h"
 
 namespace stride::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "gpu/backend.h"
-#include "gpu/tree_layout.h"
+#include "gpu/tree/tree_layout.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/printed_seed.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "gpu/backend.h"
-#include "gpu/match_build_host.h"
-#include "gpu/match_layout.h"
+#include "gpu/match/match_build_host.h"
+#include "gpu/match/match_layout.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/printed_seed.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/tree_planner.h"
+#include "gpu/plan/tree_planner.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/printed_seed.h"
 

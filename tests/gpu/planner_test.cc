@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "gpu/backend.h"
-#include "gpu/planner_weights.h"
-#include "gpu/tree_layout.h"
-#include "gpu/tree_planner.h"
-#include "gpu/tree_search.h"
+#include "gpu/plan/planner_weights.h"
+#include "gpu/tree/tree_layout.h"
+#include "gpu/plan/tree_planner.h"
+#include "gpu/tree/tree_search.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/gpu/tree_option_sets.h"
 #include "tests/printed_seed.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/route_plan.h"
-#include "gpu/scatter_arith.h"
+#include "gpu/scatter/route_plan.h"
+#include "gpu/scatter/scatter_arith.h"
 #include "tests/printed_seed.h"
 
 namespace stride::test {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/backend.h"
-#include "gpu/tree_layout.h"
+#include "gpu/tree/tree_layout.h"
 #include "tests/gpu/key_sets.h"
 #include "tests/printed_seed.h"
 

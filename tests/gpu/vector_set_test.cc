@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/host_hash_table.h"
-#include "gpu/vector_layout.h"
+#include "gpu/set/host_hash_table.h"
+#include "gpu/set/vector_layout.h"
 #include "tests/printed_seed.h"
 
 namespace stride::test {

@@ -1,0 +1,30 @@
+// Batches of searches whose queries or results lie in host memory: chunks of queries go to the
+// device, are searched and come back on several streams at once, so that the copies of one chunk
+// overlap the search and the copies of others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "gpu/backend.h"
+#include "gpu/device/cuda_transfer.h"
+
+namespace stride {
+
+// Starts the searches of queries [first, first + queries.size), both in device memory, on the
+// stream.
+using StartSearch = std::function<void(uint64_t first, const KeyColumn& queries, void* results,
+                                       cudaStream_t stream)>;
+// Takes results [first, first + count), in host memory. Called from several threads at once; a
+// Status that is not ok ends the batch.
+using TakeResults = std::function<Status(uint64_t first, uint64_t count, const std::byte* results)>;
+
+// Runs a batch; results has queries.size times result_bytes bytes. Either may be in device memory,
+// in pinned host memory or in any host memory. Throws CudaFailure.
+void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
+                      uint32_t result_bytes, const StartSearch& start);
+// The same with results that are handed over chunk by chunk.
+Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
+                        const StartSearch& start, const TakeResults& take);
+
+}  // namespace stride

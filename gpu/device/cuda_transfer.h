@@ -1,0 +1,178 @@
+// Copies between pageable host memory and the device at the speed of the bus: through pinned
+// staging memory, which host threads fill or empty while other pieces are on their way.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpu/backend.h"
+#include "gpu/device/cuda_device.h"
+
+namespace stride {
+
+// Column memory on a device is aligned to a sector.
+inline constexpr uint64_t sector_alignment = 32;
+
+// Memory for calls to borrow; it is slow to make.
+template <class Memory>
+class MemoryPool {
+ public:
+  class Piece {
+   public:
+    Piece() = default;
+    Piece(MemoryPool* pool, Memory memory) : pool_(pool), memory_(std::move(memory)) {}
+    Piece(Piece&& other) noexcept { *this = std::move(other); }
+    Piece& operator=(Piece&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(memory_, other.memory_);
+      return *this;
+    }
+    ~Piece() {
+      if (memory_.data()) pool_->give_back(std::move(memory_));
+    }
+    std::byte* data() { return memory_.data(); }
+
+   private:
+    MemoryPool* pool_ = nullptr;
+    Memory memory_;
+  };
+
+  explicit MemoryPool(std::function<Memory()> make) : make_(std::move(make)) {
+    idle_.reserve(most_idle);
+  }
+  // Of staging_bytes.
+  Piece take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        Memory memory = std::move(idle_.back());
+        idle_.pop_back();
+        return Piece(this, std::move(memory));
+      }
+    }
+    return Piece(this, make_());
+  }
+
+ private:
+  static constexpr size_t most_idle = 48;
+
+  void give_back(Memory memory) {
+    std::lock_guard lock(mutex_);
+    if (idle_.size() < most_idle) idle_.push_back(std::move(memory));
+  }
+
+  std::function<Memory()> make_;
+  std::mutex mutex_;
+  std::vector<Memory> idle_;
+};
+using PinnedPool = MemoryPool<PinnedMemory>;
+using DevicePool = MemoryPool<CudaArray<std::byte>>;
+
+// Where a column lies, and so how it gets to the device.
+enum class MemorySide { device, pinned, pageable };
+MemorySide memory_side(const CudaDevice& device, const void* p);
+
+class CudaTransfer {
+ public:
+  CudaTransfer(CudaDevice& device, Backend& host);
+
+  CudaDevice& device() const { return device_; }
+  Backend& host() const { return host_; }
+  PinnedPool& pinned() { return pinned_; }
+  // Of the device's memory. Whole words may be read where a column ends in one. Give a piece back
+  // when nothing that uses it is under way on any stream.
+  DevicePool& on_device() { return on_device_; }
+
+  // Between pageable host memory and the device; done when they return. The work on the stream
+  // before them is done first.
+  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+    Bytes part{static_cast<const std::byte*>(from), bytes};
+    to_device(to, {&part, 1}, stream);
+  }
+  // Parts, one after the other.
+  void to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream);
+  void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+
+  // Of its own, for any stream.
+  CudaArray<std::byte> make_device_memory(uint64_t bytes);
+
+  // More threads only queue for the driver.
+  unsigned most_workers() const { return std::min(host_.threads(), 8u); }
+  // Calls work(), which may throw, on up to so many of the host's threads at once.
+  void each_worker(uint64_t workers, const std::function<void()>& work);
+
+ private:
+  CudaDevice& device_;
+  Backend& host_;
+  PinnedPool pinned_;
+  DevicePool on_device_;
+};
+
+// Shares items [0, items) out among `workers`, each with two lanes: while what one of them was
+// given is under way, the other is filled. make(lane) emplaces an optional Lane; run(lane, item)
+// and lane.finish(), which waits for the item that it was given last, return a Status. The first
+// that is not ok ends the work, as does what they throw.
+template <class Lane, class Make, class Run>
+Status run_lanes(CudaTransfer& transfer, uint64_t items, uint64_t workers, const Make& make,
+                 const Run& run) {
+  std::atomic<uint64_t> next{0};
+  std::mutex mutex;
+  Status failure;
+  transfer.each_worker(std::min(items, workers), [&] {
+    auto check = [&](Status status) {
+      if (status.ok()) return;
+      next = items;
+      std::lock_guard lock(mutex);
+      (void)(failure = std::move(status));
+    };
+    OnDevice on(transfer.device());
+    std::optional<Lane> lanes[2];
+    try {
+      for (uint64_t turn = 0;; ++turn) {
+        uint64_t item = next++;
+        if (item >= items) break;
+        std::optional<Lane>& lane = lanes[turn % 2];
+        if (!lane) make(lane);
+        check(run(*lane, item));
+      }
+      for (auto& lane : lanes)
+        if (lane) check(lane->finish());
+    } catch (...) {
+      next = items;
+      throw;
+    }
+  });
+  return failure;
+}
+
+// Device memory for a part of a chunk: borrowed, where that will do.
+class DeviceRoom {
+ public:
+  explicit DeviceRoom(CudaTransfer& transfer) : transfer_(transfer) {}
+  // What was there before is lost.
+  std::byte* room(uint64_t bytes) {
+    if (bytes <= staging_bytes) {
+      if (!piece_.data()) piece_ = transfer_.on_device().take();
+      return piece_.data();
+    }
+    if (own_.size() < bytes) own_ = transfer_.make_device_memory(bytes);
+    return own_.data();
+  }
+
+ private:
+  CudaTransfer& transfer_;
+  DevicePool::Piece piece_;
+  CudaArray<std::byte> own_;
+};
+
+}  // namespace stride

@@ -1,0 +1,77 @@
+// Chooses strides, node kinds and leaf capacity of a tree: those with which a search takes the
+// least time, within a limit of memory.
+//
+//   PlannedTree plan = plan_tree(statistics, {.costs = costs});
+//   backend->build_tree(column, plan.options, &image);
+//
+// A dynamic program over the levels. Its states are the bits that each sampled key has used; where
+// no bits are skipped that is one number, the bit position of the level, and the program is exact.
+// Of the ways to one state, those are dropped that another one beats in both time and memory, with
+// the same in its leaves: what follows costs either the same, or, as more memory makes reads
+// slower, no less. With path compression lists of strides seldom meet in one state, and of each
+// number of levels only the most promising are followed up; what is to be beaten are lists of one
+// stride below the root. All that with a part of the sample. The best trees are then compared by
+// all of it, and the best of these with such as differ from it in one stride, kind or capacity, as
+// long as that helps.
+//
+// PlannerKind::learned compares by times that a small perceptron has corrected, which was trained
+// on measured ones (planner_weights.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gpu/plan/tree_estimate.h"
+
+namespace stride {
+
+enum class PlannerKind : uint8_t { automatic, optimal, learned };
+
+// Calls body for disjoint ranges that cover [0, n), on several threads.
+using RunEach =
+    std::function<void(uint64_t n, const std::function<void(uint64_t begin, uint64_t end)>& body)>;
+
+struct PlanSearch {
+  PlannerKind kind = PlannerKind::automatic;  // the one that was found better
+  uint32_t followed_up = 0;                   // trees of each number of levels; 0: a few
+  bool every_stride = false;                  // else a selection
+  RunEach run_each;                           // none: one thread; the plan is the same
+};
+
+struct PlannedTree {
+  TreeOptions options;  // strides, kinds and leaf capacity given
+  TreeEstimate estimate;
+  // That the tree takes, as the planner that chose it has it: the estimate's, or corrected.
+  double nanoseconds = 0;
+  PlannerKind kind = PlannerKind::optimal;
+  uint32_t considered = 0;  // trees
+};
+
+// wanted: its leaf capacity and node kind, where given, and its path compression are kept.
+PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
+                      const TreeOptions& wanted = {}, const PlanSearch& search = {});
+
+// By what trees are compared: the time, and 3 % of it more for each time that a tree doubles the
+// memory that searches need.
+double plan_rank(const TreeEstimate& estimate, double nanoseconds, const KeyStatistics& statistics,
+                 const PlanTarget& target);
+
+// options with strides, kinds and leaf capacity where they are open: the plan for batches of random
+// queries on a machine with these costs, within options.max_image_bytes or default_image_bytes().
+TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
+                         const TreeOptions& options, const RunEach& run_each);
+
+// Does so for a backend.
+using ChooseStrides =
+    std::function<TreeOptions(const KeyStatistics& statistics, const TreeOptions& options)>;
+
+// The time of a search in a tree as the better planner expects it: the estimate's, or corrected.
+double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
+                            const PlanTarget& target);
+
+// The kind of planner that `automatic` stands for, on either backend: docs/planner.md has the
+// figures. What the perceptron learns carries over to other keys only in part.
+inline constexpr PlannerKind better_planner = PlannerKind::optimal;
+
+}  // namespace stride

@@ -1,0 +1,33 @@
+// Scatter-add on host threads.
+#pragma once
+
+#include <memory>
+
+#include "gpu/backend.h"
+#include "gpu/scatter_add.h"
+#include "gpu/host/task_pool.h"
+
+namespace stride {
+
+// As Backend::scatter_checked() and make_route(); throw std::bad_alloc.
+Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
+                    const MutableNumbers& into, const ScatterOptions& options,
+                    ScatterReport* report);
+Result<std::unique_ptr<ScatterRoute>> make_route_host(TaskPool& pool, const Indexes& targets,
+                                                      uint64_t target_count,
+                                                      OutOfRange out_of_range);
+
+// What reproducible sums need to know of all sources.
+struct NumbersSummary {
+  double largest = 0;  // of the finite absolute values
+  bool all_finite = true;
+};
+// Of columns in host memory, on the threads of a host backend.
+NumbersSummary summarize_host(Backend& host, const Numbers& sources);
+ScatterReport count_out_of_range_host(Backend& host, const Indexes& targets, uint64_t limit);
+uint64_t target_at(const Indexes& targets, uint64_t i);
+
+// Of OutOfRange::error. target: of the first source that is out of range.
+Status out_of_range_error(const ScatterReport& report, uint64_t target, uint64_t targets);
+
+}  // namespace stride

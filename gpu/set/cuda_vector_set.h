@@ -1,0 +1,15 @@
+// Sets of vectors in the memory of a device.
+#pragma once
+
+#include <memory>
+
+#include "gpu/tree/cuda_index.h"
+#include "gpu/vector_set.h"
+
+namespace stride {
+
+// As Backend::make_vector_set(); throws CudaFailure and std::bad_alloc.
+Result<std::unique_ptr<VectorSet>> make_vector_set_cuda(const CudaContext& context,
+                                                        VectorSetOptions options);
+
+}  // namespace stride

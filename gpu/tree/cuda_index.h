@@ -1,0 +1,61 @@
+// Indexes in device memory: made, and searched in batches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpu/backend.h"
+#include "gpu/device/cuda_device.h"
+#include "gpu/device/cuda_transfer.h"
+#include "gpu/plan/tree_planner.h"
+
+namespace stride {
+
+struct DeviceIndex;
+
+enum class CudaSearch { find_ranks, lower_bound, upper_bound };
+
+// What all indexes of a backend share. Lives as long as the backend.
+struct CudaContext {
+  CudaDevice& device;
+  CudaTransfer& transfer;
+};
+
+// Throws CudaFailure (unavailable) where this build has no code for the current device.
+void check_kernels();
+
+// As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc.
+std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
+                                                  const IndexView& index, const IndexRows& rows);
+Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,
+                                                        const KeyColumn& keys, KeyOrder order,
+                                                        const ChooseStrides& choose,
+                                                        const TreeOptions& options);
+Status build_tree_cuda(const CudaContext& context, const PackedColumn& keys,
+                       const ChooseStrides& choose, const TreeOptions& options,
+                       std::vector<std::byte>* image);
+// keys: in the device's memory.
+void measure_keys_cuda(const CudaContext& context, const PackedColumn& keys,
+                       const SampleOptions& options, KeyStatistics* statistics);
+
+// Starts a batch of searches on the stream. Queries and results are in device memory.
+void search_cuda(const ResidentIndex& index, CudaSearch search, const KeyColumn& queries,
+                 uint32_t* out, cudaStream_t stream);
+void find_prefixes_cuda(const ResidentIndex& index, const KeyColumn& queries, RankInterval* out,
+                        cudaStream_t stream);
+// indexes: device memory with a pointer to each index's DeviceIndex, newest first.
+void find_in_cuda(const DeviceIndex* const* indexes, uint32_t count, uint32_t key_width,
+                  const KeyColumn& queries, Location* out, cudaStream_t stream);
+// Keeps the memory of an index from being used again before the work so far on the stream is done.
+void mark_use_cuda(const ResidentIndex& index, cudaStream_t stream);
+// The width (4 or 8) of the numbers by which an index can be searched; 0: by bytes only.
+uint32_t number_width(const ResidentIndex& index);
+
+// Random gathers and copies in device memory (BackendLimits).
+void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits* limits);
+void measure_costs_cuda(CudaDevice& device, AccessCosts* costs);
+
+}  // namespace stride

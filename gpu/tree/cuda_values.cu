@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cub/device/device_scan.cuh>
+
+#include "gpu/tree/cuda_search.cuh"
+#include "gpu/sort/cuda_sort.cuh"
+#include "gpu/device/cuda_space.cuh"
+#include "gpu/tree/cuda_values.h"
+
+namespace stride {
+
+namespace {
+
+struct AddEnds {
+  STRIDE_HD ValueEnd operator()(ValueEnd a, ValueEnd b) const {
+    return {(a.end() + b.end()) << 1 | (b.word & 1)};
+  }
+};
+
+__global__ void measure(const DeviceIndex* const* indexes, Location* locations, uint64_t count,
+                        ValueEnd* lengths) {
+  uint64_t i = this_thread();
+  if (i >= count) return;
+  Location at = locations[i];
+  if (at.found()) {
+    const DeviceIndex& index = *indexes[at.index];
+    if (index.hidden && index.hidden[at.rank]) {
+      at = {Location::absent, Location::absent};
+      locations[i] = at;
+    }
+  }
+  if (!lengths) return;
+  uint64_t length = at.found() ? indexes[at.index]->values[at.rank].size() : 0;
+  lengths[i] = {length << 1 | at.found()};
+}
+
+// Eight threads a value; by words of four bytes where all of it is aligned to them.
+__global__ void gather(const DeviceIndex* const* indexes, const Location* locations,
+                       const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
+                       uint64_t capacity) {
+  constexpr uint32_t lanes = 8;
+  uint64_t i = this_thread() / lanes;
+  if (i >= count || !ends[i].found()) return;
+  uint64_t from = i == 0 ? begin : ends[i - 1].end();
+  uint64_t bytes = ends[i].end() - from;
+  if (ends[i].end() - begin > capacity) return;
+  Location at = locations[i];
+  const std::byte* value = indexes[at.index]->values[at.rank].data();
+  std::byte* to = out + (from - begin);
+  uint32_t lane = threadIdx.x % lanes;
+  uintptr_t mixed = reinterpret_cast<uintptr_t>(value) | reinterpret_cast<uintptr_t>(to) | bytes;
+  if (mixed % 4 == 0) {
+    for (uint64_t b = 4 * lane; b < bytes; b += 4 * lanes) {
+      *reinterpret_cast<uint32_t*>(to + b) = __ldg(reinterpret_cast<const uint32_t*>(value + b));
+    }
+    return;
+  }
+  for (uint64_t b = lane; b < bytes; b += lanes) to[b] = value[b];
+}
+
+__global__ void unpack(const ValueEnd* ends, uint64_t count, uint32_t* found, uint64_t* offsets) {
+  uint64_t i = this_thread();
+  bool is_found = i < count && ends[i].found();
+  uint32_t word = __ballot_sync(0xFFFFFFFF, is_found);
+  if (i >= count) return;
+  if (i % 32 == 0) found[i / 32] = word;
+  if (i == 0) offsets[0] = 0;
+  offsets[i + 1] = ends[i].end();
+}
+
+// Pointers that travel with the launch, so that nobody waits for a copy.
+struct SomeIndexes {
+  static constexpr uint32_t capacity = 64;
+  const DeviceIndex* at[capacity];
+};
+
+__global__ void put_indexes(const __grid_constant__ SomeIndexes some, const DeviceIndex** to) {
+  to[threadIdx.x] = some.at[threadIdx.x];
+}
+
+const CudaResident& as_cuda(const IndexView& index) {
+  return static_cast<const CudaResident&>(*index.resident);
+}
+
+}  // namespace
+
+CudaIndexList::CudaIndexList(CudaDevice& device, std::span<const IndexView> indexes,
+                             cudaStream_t stream)
+    : list_(device, stream, indexes.size()), count_(static_cast<uint32_t>(indexes.size())) {
+  for (uint32_t first = 0; first < count_; first += SomeIndexes::capacity) {
+    SomeIndexes some{};
+    uint32_t n = std::min(SomeIndexes::capacity, count_ - first);
+    for (uint32_t i = 0; i < n; ++i) some.at[i] = as_cuda(indexes[first + i]).device_copy();
+    put_indexes<<<1, n, 0, stream>>>(some, list_.data() + first);
+  }
+  cuda_check(cudaGetLastError(), "list indexes");
+  if (count_ > 0) width_ = number_width(*indexes[0].resident);
+  for (const IndexView& index : indexes)
+    if (number_width(*index.resident) != width_) width_ = 0;
+}
+
+void CudaIndexList::find(const KeyColumn& queries, Location* out, cudaStream_t stream) const {
+  find_in_cuda(list_.data(), count_, width_, queries, out, stream);
+}
+
+void measure_values_cuda(CudaDevice& device, const CudaIndexList& indexes, Location* locations,
+                         uint64_t count, ValueEnd* ends, cudaStream_t stream) {
+  if (count == 0) return;
+  measure<<<blocks_for(count), block_threads, 0, stream>>>(indexes.data(), locations, count, ends);
+  cuda_check(cudaGetLastError(), "measure values");
+  if (!ends) return;
+  CudaSpace space(device, stream);
+  with_scratch(space, "sum up lengths", [&](void* scratch, size_t& bytes) {
+    return cub::DeviceScan::InclusiveScan(scratch, bytes, ends, ends, AddEnds{}, count, stream);
+  });
+}
+
+void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
+                        const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
+                        uint64_t capacity, cudaStream_t stream) {
+  if (count == 0) return;
+  gather<<<blocks_for(count * 8), block_threads, 0, stream>>>(indexes.data(), locations, ends,
+                                                              begin, count, out, capacity);
+  cuda_check(cudaGetLastError(), "gather values");
+}
+
+void unpack_ends_cuda(const ValueEnd* ends, uint64_t count, uint32_t* found, uint64_t* offsets,
+                      cudaStream_t stream) {
+  if (count == 0) {
+    cuda_check(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream), "clear offsets");
+    return;
+  }
+  unpack<<<blocks_for(count), block_threads, 0, stream>>>(ends, count, found, offsets);
+  cuda_check(cudaGetLastError(), "unpack offsets");
+}
+
+}  // namespace stride
