@@ -281,7 +281,7 @@ class PlantedTreeTest : public testing::Test {
     root_ = name;
     for (const char* file :
          {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree_ref.cuh", "gpu/sort.h",
-          "engine/database.h", "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/report.h",
+          "engine/database.h", "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/harness/report.h",
           "tests/printed_seed.h"}) {
       plant(file, "#pragma once\n");
     }
@@ -315,7 +315,7 @@ TEST_F(PlantedTreeTest, AllowsWhatTheRulesAllow) {
       {"benchmark/peers/a.cc", "#include <rocksdb/db.h>\n#include <lmdb.h>\n"},
       {"benchmark/a.cc", "#include \"adapters/sts/sts.h\"\n#include \"gpu/backend.h\"\n"},
       {"tests/gpu/a.cu", "#include \"gpu/tree_ref.cuh\"\n#include <cub/cub.cuh>\n"},
-      {"tests/benchmark/a.cc", "#include \"benchmark/report.h\"\n#include <gtest/gtest.h>\n"},
+      {"tests/benchmark/a.cc", "#include \"benchmark/harness/report.h\"\n#include <gtest/gtest.h>\n"},
       // Comments and literals are no code; a digit separator starts no literal.
       {"engine/b.cc",
        "// #include <lmdb.h>\n/* __device__ */ int n = 1'000; const char* s = "
@@ -350,13 +350,13 @@ TEST_F(PlantedTreeTest, CatchesEveryKindOfViolation) {
       {"engine/a.cc", "  #  include /* why */ \"gpu/sort.h\"\n"},
       {"adapters/a.cc", "#include \"storage/file.h\"\n"},
       {"adapters/a.cc", "#include \"engine/write/commit_queue.h\"\n"},
-      {"adapters/a.cc", "#include \"benchmark/report.h\"\n"},
+      {"adapters/a.cc", "#include \"benchmark/harness/report.h\"\n"},
       {"benchmark/a.cc", "#include \"gpu/sort.h\"\n"},
       {"benchmark/a.cc", "#include \"storage/file.h\"\n"},
       {"benchmark/a.cc", "#include <rocksdb/db.h>\n"},
       {"benchmark/a.cc", "#include \"tests/printed_seed.h\"\n"},
       {"tests/engine/a.cc", "#include <rocksdb/db.h>\n"},
-      {"tests/engine/a.cc", "#include \"benchmark/report.h\"\n"},
+      {"tests/engine/a.cc", "#include \"benchmark/harness/report.h\"\n"},
       {"tests/engine/a.cc", "#include \"gpu/tree_ref.cuh\"\n"},
       {"benchmark/run.sh", home.c_str()},
   };

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmark/engine_under_test.h"
+#include "benchmark/harness/engine_under_test.h"
 
 namespace stride::benchmark {
 

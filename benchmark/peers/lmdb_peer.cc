@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "benchmark/parallel.h"
-#include "benchmark/sorted_rows.h"
-#include "benchmark/value_refs.h"
+#include "benchmark/harness/parallel.h"
+#include "benchmark/harness/sorted_rows.h"
+#include "benchmark/harness/value_refs.h"
 #include "storage/prefetch.h"
 
 namespace stride::benchmark {

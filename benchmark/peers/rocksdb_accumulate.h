@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "benchmark/accumulate_engine.h"
+#include "benchmark/peers/accumulate_engine.h"
 
 namespace stride::benchmark {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/engine_under_test.h"
+#include "benchmark/harness/engine_under_test.h"
 
 namespace stride::benchmark {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "benchmark/value_refs.h"
+#include "benchmark/harness/value_refs.h"
 #include "engine/database.h"
 
 namespace stride::benchmark {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "benchmark/engine_under_test.h"
+#include "benchmark/harness/engine_under_test.h"
 
 namespace stride::benchmark {
 

@@ -1,4 +1,4 @@
-// What the planner has learned of how long searches take: benchmark/train_planner.py makes the
+// What the planner has learned of how long searches take: benchmark/tools/train_planner.py makes the
 // numbers (planner_weights.inc) from measured ones.
 #pragma once
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <random>
 
-#include "benchmark/byte_sum.h"
-#include "benchmark/expected.h"
-#include "benchmark/lookup_plan.h"
-#include "benchmark/sorted_rows.h"
+#include "benchmark/harness/byte_sum.h"
+#include "benchmark/harness/expected.h"
+#include "benchmark/harness/lookup_plan.h"
+#include "benchmark/harness/sorted_rows.h"
 #include "tests/benchmark/sample_records.h"
 #include "tests/printed_seed.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "benchmark/command_line.h"
+#include "benchmark/harness/command_line.h"
 #include "gpu/backend.h"
 
 namespace stride::benchmark {

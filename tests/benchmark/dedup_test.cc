@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "benchmark/dedup_data.h"
-#include "benchmark/dedup_report.h"
-#include "benchmark/unordered_peer.h"
+#include "benchmark/datasets/dedup_data.h"
+#include "benchmark/workloads/dedup/report.h"
+#include "benchmark/peers/unordered_peer.h"
 #include "tests/benchmark/command_line_fixture.h"
 
 namespace stride::benchmark {

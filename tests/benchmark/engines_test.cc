@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "benchmark/dictionary_workload.h"
-#include "benchmark/lookup_plan.h"
-#include "benchmark/sts_workload.h"
+#include "benchmark/workloads/dedup/dictionary.h"
+#include "benchmark/harness/lookup_plan.h"
+#include "benchmark/workloads/sts/workload.h"
 #include "tests/benchmark/sample_records.h"
 #include "tests/printed_seed.h"
 

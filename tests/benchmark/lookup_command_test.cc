@@ -1,5 +1,5 @@
 // stride-bench lookup and stride-bench crossover as a person meets them.
-#include "benchmark/crossover_report.h"
+#include "benchmark/workloads/crossover/report.h"
 #include "tests/benchmark/command_line_fixture.h"
 
 namespace stride::benchmark {

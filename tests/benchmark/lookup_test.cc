@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "benchmark/lookup_workload.h"
+#include "benchmark/workloads/lookup/workload.h"
 #include "benchmark/peers/engines.h"
 #include "tests/printed_seed.h"
 

@@ -1,7 +1,7 @@
 // stride-bench map as a person meets it.
 #include <set>
 
-#include "benchmark/map_workload.h"
+#include "benchmark/workloads/map/workload.h"
 #include "tests/benchmark/command_line_fixture.h"
 
 namespace stride::benchmark {

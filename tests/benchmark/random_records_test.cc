@@ -1,6 +1,6 @@
 // Random records are distinct and follow from the seed alone; what measures the machine with them
 // copies what it should.
-#include "benchmark/random_records.h"
+#include "benchmark/datasets/random_records.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include <random>
 #include <set>
 
-#include "benchmark/gather_limit.h"
-#include "benchmark/page_cache.h"
-#include "benchmark/write_limit.h"
+#include "benchmark/limits/gather.h"
+#include "benchmark/harness/page_cache.h"
+#include "benchmark/limits/write.h"
 #include "tests/printed_seed.h"
 
 namespace stride::benchmark {

@@ -1,12 +1,12 @@
-#include "benchmark/report.h"
+#include "benchmark/harness/report.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "benchmark/plot.h"
-#include "benchmark/text_table.h"
+#include "benchmark/harness/plot.h"
+#include "benchmark/harness/text_table.h"
 
 namespace stride::benchmark {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "benchmark/accumulate_workload.h"
-#include "benchmark/scatter_data.h"
-#include "benchmark/scatter_loop.h"
-#include "benchmark/scatter_report.h"
-#include "benchmark/scatter_workload.h"
+#include "benchmark/workloads/accumulate/workload.h"
+#include "benchmark/datasets/scatter_data.h"
+#include "benchmark/peers/scatter_loop.h"
+#include "benchmark/workloads/scatter/report.h"
+#include "benchmark/workloads/scatter/workload.h"
 #include "tests/benchmark/command_line_fixture.h"
 #include "tests/engine/fake_device.h"
 

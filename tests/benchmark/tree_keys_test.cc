@@ -1,5 +1,5 @@
 // Keys are distinct, queries are hits as often as asked, and misses are not there.
-#include "benchmark/tree_keys.h"
+#include "benchmark/datasets/tree_keys.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

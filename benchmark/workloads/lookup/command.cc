@@ -1,0 +1,97 @@
+#include "benchmark/workloads/lookup/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "benchmark/harness/arguments.h"
+#include "benchmark/workloads/lookup/workload.h"
+
+namespace stride::benchmark {
+namespace {
+
+constexpr uint64_t largest_lookup_batch = 16'000'000;
+constexpr uint64_t largest_memory_limit = uint64_t{1} << 48;
+
+Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
+  LookupWorkloadOptions options;
+  STRIDE_TRY(parse_engines(lookup.common, lookup.stride, &options));
+  Result<RandomRecordsOptions> records = parse_random(lookup.random);
+  if (!records.ok()) return records.status();
+  Result<std::vector<uint64_t>> batches =
+      parse_counts("a size in --batch", lookup.batches, largest_lookup_batch);
+  if (!batches.ok()) return batches.status();
+  if (batches->empty()) return Status::invalid("--batch is empty");
+  options.records = *records;
+  options.batches = *batches;
+  options.cold = lookup.cold;
+  if (lookup.memory_limit.empty()) return options;
+  if (!lookup.cold) return Status::invalid("--memory-limit goes with --cold");
+  Result<uint64_t> limit = parse_count("--memory-limit", lookup.memory_limit, largest_memory_limit);
+  if (!limit.ok()) return limit.status();
+  options.cold_memory_bytes = *limit;
+  return options;
+}
+
+std::string title(const LookupWorkloadOptions& options, const LookupArguments& lookup) {
+  std::string cold =
+      options.cold ? ", cold, memory limit " + with_commas(options.cold_memory_bytes) + " bytes"
+                   : "";
+  return "Lookup: " + random_title(options.records) + ", durability " + lookup.common.durability +
+         stride_title(lookup.stride) + cold + ", median of " + std::to_string(options.repeats);
+}
+
+// Empty where the system forgot the files as it was asked to.
+std::string cold_note(const std::vector<ResultRow>& rows) {
+  uint64_t cached = 0, stored = 0;
+  for (const ResultRow& row : rows) {
+    auto bytes = row.numbers.find("cached_bytes");
+    if (bytes == row.numbers.end() || bytes->second <= static_cast<double>(cached)) continue;
+    cached = static_cast<uint64_t>(bytes->second);
+    stored = row.bytes_on_disk;
+  }
+  if (cached == 0) return {};
+  return "cold is not quite cold here: the system kept up to " + with_commas(cached) + " of " +
+         with_commas(stored) + " bytes in its page cache";
+}
+
+}  // namespace
+
+void add_lookup(CLI::App* command, LookupArguments* lookup) {
+  add_random(command, &lookup->random);
+  command
+      ->add_option("--batch", lookup->batches,
+                   "Sizes of the batches that are looked up, with commas between")
+      ->capture_default_str();
+  add_stride(command, &lookup->stride);
+  command->add_flag("--cold", lookup->cold,
+                    "Look up in databases that have just been opened, with none of their files in "
+                    "the page cache");
+  command->add_option("--memory-limit", lookup->memory_limit,
+                      "With --cold: bytes of memory that StrideDB may keep segments in "
+                      "(Options::memory_limit_bytes) [64m]");
+  add_common(command, &lookup->common);
+  command->footer(
+      "load: all records, until they are as durable as asked. lookup: values copied into one\n"
+      "column; find: references to them, where the engine has that. 10 % of the keys are not\n"
+      "there; answers are checked.\n"
+      "cold: after the load each database is closed; before every batch it is closed again, its\n"
+      "files are synced and dropped from the page cache (as far as the system does that: see\n"
+      "cached_bytes of the JSON rows), and it is opened, which is not timed. What an engine reads\n"
+      "into memory when it opens is not cold, as all of hash and vector. warm: the same batch\n"
+      "once more. Both are means of 3 to 32 such openings.\n"
+      "Limits, measured in the same run and no database: gather copies values from random places\n"
+      "to one column, as a lookup that need not search; reads reads a key at a random place for\n"
+      "each query; bus brings queries to the device and answers back, both at once; disk writes a\n"
+      "file past the page cache and syncs it; memory copy, where the load is not synced, copies\n"
+      "the records to fresh memory. Of several loops that could do it the fastest counts.");
+}
+
+Status run_lookup_command(const LookupArguments& lookup) {
+  Result<LookupWorkloadOptions> options = parse(lookup);
+  if (!options.ok()) return options.status();
+  STRIDE_TRY(check_output_files(lookup.common));
+  std::vector<ResultRow> rows;
+  STRIDE_TRY(run_lookup(*options, terminal_progress(), &rows));
+  return show(lookup.common, title(*options, lookup), rows, cold_note(rows));
+}
+
+}  // namespace stride::benchmark
