@@ -10,15 +10,15 @@
 #include <sstream>
 
 #include "adapters/cli/context.h"
-#include "adapters/cli/dedup_command.h"
-#include "adapters/cli/doctor_command.h"
-#include "adapters/cli/dump_commands.h"
-#include "adapters/cli/group_command.h"
+#include "adapters/cli/commands/dedup.h"
+#include "adapters/cli/commands/doctor.h"
+#include "adapters/cli/commands/dump.h"
+#include "adapters/cli/commands/group.h"
 #include "adapters/cli/help_pages.h"
-#include "adapters/cli/load_command.h"
-#include "adapters/cli/lookup_command.h"
-#include "adapters/cli/read_commands.h"
-#include "adapters/cli/upkeep_commands.h"
+#include "adapters/cli/commands/load.h"
+#include "adapters/cli/commands/lookup.h"
+#include "adapters/cli/commands/read.h"
+#include "adapters/cli/commands/upkeep.h"
 
 namespace stride::cli {
 namespace {

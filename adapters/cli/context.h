@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "adapters/cli/environment.h"
-#include "adapters/cli/output.h"
+#include "adapters/cli/output/output.h"
 #include "engine/database.h"
 
 namespace stride::cli {

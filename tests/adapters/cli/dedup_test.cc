@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "adapters/cli/arrow_rows.h"
+#include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/interrupt.h"
 #include "storage/memory_file_system.h"
 #include "tests/adapters/cli/cli_fixture.h"

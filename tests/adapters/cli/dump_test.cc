@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "adapters/cli/dump_format.h"
+#include "adapters/cli/output/dump_format.h"
 #include "tests/adapters/cli/cli_fixture.h"
 
 namespace stride::cli {

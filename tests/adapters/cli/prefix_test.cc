@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "adapters/cli/key_codec.h"
+#include "adapters/cli/text/key_codec.h"
 #include "engine/prefixes.h"
 #include "tests/adapters/cli/cli_fixture.h"
 #include "tests/printed_seed.h"

@@ -1,0 +1,445 @@
+#include "adapters/cli/commands/dump.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/output/dump_format.h"
+#include "adapters/cli/input/input_stream.h"
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/input/json_fields.h"
+#include "adapters/cli/output/json_output.h"
+#include "adapters/cli/input/json_text.h"
+#include "adapters/cli/commands/machine_memory.h"
+#include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/text/number_text.h"
+#include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/output/progress.h"
+#include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/commands/row_arguments.h"
+
+namespace stride::cli {
+namespace {
+
+using nlohmann::json;
+
+// The standard output, packed where that is asked for.
+class PackedOutput {
+ public:
+  PackedOutput(Output* out, bool packed) : out_(*out) {
+    if (!packed) return;
+    stream_.reset(ZSTD_createCStream());
+    if (!stream_) throw std::bad_alloc();
+    packed_.resize(ZSTD_CStreamOutSize());
+  }
+
+  Outcome write(std::string_view text) { return pass(text, ZSTD_e_continue); }
+  Outcome finish() {
+    STRIDE_CLI_TRY(pass({}, ZSTD_e_end));
+    return out_.flush();
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_CStream* stream) const { ZSTD_freeCStream(stream); }
+  };
+
+  Outcome pass(std::string_view text, ZSTD_EndDirective directive) {
+    if (!stream_) return out_.write(text);
+    ZSTD_inBuffer in{text.data(), text.size(), 0};
+    for (size_t left = 1; in.pos < in.size || (directive == ZSTD_e_end && left != 0);) {
+      ZSTD_outBuffer out{packed_.data(), packed_.size(), 0};
+      left = ZSTD_compressStream2(stream_.get(), &out, &in, directive);
+      if (ZSTD_isError(left)) return Outcome(ExitCode::failure, ZSTD_getErrorName(left));
+      STRIDE_CLI_TRY(out_.write({packed_.data(), out.pos}));
+    }
+    return {};
+  }
+
+  Output& out_;
+  std::unique_ptr<ZSTD_CStream, Free> stream_;
+  std::string packed_;
+};
+
+Outcome write_frame(PackedOutput* out, FrameKind kind, std::string_view payload) {
+  FrameHeader header{
+      static_cast<uint32_t>(kind), static_cast<uint32_t>(payload.size()),
+      XXH3_64bits_withSeed(payload.data(), payload.size(), static_cast<uint64_t>(kind))};
+  STRIDE_CLI_TRY(out->write({reinterpret_cast<const char*>(&header), sizeof header}));
+  return out->write(payload);
+}
+
+Outcome dump_table(const Database& database, const Snapshot& snapshot, const std::string& name,
+                   PackedOutput* out, Progress* progress, uint64_t* rows) {
+  auto table = database.open_table(name);
+  if (!table.ok()) return table.status();
+  std::optional<TableNotes> notes;
+  STRIDE_CLI_TRY(read_notes(database, *table, &notes));
+  json header = {{"key_width", table->key_width()}};
+  if (is_utf8(name)) {
+    header["table"] = name;
+  } else {
+    header["table_bytes"] = std::vector<uint8_t>(name.begin(), name.end());
+  }
+  if (notes) {
+    header["notes"] = {{"key_type", std::string(name_of(notes->key_type))},
+                       {"key", notes->key},
+                       {"values", notes->values}};
+  }
+  if (table->share_equal_values()) header["share_equal_values"] = true;
+  add_address_bits(table->address_bits(), &header);
+  add_numbers(table->numbers(), table->overflow(), &header);
+  FrameKind kind = table->numbers() != NumberType::none ? FrameKind::numbers
+                   : table->address_bits()              ? FrameKind::prefixes
+                                                        : FrameKind::table;
+  STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
+  auto scan = snapshot.scan(*table);
+  if (!scan.ok()) return scan.status();
+  RecordWriter writer(Format::raw, KeyType::bytes);
+  TextBuffer frame;
+  ScanBatch batch;
+  uint64_t dumped = 0;
+  while (scan->next(&batch)) {
+    if (interrupted()) return Outcome::interrupted();
+    for (uint64_t i = 0; i < batch.keys.size; ++i) {
+      uint64_t bytes = 8 + batch.keys[i].size() + batch.values[i].size();
+      if (bytes > UINT32_MAX) {
+        return Outcome(
+            ExitCode::unavailable,
+            "table '" + name + "' has a record of more than 4 GiB, which a dump cannot hold");
+      }
+      if (frame.size() != 0 && frame.size() + bytes > dump_frame_bytes) {
+        STRIDE_CLI_TRY(write_frame(out, FrameKind::rows, frame.text()));
+        frame.clear();
+      }
+      writer.write(batch.keys[i], batch.values[i], true, &frame);
+      ++dumped;
+    }
+    progress->update(0, *rows + dumped);
+  }
+  if (!scan->status().ok()) return scan->status();
+  *rows += dumped;
+  return frame.size() ? write_frame(out, FrameKind::rows, frame.text()) : Outcome();
+}
+
+// Tables are made, and rows committed, when all of the dump has been read; or from time to time.
+class Restore {
+ public:
+  Restore(Context* context, const RestoreArguments& arguments)
+      : context_(*context),
+        arguments_(arguments),
+        most_bytes_(memory_for_rows(context->environment.meminfo)) {}
+
+  Outcome run() {
+    Outcome opened = open_database(context_, arguments_.database, Access::write, 0, &database_);
+    if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
+    STRIDE_CLI_TRY(
+        InputStream::open(arguments_.file, context_.environment.in, Compression::automatic, &in_));
+    Progress progress(context_.environment.err, "restore", in_->stored_bytes());
+    Outcome outcome = read(&progress);
+    if (!outcome.ok()) {
+      for (const TableRows& table : tables_)
+        if (table.made) Status ignored = database_->drop_table(table.name);
+      return outcome;
+    }
+    progress.clear();
+    context_.note("restored " + with_commas(rows_) + " rows of " + std::to_string(tables_.size()) +
+                  (tables_.size() == 1 ? " table" : " tables") + " in " +
+                  seconds_text(progress.seconds()));
+    if (!context_.json) return {};
+    json result = {{"tables", tables_.size()}, {"rows", rows_}, {"seconds", progress.seconds()}};
+    return context_.out.write(text_of(result) + "\n");
+  }
+
+ private:
+  struct TableRows {
+    std::string name;
+    TableOptions options;
+    std::optional<TableNotes> notes;
+    std::vector<RowColumns> waiting;
+    bool made = false;
+  };
+
+  Outcome broken(const std::string& why) const {
+    return Outcome(ExitCode::bad_input, in_->name() + ": " + why);
+  }
+
+  Outcome broken_field(const std::string& name) const {
+    return broken("has a table header whose field '" + name + "' is broken");
+  }
+
+  Outcome read(Progress* progress) {
+    char magic[8];
+    size_t got = 0;
+    STRIDE_CLI_TRY(in_->read(reinterpret_cast<std::byte*>(magic), sizeof magic, &got));
+    if (std::string_view(magic, got) != dump_magic) return broken("is no dump of stride");
+    for (bool ended = false; !ended;) {
+      if (interrupted()) return Outcome::interrupted();
+      STRIDE_CLI_TRY(read_frame(&ended));
+      progress->update(in_->stored_bytes_read(), rows_);
+    }
+    return commit(/*last=*/true);
+  }
+
+  Outcome read_frame(bool* ended) {
+    FrameHeader header;
+    size_t got = 0;
+    uint64_t offset = offset_;
+    STRIDE_CLI_TRY(in_->read(reinterpret_cast<std::byte*>(&header), sizeof header, &got));
+    if (got < sizeof header) return broken("the dump is cut short");
+    payload_.clear();
+    STRIDE_CLI_TRY(read_payload(header.bytes));
+    offset_ += sizeof header + header.bytes;
+    if (XXH3_64bits_withSeed(payload_.text().data(), header.bytes, header.kind) != header.checksum)
+      return broken("is damaged at byte " + std::to_string(offset));
+    switch (static_cast<FrameKind>(header.kind)) {
+      case FrameKind::table:
+      case FrameKind::prefixes:
+      case FrameKind::numbers:
+        return begin_table(static_cast<FrameKind>(header.kind));
+      case FrameKind::rows:
+        return take_rows();
+      case FrameKind::end:
+        *ended = true;
+        return check_end();
+    }
+    return broken("was written by a newer version");
+  }
+
+  // In pieces: a damaged length must not ask for more memory than there is file.
+  Outcome read_payload(uint64_t bytes) {
+    while (payload_.size() < bytes) {
+      size_t n = std::min<uint64_t>(bytes - payload_.size(), dump_frame_bytes), got = 0;
+      STRIDE_CLI_TRY(in_->read(reinterpret_cast<std::byte*>(payload_.room(n)), n, &got));
+      payload_.grow(got);
+      if (got < n) return broken("the dump is cut short");
+    }
+    return {};
+  }
+
+  Outcome begin_table(FrameKind kind) {
+    json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
+    if (!header.is_object()) return broken("has a broken table header");
+    TableRows table;
+    std::vector<uint8_t> bytes;
+    if (!read_field(header, "table_bytes", &bytes)) return broken_field("table_bytes");
+    table.name.assign(bytes.begin(), bytes.end());
+    if (!read_field(header, "table", &table.name)) return broken_field("table");
+    TableOptions& options = table.options;
+    if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &options));
+    if (kind == FrameKind::prefixes ||
+        (kind == FrameKind::numbers && header.contains("address_bits"))) {
+      STRIDE_CLI_TRY(read_address_bits(header, &options.address_bits));
+    } else if (!read_field(header, "key_width", &options.key_width) ||
+               options.key_width > max_key_bytes) {
+      return broken_field("key_width");
+    }
+    if (!read_field(header, "share_equal_values", &options.share_equal_values))
+      return broken_field("share_equal_values");
+    STRIDE_CLI_TRY(read_table_notes(header, &table.notes));
+    STRIDE_CLI_TRY(check_name(table.name));
+    STRIDE_CLI_TRY(make_room(table.name));
+    tables_.push_back(std::move(table));
+    return {};
+  }
+
+  Outcome check_name(const std::string& name) const {
+    if (name.empty() || name == notes_table)
+      return broken("has a table of the name " + cli::quoted(name) + ", which no dump has");
+    for (const TableRows& table : tables_)
+      if (table.name == name) return broken("has table " + cli::quoted(name) + " twice");
+    return {};
+  }
+
+  // What an earlier restore has left that was killed between two commits goes.
+  Outcome make_room(const std::string& name) {
+    if (!database_) return {};
+    auto table = database_->open_table(name);
+    if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
+    if (!table.ok()) return {};
+    bool unfinished = false;
+    STRIDE_CLI_TRY(read_restoring(*database_, *table, &unfinished));
+    if (!unfinished)
+      return Outcome::usage("table '" + name + "' is in " + arguments_.database +
+                            " already; restore into another database");
+    context_.note("stride: table '" + name + "' is of a restore that was cut off: begins anew");
+    return database_->drop_table(name);
+  }
+
+  Outcome read_table_notes(const json& header, std::optional<TableNotes>* notes) const {
+    auto found = header.find("notes");
+    if (found == header.end()) return {};
+    std::string type;
+    TableNotes read;
+    if (!found->is_object() || !read_field(*found, "key_type", &type) ||
+        !read_field(*found, "key", &read.key) || !read_field(*found, "values", &read.values))
+      return broken_field("notes");
+    auto named = key_type_named(type);
+    if (!named) return {};
+    read.key_type = *named;
+    *notes = std::move(read);
+    return {};
+  }
+
+  Outcome read_address_bits(const json& header, uint32_t* address_bits) const {
+    auto found = header.find("address_bits");
+    std::optional<uint32_t> bits;
+    if (found != header.end())
+      bits = address_bits_named(found->is_string() ? found->get<std::string>() : found->dump());
+    if (!bits) return broken_field("address_bits");
+    *address_bits = *bits;
+    return {};
+  }
+
+  Outcome read_numbers(const json& header, TableOptions* options) const {
+    std::string type, overflow;
+    if (!read_field(header, "numbers", &type) || !number_type_named(type))
+      return broken_field("numbers");
+    if (!read_field(header, "overflow", &overflow)) return broken_field("overflow");
+    options->numbers = *number_type_named(type);
+    options->overflow = overflow == "wrap" ? Overflow::wrap : Overflow::error;
+    return {};
+  }
+
+  Outcome take_rows() {
+    if (tables_.empty()) return broken("has rows before a table");
+    TableRows& table = tables_.back();
+    RowPlan plan;
+    plan.options.format = Format::raw;
+    uint32_t bits = table.options.address_bits;
+    plan.options.key_form = {KeyType::bytes, bits};
+    plan.options.key_width = bits ? prefix_key_width(bits) : table.options.key_width;
+    plan.options.allow_empty_key = true;
+    plan.options.numbers = table.options.numbers;
+    parse_rows(plan, payload_.text(), &parsed_);
+    if (!parsed_.bad().empty()) return broken("has a broken record: " + parsed_.bad()[0].reason);
+    rows_ += parsed_.size();
+    waiting_rows_ += parsed_.size();
+    table.waiting.push_back(parsed_.take());
+    waiting_bytes_ += table.waiting.back().bytes();
+    if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every)
+      return commit(/*last=*/false);
+    if (waiting_bytes_ <= most_bytes_) return {};
+    return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
+                                          " of memory before they can be committed as a whole; "
+                                          "give --commit-every N to commit them in parts");
+  }
+
+  Outcome check_end() {
+    json end = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
+    uint64_t tables = 0, rows = 0;
+    if (!end.is_object() || !read_field(end, "tables", &tables) ||
+        !read_field(end, "rows", &rows) || tables != tables_.size() || rows != rows_)
+      return broken("does not have the rows that its end says");
+    std::byte more;
+    size_t got = 0;
+    STRIDE_CLI_TRY(in_->read(&more, 1, &got));
+    return got == 0 ? Outcome() : broken("has more bytes after the dump's end");
+  }
+
+  // Tables come with their first rows. One that a later commit goes on with is marked until the
+  // last, so that nobody takes a part of it for the whole if this process is killed.
+  Outcome commit(bool last) {
+    if (interrupted()) return Outcome::interrupted();
+    if (!database_) {
+      STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create, 0, &database_));
+    }
+    WriteTransaction transaction = database_->begin();
+    for (TableRows& table : tables_) {
+      auto opened = table.made ? database_->open_table(table.name)
+                               : transaction.create_table(table.name, table.options);
+      if (!opened.ok()) return opened.status();
+      for (const RowColumns& rows : table.waiting)
+        STRIDE_CLI_TRY(transaction.put_view(*opened, rows.keys, rows.values));
+      if (table.notes && !table.made)
+        STRIDE_CLI_TRY(write_notes(&transaction, table.name, *table.notes));
+      if (last ? table.made : !table.made)
+        STRIDE_CLI_TRY(write_restoring(&transaction, *opened, !last));
+    }
+    STRIDE_CLI_TRY(transaction.commit());
+    for (TableRows& table : tables_) {
+      table.made = true;
+      table.waiting.clear();
+    }
+    waiting_rows_ = waiting_bytes_ = 0;
+    return {};
+  }
+
+  Context& context_;
+  const RestoreArguments& arguments_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<InputStream> in_;
+  TextBuffer payload_;
+  uint64_t offset_ = dump_magic.size();  // of the frame that is read next
+  ParsedRows parsed_{{.values = true, .rows = false, .lines = false}};
+  std::deque<TableRows> tables_;
+  uint64_t rows_ = 0, waiting_rows_ = 0, waiting_bytes_ = 0, most_bytes_;
+};
+
+}  // namespace
+
+void add_dump(CLI::App* command, DumpArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->tables, "Names of the tables. Default: all");
+  command->add_flag("--zst", a->zst, "Pack it with zstd");
+  command->footer(
+      "Examples:\n"
+      "  stride dump db --zst > db.dump.zst\n"
+      "  stride dump db users | ssh other stride restore db -");
+}
+
+void add_restore(CLI::App* command, RestoreArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database; made where it is missing")
+      ->required();
+  command->add_option("FILE", a->file, "A dump, packed or not; -: standard input")->required();
+  add_count(
+      command, "--commit-every", &a->commit_every,
+      "Commit whenever N rows have been read. Default: once. All or nothing either way: tables "
+      "are dropped again where the dump turns out to be broken");
+  command->footer(
+      "The tables must not be there yet.\n\nExample:\n  stride restore copy db.dump.zst");
+}
+
+Outcome run_dump(Context* context, const DumpArguments& arguments) {
+  if (isatty(context->environment.out))
+    return Outcome::usage("a dump is no text for a terminal: send it to a file or a pipe");
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  std::vector<std::string> names = arguments.tables;
+  if (names.empty()) {
+    for (const TableStatistics& table : database->tables())
+      if (table.name != notes_table) names.push_back(table.name);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (name == notes_table)
+      return Outcome::usage("table '" + name +
+                            "' is this program's own: a dump has its notes anyway");
+    if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), name) !=
+        names.begin() + static_cast<ptrdiff_t>(i))
+      return Outcome::usage("table '" + name + "' is named twice");
+    auto table = database->open_table(name);
+    if (!table.ok()) return table.status();
+  }
+  Progress progress(context->environment.err, "dump", 0);
+  PackedOutput out(&context->out, arguments.zst);
+  STRIDE_CLI_TRY(out.write(dump_magic));
+  Snapshot snapshot = database->snapshot();
+  uint64_t rows = 0;
+  for (const std::string& name : names)
+    STRIDE_CLI_TRY(dump_table(*database, snapshot, name, &out, &progress, &rows));
+  json end = {{"tables", names.size()}, {"rows", rows}};
+  STRIDE_CLI_TRY(write_frame(&out, FrameKind::end, end.dump()));
+  return out.finish();
+}
+
+Outcome run_restore(Context* context, const RestoreArguments& arguments) {
+  return Restore(context, arguments).run();
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,187 @@
+#include "adapters/cli/commands/load.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/output/json_output.h"
+#include "adapters/cli/commands/loader.h"
+#include "adapters/cli/input/pipeline.h"
+#include "adapters/cli/output/progress.h"
+
+namespace stride::cli {
+namespace {
+
+class LoadWorker final : public BlockWorker {
+ public:
+  LoadWorker(Loader* loader, Progress* progress)
+      : loader_(*loader),
+        progress_(*progress),
+        rows_({.values = true, .rows = false, .lines = loader->wants_lines()}) {}
+
+  Outcome process(const Block& block) override { return parse_block(block, &rows_); }
+  Outcome emit(const Block& block) override {
+    STRIDE_CLI_TRY(loader_.take(block, &rows_));
+    progress_.update(block.stored_bytes_read, loader_.rows());
+    return {};
+  }
+
+ private:
+  Loader& loader_;
+  Progress& progress_;
+  ParsedRows rows_;
+};
+
+void report(Context* context, const LoadArguments& arguments, const Loader& loader, double seconds,
+            uint64_t bytes) {
+  uint64_t rows = arguments.dry_run ? loader.rows() : loader.committed_rows();
+  std::string line =
+      std::string(arguments.dry_run ? "read " : "loaded ") + with_commas(rows) + " rows from " +
+      byte_text(bytes) + " in " + seconds_text(seconds) + " (" +
+      with_commas(static_cast<uint64_t>(static_cast<double>(rows) / std::max(seconds, 1e-9))) +
+      " rows/s)";
+  if (loader.rejected()) line += ", " + with_commas(loader.rejected()) + " bad rows left out";
+  if (loader.skipped())
+    line += ", " + with_commas(loader.skipped()) + " left out whose keys were there";
+  context->note(line);
+}
+
+}  // namespace
+
+void add_load(CLI::App* command, LoadArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database; made where it is missing")
+      ->required();
+  command->add_option("TABLE", a->table, "Name of the table; made where it is missing")->required();
+  command->add_option("FILE", a->files, "Files to read, one after the other; -: standard input")
+      ->required();
+  add_row_options(
+      command, &a->rows,
+      "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
+      "(IPC file or stream, Feather 2)");
+  command
+      ->add_option(
+          "--value", a->rows.values,
+          "The columns that make the value, with tabs between. Default: all but the key; of "
+          "jsonl the whole line")
+      ->delimiter(',')
+      ->type_name("COLUMNS");
+  command
+      ->add_option(
+          "--key-width", a->rows.key_width,
+          "Every key has so many bytes: smaller and faster than keys of any length, and only "
+          "when the table is made")
+      ->check(CLI::Range(1u, max_key_bytes))
+      ->type_name("BYTES");
+  command
+      ->add_option(
+          "--address-bits", a->address_bits,
+          "Of a prefix table: how many bits the addresses have (32: IPv4, 128: IPv6), or bytes for "
+          "prefixes of byte strings; only when the table is made. Default: what the first key says")
+      ->check([](const std::string& text) {
+        return address_bits_named(text) ? std::string()
+                                        : "must be a number from 1 to 65535, or bytes";
+      })
+      ->type_name("BITS");
+  command->add_flag("--share-equal-values", a->share_equal_values,
+                    "Equal values are stored once and numbered: smaller where many rows have the "
+                    "same ones, such as country codes; only when the table is made");
+  command
+      ->add_option("--numbers", a->numbers,
+                   "Of a table of numbers, their type: values are decimal numbers, which "
+                   "--accumulate adds to; only when the table is made")
+      ->check(CLI::IsMember({"i32", "i64", "f32", "f64"}))
+      ->type_name("TYPE");
+  command->add_flag("--accumulate", a->accumulate,
+                    "Each row's number is added to what its key has, or to 0. A table that is made "
+                    "has numbers of type i64, or what --numbers says");
+  command->add_flag("--wrap", a->wrap,
+                    "Sums of integers that do not fit wrap around. Default: they are an error; "
+                    "only when the table is made");
+  command->add_flag("--mask-host-bits", a->mask_host_bits,
+                    "Bits that are set behind a prefix are cleared, and are no bad row");
+  command->add_flag("--allow-empty-key", a->rows.allow_empty_key, "An empty key is no bad row");
+  command->add_option("--key-bytes", a->rows.key_bytes, "Of each raw record's key")
+      ->check(CLI::Range(1u, max_key_bytes))
+      ->type_name("BYTES");
+  command
+      ->add_option("--value-bytes", a->rows.value_bytes,
+                   "Of each raw record's value. Without these two a record is the lengths of key "
+                   "and value (4 bytes each, little-endian), key and value")
+      ->check(CLI::Range(0u, 1u << 30))
+      ->type_name("BYTES");
+  command
+      ->add_option(
+          "--on-duplicate", a->on_duplicate,
+          "Of rows with one key, in the files or in the table: the last one counts, the first "
+          "one, or it is an error")
+      ->check(CLI::IsMember({"last", "first", "error"}))
+      ->capture_default_str()
+      ->type_name("RULE");
+  add_count(
+      command, "--commit-every", &a->commit_every,
+      "Commit whenever N rows have been read, at the end of a block of input. Default: once, all "
+      "or nothing");
+  command->add_flag("--resume", a->resume,
+                    "Go on after the last commit of an interrupted load with --commit-every");
+  command->add_flag("--dry-run", a->dry_run, "Read and check the files, and write nothing");
+  add_count(command, "--max-memory", &a->max_memory,
+            "Bytes of rows that may wait for a commit. Default: 45 % of the free memory");
+  command->footer(
+      "Examples:\n"
+      "  stride load db words words.tsv\n"
+      "  stride load db users users.csv.gz --header --key id --key-type u64 --value name,city\n"
+      "  stride load db routes routes.tsv --key-type prefix\n"
+      "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
+      "  stride load db hits day1.tsv day2.tsv --accumulate\n"
+      "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"
+      "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv   # interrupted?\n"
+      "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");
+}
+
+Outcome run_load(Context* context, const LoadArguments& arguments) {
+  RowOptions options;
+  STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], &options));
+  if (arguments.table == notes_table)
+    return Outcome::usage("table '.stride' belongs to this program");
+  if (arguments.resume && arguments.commit_every == 0)
+    return Outcome::usage("--resume goes on with a load that had --commit-every: give that too");
+  if (arguments.dry_run && arguments.commit_every)
+    return Outcome::usage("--dry-run commits nothing: leave --commit-every out");
+  Loader loader(context, arguments, options);
+  ReadFrom from;
+  STRIDE_CLI_TRY(loader.prepare(&from));
+  uint64_t total = 0;
+  for (const std::string& file : arguments.files) {
+    if (file != "-" && stored_bytes_of(file) == 0) {
+      total = 0;
+      break;
+    }
+    total += stored_bytes_of(file);
+  }
+  Progress progress(context->environment.err, "load", total);
+  BlockReader reader(arguments.files, loader.options(), context->environment.in, from);
+  STRIDE_CLI_TRY(loader.look_at_first_key(&reader));
+  std::vector<std::unique_ptr<BlockWorker>> workers;
+  for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
+    workers.push_back(std::make_unique<LoadWorker>(&loader, &progress));
+  Outcome outcome = run_pipeline(&reader, workers);
+  if (outcome.ok()) outcome = loader.finish();
+  progress.clear();
+  if (!outcome.ok()) {
+    if (loader.commits() == 0) return outcome;
+    return Outcome(outcome.code(), outcome.message() + "\n" + with_commas(loader.committed_rows()) +
+                                       " rows are committed; --resume goes on after them");
+  }
+  double seconds = progress.seconds();
+  report(context, arguments, loader, seconds, reader.stored_bytes_read());
+  if (!context->json) return {};
+  nlohmann::json result = {{"table", arguments.table},
+                           {"rows", arguments.dry_run ? loader.rows() : loader.committed_rows()},
+                           {"rejected", loader.rejected()},
+                           {"skipped", loader.skipped()},
+                           {"commits", loader.commits()},
+                           {"seconds", seconds}};
+  return context->out.write(text_of(result) + "\n");
+}
+
+}  // namespace stride::cli

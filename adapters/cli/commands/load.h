@@ -1,0 +1,32 @@
+// stride load: rows of files into a table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/cli/context.h"
+#include "adapters/cli/commands/row_arguments.h"
+
+namespace stride::cli {
+
+struct LoadArguments {
+  std::string database, table;
+  std::vector<std::string> files;
+  RowArguments rows;
+  std::string on_duplicate = "last";
+  uint64_t commit_every = 0;
+  bool resume = false;
+  bool dry_run = false;
+  uint64_t max_memory = 0;  // bytes; 0: chosen
+  std::string address_bits;
+  bool mask_host_bits = false;
+  bool share_equal_values = false;
+  std::string numbers;  // empty: as the table is
+  bool accumulate = false;
+  bool wrap = false;
+};
+
+void add_load(CLI::App* command, LoadArguments* arguments);
+Outcome run_load(Context* context, const LoadArguments& arguments);
+
+}  // namespace stride::cli

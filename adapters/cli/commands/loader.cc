@@ -1,0 +1,391 @@
+#include "adapters/cli/commands/loader.h"
+
+#include <sys/stat.h>
+#include <tbb/parallel_sort.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/commands/machine_memory.h"
+#include "adapters/cli/text/number_text.h"
+#include "adapters/cli/output/progress.h"
+
+namespace stride::cli {
+namespace {
+
+// Only the size and the time of the last change: reading it all would cost as much as loading it.
+nlohmann::json identity(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || stat(path.c_str(), &info) != 0) return {path};
+  return {path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// A row, found again by its key's hash.
+struct HashedRow {
+  uint64_t hash;
+  uint32_t block, row;
+  bool operator<(const HashedRow& other) const {
+    if (hash != other.hash) return hash < other.hash;
+    return block != other.block ? block < other.block : row < other.row;
+  }
+};
+
+}  // namespace
+
+Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions options)
+    : context_(*context),
+      arguments_(arguments),
+      options_(std::move(options)),
+      on_duplicate_(arguments.on_duplicate == "first"   ? OnDuplicate::first
+                    : arguments.on_duplicate == "error" ? OnDuplicate::error
+                                                        : OnDuplicate::last),
+      rejects_(arguments.rows.rejects, most_rejects(arguments.rows)),
+      most_bytes_(arguments.max_memory ? arguments.max_memory
+                                       : memory_for_rows(context->environment.meminfo)) {}
+
+std::string Loader::Waiting::place(uint64_t row) const {
+  return file->name + ":" + std::to_string(first_line + lines[row]);
+}
+
+Outcome Loader::prepare(ReadFrom* from) {
+  Outcome opened = open_database(context_, arguments_.database,
+                                 arguments_.dry_run ? Access::read : Access::write,
+                                 arguments_.rows.threads, &database_);
+  if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
+  Table table;
+  if (database_) {
+    auto found = database_->open_table(arguments_.table);
+    table_is_there_ = found.ok();
+    if (!found.ok() && found.status().code() != StatusCode::not_found) return found.status();
+    if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *found, &notes_));
+    if (table_is_there_) table = *found;
+  }
+  if (table_is_there_ && arguments_.share_equal_values && !table.share_equal_values())
+    return Outcome::usage("table '" + arguments_.table +
+                          "' was made without --share-equal-values, which cannot be changed");
+  STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
+  STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
+  const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
+  if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
+    return Outcome::usage("--key-width " + std::to_string(asked) +
+                          " does not go with keys of type " + std::string(name_of(key_form_.type)) +
+                          ", which have " + std::to_string(of_type) + " bytes: leave it out");
+  uint32_t wanted = of_type ? of_type : asked;
+  if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
+  bool any = wanted == 0;
+  if (table_is_there_ && !any && wanted != table.key_width()) {
+    auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
+    return Outcome::usage("table '" + arguments_.table + "' has keys of " +
+                          text(table.key_width()) + ", and this load makes keys of " +
+                          text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
+                          ")");
+  }
+  set_key_form();
+  if (key_form_.type != KeyType::prefix)
+    options_.key_width = table_is_there_ ? table.key_width() : wanted;
+  return find_position(from);
+}
+
+// How the rows' keys are read, from the form of the table's keys.
+void Loader::set_key_form() {
+  options_.key_form = key_form_;
+  if (options_.format == Format::raw) options_.key_form.type = KeyType::bytes;
+  options_.key_width = width_of(key_form_);
+}
+
+Outcome Loader::find_numbers(const Table* table) {
+  const std::string name = "table '" + arguments_.table + "' ";
+  NumberType asked =
+      arguments_.numbers.empty() ? NumberType::none : number_type_named(arguments_.numbers).value();
+  if (asked == NumberType::none && arguments_.accumulate) asked = NumberType::i64;
+  const NumberType type = table ? table->numbers() : asked;
+  options_.numbers = type;
+  if (table && type == NumberType::none && asked != type)
+    return Outcome::usage(name + "is no table of numbers, which cannot be changed");
+  if (!arguments_.numbers.empty() && asked != type)
+    return Outcome::usage(name + "has numbers of type " + std::string(to_string(type)) + ", not " +
+                          arguments_.numbers);
+  if (arguments_.wrap && !is_integer(type))
+    return Outcome::usage("--wrap is for tables of i32 and i64");
+  if (table && arguments_.wrap && table->overflow() != Overflow::wrap)
+    return Outcome::usage(name + "was made without --wrap, which cannot be changed");
+  if (arguments_.accumulate && on_duplicate_ != OnDuplicate::last)
+    return Outcome::usage("--accumulate adds all rows: leave --on-duplicate out");
+  if (type != NumberType::none && options_.format == Format::jsonl && options_.values.empty())
+    return Outcome::usage("name the field that has the number, with --value");
+  return {};
+}
+
+// table: null where there is none yet.
+Outcome Loader::find_key_form(const Table* table) {
+  const std::string& asked = arguments_.rows.key_type;
+  uint32_t bits = table ? table->address_bits() : 0;
+  KeyType stored = bits ? KeyType::prefix : notes_ ? notes_->key_type : KeyType::bytes;
+  KeyType type = asked.empty() ? stored : *key_type_named(asked);
+  auto plain = [](KeyType t) { return t == KeyType::bytes || t == KeyType::hex; };
+  if ((notes_ || bits) && stored != type && !(plain(stored) && plain(type))) {
+    return Outcome::usage("table '" + arguments_.table + "' has keys of type " +
+                          std::string(name_of(stored)) + ", not " + asked);
+  }
+  key_form_ = type;
+  if (type != KeyType::prefix) {
+    if (arguments_.address_bits.empty() && !arguments_.mask_host_bits) return {};
+    return Outcome::usage("--address-bits and --mask-host-bits are for --key-type prefix");
+  }
+  if (table && bits == 0)
+    return Outcome::usage("table '" + arguments_.table + "' is no prefix table");
+  if (arguments_.mask_host_bits && options_.format == Format::raw)
+    return Outcome::usage("--mask-host-bits is for text: raw records have keys as they are stored");
+  if (arguments_.rows.key_width)
+    return Outcome::usage("--key-width does not go with --key-type prefix: --address-bits says it");
+  uint32_t told =
+      arguments_.address_bits.empty() ? 0 : *address_bits_named(arguments_.address_bits);
+  if (bits && told && bits != told) {
+    return Outcome::usage("table '" + arguments_.table + "' has addresses of " +
+                          name_of_address_bits(bits) + (bits == byte_strings ? "" : " bits") +
+                          ", not " + name_of_address_bits(told));
+  }
+  key_form_ = {type, bits ? bits : told, arguments_.mask_host_bits};
+  return {};
+}
+
+Outcome Loader::look_at_first_key(BlockReader* reader) {
+  if (key_form_.type != KeyType::prefix || key_form_.address_bits != 0) return {};
+  const std::string remedy =
+      ": give --address-bits 32 (IPv4), 128 (IPv6), another number, or bytes";
+  if (options_.format == Format::raw)
+    return Outcome::usage("raw records do not tell what their prefixes are of" + remedy);
+  Block block;
+  bool more = false;
+  STRIDE_CLI_TRY(reader->peek(&block, &more));
+  ParsedRows rows({.values = true, .rows = false, .lines = false});
+  if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
+  if (rows.size() == 0) {
+    // A bad row before it is to be told first.
+    Rejects rejects("", most_rejects(arguments_.rows));
+    if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
+    return Outcome::usage("there is no key that tells what prefixes are of" + remedy);
+  }
+  std::string_view key = as_text(rows.keys()[0]);
+  key_form_.address_bits = address_bits_told_by(key);
+  if (key_form_.address_bits == 0)
+    return Outcome::usage("key " + quoted(key) + " does not tell what prefixes are of" + remedy);
+  set_key_form();
+  reader->set_key_form(options_.key_form, options_.key_width);
+  return {};
+}
+
+Outcome Loader::find_position(ReadFrom* from) {
+  std::optional<LoadPosition> position;
+  if (arguments_.resume && table_is_there_)
+    STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
+  if (position && (position->job != job() || position->file >= arguments_.files.size())) {
+    return Outcome::usage("the interrupted load of table '" + arguments_.table +
+                          "' was of other files or with other options, or a file has changed");
+  }
+  if (arguments_.resume && !position)
+    context_.note("stride: no interrupted load of table '" + arguments_.table +
+                  "': starting at the beginning");
+  if (position) position_ = *position;
+  position_.job = job();
+  *from = reached_ = {position_.file, position_.offset};
+  return rejects_.open(context_.environment, arguments_.files,
+                       {position.has_value(), position_.file, position_.line, position_.rejected});
+}
+
+std::string Loader::job() const {
+  nlohmann::json job = {std::string(name_of(options_.format)),
+                        std::string(1, options_.delimiter),
+                        options_.header,
+                        static_cast<int>(options_.line_ends),
+                        options_.key,
+                        options_.values,
+                        std::string(name_of(key_form_.type)),
+                        options_.raw_key_bytes,
+                        options_.raw_value_bytes,
+                        arguments_.on_duplicate};
+  if (arguments_.mask_host_bits) job.push_back("mask");
+  if (arguments_.accumulate) job.push_back("accumulate");
+  for (const std::string& file : arguments_.files) job.push_back(identity(file));
+  return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Outcome Loader::take(const Block& block, ParsedRows* rows) {
+  STRIDE_CLI_TRY(rejects_.take(block, rows));
+  reached_ = {block.file->index, block.end_offset};
+  if (arguments_.dry_run || rows->size() == 0) {
+    waiting_rows_ += rows->size();
+    return {};
+  }
+  Waiting waiting;
+  waiting.file = block.file;
+  waiting.first_line = rejects_.block_line();
+  if (wants_lines()) {
+    waiting.lines.resize(rows->size());
+    for (uint64_t i = 0; i < rows->size(); ++i)
+      waiting.lines[i] = static_cast<uint32_t>(rows->line(i));
+  }
+  waiting.rows = rows->take();
+  if (on_duplicate_ == OnDuplicate::first) waiting.rows = reversed(waiting.rows);
+  waiting_rows_ += waiting.rows.keys.size;
+  waiting_bytes_ += waiting.rows.bytes();
+  waiting_.push_back(std::move(waiting));
+  if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every) return commit(false);
+  return check_memory();
+}
+
+Outcome Loader::check_memory() const {
+  if (waiting_bytes_ <= most_bytes_) return {};
+  return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
+                                        " of memory before they can be committed as a whole; "
+                                        "give --commit-every N to commit them in parts");
+}
+
+Outcome Loader::finish() {
+  STRIDE_CLI_TRY(rejects_.flush());
+  if (arguments_.dry_run) return {};
+  STRIDE_CLI_TRY(commit(true));
+  return database_->close();
+}
+
+Outcome Loader::commit(bool last) {
+  STRIDE_CLI_TRY(rejects_.flush());
+  STRIDE_CLI_TRY(check_duplicates());
+  if (interrupted()) return Outcome::interrupted();
+  if (!database_) {
+    STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create,
+                                 arguments_.rows.threads, &database_));
+  }
+  STRIDE_CLI_TRY(write(last));
+  table_is_there_ = true;
+  ++commits_;
+  position_.rows += waiting_rows_;
+  waiting_.clear();
+  waiting_rows_ = waiting_bytes_ = 0;
+  return {};
+}
+
+// Before anything is made or written.
+Outcome Loader::check_duplicates() {
+  if (on_duplicate_ == OnDuplicate::last) return {};
+  if (on_duplicate_ == OnDuplicate::error) STRIDE_CLI_TRY(check_no_duplicates());
+  if (!table_is_there_) return {};
+  auto table = database_->open_table(arguments_.table);
+  if (!table.ok()) return table.status();
+  return on_duplicate_ == OnDuplicate::error ? check_not_stored(*table) : drop_stored(*table);
+}
+
+Result<Table> Loader::open_table(WriteTransaction* transaction) const {
+  auto there = database_->open_table(arguments_.table);
+  if (there.ok() || there.status().code() != StatusCode::not_found) return there;
+  bool of_prefixes = key_form_.type == KeyType::prefix;
+  return transaction->create_table(
+      arguments_.table, {.key_width = of_prefixes ? 0 : options_.key_width,
+                         .address_bits = key_form_.address_bits,
+                         .share_equal_values = arguments_.share_equal_values,
+                         .numbers = options_.numbers,
+                         .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error});
+}
+
+Outcome Loader::write(bool last) {
+  WriteTransaction transaction = database_->begin();
+  auto table = open_table(&transaction);
+  if (!table.ok()) return table.status();
+  // Of equal keys the engine keeps the one that was put last.
+  if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
+  for (Waiting& waiting : waiting_) {
+    if (!arguments_.accumulate) {
+      STRIDE_CLI_TRY(transaction.put_view(*table, waiting.rows.keys, waiting.rows.values));
+      continue;
+    }
+    STRIDE_CLI_TRY(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values));
+    waiting.rows = {};  // they were copied
+  }
+  bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
+  TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
+  if (!notes_ || notes_->key_type != notes.key_type) {
+    STRIDE_CLI_TRY(write_notes(&transaction, arguments_.table, notes));
+  }
+  LoadPosition position = position_;
+  position.file = reached_.file;
+  position.offset = reached_.offset;
+  position.line = rejects_.next_line();
+  position.rows = position_.rows + waiting_rows_;
+  position.rejected = rejects_.count();
+  if (arguments_.commit_every) {
+    STRIDE_CLI_TRY(write_position(&transaction, arguments_.table, last ? nullptr : &position));
+  }
+  STRIDE_CLI_TRY(transaction.commit());
+  notes_ = notes;
+  return {};
+}
+
+Outcome Loader::check_no_duplicates() const {
+  std::vector<HashedRow> rows;
+  rows.reserve(waiting_rows_);
+  for (uint32_t b = 0; b < waiting_.size(); ++b) {
+    const KeyColumn& keys = waiting_[b].rows.keys;
+    for (uint32_t i = 0; i < keys.size; ++i)
+      rows.push_back({std::hash<std::string_view>()(as_text(keys[i])), b, i});
+  }
+  tbb::parallel_sort(rows.begin(), rows.end());
+  auto key_of = [&](const HashedRow& row) {
+    return as_text(waiting_[row.block].rows.keys[row.row]);
+  };
+  const HashedRow* found = nullptr;
+  const HashedRow* same = nullptr;
+  for (size_t first = 0, end = 0; first < rows.size(); first = end) {
+    for (end = first + 1; end < rows.size() && rows[end].hash == rows[first].hash; ++end) {
+      if (found &&
+          !(std::pair(rows[end].block, rows[end].row) < std::pair(found->block, found->row)))
+        continue;
+      for (size_t i = first; i < end; ++i) {
+        if (key_of(rows[i]) != key_of(rows[end])) continue;
+        found = &rows[end];
+        same = &rows[i];
+        break;
+      }
+    }
+  }
+  if (!found) return {};
+  TextBuffer key;
+  decode_key(key_form_, waiting_[found->block].rows.keys[found->row], &key);
+  return Outcome(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
+                                          quoted(key.text()) + " of table '" + arguments_.table +
+                                          "' is in " + waiting_[same->block].place(same->row) +
+                                          " already");
+}
+
+Outcome Loader::check_not_stored(const Table& table) const {
+  Snapshot snapshot = database_->snapshot();
+  FindResult result;
+  for (const Waiting& waiting : waiting_) {
+    STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
+    if (result.found.count() == 0) continue;
+    uint64_t row = 0;
+    while (!result.found[row]) ++row;
+    TextBuffer key;
+    decode_key(key_form_, waiting.rows.keys[row], &key);
+    return Outcome(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
+                                            " is in table '" + table.name() + "' already");
+  }
+  return {};
+}
+
+Outcome Loader::drop_stored(const Table& table) {
+  Snapshot snapshot = database_->snapshot();
+  FindResult result;
+  for (Waiting& waiting : waiting_) {
+    STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
+    uint64_t found = result.found.count();
+    if (found == 0) continue;
+    waiting.rows = without(waiting.rows, result.found);
+    skipped_ += found;
+    waiting_rows_ -= found;
+  }
+  return {};
+}
+
+}  // namespace stride::cli

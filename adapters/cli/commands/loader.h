@@ -1,0 +1,85 @@
+// The state of a load: rows that wait for their commit, and how far it has come.
+//
+// Nothing of the database changes before the first commit, which makes the database and the table
+// where they are missing. Without commit_every there is one commit, of everything.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/cli/commands/load.h"
+#include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/input/rejected_rows.h"
+
+namespace stride::cli {
+
+enum class OnDuplicate : uint8_t { last, first, error };
+
+class Loader {
+ public:
+  Loader(Context* context, const LoadArguments& arguments, RowOptions options);
+
+  // Opens what there is already, and finds where an interrupted job goes on.
+  Outcome prepare(ReadFrom* from);
+  // Of a new prefix table whose address bits no option tells: that is done by the first key.
+  Outcome look_at_first_key(BlockReader* reader);
+  // Takes a block's rows, and commits where that is due. One block at a time, in order.
+  Outcome take(const Block& block, ParsedRows* rows);
+  Outcome finish();
+
+  const RowOptions& options() const { return options_; }
+  bool wants_lines() const { return on_duplicate_ == OnDuplicate::error; }
+  OnDuplicate on_duplicate() const { return on_duplicate_; }
+  uint64_t rows() const { return position_.rows + waiting_rows_; }
+  uint64_t committed_rows() const { return position_.rows; }
+  uint64_t skipped() const { return skipped_; }
+  uint64_t rejected() const { return rejects_.count(); }
+  uint64_t commits() const { return commits_; }
+
+ private:
+  struct Waiting {
+    RowColumns rows;
+    std::shared_ptr<const FileRows> file;
+    std::vector<uint32_t> lines;  // from first_line; only where duplicates are an error
+    uint64_t first_line = 0;
+    std::string place(uint64_t row) const;
+  };
+
+  Outcome find_key_form(const Table* table);
+  void set_key_form();
+  // table: null where there is none yet.
+  Outcome find_numbers(const Table* table);
+  Outcome find_position(ReadFrom* from);
+  std::string job() const;
+  Outcome check_memory() const;
+  Outcome commit(bool last);
+  // The table, which the transaction creates where it is missing.
+  Result<Table> open_table(WriteTransaction* transaction) const;
+  Outcome write(bool last);
+  Outcome check_duplicates();
+  Outcome check_no_duplicates() const;
+  Outcome check_not_stored(const Table& table) const;
+  Outcome drop_stored(const Table& table);
+
+  Context& context_;
+  const LoadArguments& arguments_;
+  RowOptions options_;
+  KeyForm key_form_;  // of the table; raw records are bytes all the same
+  OnDuplicate on_duplicate_;
+  Rejects rejects_;
+  std::unique_ptr<Database> database_;
+  bool table_is_there_ = false;
+  std::optional<TableNotes> notes_;  // as stored
+  LoadPosition position_;            // of the last commit
+  ReadFrom reached_;                 // behind the rows that were taken last
+  std::vector<Waiting> waiting_;
+  uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
+  uint64_t most_bytes_ = 0;
+  uint64_t skipped_ = 0;  // keys that were there before, under OnDuplicate::first
+  uint64_t commits_ = 0;
+};
+
+}  // namespace stride::cli

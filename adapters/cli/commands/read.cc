@@ -1,0 +1,138 @@
+#include "adapters/cli/commands/read.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/output/json_output.h"
+#include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/commands/row_arguments.h"
+
+namespace stride::cli {
+
+void add_scan(CLI::App* command, ScanArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  add_bounds(command, &a->bounds);
+  command->add_flag("--reverse", a->reverse, "Descending");
+  command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
+  add_count(command, "--limit", &a->limit, "At most so many records");
+  command->add_option("--format", a->format, "tsv (key, value), csv, jsonl, raw")
+      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
+      ->capture_default_str()
+      ->type_name("FORMAT");
+  command
+      ->add_option(
+          "--key-type", a->key_type,
+          "How keys are written: bytes, u64, i64, hex, ip, prefix. Default: as the table was "
+          "loaded")
+      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
+      ->type_name("TYPE");
+  command->footer(
+      "Examples:\n"
+      "  stride scan db words --prefix inter --limit 10\n"
+      "  stride scan db users --from 1000 --to 2000 --format jsonl\n"
+      "  stride scan db routes --prefix 10.0.0.0/8\n"
+      "  stride scan db users --reverse --limit 1");
+}
+
+void add_count(CLI::App* command, TableArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  command->footer("Example:\n  stride count db users");
+}
+
+void add_tables(CLI::App* command, TableArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_flag("--all", a->all, "With '.stride', in which these commands remember key types");
+  command->footer(
+      "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk; of tables "
+      "of\nnumbers their type.\n\n"
+      "Example:\n  stride tables db");
+}
+
+Outcome run_scan(Context* context, const ScanArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
+  Table table;
+  KeyForm form;
+  STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
+  ScanOptions options;
+  options.reverse = arguments.reverse;
+  STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &options));
+  std::string name = context->json ? "jsonl" : arguments.format;
+  Format format = name == "csv"     ? Format::csv
+                  : name == "jsonl" ? Format::jsonl
+                  : name == "raw"   ? Format::raw
+                                    : Format::tsv;
+  if (arguments.keys_only && format != Format::tsv)
+    return Outcome::usage("--keys-only is for the format tsv");
+  auto scan = database->snapshot().scan(table, options);
+  if (!scan.ok()) return scan.status();
+  RecordWriter writer(format, form, table.numbers());
+  uint64_t left = arguments.limit.value_or(~uint64_t{0});
+  TextBuffer text;
+  ScanBatch batch;
+  while (left != 0 && scan->next(&batch)) {
+    if (interrupted()) return Outcome::interrupted();
+    uint64_t n = std::min(left, batch.keys.size);
+    text.clear();
+    for (uint64_t i = 0; i < n; ++i) {
+      if (arguments.keys_only) {
+        decode_key(form, batch.keys[i], &text);
+        text.append('\n');
+      } else {
+        writer.write(batch.keys[i], batch.values[i], true, &text);
+      }
+    }
+    STRIDE_CLI_TRY(context->out.write(text.text()));
+    left -= n;
+  }
+  STRIDE_CLI_TRY(context->out.flush());
+  return scan->status();
+}
+
+Outcome run_count(Context* context, const TableArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  auto table = database->open_table(arguments.table);
+  if (!table.ok()) return table.status();
+  auto count = database->snapshot().count(*table);
+  if (!count.ok()) return count.status();
+  if (!context->json) return context->out.write(std::to_string(*count) + "\n");
+  nlohmann::json result = {{"table", arguments.table}, {"count", *count}};
+  return context->out.write(text_of(result) + "\n");
+}
+
+Outcome run_tables(Context* context, const TableArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
+  std::string lines;
+  nlohmann::json list = nlohmann::json::array();
+  for (const TableStatistics& table : database->tables()) {
+    if (table.name == notes_table && !arguments.all) continue;
+    Table opened;
+    KeyForm form;
+    STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &form));
+    if (context->json) {
+      list.push_back({{"table", table.name},
+                      {"key_type", std::string(name_of(form.type))},
+                      {"key_width", table.key_width},
+                      {"rows", table.rows},
+                      {"bytes_on_disk", table.bytes_on_disk}});
+      add_address_bits(table.address_bits, &list.back());
+      add_numbers(table.numbers, table.overflow, &list.back());
+      continue;
+    }
+    lines += table.name + "\t" + std::string(name_of(form.type)) + "\t" +
+             std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
+             std::to_string(table.bytes_on_disk);
+    if (table.numbers != NumberType::none)
+      lines += "\t" + numbers_text(table.numbers, table.overflow);
+    lines += "\n";
+  }
+  return context->out.write(context->json ? text_of(list) + "\n" : lines);
+}
+
+}  // namespace stride::cli

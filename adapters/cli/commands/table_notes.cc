@@ -1,0 +1,130 @@
+#include "adapters/cli/commands/table_notes.h"
+
+#include <nlohmann/json.hpp>
+
+#include "adapters/cli/input/json_fields.h"
+
+namespace stride::cli {
+namespace {
+
+using nlohmann::json;
+
+Outcome read_record(const Database& database, const std::string& key, std::optional<json>* record) {
+  record->reset();
+  auto table = database.open_table(std::string(notes_table));
+  if (!table.ok()) {
+    if (table.status().code() == StatusCode::not_found) return {};
+    return table.status();
+  }
+  Snapshot snapshot = database.snapshot();
+  auto value = snapshot.get(*table, key);
+  if (!value.ok()) return value.status();
+  if (!value->has_value()) return {};
+  json parsed = json::parse(as_text(**value), nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_object()) *record = std::move(parsed);
+  return {};
+}
+
+Outcome write_record(WriteTransaction* transaction, const std::string& key, const json& record) {
+  auto table = transaction->open_or_create_table(std::string(notes_table));
+  if (!table.ok()) return table.status();
+  if (record.is_null()) return transaction->erase(*table, key);
+  return transaction->put(*table, key, record.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+std::string width_text(uint32_t width) {
+  return width ? std::to_string(width) + (width == 1 ? " byte" : " bytes") : "any length";
+}
+
+}  // namespace
+
+Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes) {
+  notes->reset();
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "table:" + table.name(), &record));
+  if (!record) return {};
+  std::string key_type;
+  TableNotes read;
+  if (!read_field(*record, "key_type", &key_type) || !read_field(*record, "key", &read.key) ||
+      !read_field(*record, "values", &read.values))
+    return {};
+  auto type = key_type_named(key_type);
+  if (!type || (*type == KeyType::prefix) != (table.address_bits() != 0)) return {};
+  if (width_of(*type) && width_of(*type) != table.key_width()) return {};
+  read.key_type = *type;
+  *notes = std::move(read);
+  return {};
+}
+
+Outcome read_position(const Database& database, const std::string& table,
+                      std::optional<LoadPosition>* position) {
+  position->reset();
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "load:" + table, &record));
+  if (!record) return {};
+  LoadPosition read;
+  if (read_field(*record, "job", &read.job) && read_field(*record, "file", &read.file) &&
+      read_field(*record, "offset", &read.offset) && read_field(*record, "line", &read.line) &&
+      read_field(*record, "rows", &read.rows) && read_field(*record, "rejected", &read.rejected))
+    *position = std::move(read);
+  return {};
+}
+
+Outcome write_notes(WriteTransaction* transaction, const std::string& table,
+                    const TableNotes& notes) {
+  json record = {{"key_type", std::string(name_of(notes.key_type))}};
+  if (!notes.key.empty()) record["key"] = notes.key;
+  if (!notes.values.empty()) record["values"] = notes.values;
+  return write_record(transaction, "table:" + table, record);
+}
+
+Outcome write_position(WriteTransaction* transaction, const std::string& table,
+                       const LoadPosition* position) {
+  json record;
+  if (position) {
+    record = {{"job", position->job},   {"file", position->file}, {"offset", position->offset},
+              {"line", position->line}, {"rows", position->rows}, {"rejected", position->rejected}};
+  }
+  return write_record(transaction, "load:" + table, record);
+}
+
+Outcome read_restoring(const Database& database, const Table& table, bool* restoring) {
+  std::optional<json> record;
+  STRIDE_CLI_TRY(read_record(database, "restore:" + table.name(), &record));
+  // Another table of that name, made since, is none.
+  *restoring = record && record->value("id", 0u) == table.id();
+  return {};
+}
+
+Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring) {
+  json record;
+  if (restoring) record = {{"id", table.id()}};
+  return write_record(transaction, "restore:" + table.name(), record);
+}
+
+Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
+                   Table* table, KeyForm* key_form) {
+  auto opened = database.open_table(name);
+  if (!opened.ok()) return opened.status();
+  *table = *opened;
+  std::optional<TableNotes> notes;
+  STRIDE_CLI_TRY(read_notes(database, *table, &notes));
+  uint32_t width = table->key_width();
+  KeyType type = !asked.empty()          ? *key_type_named(asked)
+                 : table->address_bits() ? KeyType::prefix
+                 : notes                 ? notes->key_type
+                 : width                 ? KeyType::hex
+                                         : KeyType::bytes;
+  if (type == KeyType::prefix && table->address_bits() == 0)
+    return Outcome::usage("table '" + name + "' is no prefix table");
+  *key_form = type;
+  if (type == KeyType::prefix) key_form->address_bits = table->address_bits();
+  if (width_of(*key_form) && width && width != width_of(*key_form)) {
+    return Outcome::usage("keys of table '" + name + "' have " + width_text(width) +
+                          ", and those of --key-type " + std::string(name_of(type)) + " have " +
+                          width_text(width_of(*key_form)));
+  }
+  return {};
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,63 @@
+// What the commands remember about a table: how its keys are written as text, what its columns are
+// called, and how far an interrupted load came. It is kept in the database itself, in the table
+// `.stride`, and changes in the transaction that changes the rows.
+//
+//   key              value (JSON)
+//   table:NAME       {"key_type":"u64","key":"id","values":["name","city"]}
+//   load:NAME        {"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,"rejected":0}
+//   restore:NAME     {"id":7}   that table, while a restore that commits from time to time has not come to its end
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/cli/text/key_codec.h"
+#include "adapters/cli/exit_status.h"
+#include "engine/database.h"
+
+namespace stride::cli {
+
+inline constexpr std::string_view notes_table = ".stride";
+
+struct TableNotes {
+  KeyType key_type = KeyType::bytes;
+  std::string key;                  // the column's name, where there was one
+  std::vector<std::string> values;  // the columns' names, where they were named
+  bool operator==(const TableNotes&) const = default;
+};
+
+struct LoadPosition {
+  std::string job;  // files and options: another job does not go on here
+  uint32_t file = 0;
+  uint64_t offset = 0;  // in the unpacked file
+  uint64_t line = 0;    // 0: the first of the file
+  uint64_t rows = 0, rejected = 0;
+};
+
+// Nothing where there is no note, or none that can be read or that fits the table: another one of
+// that name, made by a program, may have taken its place.
+Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes);
+Outcome read_position(const Database& database, const std::string& table,
+                      std::optional<LoadPosition>* position);
+
+// Whether the table is what a restore has left that was killed.
+Outcome read_restoring(const Database& database, const Table& table, bool* restoring);
+
+// Into the transaction. Makes the table of notes where it is missing.
+Outcome write_notes(WriteTransaction* transaction, const std::string& table,
+                    const TableNotes& notes);
+// Null: the load is complete.
+Outcome write_position(WriteTransaction* transaction, const std::string& table,
+                       const LoadPosition* position);
+Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
+
+// The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
+// keys of a prefix table are prefixes, others of one width hex, and the rest bytes). usage where
+// the two do not fit.
+Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
+                   Table* table, KeyForm* key_form);
+
+}  // namespace stride::cli

@@ -1,0 +1,76 @@
+#include "adapters/cli/exit_status.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace stride::cli {
+namespace {
+
+ExitCode exit_code(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok:
+      return ExitCode::success;
+    case StatusCode::not_found:
+      return ExitCode::not_found;
+    case StatusCode::already_exists:
+    case StatusCode::invalid_argument:
+      return ExitCode::usage;
+    case StatusCode::corruption:
+    case StatusCode::unsupported_version:
+      return ExitCode::damaged;
+    case StatusCode::no_space:
+    case StatusCode::resource_exhausted:
+      return ExitCode::no_room;
+    case StatusCode::permission_denied:
+    case StatusCode::locked:
+    case StatusCode::read_only:
+      return ExitCode::busy;
+    case StatusCode::unavailable:
+      return ExitCode::unavailable;
+    case StatusCode::io_error:
+    case StatusCode::poisoned:
+    case StatusCode::closed:
+      break;
+  }
+  return ExitCode::failure;
+}
+
+ExitCode exit_code(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return ExitCode::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ExitCode::busy;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+      return ExitCode::no_room;
+    case EPIPE:
+      return ExitCode::closed_pipe;
+    default:
+      return ExitCode::failure;
+  }
+}
+
+}  // namespace
+
+Outcome::Outcome(const Status& status)
+    : code_(exit_code(status.code())), message_(status.ok() ? "" : status.to_string()) {}
+
+Outcome Outcome::from_errno(int error, const std::string& file, const std::string& what) {
+  std::string message = file + ": " + what + ": " + std::strerror(error);
+  // Other remedies are for the files of a database.
+  if (exit_code(error) == ExitCode::no_room)
+    message += ": " + Status::from_errno(error, what, file).remedy();
+  return Outcome(exit_code(error), std::move(message));
+}
+
+Outcome Outcome::interrupted() {
+  return Outcome(ExitCode::interrupted, "interrupted; what was not committed is not there");
+}
+
+}  // namespace stride::cli

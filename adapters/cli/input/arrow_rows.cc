@@ -1,0 +1,539 @@
+#include "adapters/cli/input/arrow_rows.h"
+
+#include <arrow/api.h>
+#include <arrow/compute/cast.h>
+#include <arrow/io/api.h>
+#include <arrow/ipc/api.h>
+#include <arrow/util/bit_util.h>
+#include <arrow/util/byte_size.h>
+#include <arrow/util/io_util.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/properties.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <new>
+
+#include "adapters/cli/input/input_stream.h"
+
+namespace stride::cli {
+namespace {
+
+using arrow::Array;
+using arrow::Result;
+using arrow::Status;
+using arrow::Type;
+using ArrayPointer = std::shared_ptr<Array>;
+
+constexpr int64_t most_block_rows = 1 << 16;
+
+Outcome broken(const std::string& name, std::string_view message) {
+  return Outcome(ExitCode::bad_input, name + ": damaged, or of another format: " +
+                                          std::string(message.substr(0, message.find('\n'))));
+}
+
+// The library tells by status what went wrong, and its Parquet half in places by exception.
+template <class Call>
+Outcome guarded(const std::string& name, const Call& call) {
+  try {
+    Status status = call();
+    if (status.ok()) return {};
+    if (status.IsOutOfMemory()) return Outcome(ExitCode::no_room, name + ": " + status.message());
+    if (int error = arrow::internal::ErrnoFromStatus(status))
+      return Outcome::from_errno(error, name, "read");
+    return broken(name, status.message());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    return broken(name, e.what());
+  }
+}
+
+// What the values of a column are once dictionaries and extensions are taken away.
+const arrow::DataType& plain_type(const arrow::DataType& type) {
+  if (type.id() == Type::DICTIONARY)
+    return plain_type(*static_cast<const arrow::DictionaryType&>(type).value_type());
+  if (type.id() == Type::EXTENSION)
+    return plain_type(*static_cast<const arrow::ExtensionType&>(type).storage_type());
+  return type;
+}
+
+bool has_text(const arrow::DataType& type) {
+  return type.id() == Type::FIXED_SIZE_BINARY || arrow::is_base_binary_like(type.id()) ||
+         arrow::is_binary_view_like(type.id()) ||
+         arrow::compute::CanCast(type, *arrow::large_utf8());
+}
+
+Result<ArrayPointer> plain(ArrayPointer array) {
+  for (;;) {
+    if (array->type_id() == Type::EXTENSION) {
+      array = static_cast<const arrow::ExtensionArray&>(*array).storage();
+    } else if (array->type_id() == Type::DICTIONARY) {
+      const auto& type = static_cast<const arrow::DictionaryType&>(*array->type());
+      ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, type.value_type()));
+    } else {
+      return array;
+    }
+  }
+}
+
+// Strings are bytes here: whether they are UTF-8 nobody asks.
+Result<ArrayPointer> without_encoding(const ArrayPointer& array) {
+  switch (array->type_id()) {
+    case Type::STRING:
+      return array->View(arrow::binary());
+    case Type::LARGE_STRING:
+      return array->View(arrow::large_binary());
+    case Type::STRING_VIEW:
+      return array->View(arrow::binary_view());
+    default:
+      return array;
+  }
+}
+
+// A batch as it comes from a file, whose offsets may point anywhere.
+Result<ArrayPointer> checked(const ArrayPointer& array) {
+  ARROW_RETURN_NOT_OK(array->Validate());
+  ARROW_ASSIGN_OR_RAISE(ArrayPointer bytes, without_encoding(array));
+  ARROW_RETURN_NOT_OK(bytes->ValidateFull());
+  return bytes;
+}
+
+class NullRows {
+ public:
+  NullRows() = default;
+  explicit NullRows(const Array& array)
+      : bits_(array.null_count() ? array.null_bitmap_data() : nullptr), offset_(array.offset()) {}
+  bool operator[](int64_t row) const {
+    return bits_ && !arrow::bit_util::GetBit(bits_, offset_ + row);
+  }
+
+ private:
+  const uint8_t* bits_ = nullptr;
+  int64_t offset_ = 0;
+};
+
+// A column's bytes, or its text where it is of numbers, dates and so on.
+class TextColumn {
+ public:
+  static Result<TextColumn> make(ArrayPointer array) {
+    ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
+    ARROW_ASSIGN_OR_RAISE(array, without_encoding(array));
+    TextColumn column;
+    if (array->type_id() == Type::FIXED_SIZE_BINARY) {
+      const auto& fixed = static_cast<const arrow::FixedSizeBinaryArray&>(*array);
+      column.data_ = reinterpret_cast<const char*>(fixed.raw_values());
+      column.width_ = fixed.byte_width();
+      column.bytes_ = static_cast<uint64_t>(array->length()) * static_cast<uint64_t>(column.width_);
+    } else {
+      if (arrow::is_base_binary_like(array->type_id()) ||
+          arrow::is_binary_view_like(array->type_id())) {
+        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_binary()));
+      } else {
+        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_utf8()));
+      }
+      const auto& strings = static_cast<const arrow::LargeBinaryArray&>(*array);
+      column.data_ = reinterpret_cast<const char*>(strings.raw_data());
+      column.offsets_ = strings.raw_value_offsets();
+      column.bytes_ = static_cast<uint64_t>(strings.total_values_length());
+    }
+    column.nulls_ = NullRows(*array);
+    column.array_ = std::move(array);
+    return column;
+  }
+
+  bool is_null(int64_t row) const { return nulls_[row]; }
+  // Of null: nothing.
+  std::string_view operator[](int64_t row) const {
+    if (nulls_[row]) return {};
+    if (!offsets_) return {data_ + row * width_, static_cast<size_t>(width_)};
+    return {data_ + offsets_[row], static_cast<size_t>(offsets_[row + 1] - offsets_[row])};
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  ArrayPointer array_;
+  NullRows nulls_;
+  const char* data_ = nullptr;
+  const int64_t* offsets_ = nullptr;
+  int64_t width_ = 0;  // without offsets
+  uint64_t bytes_ = 0;
+};
+
+// Integers of any width, as 64 bits.
+class NumberColumn {
+ public:
+  static Result<NumberColumn> make(const ArrayPointer& array) {
+    NumberColumn column;
+    column.signed_ = arrow::is_signed_integer(array->type_id());
+    ARROW_ASSIGN_OR_RAISE(
+        column.array_,
+        arrow::compute::Cast(*array, column.signed_ ? arrow::int64() : arrow::uint64()));
+    column.nulls_ = NullRows(*column.array_);
+    column.numbers_ = column.array_->data()->GetValues<uint64_t>(1);
+    return column;
+  }
+  bool is_null(int64_t row) const { return nulls_[row]; }
+  uint64_t operator[](int64_t row) const { return numbers_[row]; }
+  // The upper half of u64 is negative in i64, and the other way round.
+  bool fits(int64_t row, KeyType type) const {
+    return signed_ == (type == KeyType::i64) || static_cast<int64_t>(numbers_[row]) >= 0;
+  }
+  std::string text(int64_t row) const {
+    return signed_ ? std::to_string(static_cast<int64_t>(numbers_[row]))
+                   : std::to_string(numbers_[row]);
+  }
+
+ private:
+  ArrayPointer array_;
+  NullRows nulls_;
+  const uint64_t* numbers_ = nullptr;
+  bool signed_ = false;
+};
+
+class ColumnBatch final : public RowBatch {
+ public:
+  // columns: the key's, and those of the value.
+  ColumnBatch(std::string name, std::vector<ArrayPointer> columns)
+      : name_(std::move(name)), columns_(std::move(columns)) {}
+
+  uint64_t size() const override { return static_cast<uint64_t>(columns_[0]->length()); }
+  Outcome parse(const RowPlan& plan, ParsedRows* rows) const override {
+    return guarded(name_, [&] { return parse_columns(plan, rows); });
+  }
+
+ private:
+  Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
+    std::vector<TextColumn> values;
+    uint64_t bytes = static_cast<uint64_t>(columns_[0]->length()) * columns_.size();  // the tabs
+    for (size_t i = 1; i < columns_.size(); ++i) {
+      ARROW_ASSIGN_OR_RAISE(TextColumn column, TextColumn::make(columns_[i]));
+      bytes += column.bytes();
+      values.push_back(std::move(column));
+    }
+    rows->begin(plan, {}, bytes);
+    ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
+    KeyType type = plan.options.key_form.type;
+    if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
+      ARROW_ASSIGN_OR_RAISE(NumberColumn keys, NumberColumn::make(key));
+      add_rows(
+          plan, keys, values, rows,
+          [&](int64_t row) {
+            if (keys.fits(row, type)) {
+              rows->number_key(keys[row]);
+              return true;
+            }
+            rows->refuse(why_no_key(type, keys.text(row)), {});
+            return false;
+          },
+          [&](int64_t row) { return keys.text(row); });
+    } else {
+      ARROW_ASSIGN_OR_RAISE(TextColumn keys, TextColumn::make(key));
+      add_rows(
+          plan, keys, values, rows, [&](int64_t row) { return rows->key(keys[row], {}); },
+          [&](int64_t row) { return std::string(keys[row]); });
+    }
+    return Status::OK();
+  }
+
+  template <class Keys, class AddKey, class KeyText>
+  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<TextColumn>& values,
+                ParsedRows* rows, const AddKey& add_key, const KeyText& key_text) const {
+    int64_t size = columns_[0]->length();
+    for (int64_t row = 0; row < size; ++row) {
+      rows->at_line(static_cast<uint64_t>(row));
+      bool good = !keys.is_null(row);
+      if (!good) {
+        rows->refuse("null key", {});
+      } else {
+        good = add_key(row);
+      }
+      uint64_t bytes = 0;
+      for (size_t i = 0; good && i < values.size(); ++i) {
+        std::string_view value = values[i][row];
+        if (i != 0) rows->value('\t');
+        rows->value(value);
+        bytes += value.size();
+      }
+      if (good && bytes > plan.options.max_row_bytes) {
+        good = false;
+        rows->refuse(
+            "longer than --max-row-bytes (" + std::to_string(plan.options.max_row_bytes) + ")", {});
+      }
+      if (good && rows->end_row({}, static_cast<uint64_t>(row))) continue;
+      BadRow& bad = rows->bad().back();
+      if (!keys.is_null(row)) bad.row = key_text(row);
+      for (const TextColumn& value : values) {
+        bad.row += '\t';
+        bad.row += value[row].substr(0, 1 << 10);
+      }
+    }
+    rows->end(static_cast<uint64_t>(size));
+  }
+
+  std::string name_;
+  std::vector<ArrayPointer> columns_;
+};
+
+// What cannot be sought in.
+class StreamInput final : public arrow::io::InputStream {
+ public:
+  explicit StreamInput(std::unique_ptr<cli::InputStream> in) : in_(std::move(in)) {}
+  // Of the last read.
+  const Outcome& outcome() const { return outcome_; }
+  uint64_t stored_bytes_read() const { return in_->stored_bytes_read(); }
+
+  Status Close() override {
+    closed_ = true;
+    return Status::OK();
+  }
+  bool closed() const override { return closed_; }
+  Result<int64_t> Tell() const override { return at_; }
+  Result<int64_t> Read(int64_t bytes, void* to) override {
+    size_t got = 0;
+    outcome_ = in_->read(static_cast<std::byte*>(to), static_cast<size_t>(bytes), &got);
+    if (!outcome_.ok()) return Status::IOError(outcome_.message());
+    at_ += static_cast<int64_t>(got);
+    return static_cast<int64_t>(got);
+  }
+  Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(bytes));
+    ARROW_ASSIGN_OR_RAISE(int64_t got, Read(bytes, buffer->mutable_data()));
+    ARROW_RETURN_NOT_OK(buffer->Resize(got));
+    return std::shared_ptr<arrow::Buffer>(std::move(buffer));
+  }
+
+ private:
+  std::unique_ptr<cli::InputStream> in_;
+  Outcome outcome_;
+  int64_t at_ = 0;
+  bool closed_ = false;
+};
+
+class ArrowFile final : public BatchFile {
+ public:
+  ArrowFile(std::string name, const RowOptions& options, uint64_t from_row)
+      : name_(std::move(name)), options_(options), rows_to_skip_(from_row) {}
+
+  Outcome open(const std::string& path, int standard_input) {
+    struct stat info {};
+    bool standard = path == "-";
+    if (!standard && ::stat(path.c_str(), &info) != 0)
+      return Outcome::from_errno(errno, path, "open");
+    if (!standard && S_ISREG(info.st_mode)) {
+      bytes_ = static_cast<uint64_t>(info.st_size);
+      return guarded(name_, [&]() -> Status {
+        ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+        return options_.format == Format::parquet ? open_parquet(file) : open_arrow(file);
+      });
+    }
+    if (options_.format == Format::parquet)
+      return Outcome::usage(name_ + ": Parquet is read from a file, not from a stream");
+    std::unique_ptr<cli::InputStream> in;
+    STRIDE_CLI_TRY(cli::InputStream::open(path, standard_input, Compression::none, &in));
+    stream_ = std::make_shared<StreamInput>(std::move(in));
+    stored_bytes_read_ = [this] { return stream_->stored_bytes_read(); };
+    return stream_outcome(guarded(name_, [&] { return open_stream(stream_); }));
+  }
+
+  // Looks the columns up, and goes to the first row.
+  Outcome start(RowPlan* plan) {
+    Outcome planned = RowPlan::make(options_, schema_->field_names(), plan);
+    if (!planned.ok()) return Outcome(planned.code(), name_ + ": " + planned.message());
+    auto count = static_cast<size_t>(schema_->num_fields());
+    if (count < plan->least_columns)
+      return Outcome::usage(name_ + ": has " + std::to_string(count) +
+                            " columns, and a key and a value take " +
+                            std::to_string(plan->least_columns));
+    columns_ = {static_cast<int>(plan->key_column)};
+    for (size_t i = 0; plan->value_is_rest && i < count; ++i)
+      if (i != plan->key_column) columns_.push_back(static_cast<int>(i));
+    for (size_t i : plan->value_columns) columns_.push_back(static_cast<int>(i));
+    for (int i : columns_) {
+      const arrow::Field& field = *schema_->field(i);
+      if (!has_text(plain_type(*field.type())))
+        return Outcome::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
+                              field.type()->ToString() +
+                              ", which is neither key nor value; name others with --value");
+    }
+    if (!parquet_) return {};
+    return guarded(name_, [&] { return start_parquet(); });
+  }
+
+  Outcome next(std::shared_ptr<const RowBatch>* batch) override {
+    batch->reset();
+    while (at_ == rows_) {
+      bool more = false;
+      STRIDE_CLI_TRY(stream_outcome(guarded(name_, [&] { return read_batch(&more); })));
+      if (!more) return {};
+    }
+    int64_t size = std::min(rows_ - at_, block_rows_);
+    std::vector<ArrayPointer> slices;
+    for (const ArrayPointer& column : batch_) slices.push_back(column->Slice(at_, size));
+    at_ += size;
+    *batch = std::make_shared<ColumnBatch>(name_, std::move(slices));
+    return {};
+  }
+  uint64_t stored_bytes_read() const override { return stored_bytes_read_(); }
+
+ private:
+  using ReadBatch = std::function<Result<std::shared_ptr<arrow::RecordBatch>>()>;
+
+  // How many of rows that take so many bytes make a block.
+  int64_t rows_of_block(int64_t rows, double bytes) const {
+    double row_bytes = std::max(bytes, 1.0) / static_cast<double>(std::max<int64_t>(rows, 1));
+    double most = static_cast<double>(options_.block_bytes) / row_bytes;
+    return std::max<int64_t>(
+        1, static_cast<int64_t>(std::min(most, static_cast<double>(most_block_rows))));
+  }
+  uint64_t part_of_file(int64_t done, int64_t all) const {
+    return all <= 0 ? bytes_
+                    : static_cast<uint64_t>(static_cast<double>(bytes_) *
+                                            static_cast<double>(done) / static_cast<double>(all));
+  }
+
+  // Pages are read as they are needed, so that memory does not depend on the size of row groups.
+  Status open_parquet(const std::shared_ptr<arrow::io::ReadableFile>& file) {
+    parquet::ReaderProperties properties = parquet::default_reader_properties();
+    properties.enable_buffered_stream();
+    properties.set_buffer_size(256 << 10);
+    properties.set_page_checksum_verification(true);
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(file, properties));
+    auto metadata = builder.raw_reader()->metadata();
+    double bytes = 0;
+    for (int i = 0; i < metadata->num_row_groups(); ++i)
+      bytes += static_cast<double>(metadata->RowGroup(i)->total_byte_size());
+    parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/true);
+    arrow_properties.set_pre_buffer(false);
+    arrow_properties.set_batch_size(rows_of_block(metadata->num_rows(), bytes));
+    builder.properties(arrow_properties);
+    ARROW_ASSIGN_OR_RAISE(parquet_, builder.Build());
+    return parquet_->GetSchema(&schema_);
+  }
+
+  // Of the columns that are wanted alone, from the row group with the first row.
+  Status start_parquet() {
+    std::vector<int> wanted = columns_;
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    for (int& column : columns_) {
+      auto place = std::lower_bound(wanted.begin(), wanted.end(), column) - wanted.begin();
+      column = static_cast<int>(place);
+    }
+    for (int& column : wanted)
+      column = parquet_->manifest().schema_fields[static_cast<size_t>(column)].column_index;
+    auto metadata = parquet_->parquet_reader()->metadata();
+    int64_t done = 0;
+    std::vector<int> groups;
+    for (int i = 0; i < metadata->num_row_groups(); ++i) {
+      auto rows = static_cast<uint64_t>(metadata->RowGroup(i)->num_rows());
+      if (groups.empty() && rows_to_skip_ >= rows) {
+        rows_to_skip_ -= rows;
+        done += static_cast<int64_t>(rows);
+      } else {
+        groups.push_back(i);
+      }
+    }
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::RecordBatchReader> batches,
+                          parquet_->GetRecordBatchReader(groups, wanted));
+    read_ = [batches] { return batches->Next(); };
+    stored_bytes_read_ = [this, done, all = metadata->num_rows()] {
+      return part_of_file(done + static_cast<int64_t>(rows_read_), all);
+    };
+    return Status::OK();
+  }
+
+  Status open_arrow(const std::shared_ptr<arrow::io::ReadableFile>& file) {
+    char magic[6] = {};
+    ARROW_ASSIGN_OR_RAISE(int64_t got, file->ReadAt(0, sizeof magic, magic));
+    if (std::string_view(magic, static_cast<size_t>(got)) != "ARROW1") {
+      ARROW_RETURN_NOT_OK(file->Seek(0));
+      stored_bytes_read_ = [file] { return static_cast<uint64_t>(file->Tell().ValueOr(0)); };
+      return open_stream(file);
+    }
+    ARROW_ASSIGN_OR_RAISE(auto batches, arrow::ipc::RecordBatchFileReader::Open(file));
+    schema_ = batches->schema();
+    auto done = std::make_shared<int>(0);
+    read_ = [batches, done]() -> Result<std::shared_ptr<arrow::RecordBatch>> {
+      if (*done == batches->num_record_batches()) return nullptr;
+      return batches->ReadRecordBatch((*done)++);
+    };
+    stored_bytes_read_ = [this, batches, done] {
+      return part_of_file(*done, batches->num_record_batches());
+    };
+    return Status::OK();
+  }
+
+  Status open_stream(const std::shared_ptr<arrow::io::InputStream>& stream) {
+    ARROW_ASSIGN_OR_RAISE(auto batches, arrow::ipc::RecordBatchStreamReader::Open(stream));
+    schema_ = batches->schema();
+    read_ = [batches] { return batches->Next(); };
+    return Status::OK();
+  }
+
+  // What failed while reading is told as it was, and not as the library words it.
+  Outcome stream_outcome(Outcome outcome) const {
+    return !outcome.ok() && stream_ && !stream_->outcome().ok() ? stream_->outcome() : outcome;
+  }
+
+  Status read_batch(bool* more) {
+    batch_.clear();
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::RecordBatch> batch, read_());
+    *more = batch != nullptr;
+    at_ = rows_ = 0;
+    if (!batch) return Status::OK();
+    auto rows = static_cast<uint64_t>(batch->num_rows());
+    rows_read_ += rows;
+    uint64_t skipped = std::min(rows_to_skip_, rows);
+    rows_to_skip_ -= skipped;
+    if (skipped == rows) return Status::OK();
+    double bytes = 0;
+    for (int i : columns_) {
+      ARROW_ASSIGN_OR_RAISE(ArrayPointer column, checked(batch->column(i)));
+      bytes += static_cast<double>(arrow::util::TotalBufferSize(*column));
+      batch_.push_back(std::move(column));
+    }
+    rows_ = batch->num_rows();
+    at_ = static_cast<int64_t>(skipped);
+    block_rows_ = rows_of_block(rows_, bytes);
+    return Status::OK();
+  }
+
+  std::string name_;
+  RowOptions options_;
+  uint64_t rows_to_skip_;
+  uint64_t bytes_ = 0;  // of the file
+  std::shared_ptr<StreamInput> stream_;
+  std::unique_ptr<parquet::arrow::FileReader> parquet_;
+  std::shared_ptr<arrow::Schema> schema_;
+  std::vector<int> columns_;  // of a batch as it is read: the key, and those of the value
+  ReadBatch read_;            // null at the end
+  std::function<uint64_t()> stored_bytes_read_;
+  uint64_t rows_read_ = 0;
+  // The batch in hand, and how many of its rows have been given away.
+  std::vector<ArrayPointer> batch_;
+  int64_t rows_ = 0, at_ = 0, block_rows_ = 1;
+};
+
+}  // namespace
+
+bool BatchFile::available() { return true; }
+
+Outcome BatchFile::open(const std::string& path, int standard_input, const RowOptions& options,
+                        uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan) {
+  auto opened =
+      std::make_unique<ArrowFile>(path == "-" ? "standard input" : path, options, from_row);
+  STRIDE_CLI_TRY(opened->open(path, standard_input));
+  STRIDE_CLI_TRY(opened->start(plan));
+  *file = std::move(opened);
+  return {};
+}
+
+}  // namespace stride::cli

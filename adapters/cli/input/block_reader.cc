@@ -1,0 +1,309 @@
+#include "adapters/cli/input/block_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace stride::cli {
+namespace {
+
+size_t find(std::string_view text, char c, size_t from) {
+  const void* at =
+      from < text.size() ? std::memchr(text.data() + from, c, text.size() - from) : nullptr;
+  return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data())
+            : std::string_view::npos;
+}
+
+std::string with_place(const std::string& name, const std::string& message) {
+  return name + ":1: " + message;
+}
+
+}  // namespace
+
+BlockReader::BlockReader(std::vector<std::string> files, RowOptions options, int standard_input,
+                         ReadFrom from)
+    : files_(std::move(files)),
+      options_(std::move(options)),
+      standard_input_(standard_input),
+      from_(from),
+      opened_(from.file) {}
+
+Outcome BlockReader::open_next_file() {
+  if (stream_) stored_before_ += stream_->stored_bytes_read();
+  auto file = std::make_shared<FileRows>();
+  file->index = static_cast<uint32_t>(opened_);
+  STRIDE_CLI_TRY(
+      InputStream::open(files_[opened_], standard_input_, options_.compression, &stream_));
+  ++opened_;
+  file->name = stream_->name();
+  ended_ = false;
+  read_ = 0;
+  carry_.clear();
+  STRIDE_CLI_TRY(read_header(file.get()));
+  if (from_.offset != 0) STRIDE_CLI_TRY(skip_to(from_.offset, file->name));
+  from_.offset = 0;
+  file_ = std::move(file);
+  return {};
+}
+
+// Reads as far as the end of the first row, which is in carry_ then, without the mark of UTF-8.
+// *end: past the row; 0: it has none, or it is beyond max_row_bytes.
+Outcome BlockReader::read_first_row(size_t* end) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  const size_t piece = std::min<uint64_t>(options_.block_bytes, 64 << 10);
+  while (!ended_ && carry_.size() < mark.size()) STRIDE_CLI_TRY(read_more(&carry_, piece));
+  if (carry_.text().starts_with(mark)) drop_carried(mark.size());
+  QuoteState quotes;
+  for (size_t searched = 0;;) {
+    std::string_view text = carry_.text();
+    // Line by line, for the first row end is wanted and not the last.
+    for (size_t at = find(text, '\n', searched); at != std::string_view::npos;
+         at = find(text, '\n', at + 1)) {
+      *end = last_row_end(text.substr(0, at + 1), &quotes);
+      if (*end != 0) return {};
+    }
+    searched = text.size();
+    if (ended_ || carry_.size() > options_.max_row_bytes) return {};
+    STRIDE_CLI_TRY(read_more(&carry_, piece));
+  }
+}
+
+// Looks at the first row, which says how lines end and, in a header, what columns are called.
+Outcome BlockReader::read_header(FileRows* file) {
+  std::vector<std::string> columns;
+  size_t end = 0;
+  if (options_.format != Format::raw) STRIDE_CLI_TRY(read_first_row(&end));
+  std::string_view text = carry_.text();
+  // Of a row that is too long, or a quote that nothing closes, the first line has to do.
+  size_t first_end = end == 0 && !ended_ ? find(text, '\n', 0) + 1 : end;
+  bool crlf = first_end > 1 && text[first_end - 2] == '\r';
+  if (options_.header && !text.empty()) {
+    if (end == 0 && !ended_)
+      return Outcome(ExitCode::bad_input, with_place(file->name, "the header has no end"));
+    if (end == 0) end = text.size();
+    file->header = text.substr(0, end);
+    file->first_line =
+        1 + static_cast<uint64_t>(std::count(file->header.begin(), file->header.end(), '\n'));
+    Outcome split = split_header(file->header, options_, &columns);
+    if (!split.ok()) return Outcome(split.code(), with_place(file->name, split.message()));
+    drop_carried(end);
+  }
+  Outcome planned = RowPlan::make(options_, columns, &file->plan);
+  // An empty file has no header, and no rows that would need one.
+  if (!planned.ok() && options_.header && columns.empty()) planned = Outcome();
+  if (!planned.ok()) return Outcome(planned.code(), file->name + ": " + planned.message());
+  if (options_.line_ends == LineEnds::automatic) file->plan.crlf = crlf;
+  return {};
+}
+
+void BlockReader::drop_carried(size_t bytes) {
+  std::string rest(carry_.text().substr(bytes));
+  carry_.clear();
+  carry_.append(rest);
+}
+
+Outcome BlockReader::skip_to(uint64_t offset, const std::string& name) {
+  std::string_view have = carry_.text();
+  uint64_t carried_from = read_ - have.size();
+  if (offset < carried_from)
+    return Outcome(ExitCode::bad_input, name + ": is not as it was when the job was interrupted");
+  uint64_t left = offset - carried_from;
+  if (left <= have.size()) {
+    drop_carried(left);
+    return {};
+  }
+  left -= have.size();
+  while (left != 0) {
+    carry_.clear();
+    size_t before = carry_.size();
+    STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(left, options_.block_bytes)));
+    left -= carry_.size() - before;
+    if (ended_ && left != 0)
+      return Outcome(ExitCode::bad_input, name + ": is shorter than when the job was interrupted");
+  }
+  carry_.clear();
+  return {};
+}
+
+Outcome BlockReader::read_more(TextBuffer* memory, size_t bytes) {
+  size_t got = 0;
+  STRIDE_CLI_TRY(stream_->read(reinterpret_cast<std::byte*>(memory->room(bytes)), bytes, &got));
+  memory->grow(got);
+  read_ += got;
+  ended_ = got < bytes;
+  return {};
+}
+
+size_t BlockReader::last_row_end_of_csv(std::string_view text, QuoteState* quotes) const {
+  constexpr size_t none = std::string_view::npos;
+  size_t at = quotes->scanned;
+  while (at < text.size()) {
+    size_t quote = find(text, '"', at);
+    if (!quotes->inside) {
+      size_t end = quote == none ? text.size() : quote;
+      const void* newline = memrchr(text.data() + at, '\n', end - at);
+      if (newline)
+        quotes->last_end = static_cast<size_t>(static_cast<const char*>(newline) - text.data()) + 1;
+      if (quote == none) {
+        at = text.size();
+        break;
+      }
+      // Only at the start of a field does a quote mean anything.
+      char before = quote == 0 ? '\n' : text[quote - 1];
+      quotes->inside = before == '\n' || before == options_.delimiter;
+      at = quote + 1;
+    } else if (quote == none) {
+      at = text.size();
+    } else if (quote + 1 == text.size()) {
+      at = quote;  // what follows decides: another quote, or the end of the field
+      break;
+    } else if (text[quote + 1] == '"') {
+      at = quote + 2;
+    } else {
+      quotes->inside = false;
+      at = quote + 1;
+    }
+  }
+  quotes->scanned = at;
+  return quotes->last_end;
+}
+
+size_t BlockReader::last_row_end_of_raw(std::string_view text) const {
+  if (options_.raw_key_bytes != 0)
+    return text.size() - text.size() % (options_.raw_key_bytes + options_.raw_value_bytes);
+  constexpr size_t lengths_bytes = 8;
+  size_t at = 0;
+  while (text.size() - at >= lengths_bytes) {
+    uint32_t lengths[2];
+    std::memcpy(lengths, text.data() + at, lengths_bytes);
+    uint64_t bytes = lengths_bytes + uint64_t{lengths[0]} + lengths[1];
+    if (text.size() - at < bytes) break;
+    at += bytes;
+  }
+  return at;
+}
+
+size_t BlockReader::last_row_end(std::string_view text, QuoteState* quotes) const {
+  if (options_.format == Format::csv) return last_row_end_of_csv(text, quotes);
+  if (options_.format == Format::raw) return last_row_end_of_raw(text);
+  const void* newline = memrchr(text.data() + quotes->scanned, '\n', text.size() - quotes->scanned);
+  quotes->scanned = text.size();
+  return newline ? static_cast<size_t>(static_cast<const char*>(newline) - text.data()) + 1 : 0;
+}
+
+void BlockReader::finish(Block* block, std::string_view text) {
+  block->file = file_;
+  block->text = text;
+  block->too_long = false;
+  block->end_offset = read_ - carry_.size();
+  block->stored_bytes_read = stored_bytes_read();
+}
+
+// Drops the rest of the line and goes on after it.
+Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
+  std::string_view text = memory->text();
+  if (options_.format == Format::raw) {
+    return Outcome(ExitCode::bad_input, file_->name +
+                                            ": a record is longer than --max-row-bytes (" +
+                                            std::to_string(options_.max_row_bytes) + ")");
+  }
+  block->too_long_lines = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  carry_.clear();
+  while (!ended_) {
+    carry_.clear();
+    STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(options_.block_bytes, 1 << 20)));
+    size_t end = find(carry_.text(), '\n', 0);
+    if (end == std::string_view::npos) continue;
+    drop_carried(end + 1);
+    finish(block, text);
+    block->too_long = true;
+    return {};
+  }
+  carry_.clear();
+  finish(block, text);
+  block->too_long = true;
+  return {};
+}
+
+Outcome BlockReader::open_next_batches() {
+  auto file = std::make_shared<FileRows>();
+  file->index = static_cast<uint32_t>(opened_);
+  file->name = files_[opened_] == "-" ? "standard input" : files_[opened_];
+  STRIDE_CLI_TRY(BatchFile::open(files_[opened_], standard_input_, options_, from_.offset,
+                                 &batches_, &file->plan));
+  ++opened_;
+  read_ = from_.offset;
+  from_.offset = 0;
+  file_ = std::move(file);
+  return {};
+}
+
+Outcome BlockReader::next_batch(Block* block, bool* more) {
+  for (;;) {
+    if (batches_) {
+      STRIDE_CLI_TRY(batches_->next(&block->batch));
+      if (block->batch) break;
+      stored_before_ += batches_->stored_bytes_read();
+      batches_.reset();
+    }
+    if (opened_ == files_.size()) return {};
+    STRIDE_CLI_TRY(open_next_batches());
+  }
+  read_ += block->batch->size();
+  finish(block, {});
+  *more = true;
+  return {};
+}
+
+Outcome BlockReader::peek(Block* block, bool* more) {
+  STRIDE_CLI_TRY(next(&peeked_memory_, block, more));
+  if (*more) peeked_ = *block;
+  return {};
+}
+
+void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
+  auto set = [&](RowOptions* options) {
+    options->key_form = form;
+    options->key_width = key_width;
+  };
+  set(&options_);
+  if (file_) set(&file_->plan.options);
+}
+
+Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
+  if (peeked_) {
+    std::swap(*memory, peeked_memory_);
+    *block = *std::exchange(peeked_, std::nullopt);
+    *more = true;
+    return {};
+  }
+  *more = false;
+  if (is_columnar(options_.format)) return next_batch(block, more);
+  bool header = false;  // which is told by a block, and be it one without rows
+  while (!stream_ || (ended_ && carry_.size() == 0 && !header)) {
+    if (opened_ == files_.size()) return {};
+    STRIDE_CLI_TRY(open_next_file());
+    header = !file_->header.empty();
+  }
+  memory->clear();
+  memory->append(carry_.text());
+  carry_.clear();
+  *more = true;
+  QuoteState quotes;
+  size_t end = 0;
+  while (!ended_) {
+    size_t missing = options_.block_bytes > memory->size() ? options_.block_bytes - memory->size()
+                                                           : options_.block_bytes;
+    STRIDE_CLI_TRY(read_more(memory, missing));
+    end = last_row_end(memory->text(), &quotes);
+    if (end != 0) break;
+    if (memory->size() > options_.max_row_bytes) return too_long(memory, block);
+  }
+  if (ended_) end = memory->size();
+  carry_.append(memory->text().substr(end));
+  finish(block, memory->text().substr(0, end));
+  *more = end != 0 || header || opened_ < files_.size();
+  return {};
+}
+
+}  // namespace stride::cli

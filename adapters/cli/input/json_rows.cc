@@ -1,0 +1,107 @@
+// JSON lines: an object a line; empty lines are passed over.
+#include <cstring>
+
+#include "adapters/cli/input/json_text.h"
+#include "adapters/cli/input/parsed_rows.h"
+
+namespace stride::cli {
+namespace {
+
+class JsonParser {
+ public:
+  JsonParser(const RowPlan& plan, ParsedRows* rows)
+      : options_(plan.options),
+        rows_(*rows),
+        key_name_(plan.options.key.empty() ? "key" : plan.options.key),
+        values_(plan.options.values.size()) {}
+
+  void parse(std::string_view text) {
+    uint64_t line = 0;
+    for (; !text.empty(); ++line) {
+      size_t end = text.find('\n');
+      std::string_view row = text.substr(0, end);
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
+      rows_.at_line(line);
+      if (row.size() > options_.max_row_bytes) {
+        rows_.refuse("longer than --max-row-bytes (" + std::to_string(options_.max_row_bytes) + ")",
+                     row.substr(0, 200));
+      } else if (row.find_first_not_of(" \t") != std::string_view::npos) {
+        parse_row(row, line);
+      }
+    }
+    rows_.end(line);
+  }
+
+ private:
+  void parse_row(std::string_view row, uint64_t line) {
+    key_ = {};
+    for (JsonSlice& value : values_) value = {};
+    JsonObject object(row);
+    JsonSlice name, value;
+    while (object.next(&name, &value)) take_member(name, value);
+    if (object.error()) return rows_.refuse(std::string("JSON: ") + object.error(), row);
+    if (key_.kind == JsonSlice::Kind::absent)
+      return rows_.refuse("no field " + quoted(key_name_), row);
+    if (key_.kind == JsonSlice::Kind::other)
+      return rows_.refuse("the field " + quoted(key_name_) + " is neither a string nor a number",
+                          row);
+    if (!rows_.key(plain_text(key_), row)) return;
+    if (rows_.wants_values() && !add_value(row)) return;
+    rows_.end_row(row, line);
+  }
+
+  void take_member(const JsonSlice& name, const JsonSlice& value) {
+    std::string_view text = name.text;
+    if (name.escaped) {
+      name_.resize(text.size());
+      name_.resize(unescape(name, name_.data()));
+      text = name_;
+    }
+    if (text == key_name_) key_ = value;
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (text == options_.values[i]) values_[i] = value;
+  }
+
+  std::string_view plain_text(const JsonSlice& slice) {
+    if (!slice.escaped) return slice.text;
+    key_text_.resize(slice.text.size());
+    key_text_.resize(unescape(slice, key_text_.data()));
+    return key_text_;
+  }
+
+  bool add_value(std::string_view row) {
+    if (values_.empty()) {
+      rows_.value(row);
+      return true;
+    }
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i].kind == JsonSlice::Kind::absent) {
+        rows_.refuse("no field " + quoted(options_.values[i]), row);
+        return false;
+      }
+      if (i != 0) rows_.value('\t');
+      if (values_[i].escaped) {
+        rows_.grow_value(unescape(values_[i], rows_.value_space()));
+      } else {
+        rows_.value(values_[i].text);
+      }
+    }
+    return true;
+  }
+
+  const RowOptions& options_;
+  ParsedRows& rows_;
+  std::string key_name_;
+  JsonSlice key_;
+  std::vector<JsonSlice> values_;
+  std::string name_, key_text_;
+};
+
+}  // namespace
+
+void parse_json_rows(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
+  JsonParser(plan, rows).parse(text);
+}
+
+}  // namespace stride::cli

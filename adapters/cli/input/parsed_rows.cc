@@ -1,0 +1,206 @@
+#include "adapters/cli/input/parsed_rows.h"
+
+#include <algorithm>
+
+#include "adapters/cli/text/number_text.h"
+
+namespace stride::cli {
+
+void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes) {
+  plan_ = &plan;
+  text_ = text;
+  keys_.clear();
+  key_offsets_.clear();
+  value_offsets_.clear();
+  numbers_.clear();
+  spans_.clear();
+  line_numbers_.clear();
+  bad_.clear();
+  rows_ = lines_ = line_ = 0;
+  shortest_ = ~uint64_t{0};
+  longest_ = 0;
+  push(&key_offsets_, uint64_t{0});
+  push(&value_offsets_, uint64_t{0});
+  if (wanted_.values) {
+    // Of text: pieces of a row, and tabs where there were delimiters, never more than the text.
+    values_ = reinterpret_cast<char*>(arena_.reserve(value_bytes + 64));
+    value_begin_ = value_end_ = values_;
+  }
+}
+
+bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded) {
+  const RowOptions& options = plan_->options;
+  if (text.empty()) {
+    refuse("empty key", row);
+  } else if (encoded < 0 && (options.key_form.type != KeyType::bytes ||
+                             (options.key_form.address_bits && text.size() <= max_key_bytes))) {
+    refuse(why_no_key(options.key_form, text), row);
+  } else {
+    uint64_t bytes = encoded < 0 ? text.size() : static_cast<uint64_t>(encoded);
+    refuse("key " + quoted(text) + " has " + std::to_string(bytes) + " bytes, " +
+               (options.key_width ? "every key has " + std::to_string(options.key_width)
+                                  : "at most " + std::to_string(max_key_bytes) + " are possible"),
+           row);
+  }
+  return false;
+}
+
+bool ParsedRows::take_number(std::string_view row) {
+  const NumberType type = plan_->options.numbers;
+  const size_t width = width_of(type);
+  std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
+  char* to = numbers_.room(most_number_bytes);
+  if (plan_->options.format == Format::raw) {
+    if (text.size() != width) {
+      refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +
+                 std::string(to_string(type)) + " has " + std::to_string(width),
+             row);
+      return false;
+    }
+    std::memcpy(to, text.data(), width);
+  } else if (!parse_number(type, text, reinterpret_cast<std::byte*>(to))) {
+    refuse(why_no_number(type, text), row);
+    return false;
+  }
+  numbers_.grow(width);
+  value_end_ = value_begin_;
+  return true;
+}
+
+bool ParsedRows::end_row(std::string_view row, uint64_t line) {
+  const bool numbers = wanted_.values && plan_->options.numbers != NumberType::none;
+  if (numbers && !take_number(row)) return false;
+  keys_.grow(key_bytes_);
+  if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
+  if (wanted_.values && !numbers) {
+    uint64_t bytes = static_cast<uint64_t>(value_end_ - value_begin_);
+    shortest_ = std::min(shortest_, bytes);
+    longest_ = std::max(longest_, bytes);
+    push(&value_offsets_, static_cast<uint64_t>(value_end_ - values_));
+    value_begin_ = value_end_;
+  }
+  if (wanted_.rows) {
+    push(&spans_, RowSpan{static_cast<uint32_t>(row.data() - text_.data()),
+                          static_cast<uint32_t>(row.size())});
+  }
+  if (wanted_.lines) push(&line_numbers_, static_cast<uint32_t>(line));
+  ++rows_;
+  return true;
+}
+
+void ParsedRows::refuse(std::string reason, std::string_view row) {
+  constexpr size_t kept_bytes = 1 << 20;
+  value_end_ = value_begin_;
+  bad_.push_back({line_, std::move(reason), std::string(row.substr(0, kept_bytes))});
+}
+
+void ParsedRows::end(uint64_t lines) { lines_ = lines; }
+
+KeyColumn ParsedRows::keys() const {
+  uint32_t width = plan_->options.key_width;
+  if (width) return Column::fixed(keys_.text().data(), width, rows_);
+  return Column::variable(keys_.text().data(),
+                          reinterpret_cast<const uint64_t*>(key_offsets_.text().data()), rows_);
+}
+
+RowColumns ParsedRows::take() {
+  RowColumns result;
+  bool fixed = !wanted_.values || (rows_ != 0 && shortest_ == longest_);
+  if (wanted_.values) {
+    arena_.take(static_cast<uint64_t>(value_end_ - values_));
+    result.memory.push_back(arena_.slab());
+  }
+  auto keep = [&](std::string_view bytes) {
+    std::byte* to = arena_.reserve(bytes.size());
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    arena_.take(bytes.size());
+    if (result.memory.empty() || result.memory.back() != arena_.slab())
+      result.memory.push_back(arena_.slab());
+    return to;
+  };
+  const NumberType numbers = plan_->options.numbers;
+  if (wanted_.values && numbers != NumberType::none) {
+    result.values = Column::fixed(keep(numbers_.text()), width_of(numbers), rows_);
+  } else if (fixed) {
+    result.values = Column::fixed(values_, static_cast<uint32_t>(longest_), rows_);
+  } else {
+    result.values = Column::variable(
+        values_, reinterpret_cast<const uint64_t*>(keep(value_offsets_.text())), rows_);
+  }
+  result.keys = keys();
+  result.keys.data = keep(keys_.text());
+  if (!result.keys.is_fixed())
+    result.keys.offsets = reinterpret_cast<const uint64_t*>(keep(key_offsets_.text()));
+  return result;
+}
+
+namespace {
+
+// Rows picked in any order, copied one by one.
+class RowPicker {
+ public:
+  explicit RowPicker(const RowColumns& from)
+      : from_(from), keys_(from.keys), values_(from.values) {}
+  void pick(uint64_t row) {
+    keys_.pick(row);
+    values_.pick(row);
+  }
+  RowColumns take() {
+    RowColumns result;
+    result.memory = {keys_.slab(), values_.slab()};
+    result.keys = keys_.column();
+    result.values = values_.column();
+    return result;
+  }
+
+ private:
+  class Picked {
+   public:
+    explicit Picked(const Column& from)
+        : from_(from),
+          offset_bytes_((from.size + 1) * sizeof(uint64_t)),
+          slab_(std::make_shared<Slab>(offset_bytes_ + from.bytes() + 1)) {
+      offsets()[0] = 0;
+    }
+    void pick(uint64_t row) {
+      Bytes bytes = from_[row];
+      uint64_t begin = offsets()[rows_];
+      if (!bytes.empty())
+        std::memcpy(slab_->data() + offset_bytes_ + begin, bytes.data(), bytes.size());
+      offsets()[++rows_] = begin + bytes.size();
+    }
+    Column column() const {
+      const std::byte* data = slab_->data() + offset_bytes_;
+      return from_.is_fixed() ? Column::fixed(data, from_.width, rows_)
+                              : Column::variable(data, offsets(), rows_);
+    }
+    const std::shared_ptr<Slab>& slab() const { return slab_; }
+
+   private:
+    uint64_t* offsets() const { return reinterpret_cast<uint64_t*>(slab_->data()); }
+    Column from_;
+    size_t offset_bytes_;
+    std::shared_ptr<Slab> slab_;
+    uint64_t rows_ = 0;
+  };
+
+  const RowColumns& from_;
+  Picked keys_, values_;
+};
+
+}  // namespace
+
+RowColumns reversed(const RowColumns& rows) {
+  RowPicker picker(rows);
+  for (uint64_t i = rows.keys.size; i-- > 0;) picker.pick(i);
+  return picker.take();
+}
+
+RowColumns without(const RowColumns& rows, const Bitmap& dropped) {
+  RowPicker picker(rows);
+  for (uint64_t i = 0; i < rows.keys.size; ++i)
+    if (!dropped[i]) picker.pick(i);
+  return picker.take();
+}
+
+}  // namespace stride::cli

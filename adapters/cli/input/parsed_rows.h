@@ -1,0 +1,142 @@
+// What the rows of a block become: a key column, a value column, and the rows that were refused.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/cli/input/arena.h"
+#include "adapters/cli/output/output.h"
+#include "adapters/cli/input/row_plan.h"
+#include "storage/column.h"
+
+namespace stride::cli {
+
+struct BadRow {
+  uint64_t line;  // from the block's first line, which is 0
+  std::string reason;
+  std::string row;  // its first bytes
+};
+
+// Columns that live as long as their memory.
+struct RowColumns {
+  KeyColumn keys;
+  ValueColumn values;
+  std::vector<std::shared_ptr<Slab>> memory;
+
+  uint64_t bytes() const { return keys.bytes() + values.bytes() + 16 * keys.size; }
+};
+
+// Takes the rows of one block after the other. Memory is kept between blocks.
+class ParsedRows {
+ public:
+  // What a command wants besides keys and values.
+  struct Wanted {
+    bool values = true;  // into the arena
+    bool rows = false;   // where each row lies in the block
+    bool lines = false;  // of each row
+  };
+  explicit ParsedRows(Wanted wanted) : wanted_(wanted) {}
+
+  void begin(const RowPlan& plan, std::string_view text) { begin(plan, text, text.size()); }
+  // value_bytes: so many are enough for all values with the tabs in them.
+  void begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes);
+
+  // A row: a key, then pieces of its value, then end_row(); or refuse(). False where the text is no
+  // key, which has been refused then.
+  bool key(std::string_view text, std::string_view row) {
+    const KeyForm& form = plan_->options.key_form;
+    size_t most = plan_->options.most_key_bytes;
+    if (form.type == KeyType::bytes && text.size() > most) return refuse_key(text, row);
+    ptrdiff_t n =
+        encode_key(form, text, reinterpret_cast<std::byte*>(keys_.room(encoded_bound(form, text))));
+    ptrdiff_t width = plan_->options.key_width;
+    if (n <= 0 || (width ? n != width : n > static_cast<ptrdiff_t>(most))) {
+      if (n != 0 || width != 0 || !plan_->options.allow_empty_key) return refuse_key(text, row, n);
+    }
+    key_bytes_ = static_cast<size_t>(n);
+    return true;
+  }
+  // A number for a key of type u64 or i64.
+  void number_key(uint64_t number) {
+    key_bytes_ = sizeof number;
+    store_number(plan_->options.key_form.type, number,
+                 reinterpret_cast<std::byte*>(keys_.room(key_bytes_)));
+  }
+  void value(std::string_view piece) {
+    if (!piece.empty()) std::memcpy(value_end_, piece.data(), piece.size());
+    value_end_ += piece.size();
+  }
+  void value(char c) { *value_end_++ = c; }
+  // Of what was written at value_space().
+  char* value_space() { return value_end_; }
+  void grow_value(size_t n) { value_end_ += n; }
+  void drop_value() { value_end_ = value_begin_; }
+  // False: its value should be a number and is none, and the row was refused.
+  bool end_row(std::string_view row, uint64_t line);
+  void refuse(std::string reason, std::string_view row);
+  // Lines that the row before took, which counts where its successor is.
+  void at_line(uint64_t line) { line_ = line; }
+
+  // Lines of the block.
+  void end(uint64_t lines);
+
+  uint64_t size() const { return rows_; }
+  uint64_t lines() const { return lines_; }
+  KeyColumn keys() const;
+  // Copies keys and offsets beside the values, so that they outlive the next block.
+  RowColumns take();
+  std::string_view row(uint64_t i) const {
+    const RowSpan& s = reinterpret_cast<const RowSpan*>(spans_.text().data())[i];
+    return text_.substr(s.offset, s.bytes);
+  }
+  uint64_t line(uint64_t i) const {
+    uint32_t line;
+    std::memcpy(&line, line_numbers_.text().data() + 4 * i, 4);
+    return line;
+  }
+  std::vector<BadRow>& bad() { return bad_; }
+  bool wants_values() const { return wanted_.values; }
+
+ private:
+  struct RowSpan {
+    uint32_t offset, bytes;
+  };
+  // Of a row whose value is complete. False: it is no number, and the row was refused.
+  bool take_number(std::string_view row);
+  bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);
+  template <class T>
+  static void push(TextBuffer* buffer, const T& item) {
+    std::memcpy(buffer->room(sizeof item), &item, sizeof item);
+    buffer->grow(sizeof item);
+  }
+
+  Wanted wanted_;
+  const RowPlan* plan_ = nullptr;
+  std::string_view text_;
+  Arena arena_;
+  TextBuffer keys_, key_offsets_, value_offsets_, numbers_, spans_, line_numbers_;
+  size_t key_bytes_ = 0;    // of the row in hand
+  char* values_ = nullptr;  // of the block
+  char* value_begin_ = nullptr;
+  char* value_end_ = nullptr;
+  uint64_t shortest_ = 0, longest_ = 0;  // value
+  uint64_t rows_ = 0, lines_ = 0, line_ = 0;
+  std::vector<BadRow> bad_;
+};
+
+// Parses a block of whole rows. Rows that cannot be read are in bad(); the others are as given, in
+// order.
+void parse_rows(const RowPlan& plan, std::string_view text, ParsedRows* rows);
+
+// For JSON; both in json_rows.cc.
+void parse_json_rows(const RowPlan& plan, std::string_view text, ParsedRows* rows);
+
+// The same rows, the last one first.
+RowColumns reversed(const RowColumns& rows);
+// Those rows whose bit is not set.
+RowColumns without(const RowColumns& rows, const Bitmap& dropped);
+
+}  // namespace stride::cli

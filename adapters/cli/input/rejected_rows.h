@@ -1,0 +1,61 @@
+// Rows that cannot be read: a job ends at the first one too many, and the others are written down.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "adapters/cli/input/block_reader.h"
+#include "adapters/cli/environment.h"
+#include "adapters/cli/output/output.h"
+#include "adapters/cli/input/parsed_rows.h"
+
+namespace stride::cli {
+
+// Where an interrupted job ended that is gone on with: in this line (0: the first) of this input
+// file, after so many bad rows.
+struct ResumedAt {
+  bool resumed = false;  // what is in the file of bad rows stays
+  uint32_t file = 0;
+  uint64_t line = 0;
+  uint64_t count = 0;
+};
+
+// Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
+class Rejects {
+ public:
+  // path empty: not written down. most: how many are fine.
+  Rejects(std::string path, uint64_t most) : path_(std::move(path)), most_(most) {}
+  ~Rejects();
+  // usage: it is one of the inputs, or what is printed goes there.
+  Outcome open(const Environment& environment, const std::vector<std::string>& inputs,
+               const ResumedAt& from = {});
+  // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
+  Outcome take(const Block& block, ParsedRows* rows);
+  Outcome flush();
+
+  uint64_t count() const { return count_; }
+  // Of the first line of the block that was taken last.
+  uint64_t block_line() const { return block_line_; }
+  // Past the last line of that block.
+  uint64_t next_line() const { return next_line_; }
+
+ private:
+  Outcome open_file(const Environment& environment, const std::vector<std::string>& inputs,
+                    bool append);
+
+  std::string path_;
+  uint64_t most_;
+  uint64_t count_ = 0;
+  int fd_ = -1;
+  std::unique_ptr<Output> output_;
+  const FileRows* file_ = nullptr;
+  uint64_t resumed_file_ = 0, resumed_line_ = 0;
+  uint64_t block_line_ = 1, next_line_ = 1;
+};
+
+// A block's rows, also where there is but one that is too long. bad_input: of columns that are
+// damaged, and no_room.
+Outcome parse_block(const Block& block, ParsedRows* rows);
+
+}  // namespace stride::cli

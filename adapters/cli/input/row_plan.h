@@ -1,0 +1,68 @@
+// How the rows of a file are read: the format, and which columns make key and value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/cli/input/input_stream.h"
+#include "adapters/cli/text/key_codec.h"
+#include "adapters/cli/exit_status.h"
+#include "storage/number.h"
+
+namespace stride::cli {
+
+enum class Format : uint8_t { tsv, csv, jsonl, raw, parquet, arrow };
+std::string_view name_of(Format format);
+// Column by column, not row by row: see arrow_rows.h.
+inline bool is_columnar(Format format) {
+  return format == Format::parquet || format == Format::arrow;
+}
+
+// automatic: as the first line of the file ends, and all others must.
+enum class LineEnds : uint8_t { automatic, lf, crlf, any };
+
+// What the options say, for all files alike.
+struct RowOptions {
+  Format format = Format::tsv;
+  char delimiter = '\t';
+  bool header = false;
+  LineEnds line_ends = LineEnds::automatic;
+  Compression compression = Compression::automatic;
+  KeyForm key_form;
+  uint32_t key_width = 0;  // of the table's keys; 0: any
+  bool allow_empty_key = false;
+  std::string key;                  // a column's name, or its number from 1; empty: the first
+  std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
+  uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
+  // Of a table of numbers: values are such numbers, as text, or of raw records as they are stored.
+  NumberType numbers = NumberType::none;
+  bool values_wanted = true;  // false: only keys, for lookups
+  bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
+  uint64_t most_key_bytes = max_key_bytes;
+  uint64_t block_bytes = 4 << 20;
+  uint64_t max_row_bytes = 64 << 20;
+};
+
+// The options for one file, names looked up in its header.
+struct RowPlan {
+  RowOptions options;
+  bool crlf = false;  // resolved from the first line where line_ends is automatic
+  size_t key_column = 0;
+  bool value_is_rest = false;         // all columns but the key
+  std::vector<size_t> value_columns;  // in this order, where not
+  size_t least_columns = 1;           // that a row must have
+  size_t exact_columns = 0;           // as many as the header; 0: any number
+
+  // columns: of the header, empty where there is none. usage: a column that is not there.
+  static Outcome make(const RowOptions& options, const std::vector<std::string>& columns,
+                      RowPlan* plan);
+};
+
+// By the file's name, whatever packs it; tsv where that says nothing.
+std::string format_of_file(std::string_view path);
+// One byte, or "\t". usage otherwise.
+Outcome parse_delimiter(const std::string& text, char* delimiter);
+
+}  // namespace stride::cli

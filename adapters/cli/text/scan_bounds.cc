@@ -1,0 +1,56 @@
+#include "adapters/cli/text/scan_bounds.h"
+
+#include <CLI/CLI.hpp>
+
+#include "engine/prefixes.h"
+
+namespace stride::cli {
+namespace {
+
+Outcome encode_bound(const char* option, const KeyForm& form,
+                     const std::optional<std::string>& text, std::optional<std::string>* bound) {
+  if (!text) return {};
+  std::string encoded(encoded_bound(form, *text), '\0');
+  ptrdiff_t n = encode_key(form, *text, reinterpret_cast<std::byte*>(encoded.data()));
+  if (n < 0) return Outcome::usage(std::string(option) + ": " + why_no_key(form, *text));
+  encoded.resize(static_cast<size_t>(n));
+  *bound = std::move(encoded);
+  return {};
+}
+
+// Only the prefix, and what is inside it.
+Outcome stay_inside(const std::string& key, uint32_t address_bits, ScanOptions* options) {
+  auto inside = scan_inside(as_bytes(key), address_bits);
+  if (!inside.ok()) return inside.status();
+  options->prefix = inside->prefix;
+  if (inside->from && (!options->from || *options->from < *inside->from))
+    options->from = inside->from;
+  if (inside->to && (!options->to || *inside->to < *options->to)) options->to = inside->to;
+  return {};
+}
+
+}  // namespace
+
+void add_bounds(CLI::App* command, BoundArguments* a) {
+  command->add_option("--from", a->from, "First key")->type_name("KEY");
+  command->add_option("--to", a->to, "Key past the last one")->type_name("KEY");
+  command
+      ->add_option("--prefix", a->prefix,
+                   "Only keys that start with it (of type bytes or hex); of a prefix table: this "
+                   "prefix and all inside it")
+      ->type_name("KEY");
+}
+
+Outcome parse_bounds(const BoundArguments& arguments, const KeyForm& form, ScanOptions* options) {
+  STRIDE_CLI_TRY(encode_bound("--from", form, arguments.from, &options->from));
+  STRIDE_CLI_TRY(encode_bound("--to", form, arguments.to, &options->to));
+  bool of_prefixes = form.type == KeyType::prefix;
+  if (arguments.prefix && !of_prefixes && form.type != KeyType::bytes && form.type != KeyType::hex)
+    return Outcome::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
+                          std::string(name_of(form.type)));
+  STRIDE_CLI_TRY(encode_bound("--prefix", form, arguments.prefix, &options->prefix));
+  if (!of_prefixes || !options->prefix) return {};
+  return stay_inside(std::string(*options->prefix), form.address_bits, options);
+}
+
+}  // namespace stride::cli

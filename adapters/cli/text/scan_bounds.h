@@ -1,0 +1,26 @@
+// Bounds of a scan as they are written on the command line.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "adapters/cli/text/key_codec.h"
+#include "adapters/cli/exit_status.h"
+#include "engine/scan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stride::cli {
+
+struct BoundArguments {
+  std::optional<std::string> from, to, prefix;
+};
+
+// --from, --to, --prefix
+void add_bounds(CLI::App* command, BoundArguments* arguments);
+// usage: texts that are no keys of the form.
+Outcome parse_bounds(const BoundArguments& arguments, const KeyForm& form, ScanOptions* options);
+
+}  // namespace stride::cli
