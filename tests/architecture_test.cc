@@ -282,7 +282,7 @@ class PlantedTreeTest : public testing::Test {
     for (const char* file :
          {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree_ref.cuh", "gpu/sort.h",
           "engine/database.h", "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/harness/report.h",
-          "tests/printed_seed.h"}) {
+          "tests/support/printed_seed.h"}) {
       plant(file, "#pragma once\n");
     }
   }
@@ -354,7 +354,7 @@ TEST_F(PlantedTreeTest, CatchesEveryKindOfViolation) {
       {"benchmark/a.cc", "#include \"gpu/sort.h\"\n"},
       {"benchmark/a.cc", "#include \"storage/file.h\"\n"},
       {"benchmark/a.cc", "#include <rocksdb/db.h>\n"},
-      {"benchmark/a.cc", "#include \"tests/printed_seed.h\"\n"},
+      {"benchmark/a.cc", "#include \"tests/support/printed_seed.h\"\n"},
       {"tests/engine/a.cc", "#include <rocksdb/db.h>\n"},
       {"tests/engine/a.cc", "#include \"benchmark/harness/report.h\"\n"},
       {"tests/engine/a.cc", "#include \"gpu/tree_ref.cuh\"\n"},

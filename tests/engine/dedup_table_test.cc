@@ -4,8 +4,8 @@
 #include <map>
 
 #include "storage/memory_file_system.h"
-#include "tests/engine/model.h"
-#include "tests/printed_seed.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -1,8 +1,8 @@
 // The inputs at the edge of what a table may hold.
 #include <thread>
 
-#include "tests/engine/model.h"
-#include "tests/printed_seed.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "tests/engine/model.h"
-#include "tests/printed_seed.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -1,5 +1,5 @@
 // The README's example, as a program would use it.
-#include "tests/engine/model.h"
+#include "tests/support/model.h"
 
 namespace stride::test {
 namespace {

@@ -1,6 +1,6 @@
 // Handles of tables, in the hands of the wrong database, opening or transaction.
 #include "storage/memory_file_system.h"
-#include "tests/engine/model.h"
+#include "tests/support/model.h"
 
 namespace stride::test {
 namespace {

@@ -1,9 +1,9 @@
 // Every operation against a std::map, on random data, through many option sets and reopens.
 #include <deque>
 
-#include "tests/engine/model.h"
-#include "tests/engine/random_rows.h"
-#include "tests/printed_seed.h"
+#include "tests/support/model.h"
+#include "tests/support/random_rows.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "storage/memory_file_system.h"
-#include "tests/engine/random_tables.h"
-#include "tests/engine/soak.h"
+#include "tests/support/random_tables.h"
+#include "tests/support/soak.h"
 
 namespace stride::test {
 namespace {

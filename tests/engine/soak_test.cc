@@ -1,14 +1,14 @@
 // Random operations for as long as STRIDE_SOAK_SECONDS says, each answer compared with a
 // std::map's.
-#include "tests/engine/soak.h"
+#include "tests/support/soak.h"
 
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <thread>
 
-#include "tests/engine/random_rows.h"
-#include "tests/engine/random_tables.h"
+#include "tests/support/random_rows.h"
+#include "tests/support/random_tables.h"
 
 namespace stride::test {
 namespace {

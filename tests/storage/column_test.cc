@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/printed_seed.h"
-#include "tests/storage/segments.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

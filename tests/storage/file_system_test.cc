@@ -23,7 +23,7 @@
 #include "storage/file.h"
 #include "storage/memory_file_system.h"
 #include "storage/reserved_memory.h"
-#include "tests/printed_seed.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride {
 namespace {

@@ -10,7 +10,7 @@
 #include "storage/manifest.h"
 #include "storage/manifest_format.h"
 #include "storage/memory_file_system.h"
-#include "tests/storage/forged_files.h"
+#include "tests/support/forged_files.h"
 
 namespace stride {
 namespace {

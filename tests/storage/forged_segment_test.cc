@@ -11,8 +11,8 @@
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
-#include "tests/storage/forged_files.h"
-#include "tests/storage/segments.h"
+#include "tests/support/forged_files.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

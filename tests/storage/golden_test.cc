@@ -1,6 +1,6 @@
 // The formats of files, byte by byte: whatever changes one of these dumps changes the format, and
 // needs a new format version and a new page of docs/format.md.
-#include "tests/storage/golden.h"
+#include "tests/support/golden.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "storage/manifest.h"
 #include "storage/manifest_format.h"
 #include "storage/memory_file_system.h"
-#include "tests/storage/segments.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "storage/manifest.h"
 #include "storage/memory_file_system.h"
-#include "tests/printed_seed.h"
-#include "tests/storage/edits.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/edits.h"
 
 namespace stride {
 namespace {

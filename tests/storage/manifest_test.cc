@@ -17,8 +17,8 @@
 #include "storage/manifest_replay.h"
 #include "storage/memory_file_system.h"
 #include "storage/prefix_key.h"
-#include "tests/printed_seed.h"
-#include "tests/storage/edits.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/edits.h"
 
 namespace stride {
 namespace {

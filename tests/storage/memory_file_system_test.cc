@@ -8,7 +8,7 @@
 #include <string>
 
 #include "storage/current_file.h"
-#include "tests/printed_seed.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
-#include "tests/printed_seed.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride {
 namespace {

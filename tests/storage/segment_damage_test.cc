@@ -9,9 +9,9 @@
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
-#include "tests/printed_seed.h"
-#include "tests/storage/forged_files.h"
-#include "tests/storage/segments.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/forged_files.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

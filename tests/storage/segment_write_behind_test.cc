@@ -8,8 +8,8 @@
 
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
-#include "tests/gated_file_system.h"
-#include "tests/storage/segments.h"
+#include "tests/support/gated_file_system.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
-#include "tests/printed_seed.h"
-#include "tests/storage/segments.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/segments.h"
 
 namespace stride {
 namespace {

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

@@ -1,7 +1,7 @@
 // Pointers that are NULL, of another kind, released, or never were handles: a status, no crash.
 #include <functional>
 
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

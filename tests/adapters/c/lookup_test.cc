@@ -1,8 +1,8 @@
 // Lookups of one key and of batches through the C interface.
 #include <random>
 
-#include "tests/adapters/c/c_fixture.h"
-#include "tests/printed_seed.h"
+#include "tests/support/c_fixture.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/adapters/c/prefix_fixture.h"
-#include "tests/engine/prefix_model.h"
-#include "tests/printed_seed.h"
+#include "tests/support/prefix_fixture.h"
+#include "tests/support/prefix_model.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

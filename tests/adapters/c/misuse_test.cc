@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

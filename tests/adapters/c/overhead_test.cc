@@ -5,7 +5,7 @@
 #include <random>
 
 #include "adapters/c/objects.h"
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

@@ -1,7 +1,7 @@
 // Keys of prefix tables, and the text of prefixes and addresses, through the C interface.
 #include <algorithm>
 
-#include "tests/adapters/c/prefix_fixture.h"
+#include "tests/support/prefix_fixture.h"
 
 namespace stride::test {
 namespace {

@@ -1,7 +1,7 @@
 // Ordered reading through the C interface.
 #include <algorithm>
 
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

@@ -1,5 +1,5 @@
 // Databases, tables and transactions through the C interface.
-#include "tests/adapters/c/c_fixture.h"
+#include "tests/support/c_fixture.h"
 
 namespace stride::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "storage/memory_file_system.h"
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -1,5 +1,5 @@
 // CSV as spreadsheets and other programs write it.
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

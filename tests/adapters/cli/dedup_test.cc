@@ -7,8 +7,8 @@
 #include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/interrupt.h"
 #include "storage/memory_file_system.h"
-#include "tests/adapters/cli/cli_fixture.h"
-#include "tests/printed_seed.h"
+#include "tests/support/cli_fixture.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "adapters/cli/output/dump_format.h"
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/adapters/cli/cli_fixture.h"
-#include "tests/printed_seed.h"
+#include "tests/support/cli_fixture.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::cli {
 namespace {

@@ -1,5 +1,5 @@
 // Parquet and Arrow files where the program is built without Arrow's library.
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "adapters/cli/text/key_codec.h"
 #include "engine/prefixes.h"
-#include "tests/adapters/cli/cli_fixture.h"
-#include "tests/printed_seed.h"
+#include "tests/support/cli_fixture.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/adapters/cli/cli_fixture.h"
+#include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
 namespace {

@@ -1,0 +1,277 @@
+// A segment that cannot be opened takes nothing else with it: its table's reads say which file it
+// is, and all other tables go on.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "engine/prefixes.h"
+#include "storage/segment_format.h"
+#include "tests/support/model.h"
+#include "tests/support/forged_files.h"
+
+namespace stride::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tables `first`, `second` and `routes` of two runs each.
+class DamagedSegmentTest : public ::testing::Test {
+ protected:
+  DamagedSegmentTest() {
+    auto db = open();
+    for (const char* name : {"first", "second"}) EXPECT_TRUE((*db)->create_table(name).ok());
+    EXPECT_TRUE((*db)->create_table("routes", {.address_bits = 32}).ok());
+    for (int run = 0; run < 2; ++run) {
+      WriteTransaction t = (*db)->begin();
+      for (const char* name : {"first", "second"})
+        for (int i = run; i < 200; i += 2)
+          EXPECT_TRUE(t.put(*(*db)->open_table(name), key(i), name).ok());
+      std::string network = *parse_prefix(run ? "10.0.0.0/8" : "10.1.0.0/16", 32);
+      EXPECT_TRUE(t.put(*(*db)->open_table("routes"), network, "hop").ok());
+      EXPECT_TRUE(t.commit().ok());
+    }
+  }
+  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
+  Result<std::unique_ptr<Database>> open(Options options = {}) {
+    return Database::open(path(), options);
+  }
+  std::string path() const { return directory_.file("db"); }
+  // Files, oldest first: of first, second and routes, and again.
+  std::string file(size_t i) const {
+    std::vector<std::string> files;
+    for (auto& f : fs::directory_iterator(path()))
+      if (f.path().extension() == ".seg") files.push_back(f.path());
+    std::sort(files.begin(), files.end());
+    return files.at(i);
+  }
+  void expect_damage(const Status& status, const std::string& file) const {
+    EXPECT_EQ(to_string(status.code()), "corruption") << status.to_string();
+    EXPECT_EQ(status.file(), file) << status.to_string();
+    EXPECT_FALSE(status.remedy().empty());
+  }
+  // Of the table whose segment is damaged.
+  void expect_reads_fail(Database& db, const std::string& name, const std::string& file) {
+    SCOPED_TRACE(name);
+    auto table = db.open_table(name);
+    ASSERT_TRUE(table.ok());
+    Snapshot snapshot = db.snapshot();
+    Rows few({key(0), key(1)}), many;
+    for (int i = 0; i < 100; ++i) many.add(key(i));
+    expect_damage(snapshot.get(*table, std::string_view("no such key")).status(), file);
+    for (const Column& keys : {few.column(), many.column()}) {
+      GetResult got;
+      FindResult found;
+      LowerBoundResult bounds;
+      expect_damage(snapshot.get(*table, keys, &got), file);
+      expect_damage(snapshot.find(*table, keys, &found), file);
+      expect_damage(snapshot.lower_bound(*table, keys, &bounds), file);
+    }
+    expect_damage(snapshot.scan(*table).status(), file);
+    expect_damage(snapshot.scan(*table, {.reverse = true}).status(), file);
+    expect_damage(snapshot.count(*table).status(), file);
+    expect_damage(db.segments(*table).status(), file);
+    expect_damage(db.verify(), file);
+  }
+  void expect_table_is_whole(Database& db, const std::string& name, int rows = 200) {
+    auto table = db.open_table(name);
+    ASSERT_TRUE(table.ok());
+    Snapshot snapshot = db.snapshot();
+    for (int i : {0, 1, 77, 199}) {
+      auto value = snapshot.get(*table, std::string_view(key(i)));
+      ASSERT_TRUE(value.ok()) << value.status().to_string();
+      ASSERT_TRUE(value->has_value());
+      EXPECT_EQ(text(**value), name);
+    }
+    auto count = snapshot.count(*table);
+    ASSERT_TRUE(count.ok()) << count.status().to_string();
+    EXPECT_EQ(*count, static_cast<uint64_t>(rows));
+    EXPECT_TRUE(db.segments(*table).ok());
+  }
+
+  // Damages a file so that it cannot be opened, and expects no more than what is said above.
+  void expect_no_more_than_that(size_t number,
+                                const std::function<void(const std::string&)>& damage) {
+    const std::string damaged = file(number);
+    const std::string name = number % 3 == 0 ? "first" : "second";
+    const std::string other = number % 3 == 0 ? "second" : "first";
+    damage(damaged);
+    {
+      auto reader = open({.read_only = true});
+      ASSERT_TRUE(reader.ok()) << reader.status().to_string();
+      expect_reads_fail(**reader, name, damaged);
+      expect_table_is_whole(**reader, other);
+    }
+    auto db = open();
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    expect_reads_fail(**db, name, damaged);
+    expect_table_is_whole(**db, other);
+    for (const TableStatistics& s : (*db)->tables())
+      EXPECT_EQ(s.rows, s.name == "routes" ? 2u : 200u) << s.name;
+    // Commits to both tables.
+    WriteTransaction t = (*db)->begin();
+    STRIDE_ASSERT_OK(t.put(*(*db)->open_table(name), "new", "row"));
+    STRIDE_ASSERT_OK(t.put(*(*db)->open_table(other), "new", other));
+    STRIDE_ASSERT_OK(t.commit());
+    expect_table_is_whole(**db, other, 201);
+    expect_damage((*db)->snapshot().get(*(*db)->open_table(name), "another").status(), damaged);
+    // The other tables are compacted; of this one nothing is gone.
+    const bool was_there = fs::exists(damaged);
+    expect_damage((*db)->compact(), damaged);
+    for (const TableStatistics& s : (*db)->tables())
+      EXPECT_EQ(s.segments, s.name == name ? 3u : 1u);
+    EXPECT_EQ(fs::exists(damaged), was_there);
+    expect_table_is_whole(**db, other, 201);
+    STRIDE_ASSERT_OK((*db)->close());
+    db = open();
+    ASSERT_TRUE(db.ok());
+    expect_table_is_whole(**db, other, 201);
+    STRIDE_ASSERT_OK((*db)->drop_table(name));
+    STRIDE_ASSERT_OK((*db)->verify());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(DamagedSegmentTest, ADamagedHeader) {
+  expect_no_more_than_that(0, [](const std::string& file) {
+    std::string bytes = read_bytes(file);
+    bytes[20] ^= 1;
+    write_bytes(file, bytes);
+  });
+}
+
+TEST_F(DamagedSegmentTest, ADamagedFooterOfTheOldestRun) {
+  expect_no_more_than_that(1, [](const std::string& file) {
+    std::string bytes = read_bytes(file);
+    bytes[bytes.size() - 10] ^= 1;
+    write_bytes(file, bytes);
+  });
+}
+
+TEST_F(DamagedSegmentTest, AMissingFile) {
+  expect_no_more_than_that(3, [](const std::string& file) { fs::remove(file); });
+}
+
+TEST_F(DamagedSegmentTest, AnEmptyFile) {
+  expect_no_more_than_that(4, [](const std::string& file) { fs::resize_file(file, 0); });
+}
+
+// A directory, a FIFO that nobody writes, and a link that leads nowhere.
+TEST_F(DamagedSegmentTest, WhatIsNoFile) {
+  const std::string damaged = file(0);
+  for (int kind = 0; kind < 3; ++kind) {
+    fs::remove(damaged);
+    if (kind == 0) {
+      fs::create_directory(damaged);
+    } else if (kind == 1) {
+      ASSERT_EQ(mkfifo(damaged.c_str(), 0644), 0);
+    } else {
+      fs::create_symlink("/no such file", damaged);
+    }
+    auto db = open();
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    expect_damage((*db)->snapshot().count(*(*db)->open_table("first")).status(), damaged);
+    expect_damage((*db)->compact(), damaged);
+    expect_table_is_whole(**db, "second");
+  }
+}
+
+TEST_F(DamagedSegmentTest, FilesThatChangedPlaces) {
+  std::string one = read_bytes(file(0)), other = read_bytes(file(1));
+  write_bytes(file(0), other);
+  write_bytes(file(1), one);
+  auto db = open();
+  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  expect_reads_fail(**db, "first", file(0));
+  Status status = (*db)->snapshot().count(*(*db)->open_table("second")).status();
+  expect_damage(status, file(1));
+}
+
+// It names other segments: those that are there may be all that is left.
+TEST_F(DamagedSegmentTest, AManifestOfAnotherDatabase) {
+  const std::string manifest = path() + "/MANIFEST-000001", good = read_bytes(manifest);
+  {
+    auto other = Database::open(directory_.file("other"));
+    auto table = (*other)->create_table("t");
+    for (int i = 0; i < 20; ++i) {
+      WriteTransaction t = (*other)->begin();
+      STRIDE_ASSERT_OK(t.put(*table, key(i), "value"));
+      STRIDE_ASSERT_OK(t.commit());
+    }
+  }
+  write_bytes(manifest, read_bytes(directory_.file("other") + "/MANIFEST-000001"));
+  {
+    auto db = open();
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    EXPECT_EQ((*db)->verify().code(), StatusCode::corruption);
+    EXPECT_EQ((*db)->snapshot().count(*(*db)->open_table("t")).status().code(),
+              StatusCode::corruption);
+  }
+  write_bytes(manifest, good);
+  auto db = open();
+  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  expect_table_is_whole(**db, "first");
+  expect_table_is_whole(**db, "second");
+  STRIDE_ASSERT_OK((*db)->verify());
+}
+
+TEST_F(DamagedSegmentTest, APrefixTable) {
+  const std::string damaged = file(2);
+  fs::remove(damaged);
+  auto db = open();
+  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  auto table = (*db)->open_table("routes");
+  std::string address = *parse_address("10.1.2.3", 32);
+  auto match = [&] { return (*db)->snapshot().match(*table, as_bytes(address)).status(); };
+  expect_damage(match(), damaged);
+  WriteTransaction t = (*db)->begin();
+  STRIDE_ASSERT_OK(t.put(*table, *parse_prefix("10.1.2.0/24", 32), "hop"));
+  STRIDE_ASSERT_OK(t.commit());
+  expect_damage(match(), damaged);
+  expect_damage((*db)->snapshot().match_all(*table, as_bytes(address)).status(), damaged);
+}
+
+// A read-only handle that was opened before goes on, whatever becomes of the files.
+TEST_F(DamagedSegmentTest, AReaderBesideAWriterThatCompacts) {
+  auto reader = open({.read_only = true});
+  ASSERT_TRUE(reader.ok());
+  auto db = open();
+  ASSERT_TRUE(db.ok());
+  STRIDE_ASSERT_OK((*db)->compact());
+  expect_table_is_whole(**reader, "first");
+  STRIDE_ASSERT_OK((*reader)->verify());
+  auto later = open({.read_only = true});
+  ASSERT_TRUE(later.ok()) << later.status().to_string();
+  expect_table_is_whole(**later, "second");
+}
+
+// What the writing process holds in memory is not what it has on the disk.
+TEST_F(DamagedSegmentTest, VerifyReadsTheDiskInTheWritingProcessToo) {
+  for (Durability durability : {Durability::sync, Durability::none}) {
+    auto db = open({.durability = durability});
+    ASSERT_TRUE(db.ok());
+    auto table = (*db)->open_or_create_table("third");
+    WriteTransaction t = (*db)->begin();
+    STRIDE_ASSERT_OK(t.put(*table, "key", "value"));
+    STRIDE_ASSERT_OK(t.commit());
+    STRIDE_ASSERT_OK((*db)->verify());
+    const auto files = std::distance(fs::directory_iterator(path()), fs::directory_iterator());
+    ASSERT_GT(files, 3);
+    std::string written;
+    for (auto& f : fs::directory_iterator(path()))
+      if (f.path().extension() == ".seg") written = std::max(written, f.path().string());
+    std::string good = read_bytes(written), bytes = good;
+    bytes[segment_page_bytes] ^= 1;
+    write_bytes(written, bytes);
+    expect_damage((*db)->verify(), written);
+    fs::remove(written);
+    expect_damage((*db)->verify(), written);
+    write_bytes(written, good);
+    STRIDE_ASSERT_OK((*db)->verify());
+    EXPECT_EQ(text(**(*db)->snapshot().get(*table, "key")), "value");
+  }
+}
+
+}  // namespace
+}  // namespace stride::test

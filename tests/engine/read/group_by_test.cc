@@ -1,0 +1,331 @@
+// Groups of rows, beside a map of groups.
+#include "engine/group_by.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "storage/memory_file_system.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
+
+namespace stride::test {
+namespace {
+
+template <class T>
+std::string bytes_of(T x) {
+  return std::string(reinterpret_cast<const char*>(&x), sizeof x);
+}
+template <class T>
+T value_of(const std::string& bytes) {
+  T x;
+  std::memcpy(&x, bytes.data(), sizeof x);
+  return x;
+}
+
+class GroupByTest : public testing::Test {
+ protected:
+  GroupByTest() {
+    backends_ = all_backends();
+    backends_.push_back(nullptr);  // the database's own
+    Options options;
+    options.file_system = &files_;
+    options.threads = 2;
+    options.backend = BackendKind::host;
+    db_ = std::move(*Database::open("/db", options));
+    new_table();
+  }
+  void new_table() {
+    table_ = *db_->create_table("t" + std::to_string(tables_++));
+    model_.clear();
+  }
+  void put(const Model& rows) {
+    WriteTransaction t = db_->begin();
+    Rows keys, values;
+    for (const auto& [key, value] : rows) {
+      keys.add(key);
+      values.add(value);
+      model_[key] = value;
+    }
+    STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
+    STRIDE_ASSERT_OK(t.commit());
+  }
+  Result<GroupResult> group(const ScanOptions& range, const GroupOptions& options) {
+    return group_by(db_->snapshot(), table_, range, options);
+  }
+
+  // Values whose sums are exact in any order.
+  template <class T>
+  void expect_groups(NumberType type, const ScanOptions& range, uint32_t prefix_bytes) {
+    std::map<std::string, std::vector<T>> groups;
+    for (const auto& [key, value] : model_)
+      if (within(key, range)) groups[key.substr(0, prefix_bytes)].push_back(value_of<T>(value));
+    for (const auto& backend : backends_) {
+      GroupOptions options{.prefix_bytes = prefix_bytes, .type = type, .backend = backend};
+      options.sum = random_() % 4;
+      options.min = random_() % 4;
+      options.max = random_() % 4;
+      auto result = group(range, options);
+      ASSERT_TRUE(result.ok()) << result.status().to_string();
+      ASSERT_EQ(result->size(), groups.size());
+      ASSERT_EQ(result->keys().size, groups.size());
+      bool floats = std::is_floating_point_v<T>;
+      EXPECT_EQ(result->integer_sums().size(), options.sum && !floats ? groups.size() : 0);
+      EXPECT_EQ(result->float_sums().size(), options.sum && floats ? groups.size() : 0);
+      EXPECT_EQ(result->mins_as<T>().size(), options.min ? groups.size() : 0);
+      EXPECT_EQ(result->maxes_as<T>().size(), options.max ? groups.size() : 0);
+      uint64_t g = 0;
+      for (const auto& [key, values] : groups) {
+        ASSERT_EQ(text(result->keys()[g]), key);
+        ASSERT_EQ(result->counts()[g], values.size());
+        using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+        Sum sum = 0;
+        for (T x : values) sum += static_cast<Sum>(x);
+        if (options.sum && floats) ASSERT_EQ(result->float_sums()[g], sum);
+        if (options.sum && !floats) ASSERT_EQ(result->integer_sums()[g], sum);
+        if (options.min)
+          ASSERT_EQ(result->mins_as<T>()[g], *std::min_element(values.begin(), values.end()));
+        if (options.max)
+          ASSERT_EQ(result->maxes_as<T>()[g], *std::max_element(values.begin(), values.end()));
+        ++g;
+      }
+    }
+  }
+  template <class T>
+  void expect_random_groups(NumberType type) {
+    for (int round = 0; round < 6; ++round) {
+      new_table();
+      const uint64_t letters = 1 + random_() % 4;
+      for (int commit = 0; commit < 3; ++commit) {
+        Model rows;
+        for (uint64_t n = random_() % 3000; n > 0; --n) {
+          std::string key(random_() % 9, '\0');
+          for (char& c : key) c = "\0a\xFF\x80"[random_() % letters];
+          key += random_() % 10 ? std::to_string(random_() % 1000) : "";
+          rows[key] = bytes_of(static_cast<T>(static_cast<int64_t>(random_() % 2001) - 1000));
+        }
+        put(rows);
+      }
+      for (uint32_t prefix_bytes : {0u, 1u, 2u, 5u, 100u}) {
+        ScanOptions range;
+        if (random_() % 2) range.from = std::string(1, 'a');
+        if (random_() % 2) range.to = std::string("\xFF\xFF");
+        if (random_() % 3 == 0) range.prefix = "a";
+        range.reverse = random_() % 2;
+        range.batch_rows = static_cast<uint32_t>(random_() % 100);
+        expect_groups<T>(type, range, prefix_bytes);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  void refused(const Status& s, StatusCode code, const std::string& mentions) {
+    EXPECT_EQ(to_string(s.code()), to_string(code)) << s.to_string();
+    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+  }
+
+  std::mt19937_64 random_{seed()};
+  MemoryFileSystem files_;
+  std::vector<std::shared_ptr<Backend>> backends_;
+  std::unique_ptr<Database> db_;
+  Table table_;
+  int tables_ = 0;
+  Model model_;
+};
+
+TEST_F(GroupByTest, RandomGroupsAreThoseOfAMap) {
+  expect_random_groups<int32_t>(NumberType::i32);
+  expect_random_groups<int64_t>(NumberType::i64);
+  expect_random_groups<float>(NumberType::f32);
+  expect_random_groups<double>(NumberType::f64);
+}
+
+// Groups that are cut by the blocks in which rows are combined, of 2^20 rows each.
+TEST_F(GroupByTest, MoreRowsThanABlock) {
+  constexpr uint64_t n = 2'300'000, of_first = 1'100'000;
+  std::vector<uint64_t> keys(n);
+  std::vector<int64_t> values(n);
+  std::vector<double> doubles(n);
+  int64_t sums[2] = {0, 0}, mins[2] = {INT64_MAX, INT64_MAX};
+  for (uint64_t i = 0; i < n; ++i) {
+    uint64_t group = i >= of_first;
+    keys[i] = __builtin_bswap64(group << 56 | i);
+    // The sums of the first rows alone do not fit, all of them do.
+    values[i] = group == 0 ? (i < of_first / 2 ? INT64_MAX - 5 : INT64_MIN)
+                           : static_cast<int64_t>(random_() >> 20) - (int64_t{1} << 43);
+    sums[group] =
+        static_cast<int64_t>(static_cast<uint64_t>(sums[group]) + static_cast<uint64_t>(values[i]));
+    mins[group] = std::min(mins[group], values[i]);
+    doubles[i] = std::ldexp(static_cast<double>(random_() % 1'000'001),
+                            static_cast<int>(random_() % 100) - 50);
+  }
+  Table wide = *db_->create_table("wide", {.key_width = 8});
+  Table floats = *db_->create_table("floats", {.key_width = 8});
+  Table parts = *db_->create_table("parts", {.key_width = 8});
+  KeyColumn key_column = Column::fixed(keys.data(), 8, n);
+  WriteTransaction t = db_->begin();
+  STRIDE_ASSERT_OK(t.put_view(wide, key_column, Column::fixed(values.data(), 8, n)));
+  STRIDE_ASSERT_OK(t.put_view(floats, key_column, Column::fixed(doubles.data(), 8, n)));
+  STRIDE_ASSERT_OK(t.commit());
+  for (uint64_t from : {uint64_t{0}, n / 3, n / 2}) {
+    uint64_t to = from == 0 ? n / 3 : from == n / 3 ? n / 2 : n;
+    WriteTransaction part = db_->begin();
+    STRIDE_ASSERT_OK(part.put_view(parts, key_column.slice(from, to - from),
+                                   Column::fixed(doubles.data() + from, 8, to - from)));
+    STRIDE_ASSERT_OK(part.commit());
+  }
+  Snapshot now = db_->snapshot();
+  for (const auto& backend : backends_) {
+    GroupOptions options{.prefix_bytes = 1, .type = NumberType::i64, .backend = backend};
+    options.sum = options.min = true;
+    auto result = group_by(now, wide, {}, options);
+    ASSERT_TRUE(result.ok()) << result.status().to_string();
+    ASSERT_EQ(result->size(), 2u);
+    EXPECT_EQ(result->counts()[0], of_first);
+    EXPECT_EQ(result->counts()[1], n - of_first);
+    for (int g : {0, 1}) {
+      EXPECT_EQ(result->integer_sums()[g], sums[g]);
+      EXPECT_EQ(result->mins_as<int64_t>()[g], mins[g]);
+    }
+    options.prefix_bytes = 0;
+    ScanOptions first_half{.to = std::string(as_text(key_column[of_first / 2]))};
+    refused(group_by(now, wide, first_half, options).status(), StatusCode::invalid_argument,
+            "table 'wide': the sum of the group");
+  }
+  // Doubles add up to the same bits, wherever they are added and however they lie.
+  std::vector<double> first;
+  for (const auto& backend : backends_) {
+    for (const Table& table : {floats, parts}) {
+      auto result =
+          group_by(now, table, {},
+                   {.prefix_bytes = 1, .type = NumberType::f64, .sum = true, .backend = backend});
+      ASSERT_TRUE(result.ok()) << result.status().to_string();
+      std::vector<double> found(result->float_sums().begin(), result->float_sums().end());
+      ASSERT_EQ(found.size(), 2u);
+      if (first.empty()) first = found;
+      ASSERT_EQ(std::memcmp(found.data(), first.data(), 16), 0);
+    }
+  }
+  double plain = 0;
+  for (uint64_t i = 0; i < of_first; ++i) plain += doubles[i];
+  EXPECT_NEAR(first[0] / plain, 1, 1e-9);
+}
+
+TEST_F(GroupByTest, SumsThatDoNotFit) {
+  auto sums = [&](NumberType type) {
+    return group({}, {.prefix_bytes = 1, .type = type, .sum = true});
+  };
+  put({{"a1", bytes_of(INT64_MAX)}, {"a2", bytes_of(INT64_MAX)}, {"b", bytes_of(int64_t{1})}});
+  refused(sums(NumberType::i64).status(), StatusCode::invalid_argument, "with 'a' does not fit");
+  // In any order, and without sums.
+  put({{"a3", bytes_of(INT64_MIN)}});
+  EXPECT_EQ(sums(NumberType::i64)->integer_sums()[0], INT64_MAX - 1);
+  put({{"c1", bytes_of(INT64_MIN)}, {"c2", bytes_of(int64_t{-1})}});
+  refused(sums(NumberType::i64).status(), StatusCode::invalid_argument, "with 'c' does not fit");
+  auto counts = group({}, {.prefix_bytes = 1, .type = NumberType::i64, .min = true});
+  ASSERT_TRUE(counts.ok());
+  EXPECT_EQ(counts->mins_as<int64_t>()[2], INT64_MIN);
+  // What 32 bits do not hold is no matter.
+  new_table();
+  put({{"a1", bytes_of(INT32_MAX)}, {"a2", bytes_of(INT32_MAX)}});
+  EXPECT_EQ(sums(NumberType::i32)->integer_sums()[0], 2 * int64_t{INT32_MAX});
+}
+
+TEST_F(GroupByTest, FloatsThatAreNotFinite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  put({{"a1", bytes_of(1.0f)}, {"a2", bytes_of(infinity)}});
+  put({{"b1", bytes_of(-infinity)}, {"b2", bytes_of(infinity)}});
+  put({{"c1", bytes_of(nan)}, {"c2", bytes_of(2.0f)}, {"c3", bytes_of(-nan)}});
+  put({{"d1", bytes_of(nan)}, {"d2", bytes_of(-nan)}});
+  put({{"e1", bytes_of(0.0f)}, {"e2", bytes_of(-0.0f)}});
+  for (const auto& backend : backends_) {
+    auto result = group({}, {.prefix_bytes = 1,
+                             .type = NumberType::f32,
+                             .sum = true,
+                             .min = true,
+                             .max = true,
+                             .backend = backend});
+    ASSERT_TRUE(result.ok()) << result.status().to_string();
+    auto sums = result->float_sums();
+    auto mins = result->mins_as<float>(), maxes = result->maxes_as<float>();
+    EXPECT_EQ(sums[0], infinity);
+    for (int g : {1, 2, 3}) EXPECT_TRUE(std::isnan(sums[g])) << g;
+    EXPECT_EQ(mins[1], -infinity);
+    EXPECT_EQ(maxes[1], infinity);
+    EXPECT_EQ(mins[2], 2);
+    EXPECT_EQ(maxes[2], 2);
+    EXPECT_TRUE(std::isnan(mins[3]) && std::isnan(maxes[3]));
+    EXPECT_TRUE(std::signbit(mins[4]));
+    EXPECT_FALSE(std::signbit(maxes[4]));
+  }
+}
+
+TEST_F(GroupByTest, NothingAndWhatIsRefused) {
+  GroupOptions sums{.type = NumberType::i32, .sum = true};
+  auto result = group({}, sums);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->size(), 0u);
+  EXPECT_EQ(result->keys().size, 0u);
+  EXPECT_TRUE(result->integer_sums().empty());
+  for (NumberType type : {NumberType::none, NumberType::f16, NumberType::bf16})
+    refused(group({}, {.type = type}).status(), StatusCode::invalid_argument, "cannot be grouped");
+  put({{"a", bytes_of(1)}, {"b", "12345"}, {std::string("\1\2"), bytes_of(2)}});
+  refused(group({}, sums).status(), StatusCode::invalid_argument,
+          "table 't0', key 'b': a value of 5 bytes, which is no i32");
+  EXPECT_EQ(group({.to = "b"}, sums)->integer_sums()[0], 3);
+  refused(group({}, {.type = NumberType::f64}).status(), StatusCode::invalid_argument,
+          "key 0x0102: a value of 4 bytes, which is no f64");
+  new_table();
+  put({{"a", bytes_of(1)}, {"b", bytes_of(2)}});
+  refused(group({}, {.type = NumberType::i64}).status(), StatusCode::invalid_argument, "key 'a'");
+  Snapshot then = db_->snapshot();
+  Table later = *db_->create_table("later");
+  refused(group_by(then, later, {}, sums).status(), StatusCode::not_found, "'later'");
+  // What the snapshot has, and nothing later.
+  put({{"b", bytes_of(20)}, {"c", bytes_of(30)}});
+  EXPECT_EQ(group_by(then, table_, {}, sums)->integer_sums()[0], 3);
+  EXPECT_EQ(group({}, sums)->integer_sums()[0], 51);
+  // A result goes on after the move.
+  auto moved = std::move(*group({}, sums));
+  EXPECT_EQ(moved.counts()[0], 3u);
+  EXPECT_EQ(text(moved.keys()[0]), "");
+}
+
+// A device that was asked for does it, until it fails.
+TEST_F(GroupByTest, ADeviceThatFails) {
+  auto device = std::make_shared<FakeDevice>(1 << 30);
+  MemoryFileSystem files;
+  Options options;
+  options.file_system = &files;
+  options.shared_backend = device;
+  auto db = std::move(*Database::open("/db", options));
+  constexpr uint64_t n = 300'000;
+  std::vector<uint64_t> keys(n);
+  std::vector<int32_t> values(n);
+  int64_t sum = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    keys[i] = __builtin_bswap64(i);
+    sum += values[i] = static_cast<int32_t>(random_());
+  }
+  Table table = *db->create_table("t", {.key_width = 8});
+  WriteTransaction t = db->begin();
+  STRIDE_ASSERT_OK(
+      t.put_view(table, Column::fixed(keys.data(), 8, n), Column::fixed(values.data(), 4, n)));
+  STRIDE_ASSERT_OK(t.commit());
+  for (uint64_t failing : {0, 2, 1}) {
+    device->fail_call(failing, StatusCode::io_error);
+    uint64_t before = device->calls();
+    auto result = group_by(db->snapshot(), table, {},
+                           {.type = NumberType::i32, .sum = true, .min = true, .max = true});
+    ASSERT_TRUE(result.ok()) << result.status().to_string();
+    EXPECT_EQ(result->integer_sums()[0], sum);
+    EXPECT_EQ(result->mins_as<int32_t>()[0], *std::min_element(values.begin(), values.end()));
+    EXPECT_EQ(result->maxes_as<int32_t>()[0], *std::max_element(values.begin(), values.end()));
+    EXPECT_EQ(device->calls() - before, failing == 0 ? 3u : failing == 2 ? 2u : 0u);
+  }
+}
+
+}  // namespace
+}  // namespace stride::test

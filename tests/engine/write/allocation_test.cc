@@ -1,0 +1,425 @@
+// Memory runs out: every allocation of a call fails in turn, alone or with all that follow. The
+// call must say so, nothing may hang, and what it reports must be what is there, now and after
+// reopening.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "engine/prefixes.h"
+#include "tests/support/model.h"
+#include "tests/support/random_tables.h"
+#include "tests/support/printed_seed.h"
+
+namespace {
+
+constexpr int64_t never = INT64_MAX / 2;
+std::atomic<int64_t> left{never};  // allocations until one fails
+std::atomic<bool> only_one{true};  // else all that follow fail too
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (left.load(std::memory_order_relaxed) < never) {
+    int64_t before = left.fetch_sub(1);
+    if (before == 0 || (before < 0 && !only_one)) return nullptr;
+  }
+  if (bytes == 0) bytes = 1;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* p = allocate(bytes, alignment);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+// All of these go to malloc() and free(), which the compiler cannot know where it inlines one
+// alone.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t n) { return allocate_or_throw(n, 1); }
+void* operator new[](std::size_t n) { return allocate_or_throw(n, 1); }
+void* operator new(std::size_t n, std::align_val_t a) {
+  return allocate_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a) {
+  return allocate_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace stride::test {
+namespace {
+
+// Lets allocation `n` of the call fail, and returns whether there was one.
+template <class Call>
+bool fail_allocation(int64_t n, const Call& call) {
+  left = n;
+  call();
+  return left.exchange(never) < 0;
+}
+
+class AllocationTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    only_one = GetParam();
+    open();
+    for (const char* name : {"rows", "numbers", "prefixes"}) {
+      TableOptions options;
+      if (name[0] == 'n') options.numbers = NumberType::i64;
+      if (name[0] == 'p') options.address_bits = 32;
+      STRIDE_ASSERT_OK(db_->create_table(name, options).status());
+      expected_[name];
+    }
+    for (int run = 0; run < 3; ++run) {
+      WriteTransaction t = db_->begin();
+      for (int i = 0; i < 40; ++i) {
+        std::string key = "key" + std::to_string(i * (run + 1));
+        std::string value(run * 50, 'v');
+        STRIDE_ASSERT_OK(t.put(table("rows"), key, value));
+        expected_["rows"][key] = value;
+      }
+      int64_t number = run;
+      std::string key = "n" + std::to_string(run);
+      std::string_view bytes(reinterpret_cast<const char*>(&number), sizeof number);
+      STRIDE_ASSERT_OK(t.put(table("numbers"), key, bytes));
+      expected_["numbers"][key] = bytes;
+      auto prefix = parse_prefix("10." + std::to_string(run) + ".0.0/16", 32);
+      ASSERT_TRUE(prefix.ok());
+      STRIDE_ASSERT_OK(t.put(table("prefixes"), *prefix, "p"));
+      expected_["prefixes"][*prefix] = "p";
+      STRIDE_ASSERT_OK(t.commit(Durability::flush));
+    }
+  }
+
+  void open() {
+    db_.reset();
+    auto opened =
+        Database::open(directory_.path(), {.durability = Durability::flush, .threads = 2});
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    db_ = std::move(*opened);
+  }
+  Table table(const std::string& name) { return *db_->open_table(name); }
+
+  void expect_content() {
+    auto read = read_all(*db_);
+    ASSERT_TRUE(read.has_value());
+    ASSERT_EQ(*read, expected_);
+  }
+
+  // Calls change(&after), which makes one change that `after` becomes if it succeeds, until it does
+  // so without an allocation that fails.
+  void sweep_change(const std::function<Status(Tables* after)>& change) {
+    for (int64_t n = 0;; n = next_after(n)) {
+      SCOPED_TRACE("allocation " + std::to_string(n));
+      Tables after = expected_;
+      Status s;
+      bool failed = fail_allocation(n, [&] { s = change(&after); });
+      if (s.ok()) expected_ = after;
+      if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+      ASSERT_NO_FATAL_FAILURE(expect_content());
+      if (n % 16 == 15) {
+        ASSERT_NO_FATAL_FAILURE(open());
+        ASSERT_NO_FATAL_FAILURE(expect_content());
+      }
+      if (failed) continue;
+      ASSERT_TRUE(s.ok()) << s.to_string();
+      ASSERT_GT(n, 0);
+      break;
+    }
+    STRIDE_ASSERT_OK(db_->verify());
+    ASSERT_NO_FATAL_FAILURE(open());
+    ASSERT_NO_FATAL_FAILURE(expect_content());
+  }
+
+  // Calls read(), which checks its result where it is ok, likewise.
+  void sweep_read(const std::function<Status()>& read) {
+    for (int64_t n = 0;; ++n) {
+      SCOPED_TRACE("allocation " + std::to_string(n));
+      Status s;
+      bool failed = fail_allocation(n, [&] { s = read(); });
+      if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+      if (failed) continue;
+      ASSERT_TRUE(s.ok()) << s.to_string();
+      break;
+    }
+  }
+
+  // Every allocation where the tests are to run for long, else some of them, others in each run.
+  int64_t next_after(int64_t n) { return n + 1 + (soak_seconds(0) > 0 ? 0 : random_() % 4); }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Database> db_;
+  Tables expected_;
+  std::mt19937_64 random_{seed()};
+};
+
+Status check(bool right) {
+  return right ? Status() : Status(StatusCode::corruption, "a wrong answer");
+}
+
+TEST_P(AllocationTest, Commit) {
+  Table rows = table("rows");
+  int round = 0;
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    rows = table("rows");
+    std::string key = "new" + std::to_string(round++ % 7), value(300, 'x');
+    (*after)["rows"][key] = value;
+    left = armed;
+    WriteTransaction t = db_->begin();
+    STRIDE_TRY(t.put(rows, key, value));
+    return t.commit();
+  });
+}
+
+TEST_P(AllocationTest, CommitWithAllKindsOfChanges) {
+  int round = 0;
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    Table rows = table("rows"), numbers = table("numbers"), prefixes = table("prefixes");
+    Model& model = (*after)["rows"];
+    std::string key = "new" + std::to_string(round % 7), absent = "a" + std::to_string(round % 5);
+    std::string prefix = *parse_prefix("10.9." + std::to_string(round % 9) + ".0/24", 32);
+    ++round;
+    model.erase(model.lower_bound("key2"), model.lower_bound("key3"));
+    model[key] = "x";
+    model.emplace(absent, "y");
+    (*after)["prefixes"][prefix] = "q";
+    int64_t sum = 0;
+    std::memcpy(&sum, (*after)["numbers"]["n1"].data(), sizeof sum);
+    sum += 5;
+    (*after)["numbers"]["n1"] = std::string(reinterpret_cast<const char*>(&sum), sizeof sum);
+    Rows absent_keys({absent}), absent_values({"y"});
+    left = armed;
+    WriteTransaction t = db_->begin();
+    STRIDE_TRY(t.erase_range(rows, as_bytes("key2"), as_bytes("key3")));
+    STRIDE_TRY(t.put(rows, key, "x"));
+    STRIDE_TRY(t.put_if_absent(rows, absent_keys.column(), absent_values.column()));
+    STRIDE_TRY(t.accumulate(numbers, "n1", 5));
+    STRIDE_TRY(t.put(prefixes, prefix, "q"));
+    return t.commit(round % 2 ? Durability::sync : Durability::none);
+  });
+}
+
+// Some pieces, which are written in the background.
+TEST_P(AllocationTest, LargeCommit) {
+  std::string large(5 << 20, 'l');
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    Table rows = table("rows");
+    (*after)["rows"]["large"] = large;
+    left = armed;
+    WriteTransaction t = db_->begin();
+    STRIDE_TRY(t.put(rows, "large", large));
+    return t.commit(Durability::none);
+  });
+}
+
+// What a call that fails has staged before it failed is not committed by the next one.
+TEST_P(AllocationTest, StagingIsWholeOrNotAtAll) {
+  Rows keys, values;
+  for (int i = 0; i < 100'000; ++i) {
+    keys.add("s" + std::to_string(i));
+    values.add("v");
+  }
+  for (int64_t n = 0;; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    ASSERT_NO_FATAL_FAILURE(open());
+    Table rows = table("rows");
+    WriteTransaction t = db_->begin();
+    STRIDE_ASSERT_OK(t.put(rows, "first", "1"));
+    expected_["rows"]["first"] = "1";
+    Status s, absent;
+    bool failed = fail_allocation(n, [&] { s = t.put(rows, keys.column(), values.column()); });
+    if (!failed) break;
+    failed =
+        fail_allocation(n, [&] { absent = t.put_if_absent(rows, keys.column(), values.column()); });
+    ASSERT_EQ(s.code(), StatusCode::resource_exhausted);
+    ASSERT_EQ(absent.ok(), !failed);
+    if (absent.ok()) continue;
+    STRIDE_ASSERT_OK(t.commit());
+    ASSERT_NO_FATAL_FAILURE(expect_content());
+  }
+}
+
+TEST_P(AllocationTest, CreateAndDropTables) {
+  int round = 0;
+  auto name = [&] { return "table" + std::to_string(round); };
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    while (expected_.count(name())) ++round;
+    std::string fresh = name();
+    (*after)[fresh];
+    left = armed;
+    return db_->create_table(fresh).status();
+  });
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    std::string fresh = "with rows " + std::to_string(round++);
+    (*after)[fresh]["key"] = "value";
+    left = armed;
+    WriteTransaction t = db_->begin();
+    auto created = t.create_table(fresh);
+    if (!created.ok()) return created.status();
+    STRIDE_TRY(t.put(*created, "key", "value"));
+    return t.commit();
+  });
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    std::string dropped = expected_.begin()->first;
+    after->erase(dropped);
+    left = armed;
+    return db_->drop_table(dropped);
+  });
+}
+
+TEST_P(AllocationTest, Compact) {
+  sweep_change([&](Tables*) { return db_->compact(); });
+}
+
+TEST_P(AllocationTest, Sync) {
+  WriteTransaction t = db_->begin();
+  STRIDE_ASSERT_OK(t.put(table("rows"), "k", "v"));
+  STRIDE_ASSERT_OK(t.commit(Durability::none));
+  expected_["rows"]["k"] = "v";
+  sweep_change([&](Tables*) { return db_->sync(); });
+}
+
+TEST_P(AllocationTest, OpenVerifyAndClose) {
+  for (int64_t n = 0;; n = next_after(n)) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    Status s;
+    bool close_failed = fail_allocation(n, [&] { s = db_->close(); });
+    db_.reset();
+    bool failed = fail_allocation(n, [&] {
+      auto opened = Database::open(directory_.path(), {.threads = 2});
+      s = opened.status();
+      if (opened.ok()) s = (*opened)->verify();
+    });
+    if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+    ASSERT_NO_FATAL_FAILURE(open());
+    ASSERT_NO_FATAL_FAILURE(expect_content());
+    if (!failed && !close_failed) break;
+  }
+}
+
+// After a process was killed, what it had not synced is read when the database is next opened. It
+// stays, too, where that cannot be done for want of memory or of descriptors.
+TEST_P(AllocationTest, OpenAfterAKill) {
+  const std::string copy = directory_.path() + "-copy";
+  auto kill = [&] {  // what is on the disk now is what a killed process leaves
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(directory_.path(), copy);
+  };
+  auto expect_whole = [&] {
+    auto again = Database::open(copy, {.threads = 2});
+    STRIDE_ASSERT_OK(again.status());
+    ASSERT_EQ(read_all(**again), expected_);
+  };
+  for (int64_t n = 0;; n = next_after(n)) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    kill();
+    Status s;
+    bool failed = fail_allocation(n, [&] { s = Database::open(copy, {.threads = 2}).status(); });
+    if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+    ASSERT_NO_FATAL_FAILURE(expect_whole());
+    if (!failed) break;
+  }
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (rlim_t most = 4; most < 40; ++most) {
+    SCOPED_TRACE(std::to_string(most) + " descriptors");
+    kill();
+    struct rlimit few = {most, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    Status s = Database::open(copy, {.threads = 2}).status();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (!s.ok()) EXPECT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+    ASSERT_NO_FATAL_FAILURE(expect_whole());
+  }
+  std::filesystem::remove_all(copy);
+}
+
+TEST_P(AllocationTest, Reads) {
+  Table rows = table("rows"), prefixes = table("prefixes");
+  Snapshot snapshot = db_->snapshot();
+  const Model& model = expected_["rows"];
+  Rows queries({"key1", "nothing", "key39"});
+  sweep_read([&] {
+    auto one = snapshot.get(rows, "key39");
+    return one.ok() ? check(one->has_value()) : one.status();
+  });
+  sweep_read([&] {
+    FindResult found;
+    STRIDE_TRY(snapshot.find(rows, queries.column(), &found));
+    return check(found.found[0] && !found.found[1] && found.found[2]);
+  });
+  sweep_read([&] {
+    GetResult got;
+    STRIDE_TRY(snapshot.get(rows, queries.column(), &got));
+    return check(got.found[0] && !got.found[1] && got.found[2]);
+  });
+  sweep_read([&] {
+    LowerBoundResult bounds;
+    STRIDE_TRY(snapshot.lower_bound(rows, queries.column(), &bounds));
+    return check(bounds.found[0] && as_text(bounds.keys[2]) == "key39");
+  });
+  for (bool reverse : {false, true}) {
+    sweep_read([&] {
+      auto scan = snapshot.scan(rows, {.reverse = reverse, .batch_rows = 10});
+      if (!scan.ok()) return scan.status();
+      ScanBatch batch;
+      uint64_t seen = 0;
+      while (scan->next(&batch)) seen += batch.keys.size;
+      STRIDE_TRY(scan->status());
+      return check(seen == model.size());
+    });
+  }
+  sweep_read([&] {
+    auto it = snapshot.iterate(rows, {.prefix = "key3"});
+    if (!it.ok()) return it.status();
+    for (; it->valid(); it->next()) {
+    }
+    return it->status();
+  });
+  sweep_read([&] {
+    auto count = snapshot.count(rows);
+    return count.ok() ? check(*count == model.size()) : count.status();
+  });
+  const char address[4] = {10, 1, 2, 3};
+  Bytes bytes = as_bytes(std::string_view(address, 4));
+  sweep_read([&] {
+    auto match = snapshot.match(prefixes, bytes);
+    return match.ok() ? check(match->has_value() && (*match)->length == 16) : match.status();
+  });
+  sweep_read([&] {
+    auto all = snapshot.match_all(prefixes, bytes);
+    return all.ok() ? check(all->size() == 1) : all.status();
+  });
+  sweep_read([&] { return db_->segments(rows).status(); });
+  sweep_read([&] { return db_->open_table("numbers").status(); });
+  sweep_read([&] {
+    auto missing = db_->open_table("no such table");
+    return missing.status().code() == StatusCode::not_found ? Status() : missing.status();
+  });
+  sweep_read([&] { return db_->verify(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Failing, AllocationTest, ::testing::Values(true, false),
+                         [](const auto& which) { return which.param ? "One" : "AllThatFollow"; });
+
+}  // namespace
+}  // namespace stride::test

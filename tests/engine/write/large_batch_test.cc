@@ -1,0 +1,138 @@
+// Batches that are larger than the memory for them, and so become several segments.
+#include <gtest/gtest.h>
+
+#include "engine/database.h"
+#include "engine/build/row_source.h"
+#include "storage/memory_file_system.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
+
+namespace stride::test {
+namespace {
+
+constexpr uint64_t rows = 60'000;
+constexpr uint64_t value_bytes = 1000;
+
+std::string key_of(uint64_t i) {
+  char key[9];
+  std::snprintf(key, sizeof key, "%08llu", static_cast<unsigned long long>(i * 48271 % 99999989));
+  return key;
+}
+
+class LargeBatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint64_t i = 0; i < rows; ++i) {
+      keys_.add(key_of(i));
+      std::string value = std::to_string(i);
+      value.resize(i % 100 ? value_bytes : 0, 'v');
+      values_.add(value);
+      model_[key_of(i)] = value;
+    }
+    options_.file_system = &fs_;
+    options_.memory_limit_bytes = 1;
+    open();
+  }
+  void open() {
+    db_.reset();
+    auto db = Database::open("db", options_);
+    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    db_ = std::move(*db);
+    table_ = *db_->open_or_create_table("t", {.key_width = 8});
+  }
+  Status commit() {
+    WriteTransaction t = db_->begin();
+    STRIDE_TRY(t.put_view(table_, KeyColumn::fixed(keys_.column().data, 8, rows).slice(0, 30'000),
+                          values_.column().slice(0, 30'000)));
+    STRIDE_TRY(t.put_view(table_,
+                          KeyColumn::fixed(keys_.column().data, 8, rows).slice(30'000, 30'000),
+                          values_.column().slice(30'000, 30'000)));
+    return t.commit();
+  }
+  void expect_all() {
+    std::mt19937_64 random(seed());
+    std::vector<std::string> queries;
+    for (int i = 0; i < 2000; ++i) queries.push_back(key_of(random() % (rows + 100)));
+    expect_lookups(db_->snapshot(), table_, model_, queries);
+    expect_scan(db_->snapshot(), table_, model_, {});
+    expect_scan(db_->snapshot(), table_, model_, {.from = key_of(17), .reverse = true});
+    EXPECT_EQ(*db_->snapshot().count(table_), model_.size());
+    STRIDE_ASSERT_OK(db_->verify());
+  }
+
+  MemoryFileSystem fs_;
+  Options options_;
+  Rows keys_, values_;
+  Model model_;
+  std::unique_ptr<Database> db_;
+  Table table_;
+};
+
+TEST_F(LargeBatchTest, BecomesOneRunOfSeveralSegments) {
+  STRIDE_ASSERT_OK(commit());
+  TableStatistics statistics = db_->tables()[0];
+  EXPECT_EQ(statistics.runs, 1u);
+  EXPECT_EQ(statistics.segments, 4u);  // of 60 MB, 16 MiB each
+  EXPECT_EQ(statistics.rows, rows);
+  expect_all();
+  open();
+  expect_all();
+  STRIDE_ASSERT_OK(db_->compact());  // nothing to be done
+  EXPECT_EQ(db_->tables()[0].segments, 4u);
+
+  // What is newer lies over all of them, and compaction makes one run of both.
+  WriteTransaction t = db_->begin();
+  for (uint64_t i = 0; i < rows; i += 1000) {
+    STRIDE_ASSERT_OK(t.erase(table_, key_of(i)));
+    model_.erase(key_of(i));
+    STRIDE_ASSERT_OK(t.put(table_, key_of(i + 1), "new"));
+    model_[key_of(i + 1)] = "new";
+  }
+  STRIDE_ASSERT_OK(t.commit());
+  EXPECT_EQ(db_->tables()[0].runs, 2u);
+  expect_all();
+  STRIDE_ASSERT_OK(db_->compact());
+  EXPECT_EQ(db_->tables()[0].runs, 1u);
+  EXPECT_EQ(db_->tables()[0].segments, 4u);
+  expect_all();
+  open();
+  expect_all();
+}
+
+TEST_F(LargeBatchTest, FailsWhole) {
+  fs_.set_capacity(40 << 20);
+  Status s = commit();
+  EXPECT_EQ(s.code(), StatusCode::no_space) << s.to_string();
+  EXPECT_EQ(db_->tables()[0].rows, 0u);
+  auto names = fs_.list("db");
+  ASSERT_TRUE(names.ok());
+  for (const std::string& name : *names) EXPECT_FALSE(name.ends_with(".seg")) << name;
+  fs_.set_capacity(UINT64_MAX);
+  STRIDE_ASSERT_OK(commit());
+  expect_all();
+}
+
+// A segment has no more rows than ranks, however few bytes they have.
+TEST(CutRowsTest, PartsHaveNeitherTooManyBytesNorRows) {
+  StagedChunk chunk(0, {1000, 1000, 100'000});
+  Rows keys, values;
+  for (int i = 0; i < 1000; ++i) {
+    keys.add("");
+    values.add(std::string(i < 500 ? 0 : 100, 'v'));
+  }
+  ValueColumn value_column = values.column();
+  ASSERT_EQ(chunk.append(keys.column(), &value_column, 0, EntryKind::put), 1000u);
+  StagedRows rows;
+  rows.chunks = {&chunk};
+  rows.keys = {chunk.keys()};
+  rows.values = {chunk.values()};
+  for (uint32_t i = 0; i < 1000; ++i) rows.sorted.order.push_back(make_row_id(0, i));
+  EXPECT_EQ(cut_rows(rows, 1 << 20, 1000), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(cut_rows(rows, 1 << 20, 400), (std::vector<uint64_t>{0, 400, 800}));
+  EXPECT_EQ(cut_rows(rows, 20'000, 1000), (std::vector<uint64_t>{0, 700, 900}));
+  EXPECT_EQ(cut_rows(rows, 20'000, 300), (std::vector<uint64_t>{0, 300, 600, 800}));
+  EXPECT_EQ(cut_rows(rows, 1, 1000).size(), 500u);
+}
+
+}  // namespace
+}  // namespace stride::test

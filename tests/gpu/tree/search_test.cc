@@ -1,0 +1,208 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "gpu/backend.h"
+#include "tests/support/key_sets.h"
+#include "tests/support/tree_option_sets.h"
+#include "tests/support/printed_seed.h"
+
+namespace stride::test {
+namespace {
+
+Bytes bytes_of(const std::string& s) { return as_bytes(s); }
+
+uint32_t rank_of(const Keys& keys, const std::string& query) {
+  uint32_t rank = rank_below(keys, query);
+  return rank < keys.size() && keys[rank] == query ? rank : Location::absent;
+}
+
+RankInterval ranks_with_prefix(const Keys& keys, const std::string& prefix) {
+  uint32_t first = rank_below(keys, prefix), last = first;
+  while (last < keys.size() && keys[last].starts_with(prefix)) ++last;
+  return {first, last};
+}
+
+void build(Backend& backend, const TreeOptions& options, OwnedIndex* index) {
+  Status status = backend.build_tree(index->column(), options, &index->image());
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  status = check_tree(index->image(), index->keys().size());
+  ASSERT_TRUE(status.ok()) << status.to_string();
+}
+
+void expect_searches(Backend& backend, const OwnedIndex& index, const Keys& queries, bool fixed,
+                     BlockGuard* guard = nullptr) {
+  OwnedColumn owned(queries, fixed);
+  KeyColumn column = owned.column();
+  IndexView view = index.view(guard);
+  std::vector<Location> found(queries.size());
+  ASSERT_TRUE(backend.find({&view, 1}, column, found).ok());
+  std::vector<uint32_t> lower(queries.size());
+  ASSERT_TRUE(backend.lower_bound(view, column, lower).ok());
+  for (size_t i = 0; i < queries.size(); ++i) {
+    uint32_t expected = rank_of(index.keys(), queries[i]);
+    ASSERT_EQ(found[i].found(), expected != Location::absent) << i;
+    if (found[i].found()) {
+      ASSERT_EQ(found[i].index, 0u);
+      ASSERT_EQ(found[i].rank, expected) << i;
+    }
+    ASSERT_EQ(lower[i], rank_below(index.keys(), queries[i])) << i;
+    uint32_t rank;
+    ASSERT_TRUE(find_one(view, bytes_of(queries[i]), &rank).ok());
+    ASSERT_EQ(rank, expected) << i;
+    ASSERT_TRUE(lower_bound_one(view, bytes_of(queries[i]), &rank).ok());
+    ASSERT_EQ(rank, lower[i]) << i;
+  }
+}
+
+void expect_prefixes(Backend& backend, const OwnedIndex& index, const Keys& queries) {
+  OwnedColumn owned(queries, true);
+  std::vector<RankInterval> ranks(queries.size());
+  ASSERT_TRUE(backend.prefix_interval(index.view(), owned.column(), ranks).ok());
+  for (size_t i = 0; i < queries.size(); ++i) {
+    RankInterval expected = ranks_with_prefix(index.keys(), queries[i]);
+    ASSERT_EQ(ranks[i].first, expected.first) << i;
+    ASSERT_EQ(ranks[i].last, expected.last) << i;
+  }
+}
+
+TEST(SearchTest, AgreesWithTheStandardLibrary) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (const KeySet& set : key_sets()) {
+    for (size_t n : {0, 1, 2, 7, 8, 9, 100, 3000}) {
+      if (n > 300 && set.make == only_zeros) n = 300;
+      for (int round = 0; round < 6; ++round) {
+        TreeOptions options = random_options(random);
+        SCOPED_TRACE(describe(set, n, options));
+        OwnedIndex index(sorted_unique(set.make(random, n)), random() % 4 != 0);
+        if (round > 0) build(*backend, options, &index);
+        bool same_width = random() % 2;
+        Keys queries = queries_for(random, index.keys(), 500, same_width);
+        expect_searches(*backend, index, queries, true);
+        queries.resize(50);
+        expect_prefixes(*backend, index, queries);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(SearchTest, AgreesAtEveryBatchSize) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (auto make : {random_numbers, words}) {
+    OwnedIndex index(sorted_unique(make(random, 20000)), true);
+    build(*backend, {}, &index);
+    for (size_t n : {0, 1, 15, 16, 17, 31, 32, 33, 1000, 1024, 1025, 4096, 100000}) {
+      SCOPED_TRACE(n);
+      expect_searches(*backend, index, queries_for(random, index.keys(), n, true), true);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(SearchTest, FindsManyNumbers) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (auto make : {random_numbers, clusters, exponential}) {
+    OwnedIndex index(sorted_unique(make(random, 300000)), true);
+    build(*backend, {}, &index);
+    expect_searches(*backend, index, queries_for(random, index.keys(), 100000, true), true);
+  }
+}
+
+TEST(SearchTest, TakesTheNewestOfSeveralIndexes) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (bool numbers : {true, false}) {
+    Keys pool = numbers ? random_numbers(random, 5000) : words(random, 5000);
+    std::vector<std::unique_ptr<OwnedIndex>> indexes;
+    std::vector<IndexView> views;
+    for (int i = 0; i < 20; ++i) {
+      Keys keys;
+      for (size_t k = random() % 1000; k > 0; --k) keys.push_back(pool[random() % pool.size()]);
+      // Of other widths among the numbers too.
+      if (i % 7 == 3) keys.push_back("odd one");
+      indexes.push_back(std::make_unique<OwnedIndex>(sorted_unique(keys), true));
+      if (i % 5) build(*backend, {}, indexes.back().get());
+      views.push_back(indexes.back()->view());
+    }
+    Keys queries = queries_for(random, pool, 10000, numbers);
+    OwnedColumn owned(queries, true);
+    std::vector<Location> out(queries.size());
+    ASSERT_TRUE(backend->find(views, owned.column(), out).ok());
+    for (size_t q = 0; q < queries.size(); ++q) {
+      uint32_t expected = Location::absent, rank = 0;
+      for (uint32_t i = 0; i < indexes.size() && expected == Location::absent; ++i) {
+        rank = rank_of(indexes[i]->keys(), queries[q]);
+        if (rank != Location::absent) expected = i;
+      }
+      ASSERT_EQ(out[q].index, expected);
+      ASSERT_TRUE(!out[q].found() || out[q].rank == rank);
+    }
+    ASSERT_TRUE(backend->find({}, owned.column(), out).ok());
+    for (const Location& location : out) ASSERT_FALSE(location.found());
+  }
+}
+
+// Remembers that all bytes which are read were asked for, and finds damage where told.
+class TestGuard : public BlockGuard {
+ public:
+  explicit TestGuard(int64_t calls_before_damage) : left_(calls_before_damage) {}
+  bool ensure(const void*, uint64_t bytes) override {
+    EXPECT_GT(bytes, 0u);
+    return left_.fetch_sub(1) > 0;
+  }
+  Status failure() const override { return Status::corruption("000001.seg", 65536, "damaged"); }
+  bool asked() const { return asked_at_ != left_; }
+
+ private:
+  std::atomic<int64_t> left_;
+  int64_t asked_at_ = left_;
+};
+
+TEST(SearchTest, AsksTheGuardAndReportsDamage) {
+  Random random(seed());
+  auto backend = Backend::host(2);
+  for (auto make : {random_numbers, words, fixed_width<16>}) {
+    OwnedIndex index(sorted_unique(make(random, 5000)), true);
+    build(*backend, {}, &index);
+    Keys queries = queries_for(random, index.keys(), 3000, true);
+    TestGuard sound(1ll << 60);
+    expect_searches(*backend, index, queries, true, &sound);
+    EXPECT_TRUE(sound.asked());
+    OwnedColumn owned(queries, true);
+    for (int64_t calls : {0, 1, 1000}) {
+      TestGuard damaged(calls);
+      IndexView views[2] = {index.view(&damaged), index.view()};
+      std::vector<Location> found(queries.size());
+      EXPECT_EQ(backend->find(views, owned.column(), found).code(), StatusCode::corruption);
+      std::vector<uint32_t> lower(queries.size());
+      EXPECT_EQ(backend->lower_bound(views[0], owned.column(), lower).code(),
+                StatusCode::corruption);
+      std::vector<RankInterval> ranks(queries.size());
+      EXPECT_EQ(backend->prefix_interval(views[0], owned.column(), ranks).code(),
+                StatusCode::corruption);
+      uint32_t rank;
+      Status one = find_one(views[0], bytes_of(index.keys()[0]), &rank);
+      if (calls == 0) EXPECT_EQ(one.code(), StatusCode::corruption);
+    }
+  }
+}
+
+TEST(SearchTest, RefusesRoomOfAnotherSize) {
+  auto backend = Backend::host(1);
+  OwnedIndex index({"a", "b"}, true);
+  OwnedColumn queries({"a", "b", "c"}, true);
+  std::vector<Location> found(2);
+  IndexView view = index.view();
+  EXPECT_EQ(backend->find({&view, 1}, queries.column(), found).code(),
+            StatusCode::invalid_argument);
+  std::vector<uint32_t> lower(4);
+  EXPECT_EQ(backend->lower_bound(view, queries.column(), lower).code(),
+            StatusCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace stride::test
