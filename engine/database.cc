@@ -4,8 +4,8 @@
 #include <new>
 
 #include "engine/catalog/database_impl.h"
-#include "engine/device/residency.h"
 #include "engine/catalog/segment_check.h"
+#include "engine/device/residency.h"
 #include "engine/write/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/device/residency.h"
 #include "engine/catalog/shown_key.h"
 #include "engine/catalog/version.h"
+#include "engine/device/residency.h"
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/analytics/bridge.h"
-#include "engine/device/residency.h"
 #include "engine/catalog/version.h"
+#include "engine/device/residency.h"
 #include "storage/no_throw.h"
 
 namespace stride {

@@ -2,12 +2,12 @@
 
 #include <mutex>
 
-#include "engine/read/lookup.h"
-#include "engine/prefix/matcher.h"
-#include "engine/merge/merger.h"
-#include "engine/prefixes.h"
-#include "engine/read/scan_impl.h"
 #include "engine/catalog/version.h"
+#include "engine/merge/merger.h"
+#include "engine/prefix/matcher.h"
+#include "engine/prefixes.h"
+#include "engine/read/lookup.h"
+#include "engine/read/scan_impl.h"
 #include "storage/no_throw.h"
 
 namespace stride {

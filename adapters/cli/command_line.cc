@@ -9,16 +9,16 @@
 #include <new>
 #include <sstream>
 
-#include "adapters/cli/context.h"
 #include "adapters/cli/commands/dedup.h"
 #include "adapters/cli/commands/doctor.h"
 #include "adapters/cli/commands/dump.h"
 #include "adapters/cli/commands/group.h"
-#include "adapters/cli/help_pages.h"
 #include "adapters/cli/commands/load.h"
 #include "adapters/cli/commands/lookup.h"
 #include "adapters/cli/commands/read.h"
 #include "adapters/cli/commands/upkeep.h"
+#include "adapters/cli/context.h"
+#include "adapters/cli/help_pages.h"
 
 namespace stride::cli {
 namespace {

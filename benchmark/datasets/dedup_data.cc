@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "benchmark/harness/random_bits.h"
 #include "benchmark/datasets/text_source.h"
+#include "benchmark/harness/random_bits.h"
 
 namespace stride::benchmark {
 namespace {

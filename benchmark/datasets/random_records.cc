@@ -1,7 +1,7 @@
 #include "benchmark/datasets/random_records.h"
 
-#include "benchmark/harness/random_bits.h"
 #include "benchmark/datasets/tree_keys.h"
+#include "benchmark/harness/random_bits.h"
 
 namespace stride::benchmark {
 RandomRecords::RandomRecords(const RandomRecordsOptions& options, Parallel* parallel)

@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "benchmark/datasets/text_source.h"
 #include "benchmark/harness/arguments.h"
 #include "benchmark/workloads/dedup/dictionary.h"
-#include "benchmark/datasets/text_source.h"
 
 namespace stride::benchmark {
 namespace {

@@ -5,9 +5,10 @@
 #include <iostream>
 #include <limits>
 
-#include "benchmark/workloads/accumulate/command.h"
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/common_arguments.h"
+#include "benchmark/harness/text_table.h"
+#include "benchmark/workloads/accumulate/command.h"
 #include "benchmark/workloads/crossover/command.h"
 #include "benchmark/workloads/dedup/command.h"
 #include "benchmark/workloads/dedup/dictionary.h"
@@ -17,7 +18,6 @@
 #include "benchmark/workloads/planner/command.h"
 #include "benchmark/workloads/scatter/command.h"
 #include "benchmark/workloads/sts/workload.h"
-#include "benchmark/harness/text_table.h"
 #include "benchmark/workloads/tree/arguments.h"
 #include "benchmark/workloads/tree/report.h"
 #include "benchmark/workloads/tree/workload.h"

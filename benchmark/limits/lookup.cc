@@ -4,8 +4,8 @@
 #include <random>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/limits/gather.h"
 #include "benchmark/harness/lookup_plan.h"
+#include "benchmark/limits/gather.h"
 #include "benchmark/limits/write.h"
 
 namespace stride::benchmark {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/write/staging.h"
 #include "engine/catalog/version.h"
+#include "engine/write/staging.h"
 #include "gpu/backend.h"
 #include "storage/prefetch.h"
 

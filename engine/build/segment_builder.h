@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/device/residency.h"
 #include "engine/build/row_source.h"
+#include "engine/device/residency.h"
 #include "gpu/backend.h"
 #include "storage/file.h"
 #include "storage/segment.h"

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "engine/catalog/database_impl.h"
-#include "engine/prefix/matcher.h"
 #include "engine/device/residency.h"
+#include "engine/prefix/matcher.h"
 #include "storage/no_throw.h"
 
 namespace stride {

@@ -6,12 +6,12 @@
 #include <map>
 #include <unordered_set>
 
-#include "engine/catalog/directory_claim.h"
-#include "engine/prefix/matcher.h"
-#include "engine/merge/merger.h"
-#include "engine/device/residency.h"
 #include "engine/build/segment_builder.h"
+#include "engine/catalog/directory_claim.h"
 #include "engine/catalog/segment_check.h"
+#include "engine/device/residency.h"
+#include "engine/merge/merger.h"
+#include "engine/prefix/matcher.h"
 #include "storage/manifest_format.h"
 #include "storage/manifest_replay.h"
 #include "storage/no_throw.h"

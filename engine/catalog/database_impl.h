@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/write/commit_queue.h"
-#include "engine/database.h"
 #include "engine/build/row_source.h"
-#include "engine/write/staging.h"
 #include "engine/catalog/version.h"
+#include "engine/database.h"
+#include "engine/write/commit_queue.h"
+#include "engine/write/staging.h"
 #include "gpu/backend.h"
 #include "storage/io_threads.h"
 #include "storage/manifest.h"

@@ -16,9 +16,9 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/catalog/version.h"
 #include "engine/device/costs_file.h"
 #include "engine/options.h"
-#include "engine/catalog/version.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/catalog/segment_check.h"
+#include "engine/merge/merger.h"
 #include "engine/read/cold_read.h"
 #include "engine/read/lookup.h"
-#include "engine/merge/merger.h"
 #include "engine/read/row_tasks.h"
-#include "engine/catalog/segment_check.h"
 #include "storage/no_throw.h"
 #include "storage/prefetch.h"
 #include "storage/prefix_key.h"

@@ -31,12 +31,12 @@
 #include <span>
 #include <vector>
 
+#include "engine/build/row_source.h"
+#include "engine/catalog/version.h"
+#include "engine/device/residency.h"
 #include "engine/prefix/device_matches.h"
 #include "engine/prefix/match_changes.h"
-#include "engine/device/residency.h"
-#include "engine/build/row_source.h"
 #include "engine/snapshot.h"
-#include "engine/catalog/version.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
 

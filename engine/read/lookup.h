@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "engine/catalog/version.h"
 #include "engine/device/residency.h"
 #include "engine/snapshot.h"
-#include "engine/catalog/version.h"
 
 namespace stride {
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "engine/catalog/version.h"
 #include "engine/merge/merger.h"
 #include "engine/result_buffer.h"
 #include "engine/scan.h"
-#include "engine/catalog/version.h"
 
 namespace stride {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/read/lookup.h"
 #include "engine/device/residency.h"
+#include "engine/read/lookup.h"
 #include "gpu/backend.h"
 #include "gpu/scatter_add.h"
 

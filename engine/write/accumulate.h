@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/write/staging.h"
 #include "engine/catalog/version.h"
+#include "engine/write/staging.h"
 
 namespace stride {
 

@@ -3,12 +3,12 @@
 #include <map>
 #include <optional>
 
-#include "engine/write/put_if_absent.h"
-#include "engine/catalog/database_impl.h"
-#include "engine/write/accumulate.h"
-#include "engine/write/range_erase.h"
-#include "engine/device/residency.h"
 #include "engine/build/segment_builder.h"
+#include "engine/catalog/database_impl.h"
+#include "engine/device/residency.h"
+#include "engine/write/accumulate.h"
+#include "engine/write/put_if_absent.h"
+#include "engine/write/range_erase.h"
 #include "storage/no_throw.h"
 
 namespace stride {

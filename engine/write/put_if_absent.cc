@@ -1,6 +1,5 @@
 #include "engine/write/put_if_absent.h"
 
-
 #include "engine/read/lookup.h"
 #include "gpu/vector_set.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/write/staging.h"
 #include "engine/catalog/version.h"
+#include "engine/write/staging.h"
 
 namespace stride {
 

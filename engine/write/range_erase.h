@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "engine/write/staging.h"
 #include "engine/catalog/version.h"
+#include "engine/write/staging.h"
 
 namespace stride {
 

@@ -6,19 +6,19 @@
 
 #include "gpu/backend.h"
 #include "gpu/device/cuda_device.h"
-#include "gpu/tree/cuda_index.h"
-#include "gpu/match/cuda_match.h"
 #include "gpu/device/cuda_pipeline.h"
-#include "gpu/scatter/cuda_scatter.h"
-#include "gpu/sort/cuda_sort.h"
 #include "gpu/device/cuda_transfer.h"
-#include "gpu/tree/cuda_values.h"
-#include "gpu/tree/cuda_values_pipeline.h"
-#include "gpu/set/cuda_vector_set.h"
-#include "gpu/tree/index_host.h"
+#include "gpu/match/cuda_match.h"
 #include "gpu/match/match_build_host.h"
 #include "gpu/match/match_layout.h"
 #include "gpu/match/match_search_host.h"
+#include "gpu/scatter/cuda_scatter.h"
+#include "gpu/set/cuda_vector_set.h"
+#include "gpu/sort/cuda_sort.h"
+#include "gpu/tree/cuda_index.h"
+#include "gpu/tree/cuda_values.h"
+#include "gpu/tree/cuda_values_pipeline.h"
+#include "gpu/tree/index_host.h"
 
 namespace stride {
 

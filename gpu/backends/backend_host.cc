@@ -4,15 +4,15 @@
 
 #include "gpu/backend.h"
 #include "gpu/host/guarded.h"
-#include "gpu/tree/index_host.h"
+#include "gpu/host/task_pool.h"
 #include "gpu/match/match_build_host.h"
 #include "gpu/match/match_search_host.h"
 #include "gpu/scatter/scatter_host.h"
-#include "gpu/tree/search_host.h"
-#include "gpu/sort/sort_host.h"
-#include "gpu/host/task_pool.h"
-#include "gpu/tree/tree_build_host.h"
 #include "gpu/set/vector_set_host.h"
+#include "gpu/sort/sort_host.h"
+#include "gpu/tree/index_host.h"
+#include "gpu/tree/search_host.h"
+#include "gpu/tree/tree_build_host.h"
 
 namespace stride {
 

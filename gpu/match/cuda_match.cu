@@ -2,9 +2,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "gpu/match/cuda_match.h"
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/match/cuda_match.h"
 #include "gpu/match/match_build.h"
 #include "gpu/match/match_layout.h"
 #include "gpu/match/match_number.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/keys/key_bits.h"
 #include "gpu/key_statistics.h"
+#include "gpu/keys/key_bits.h"
 
 namespace stride {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpu/tree/directory.h"
 #include "gpu/keys/key_bits.h"
 #include "gpu/plan/planner_weights.h"
+#include "gpu/tree/directory.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_plan.h"
 

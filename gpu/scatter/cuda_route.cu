@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/scatter/cuda_scatter.h"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/scatter/cuda_scatter.h"
 #include "gpu/scatter/route_plan.h"
 #include "gpu/scatter/scatter_host.h"
 #include "gpu/scatter/scatter_kernels.cuh"

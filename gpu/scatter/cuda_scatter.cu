@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "gpu/scatter/cuda_scatter.h"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/scatter/cuda_scatter.h"
 #include "gpu/scatter/scatter_host.h"
 #include "gpu/scatter/scatter_kernels.cuh"
 

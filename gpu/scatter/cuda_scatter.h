@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "gpu/tree/cuda_index.h"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/scatter_add.h"
+#include "gpu/tree/cuda_index.h"
 
 namespace stride {
 

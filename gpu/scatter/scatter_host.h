@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "gpu/backend.h"
-#include "gpu/scatter_add.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/scatter_add.h"
 
 namespace stride {
 

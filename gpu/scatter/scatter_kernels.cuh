@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include "gpu/device/cuda_device.h"
-#include "gpu/scatter_add.h"
 #include "gpu/scatter/scatter_arith.h"
+#include "gpu/scatter_add.h"
 
 namespace stride {
 

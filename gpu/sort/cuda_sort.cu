@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "gpu/device/cuda_columns.cuh"
+#include "gpu/device/cuda_space.cuh"
 #include "gpu/sort/cuda_sort.cuh"
 #include "gpu/sort/cuda_sort.h"
-#include "gpu/device/cuda_space.cuh"
 #include "gpu/sort/sort_host.h"
 
 namespace stride {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/sort/sort_ties.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/sort/sort_ties.h"
 
 namespace stride {
 

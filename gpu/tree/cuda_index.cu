@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "gpu/device/cuda_columns.cuh"
+#include "gpu/device/cuda_space.cuh"
+#include "gpu/plan/key_sample.h"
+#include "gpu/plan/tree_planner.h"
+#include "gpu/sort/cuda_sort.cuh"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_search.cuh"
-#include "gpu/sort/cuda_sort.cuh"
-#include "gpu/device/cuda_space.cuh"
 #include "gpu/tree/directory.h"
-#include "gpu/plan/key_sample.h"
 #include "gpu/tree/tree_build.h"
 #include "gpu/tree/tree_build_host.h"
-#include "gpu/plan/tree_planner.h"
 
 namespace stride {
 

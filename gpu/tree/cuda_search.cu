@@ -1,9 +1,9 @@
 // Starts the searches of cuda_search.cuh, and measures what the device allows.
 #include <algorithm>
 
+#include "gpu/device/cuda_space.cuh"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_search.cuh"
-#include "gpu/device/cuda_space.cuh"
 
 namespace stride {
 

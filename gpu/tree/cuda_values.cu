@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cub/device/device_scan.cuh>
 
-#include "gpu/tree/cuda_search.cuh"
-#include "gpu/sort/cuda_sort.cuh"
 #include "gpu/device/cuda_space.cuh"
+#include "gpu/sort/cuda_sort.cuh"
+#include "gpu/tree/cuda_search.cuh"
 #include "gpu/tree/cuda_values.h"
 
 namespace stride {

@@ -31,9 +31,9 @@
 #include <vector>
 
 #include "gpu/tree/tree_layout.h"
-#include "gpu/tree_options.h"
 #include "gpu/tree/tree_passes.h"
 #include "gpu/tree/tree_plan.h"
+#include "gpu/tree_options.h"
 #include "storage/status.h"
 
 namespace stride {

@@ -6,8 +6,8 @@
 #include "gpu/backend.h"
 #include "gpu/host/host_space.h"
 #include "gpu/plan/key_sample.h"
-#include "gpu/tree/tree_build.h"
 #include "gpu/plan/tree_planner.h"
+#include "gpu/tree/tree_build.h"
 
 namespace stride {
 

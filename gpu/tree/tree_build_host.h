@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gpu/access_costs.h"
-#include "gpu/key_statistics.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/key_statistics.h"
 #include "gpu/tree_options.h"
 #include "storage/column.h"
 #include "storage/status.h"

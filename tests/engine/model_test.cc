@@ -1,9 +1,10 @@
 // Every operation against a std::map, on random data, through many option sets and reopens.
+#include "tests/support/model.h"
+
 #include <deque>
 
-#include "tests/support/model.h"
-#include "tests/support/random_rows.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_rows.h"
 
 namespace stride::test {
 namespace {

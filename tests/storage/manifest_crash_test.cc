@@ -10,8 +10,8 @@
 
 #include "storage/manifest.h"
 #include "storage/memory_file_system.h"
-#include "tests/support/printed_seed.h"
 #include "tests/support/edits.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride {
 namespace {

@@ -17,8 +17,8 @@
 #include "storage/manifest_replay.h"
 #include "storage/memory_file_system.h"
 #include "storage/prefix_key.h"
-#include "tests/support/printed_seed.h"
 #include "tests/support/edits.h"
+#include "tests/support/printed_seed.h"
 
 namespace stride {
 namespace {

@@ -9,8 +9,8 @@
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
-#include "tests/support/printed_seed.h"
 #include "tests/support/forged_files.h"
+#include "tests/support/printed_seed.h"
 #include "tests/support/segments.h"
 
 namespace stride {

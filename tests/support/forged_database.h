@@ -11,8 +11,8 @@
 
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
-#include "tests/support/model.h"
 #include "tests/support/forged_files.h"
+#include "tests/support/model.h"
 
 namespace stride::test {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/harness/records.h"
 #include "benchmark/datasets/text_source.h"
+#include "benchmark/harness/records.h"
 
 namespace stride::test {
 

@@ -3,12 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/output/json_output.h"
+#include "adapters/cli/commands/duplicate_rows.h"
 #include "adapters/cli/input/pipeline.h"
-#include "adapters/cli/output/progress.h"
 #include "adapters/cli/input/rejected_rows.h"
 #include "adapters/cli/input/same_file.h"
-#include "adapters/cli/commands/duplicate_rows.h"
+#include "adapters/cli/output/json_output.h"
+#include "adapters/cli/output/progress.h"
 
 namespace stride::cli {
 namespace {

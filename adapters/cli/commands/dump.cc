@@ -9,19 +9,19 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/output/dump_format.h"
-#include "adapters/cli/input/input_stream.h"
-#include "adapters/cli/interrupt.h"
-#include "adapters/cli/input/json_fields.h"
-#include "adapters/cli/output/json_output.h"
-#include "adapters/cli/input/json_text.h"
 #include "adapters/cli/commands/machine_memory.h"
+#include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
-#include "adapters/cli/text/number_text.h"
+#include "adapters/cli/input/input_stream.h"
+#include "adapters/cli/input/json_fields.h"
+#include "adapters/cli/input/json_text.h"
 #include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/output/dump_format.h"
+#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/output/record_writer.h"
-#include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/cli/context.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "engine/row_set.h"
 

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "adapters/cli/interrupt.h"
 #include "adapters/cli/commands/table_notes.h"
-#include "adapters/cli/text/number_text.h"
+#include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/text/number_text.h"
 #include "engine/group_by.h"
 
 namespace stride::cli {

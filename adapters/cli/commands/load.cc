@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/interrupt.h"
-#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/commands/loader.h"
 #include "adapters/cli/input/pipeline.h"
+#include "adapters/cli/interrupt.h"
+#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 
 namespace stride::cli {

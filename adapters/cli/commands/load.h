@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/cli/context.h"
 #include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/context.h"
 
 namespace stride::cli {
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/interrupt.h"
 #include "adapters/cli/commands/machine_memory.h"
-#include "adapters/cli/text/number_text.h"
+#include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
 namespace {

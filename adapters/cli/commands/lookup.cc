@@ -5,10 +5,10 @@
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/pipeline.h"
-#include "adapters/cli/output/progress.h"
-#include "adapters/cli/output/record_writer.h"
 #include "adapters/cli/input/rejected_rows.h"
 #include "adapters/cli/input/same_file.h"
+#include "adapters/cli/output/progress.h"
+#include "adapters/cli/output/record_writer.h"
 
 namespace stride::cli {
 namespace {

@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
-#include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/output/record_writer.h"
-#include "adapters/cli/commands/row_arguments.h"
 
 namespace stride::cli {
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/cli/text/key_codec.h"
 #include "adapters/cli/exit_status.h"
+#include "adapters/cli/text/key_codec.h"
 #include "engine/database.h"
 
 namespace stride::cli {

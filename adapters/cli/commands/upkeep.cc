@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 
 namespace stride::cli {

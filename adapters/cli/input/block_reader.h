@@ -18,8 +18,8 @@
 
 #include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/input/input_stream.h"
-#include "adapters/cli/output/output.h"
 #include "adapters/cli/input/row_plan.h"
+#include "adapters/cli/output/output.h"
 
 namespace stride::cli {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "adapters/cli/input/arena.h"
-#include "adapters/cli/output/output.h"
 #include "adapters/cli/input/row_plan.h"
+#include "adapters/cli/output/output.h"
 #include "storage/column.h"
 
 namespace stride::cli {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "adapters/cli/input/block_reader.h"
 #include "adapters/cli/exit_status.h"
+#include "adapters/cli/input/block_reader.h"
 
 namespace stride::cli {
 

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "adapters/cli/interrupt.h"
 #include "adapters/cli/input/same_file.h"
+#include "adapters/cli/interrupt.h"
 
 namespace stride::cli {
 

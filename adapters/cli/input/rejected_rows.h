@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "adapters/cli/input/block_reader.h"
 #include "adapters/cli/environment.h"
-#include "adapters/cli/output/output.h"
+#include "adapters/cli/input/block_reader.h"
 #include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/output/output.h"
 
 namespace stride::cli {
 

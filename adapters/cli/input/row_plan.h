@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/cli/exit_status.h"
 #include "adapters/cli/input/input_stream.h"
 #include "adapters/cli/text/key_codec.h"
-#include "adapters/cli/exit_status.h"
 #include "storage/number.h"
 
 namespace stride::cli {

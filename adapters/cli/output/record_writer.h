@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "adapters/cli/text/key_codec.h"
-#include "adapters/cli/output/output.h"
 #include "adapters/cli/input/row_plan.h"
+#include "adapters/cli/output/output.h"
+#include "adapters/cli/text/key_codec.h"
 #include "storage/column.h"
 #include "storage/number.h"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "adapters/cli/text/key_codec.h"
 #include "adapters/cli/exit_status.h"
+#include "adapters/cli/text/key_codec.h"
 #include "engine/scan.h"
 
 namespace CLI {

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "benchmark/workloads/accumulate/workload.h"
 #include "benchmark/harness/arguments.h"
 #include "benchmark/peers/engines.h"
+#include "benchmark/workloads/accumulate/workload.h"
 
 namespace stride::benchmark {
 namespace {

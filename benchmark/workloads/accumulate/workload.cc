@@ -5,11 +5,11 @@
 #include <unordered_map>
 
 #include "benchmark/datasets/key_columns.h"
+#include "benchmark/datasets/tree_keys.h"
 #include "benchmark/harness/machine.h"
+#include "benchmark/harness/scratch_directory.h"
 #include "benchmark/peers/rocksdb_accumulate.h"
 #include "benchmark/peers/stride_accumulate.h"
-#include "benchmark/harness/scratch_directory.h"
-#include "benchmark/datasets/tree_keys.h"
 
 namespace stride::benchmark {
 namespace {

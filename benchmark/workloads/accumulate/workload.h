@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/peers/accumulate_engine.h"
+#include "benchmark/datasets/scatter_data.h"
 #include "benchmark/harness/engine_run.h"
 #include "benchmark/harness/report.h"
-#include "benchmark/datasets/scatter_data.h"
+#include "benchmark/peers/accumulate_engine.h"
 
 namespace stride::benchmark {
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/plot.h"
 #include "benchmark/workloads/dedup/report.h"
 #include "benchmark/workloads/dedup/workload.h"
-#include "benchmark/harness/plot.h"
 
 namespace stride::benchmark {
 namespace {

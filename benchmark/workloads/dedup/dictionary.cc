@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "benchmark/datasets/text_source.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/machine.h"
-#include "benchmark/datasets/text_source.h"
 
 namespace stride::benchmark {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/limits/lookup.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/page_cache.h"
+#include "benchmark/limits/lookup.h"
 
 namespace stride::benchmark {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/harness/engine_workload.h"
 #include "benchmark/datasets/random_records.h"
+#include "benchmark/harness/engine_workload.h"
 
 namespace stride::benchmark {
 

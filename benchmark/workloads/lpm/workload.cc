@@ -12,8 +12,8 @@
 
 #include "benchmark/harness/machine.h"
 #include "benchmark/harness/placed_memory.h"
-#include "benchmark/peers/route_intervals.h"
 #include "benchmark/harness/scratch_directory.h"
+#include "benchmark/peers/route_intervals.h"
 #include "engine/database.h"
 #include "engine/prefixes.h"
 #include "gpu/backend.h"

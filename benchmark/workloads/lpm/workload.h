@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "benchmark/datasets/route_tables.h"
 #include "benchmark/harness/engine_run.h"
 #include "benchmark/harness/report.h"
-#include "benchmark/datasets/route_tables.h"
 #include "benchmark/harness/timed_phases.h"
 #include "engine/options.h"
 

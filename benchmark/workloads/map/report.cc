@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/workloads/map/workload.h"
 #include "benchmark/harness/row_groups.h"
 #include "benchmark/harness/text_table.h"
+#include "benchmark/workloads/map/workload.h"
 
 namespace stride::benchmark {
 namespace {

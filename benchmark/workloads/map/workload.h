@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "benchmark/datasets/tree_keys.h"
 #include "benchmark/harness/engine_run.h"
 #include "benchmark/harness/report.h"
 #include "benchmark/harness/timed_phases.h"
-#include "benchmark/datasets/tree_keys.h"
 #include "engine/options.h"
 #include "gpu/scatter_add.h"
 

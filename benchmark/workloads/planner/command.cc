@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "benchmark/harness/arguments.h"
 #include "benchmark/datasets/planner_keys.h"
+#include "benchmark/harness/arguments.h"
 #include "benchmark/workloads/planner/report.h"
 #include "benchmark/workloads/planner/workload.h"
 #include "benchmark/workloads/tree/arguments.h"

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <random>
 
+#include "benchmark/datasets/planner_keys.h"
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/machine.h"
 #include "benchmark/harness/placed_memory.h"
-#include "benchmark/datasets/planner_keys.h"
 #include "benchmark/workloads/tree/answers.h"
 
 namespace stride::benchmark {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "benchmark/harness/machine.h"
-#include "benchmark/peers/scatter_loop.h"
 #include "benchmark/harness/stream_mark.h"
+#include "benchmark/peers/scatter_loop.h"
 
 namespace stride::benchmark {
 namespace {

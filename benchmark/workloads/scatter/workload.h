@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "benchmark/datasets/scatter_data.h"
 #include "benchmark/harness/engine_run.h"
 #include "benchmark/harness/report.h"
-#include "benchmark/datasets/scatter_data.h"
 #include "benchmark/harness/timed_phases.h"
 #include "gpu/backend.h"
 

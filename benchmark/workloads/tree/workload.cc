@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/peers/hash_index.h"
 #include "benchmark/harness/machine.h"
+#include "benchmark/peers/hash_index.h"
 #include "benchmark/workloads/tree/answers.h"
 #include "benchmark/workloads/tree/case.h"
 

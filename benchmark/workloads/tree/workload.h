@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "benchmark/datasets/tree_keys.h"
 #include "benchmark/harness/report.h"
 #include "benchmark/harness/timed_phases.h"
-#include "benchmark/datasets/tree_keys.h"
 #include "gpu/backend.h"
 
 namespace stride::benchmark {

@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
-#include "benchmark/limits/gather.h"
 #include "benchmark/harness/page_cache.h"
+#include "benchmark/limits/gather.h"
 #include "benchmark/limits/write.h"
 #include "tests/support/printed_seed.h"
 

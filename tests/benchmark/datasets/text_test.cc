@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "benchmark/workloads/dedup/dictionary.h"
 #include "benchmark/datasets/text_source.h"
+#include "benchmark/workloads/dedup/dictionary.h"
 
 namespace stride::benchmark {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "benchmark/workloads/dedup/dictionary.h"
 #include "benchmark/harness/lookup_plan.h"
+#include "benchmark/workloads/dedup/dictionary.h"
 #include "benchmark/workloads/sts/workload.h"
-#include "tests/support/sample_records.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sample_records.h"
 
 namespace stride::benchmark {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "benchmark/datasets/dedup_data.h"
-#include "benchmark/workloads/dedup/report.h"
 #include "benchmark/peers/unordered_peer.h"
+#include "benchmark/workloads/dedup/report.h"
 #include "tests/benchmark/harness/command_line_fixture.h"
 
 namespace stride::benchmark {

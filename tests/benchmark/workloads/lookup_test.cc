@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "benchmark/workloads/lookup/workload.h"
 #include "benchmark/peers/engines.h"
+#include "benchmark/workloads/lookup/workload.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::benchmark {

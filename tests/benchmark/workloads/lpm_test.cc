@@ -1,9 +1,9 @@
 // stride-bench lpm as a person meets it, and what it is made of.
 #include <map>
 
-#include "benchmark/workloads/lpm/report.h"
-#include "benchmark/peers/route_intervals.h"
 #include "benchmark/datasets/route_tables.h"
+#include "benchmark/peers/route_intervals.h"
+#include "benchmark/workloads/lpm/report.h"
 #include "engine/prefixes.h"
 #include "gpu/location.h"
 #include "tests/benchmark/harness/command_line_fixture.h"

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "benchmark/workloads/accumulate/workload.h"
 #include "benchmark/datasets/scatter_data.h"
 #include "benchmark/peers/scatter_loop.h"
+#include "benchmark/workloads/accumulate/workload.h"
 #include "benchmark/workloads/scatter/report.h"
 #include "benchmark/workloads/scatter/workload.h"
 #include "tests/benchmark/harness/command_line_fixture.h"

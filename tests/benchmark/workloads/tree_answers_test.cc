@@ -1,16 +1,15 @@
 // What the tree workload takes for right: the searches of the standard library agree with plain
 // loops, and a wrong answer is noticed and named.
-#include "benchmark/workloads/tree/answers.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "benchmark/peers/hash_index.h"
-#include "benchmark/harness/placed_memory.h"
 #include "benchmark/datasets/text_source.h"
+#include "benchmark/harness/placed_memory.h"
 #include "benchmark/harness/timed_phases.h"
+#include "benchmark/peers/hash_index.h"
+#include "benchmark/workloads/tree/answers.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::benchmark {

@@ -11,11 +11,11 @@
 #include "storage/checksum.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment_format.h"
+#include "tests/support/cold_files.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
-#include "tests/support/random_rows.h"
 #include "tests/support/printed_seed.h"
-#include "tests/support/cold_files.h"
+#include "tests/support/random_rows.h"
 #include "tests/support/segments.h"
 
 namespace stride::test {

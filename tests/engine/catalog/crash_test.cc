@@ -1,8 +1,8 @@
 // Power losses, failing calls and full disks: a commit is there whole or not at all, and one that
 // was synced is there.
 #include "storage/memory_file_system.h"
-#include "tests/support/random_tables.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_tables.h"
 
 namespace stride::test {
 namespace {

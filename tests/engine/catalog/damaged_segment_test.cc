@@ -7,8 +7,8 @@
 
 #include "engine/prefixes.h"
 #include "storage/segment_format.h"
-#include "tests/support/model.h"
 #include "tests/support/forged_files.h"
+#include "tests/support/model.h"
 
 namespace stride::test {
 namespace {

@@ -1,7 +1,7 @@
 // What a power loss leaves of commits of each durability.
 #include "storage/memory_file_system.h"
-#include "tests/support/random_tables.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_tables.h"
 
 namespace stride::test {
 namespace {

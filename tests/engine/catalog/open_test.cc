@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "storage/memory_file_system.h"
-#include "tests/support/model.h"
 #include "tests/support/gated_file_system.h"
+#include "tests/support/model.h"
 
 namespace stride::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
-#include "tests/support/printed_seed.h"
 #include "tests/support/cold_files.h"
+#include "tests/support/printed_seed.h"
 #include "tests/support/segments.h"
 
 namespace stride {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/cold_files.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
-#include "tests/support/cold_files.h"
 
 namespace stride::test {
 namespace {

@@ -12,11 +12,11 @@
 #include "gpu/backend.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/gated_file_system.h"
 #include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
 #include "tests/support/random_tables.h"
-#include "tests/support/gated_file_system.h"
-#include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "engine/prefixes.h"
 #include "tests/support/model.h"
-#include "tests/support/random_tables.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_tables.h"
 
 namespace {
 

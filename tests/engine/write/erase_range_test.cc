@@ -2,8 +2,8 @@
 #include <sys/resource.h>
 
 #include "tests/support/model.h"
-#include "tests/support/random_rows.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_rows.h"
 
 namespace stride::test {
 namespace {

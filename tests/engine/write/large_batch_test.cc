@@ -1,8 +1,8 @@
 // Batches that are larger than the memory for them, and so become several segments.
 #include <gtest/gtest.h>
 
-#include "engine/database.h"
 #include "engine/build/row_source.h"
+#include "engine/database.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"

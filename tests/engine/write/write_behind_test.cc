@@ -5,9 +5,9 @@
 #include <future>
 
 #include "storage/memory_file_system.h"
-#include "tests/support/random_tables.h"
 #include "tests/support/gated_file_system.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/random_tables.h"
 
 namespace stride::test {
 namespace {

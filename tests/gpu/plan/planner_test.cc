@@ -9,12 +9,12 @@
 
 #include "gpu/backend.h"
 #include "gpu/plan/planner_weights.h"
-#include "gpu/tree/tree_layout.h"
 #include "gpu/plan/tree_planner.h"
+#include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_search.h"
 #include "tests/support/key_sets.h"
-#include "tests/support/tree_option_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/tree_option_sets.h"
 
 namespace stride::test {
 namespace {

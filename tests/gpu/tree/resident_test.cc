@@ -7,8 +7,8 @@
 
 #include "gpu/backend.h"
 #include "tests/support/key_sets.h"
-#include "tests/support/tree_option_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/tree_option_sets.h"
 
 namespace stride::test {
 namespace {
