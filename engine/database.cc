@@ -143,7 +143,7 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Residency*
   built.strides = report->strides;
   built.kinds = report->kinds;
   built.leaf_capacity = report->leaf_capacity;
-  PlanTarget target{.costs = backend->access_costs()};
+  PlanTarget target{.costs = backend->tree_index().access_costs()};
   TreeEstimate estimate = estimate_tree(*statistics, target, built);
   for (const LevelEstimate& level : estimate.levels) report->visits.push_back(level.visits);
   report->visits.resize(report->strides.size());

@@ -142,7 +142,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     set.words = options.words;
     for (const TableStatistics& t : database.tables())
       if (t.name == name) set.capacity = std::max(set.capacity, t.rows);
-    auto made = state->backend->make_vector_set(set);
+    auto made = state->backend->sets().make_vector_set(set);
     if (!made.ok()) return made.status();
     state->set = std::move(*made);
     return state->fill();

@@ -210,9 +210,9 @@ Status GroupBuilder::scatter(const Numbers& numbers, ScatterOperation operation,
   return run([&](Backend& backend) {
     out->resize(block_groups());
     std::fill(out->begin(), out->end(), neutral);
-    return backend.scatter(numbers, Indexes::of(std::span(groups_).first(used_)),
-                           MutableNumbers::of(std::span(*out)),
-                           {.operation = operation, .mode = ScatterMode::reproducible});
+    return backend.scatter().apply(numbers, Indexes::of(std::span(groups_).first(used_)),
+                                   MutableNumbers::of(std::span(*out)),
+                                   {.operation = operation, .mode = ScatterMode::reproducible});
   });
 }
 

@@ -132,8 +132,8 @@ Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const K
   Residency& residency = *state->residency;
   state->backend = choose_backend(residency, options, targets.targets.size());
   auto make_route = [&]() -> Status {
-    auto route =
-        state->backend->make_route(targets.targets.view(), targets.target_count, OutOfRange::count);
+    auto route = state->backend->scatter().make_route(targets.targets.view(), targets.target_count,
+                                                      OutOfRange::count);
     if (route.ok()) state->route = std::move(*route);
     return route.status();
   };
@@ -224,7 +224,7 @@ Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColum
     std::unique_ptr<BackendMemory> zeros;
     if (options.clear) STRIDE_TRY(clear(*backend, into, &zeros));
     if (report) *report = targets.report;
-    return backend->scatter(weights, targets.targets.view(), into, {.mode = options.mode});
+    return backend->scatter().apply(weights, targets.targets.view(), into, {.mode = options.mode});
   });
 }
 

@@ -20,7 +20,7 @@ Result<RowSet> RowSet::make(unsigned threads) {
   STRIDE_TRY(no_throw([&] {
     state = std::make_unique<State>();
     state->backend = Backend::host(threads);
-    auto rows = state->backend->make_byte_set();
+    auto rows = state->backend->sets().make_byte_set();
     if (rows.ok()) state->rows = std::move(*rows);
     return rows.status();
   }));

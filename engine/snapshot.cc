@@ -94,7 +94,7 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
   for (size_t s = 0; s < segments.size(); ++s) {
     STRIDE_TRY(segments[s]->prepare());
     ranks[s].resize(queries.size);
-    STRIDE_TRY(version.backend->lower_bound(segments[s]->index(), queries, ranks[s]));
+    STRIDE_TRY(version.backend->tree_index().lower_bound(segments[s]->index(), queries, ranks[s]));
   }
   std::mutex mutex;
   Status failure;

@@ -1,7 +1,7 @@
 // What a random read of memory costs on a machine, by how much memory the reads are spread over.
 //
 //   AccessCosts costs;
-//   backend->measure_costs(&costs);             // a few seconds at most, once
+//   backend->tree_index().measure_costs(&costs);             // a few seconds at most, once
 //   double ns = costs.nanoseconds(64 << 20);    // a read somewhere in 64 MiB
 #pragma once
 

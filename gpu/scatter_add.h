@@ -1,7 +1,7 @@
 // T[R[i]] += S[i] for columns of any size: sources S, their targets R, and the sums T.
 //
 //   ScatterReport report;
-//   Status s = backend->scatter(Numbers::of(weights), Indexes::of(targets),
+//   Status s = backend->scatter().apply(Numbers::of(weights), Indexes::of(targets),
 //                               MutableNumbers::of(sums), {.mode = ScatterMode::reproducible},
 //                               &report);
 //   // report.out_of_range sources had no target, and changed nothing.
@@ -140,7 +140,7 @@ class ScatterRoute {
   // T[R[i]] += S[i]. On a device the order of additions is the route's own, the same on every run,
   // where there are a million sources or more, 50,000 targets or more but no more than sources, and
   // S has 32 bits (sums of floats may else differ in their last bits); with
-  // ScatterMode::reproducible the bits are those of Backend::scatter(). invalid_argument: S
+  // ScatterMode::reproducible the bits are those of Scatter::apply(). invalid_argument: S
   // has not sources() entries, T not targets(), or their types do not go together. stream: null,
   // and the call returns when all is done; or a cudaStream_t on which the work is started, with S
   // and T in the device's memory until it is done.
@@ -161,11 +161,11 @@ class ScatterRoute {
   uint64_t targets_;
 };
 
-// Whether these go together: types, sizes, operation and mode. What Backend::scatter() and
+// Whether these go together: types, sizes, operation and mode. What Scatter::apply() and
 // ScatterRoute::apply() check first. target_count: T's size.
 Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumbers& into,
                      const ScatterOptions& options);
-// Whether it is a column of targets: what Backend::scatter() and make_route() check.
+// Whether it is a column of targets: what Scatter::apply() and make_route() check.
 Status check_targets(const Indexes& targets);
 
 }  // namespace stride

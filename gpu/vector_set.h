@@ -1,6 +1,6 @@
 // Sets of fixed-length vectors of 32-bit words, filled and asked in bulk: what finds duplicates.
 //
-//   auto set = backend->make_vector_set({.words = 4, .capacity = 100'000'000});
+//   auto set = backend->sets().make_vector_set({.words = 4, .capacity = 100'000'000});
 //   KeyColumn vectors = Column::fixed(states.data(), 16, n);
 //   Status s = (*set)->find_or_put(vectors, ids, was_new);   // n ids, n bits
 //   s = (*set)->get(ids, back);                              // the same vectors

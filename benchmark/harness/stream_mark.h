@@ -1,6 +1,6 @@
 // Waits for a stream of a device with what a backend's interface has.
 //
-//   for (...) STRIDE_TRY(backend->scatter(s, r, t, {.stream = StreamMark::stream()}));
+//   for (...) STRIDE_TRY(backend->scatter().apply(s, r, t, {.stream = StreamMark::stream()}));
 //   STRIDE_TRY(mark.wait());   // mark: a StreamMark of that backend
 #pragma once
 
@@ -35,9 +35,9 @@ class StreamMark {
   Status wait() {
     ++set_;
     auto* number = reinterpret_cast<int64_t*>(memory_->data());
-    STRIDE_TRY(backend_->scatter(Numbers::ones(NumberType::i64, 1), {number + 1, 1, 8},
-                                 MutableNumbers::of(std::span<int64_t>(number, 1)),
-                                 {.stream = stream()}));
+    STRIDE_TRY(backend_->scatter().apply(Numbers::ones(NumberType::i64, 1), {number + 1, 1, 8},
+                                         MutableNumbers::of(std::span<int64_t>(number, 1)),
+                                         {.stream = stream()}));
     int64_t found = 0;
     while (found != set_) STRIDE_TRY(backend_->copy(&found, number, sizeof found));
     return {};

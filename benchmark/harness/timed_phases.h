@@ -1,7 +1,7 @@
 // Times calls that can be repeated at will, and makes a row of each phase.
 //
 //   TimedPhases phases({.repeats = 3, .least_seconds = 0.2}, prototype, &progress);
-//   s = phases.measure("find", n, timed([&] { return backend->find_ranks(...); }));
+//   s = phases.measure("find", n, timed([&] { return backend->tree_index().find_ranks(...); }));
 #pragma once
 
 #include <functional>

@@ -219,7 +219,7 @@ Status BridgeReader::take_numbers(const BridgeRows& rows) {
 // Numbers names in the order of first occurrence.
 Status BridgeReader::take_keys(const BridgeRows& rows) {
   if (!names_) {
-    auto made = host_.make_byte_set();
+    auto made = host_.sets().make_byte_set();
     if (!made.ok()) return made.status();
     names_ = std::move(*made);
   }
@@ -280,7 +280,7 @@ Status BridgeReader::number_keys() {
   for (uint64_t first = 0; first < names.size; first += chunk_rows)
     chunks.push_back(names.slice(first, std::min(chunk_rows, names.size - first)));
   Sorted sorted;
-  STRIDE_TRY(host_.sort(chunks, &sorted));
+  STRIDE_TRY(host_.sorter().sort(chunks, &sorted));
   BulkVector<uint32_t> places(names.size);
   for (uint64_t i = 0; i < names.size; ++i) {
     places[sorted.order[i]] = static_cast<uint32_t>(i);

@@ -104,7 +104,7 @@ class ValueBlock {
 template <class Rows, class Length>
 Status find_equal_values(const Rows& rows, const Length& length, Backend& backend,
                          uint64_t unshared_bytes, EqualValues* equal) {
-  auto set = backend.make_byte_set();
+  auto set = backend.sets().make_byte_set();
   if (!set.ok()) return set.status();
   equal->numbers.resize(rows.size());
   ValueBlock block;

@@ -195,13 +195,13 @@ void collect_keys(const Rows& rows, Backend& backend, KeyMemory* keys) {
 Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend& host,
                   Backend& bulk, std::vector<std::byte>* tree, std::string* sample) {
   if (!options.strides.empty() || keys.size < fewest_sampled_rows)
-    return bulk.build_tree(keys, options, tree);
+    return bulk.tree_index().build_tree(keys, options, tree);
   KeyStatistics statistics;
-  STRIDE_TRY(host.measure_keys(keys, {}, &statistics));
+  STRIDE_TRY(host.tree_index().measure_keys(keys, {}, &statistics));
   *sample = statistics.serialize();
   auto run_each = [&](uint64_t n, const auto& body) { host.parallel_for(n, 1, body); };
-  return bulk.build_tree(keys, with_strides(statistics, bulk.access_costs(), options, run_each),
-                         tree);
+  return bulk.tree_index().build_tree(
+      keys, with_strides(statistics, bulk.tree_index().access_costs(), options, run_each), tree);
 }
 
 void write_section(Backend& backend, SegmentWriter& writer, SectionType type, const void* from,

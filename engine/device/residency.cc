@@ -72,7 +72,7 @@ std::shared_ptr<Backend> Residency::device() {
 // The mutex is held.
 void Residency::use_costs(Backend& backend) {
   auto known = costs_.find(backend.name());
-  if (known != costs_.end()) backend.set_access_costs(known->second);
+  if (known != costs_.end()) backend.tree_index().set_access_costs(known->second);
 }
 
 void Residency::set_costs(const BackendCosts& costs) {
@@ -83,11 +83,11 @@ void Residency::set_costs(const BackendCosts& costs) {
 }
 
 Status Residency::measure_costs(BackendCosts* costs) {
-  STRIDE_TRY(host_->measure_costs(&(*costs)[host_->name()]));
+  STRIDE_TRY(host_->tree_index().measure_costs(&(*costs)[host_->name()]));
   std::shared_ptr<Backend> device = this->device();
   if (!device) return {};
   AccessCosts of_device;
-  Status status = device->measure_costs(&of_device);
+  Status status = device->tree_index().measure_costs(&of_device);
   if (failed(status)) return {};
   STRIDE_TRY(status);
   (*costs)[device->name()] = of_device;
@@ -206,7 +206,7 @@ Result<std::shared_ptr<ResidentIndex>> Residency::copy_to(Backend& device,
   IndexRows rows{nullptr, segment.kinds()};
   if (places_values(segment)) rows.values = &segment.values().column;
   for (;;) {
-    auto resident = device.make_resident(segment.index(), rows);
+    auto resident = device.tree_index().make_resident(segment.index(), rows);
     if (resident.ok() || resident.status().code() != StatusCode::resource_exhausted)
       return resident;
     if (may_evict && evict_one(segments)) continue;
@@ -260,7 +260,7 @@ double fastest_find(Backend& backend, const IndexView& index, const KeyColumn& q
   double least = std::numeric_limits<double>::infinity();
   for (int repeat = 0; repeat < 4; ++repeat) {
     auto start = std::chrono::steady_clock::now();
-    if (!backend.find({&index, 1}, queries, found).ok()) break;
+    if (!backend.tree_index().find({&index, 1}, queries, found).ok()) break;
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     least = std::min(least, taken.count());
   }

@@ -1,8 +1,8 @@
 // Which segments lie on a device, and which batches go there.
 //
 //   Residency::Batch batch = residency.batch(segments, queries.size);
-//   if (batch.all_on_device()) s = batch.device().find_blocks(batch.indexes(), queries, take);
-//   if (residency.failed(s)) ...  // the host does it
+//   if (batch.all_on_device()) s = batch.device().tree_index().find_blocks(batch.indexes(),
+//   queries, take); if (residency.failed(s)) ...  // the host does it
 //
 // A segment is brought to the device when that pays: at once where the device was asked for, else
 // when the batches that were searched on the host would have taken as long as to bring it. Where

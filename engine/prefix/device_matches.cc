@@ -19,7 +19,7 @@ double time_match(Backend& backend, const MatchView& matches, const KeyColumn& a
   double least = std::numeric_limits<double>::infinity();
   for (int repeat = 0; repeat < 2; ++repeat) {
     auto start = std::chrono::steady_clock::now();
-    if (!backend.longest_match(matches, addresses, ranks).ok())
+    if (!backend.longest_prefix().longest_match(matches, addresses, ranks).ok())
       return std::numeric_limits<double>::infinity();
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     least = std::min(least, taken.count());
@@ -32,7 +32,7 @@ double time_match(Backend& backend, const MatchView& matches, const KeyColumn& a
 Status DeviceMatches::make(const std::shared_ptr<Backend>& device, const MatchView& matches,
                            const MatchRows& rows) {
   if (copy_) return {};
-  auto made = device->make_resident(matches, rows);
+  auto made = device->longest_prefix().make_resident(matches, rows);
   if (!made.ok()) return made.status();
   device_ = device;
   copy_ = std::move(*made);
@@ -83,7 +83,7 @@ bool DeviceMatches::find(Residency& residency, const MatchView& matches, const M
     copy = copy_;
   }
   there.resident = copy.get();
-  Status s = device_->longest_match(there, addresses, ranks);
+  Status s = device_->longest_prefix().longest_match(there, addresses, ranks);
   if (s.ok()) return true;
   if (residency.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
   return false;

@@ -145,7 +145,7 @@ Status PrefixIndex::build(Residency& residency, const TableRecord& table,
                       " prefixes; at most " + std::to_string(max_match_prefixes) +
                       " can be matched");
   Status s = residency.run_bulk(size_, [&](Backend& backend) {
-    return backend.build_matches(keys, table.address_bits, &image_, &parents_);
+    return backend.longest_prefix().build_matches(keys, table.address_bits, &image_, &parents_);
   });
   STRIDE_TRY(s);
   note_lengths(*residency.host(), table.address_bits, keys);
@@ -173,7 +173,7 @@ void PrefixIndex::note_lengths(Backend& backend, uint32_t address_bits, const Pa
 
 Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
                          std::span<uint32_t> ranks) const {
-  if (size_ > 0) return backend.longest_match(view(), addresses, ranks);
+  if (size_ > 0) return backend.longest_prefix().longest_match(view(), addresses, ranks);
   std::fill(ranks.begin(), ranks.end(), Location::absent);
   return {};
 }
@@ -334,7 +334,8 @@ Status Matcher::match_device(Residency& residency, const KeyColumn& addresses, L
     if (!copy.ok()) return copy.status();
     changes = std::move(*copy);
   }
-  Status s = (*device)->match_on_device(**base, newer_, changes.get(), addresses, out, stream);
+  Status s = (*device)->longest_prefix().match_on_device(**base, newer_, changes.get(), addresses,
+                                                         out, stream);
   (void)residency.failed(s);
   return s;
 }

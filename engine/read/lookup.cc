@@ -127,13 +127,13 @@ class Search {
   // again from the start.
   Status locate(HostQueries* queries, const TakeLocations& take) {
     if (batch_.any_on_device()) {
-      Status status = batch_.all_on_device()
-                          ? batch_.device().find_blocks(batch_.indexes(), queries->column(), take)
-                          : locate_mixed(queries->column(), take);
+      Status status = batch_.all_on_device() ? batch_.device().tree_index().find_blocks(
+                                                   batch_.indexes(), queries->column(), take)
+                                             : locate_mixed(queries->column(), take);
       if (!residency_.failed(status)) return status;
       STRIDE_TRY(leave_device(queries));
     }
-    return host().find_blocks(batch_.indexes(), queries->column(), take);
+    return host().tree_index().find_blocks(batch_.indexes(), queries->column(), take);
   }
 
   // After a failure of the device.
@@ -177,7 +177,7 @@ class Search {
       numbers[index.resident != nullptr].push_back(i);
     }
     BulkVector<Location> there(queries.size);
-    STRIDE_TRY(batch_.device().find_blocks(
+    STRIDE_TRY(batch_.device().tree_index().find_blocks(
         parts[1], queries, [&](uint64_t first, std::span<const Location> locations) {
           for (uint64_t i = 0; i < locations.size(); ++i) {
             Location at = locations[i];
@@ -186,16 +186,16 @@ class Search {
           }
           return Status();
         }));
-    return host().find_blocks(parts[0], queries,
-                              [&](uint64_t first, std::span<const Location> locations) {
-                                for (uint64_t i = 0; i < locations.size(); ++i) {
-                                  Location here = locations[i];
-                                  if (!here.found()) continue;
-                                  here.index = numbers[0][here.index];
-                                  if (here.index < there[first + i].index) there[first + i] = here;
-                                }
-                                return take(first, {&there[first], locations.size()});
-                              });
+    return host().tree_index().find_blocks(
+        parts[0], queries, [&](uint64_t first, std::span<const Location> locations) {
+          for (uint64_t i = 0; i < locations.size(); ++i) {
+            Location here = locations[i];
+            if (!here.found()) continue;
+            here.index = numbers[0][here.index];
+            if (here.index < there[first + i].index) there[first + i] = here;
+          }
+          return take(first, {&there[first], locations.size()});
+        });
   }
 
   Residency& residency_;
@@ -333,9 +333,9 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
 
 // The values are on the device, and gathered there.
 Status copy_from_device(Search& search, const KeyColumn& queries, GetResult* result) {
-  auto values =
-      search.batch().device().find_values(search.batch().indexes(), queries, result->found.words(),
-                                          {result->offsets.data(), result->offsets.size()});
+  auto values = search.batch().device().tree_index().find_values(
+      search.batch().indexes(), queries, result->found.words(),
+      {result->offsets.data(), result->offsets.size()});
   if (!values.ok()) return values.status();
   result->data.reset((*values)->bytes());
   STRIDE_TRY((*values)->copy(result->data.data()));
@@ -539,7 +539,8 @@ Status find_on_device(Residency& residency, const SegmentList& segments, const K
                       Location* out, void* stream) {
   return with_all_on_device(residency, segments, queries, out, /*values=*/false,
                             [&](Backend& device, std::span<const IndexView> indexes) {
-                              return device.find_on_device(indexes, queries, out, stream);
+                              return device.tree_index().find_on_device(indexes, queries, out,
+                                                                        stream);
                             });
 }
 
@@ -547,7 +548,8 @@ Status get_on_device(Residency& residency, const SegmentList& segments, const Ke
                      const DeviceValues& out, void* stream) {
   return with_all_on_device(residency, segments, queries, out.offsets, /*values=*/true,
                             [&](Backend& device, std::span<const IndexView> indexes) {
-                              return device.get_on_device(indexes, queries, out, stream);
+                              return device.tree_index().get_on_device(indexes, queries, out,
+                                                                       stream);
                             });
 }
 

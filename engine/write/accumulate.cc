@@ -22,7 +22,7 @@ class KeyNumbers {
   // rows: about how many will come.
   Status begin(Backend& backend, uint32_t key_width, uint64_t rows) {
     if (key_width == 0 || key_width % 4 != 0 || key_width / 4 > max_vector_words) {
-      auto made = backend.make_byte_set();
+      auto made = backend.sets().make_byte_set();
       if (!made.ok()) return made.status();
       bytes_ = std::move(*made);
       return {};
@@ -30,7 +30,7 @@ class KeyNumbers {
     VectorSetOptions options;
     options.words = key_width / 4;
     options.capacity = std::clamp<uint64_t>(rows / 8, 1 << 10, 1 << 20);
-    auto made = backend.make_vector_set(options);
+    auto made = backend.sets().make_vector_set(options);
     if (!made.ok()) return made.status();
     vectors_ = std::move(*made);
     return {};
@@ -369,8 +369,8 @@ class Summation {
       } else {
         std::memset(sums->data(), 0, sums->size());
       }
-      return bulk.scatter({type, numbers, n}, Indexes::of(deltas_.slots),
-                          {type, sums->data(), slots}, {.mode = ScatterMode::reproducible});
+      return bulk.scatter().apply({type, numbers, n}, Indexes::of(deltas_.slots),
+                                  {type, sums->data(), slots}, {.mode = ScatterMode::reproducible});
     });
   }
 

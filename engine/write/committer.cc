@@ -202,8 +202,9 @@ Status DatabaseImpl::commit_rows(Round* round) {
     STRIDE_TRY(answers.settle(*version, &table));
     STRIDE_TRY(join_small_chunks(&table));
     StagedRows rows = rows_of(table);
-    STRIDE_TRY(residency->run_bulk(
-        staged_rows(rows), [&](Backend& bulk) { return bulk.sort(rows.keys, &rows.sorted); }));
+    STRIDE_TRY(residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
+      return bulk.sorter().sort(rows.keys, &rows.sorted);
+    }));
     if (version->find(id)->segments.empty() && any_tombstones(rows)) drop_tombstones(&rows);
     if (rows.size() > 0) STRIDE_TRY(build(rows, *table.table, durability, &pending));
     table.chunks.clear();

@@ -18,7 +18,7 @@ class Settler {
         backend_(*version.backend) {}
 
   Status begin() {
-    auto seen = backend_.make_byte_set();
+    auto seen = backend_.sets().make_byte_set();
     if (!seen.ok()) return seen.status();
     seen_ = std::move(*seen);
     return {};

@@ -1,18 +1,18 @@
 #include <cstring>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "gpu/backend.h"
-#include "gpu/host/guarded.h"
+#include "gpu/bulk_vector.h"
+#include "gpu/host/measure_memory.h"
 #include "gpu/host/task_pool.h"
-#include "gpu/match/match_build_host.h"
-#include "gpu/match/match_search_host.h"
-#include "gpu/scatter/scatter_host.h"
-#include "gpu/set/vector_set_host.h"
-#include "gpu/sort/sort_host.h"
-#include "gpu/tree/index_host.h"
-#include "gpu/tree/search_host.h"
-#include "gpu/tree/tree_build_host.h"
+#include "gpu/match/host_longest_prefix.h"
+#include "gpu/scatter/host_scatter.h"
+#include "gpu/set/host_sets.h"
+#include "gpu/sort/host_sorter.h"
+#include "gpu/tree/host_tree_index.h"
+#include "storage/no_throw.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -29,9 +29,15 @@ class HostMemory final : public BackendMemory {
   BulkVector<std::byte> memory_;
 };
 
-class HostBackend : public Backend {
+class HostBackend final : public Backend {
  public:
   explicit HostBackend(unsigned threads) : pool_(threads) {}
+
+  Sorter& sorter() override { return *sorter_; }
+  TreeIndex& tree_index() override { return *tree_index_; }
+  LongestPrefix& longest_prefix() override { return *longest_prefix_; }
+  Scatter& scatter() override { return *scatter_; }
+  Sets& sets() override { return *sets_; }
 
   std::string name() const override {
     return "host (" + std::to_string(pool_.threads()) +
@@ -40,97 +46,8 @@ class HostBackend : public Backend {
   unsigned threads() const override { return pool_.threads(); }
   bool has_device() const override { return false; }
 
-  Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) override {
-    return guarded([&] { return sort_host(pool_, chunks, sorted); });
-  }
-  Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
-                      KeyStatistics* statistics) override {
-    return guarded([&] { return measure_keys_host(pool_, keys, options, statistics); });
-  }
-  Status measure_costs(AccessCosts* costs) override {
-    return guarded([&] { return measure_costs_host(pool_, costs); });
-  }
-  Status build_tree(const PackedColumn& keys, const TreeOptions& options,
-                    std::vector<std::byte>* image) override {
-    return guarded([&] { return build_tree_host(pool_, keys, access_costs(), options, image); });
-  }
-  Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
-              std::span<Location> out) override {
-    return guarded([&] { return find_host(pool_, indexes, queries, out); });
-  }
-  Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
-                     const TakeLocations& take) override {
-    return guarded([&] { return find_blocks_host(pool_, indexes, queries, take); });
-  }
-  Status find_ranks(const IndexView& index, const KeyColumn& queries,
-                    std::span<uint32_t> out) override {
-    return guarded([&] { return find_ranks_host(pool_, index, queries, out); });
-  }
-  Status lower_bound(const IndexView& index, const KeyColumn& queries,
-                     std::span<uint32_t> out) override {
-    return guarded([&] { return lower_bound_host(pool_, index, queries, out); });
-  }
-  Status upper_bound(const IndexView& index, const KeyColumn& queries,
-                     std::span<uint32_t> out) override {
-    return guarded([&] { return upper_bound_host(pool_, index, queries, out); });
-  }
-  Status prefix_interval(const IndexView& index, const KeyColumn& queries,
-                         std::span<RankInterval> out) override {
-    return guarded([&] { return prefix_interval_host(pool_, index, queries, out); });
-  }
-  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
-    return guarded(
-        [&] { return build_matches_host(pool_, prefixes, address_bits, image, parents); });
-  }
-  Status longest_match(const MatchView& matches, const KeyColumn& addresses,
-                       std::span<uint32_t> out) override {
-    return guarded([&] { return longest_match_host(pool_, matches, addresses, out); });
-  }
-  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
-                                                       const IndexRows& rows) override {
-    return guarded([&]() -> Result<std::shared_ptr<ResidentIndex>> {
-      STRIDE_TRY(check_index(index, rows));
-      return make_resident_host(index);
-    });
-  }
-  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView&,
-                                                         const MatchRows&) override {
-    return no_device();
-  }
-  Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
-                                                     const TreeOptions& options) override {
-    return guarded([&] { return build_index_host(pool_, keys, order, access_costs(), options); });
-  }
-  Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView>, const KeyColumn&,
-                                                   std::span<uint64_t>,
-                                                   std::span<uint64_t>) override {
-    return no_device();
-  }
-  Status find_on_device(std::span<const IndexView>, const KeyColumn&, Location*, void*) override {
-    return no_device();
-  }
-  Status get_on_device(std::span<const IndexView>, const KeyColumn&, const DeviceValues&,
-                       void*) override {
-    return no_device();
-  }
-  Status match_on_device(const ResidentMatches&, uint32_t, const ResidentMatches*, const KeyColumn&,
-                         Location*, void*) override {
-    return no_device();
-  }
-  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
-                                                   OutOfRange out_of_range) override {
-    STRIDE_TRY(check_targets(targets));
-    return guarded([&] { return make_route_host(pool_, targets, target_count, out_of_range); });
-  }
-  Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
-    return guarded([&] { return make_vector_set_host(pool_, options); });
-  }
-  Result<std::unique_ptr<ByteSet>> make_byte_set() override {
-    return guarded([&]() -> Result<std::unique_ptr<ByteSet>> { return make_byte_set_host(pool_); });
-  }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
-    return guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
+    return no_throw([&]() -> Result<std::unique_ptr<BackendMemory>> {
       return std::unique_ptr<BackendMemory>(std::make_unique<HostMemory>(bytes));
     });
   }
@@ -143,7 +60,7 @@ class HostBackend : public Backend {
     return {};
   }
   Status measure_limits(uint64_t table_bytes, BackendLimits* limits) override {
-    return guarded([&] { return measure_limits_host(pool_, table_bytes, limits); });
+    return no_throw([&] { return measure_limits_host(pool_, table_bytes, limits); });
   }
   void parallel_for(uint64_t n, uint64_t grain,
                     const std::function<void(uint64_t, uint64_t)>& body) override {
@@ -151,17 +68,12 @@ class HostBackend : public Backend {
   }
 
  private:
-  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
-                         const ScatterOptions& options, ScatterReport* report) override {
-    if (options.stream) return no_device();
-    return guarded([&] { return scatter_host(pool_, sources, targets, into, options, report); });
-  }
-  static Status no_device() {
-    return Status(StatusCode::unavailable, "the host backend has no device")
-        .with_remedy("use the CUDA backend, or the call that returns values in host memory");
-  }
-
   TaskPool pool_;
+  std::unique_ptr<Sorter> sorter_ = make_host_sorter(pool_);
+  std::unique_ptr<TreeIndex> tree_index_ = make_host_tree_index(pool_);
+  std::unique_ptr<LongestPrefix> longest_prefix_ = make_host_longest_prefix(pool_);
+  std::unique_ptr<Scatter> scatter_ = make_host_scatter(pool_);
+  std::unique_ptr<Sets> sets_ = make_host_sets(pool_);
 };
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/host/guarded.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -35,11 +34,13 @@ class CudaFailure : public std::exception {
 void cuda_check(cudaError_t error, const char* what);
 Status cuda_status(cudaError_t error, const char* what);
 
-// As guarded(), for calls that throw what CUDA and Thrust report too.
+// As no_throw(), for calls that throw what CUDA and Thrust report too.
 template <class Call>
 auto cuda_guarded(const Call& call) -> decltype(call()) {
   try {
-    return guarded(call);
+    return call();
+  } catch (const std::bad_alloc&) {
+    return Status::out_of_memory();
   } catch (const CudaFailure& failure) {
     return failure.status();
   } catch (const std::exception& error) {

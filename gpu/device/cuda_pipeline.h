@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <functional>
 
-#include "gpu/backend.h"
 #include "gpu/device/cuda_transfer.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 
+#include "storage/status.h"
 #include "storage/stream_store.h"
 
 namespace stride {
@@ -115,11 +116,32 @@ MemorySide memory_side(const CudaDevice& device, const void* p) {
   return known && attributes.type == cudaMemoryTypeHost ? MemorySide::pinned : MemorySide::pageable;
 }
 
-CudaTransfer::CudaTransfer(CudaDevice& device, Backend& host)
+CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
     : device_(device),
       host_(host),
       pinned_([] { return PinnedMemory(staging_bytes); }),
       on_device_([this] { return make_device_memory(staging_bytes); }) {}
+
+Status CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return {};
+  bool to_device_memory = device_.owns(to), from_device_memory = device_.owns(from);
+  if (!to_device_memory && !from_device_memory) {
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  return cuda_guarded([&] {
+    CudaStream stream(device_);
+    if (to_device_memory && from_device_memory) {
+      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+      stream.wait();
+    } else if (to_device_memory) {
+      to_device(to, from, bytes, stream);
+    } else {
+      to_host(to, from, bytes, stream);
+    }
+    return Status();
+  });
+}
 
 // Cleared, for the word that holds the last byte of a column is read as a whole.
 CudaArray<std::byte> CudaTransfer::make_device_memory(uint64_t bytes) {

@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/backend.h"
 #include "gpu/device/cuda_device.h"
+#include "gpu/execution_context.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -84,10 +86,10 @@ MemorySide memory_side(const CudaDevice& device, const void* p);
 
 class CudaTransfer {
  public:
-  CudaTransfer(CudaDevice& device, Backend& host);
+  CudaTransfer(CudaDevice& device, ExecutionContext& host);
 
   CudaDevice& device() const { return device_; }
-  Backend& host() const { return host_; }
+  ExecutionContext& host() const { return host_; }
   PinnedPool& pinned() { return pinned_; }
   // Of the device's memory. Whole words may be read where a column ends in one. Give a piece back
   // when nothing that uses it is under way on any stream.
@@ -103,6 +105,9 @@ class CudaTransfer {
   void to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream);
   void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
 
+  // Copies between any two of host memory and the device's.
+  Status copy(void* to, const void* from, uint64_t bytes);
+
   // Of its own, for any stream.
   CudaArray<std::byte> make_device_memory(uint64_t bytes);
 
@@ -113,9 +118,21 @@ class CudaTransfer {
 
  private:
   CudaDevice& device_;
-  Backend& host_;
+  ExecutionContext& host_;
   PinnedPool pinned_;
   DevicePool on_device_;
+};
+
+// What all that a CUDA backend can do shares. Lives as long as the backend.
+struct CudaContext {
+  CudaDevice& device;
+  CudaTransfer& transfer;
+
+  // Whether a column lies in the device's memory.
+  bool owns(const void* p) const { return p != nullptr && device.owns(p); }
+  bool owns(const KeyColumn& keys) const {
+    return keys.is_fixed() ? device.owns(keys.data) : device.owns(keys.offsets);
+  }
 };
 
 // Shares items [0, items) out among `workers`, each with two lanes: while what one of them was

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 
 namespace stride {
 

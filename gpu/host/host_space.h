@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/tree/tree_passes.h"
 

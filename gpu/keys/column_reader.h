@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/backend.h"
 #include "gpu/keys/key_bits.h"
+#include "gpu/tree_index.h"
+#include "storage/block_guard.h"
+#include "storage/column.h"
 #include "storage/prefetch.h"
 
 namespace stride {

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
+#include "storage/column.h"
 
 namespace stride {
 

@@ -7,13 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/backend.h"
+#include "gpu/location.h"
+#include "gpu/longest_prefix.h"
 #include "gpu/tree/cuda_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc. Only of
-// addresses of up to max_tree_address_bits. The prefixes have passed check_prefixes().
+// As the calls of LongestPrefix of the same names; they throw CudaFailure and std::bad_alloc. Only
+// of addresses of up to max_tree_address_bits. The prefixes have passed check_prefixes().
 Status build_matches_cuda(const CudaContext& context, const PackedColumn& prefixes,
                           uint32_t address_bits, std::vector<std::byte>* image,
                           std::vector<uint32_t>* parents);

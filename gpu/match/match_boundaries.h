@@ -18,7 +18,7 @@ namespace stride {
 //   ends_together(i, j)      whether i and j end at the same address
 //   ends(i)                  whether there are addresses behind prefix i
 // emit(i, end, answer) is called for each boundary in order: where prefix i begins, or ends.
-// parents: null, or room for size() numbers, as Backend::build_matches() returns them.
+// parents: null, or room for size() numbers, as LongestPrefix::build_matches() returns them.
 template <class Prefixes, class Emit>
 void flatten(const Prefixes& prefixes, uint32_t* parents, const Emit& emit) {
   std::vector<uint32_t> open;  // ranks of the prefixes around an address, the longest last

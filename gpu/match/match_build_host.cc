@@ -7,8 +7,9 @@
 #include <string>
 #include <type_traits>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/host/host_space.h"
+#include "gpu/longest_prefix.h"
 #include "gpu/match/match_boundaries.h"
 #include "gpu/match/match_build.h"
 #include "gpu/match/match_layout.h"

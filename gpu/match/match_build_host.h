@@ -1,4 +1,4 @@
-// Builds what longest_match() searches. As Backend::build_matches().
+// Builds what longest_match() searches. As LongestPrefix::build_matches().
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t
 void build_matches_parallel(TaskPool& pool, const PackedColumn& prefixes, uint32_t address_bits,
                             std::vector<std::byte>* image, std::vector<uint32_t>* parents);
 
-// As TaskPool::run() and Backend::parallel_for().
+// As TaskPool::run() and ExecutionContext::parallel_for().
 using ParallelFor = std::function<void(uint64_t n, uint64_t grain,
                                        const std::function<void(uint64_t, uint64_t)>& body)>;
 // What any backend checks first.

@@ -1,5 +1,5 @@
-// What Backend::build_matches() makes of prefixes: a flat, position-independent image, the same
-// bytes from every backend. It stays in memory: it is made again of the prefixes where it is
+// What LongestPrefix::build_matches() makes of prefixes: a flat, position-independent image, the
+// same bytes from every backend. It stays in memory: it is made again of the prefixes where it is
 // needed.
 //
 // Prefixes cut the addresses into intervals in each of which one prefix is the longest match. An

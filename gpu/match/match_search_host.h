@@ -1,11 +1,13 @@
-// Longest matches on host threads. As Backend::longest_match().
+// Longest matches on host threads. As LongestPrefix::longest_match().
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "gpu/backend.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/longest_prefix.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

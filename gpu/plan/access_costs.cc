@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "gpu/backend.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -63,17 +63,6 @@ Result<AccessCosts> AccessCosts::parse(const std::string& text) {
   if (good && !(words >> rest)) return costs;
   return Status::invalid("'" + text.substr(0, 80) + "' is no list of access costs")
       .with_remedy("measure them again");
-}
-
-AccessCosts Backend::access_costs() const {
-  std::lock_guard lock(costs_mutex_);
-  if (costs_) return *costs_;
-  return has_device() ? AccessCosts::typical_device() : AccessCosts::typical_host(threads());
-}
-
-void Backend::set_access_costs(const AccessCosts& costs) {
-  std::lock_guard lock(costs_mutex_);
-  costs_ = costs;
 }
 
 }  // namespace stride

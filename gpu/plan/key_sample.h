@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/key_statistics.h"
 #include "gpu/keys/key_bits.h"
+#include "storage/column.h"
 
 namespace stride {
 

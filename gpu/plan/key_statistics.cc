@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gpu/backend.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "gpu/device/cuda_transfer.h"
-#include "gpu/scatter/cuda_scatter.h"
+#include "gpu/scatter/cuda_methods.h"
+#include "gpu/scatter/host_methods.h"
 #include "gpu/scatter/route_plan.h"
-#include "gpu/scatter/scatter_host.h"
 #include "gpu/scatter/scatter_kernels.cuh"
+#include "storage/status.h"
 
 namespace stride {
 

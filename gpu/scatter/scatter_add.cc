@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "gpu/backend.h"
+#include "gpu/scatter.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -49,8 +50,8 @@ Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumb
   return {};
 }
 
-Status Backend::scatter(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
-                        const ScatterOptions& options, ScatterReport* report) {
+Status Scatter::apply(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                      const ScatterOptions& options, ScatterReport* report) {
   STRIDE_TRY(check_scatter(sources, targets.size, into, options));
   STRIDE_TRY(check_targets(targets));
   ScatterReport unused;
@@ -61,7 +62,7 @@ Status Backend::scatter(const Numbers& sources, const Indexes& targets, const Mu
     if (!options.stream) *report = {sources.size, 0};
     return {};
   }
-  return scatter_checked(sources, targets, into, options, report);
+  return apply_checked(sources, targets, into, options, report);
 }
 
 Status ScatterRoute::apply(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,

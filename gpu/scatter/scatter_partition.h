@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
 
 namespace stride {

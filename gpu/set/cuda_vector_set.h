@@ -5,10 +5,11 @@
 
 #include "gpu/tree/cuda_index.h"
 #include "gpu/vector_set.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// As Backend::make_vector_set(); throws CudaFailure and std::bad_alloc.
+// As Sets::make_vector_set(); throws CudaFailure and std::bad_alloc.
 Result<std::unique_ptr<VectorSet>> make_vector_set_cuda(const CudaContext& context,
                                                         VectorSetOptions options);
 

@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/backend.h"
+#include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/set/vector_layout.h"
 #include "gpu/set/vector_set_plan.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
 #include "storage/prefetch.h"
 
 namespace stride {

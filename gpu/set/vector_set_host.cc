@@ -7,8 +7,10 @@
 #include <mutex>
 #include <string>
 
-#include "gpu/host/guarded.h"
 #include "gpu/set/host_hash_table.h"
+#include "storage/column.h"
+#include "storage/no_throw.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -429,7 +431,7 @@ class DenseBytes final : public ByteSet {
                              std::to_string(rows.size) + " rows")
           .with_remedy("give an id for each row and a word for 64 of them, or none");
     }
-    return guarded([&] {
+    return no_throw([&] {
       uint64_t failed = table_.put(rows, ids.empty() ? nullptr : ids.data(),
                                    was_new.empty() ? nullptr : was_new.data());
       if (failed == 0) return Status();

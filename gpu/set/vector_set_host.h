@@ -5,10 +5,11 @@
 
 #include "gpu/host/task_pool.h"
 #include "gpu/vector_set.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// As Backend::make_vector_set() and make_byte_set(); throw std::bad_alloc.
+// As Sets::make_vector_set() and make_byte_set(); throw std::bad_alloc.
 Result<std::unique_ptr<VectorSet>> make_vector_set_host(TaskPool& pool, VectorSetOptions options);
 std::unique_ptr<ByteSet> make_byte_set_host(TaskPool& pool);
 

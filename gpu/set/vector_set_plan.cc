@@ -4,7 +4,9 @@
 #include <bit>
 #include <string>
 
-#include "gpu/host/guarded.h"
+#include "storage/column.h"
+#include "storage/no_throw.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -94,7 +96,7 @@ Status VectorSet::find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids,
                               std::span<uint64_t> was_new) {
   STRIDE_TRY(check_vectors(vectors, words_, ids.size(), was_new.size()));
   if (vectors.size == 0) return {};
-  Result<uint64_t> failed = guarded([&] {
+  Result<uint64_t> failed = no_throw([&] {
     return put_vectors(vectors, ids.empty() ? nullptr : ids.data(),
                        was_new.empty() ? nullptr : was_new.data());
   });
@@ -112,7 +114,7 @@ Status VectorSet::find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids,
 Status VectorSet::find(const KeyColumn& vectors, std::span<uint64_t> ids) {
   STRIDE_TRY(check_vectors(vectors, words_, ids.size(), 0));
   if (ids.empty()) return {};
-  return guarded([&] { return find_vectors(vectors, ids.data()); });
+  return no_throw([&] { return find_vectors(vectors, ids.data()); });
 }
 
 Status VectorSet::get(std::span<const uint64_t> ids, std::span<std::byte> vectors) {
@@ -123,7 +125,7 @@ Status VectorSet::get(std::span<const uint64_t> ids, std::span<std::byte> vector
         .with_remedy("give 4 bytes for each word of each vector");
   }
   if (ids.empty()) return {};
-  Result<uint64_t> bad = guarded([&] { return get_vectors(ids, vectors.data()); });
+  Result<uint64_t> bad = no_throw([&] { return get_vectors(ids, vectors.data()); });
   if (!bad.ok()) return bad.status();
   if (*bad == absent) return {};
   return Status(StatusCode::not_found, "row " + std::to_string(*bad) + ": its id was never given")
@@ -131,7 +133,7 @@ Status VectorSet::get(std::span<const uint64_t> ids, std::span<std::byte> vector
 }
 
 Status VectorSet::clear() {
-  return guarded([&] { return clear_vectors(); });
+  return no_throw([&] { return clear_vectors(); });
 }
 
 }  // namespace stride

@@ -5,7 +5,9 @@
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/sort/cuda_sort.cuh"
 #include "gpu/sort/cuda_sort.h"
-#include "gpu/sort/sort_host.h"
+#include "gpu/sort/host_sort.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

@@ -3,12 +3,14 @@
 
 #include <span>
 
-#include "gpu/backend.h"
+#include "gpu/sorter.h"
 #include "gpu/tree/cuda_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// As Backend::sort(); throws CudaFailure and std::bad_alloc. Needs 24 bytes of the device's memory
+// As Sorter::sort(); throws CudaFailure and std::bad_alloc. Needs 24 bytes of the device's memory
 // for each row of 8-byte keys.
 Status sort_chunks_cuda(const CudaContext& context, std::span<const KeyColumn> chunks,
                         Sorted* sorted);

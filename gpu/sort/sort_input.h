@@ -6,9 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "gpu/backend.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/sort/sort_ties.h"
+#include "gpu/sorter.h"
+#include "storage/column.h"
 
 namespace stride {
 

@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/backend.h"
 #include "gpu/keys/column_reader.h"
 #include "gpu/sort/sort_rows.h"
+#include "gpu/sorter.h"
+#include "storage/column.h"
 
 namespace stride {
 

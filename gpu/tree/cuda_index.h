@@ -7,10 +7,13 @@
 #include <memory>
 #include <span>
 
-#include "gpu/backend.h"
 #include "gpu/device/cuda_device.h"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/execution_context.h"
 #include "gpu/plan/tree_planner.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -18,16 +21,10 @@ struct DeviceIndex;
 
 enum class CudaSearch { find_ranks, lower_bound, upper_bound };
 
-// What all indexes of a backend share. Lives as long as the backend.
-struct CudaContext {
-  CudaDevice& device;
-  CudaTransfer& transfer;
-};
-
 // Throws CudaFailure (unavailable) where this build has no code for the current device.
 void check_kernels();
 
-// As the Backend calls of the same names; they throw CudaFailure and std::bad_alloc.
+// As the calls of TreeIndex of the same names; they throw CudaFailure and std::bad_alloc.
 std::shared_ptr<ResidentIndex> make_resident_cuda(const CudaContext& context,
                                                   const IndexView& index, const IndexRows& rows);
 Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& context,

@@ -16,9 +16,10 @@
 
 #include <cstdint>
 
-#include "gpu/backend.h"
 #include "gpu/tree/search_one.h"
 #include "gpu/tree/tree_search.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
 
 namespace stride {
 

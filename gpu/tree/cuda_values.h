@@ -8,9 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "gpu/backend.h"
 #include "gpu/device/cuda_device.h"
 #include "gpu/tree/cuda_index.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
 
 namespace stride {
 

@@ -4,12 +4,13 @@
 #include <memory>
 #include <span>
 
-#include "gpu/backend.h"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
 
 namespace stride {
 
-// As Backend::find_values(); throws CudaFailure. All indexes have their values on the device.
+// As TreeIndex::find_values(); throws CudaFailure. All indexes have their values on the device.
 std::unique_ptr<FoundValues> find_values_cuda(CudaTransfer& transfer,
                                               std::span<const IndexView> indexes,
                                               const KeyColumn& queries, std::span<uint64_t> found,

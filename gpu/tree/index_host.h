@@ -3,8 +3,10 @@
 
 #include <memory>
 
-#include "gpu/backend.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -12,13 +14,10 @@ namespace stride {
 // guard, and its tree.
 Status check_index(const IndexView& index, const IndexRows& rows);
 
-// As the Backend calls of the same names.
+// As the calls of TreeIndex of the same names.
 Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index);
 Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const KeyColumn& keys,
                                                         KeyOrder order, const AccessCosts& costs,
                                                         const TreeOptions& options);
-
-Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* limits);
-Status measure_costs_host(TaskPool& pool, AccessCosts* costs);
 
 }  // namespace stride

@@ -1,11 +1,13 @@
-// Batches of searches on host threads. As the Backend calls of the same names.
+// Batches of searches on host threads. As the calls of TreeIndex of the same names.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "gpu/backend.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <type_traits>
 
-#include "gpu/backend.h"
 #include "gpu/host/host_space.h"
 #include "gpu/plan/key_sample.h"
 #include "gpu/plan/tree_planner.h"
 #include "gpu/tree/tree_build.h"
+#include "gpu/tree_index.h"
 
 namespace stride {
 

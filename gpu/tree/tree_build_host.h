@@ -20,7 +20,7 @@ Status check_key_count(uint64_t keys);
 // costs: by which strides are chosen where the options leave them open.
 Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCosts& costs,
                        const TreeOptions& options, std::vector<std::byte>* image);
-// As the Backend call.
+// As the call of TreeIndex.
 Status measure_keys_host(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
                          KeyStatistics* statistics);
 

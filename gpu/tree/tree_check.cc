@@ -5,9 +5,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "gpu/backend.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_search.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 

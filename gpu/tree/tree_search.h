@@ -12,9 +12,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gpu/backend.h"
 #include "gpu/keys/key_bits.h"
 #include "gpu/tree/tree_layout.h"
+#include "gpu/tree_index.h"
+#include "storage/column.h"
 
 namespace stride {
 

@@ -13,49 +13,64 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/backend.h"
 #include "gpu/match/match_layout.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace stride::test {
 
-class FakeDevice final : public Backend {
+// What the parts of a fake device share.
+struct FakeCounters {
+  explicit FakeCounters(uint64_t memory) : limit(memory) {}
+
+  // Counts a call to the device: the one that was asked to fails.
+  Status call() {
+    uint64_t n = ++calls;
+    if (failing == 0 || n < failing) return {};
+    if (n > failing && fault == StatusCode::resource_exhausted) return {};
+    return Status(fault, "the fake device fails");
+  }
+
+  const uint64_t limit;
+  std::atomic<uint64_t> used{0}, calls{0}, failing{0}, searches{0}, scatters{0};
+  std::atomic<StatusCode> fault{StatusCode::io_error};
+};
+
+class FakeSorter final : public Sorter {
  public:
-  explicit FakeDevice(uint64_t memory) : limit_(memory) {}
-
-  // The n-th call from now fails, and with io_error all after it, as those to a lost device do.
-  void fail_call(uint64_t n, StatusCode code) {
-    fault_ = code;
-    calls_ = 0;
-    failing_ = n;
-  }
-  uint64_t calls() const { return calls_; }
-  uint64_t used() const { return used_; }
-  uint64_t searches() const { return searches_; }  // that were done here
-  uint64_t scatters() const { return scatters_; }
-
-  std::string name() const override { return "fake device"; }
-  unsigned threads() const override { return host_->threads(); }
-  bool has_device() const override { return true; }
-
+  FakeSorter(Sorter& to, FakeCounters& counters) : to_(to), counters_(counters) {}
   Status sort(std::span<const KeyColumn> chunks, Sorted* sorted) override {
-    STRIDE_TRY(call());
-    return host_->sort(chunks, sorted);
+    STRIDE_TRY(counters_.call());
+    return to_.sort(chunks, sorted);
   }
+
+ private:
+  Sorter& to_;
+  FakeCounters& counters_;
+};
+
+class FakeTreeIndex final : public ForwardingTreeIndex {
+ public:
+  FakeTreeIndex(TreeIndex& to, FakeCounters& counters)
+      : ForwardingTreeIndex(to, AccessCosts::typical_device()), counters_(counters) {}
+
   Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
                       KeyStatistics* statistics) override {
-    STRIDE_TRY(call());
-    return host_->measure_keys(keys, options, statistics);
+    STRIDE_TRY(counters_.call());
+    return to_.measure_keys(keys, options, statistics);
   }
   Status measure_costs(AccessCosts* costs) override {
-    STRIDE_TRY(call());
-    return host_->measure_costs(costs);
+    STRIDE_TRY(counters_.call());
+    return to_.measure_costs(costs);
   }
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
-    STRIDE_TRY(call());
-    return host_->build_tree(keys, options, image);
+    STRIDE_TRY(counters_.call());
+    return to_.build_tree(keys, options, image);
   }
   Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
               std::span<Location> out) override {
@@ -66,73 +81,33 @@ class FakeDevice final : public Backend {
   }
   Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                      const TakeLocations& take) override {
-    STRIDE_TRY(call());
-    ++searches_;
+    STRIDE_TRY(counters_.call());
+    ++counters_.searches;
     std::vector<IndexView> here = copies(indexes);
-    STRIDE_TRY(host_->find_blocks(here, queries, take));
-    return call();  // fails late, too
-  }
-  Status find_ranks(const IndexView& index, const KeyColumn& queries,
-                    std::span<uint32_t> out) override {
-    return host_->find_ranks(index, queries, out);
-  }
-  Status lower_bound(const IndexView& index, const KeyColumn& queries,
-                     std::span<uint32_t> out) override {
-    return host_->lower_bound(index, queries, out);
-  }
-  Status upper_bound(const IndexView& index, const KeyColumn& queries,
-                     std::span<uint32_t> out) override {
-    return host_->upper_bound(index, queries, out);
-  }
-  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
-                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
-    return host_->build_matches(prefixes, address_bits, image, parents);
-  }
-  Status longest_match(const MatchView& matches, const KeyColumn& addresses,
-                       std::span<uint32_t> out) override {
-    if (matches.resident) {
-      STRIDE_TRY(call());
-      ++searches_;
-    }
-    return host_->longest_match(matches, addresses, out);
-  }
-  Status prefix_interval(const IndexView& index, const KeyColumn& queries,
-                         std::span<RankInterval> out) override {
-    return host_->prefix_interval(index, queries, out);
+    STRIDE_TRY(to_.find_blocks(here, queries, take));
+    return counters_.call();  // fails late, too
   }
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
                                                        const IndexRows& rows) override {
-    STRIDE_TRY(call());
+    STRIDE_TRY(counters_.call());
     uint64_t bytes = index.keys.row_bytes() + index.tree.image_bytes;
     if (rows.values) bytes += rows.values->row_bytes();
-    if (used_ + bytes > limit_) return Status(StatusCode::resource_exhausted, "no room");
-    used_ += bytes;
-    return std::shared_ptr<ResidentIndex>(std::make_shared<Copy>(index, rows, bytes, &used_));
-  }
-  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches,
-                                                         const MatchRows& rows) override {
-    STRIDE_TRY(call());
-    if (reinterpret_cast<const MatchHeader*>(matches.image)->levels == 0)
-      return Status(StatusCode::unavailable, "not on this device");
-    if (used_ + matches.image_bytes > limit_)
+    if (counters_.used + bytes > counters_.limit)
       return Status(StatusCode::resource_exhausted, "no room");
-    used_ += matches.image_bytes;
-    return std::shared_ptr<ResidentMatches>(std::make_shared<MatchCopy>(matches, rows, &used_));
-  }
-  Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
-                                                     const TreeOptions& options) override {
-    return host_->build_index(keys, order, options);
+    counters_.used += bytes;
+    return std::shared_ptr<ResidentIndex>(
+        std::make_shared<Copy>(index, rows, bytes, &counters_.used));
   }
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
                                                    std::span<uint64_t> offsets) override {
-    STRIDE_TRY(call());
-    ++searches_;
-    auto values = std::make_unique<Values>(this);
+    STRIDE_TRY(counters_.call());
+    ++counters_.searches;
+    auto values = std::make_unique<Values>(&counters_);
     std::vector<IndexView> here = copies(indexes);
     std::vector<Location> locations(queries.size);
-    STRIDE_TRY(host_->find(here, queries, locations));
+    STRIDE_TRY(to_.find(here, queries, locations));
     offsets[0] = 0;
     for (uint64_t i = 0; i < queries.size; ++i) {
       Location at = locations[i];
@@ -151,9 +126,9 @@ class FakeDevice final : public Backend {
   }
   Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
                         void*) override {
-    STRIDE_TRY(call());
+    STRIDE_TRY(counters_.call());
     std::vector<IndexView> here = copies(indexes);
-    STRIDE_TRY(host_->find(here, queries, {out, queries.size}));
+    STRIDE_TRY(to_.find(here, queries, {out, queries.size}));
     for (uint64_t i = 0; i < queries.size; ++i) {
       if (!out[i].found()) continue;
       const Copy& copy = static_cast<const Copy&>(*indexes[out[i].index].resident);
@@ -171,84 +146,8 @@ class FakeDevice final : public Backend {
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
     return {};
   }
-  Status match_on_device(const ResidentMatches& base, uint32_t newer,
-                         const ResidentMatches* changes, const KeyColumn& addresses, Location* out,
-                         void*) override {
-    STRIDE_TRY(call());
-    const auto& under = static_cast<const MatchCopy&>(base);
-    const auto* over = static_cast<const MatchCopy*>(changes);
-    std::vector<uint32_t> in_base(addresses.size), in_changes(addresses.size, Location::absent);
-    STRIDE_TRY(host_->longest_match(under.view(), addresses, in_base));
-    if (over) STRIDE_TRY(host_->longest_match(over->view(), addresses, in_changes));
-    for (uint64_t i = 0; i < addresses.size; ++i) {
-      uint32_t b = in_base[i], c = in_changes[i];
-      out[i] = {Location::absent, Location::absent};
-      if (c != Location::absent &&
-          (b == Location::absent || under.lengths[b] <= over->lengths[c])) {
-        out[i] = over->rows[c];
-      } else if (b != Location::absent) {
-        out[i] = under.rows.empty() ? Location{0, b} : under.rows[b];
-        out[i].index += newer;
-      }
-    }
-    return {};
-  }
-  Result<std::unique_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options) override {
-    return host_->make_vector_set(options);
-  }
-  Result<std::unique_ptr<ByteSet>> make_byte_set() override { return host_->make_byte_set(); }
-  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
-                                                   OutOfRange out_of_range) override {
-    STRIDE_TRY(call());
-    auto route = host_->make_route(targets, target_count, out_of_range);
-    if (!route.ok()) return route;
-    return std::unique_ptr<ScatterRoute>(std::make_unique<Route>(std::move(*route)));
-  }
-  Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
-    auto memory = host_->allocate(bytes);
-    if (memory.ok()) memory_.insert((*memory)->data());
-    return memory;
-  }
-  Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) override {
-    return host_->allocate_host(bytes);
-  }
-  bool is_on_device(const void* p) const override {
-    return memory_.count(static_cast<const std::byte*>(p)) > 0;
-  }
-  Status copy(void* to, const void* from, uint64_t bytes) override {
-    STRIDE_TRY(call());
-    return host_->copy(to, from, bytes);
-  }
-  Status measure_limits(uint64_t table_bytes, BackendLimits* limits) override {
-    return host_->measure_limits(table_bytes, limits);
-  }
-  void parallel_for(uint64_t n, uint64_t grain,
-                    const std::function<void(uint64_t, uint64_t)>& body) override {
-    host_->parallel_for(n, grain, body);
-  }
 
  private:
-  Status scatter_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
-                         const ScatterOptions& options, ScatterReport* report) override {
-    STRIDE_TRY(call());
-    ++scatters_;
-    ScatterOptions here = options;
-    here.stream = nullptr;  // the work is done when this returns
-    return host_->scatter(sources, targets, into, here, report);
-  }
-  struct Route final : ScatterRoute {
-    explicit Route(std::unique_ptr<ScatterRoute> made)
-        : ScatterRoute(made->sources(), made->targets()), here(std::move(made)) {
-      report_ = here->report();
-    }
-    uint64_t memory_bytes() const override { return here->memory_bytes(); }
-    Status apply_checked(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
-                         void*) const override {
-      return here->apply(sources, into, mode);
-    }
-    std::unique_ptr<ScatterRoute> here;
-  };
-
   // Copies everything, as a device does.
   struct Copy final : ResidentIndex {
     Copy(const IndexView& index, const IndexRows& rows, uint64_t bytes, std::atomic<uint64_t>* used)
@@ -293,6 +192,81 @@ class FakeDevice final : public Backend {
     IndexView here;
   };
 
+  struct Values final : FoundValues {
+    explicit Values(FakeCounters* shared) : counters(shared) {}
+    uint64_t bytes() const override { return bytes_of_all.size(); }
+    Status copy(std::byte* to) override {
+      STRIDE_TRY(counters->call());
+      if (!bytes_of_all.empty()) std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
+      return {};
+    }
+    FakeCounters* counters;
+    std::string bytes_of_all;
+  };
+
+  std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
+    std::vector<IndexView> views;
+    for (const IndexView& index : indexes) {
+      EXPECT_NE(index.resident, nullptr);
+      views.push_back(index.resident->view());
+    }
+    return views;
+  }
+
+  FakeCounters& counters_;
+};
+
+class FakeLongestPrefix final : public LongestPrefix {
+ public:
+  FakeLongestPrefix(LongestPrefix& to, FakeCounters& counters) : to_(to), counters_(counters) {}
+
+  Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
+                       std::vector<std::byte>* image, std::vector<uint32_t>* parents) override {
+    return to_.build_matches(prefixes, address_bits, image, parents);
+  }
+  Status longest_match(const MatchView& matches, const KeyColumn& addresses,
+                       std::span<uint32_t> out) override {
+    if (matches.resident) {
+      STRIDE_TRY(counters_.call());
+      ++counters_.searches;
+    }
+    return to_.longest_match(matches, addresses, out);
+  }
+  Result<std::shared_ptr<ResidentMatches>> make_resident(const MatchView& matches,
+                                                         const MatchRows& rows) override {
+    STRIDE_TRY(counters_.call());
+    if (reinterpret_cast<const MatchHeader*>(matches.image)->levels == 0)
+      return Status(StatusCode::unavailable, "not on this device");
+    if (counters_.used + matches.image_bytes > counters_.limit)
+      return Status(StatusCode::resource_exhausted, "no room");
+    counters_.used += matches.image_bytes;
+    return std::shared_ptr<ResidentMatches>(
+        std::make_shared<MatchCopy>(matches, rows, &counters_.used));
+  }
+  Status match_on_device(const ResidentMatches& base, uint32_t newer,
+                         const ResidentMatches* changes, const KeyColumn& addresses, Location* out,
+                         void*) override {
+    STRIDE_TRY(counters_.call());
+    const auto& under = static_cast<const MatchCopy&>(base);
+    const auto* over = static_cast<const MatchCopy*>(changes);
+    std::vector<uint32_t> in_base(addresses.size), in_changes(addresses.size, Location::absent);
+    STRIDE_TRY(to_.longest_match(under.view(), addresses, in_base));
+    if (over) STRIDE_TRY(to_.longest_match(over->view(), addresses, in_changes));
+    for (uint64_t i = 0; i < addresses.size; ++i) {
+      uint32_t b = in_base[i], c = in_changes[i];
+      out[i] = {Location::absent, Location::absent};
+      if (c != Location::absent &&
+          (b == Location::absent || under.lengths[b] <= over->lengths[c])) {
+        out[i] = over->rows[c];
+      } else if (b != Location::absent) {
+        out[i] = under.rows.empty() ? Location{0, b} : under.rows[b];
+        out[i].index += newer;
+      }
+    }
+    return {};
+  }
+
+ private:
   struct MatchCopy final : ResidentMatches {
     MatchCopy(const MatchView& matches, const MatchRows& beside, std::atomic<uint64_t>* used)
         : image(matches.image, matches.image + matches.image_bytes), total(used) {
@@ -309,37 +283,90 @@ class FakeDevice final : public Backend {
     std::atomic<uint64_t>* total;
   };
 
-  struct Values final : FoundValues {
-    explicit Values(FakeDevice* fake) : device(fake) {}
-    uint64_t bytes() const override { return bytes_of_all.size(); }
-    Status copy(std::byte* to) override {
-      STRIDE_TRY(device->call());
-      if (!bytes_of_all.empty()) std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
-      return {};
+  LongestPrefix& to_;
+  FakeCounters& counters_;
+};
+
+class FakeScatter final : public Scatter {
+ public:
+  FakeScatter(Scatter& to, FakeCounters& counters) : to_(to), counters_(counters) {}
+
+  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+                                                   OutOfRange out_of_range) override {
+    STRIDE_TRY(counters_.call());
+    auto route = to_.make_route(targets, target_count, out_of_range);
+    if (!route.ok()) return route;
+    return std::unique_ptr<ScatterRoute>(std::make_unique<Route>(std::move(*route)));
+  }
+
+ private:
+  struct Route final : ScatterRoute {
+    explicit Route(std::unique_ptr<ScatterRoute> made)
+        : ScatterRoute(made->sources(), made->targets()), here(std::move(made)) {
+      report_ = here->report();
     }
-    FakeDevice* device;
-    std::string bytes_of_all;
+    uint64_t memory_bytes() const override { return here->memory_bytes(); }
+    Status apply_checked(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
+                         void*) const override {
+      return here->apply(sources, into, mode);
+    }
+    std::unique_ptr<ScatterRoute> here;
   };
 
-  std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
-    std::vector<IndexView> views;
-    for (const IndexView& index : indexes) {
-      EXPECT_NE(index.resident, nullptr);
-      views.push_back(index.resident->view());
-    }
-    return views;
-  }
-  Status call() {
-    uint64_t n = ++calls_;
-    if (failing_ == 0 || n < failing_) return {};
-    if (n > failing_ && fault_ == StatusCode::resource_exhausted) return {};
-    return Status(fault_, "the fake device fails");
+  Status apply_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
+                       const ScatterOptions& options, ScatterReport* report) override {
+    STRIDE_TRY(counters_.call());
+    ++counters_.scatters;
+    ScatterOptions here = options;
+    here.stream = nullptr;  // the work is done when this returns
+    return to_.apply(sources, targets, into, here, report);
   }
 
-  std::unique_ptr<Backend> host_ = Backend::host(2);
-  uint64_t limit_;
-  std::atomic<uint64_t> used_{0}, calls_{0}, failing_{0}, searches_{0}, scatters_{0};
-  std::atomic<StatusCode> fault_{StatusCode::io_error};
+  Scatter& to_;
+  FakeCounters& counters_;
+};
+
+class FakeDevice final : public ForwardingBackend {
+ public:
+  explicit FakeDevice(uint64_t memory) : ForwardingBackend(Backend::host(2)), counters_(memory) {}
+
+  // The n-th call from now fails, and with io_error all after it, as those to a lost device do.
+  void fail_call(uint64_t n, StatusCode code) {
+    counters_.fault = code;
+    counters_.calls = 0;
+    counters_.failing = n;
+  }
+  uint64_t calls() const { return counters_.calls; }
+  uint64_t used() const { return counters_.used; }
+  uint64_t searches() const { return counters_.searches; }  // that were done here
+  uint64_t scatters() const { return counters_.scatters; }
+
+  Sorter& sorter() override { return sorter_; }
+  TreeIndex& tree_index() override { return tree_index_; }
+  LongestPrefix& longest_prefix() override { return longest_prefix_; }
+  Scatter& scatter() override { return scatter_; }
+
+  std::string name() const override { return "fake device"; }
+  bool has_device() const override { return true; }
+  Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
+    auto memory = to_->allocate(bytes);
+    if (memory.ok()) memory_.insert((*memory)->data());
+    return memory;
+  }
+  bool is_on_device(const void* p) const override {
+    return memory_.count(static_cast<const std::byte*>(p)) > 0;
+  }
+  Status copy(void* to, const void* from, uint64_t bytes) override {
+    STRIDE_TRY(counters_.call());
+    return to_->copy(to, from, bytes);
+  }
+
+ private:
+  FakeCounters counters_;
+  FakeSorter sorter_{to_->sorter(), counters_};
+  FakeTreeIndex tree_index_{to_->tree_index(), counters_};
+  FakeLongestPrefix longest_prefix_{to_->longest_prefix(), counters_};
+  FakeScatter scatter_{to_->scatter(), counters_};
   std::set<const std::byte*> memory_;
 };
 

@@ -251,11 +251,11 @@ Status DedupRun::finish(TimedPhases* phases, Backend* backend, uint64_t bytes, u
 // Nodes that the vectors need, which a set that grows tells.
 Result<uint64_t> DedupRun::count_nodes(const Checked& checked, const SetChoice& choice,
                                        const Place& place) {
-  auto set = place.host->make_vector_set({.words = checked.data.words(),
-                                          .form = choice.form,
-                                          .capacity = checked.first.distinct,
-                                          .load = choice.load,
-                                          .wide_nodes = choice.wide_nodes});
+  auto set = place.host->sets().make_vector_set({.words = checked.data.words(),
+                                                 .form = choice.form,
+                                                 .capacity = checked.first.distinct,
+                                                 .load = choice.load,
+                                                 .wide_nodes = choice.wide_nodes});
   if (!set.ok()) return set.status();
   STRIDE_TRY((*set)->find_or_put(checked.data.rows.view(), {}, {}));
   return (*set)->nodes();
@@ -279,7 +279,7 @@ Status DedupRun::measure_set(const Checked& checked, const SetChoice& choice, co
     if (!nodes.ok()) return nodes.status();
     set_options.node_capacity = std::max<uint64_t>(*nodes, 1);
   }
-  auto made = backend.make_vector_set(set_options);
+  auto made = backend.sets().make_vector_set(set_options);
   if (!made.ok()) return made.status();
   VectorSet& set = **made;
 
@@ -378,7 +378,7 @@ Status DedupRun::measure_bytes(const Checked& checked, unsigned threads) {
   std::unique_ptr<ByteSet> set;
   auto put = [&](double* seconds) -> Status {
     set.reset();
-    auto made = backend.make_byte_set();
+    auto made = backend.sets().make_byte_set();
     if (!made.ok()) return made.status();
     set = std::move(*made);
     Stopwatch watch;

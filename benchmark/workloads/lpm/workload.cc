@@ -199,15 +199,16 @@ Status LpmTable::run_index(unsigned threads, std::vector<ResultRow>* rows) {
                      &progress_);
   std::vector<std::byte> image;
   STRIDE_TRY(phases.measure("build", table_.size(), timed([&] {
-                              return backend->build_matches(table_.packed_keys(),
-                                                            table_.address_bits, &image);
+                              return backend->longest_prefix().build_matches(
+                                  table_.packed_keys(), table_.address_bits, &image);
                             })));
   MatchView view{image.data(), image.size()};
   for (const Queries& queries : queries_) {
     BulkVector<uint32_t> ranks(queries.addresses.rows);
-    STRIDE_TRY(phases.measure(
-        "match_" + queries.kind, queries.addresses.rows,
-        timed([&] { return backend->longest_match(view, queries.addresses.view(), ranks); })));
+    STRIDE_TRY(phases.measure("match_" + queries.kind, queries.addresses.rows, timed([&] {
+                                return backend->longest_prefix().longest_match(
+                                    view, queries.addresses.view(), ranks);
+                              })));
     STRIDE_TRY(check_ranks("the index", queries, ranks));
   }
   for (ResultRow& row : phases.rows()) {
@@ -242,8 +243,8 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
     TimedPhases phases(options_.timing, row, table_.name + " " + side.name, &progress_);
     if (&side == sides) {
       STRIDE_TRY(phases.measure("build", table_.size(), timed([&] {
-                                  return backend.build_matches(table_.packed_keys(),
-                                                               table_.address_bits, &image);
+                                  return backend.longest_prefix().build_matches(
+                                      table_.packed_keys(), table_.address_bits, &image);
                                 })));
       BackendLimits limits;
       STRIDE_TRY(backend.measure_limits(image.size(), &limits));
@@ -256,7 +257,7 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
       row.numbers["gathers_per_second"] = limits.gathers_per_second;
     }
     MatchView view{image.data(), image.size()};
-    auto resident = backend.make_resident(view);
+    auto resident = backend.longest_prefix().make_resident(view);
     if (!resident.ok()) return resident.status();
     view.resident = resident->get();
     for (const Queries& queries : queries_) {
@@ -268,9 +269,9 @@ Status LpmTable::run_device(std::vector<ResultRow>* rows) {
       STRIDE_TRY(backend.copy((*there)->data(), addresses.data, addresses.bytes()));
       addresses.data = (*there)->data();
       std::span<uint32_t> out(reinterpret_cast<uint32_t*>((*ranks)->data()), addresses.size);
-      STRIDE_TRY(phases.measure("match_" + queries.kind, addresses.size, timed([&] {
-                                  return backend.longest_match(view, addresses, out);
-                                })));
+      STRIDE_TRY(phases.measure(
+          "match_" + queries.kind, addresses.size,
+          timed([&] { return backend.longest_prefix().longest_match(view, addresses, out); })));
       BulkVector<uint32_t> found(addresses.size);
       STRIDE_TRY(backend.copy(found.data(), out.data(), out.size_bytes()));
       STRIDE_TRY(check_ranks(side.name, queries, found));

@@ -201,12 +201,13 @@ class PlannerCase {
     // The layout that the planner is going to see.
     TreeOptions any{.strides = {8}};
     Result<std::shared_ptr<ResidentIndex>> index =
-        backend_->build_index(placed_keys_.view(), KeyOrder::ascending, any);
+        backend_->tree_index().build_index(placed_keys_.view(), KeyOrder::ascending, any);
     if (!index.ok()) return index.status();
     // Loads what the device runs.
-    STRIDE_TRY(backend_->measure_keys((*index)->view().keys, {.samples = 1}, &statistics_));
+    STRIDE_TRY(
+        backend_->tree_index().measure_keys((*index)->view().keys, {.samples = 1}, &statistics_));
     Stopwatch watch;
-    STRIDE_TRY(backend_->measure_keys((*index)->view().keys, {}, &statistics_));
+    STRIDE_TRY(backend_->tree_index().measure_keys((*index)->view().keys, {}, &statistics_));
     sample_seconds_ = watch.seconds();
     // So that the first tree does not pay for a machine that sleeps.
     Measured first{.indexes = {*index}};
@@ -251,7 +252,7 @@ class PlannerCase {
     tree.predicted = expected_nanoseconds(tree.estimate, statistics_, target_);
     Stopwatch watch;
     Result<std::shared_ptr<ResidentIndex>> index =
-        backend_->build_index(placed_keys_.view(), KeyOrder::ascending, options);
+        backend_->tree_index().build_index(placed_keys_.view(), KeyOrder::ascending, options);
     tree.build_seconds = watch.seconds();
     if (!index.ok()) {
       bool too_large = index.status().code() == StatusCode::invalid_argument ||
@@ -288,7 +289,8 @@ class PlannerCase {
   Status search(Measured* tree) {
     for (const std::shared_ptr<ResidentIndex>& index : tree->indexes) {
       Stopwatch watch;
-      STRIDE_TRY(backend_->find_ranks(index->view(), placed_queries_.view(), ranks_.all()));
+      STRIDE_TRY(
+          backend_->tree_index().find_ranks(index->view(), placed_queries_.view(), ranks_.all()));
       tree->seconds.push_back(watch.seconds());
     }
     return {};
@@ -317,8 +319,8 @@ class PlannerCase {
       progress_.show(name_ + ": building " + tree.text + " again");
       tree.seconds.clear();
       while (tree.indexes.size() < builds) {
-        Result<std::shared_ptr<ResidentIndex>> index =
-            backend_->build_index(placed_keys_.view(), KeyOrder::ascending, tree.options);
+        Result<std::shared_ptr<ResidentIndex>> index = backend_->tree_index().build_index(
+            placed_keys_.view(), KeyOrder::ascending, tree.options);
         if (!index.ok()) return index.status();
         tree.indexes.push_back(*index);
       }
@@ -458,7 +460,7 @@ Status run_planner(const PlannerWorkloadOptions& options, Backend* backend,
       // For each, since the clock of a machine that others use too comes and goes.
       if (options.access_costs.empty()) {
         progress.show("measuring what reads of memory cost");
-        STRIDE_TRY(backend->measure_costs(&costs));
+        STRIDE_TRY(backend->tree_index().measure_costs(&costs));
       }
       PlannerCase one(options, backend, costs, progress, &parallel);
       STRIDE_TRY(one.run(name, keys, rows));

@@ -313,7 +313,7 @@ Status ScatterRun::measure_variant(PlacedScatter* place, ResultRow row, ScatterO
   ScatterOptions how{.operation = operation, .mode = variant.mode, .method = variant.method};
   auto call = [&](void* stream) {
     how.stream = stream;
-    return backend->scatter(place->sources(), place->targets(), place->into(), how);
+    return backend->scatter().apply(place->sources(), place->targets(), place->into(), how);
   };
   // Whether the method can do it at all.
   STRIDE_TRY(place->clear());
@@ -343,8 +343,8 @@ Status ScatterRun::measure_route(PlacedScatter* place, ResultRow row, ScatterMod
   auto prepare = [&](double* seconds) -> Status {
     route.reset();
     Stopwatch watch;
-    auto made =
-        place->backend()->make_route(place->targets(), place->into().size, OutOfRange::count);
+    auto made = place->backend()->scatter().make_route(place->targets(), place->into().size,
+                                                       OutOfRange::count);
     *seconds = watch.seconds();
     if (!made.ok()) return made.status();
     route = std::move(*made);

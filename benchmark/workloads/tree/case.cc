@@ -69,7 +69,7 @@ Status TreeCase::build(const KeyColumn& keys, KeyOrder order, const TreeOptions&
                        double* seconds) {
   index_.reset();  // there need not be room for two
   Stopwatch watch;
-  Result<Index> built = placement_.backend->build_index(keys, order, tree);
+  Result<Index> built = placement_.backend->tree_index().build_index(keys, order, tree);
   *seconds = watch.seconds();
   if (!built.ok()) return built.status();
   index_ = std::move(*built);
@@ -89,7 +89,7 @@ Status TreeCase::check_index() {
   OwnedColumn some = make_column(keys.is_fixed() ? keys.width : 0, checked, parallel_,
                                  [&](uint64_t i) { return keys[i * (keys.size / checked)]; });
   BulkVector<uint32_t> ranks(checked);
-  STRIDE_TRY(placement_.backend->find_ranks(view, some.view(), ranks));
+  STRIDE_TRY(placement_.backend->tree_index().find_ranks(view, some.view(), ranks));
   return check_find_ranks(data_.keys.sorted(), some.view(), ranks, parallel_);
 }
 
@@ -98,23 +98,24 @@ Status TreeCase::search(TimedPhases* phases) {
   IndexView index = index_->view();
   KeyColumn queries = queries_.view();
   if (options_.operations.find) {
-    STRIDE_TRY(phases->measure("find", queries.size, timed([&] {
-                                 return backend.find_ranks(index, queries, ranks_.all());
-                               })));
+    STRIDE_TRY(phases->measure(
+        "find", queries.size,
+        timed([&] { return backend.tree_index().find_ranks(index, queries, ranks_.all()); })));
     STRIDE_TRY(check_found(queries.size));
   }
   if (options_.operations.lower_bound) {
-    STRIDE_TRY(phases->measure("lower_bound", queries.size, timed([&] {
-                                 return backend.lower_bound(index, queries, ranks_.all());
-                               })));
+    STRIDE_TRY(phases->measure(
+        "lower_bound", queries.size,
+        timed([&] { return backend.tree_index().lower_bound(index, queries, ranks_.all()); })));
     std::span<const uint32_t> ranks;
     STRIDE_TRY(ranks_.fetch(queries.size, &ranks));
     STRIDE_TRY(check_lower_bound(data_.keys.sorted(), data_.queries.view(), ranks, parallel_));
   }
   if (options_.operations.prefix) {
-    STRIDE_TRY(phases->measure(
-        "prefix_interval", queries.size,
-        timed([&] { return backend.prefix_interval(index, prefixes_.view(), intervals_.all()); })));
+    STRIDE_TRY(phases->measure("prefix_interval", queries.size, timed([&] {
+                                 return backend.tree_index().prefix_interval(
+                                     index, prefixes_.view(), intervals_.all());
+                               })));
     std::span<const RankInterval> ranks;
     STRIDE_TRY(intervals_.fetch(queries.size, &ranks));
     STRIDE_TRY(check_prefix_interval(data_.keys.sorted(), data_.prefixes.view(), ranks, parallel_));
@@ -142,7 +143,8 @@ Status TreeCase::find_batches(TimedPhases* phases) {
       if (at + batch > queries.size) at = 0;
       KeyColumn next = queries.slice(at, batch);
       Stopwatch watch;
-      Status status = placement_.backend->find_ranks(index, next, ranks_.all().subspan(at, batch));
+      Status status =
+          placement_.backend->tree_index().find_ranks(index, next, ranks_.all().subspan(at, batch));
       *seconds = watch.seconds();
       at += batch;
       answered = std::max(answered, at);

@@ -110,9 +110,9 @@ class Changes {
     }
     if constexpr (std::is_floating_point_v<T>) {
       auto backend = Backend::host(1);
-      Status s = backend->scatter(Numbers::of(std::span<const T>(sources)), Indexes::of(targets),
-                                  MutableNumbers::of(std::span<T>(sums)),
-                                  {.mode = ScatterMode::reproducible});
+      Status s = backend->scatter().apply(
+          Numbers::of(std::span<const T>(sources)), Indexes::of(targets),
+          MutableNumbers::of(std::span<T>(sums)), {.mode = ScatterMode::reproducible});
       EXPECT_TRUE(s.ok()) << s.to_string();
     }
     for (size_t i = 0; i < sums.size(); ++i) after[of_sums[i]] = bytes(sums[i]);
@@ -435,7 +435,7 @@ TEST(AccumulateFloatsTest, TheSameBitsFromEveryDatabase) {
       }
       auto oracle = Backend::host(1);
       for (int round = 0; round < 2; ++round)
-        STRIDE_ASSERT_OK(oracle->scatter(
+        STRIDE_ASSERT_OK(oracle->scatter().apply(
             Numbers::of(std::span<const T>(deltas)), Indexes::of(targets),
             MutableNumbers::of(std::span<T>(sums)), {.mode = ScatterMode::reproducible}));
       options.key_width = 8;

@@ -66,11 +66,11 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   constexpr uint64_t chunk_rows = uint64_t{1} << row_bits;
   for (uint64_t first = 0; first < n; first += chunk_rows)
     chunks.push_back(column.slice(first, std::min(chunk_rows, n - first)));
-  unchanged(backend->sort(chunks, &sorted));
-  auto index = backend->build_index(column, KeyOrder::any, TreeOptions{});
+  unchanged(backend->sorter().sort(chunks, &sorted));
+  auto index = backend->tree_index().build_index(column, KeyOrder::any, TreeOptions{});
   unchanged(index.status());
   std::vector<uint32_t> ranks(n);
-  unchanged(backend->find_ranks((*index)->view(), column, ranks));
+  unchanged(backend->tree_index().find_ranks((*index)->view(), column, ranks));
   EXPECT_EQ(ranks[n - 1], n - 1);
 
   // Values that were found, as long as they live and when they go.
@@ -80,12 +80,12 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   view.keys = {.data = column.data, .data_bytes = n * 8, .size = n, .width = 8};
   view.tree = {image.data(), image.size()};
   const PackedColumn values = view.keys;
-  auto with_values = backend->make_resident(view, {.values = &values});
+  auto with_values = backend->tree_index().make_resident(view, {.values = &values});
   unchanged(with_values.status());
   const IndexView resident = (*with_values)->view();
   std::vector<uint64_t> found((n + 63) / 64), offsets(n + 1), back(n);
   {
-    auto result = backend->find_values({&resident, 1}, column, found, offsets);
+    auto result = backend->tree_index().find_values({&resident, 1}, column, found, offsets);
     unchanged(result.status());
     unchanged((*result)->copy(reinterpret_cast<std::byte*>(back.data())));
     EXPECT_EQ(back, keys);
@@ -101,15 +101,15 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   std::vector<uint32_t> targets(n, 5);
   const Numbers sources = Numbers::of(std::span<const float>(numbers));
   const MutableNumbers into = MutableNumbers::of(std::span<float>(sums));
-  unchanged(backend->scatter(sources, Indexes::of(targets), into));
+  unchanged(backend->scatter().apply(sources, Indexes::of(targets), into));
   {
-    auto route = backend->make_route(Indexes::of(targets), 1000, OutOfRange::error);
+    auto route = backend->scatter().make_route(Indexes::of(targets), 1000, OutOfRange::error);
     unchanged(route.status());
     unchanged((*route)->apply(sources, into));
   }
   EXPECT_EQ(sums[5], 2.0f * n);
   {
-    auto set = backend->make_vector_set({.words = 2});
+    auto set = backend->sets().make_vector_set({.words = 2});
     unchanged(set.status());
     std::vector<uint64_t> ids(n);
     unchanged((*set)->find_or_put(column, ids, {}));

@@ -121,14 +121,16 @@ class Case {
       SCOPED_TRACE(backend->name());
       std::vector<std::byte> image{std::byte{7}};  // what is there already goes
       std::vector<uint32_t> parents{1, 2, 3};
-      Status s = backend->build_matches(packed.column(), address_bits_, &image, &parents);
+      Status s =
+          backend->longest_prefix().build_matches(packed.column(), address_bits_, &image, &parents);
       ASSERT_TRUE(s.ok()) << s.to_string();
       if (first.empty()) first = image;
       ASSERT_EQ(image, first);
       ASSERT_EQ(parents.size(), keys.size());
       for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(parents[i], parent(keys[i])) << i;
       std::vector<uint32_t> out(addresses_.size(), 77);
-      s = backend->longest_match({image.data(), image.size()}, addresses.column(), out);
+      s = backend->longest_prefix().longest_match({image.data(), image.size()}, addresses.column(),
+                                                  out);
       ASSERT_TRUE(s.ok()) << s.to_string();
       expect_answers(out, expected);
       expect_resident_right(*backend, image, addresses.column(), expected);
@@ -159,7 +161,7 @@ class Case {
   void expect_resident_right(Backend& backend, const std::vector<std::byte>& image,
                              const KeyColumn& addresses, const std::vector<uint32_t>& expected) {
     MatchView view{image.data(), image.size()};
-    auto resident = backend.make_resident(view);
+    auto resident = backend.longest_prefix().make_resident(view);
     if (!backend.has_device() || address_bits_ > max_tree_address_bits) {
       EXPECT_EQ(resident.status().code(), StatusCode::unavailable);
       return;
@@ -168,15 +170,15 @@ class Case {
     EXPECT_GE((*resident)->memory_bytes(), image.size());
     view.resident = resident->get();
     std::vector<uint32_t> out(expected.size(), 77);
-    Status s = backend.longest_match(view, addresses, out);
+    Status s = backend.longest_prefix().longest_match(view, addresses, out);
     ASSERT_TRUE(s.ok()) << s.to_string();
     expect_answers(out, expected);
 
     std::vector<uint64_t> ends;
     for (uint64_t i = 0; i <= addresses.size; ++i) ends.push_back(addresses.begin(i));
     std::fill(out.begin(), out.end(), 77);
-    s = backend.longest_match(view, Column::variable(addresses.data, ends.data(), addresses.size),
-                              out);
+    s = backend.longest_prefix().longest_match(
+        view, Column::variable(addresses.data, ends.data(), addresses.size), out);
     ASSERT_TRUE(s.ok()) << s.to_string();
     expect_answers(out, expected);
 
@@ -188,7 +190,8 @@ class Case {
       std::byte* data = (*there)->data() + skew;
       ASSERT_TRUE(backend.copy(data, addresses.data, addresses.bytes()).ok());
       std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), expected.size());
-      s = backend.longest_match(view, Column::fixed(data, addresses.width, addresses.size), room);
+      s = backend.longest_prefix().longest_match(
+          view, Column::fixed(data, addresses.width, addresses.size), room);
       ASSERT_TRUE(s.ok()) << s.to_string();
       ASSERT_TRUE(backend.copy(out.data(), room.data(), room.size_bytes()).ok());
       expect_answers(out, expected);
@@ -284,9 +287,11 @@ TEST_F(MatchTest, LargeTables) {
     std::vector<std::byte> expected;
     std::vector<uint32_t> expected_parents, answers(looked_for.size());
     Backend& one = *backends_.front();  // of one thread, checked by the other tests
-    ASSERT_TRUE(one.build_matches(packed.column(), bits, &expected, &expected_parents).ok());
+    ASSERT_TRUE(one.longest_prefix()
+                    .build_matches(packed.column(), bits, &expected, &expected_parents)
+                    .ok());
     MatchView view{expected.data(), expected.size()};
-    ASSERT_TRUE(one.longest_match(view, addresses.column(), answers).ok());
+    ASSERT_TRUE(one.longest_prefix().longest_match(view, addresses.column(), answers).ok());
     TaskPool pool(3);
     std::vector<std::byte> image;
     std::vector<uint32_t> parents, out(answers.size());
@@ -295,13 +300,14 @@ TEST_F(MatchTest, LargeTables) {
     EXPECT_TRUE(parents == expected_parents);
     for (const auto& backend : backends_) {
       SCOPED_TRACE(backend->name());
-      ASSERT_TRUE(backend->build_matches(packed.column(), bits, &image, &parents).ok());
+      ASSERT_TRUE(
+          backend->longest_prefix().build_matches(packed.column(), bits, &image, &parents).ok());
       EXPECT_TRUE(image == expected);
       EXPECT_TRUE(parents == expected_parents);
-      auto resident = backend->make_resident(view);
+      auto resident = backend->longest_prefix().make_resident(view);
       view.resident = resident.ok() ? resident->get() : nullptr;
       EXPECT_EQ(resident.ok(), backend->has_device());
-      ASSERT_TRUE(backend->longest_match(view, addresses.column(), out).ok());
+      ASSERT_TRUE(backend->longest_prefix().longest_match(view, addresses.column(), out).ok());
       EXPECT_TRUE(out == answers);
     }
   }
@@ -338,16 +344,16 @@ TEST_F(MatchTest, MoreThanEightMillion) {
   std::vector<uint32_t> out(expected.size());
   for (const auto& backend : backends_) {
     if (backend == backends_[1]) continue;  // as the first
-    Status s = backend->build_matches(column, 32, &image);
+    Status s = backend->longest_prefix().build_matches(column, 32, &image);
     ASSERT_TRUE(s.ok()) << s.to_string();
     if (first.empty()) first = image;
     ASSERT_TRUE(image == first);
     MatchView view{image.data(), image.size()};
-    auto resident = backend->make_resident(view);
+    auto resident = backend->longest_prefix().make_resident(view);
     for (bool on_device : {false, true}) {
       if (on_device && !resident.ok()) continue;
       view.resident = on_device ? resident->get() : nullptr;
-      ASSERT_TRUE(backend->longest_match(view, addresses.column(), out).ok());
+      ASSERT_TRUE(backend->longest_prefix().longest_match(view, addresses.column(), out).ok());
       ASSERT_TRUE(out == expected);
     }
   }
@@ -430,7 +436,7 @@ TEST_F(MatchTest, SaysWhatIsWrong) {
   for (const auto& backend : backends_) {
     std::vector<std::byte> image;
     auto build = [&](const Keys& keys, uint32_t bits) {
-      return backend->build_matches(OwnedIndex(keys, true).column(), bits, &image);
+      return backend->longest_prefix().build_matches(OwnedIndex(keys, true).column(), bits, &image);
     };
     EXPECT_EQ(build({}, 0).code(), StatusCode::invalid_argument);
     EXPECT_EQ(build({}, 65536).code(), StatusCode::invalid_argument);
@@ -445,16 +451,19 @@ TEST_F(MatchTest, SaysWhatIsWrong) {
     ASSERT_TRUE(build({"\x0A\0\0\0\x08"s}, 32).ok());
     uint32_t out[2];
     MatchView view{image.data(), image.size()};
-    EXPECT_EQ(backend->longest_match(view, Column::fixed("12345678", 8, 1), {out, 1}).code(),
+    EXPECT_EQ(backend->longest_prefix()
+                  .longest_match(view, Column::fixed("12345678", 8, 1), {out, 1})
+                  .code(),
               StatusCode::invalid_argument);
     uint64_t offsets[] = {0, 4, 7};
-    s = backend->longest_match(view, Column::variable("\x0A\0\0\0123", offsets, 2), out);
+    s = backend->longest_prefix().longest_match(view, Column::variable("\x0A\0\0\0123", offsets, 2),
+                                                out);
     EXPECT_EQ(s.code(), StatusCode::invalid_argument);
     EXPECT_NE(s.to_string().find("address 1"), std::string::npos) << s.to_string();
     offsets[2] = 8;
-    EXPECT_TRUE(
-        backend->longest_match(view, Column::variable("\x0A\0\0\0\x0B\0\0\0", offsets, 2), out)
-            .ok());
+    EXPECT_TRUE(backend->longest_prefix()
+                    .longest_match(view, Column::variable("\x0A\0\0\0\x0B\0\0\0", offsets, 2), out)
+                    .ok());
     EXPECT_EQ(out[0], 0u);
     EXPECT_EQ(out[1], Location::absent);
   }

@@ -132,7 +132,7 @@ TEST(PlannerChoiceTest, NoSimpleListIsBetterForOtherKeys) {
     SCOPED_TRACE(set.name);
     OwnedIndex index(sorted_unique(set.make(random, 30'000)), true);
     KeyStatistics statistics;
-    ASSERT_TRUE(backend->measure_keys(index.column(), {}, &statistics).ok());
+    ASSERT_TRUE(backend->tree_index().measure_keys(index.column(), {}, &statistics).ok());
     expect_best(statistics, {.costs = h200()}, 0.15);
     expect_best(statistics, {.costs = AccessCosts::typical_host(2)}, 0.15);
   }

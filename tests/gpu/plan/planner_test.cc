@@ -21,7 +21,7 @@ namespace {
 
 KeyStatistics measure(Backend& backend, const OwnedIndex& index, bool exact) {
   KeyStatistics statistics;
-  Status status = backend.measure_keys(index.column(), {.exact = exact}, &statistics);
+  Status status = backend.tree_index().measure_keys(index.column(), {.exact = exact}, &statistics);
   EXPECT_TRUE(status.ok()) << status.to_string();
   return statistics;
 }
@@ -41,7 +41,7 @@ TEST(KeyStatisticsTest, ExactOnesGiveTheNodesOfEveryTree) {
         if (options.leaf_capacity == 0) options.leaf_capacity = 5;
         SCOPED_TRACE(describe(set, n, options));
         std::vector<std::byte> image;
-        ASSERT_TRUE(backend->build_tree(index.column(), options, &image).ok());
+        ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
         TreeStatistics built = tree_statistics({image.data(), image.size()});
         TreeEstimate estimate = estimate_tree(statistics, host_target(), options);
         ASSERT_EQ(estimate.levels.size(), built.strides.size());
@@ -65,7 +65,7 @@ TEST(KeyStatisticsTest, ASampleComesNear) {
     OwnedIndex index(sorted_unique(make(random, 3000)), false);
     TreeOptions options{.strides = {8, 4, 4, 4}, .leaf_capacity = 8};
     KeyStatistics sample;
-    ASSERT_TRUE(backend->measure_keys(index.column(), {.samples = 700}, &sample).ok());
+    ASSERT_TRUE(backend->tree_index().measure_keys(index.column(), {.samples = 700}, &sample).ok());
     TreeEstimate expected = estimate_tree(measure(*backend, index, true), host_target(), options);
     TreeEstimate estimate = estimate_tree(sample, host_target(), options);
     EXPECT_NEAR(estimate.nanoseconds, expected.nanoseconds, 0.1 * expected.nanoseconds);
@@ -85,7 +85,7 @@ TEST(TreeEstimateTest, TheDeepestOfAGroupIsExpected) {
   for (auto make : {random_numbers, clusters, words, urls}) {
     OwnedIndex index(sorted_unique(make(random, 800)), false);
     TreeOptions options{.strides = {4, 3, 3, 3, 3, 3, 3}, .leaf_capacity = 3};
-    ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+    ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
     TreeEstimate estimate = estimate_tree(measure(*backend, index, true), host_target(), options);
     TreeRef tree(index.image().data());
     std::vector<double> visits;
@@ -128,7 +128,7 @@ TEST(TreeEstimateTest, SearchesThatGoTogetherShareLines) {
     for (uint32_t root : {4, 8, 12}) {
       TreeOptions options{.strides = {root, 4, 4, 4}, .leaf_capacity = 8};
       options.node_kind = NodeKind::dense;
-      ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+      ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
       PlanTarget device{.costs = AccessCosts::typical_device()};
       TreeEstimate estimate = estimate_tree(measure(*backend, index, true), device, options);
       TreeRef tree(index.image().data());
@@ -270,7 +270,7 @@ TEST(PlannerTest, KeepsTheLimitOfMemory) {
         TreeOptions options;
         options.max_image_bytes = limit;
         std::vector<std::byte> image;
-        ASSERT_TRUE(backend->build_tree(index.column(), options, &image).ok());
+        ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
         uint64_t most = limit ? limit : default_image_bytes(measure(*backend, index, false));
         EXPECT_LE(image.size(), most) << set.name << " " << n;
         EXPECT_TRUE(check_tree(image, index.keys().size()).ok());
@@ -287,7 +287,7 @@ TEST(PlannerTest, ALevelThatDoesNotFitGetsFewerBits) {
   auto built = [&](uint64_t limit) {
     options.max_image_bytes = limit;
     std::vector<std::byte> image;
-    EXPECT_TRUE(backend->build_tree(index.column(), options, &image).ok());
+    EXPECT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
     EXPECT_TRUE(limit == 0 || image.size() <= limit);
     return tree_statistics({image.data(), image.size()}).strides;
   };
@@ -308,7 +308,7 @@ TEST(PlannerTest, TakesWhatIsAskedFor) {
   wanted.node_kind = NodeKind::bitmap;
   wanted.path_compression = false;
   std::vector<std::byte> image;
-  ASSERT_TRUE(backend->build_tree(index.column(), wanted, &image).ok());
+  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), wanted, &image).ok());
   TreeStatistics built = tree_statistics({image.data(), image.size()});
   EXPECT_EQ(built.leaf_capacity, 7u);
   EXPECT_EQ(built.prefix_bits, 0u);
@@ -347,7 +347,7 @@ TEST(PlannerTest, FewKeysAndNone) {
     EXPECT_TRUE(plan.options.check().ok());
     EXPECT_TRUE(std::isfinite(plan.nanoseconds));
     std::vector<std::byte> image;
-    ASSERT_TRUE(backend->build_tree(index.column(), TreeOptions(), &image).ok());
+    ASSERT_TRUE(backend->tree_index().build_tree(index.column(), TreeOptions(), &image).ok());
     index.image() = image;
     for (uint32_t rank = 0; rank < keys.size(); ++rank) {
       uint32_t found = 0;
@@ -396,7 +396,7 @@ TEST(AccessCostsTest, GoToTextAndBack) {
 TEST(AccessCostsTest, AreMeasured) {
   auto backend = Backend::host(1);
   AccessCosts costs;
-  ASSERT_TRUE(backend->measure_costs(&costs).ok());
+  ASSERT_TRUE(backend->tree_index().measure_costs(&costs).ok());
   EXPECT_EQ(costs.threads, 1u);
   for (size_t i = 0; i < AccessCosts::sizes; ++i) {
     EXPECT_GT(costs.nanoseconds_at[i], 0);
@@ -406,8 +406,8 @@ TEST(AccessCostsTest, AreMeasured) {
       EXPECT_GE(costs.latency_at[i], costs.latency_at[i - 1]);
     }
   }
-  backend->set_access_costs(costs);
-  EXPECT_EQ(backend->access_costs().to_text(), costs.to_text());
+  backend->tree_index().set_access_costs(costs);
+  EXPECT_EQ(backend->tree_index().access_costs().to_text(), costs.to_text());
 }
 
 // Both backends see the same keys, and build the same tree of one plan.
@@ -419,21 +419,23 @@ TEST(CudaPlannerTest, SeesWhatTheHostSees) {
   for (const KeySet& set : key_sets()) {
     for (size_t n : {1, 50, 20'000}) {
       OwnedIndex index(sorted_unique(set.make(random, n)), true);
-      ASSERT_TRUE(host->build_tree(index.column(), TreeOptions(), &index.image()).ok());
-      auto resident = (*device)->make_resident(index.view());
+      ASSERT_TRUE(
+          host->tree_index().build_tree(index.column(), TreeOptions(), &index.image()).ok());
+      auto resident = (*device)->tree_index().make_resident(index.view());
       ASSERT_TRUE(resident.ok()) << resident.status().to_string();
       KeyStatistics there;
-      ASSERT_TRUE((*device)->measure_keys((*resident)->view().keys, {}, &there).ok());
+      ASSERT_TRUE((*device)->tree_index().measure_keys((*resident)->view().keys, {}, &there).ok());
       EXPECT_EQ(there.serialize(), measure(*host, index, false).serialize()) << set.name;
       std::vector<std::byte> here, image;
-      TreeOptions plan = plan_tree(there, {.costs = (*device)->access_costs()}).options;
-      ASSERT_TRUE(host->build_tree(index.column(), plan, &here).ok());
-      ASSERT_TRUE((*device)->build_tree(index.column(), plan, &image).ok());
+      TreeOptions plan =
+          plan_tree(there, {.costs = (*device)->tree_index().access_costs()}).options;
+      ASSERT_TRUE(host->tree_index().build_tree(index.column(), plan, &here).ok());
+      ASSERT_TRUE((*device)->tree_index().build_tree(index.column(), plan, &image).ok());
       EXPECT_EQ(image, here) << set.name;
     }
   }
   AccessCosts costs;
-  ASSERT_TRUE((*device)->measure_costs(&costs).ok());
+  ASSERT_TRUE((*device)->tree_index().measure_costs(&costs).ok());
   EXPECT_TRUE(costs.device);
   EXPECT_GT(costs.nanoseconds_at[7], costs.nanoseconds_at[1]);
 }

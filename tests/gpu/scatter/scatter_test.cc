@@ -139,7 +139,7 @@ class ScatterTest : public testing::TestWithParam<Side> {
       targets.data = place(r, skip);
       into.data = place(t, skip);
     }
-    Status status = backend_->scatter(sources, targets, into, options, report);
+    Status status = backend_->scatter().apply(sources, targets, into, options, report);
     EXPECT_TRUE(status.ok()) << status.to_string();
     if (here) t = fetch(static_cast<const T*>(into.data), t.size());
     placed_.clear();
@@ -460,15 +460,15 @@ TEST_P(ScatterTest, OnesCount) {
   for (uint32_t x : r) ++counts[x];
   for (ScatterMethod method : known_methods(ScatterOperation::add, r.size(), 50, 4)) {
     std::vector<int64_t> found(50);
-    ASSERT_TRUE(backend_
-                    ->scatter(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r),
-                              numbers_of(&found), {.method = method})
+    ASSERT_TRUE(backend_->scatter()
+                    .apply(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r),
+                           numbers_of(&found), {.method = method})
                     .ok());
     EXPECT_EQ(found, counts);
   }
-  ASSERT_TRUE(backend_
-                  ->scatter(Numbers::ones(NumberType::f32, r.size()), Indexes::of(r),
-                            numbers_of(&floats), {.mode = ScatterMode::reproducible})
+  ASSERT_TRUE(backend_->scatter()
+                  .apply(Numbers::ones(NumberType::f32, r.size()), Indexes::of(r),
+                         numbers_of(&floats), {.mode = ScatterMode::reproducible})
                   .ok());
   EXPECT_EQ(floats, std::vector<float>(counts.begin(), counts.end()));
 }
@@ -489,8 +489,8 @@ TEST_P(ScatterTest, WhatIsOutOfRangeIsRefusedWhereThatIsAsked) {
       into.data = place(t, 0);
     }
     ScatterReport report;
-    Status status =
-        backend_->scatter(sources, targets, into, {.out_of_range = OutOfRange::error}, &report);
+    Status status = backend_->scatter().apply(sources, targets, into,
+                                              {.out_of_range = OutOfRange::error}, &report);
     EXPECT_EQ(status.code(), StatusCode::invalid_argument);
     EXPECT_NE(status.to_string().find("the target of source 77777 is 4, and T has 4 numbers (2 "
                                       "sources are out of range)"),
@@ -498,7 +498,7 @@ TEST_P(ScatterTest, WhatIsOutOfRangeIsRefusedWhereThatIsAsked) {
         << status.to_string();
     EXPECT_EQ(report.out_of_range, 2u);
     EXPECT_EQ(here ? fetch(static_cast<const double*>(into.data), 4) : t, before);
-    auto route = backend_->make_route(targets, 4, OutOfRange::error);
+    auto route = backend_->scatter().make_route(targets, 4, OutOfRange::error);
     EXPECT_EQ(route.status().to_string(), status.to_string());
     placed_.clear();
   }
@@ -530,7 +530,7 @@ TEST_P(ScatterTest, RefusesMethodsThatItDoesNotHave) {
               targets.data = place(r, 0);
               into.data = place(t, 0);
             }
-            Status status = backend_->scatter(
+            Status status = backend_->scatter().apply(
                 sources, targets, into, {.operation = operation, .mode = mode, .method = method});
             if (here) t = fetch(static_cast<const float*>(into.data), limit);
             if (is_known(method, operation, n, limit, sizeof(Index))) {
@@ -561,7 +561,7 @@ TEST_P(ScatterTest, WrongArguments) {
   std::vector<uint32_t> r = {0};
   auto refused = [&](const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                      const std::string& message) {
-    Status status = backend_->scatter(sources, targets, into);
+    Status status = backend_->scatter().apply(sources, targets, into);
     EXPECT_EQ(status.code(), StatusCode::invalid_argument) << status.to_string();
     EXPECT_NE(status.to_string().find(message), std::string::npos) << status.to_string();
   };
@@ -576,10 +576,10 @@ TEST_P(ScatterTest, WrongArguments) {
   refused({NumberType::f32, s.data(), 1}, {nullptr, 1, 4}, numbers_of(&t), "targets: ");
   for (const Indexes& wrong : {Indexes{r.data(), 1, 2}, Indexes{nullptr, 1, 4},
                                Indexes{reinterpret_cast<std::byte*>(r.data()) + 1, 1, 4}}) {
-    auto none = backend_->make_route(wrong, 1, OutOfRange::count);
+    auto none = backend_->scatter().make_route(wrong, 1, OutOfRange::count);
     EXPECT_EQ(none.status().code(), StatusCode::invalid_argument) << none.status().to_string();
   }
-  auto route = backend_->make_route(Indexes::of(r), 1, OutOfRange::count);
+  auto route = backend_->scatter().make_route(Indexes::of(r), 1, OutOfRange::count);
   ASSERT_TRUE(route.ok());
   EXPECT_EQ((*route)->apply(numbers_of(s), numbers_of(&t)).code(), StatusCode::invalid_argument);
   EXPECT_EQ((*route)->apply({NumberType::f32, s.data(), 1}, numbers_of(&s)).code(),
@@ -591,19 +591,20 @@ TEST_P(ScatterTest, EmptyColumns) {
   std::vector<float> none, t = {3};
   std::vector<uint32_t> no_targets;
   ScatterReport report{5, 5};
-  EXPECT_TRUE(
-      backend_->scatter(numbers_of(none), Indexes::of(no_targets), numbers_of(&t), {}, &report)
-          .ok());
+  EXPECT_TRUE(backend_->scatter()
+                  .apply(numbers_of(none), Indexes::of(no_targets), numbers_of(&t), {}, &report)
+                  .ok());
   EXPECT_EQ(report.out_of_range, 0u);
   EXPECT_EQ(report.first_out_of_range, UINT64_MAX);
-  auto route = backend_->make_route(Indexes::of(no_targets), 1, OutOfRange::error);
+  auto route = backend_->scatter().make_route(Indexes::of(no_targets), 1, OutOfRange::error);
   ASSERT_TRUE(route.ok()) << route.status().to_string();
   EXPECT_TRUE((*route)->apply(numbers_of(none), numbers_of(&t)).ok());
   // No targets at all: everything is out of range.
   std::vector<float> s = {1, 2};
   std::vector<uint32_t> r = {0, 1};
-  ASSERT_TRUE(
-      backend_->scatter(numbers_of(s), Indexes::of(r), numbers_of(&none), {}, &report).ok());
+  ASSERT_TRUE(backend_->scatter()
+                  .apply(numbers_of(s), Indexes::of(r), numbers_of(&none), {}, &report)
+                  .ok());
   EXPECT_EQ(report.out_of_range, 2u);
   EXPECT_EQ(report.first_out_of_range, 0u);
   EXPECT_EQ(t[0], 3);
@@ -622,7 +623,7 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
       auto r = random_targets<uint32_t>(rng, size.n, size.limit, kind);
       SCOPED_TRACE(std::to_string(size.n) + " to " + std::to_string(size.limit) + ", kind " +
                    std::to_string(kind));
-      auto route = backend_->make_route(Indexes::of(r), size.limit, OutOfRange::count);
+      auto route = backend_->scatter().make_route(Indexes::of(r), size.limit, OutOfRange::count);
       ASSERT_TRUE(route.ok()) << route.status().to_string();
       EXPECT_GE((*route)->memory_bytes(), size.n * 4);
       uint64_t out_of_range = 0;
@@ -679,16 +680,16 @@ TEST_P(ScatterTest, WorkOnAStream) {
   Numbers sources = numbers_of(s);
   Indexes targets = Indexes::of(r);
   MutableNumbers into = numbers_of(&t);
-  auto route = backend_->make_route(targets, 10, OutOfRange::count);
+  auto route = backend_->scatter().make_route(targets, 10, OutOfRange::count);
   ASSERT_TRUE(route.ok());
-  EXPECT_FALSE(backend_->scatter(sources, targets, into, {.stream = per_thread}).ok());
+  EXPECT_FALSE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
   EXPECT_FALSE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
   if (!on_device()) return;
   sources.data = place(s, 0);
   targets.data = place(r, 0);
   into.data = place(t, 0);
   for (int time = 0; time < 20; ++time) {
-    ASSERT_TRUE(backend_->scatter(sources, targets, into, {.stream = per_thread}).ok());
+    ASSERT_TRUE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
     ASSERT_TRUE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
     ASSERT_TRUE((*route)->apply(sources, into, ScatterMode::reproducible, per_thread).ok());
   }
@@ -720,7 +721,8 @@ TEST_P(ScatterTest, SourcesInHostMemoryComeInPieces) {
       std::vector<int32_t> found(limit);
       ScatterReport report;
       ASSERT_TRUE(
-          backend_->scatter({NumberType::i32, from, n}, {to, n, 4}, numbers_of(&found), {}, &report)
+          backend_->scatter()
+              .apply({NumberType::i32, from, n}, {to, n, 4}, numbers_of(&found), {}, &report)
               .ok());
       ASSERT_EQ(found, expected);
     }
@@ -761,8 +763,8 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
       auto found = [&](const ScatterOptions& options) {
         std::vector<T> into = t;
         ScatterReport report;
-        Status status =
-            backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&into), options, &report);
+        Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r), numbers_of(&into),
+                                                 options, &report);
         EXPECT_TRUE(status.ok()) << status.to_string();
         EXPECT_EQ(report.out_of_range, left.out_of_range);
         EXPECT_EQ(report.first_out_of_range, left.first_out_of_range);
@@ -856,8 +858,8 @@ TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
         auto agrees = [&](const ScatterOptions& options, const std::vector<T>& expected) {
           std::vector<T> found = t;
           ScatterReport report;
-          Status status =
-              backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&found), options, &report);
+          Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r),
+                                                   numbers_of(&found), options, &report);
           ASSERT_TRUE(status.ok()) << status.to_string();
           ASSERT_EQ(first_other(found, expected), limit);
           ASSERT_EQ(report.out_of_range, left.out_of_range);
@@ -868,7 +870,7 @@ TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
         if (is_float) agrees({.mode = ScatterMode::reproducible, .method = method}, exact);
         if (testing::Test::HasFatalFailure()) return;
       }
-      auto route = backend->make_route(Indexes::of(r), limit, OutOfRange::count);
+      auto route = backend->scatter().make_route(Indexes::of(r), limit, OutOfRange::count);
       ASSERT_TRUE(route.ok());
       std::vector<T> found = t;
       ASSERT_TRUE((*route)->apply(numbers_of(s), numbers_of(&found)).ok());
@@ -939,8 +941,8 @@ TEST(HostScatterTest, TargetsThatNearlyAscend) {
             ScatterOptions{.mode = ScatterMode::reproducible}}) {
         std::vector<T> found = t;
         ScatterReport report;
-        Status status =
-            backend->scatter(numbers_of(s), Indexes::of(r), numbers_of(&found), options, &report);
+        Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r), numbers_of(&found),
+                                                 options, &report);
         ASSERT_TRUE(status.ok()) << status.to_string();
         ASSERT_EQ(found, options.operation == ScatterOperation::min ? least : sums);
         ASSERT_EQ(report.out_of_range, left.out_of_range);
@@ -973,17 +975,17 @@ TEST_P(ScatterTest, MoreThanFourBillionTargets) {
   const std::vector<int32_t> zero = {0};
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(backend_->copy(into + r[i], zero.data(), 4).ok());
   ScatterReport report;
-  ASSERT_TRUE(
-      backend_->scatter(numbers_of(s), Indexes::of(r), {NumberType::i32, into, limit}, {}, &report)
-          .ok());
+  ASSERT_TRUE(backend_->scatter()
+                  .apply(numbers_of(s), Indexes::of(r), {NumberType::i32, into, limit}, {}, &report)
+                  .ok());
   EXPECT_EQ(report.out_of_range, 2u);
   EXPECT_EQ(report.first_out_of_range, 4u);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(fetch(into + r[i], 1)[0], s[i]);
   // Targets of 32 bits that are all there.
   std::vector<uint32_t> narrow = {UINT32_MAX, 0};
-  ASSERT_TRUE(backend_
-                  ->scatter(Numbers::ones(NumberType::i32, 2), Indexes::of(narrow),
-                            {NumberType::i32, into, limit}, {}, &report)
+  ASSERT_TRUE(backend_->scatter()
+                  .apply(Numbers::ones(NumberType::i32, 2), Indexes::of(narrow),
+                         {NumberType::i32, into, limit}, {}, &report)
                   .ok());
   EXPECT_EQ(report.out_of_range, 0u);
   EXPECT_EQ(fetch(into + UINT32_MAX, 1)[0], 3);

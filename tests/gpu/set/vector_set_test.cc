@@ -72,7 +72,7 @@ class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Form>> {
     return options;
   }
   std::unique_ptr<VectorSet> make(const VectorSetOptions& options) {
-    auto set = backend_->make_vector_set(options);
+    auto set = backend_->sets().make_vector_set(options);
     EXPECT_TRUE(set.ok()) << set.status().to_string();
     return set.ok() ? std::move(*set) : nullptr;
   }
@@ -417,7 +417,7 @@ INSTANTIATE_TEST_SUITE_P(All, VectorSetTest,
 TEST(VectorSetOptionsTest, WhatDoesNotHold) {
   auto backend = Backend::host(1);
   auto code = [&](const VectorSetOptions& o) {
-    auto set = backend->make_vector_set(o);
+    auto set = backend->sets().make_vector_set(o);
     return set.ok() ? StatusCode::ok : set.status().code();
   };
   auto bad = StatusCode::invalid_argument;
@@ -466,7 +466,7 @@ TEST(SlotTableTest, GrowsAgainWhenItIsCleared) {
 TEST(DeviceVectorSetTest, AClearedSetHoldsAsMuchAgain) {
   auto backend = Backend::cuda({.memory_limit = 64 << 20, .host_threads = 2});
   if (!backend.ok()) GTEST_SKIP() << backend.status().to_string();
-  auto set = (*backend)->make_vector_set({.form = VectorForm::slots, .capacity = 1});
+  auto set = (*backend)->sets().make_vector_set({.form = VectorForm::slots, .capacity = 1});
   ASSERT_TRUE(set.ok()) << set.status().to_string();
   constexpr uint64_t n = 100'000, most_batches = 1000;
   auto fill = [&] {
@@ -508,7 +508,7 @@ TEST(DenseIdsTest, AreTheSameEverywhere) {
     backends.push_back(std::move(*device));
   std::vector<uint64_t> expected;
   for (auto& backend : backends) {
-    auto set = backend->make_vector_set({.words = 3, .capacity = 300'000});
+    auto set = backend->sets().make_vector_set({.words = 3, .capacity = 300'000});
     ASSERT_TRUE(set.ok());
     std::vector<uint64_t> ids(n);
     ASSERT_TRUE((*set)->find_or_put(column, ids, {}).ok());
@@ -554,7 +554,7 @@ TEST(CollidingVectorsTest, AreToldApart) {
     backends.push_back(std::move(*device));
   for (auto& backend : backends) {
     for (VectorForm form : {VectorForm::dense, VectorForm::compressed}) {
-      auto set = backend->make_vector_set({.words = 4, .form = form, .capacity = 1000});
+      auto set = backend->sets().make_vector_set({.words = 4, .form = form, .capacity = 1000});
       ASSERT_TRUE(set.ok());
       std::vector<uint64_t> ids(n), again(n);
       KeyColumn column = Column::fixed(words.data(), 16, n);
@@ -573,7 +573,7 @@ TEST(ByteSetTest, AgreesWithAMap) {
   std::mt19937_64 rng(seed());
   for (unsigned threads : {1u, 4u}) {
     auto backend = Backend::host(threads);
-    auto set = backend->make_byte_set();
+    auto set = backend->sets().make_byte_set();
     ASSERT_TRUE(set.ok());
     std::map<std::string, uint64_t> expected;
     for (uint64_t n : {0ull, 1ull, 64ull, 100'000ull, 3ull, 50'000ull}) {

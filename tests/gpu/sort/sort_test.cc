@@ -36,7 +36,7 @@ struct Batch {
 void expect_sorted(Backend& backend, const Batch& batch) {
   Sorted sorted;
   sorted.order = {1, 2, 3};  // what is there already goes
-  ASSERT_TRUE(backend.sort(batch.chunks, &sorted).ok());
+  ASSERT_TRUE(backend.sorter().sort(batch.chunks, &sorted).ok());
   ASSERT_EQ(sorted.order.size(), batch.newest.size());
   size_t i = 0;
   for (const auto& [key, id] : batch.newest) ASSERT_EQ(sorted.order[i++], id) << "rank " << i - 1;
@@ -113,18 +113,18 @@ TEST_P(SortTest, SaysWhichLimitIsExceeded) {
   Sorted sorted;
   std::vector<std::byte> bytes(65537);
   KeyColumn chunk = KeyColumn::fixed(bytes.data(), 1, 65537);
-  EXPECT_EQ(backend->sort({&chunk, 1}, &sorted).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(backend->sorter().sort({&chunk, 1}, &sorted).code(), StatusCode::invalid_argument);
   chunk.size = 65536;
-  EXPECT_TRUE(backend->sort({&chunk, 1}, &sorted).ok());
+  EXPECT_TRUE(backend->sorter().sort({&chunk, 1}, &sorted).ok());
   EXPECT_EQ(sorted.order, BulkVector<uint32_t>{65535});
   std::vector<KeyColumn> chunks(65537, KeyColumn::fixed(bytes.data(), 1, 1));
-  EXPECT_EQ(backend->sort(chunks, &sorted).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(backend->sorter().sort(chunks, &sorted).code(), StatusCode::invalid_argument);
   chunks.resize(65536);
-  EXPECT_TRUE(backend->sort(chunks, &sorted).ok());
+  EXPECT_TRUE(backend->sorter().sort(chunks, &sorted).ok());
   EXPECT_EQ(sorted.order, BulkVector<uint32_t>{make_row_id(65535, 0)});
   chunk.size = 65536;
   std::fill(chunks.begin(), chunks.end(), chunk);
-  EXPECT_EQ(backend->sort(chunks, &sorted).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(backend->sorter().sort(chunks, &sorted).code(), StatusCode::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, SortTest, testing::Values("host", "cuda"),

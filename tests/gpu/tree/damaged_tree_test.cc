@@ -23,9 +23,9 @@ bool search_if_sound(Backend& backend, const OwnedIndex& index, const std::vecto
   view.tree = {copy.get(), image.size()};
   KeyColumn column = queries.column();
   std::vector<Location> found(column.size);
-  EXPECT_TRUE(backend.find({&view, 1}, column, found).ok());
+  EXPECT_TRUE(backend.tree_index().find({&view, 1}, column, found).ok());
   std::vector<uint32_t> lower(column.size);
-  EXPECT_TRUE(backend.lower_bound(view, column, lower).ok());
+  EXPECT_TRUE(backend.tree_index().lower_bound(view, column, lower).ok());
   for (uint64_t i = 0; i < column.size; ++i) {
     if (found[i].found()) {
       EXPECT_LT(found[i].rank, view.keys.size);
@@ -52,7 +52,7 @@ TEST(DamagedTreeTest, FlippedBytesDoNoHarm) {
           TreeOptions{{4, 7, 3}, 2, NodeKind::bitmap, true},
           TreeOptions{{6, 6}, 2, NodeKind::automatic, false}}) {
       OwnedIndex index(sorted_unique(make(random, 400)), true);
-      ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+      ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
       OwnedColumn queries(queries_for(random, index.keys(), 70, true), true);
       ASSERT_TRUE(search_if_sound(*backend, index, index.image(), queries));
       for (int round = 0; round < 400; ++round) {
@@ -75,7 +75,7 @@ TEST(DamagedTreeTest, RandomNumbersInPlaceOfAnyNumber) {
   auto backend = Backend::host(1);
   OwnedIndex index(sorted_unique(words(random, 500)), true);
   TreeOptions options{{5, 5, 5}, 3, NodeKind::bitmap, true};
-  ASSERT_TRUE(backend->build_tree(index.column(), options, &index.image()).ok());
+  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
   OwnedColumn queries(queries_for(random, index.keys(), 64, false), true);
   for (size_t at = 0; at + 4 <= index.image().size(); at += 4) {
     std::vector<std::byte> image = index.image();
@@ -88,7 +88,7 @@ TEST(DamagedTreeTest, RandomNumbersInPlaceOfAnyNumber) {
 TEST(DamagedTreeTest, SaysWhatIsWrong) {
   auto backend = Backend::host(1);
   OwnedIndex index({"a", "b", "c"}, true);
-  ASSERT_TRUE(backend->build_tree(index.column(), {}, &index.image()).ok());
+  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), {}, &index.image()).ok());
   std::vector<std::byte>& image = index.image();
   EXPECT_TRUE(check_tree(image, 3).ok());
   EXPECT_EQ(check_tree(image, 4).code(), StatusCode::corruption);

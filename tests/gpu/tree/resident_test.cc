@@ -69,7 +69,7 @@ class ResidentTest : public testing::TestWithParam<const char*> {
 
   std::shared_ptr<ResidentIndex> build(const KeyColumn& keys, KeyOrder order,
                                        const TreeOptions& options) {
-    auto index = backend_->build_index(keys, order, options);
+    auto index = backend_->tree_index().build_index(keys, order, options);
     EXPECT_TRUE(index.ok()) << index.status().to_string();
     return index.ok() ? *index : nullptr;
   }
@@ -87,16 +87,20 @@ void ResidentTest::expect_searches(const IndexView& view, const Keys& keys, cons
     column = there.column;
   }
   uint64_t n = queries.size();
-  auto found = results<uint32_t>(n, results_there,
-                                 [&](auto out) { return backend_->find_ranks(view, column, out); });
-  auto lower = results<uint32_t>(
-      n, results_there, [&](auto out) { return backend_->lower_bound(view, column, out); });
-  auto upper = results<uint32_t>(
-      n, results_there, [&](auto out) { return backend_->upper_bound(view, column, out); });
-  auto prefixes = results<RankInterval>(
-      n, results_there, [&](auto out) { return backend_->prefix_interval(view, column, out); });
+  auto found = results<uint32_t>(n, results_there, [&](auto out) {
+    return backend_->tree_index().find_ranks(view, column, out);
+  });
+  auto lower = results<uint32_t>(n, results_there, [&](auto out) {
+    return backend_->tree_index().lower_bound(view, column, out);
+  });
+  auto upper = results<uint32_t>(n, results_there, [&](auto out) {
+    return backend_->tree_index().upper_bound(view, column, out);
+  });
+  auto prefixes = results<RankInterval>(n, results_there, [&](auto out) {
+    return backend_->tree_index().prefix_interval(view, column, out);
+  });
   auto located = results<Location>(n, results_there, [&](auto out) {
-    return backend_->find({&view, 1}, column, out);
+    return backend_->tree_index().find({&view, 1}, column, out);
   });
   for (size_t i = 0; i < n; ++i) {
     uint32_t below = rank_below(keys, queries[i]);
@@ -117,7 +121,8 @@ void ResidentTest::expect_searches(const IndexView& view, const Keys& keys, cons
 TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
   Random random(seed());
   auto host = Backend::host(2);
-  host->set_access_costs(backend_->access_costs());  // so that both choose the same strides
+  host->tree_index().set_access_costs(
+      backend_->tree_index().access_costs());  // so that both choose the same strides
   for (const KeySet& set : key_sets()) {
     for (size_t n : {0, 1, 2, 9, 300, 20000}) {
       if (set.make == only_zeros || set.make == long_among_short) n = std::min<size_t>(n, 300);
@@ -127,7 +132,7 @@ TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
         Keys keys = set.make(random, n);
         OwnedIndex expected(sorted_unique(keys), true);
         std::vector<std::byte> image, built;
-        Status status = host->build_tree(expected.column(), options, &image);
+        Status status = host->tree_index().build_tree(expected.column(), options, &image);
         ASSERT_TRUE(status.ok()) << status.to_string();
         OwnedColumn unsorted(keys, true), sorted(expected.keys(), true);
         bool there = random() % 2;
@@ -152,7 +157,7 @@ TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
           }
           EXPECT_GE(index->memory_bytes(), image.size() + rows.size());
         }
-        ASSERT_TRUE(backend_->build_tree(expected.column(), options, &built).ok());
+        ASSERT_TRUE(backend_->tree_index().build_tree(expected.column(), options, &built).ok());
         ASSERT_EQ(built == image, true);
       }
     }
@@ -215,7 +220,7 @@ TEST_P(ResidentTest, FindsManyNumbers) {
     for (bool fixed : {true, false}) {
       OwnedColumn asked(queries, fixed);
       auto found = results<uint32_t>(queries.size(), false, [&](auto out) {
-        return backend_->find_ranks(index->view(), asked.column(), out);
+        return backend_->tree_index().find_ranks(index->view(), asked.column(), out);
       });
       for (size_t i = 0; i < queries.size(); i += 7) {
         uint32_t below = rank_below(keys, queries[i]);
@@ -240,8 +245,9 @@ TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
       if (i % 7 == 3 && random() % 2) keys.push_back("odd one");
       indexes.push_back(std::make_unique<OwnedIndex>(sorted_unique(keys), true));
       OwnedIndex& index = *indexes.back();
-      if (i % 5) ASSERT_TRUE(host->build_tree(index.column(), {}, &index.image()).ok());
-      auto made = backend_->make_resident(index.view());
+      if (i % 5)
+        ASSERT_TRUE(host->tree_index().build_tree(index.column(), {}, &index.image()).ok());
+      auto made = backend_->tree_index().make_resident(index.view());
       ASSERT_TRUE(made.ok()) << made.status().to_string();
       resident.push_back(*made);
       // As the engine does it: the host's view, and what is resident beside it.
@@ -254,7 +260,7 @@ TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
     for (int mixed = 0; mixed < 2; ++mixed) {
       if (mixed) views[7].resident = nullptr;  // then the host searches all
       auto out = results<Location>(queries.size(), !mixed, [&](auto room) {
-        return backend_->find(views, owned.column(), room);
+        return backend_->tree_index().find(views, owned.column(), room);
       });
       for (size_t q = 0; q < queries.size(); ++q) {
         uint32_t expected = Location::absent, rank = Location::absent;
@@ -295,7 +301,7 @@ TEST_P(ResidentTest, TakesSlicesOfColumns) {
     ASSERT_TRUE(index);
     Keys sliced = sorted_unique({keys.begin() + 1001, keys.begin() + 2501});
     std::vector<uint32_t> ranks(slice.size);
-    ASSERT_TRUE(backend_->find_ranks(index->view(), slice, ranks).ok());
+    ASSERT_TRUE(backend_->tree_index().find_ranks(index->view(), slice, ranks).ok());
     for (size_t i = 0; i < ranks.size(); ++i) {
       ASSERT_EQ(ranks[i], rank_below(sliced, keys[1001 + i])) << i;
     }
@@ -311,13 +317,13 @@ TEST_P(ResidentTest, MayBeCalledFromManyThreads) {
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&] {
       for (int round = 0; round < 5; ++round) {
-        auto index = backend_->build_index(owned.column(), KeyOrder::any, {});
+        auto index = backend_->tree_index().build_index(owned.column(), KeyOrder::any, {});
         if (!index.ok()) {
           ++wrong;
           continue;
         }
         std::vector<uint32_t> ranks(keys.size());
-        Status status = backend_->find_ranks((*index)->view(), owned.column(), ranks);
+        Status status = backend_->tree_index().find_ranks((*index)->view(), owned.column(), ranks);
         wrong += !status.ok();
         for (uint32_t i = 0; i < ranks.size(); ++i) wrong += ranks[i] != i;
       }
@@ -332,21 +338,21 @@ TEST_P(ResidentTest, GoesOnWhereOneIndexIsEmpty) {
   OwnedIndex empty({}, true), other({"a", "b"}, true);
   auto host = Backend::host(1);
   for (OwnedIndex* index : {&empty, &other}) {
-    ASSERT_TRUE(host->build_tree(index->column(), {}, &index->image()).ok());
+    ASSERT_TRUE(host->tree_index().build_tree(index->column(), {}, &index->image()).ok());
   }
-  auto resident = backend_->make_resident(empty.view());
+  auto resident = backend_->tree_index().make_resident(empty.view());
   ASSERT_TRUE(resident.ok());
   IndexView views[2] = {empty.view(), other.view()};
   views[0].resident = resident->get();
   OwnedColumn queries({"b", "c"}, true);
   std::vector<Location> found(2);
-  ASSERT_TRUE(backend_->find(views, queries.column(), found).ok());
+  ASSERT_TRUE(backend_->tree_index().find(views, queries.column(), found).ok());
   EXPECT_EQ(found[0].index, 1u);
   EXPECT_EQ(found[0].rank, 1u);
   EXPECT_FALSE(found[1].found());
   // Alone on the device: the host cannot search the other one's companion.
   views[0] = (*resident)->view();
-  Status status = backend_->find(views, queries.column(), found);
+  Status status = backend_->tree_index().find(views, queries.column(), found);
   EXPECT_EQ(status.code(), backend_->has_device() ? StatusCode::invalid_argument : StatusCode::ok);
 }
 
@@ -356,21 +362,22 @@ TEST_P(ResidentTest, RefusesWhatIsWrong) {
   auto index = build(owned.column(), KeyOrder::any, {});
   ASSERT_TRUE(index);
   std::vector<uint32_t> ranks(3);
-  EXPECT_EQ(backend_->find_ranks(index->view(), owned.column(), ranks).code(),
+  EXPECT_EQ(backend_->tree_index().find_ranks(index->view(), owned.column(), ranks).code(),
             StatusCode::invalid_argument);
-  EXPECT_EQ(backend_->upper_bound(index->view(), owned.column(), ranks).code(),
+  EXPECT_EQ(backend_->tree_index().upper_bound(index->view(), owned.column(), ranks).code(),
             StatusCode::invalid_argument);
   std::vector<Location> locations(1);
   IndexView view = index->view();
-  EXPECT_EQ(backend_->find({&view, 1}, owned.column(), locations).code(),
+  EXPECT_EQ(backend_->tree_index().find({&view, 1}, owned.column(), locations).code(),
             StatusCode::invalid_argument);
   for (uint32_t stride : {0u, 29u}) {
-    auto refused = backend_->build_index(owned.column(), KeyOrder::any, {.strides = {stride}});
+    auto refused =
+        backend_->tree_index().build_index(owned.column(), KeyOrder::any, {.strides = {stride}});
     EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument) << stride;
   }
   uint64_t number = 0;
-  auto refused =
-      backend_->build_index(Column::fixed(&number, 8, uint64_t{1} << 32), KeyOrder::ascending, {});
+  auto refused = backend_->tree_index().build_index(Column::fixed(&number, 8, uint64_t{1} << 32),
+                                                    KeyOrder::ascending, {});
   EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument);
   EXPECT_NE(refused.status().message().find("4294967294"), std::string::npos);
 }
@@ -379,17 +386,20 @@ TEST_P(ResidentTest, RefusesADamagedImage) {
   Random random(seed());
   OwnedIndex index(sorted_unique(random_numbers(random, 3000)), true);
   auto host = Backend::host(1);
-  ASSERT_TRUE(host->build_tree(index.column(), {}, &index.image()).ok());
-  EXPECT_TRUE(backend_->make_resident(index.view()).ok());
+  ASSERT_TRUE(host->tree_index().build_tree(index.column(), {}, &index.image()).ok());
+  EXPECT_TRUE(backend_->tree_index().make_resident(index.view()).ok());
   std::vector<std::byte> sound = index.image();
   for (size_t at : {0, 12, 24, 64, 128, 200}) {
     index.image() = sound;
     index.image()[at] ^= std::byte{0x40};
-    EXPECT_EQ(backend_->make_resident(index.view()).status().code(), StatusCode::corruption) << at;
+    EXPECT_EQ(backend_->tree_index().make_resident(index.view()).status().code(),
+              StatusCode::corruption)
+        << at;
   }
   index.image() = sound;
   index.image().resize(100);
-  EXPECT_EQ(backend_->make_resident(index.view()).status().code(), StatusCode::corruption);
+  EXPECT_EQ(backend_->tree_index().make_resident(index.view()).status().code(),
+            StatusCode::corruption);
 }
 
 TEST_P(ResidentTest, MeasuresItsLimits) {
@@ -410,30 +420,30 @@ TEST(CudaTest, GoesOnWithTheHostWhereDeviceMemoryEnds) {
   Random random(seed());
   Keys keys = sorted_unique(random_numbers(random, 200000));
   OwnedIndex host_index(keys, true);
-  EXPECT_EQ(backend.make_resident(host_index.view()).status().code(),
+  EXPECT_EQ(backend.tree_index().make_resident(host_index.view()).status().code(),
             StatusCode::resource_exhausted);
   EXPECT_EQ(backend.allocate(2 << 20).status().code(), StatusCode::resource_exhausted);
   OwnedColumn owned(keys, true);
-  auto index = backend.build_index(owned.column(), KeyOrder::any, {});
+  auto index = backend.tree_index().build_index(owned.column(), KeyOrder::any, {});
   ASSERT_TRUE(index.ok()) << index.status().to_string();
   EXPECT_FALSE((*index)->on_device());
   std::vector<uint32_t> ranks(keys.size());
-  ASSERT_TRUE(backend.find_ranks((*index)->view(), owned.column(), ranks).ok());
+  ASSERT_TRUE(backend.tree_index().find_ranks((*index)->view(), owned.column(), ranks).ok());
   for (uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(ranks[i], i);
   // Queries and results on the device, which the host then searches for.
   auto queries = backend.allocate(800), results = backend.allocate(400);
   ASSERT_TRUE(queries.ok() && results.ok());
   ASSERT_TRUE(backend.copy((*queries)->data(), owned.column().data, 800).ok());
   std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), 100);
-  Status status =
-      backend.find_ranks((*index)->view(), Column::fixed((*queries)->data(), 8, 100), room);
+  Status status = backend.tree_index().find_ranks((*index)->view(),
+                                                  Column::fixed((*queries)->data(), 8, 100), room);
   ASSERT_TRUE(status.ok()) << status.to_string();
   std::vector<uint32_t> back(100);
   ASSERT_TRUE(backend.copy(back.data(), room.data(), 400).ok());
   for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(back[i], i);
   std::vector<std::byte> image, expected;
-  ASSERT_TRUE(backend.build_tree(host_index.column(), {}, &image).ok());
-  ASSERT_TRUE(Backend::host(1)->build_tree(host_index.column(), {}, &expected).ok());
+  ASSERT_TRUE(backend.tree_index().build_tree(host_index.column(), {}, &image).ok());
+  ASSERT_TRUE(Backend::host(1)->tree_index().build_tree(host_index.column(), {}, &expected).ok());
   EXPECT_EQ(image == expected, true);
 }
 

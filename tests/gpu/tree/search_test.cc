@@ -24,7 +24,7 @@ RankInterval ranks_with_prefix(const Keys& keys, const std::string& prefix) {
 }
 
 void build(Backend& backend, const TreeOptions& options, OwnedIndex* index) {
-  Status status = backend.build_tree(index->column(), options, &index->image());
+  Status status = backend.tree_index().build_tree(index->column(), options, &index->image());
   ASSERT_TRUE(status.ok()) << status.to_string();
   status = check_tree(index->image(), index->keys().size());
   ASSERT_TRUE(status.ok()) << status.to_string();
@@ -36,9 +36,9 @@ void expect_searches(Backend& backend, const OwnedIndex& index, const Keys& quer
   KeyColumn column = owned.column();
   IndexView view = index.view(guard);
   std::vector<Location> found(queries.size());
-  ASSERT_TRUE(backend.find({&view, 1}, column, found).ok());
+  ASSERT_TRUE(backend.tree_index().find({&view, 1}, column, found).ok());
   std::vector<uint32_t> lower(queries.size());
-  ASSERT_TRUE(backend.lower_bound(view, column, lower).ok());
+  ASSERT_TRUE(backend.tree_index().lower_bound(view, column, lower).ok());
   for (size_t i = 0; i < queries.size(); ++i) {
     uint32_t expected = rank_of(index.keys(), queries[i]);
     ASSERT_EQ(found[i].found(), expected != Location::absent) << i;
@@ -58,7 +58,7 @@ void expect_searches(Backend& backend, const OwnedIndex& index, const Keys& quer
 void expect_prefixes(Backend& backend, const OwnedIndex& index, const Keys& queries) {
   OwnedColumn owned(queries, true);
   std::vector<RankInterval> ranks(queries.size());
-  ASSERT_TRUE(backend.prefix_interval(index.view(), owned.column(), ranks).ok());
+  ASSERT_TRUE(backend.tree_index().prefix_interval(index.view(), owned.column(), ranks).ok());
   for (size_t i = 0; i < queries.size(); ++i) {
     RankInterval expected = ranks_with_prefix(index.keys(), queries[i]);
     ASSERT_EQ(ranks[i].first, expected.first) << i;
@@ -131,7 +131,7 @@ TEST(SearchTest, TakesTheNewestOfSeveralIndexes) {
     Keys queries = queries_for(random, pool, 10000, numbers);
     OwnedColumn owned(queries, true);
     std::vector<Location> out(queries.size());
-    ASSERT_TRUE(backend->find(views, owned.column(), out).ok());
+    ASSERT_TRUE(backend->tree_index().find(views, owned.column(), out).ok());
     for (size_t q = 0; q < queries.size(); ++q) {
       uint32_t expected = Location::absent, rank = 0;
       for (uint32_t i = 0; i < indexes.size() && expected == Location::absent; ++i) {
@@ -141,7 +141,7 @@ TEST(SearchTest, TakesTheNewestOfSeveralIndexes) {
       ASSERT_EQ(out[q].index, expected);
       ASSERT_TRUE(!out[q].found() || out[q].rank == rank);
     }
-    ASSERT_TRUE(backend->find({}, owned.column(), out).ok());
+    ASSERT_TRUE(backend->tree_index().find({}, owned.column(), out).ok());
     for (const Location& location : out) ASSERT_FALSE(location.found());
   }
 }
@@ -177,12 +177,13 @@ TEST(SearchTest, AsksTheGuardAndReportsDamage) {
       TestGuard damaged(calls);
       IndexView views[2] = {index.view(&damaged), index.view()};
       std::vector<Location> found(queries.size());
-      EXPECT_EQ(backend->find(views, owned.column(), found).code(), StatusCode::corruption);
+      EXPECT_EQ(backend->tree_index().find(views, owned.column(), found).code(),
+                StatusCode::corruption);
       std::vector<uint32_t> lower(queries.size());
-      EXPECT_EQ(backend->lower_bound(views[0], owned.column(), lower).code(),
+      EXPECT_EQ(backend->tree_index().lower_bound(views[0], owned.column(), lower).code(),
                 StatusCode::corruption);
       std::vector<RankInterval> ranks(queries.size());
-      EXPECT_EQ(backend->prefix_interval(views[0], owned.column(), ranks).code(),
+      EXPECT_EQ(backend->tree_index().prefix_interval(views[0], owned.column(), ranks).code(),
                 StatusCode::corruption);
       uint32_t rank;
       Status one = find_one(views[0], bytes_of(index.keys()[0]), &rank);
@@ -197,10 +198,10 @@ TEST(SearchTest, RefusesRoomOfAnotherSize) {
   OwnedColumn queries({"a", "b", "c"}, true);
   std::vector<Location> found(2);
   IndexView view = index.view();
-  EXPECT_EQ(backend->find({&view, 1}, queries.column(), found).code(),
+  EXPECT_EQ(backend->tree_index().find({&view, 1}, queries.column(), found).code(),
             StatusCode::invalid_argument);
   std::vector<uint32_t> lower(4);
-  EXPECT_EQ(backend->lower_bound(view, queries.column(), lower).code(),
+  EXPECT_EQ(backend->tree_index().lower_bound(view, queries.column(), lower).code(),
             StatusCode::invalid_argument);
 }
 

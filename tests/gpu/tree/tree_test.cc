@@ -11,7 +11,7 @@ namespace {
 std::vector<std::byte> build(Backend& backend, const PackedColumn& keys,
                              const TreeOptions& options) {
   std::vector<std::byte> image;
-  Status status = backend.build_tree(keys, options, &image);
+  Status status = backend.tree_index().build_tree(keys, options, &image);
   EXPECT_TRUE(status.ok()) << status.to_string();
   status = check_tree(image, keys.size);
   EXPECT_TRUE(status.ok()) << status.to_string();
@@ -74,7 +74,7 @@ TEST(TreeTest, RefusesOptionsThatDoNotHold) {
   OwnedIndex index({"a", "b"}, true);
   std::vector<std::byte> image;
   auto message = [&](const TreeOptions& options) {
-    Status status = backend->build_tree(index.column(), options, &image);
+    Status status = backend->tree_index().build_tree(index.column(), options, &image);
     EXPECT_EQ(status.code(), StatusCode::invalid_argument);
     return status.message();
   };
@@ -84,7 +84,7 @@ TEST(TreeTest, RefusesOptionsThatDoNotHold) {
   EXPECT_NE(message({.strides = {}, .leaf_capacity = 65536}).find("65535"), std::string::npos);
   PackedColumn huge = index.column();
   huge.size = max_index_keys + 1;
-  Status status = backend->build_tree(huge, {}, &image);
+  Status status = backend->tree_index().build_tree(huge, {}, &image);
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
 }
 
@@ -97,7 +97,9 @@ TEST(TreeTest, TakesWideStrides) {
   }
   // 2^28 entries for each of many nodes are too many.
   std::vector<std::byte> image;
-  EXPECT_EQ(backend->build_tree(index.column(), {{6, 28}, 1, NodeKind::dense, true}, &image).code(),
+  EXPECT_EQ(backend->tree_index()
+                .build_tree(index.column(), {{6, 28}, 1, NodeKind::dense, true}, &image)
+                .code(),
             StatusCode::invalid_argument);
 }
 

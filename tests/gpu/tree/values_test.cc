@@ -64,11 +64,11 @@ struct Runs {
       run.stored_keys = std::make_unique<Stored>(run.keys);
       run.stored_values = std::make_unique<Stored>(run.values);
       PackedColumn& keys = run.stored_keys->column;
-      EXPECT_TRUE(backend.build_tree(keys, {}, &run.image).ok());
+      EXPECT_TRUE(backend.tree_index().build_tree(keys, {}, &run.image).ok());
       IndexView view{keys, {run.image.data(), run.image.size()}};
       IndexRows rows{with_values ? &run.stored_values->column : nullptr,
                      tombstones ? run.hidden.data() : nullptr};
-      auto resident = backend.make_resident(view, rows);
+      auto resident = backend.tree_index().make_resident(view, rows);
       EXPECT_TRUE(resident.ok()) << resident.status().to_string();
       run.resident = *resident;
       runs.push_back(std::move(run));
@@ -122,14 +122,14 @@ void ValuesTest::expect_blocks(const Runs& runs, const Keys& queries, const KeyC
   std::mutex mutex;
   uint64_t taken = 0;
   auto views = runs.views();
-  Status status = backend_->find_blocks(views, column,
-                                        [&](uint64_t first, std::span<const Location> locations) {
-                                          std::lock_guard lock(mutex);
-                                          taken += locations.size();
-                                          std::copy(locations.begin(), locations.end(),
-                                                    found.begin() + static_cast<ptrdiff_t>(first));
-                                          return Status();
-                                        });
+  Status status = backend_->tree_index().find_blocks(
+      views, column, [&](uint64_t first, std::span<const Location> locations) {
+        std::lock_guard lock(mutex);
+        taken += locations.size();
+        std::copy(locations.begin(), locations.end(),
+                  found.begin() + static_cast<ptrdiff_t>(first));
+        return Status();
+      });
   ASSERT_TRUE(status.ok()) << status.to_string();
   ASSERT_EQ(taken, queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -140,15 +140,15 @@ void ValuesTest::expect_blocks(const Runs& runs, const Keys& queries, const KeyC
     ASSERT_EQ(found[i].rank, at->second.first.rank) << i;
   }
   if (queries.empty()) return;
-  status = backend_->find_blocks(views, column, [](uint64_t, std::span<const Location>) {
-    return Status(StatusCode::corruption, "enough");
-  });
+  status = backend_->tree_index().find_blocks(
+      views, column,
+      [](uint64_t, std::span<const Location>) { return Status(StatusCode::corruption, "enough"); });
   ASSERT_EQ(status.code(), StatusCode::corruption) << status.to_string();
 }
 
 void ValuesTest::expect_values(const Runs& runs, const Keys& queries, const KeyColumn& column) {
   std::vector<uint64_t> found((queries.size() + 63) / 64), offsets(queries.size() + 1);
-  auto values = backend_->find_values(runs.views(), column, found, offsets);
+  auto values = backend_->tree_index().find_values(runs.views(), column, found, offsets);
   ASSERT_TRUE(values.ok()) << values.status().to_string();
   std::string all((*values)->bytes(), '\0');
   ASSERT_TRUE((*values)->copy(reinterpret_cast<std::byte*>(all.data())).ok());
@@ -177,10 +177,10 @@ void ValuesTest::expect_on_device(const Runs& runs, const Keys& queries, const K
   DeviceValues out{reinterpret_cast<uint32_t*>(found->data()),
                    reinterpret_cast<uint64_t*>(offsets->data()), values->data(), capacity};
   auto views = runs.views();
-  Status located = backend_->find_on_device(
+  Status located = backend_->tree_index().find_on_device(
       views, column, reinterpret_cast<Location*>(locations->data()), nullptr);
   ASSERT_TRUE(located.ok()) << located.to_string();
-  Status status = backend_->get_on_device(views, column, out, nullptr);
+  Status status = backend_->tree_index().get_on_device(views, column, out, nullptr);
   ASSERT_TRUE(status.ok()) << status.to_string();
   std::vector<Location> at_device(n);
   std::vector<uint32_t> bits((n + 31) / 32);
@@ -263,7 +263,7 @@ TEST_P(ValuesTest, SaysWhereValuesAreMissing) {
   std::vector<uint64_t> found(1), offsets(2);
   Keys query{runs.runs[0].keys[0]};
   OwnedColumn owned(query, true);
-  auto values = backend_->find_values(runs.views(), owned.column(), found, offsets);
+  auto values = backend_->tree_index().find_values(runs.views(), owned.column(), found, offsets);
   ASSERT_FALSE(values.ok());
   EXPECT_EQ(values.status().code(), StatusCode::unavailable) << values.status().to_string();
 }

@@ -3,15 +3,17 @@
 
 #include <span>
 
-#include "gpu/backend.h"
 #include "gpu/host/task_pool.h"
+#include "gpu/sorter.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// Whether there are no more rows than Backend::sort() takes.
+// Whether there are no more rows than Sorter::sort() takes.
 Status check_chunks(std::span<const KeyColumn> chunks);
 
-// As Backend::sort().
+// As Sorter::sort().
 Status sort_host(TaskPool& pool, std::span<const KeyColumn> chunks, Sorted* sorted);
 
 }  // namespace stride

@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "gpu/device/cuda_transfer.h"
-#include "gpu/scatter/cuda_scatter.h"
-#include "gpu/scatter/scatter_host.h"
+#include "gpu/scatter/cuda_methods.h"
+#include "gpu/scatter/host_methods.h"
 #include "gpu/scatter/scatter_kernels.cuh"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -783,8 +784,7 @@ JobContext job_context(CudaDevice& device, const Indexes& targets, uint64_t limi
 void start_here(CudaDevice& device, const Numbers& sources, const Indexes& targets,
                 const MutableNumbers& into, const ScatterOptions& options,
                 ScatterCounters* counters, cudaStream_t stream) {
-  auto job =
-      make_job(job_context(device, targets, into.size, options, counters), into, stream);
+  auto job = make_job(job_context(device, targets, into.size, options, counters), into, stream);
   TileSource all = tiles(sources, sources.data, targets, targets.data, 0, sources.size, into.size);
   job->begin(&all, nullptr, stream);
   job->add(all, stream);
@@ -839,9 +839,8 @@ Status scatter_cuda(const CudaContext& context, const Numbers& sources, const In
   if (all_here) {
     start_here(context.device, sources, targets, placed.there(), options, counters.data(), stream);
   } else {
-    auto job =
-        make_job(job_context(context.device, targets, into.size, options, counters.data()),
-                 placed.there(), stream);
+    auto job = make_job(job_context(context.device, targets, into.size, options, counters.data()),
+                        placed.there(), stream);
     if (is_float(into.type) && options.mode == ScatterMode::reproducible) {
       if (is_here(sources.data)) {
         TileSource all = tiles(sources, sources.data, targets, nullptr, 0, sources.size, into.size);

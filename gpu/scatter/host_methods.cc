@@ -1,4 +1,4 @@
-#include "gpu/scatter/scatter_host.h"
+#include "gpu/scatter/host_methods.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "gpu/host/guarded.h"
 #include "gpu/scatter/scatter_arith.h"
 #include "gpu/scatter/scatter_partition.h"
+#include "storage/no_throw.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -661,7 +662,7 @@ RunRanges ranges_of(TaskPool& pool) {
   return
       [&pool](uint64_t n, uint64_t grain, const TaskPool::Body& body) { pool.run(n, grain, body); };
 }
-RunRanges ranges_of(Backend& host) {
+RunRanges ranges_of(ExecutionContext& host) {
   return [&host](uint64_t n, uint64_t grain, const TaskPool::Body& body) {
     host.parallel_for(n, grain, body);
   };
@@ -793,7 +794,7 @@ Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targe
   return {};
 }
 
-NumbersSummary summarize_host(Backend& host, const Numbers& sources) {
+NumbersSummary summarize_host(ExecutionContext& host, const Numbers& sources) {
   if (!sources.data) return {1, true};
   NumberType into = sources.type == NumberType::f64 ? NumberType::f64 : NumberType::f32;
   return with_numbers(sources, {into, nullptr, 0}, [&](const auto& source, auto*) {
@@ -801,7 +802,8 @@ NumbersSummary summarize_host(Backend& host, const Numbers& sources) {
   });
 }
 
-ScatterReport count_out_of_range_host(Backend& host, const Indexes& targets, uint64_t limit) {
+ScatterReport count_out_of_range_host(ExecutionContext& host, const Indexes& targets,
+                                      uint64_t limit) {
   return count_out_of_range(ranges_of(host), targets, limit);
 }
 
@@ -830,7 +832,7 @@ class HostRoute final : public ScatterRoute {
     if (stream)
       return Status(StatusCode::unavailable, "the host backend has no device")
           .with_remedy("give no stream");
-    return guarded([&] {
+    return no_throw([&] {
       ScatterReport report;
       return scatter_host(pool_, sources, {targets_.data(), this->sources(), width_}, into,
                           {.mode = mode}, &report);

@@ -3,13 +3,14 @@
 
 #include <memory>
 
-#include "gpu/backend.h"
+#include "gpu/execution_context.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/scatter_add.h"
+#include "storage/status.h"
 
 namespace stride {
 
-// As Backend::scatter_checked() and make_route(); throw std::bad_alloc.
+// As Scatter::apply_checked() and make_route(); throw std::bad_alloc.
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report);
@@ -23,8 +24,9 @@ struct NumbersSummary {
   bool all_finite = true;
 };
 // Of columns in host memory, on the threads of a host backend.
-NumbersSummary summarize_host(Backend& host, const Numbers& sources);
-ScatterReport count_out_of_range_host(Backend& host, const Indexes& targets, uint64_t limit);
+NumbersSummary summarize_host(ExecutionContext& host, const Numbers& sources);
+ScatterReport count_out_of_range_host(ExecutionContext& host, const Indexes& targets,
+                                      uint64_t limit);
 uint64_t target_at(const Indexes& targets, uint64_t i);
 
 // Of OutOfRange::error. target: of the first source that is out of range.

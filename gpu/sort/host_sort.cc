@@ -2,7 +2,7 @@
 // each part fits a core's cache; the parts are then sorted one by one, each by one thread. Keys of
 // 8 bytes are numbers, and sorted as such; of others the first 8 bytes past what all share are, and
 // ties are settled by the bytes that follow.
-#include "gpu/sort/sort_host.h"
+#include "gpu/sort/host_sort.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +14,8 @@
 #include "gpu/sort/sort_input.h"
 #include "gpu/sort/sort_rows.h"
 #include "gpu/sort/sort_ties.h"
+#include "storage/column.h"
+#include "storage/status.h"
 
 namespace stride {
 
@@ -28,9 +30,9 @@ struct Part {
   uint64_t kept;   // once sorted: rows without those that a newer one replaces
 };
 
-class Sorter {
+class BatchSort {
  public:
-  Sorter(TaskPool& pool, const SortInput& input, Sorted* sorted)
+  BatchSort(TaskPool& pool, const SortInput& input, Sorted* sorted)
       : pool_(pool), input_(input), keys_(input.keys()), sorted_(sorted), rows_(input.rows()) {}
 
   void run() {
@@ -350,7 +352,7 @@ Status sort_host(TaskPool& pool, std::span<const KeyColumn> chunks, Sorted* sort
   sorted->keys8.clear();
   STRIDE_TRY(check_chunks(chunks));
   SortInput input(chunks);
-  Sorter(pool, input, sorted).run();
+  BatchSort(pool, input, sorted).run();
   return {};
 }
 

@@ -1,0 +1,64 @@
+// Where work runs: the threads of the host and, where there is one, the memory of a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "storage/status.h"
+
+namespace stride {
+
+// Memory of a backend's device or of the host. Must not outlive the backend.
+class BackendMemory {
+ public:
+  virtual ~BackendMemory() = default;
+  std::byte* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ protected:
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+// What the machine allows, measured: a search cannot be faster than its memory accesses.
+struct BackendLimits {
+  double gathers_per_second = 0;     // of random memory sectors: 32 bytes of a device, 64 of a host
+  double copy_bytes_per_second = 0;  // read and written, in the memory that is searched
+  // 0 where there is no device:
+  double bus_in_bytes_per_second = 0;    // from pinned host memory to the device
+  double bus_out_bytes_per_second = 0;   // and back
+  double bus_both_bytes_per_second = 0;  // each way, both at once
+};
+
+// Every call may be made from several threads at once.
+class ExecutionContext {
+ public:
+  virtual ~ExecutionContext() = default;
+
+  virtual std::string name() const = 0;  // "host (16 threads)", "cuda:0 (NVIDIA H200)"
+  virtual unsigned threads() const = 0;
+  virtual bool has_device() const = 0;
+
+  // Memory for queries and results. resource_exhausted: no room within the memory limit.
+  virtual Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) = 0;
+  // Host memory that the device reads and writes at the speed of the bus: queries and results there
+  // need no copy on the host. Plain memory where there is no device.
+  virtual Result<std::unique_ptr<BackendMemory>> allocate_host(uint64_t bytes) = 0;
+  // Whether a pointer is to memory of the device.
+  virtual bool is_on_device(const void* p) const = 0;
+  // Between any two of host memory and the device's.
+  virtual Status copy(void* to, const void* from, uint64_t bytes) = 0;
+
+  // Measures for some tenths of a second. table_bytes: where the gathers go, at least 1 MiB.
+  virtual Status measure_limits(uint64_t table_bytes, BackendLimits* limits) = 0;
+
+  // Calls body(begin, end) for disjoint ranges that cover [0, n), each of about `grain` or more,
+  // on the pool's threads. A single range is run on the calling thread without waking anybody.
+  virtual void parallel_for(uint64_t n, uint64_t grain,
+                            const std::function<void(uint64_t begin, uint64_t end)>& body) = 0;
+};
+
+}  // namespace stride
