@@ -248,8 +248,8 @@ class Backend {
                               KeyStatistics* statistics) = 0;
   // What reads of the memory that is searched cost on this machine: takes some tenths of a second.
   virtual Status measure_costs(AccessCosts* costs) = 0;
-  // By which trees are chosen where their options leave strides open; until they are set, those of
-  // a typical machine. Of a host backend's those of a host.
+  // Trees are chosen by these costs where their options leave strides open. Until they are set,
+  // they are those of a typical machine, or of a typical host for a host's backend.
   AccessCosts access_costs() const;
   void set_access_costs(const AccessCosts& costs);
 
@@ -275,10 +275,10 @@ class Backend {
   // For each query, how many keys of the index are not larger than it.
   virtual Status upper_bound(const IndexView& index, const KeyColumn& queries,
                              std::span<uint32_t> out) = 0;
-  // Builds what longest_match() searches (gpu/match/match_layout.h) over a strictly ascending column of
-  // prefix keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set to
-  // the rank of the longest other prefix that covers each, or Location::absent. invalid_argument:
-  // more than max_match_prefixes, or a row that is no prefix key.
+  // Builds what longest_match() searches (gpu/match/match_layout.h) over a strictly ascending column
+  // of prefix keys (storage/prefix_key.h). The same bytes from every backend. parents: null, or set
+  // to the rank of the longest other prefix that covers each, or Location::absent.
+  // invalid_argument: more than max_match_prefixes, or a row that is no prefix key.
   virtual Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
                                std::vector<std::byte>* image, std::vector<uint32_t>* parents) = 0;
   Status build_matches(const PackedColumn& prefixes, uint32_t address_bits,
@@ -398,7 +398,7 @@ Status check_tree(std::span<const std::byte> image, uint64_t keys);
 uint64_t first_misled(const IndexView& index, uint64_t begin, uint64_t end);
 // The first of the ranks [begin, end) whose key is not larger than the one before it, or `end`.
 uint64_t first_not_ascending(const PackedColumn& keys, uint64_t begin, uint64_t end);
-// So much of an image, from its beginning, is all that tree_statistics() reads.
+// tree_statistics() reads only this much of an image, from its beginning.
 inline constexpr uint64_t tree_head_bytes = 33 * 64;
 // Precondition: check_tree() passed.
 TreeStatistics tree_statistics(const TreeView& tree);
