@@ -14,7 +14,7 @@
 namespace stride {
 
 struct AccessCosts {
-  // Of the memory that is read from: 16 KiB, 64 KiB, ..., 256 MiB.
+  // Reads are spread over memory of these sizes: 16 KiB, 64 KiB, ..., 256 MiB.
   static constexpr uint32_t sizes = 8;
   static constexpr uint64_t bytes_of(uint32_t i) { return uint64_t{16384} << 2 * i; }
 
@@ -32,7 +32,8 @@ struct AccessCosts {
   // faster, nor one read after another than many in flight.
   void drop_noise();
 
-  // As measured on the machines of docs/planner.md: what counts until a machine has been measured.
+  // These count until a machine has been measured. They are from the machines of
+  // docs/results/planner.md.
   static AccessCosts typical_host(unsigned threads);
   static AccessCosts typical_device();
 

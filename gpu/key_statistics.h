@@ -36,7 +36,7 @@ struct KeyStatistics {
   uint64_t key_bytes = 0;
   uint32_t width = 0;        // of every key; 0: of many lengths
   uint32_t prefix_bits = 0;  // that all keys share
-  // Of each sampled key, in key order.
+  // These describe each sampled key, in key order.
   std::vector<uint32_t> ranks;
   std::vector<uint32_t> lengths;  // bytes
   std::vector<uint64_t> heads;    // head_words each: the bits after those that all keys share

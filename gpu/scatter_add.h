@@ -90,7 +90,7 @@ enum class OutOfRange : uint8_t {
   error,  // invalid_argument, and T is as it was
 };
 
-// How it is done. All give the same sums, but for the last bits of fast floats. Of a device, min
+// How it is done. All give the same sums, but for the last bits of fast floats. On a device min
 // and max know automatic and direct alone.
 enum class ScatterMethod : uint8_t {
   automatic,  // by sizes and a sample of the targets
@@ -115,9 +115,9 @@ struct ScatterOptions {
   // For experiments. invalid_argument, and T is as it was: one that the backend does not know, or
   // not for such columns. resource_exhausted: one that the device has no memory for.
   ScatterMethod method = ScatterMethod::automatic;
-  // Of a device: a cudaStream_t on which the work is started. All columns are in the device's
-  // memory until it is done, there is no report, and OutOfRange::error cannot be asked for. Null:
-  // the call returns when all is done.
+  // The work is started on this cudaStream_t of a device. All columns are in the device's memory
+  // until it is done, there is no report, and OutOfRange::error cannot be asked for. Null: the call
+  // returns when all is done.
   void* stream = nullptr;
 };
 
@@ -133,7 +133,7 @@ class ScatterRoute {
   virtual ~ScatterRoute() = default;
   uint64_t sources() const { return sources_; }
   uint64_t targets() const { return targets_; }
-  // Of the targets that it was made of: those out of range change nothing.
+  // Reports on the targets that it was made of: those out of range change nothing.
   const ScatterReport& report() const { return report_; }
   virtual uint64_t memory_bytes() const = 0;
 

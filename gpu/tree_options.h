@@ -24,10 +24,10 @@ struct TreeOptions {
   uint32_t leaf_capacity = 0;
   NodeKind node_kind = NodeKind::automatic;  // of the levels below the root
   bool path_compression = true;              // skip bits that all keys of a node share
-  // Of an automatic tree, at most so many. 0: 4 for each key, or an eighth of the keys' own
+  // An automatic tree takes at most so many bytes. 0: 4 for each key, or an eighth of the keys' own
   // bytes, whichever is more. A level that does not fit gets fewer bits, or is left out.
   uint64_t max_image_bytes = 0;
-  // Of each level that is here (the root's does not count); node_kind of the others.
+  // Each level that is here has this kind (the root's does not count); the others have node_kind.
   std::vector<NodeKind> kinds = {};
 
   // Flavors' own tree: dense nodes, leaf capacity 1, no skipping.

@@ -53,9 +53,10 @@ struct VectorSetOptions {
   // most 1. Fuller tables are smaller and slower.
   double load = 0.8;
 
-  // Of a compressed set: nodes below the roots that fit at once; 0: an eighth of the capacity.
+  // A compressed set has room for so many nodes below the roots at once; 0: an eighth of the
+  // capacity.
   uint64_t node_capacity = 0;
-  // Of a compressed set: nodes are pairs of 64 bits, not of 32, for more than 2^32 - 2 nodes.
+  // The nodes of a compressed set are pairs of 64 bits, not of 32, for more than 2^32 - 2 nodes.
   bool wide_nodes = false;
 
   // Against vectors that were made to collide: a number that their maker does not know.
@@ -93,7 +94,7 @@ class VectorSet {
 
   virtual uint64_t size() const = 0;      // vectors
   virtual uint64_t id_limit() const = 0;  // all ids are smaller
-  // Of a compressed set: nodes below the roots. 0 for others.
+  // Counts the nodes below the roots of a compressed set. 0 for others.
   virtual uint64_t nodes() const { return 0; }
   virtual uint64_t memory_bytes() const = 0;
   uint32_t words() const { return words_; }

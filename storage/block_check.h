@@ -23,12 +23,12 @@ struct BytesBeside {
 };
 BytesBeside bytes_beside(const SegmentLayout& layout, uint64_t block);
 
-// Of the block's part of the offsets of keys and values: they ascend and lead to no place behind
-// the data, and no row is longer than rows may be. Of its numbers of values: there are such values.
-// Of its entry kinds: they are known.
+// Checks the block's part of the offsets of keys and values: they ascend and lead to no place
+// behind the data, and no row is longer than rows may be. Checks that there are values for its
+// numbers of values, and that its entry kinds are known.
 std::optional<BlockFault> fault_in_block(const SegmentLayout& layout, uint64_t block);
 
-// Of the two offsets on both sides of the block's end, where there are such: they ascend too.
+// Checks the two offsets on both sides of the block's end, where there are such: they ascend too.
 std::optional<BlockFault> fault_at_block_end(const SegmentLayout& layout, uint64_t block);
 
 }  // namespace stride

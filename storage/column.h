@@ -103,7 +103,7 @@ struct PackedColumn {
   bool fixed = true;
   PackedOffsets offsets{};  // used only where !fixed
 
-  // Of the rows, offsets left out.
+  // Counts the bytes of the rows, offsets left out.
   uint64_t row_bytes() const { return fixed ? size * width : data_bytes; }
   constexpr Bytes operator[](uint64_t row) const {
     if (fixed) return {data + row * width, width};
@@ -122,7 +122,7 @@ struct ValueRows {
   uint32_t number_width = 0;      // 1, 2 or 4
 
   bool shared() const { return numbers != nullptr; }
-  // So many bytes suffice for the numbers of so many values.
+  // Bytes needed to number this many values.
   static constexpr uint32_t width_for(uint64_t values) {
     return values <= 0x100 ? 1 : values <= 0x10000 ? 2 : 4;
   }
@@ -178,8 +178,8 @@ void for_each_bit(std::span<const uint64_t> words, const Use& use) {
       use(w * 64 + static_cast<uint64_t>(std::countr_zero(left)));
 }
 
-// Sets those bits of [first, first + count) for which is_set(i), i < count, says so; they are clear.
-// Other threads may set other bits of the same words meanwhile.
+// Sets those bits of [first, first + count) for which is_set(i), i < count, says so; they are
+// clear. Other threads may set other bits of the same words meanwhile.
 template <class IsSet>
 void set_bits(std::span<uint64_t> words, uint64_t first, uint64_t count, const IsSet& is_set) {
   for (uint64_t i = 0; i < count;) {

@@ -3,7 +3,7 @@
 
 #if defined(__GNUC__)
 #define STRIDE_API [[gnu::visibility("default")]]
-// Of a class that is shown, what belongs to the library alone.
+// Marks what belongs to the library alone in a class that is shown.
 #define STRIDE_INTERNAL [[gnu::visibility("hidden")]]
 #else
 #define STRIDE_API

@@ -41,8 +41,9 @@ struct ManifestRecordHeader {
   uint64_t checksum;       // of the rest of this header, the payload and its padding
   uint32_t payload_bytes;  // without padding
   uint32_t kind;           // manifest_edit or manifest_unsynced_edit
-  // So much of the file was on stable storage when this was written. It tells a torn tail, where
-  // later records may have reached the disk before earlier ones, from damage to what was synced.
+  // This much of the file was on stable storage when the record was written. It tells a torn tail,
+  // where later records may have reached the disk before earlier ones, from damage to what was
+  // synced.
   uint64_t synced_bytes;
 };
 static_assert(sizeof(ManifestRecordHeader) == 24 && alignof(ManifestRecordHeader) == 8);

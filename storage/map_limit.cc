@@ -19,7 +19,7 @@ uint64_t read_most_mappings() {
   return most ? most : 65530;  // Linux's default
 }
 
-// Of the whole process; 0 where the system does not say.
+// Counts the mappings of the whole process; 0 where the system does not say.
 uint64_t count_mappings() {
   std::ifstream maps("/proc/self/maps");
   using Iterator = std::istreambuf_iterator<char>;

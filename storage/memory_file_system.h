@@ -23,8 +23,9 @@ namespace stride {
 enum class CrashPolicy : uint8_t {
   lose_unsynced,  // nothing
   keep_unsynced,  // everything
-  // Of each file nothing, everything, a prefix of the writes, or any of them out of order; the last
-  // or each of them torn: a prefix, or any of its 512-byte sectors. Of the directory entries any.
+  // Each file keeps nothing, everything, a prefix of the writes, or any of them out of order; the
+  // last or each of them may be torn: a prefix, or any of its 512-byte sectors. Any of the
+  // directory entries are kept.
   random,
 };
 

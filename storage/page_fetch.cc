@@ -125,7 +125,8 @@ class RingFetch {
   Pieces fetch(const Pieces& pieces);
 
  private:
-  // So few that the ring stays well filled, so many that a system call serves a number of reads.
+  // Waiting for a quarter keeps the ring well filled, and lets one system call serve a number of
+  // reads.
   static constexpr unsigned wait_for = fetch_depth / 4;
 
   void enqueue(const Pieces& pieces);

@@ -49,7 +49,7 @@ class PieceWriter {
   bool busy() const;
   Status failure() const;
 
-  // Of block `index` of the image, once its piece is written.
+  // Entry `index` is the checksum of that block of the image, once its piece is written.
   std::vector<uint64_t>& checksums() { return checksums_; }
   // Size of the file as reserved.
   uint64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }

@@ -23,7 +23,7 @@ inline constexpr uint32_t address_bytes(uint32_t address_bits) { return (address
 inline constexpr uint32_t prefix_length_bytes(uint32_t address_bits) {
   return address_bits < 256 ? 1 : 2;
 }
-// Of every key; 0 for byte strings: keys of any length.
+// Every key has so many bytes; 0 for byte strings, whose keys have any length.
 inline constexpr uint32_t prefix_key_width(uint32_t address_bits) {
   return address_bits == byte_strings
              ? 0

@@ -89,7 +89,7 @@ bool Segment::State::check_block(uint64_t block) {
   return true;
 }
 
-// Of blocks [first, last) that have been checked, and so has the one after each.
+// Checks the ends of blocks [first, last), each of which has been checked, as has the one after it.
 bool Segment::State::check_block_ends(uint64_t first, uint64_t last) {
   for (uint64_t block = first; block < last; ++block) {
     if (auto fault = fault_at_block_end(layout, block)) {

@@ -48,7 +48,7 @@ class Segment final : public BlockGuard {
   // The file that the bytes below are mapped from; null where they are resident.
   const Mapping* mapping() const;
   // Readers' notes: a batch of so many queries found nothing of the mapped file missing in memory.
-  // Of a batch much larger than one noted some milliseconds ago nothing is known.
+  // Nothing is known of a batch that is much larger than one noted some milliseconds ago.
   void note_in_memory(uint64_t queries) const;
   bool was_in_memory_lately(uint64_t queries) const;
 
@@ -72,8 +72,8 @@ class Segment final : public BlockGuard {
   bool intact() const { return intact_.load(std::memory_order_acquire); }
   // This, or null where intact(): what an IndexView wants.
   BlockGuard* guard() const { return intact() ? nullptr : const_cast<Segment*>(this); }
-  // Of offsets it checks too that they ascend and lead to no place outside the column, of numbers
-  // of shared values that they are in range, and of entry kinds that they are known.
+  // Also checks that offsets ascend and lead to no place outside the column, that numbers of shared
+  // values are in range, and that entry kinds are known.
   bool ensure(const void* p, uint64_t bytes) override;
   // Whether ensure() has checked the block of segment_block_bytes that holds this byte of the file.
   bool is_verified(uint64_t offset) const;

@@ -44,7 +44,7 @@ enum class EntryKind : uint8_t { put = 0, tombstone = 1, delta = 2 };
 inline constexpr uint64_t segment_magic = 0x0A47455344525453;         // "STRDSEG\n"
 inline constexpr uint64_t segment_footer_magic = 0x0A444E4544525453;  // "STRDEND\n"
 inline constexpr uint32_t segment_format_version = 3;                 // the newest that is read
-// What is written: the oldest that says it.
+// Writers use the oldest version that can express the content.
 inline constexpr uint32_t segment_version_plain = 1;
 inline constexpr uint32_t segment_version_shared = 2;      // rows share values
 inline constexpr uint32_t segment_version_sampled = 3;     // there is a sample of the keys

@@ -31,7 +31,7 @@ struct SegmentLayout {
   static Result<SegmentLayout> parse(const std::string& path, uint64_t id, Bytes file);
 
   Bytes section(SectionType type) const;
-  // Of the section that holds this byte of the file: "section key_data", or "the header".
+  // Names the section that holds this byte of the file: "section key_data", or "the header".
   std::string place_name(uint64_t offset) const;
   // Offset and bytes of a block; the last one is shorter.
   Bytes block(uint64_t index) const;

@@ -38,7 +38,7 @@ struct SnapshotObject {
   Snapshot snapshot;
 };
 
-// Of one thread at a time.
+// Marks objects that one thread at a time may use.
 struct Owned {};
 
 struct TransactionObject : Owned {
@@ -171,7 +171,7 @@ Status write_struct(const void* ours, const char* what, size_t size, size_t leas
 
 // A view of what was found, also where that has no bytes: NULL is what was not found.
 stride_bytes present(Bytes found);
-// Of a bitmap, as the C interface hands it out: NULL where there are no rows.
+// Returns the words of a bitmap, as the C interface hands them out: NULL where there are no rows.
 const uint64_t* words_of(const Bitmap& found);
 // There is a result.
 Status check_found(const ReferencesObject& references);

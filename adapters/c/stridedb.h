@@ -246,7 +246,7 @@ STRIDE_C_API int stride_table_open_or_create_with(stride_database* database, con
 STRIDE_C_API int stride_table_create_in(stride_transaction* transaction, const char* name,
                                         const stride_table_options* options,
                                         stride_table** table);
-/* Of a prefix table; 0: it is none. */
+/* Sets the bits of a prefix table's addresses; 0: it is none. */
 STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
 
 /* Drops the table and its rows, durably. Snapshots taken before still read it. STRIDE_NOT_FOUND, and
@@ -380,8 +380,8 @@ STRIDE_C_API int stride_references_release(stride_references* references);
 STRIDE_C_API int stride_find(stride_snapshot* snapshot, stride_table* table,
                              const stride_column* keys, stride_references* references);
 
-/* Of the last stride_find() or stride_match_references(): how many keys or addresses it was asked
- * for and, as in stride_values_read(), which it found. Either may be NULL. */
+/* Sets how many keys or addresses the last stride_find() or stride_match_references() was asked for
+ * and, as in stride_values_read(), which it found. Either may be NULL. */
 STRIDE_C_API int stride_references_read(stride_references* references, uint64_t* size,
                                         const uint64_t** validity);
 /* The values of keys first to first + n - 1, as views: values[k] belongs to key first + k, and its
@@ -478,7 +478,7 @@ STRIDE_C_API int stride_parse_address(const char* text, uint32_t address_bits, v
                                       uint64_t room, uint64_t* address_bytes);
 
 /* The text of a key, as stride_parse_prefix() reads it: dotted for 32 bits, as in RFC 5952 for 128,
- * hexadecimal for others. Of what is no key of such a table: its bytes in hexadecimal. text: as
+ * hexadecimal for others. What is no key of such a table is its bytes in hexadecimal. text: as
  * `key` of stride_parse_prefix(); a NUL follows the text, for which there must be room too (64
  * bytes are enough for all of 32 and 128 bits). *text_bytes is without it. */
 STRIDE_C_API int stride_format_prefix(const void* key, uint64_t key_bytes, uint32_t address_bits,
@@ -499,7 +499,7 @@ STRIDE_C_API int stride_format_address(const void* address, uint64_t address_byt
  * where no prefix of the table covers that. */
 STRIDE_C_API int stride_match(stride_snapshot* snapshot, stride_table* table,
                               const stride_column* addresses, stride_values* values);
-/* Of the last stride_match() into `values`: how long the prefix of each address is, in bits; 0
+/* Sets how long the prefix of each address of the last stride_match() into `values` is, in bits; 0
  * where none was found. NULL where there are no rows. Valid until `values` is used again or
  * released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
 STRIDE_C_API int stride_values_lengths(stride_values* values, const uint32_t** lengths);
@@ -516,10 +516,11 @@ STRIDE_C_API int stride_match_into(stride_snapshot* snapshot, stride_table* tabl
 STRIDE_C_API int stride_match_references(stride_snapshot* snapshot, stride_table* table,
                                          const stride_column* addresses,
                                          stride_references* references);
-/* Of the last stride_match_references(), for addresses first to first + n - 1: keys[k] is a view of
- * the key of the prefix that was found for address first + k, and its data is NULL where none was,
- * and only then; lengths[k] is its length in bits, or 0. Either may be NULL. Otherwise as
- * stride_references_get(). STRIDE_INVALID_ARGUMENT also where the last call was a stride_find(). */
+/* Sets what the last stride_match_references() found for addresses first to first + n - 1: keys[k]
+ * is a view of the key of the prefix that was found for address first + k, and its data is NULL
+ * where none was, and only then; lengths[k] is its length in bits, or 0. Either may be NULL.
+ * Otherwise as stride_references_get(). STRIDE_INVALID_ARGUMENT also where the last call was a
+ * stride_find(). */
 STRIDE_C_API int stride_references_prefixes(stride_references* references, uint64_t first,
                                             uint64_t n, stride_bytes* keys, uint32_t* lengths);
 

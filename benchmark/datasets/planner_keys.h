@@ -10,12 +10,12 @@
 
 namespace stride::benchmark {
 
-// Of a family that the planner has never seen in training: words, urls, ipv6, kmers (31 bases as
-// text), clustered (runs of consecutive integers), zipf_gaps and timestamps; or u32, u64,
-// fixed:BYTES, sequential, dates, digits, hex, verses, ipv4; trie:SEED (random alphabets at every
-// byte), mixture:SEED (integers at several scales), paths:SEED (of files); last_bits, long_prefix
-// and two, which are hard on a tree; or the lines of a file. Distinct, at most `keys`; fewer where a
-// file has no more. invalid_argument: none of these.
+// Makes keys of a family that the planner has never seen in training: words, urls, ipv6, kmers (31
+// bases as text), clustered (runs of consecutive integers), zipf_gaps and timestamps; or of u32,
+// u64, fixed:BYTES, sequential, dates, digits, hex, verses, ipv4; trie:SEED (random alphabets at
+// every byte), mixture:SEED (integers at several scales), paths:SEED (of files); last_bits,
+// long_prefix and two, which are hard on a tree; or of the lines of a file. They are distinct, at
+// most `keys`; fewer where a file has no more. invalid_argument: none of these.
 Result<TreeKeys> make_planner_keys(const std::string& name, uint64_t keys, uint64_t seed,
                                    Parallel* parallel);
 

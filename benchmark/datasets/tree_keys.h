@@ -104,7 +104,7 @@ class TreeKeys {
   std::optional<RandomKeys> random_;  // none: the keys are lines
 };
 
-// Of each query the first half of its bytes, rounded up: prefixes that keys begin with.
+// Takes the first half of the bytes of each query, rounded up: prefixes that keys begin with.
 OwnedColumn halves(const KeyColumn& queries, bool sorted, Parallel* parallel);
 
 }  // namespace stride::benchmark

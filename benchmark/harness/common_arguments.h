@@ -23,7 +23,7 @@ struct CommonArguments {
   std::string json, plot;
 };
 
-// Of StrideDB alone.
+// Only StrideDB has these.
 struct StrideArguments {
   std::string backend = "auto";
   std::string values = "host";

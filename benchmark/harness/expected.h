@@ -72,7 +72,7 @@ class Expected {
   bool keys_are_numbers() const { return records_->key_width() == 8; }
   Bytes key(uint64_t rank) const { return records_->key(order_[group_begin(rank)]); }
   bool has_value(uint64_t rank, Bytes value) const;
-  // Of keys and values; where values differ between flows, of those of the last flow.
+  // Counts keys and values; where values differ between flows, those of the last flow count.
   uint64_t bytes() const { return bytes_; }
   // The rank of the first key that is not smaller.
   uint64_t lower_bound(Bytes key) const;

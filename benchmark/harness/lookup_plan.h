@@ -12,7 +12,7 @@
 
 namespace stride::benchmark {
 
-// Of the values: copied into one column, or referred to where they lie.
+// The values are copied into one column, or referred to where they lie.
 enum class Answers : uint8_t { copies, references };
 
 struct LookupOptions {

@@ -42,7 +42,7 @@ class Records {
     uint64_t flow = flow_of(row);
     return flows_[flow].values[row - starts_[flow]];
   }
-  // Of every key, or 0 where they differ in length.
+  // Returns the length of every key, or 0 where they differ in length.
   uint32_t key_width() const {
     uint32_t width = flows_.empty() || !flows_[0].keys.is_fixed() ? 0 : flows_[0].keys.width;
     for (const Flow& flow : flows_) {
@@ -50,7 +50,7 @@ class Records {
     }
     return width;
   }
-  // Of all keys and values, replaced ones too.
+  // Counts all keys and values, replaced ones too.
   uint64_t bytes() const {
     uint64_t bytes = 0;
     for (const Flow& flow : flows_) bytes += flow.keys.bytes() + flow.values.bytes();

@@ -166,7 +166,7 @@ nlohmann::ordered_json row_to_json(const ResultRow& row) {
 
 std::string phase_title(const std::string& phase) {
   std::string title = phase;
-  // Of a named lookup the name says enough.
+  // The name of a named lookup says enough.
   if (title.starts_with("lookup_") && title.find_first_of("0123456789") != 7) title.erase(0, 7);
   std::replace(title.begin(), title.end(), '_', ' ');
   return title;

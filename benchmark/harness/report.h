@@ -37,20 +37,20 @@ struct ResultRow {
     return seconds > 0 ? static_cast<double>(records) / seconds : 0;
   }
   std::string engine_name() const { return engine + ":" + configuration; }
-  // Of `numbers`; 0 where there is none.
+  // Looks the name up in `numbers`; 0 where there is none.
   double number_of(const std::string& name) const {
     auto found = numbers.find(name);
     return found == numbers.end() ? 0 : found->second;
   }
-  // Of `texts`; empty where there is none.
+  // Looks the name up in `texts`; empty where there is none.
   std::string text_of(const std::string& name) const {
     auto found = texts.find(name);
     return found == texts.end() ? "" : found->second;
   }
 };
 
-// Of all rows of one engine, configuration and phase, the one with the median rate (the slower of
-// the two in the middle). In the order of their first appearance.
+// Keeps, for each engine, configuration and phase, the row with the median rate (the slower of the
+// two in the middle), in the order of their first appearance.
 std::vector<ResultRow> medians(const std::vector<ResultRow>& rows);
 
 // The rows as a JSON list of objects, one a line.

@@ -18,7 +18,7 @@ class ScratchDirectory {
   ~ScratchDirectory();
 
   const std::string& path() const { return path_; }
-  // Of all files: the blocks that they take, or their length where that is less.
+  // Adds up all files: the blocks that they take, or their length where that is less.
   uint64_t bytes() const;
 
  private:

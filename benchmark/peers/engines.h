@@ -9,7 +9,7 @@
 
 namespace stride::benchmark {
 
-// Of this build: StrideDB first, then its peers, then the plain data structures.
+// Lists the engines of this build: StrideDB first, then its peers, then the plain data structures.
 const std::vector<EngineConfiguration>& all_engines();
 
 // "stride,rocksdb:ingest,lmdb": an engine's name means all its configurations. invalid_argument

@@ -59,7 +59,7 @@ class CudaDevice {
 
   int number() const { return number_; }
   const std::string& model() const { return model_; }
-  // Of the compute capability: 9 is an H100.
+  // Returns the major number of the compute capability: 9 is an H100.
   int generation() const { return generation_; }
   // A property that is not negative. Throws CudaFailure.
   uint32_t attribute(cudaDeviceAttr which) const;
@@ -68,8 +68,8 @@ class CudaDevice {
   // For what outlives the call that made it: where it is freed.
   cudaStream_t home_stream() const { return home_; }
 
-  // Of the pool, ordered on the stream. Throws CudaFailure (resource_exhausted) where the budget or
-  // the device's memory does not suffice. Aligned to 256 bytes.
+  // Takes memory of the pool, ordered on the stream. Throws CudaFailure (resource_exhausted) where
+  // the budget or the device's memory does not suffice. The memory is aligned to 256 bytes.
   void* allocate(uint64_t bytes, cudaStream_t stream);
   void free(void* memory, uint64_t bytes, cudaStream_t stream) noexcept;
 

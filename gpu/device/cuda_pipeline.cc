@@ -29,8 +29,8 @@ struct Batch {
   uint64_t most_queries;              // of a chunk
   const TakeResults* take = nullptr;  // in place of results
 
-  // Of queries or results that a chunk may have. Staged pieces are small, so that they stay in the
-  // host's cache.
+  // A chunk may have so many bytes of queries or of results. Staged pieces are small, so that they
+  // stay in the host's cache.
   uint64_t piece_bytes() const { return is_staged() ? staging_bytes : direct_bytes; }
   bool is_staged() const {
     return queries_side == MemorySide::pageable || results_side == MemorySide::pageable;

@@ -52,7 +52,7 @@ class MemoryPool {
   explicit MemoryPool(std::function<Memory()> make) : make_(std::move(make)) {
     idle_.reserve(most_idle);
   }
-  // Of staging_bytes.
+  // Lends memory of staging_bytes.
   Piece take() {
     {
       std::lock_guard lock(mutex_);
@@ -91,8 +91,8 @@ class CudaTransfer {
   CudaDevice& device() const { return device_; }
   ExecutionContext& host() const { return host_; }
   PinnedPool& pinned() { return pinned_; }
-  // Of the device's memory. Whole words may be read where a column ends in one. Give a piece back
-  // when nothing that uses it is under way on any stream.
+  // Lends pieces of the device's memory. Whole words may be read where a column ends in one. Give a
+  // piece back when nothing that uses it is under way on any stream.
   DevicePool& on_device() { return on_device_; }
 
   // Between pageable host memory and the device; done when they return. The work on the stream
@@ -108,7 +108,7 @@ class CudaTransfer {
   // Copies between any two of host memory and the device's.
   Status copy(void* to, const void* from, uint64_t bytes);
 
-  // Of its own, for any stream.
+  // Makes memory of its own, which any stream may use.
   CudaArray<std::byte> make_device_memory(uint64_t bytes);
 
   // More threads only queue for the driver.

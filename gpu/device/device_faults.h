@@ -14,7 +14,7 @@ enum class DeviceFault : uint8_t {
   lost,           // that call and all after it
 };
 
-// Of all devices of the process. Without a device nothing ever counts.
+// Counts the calls to all devices of the process. Without a device nothing ever counts.
 struct DeviceFaults {
   static void fail_call(uint64_t call, DeviceFault fault);
   static void clear();

@@ -26,7 +26,7 @@ void flatten(const Prefixes& prefixes, uint32_t* parents, const Emit& emit) {
   auto close = [&](bool begins_here) {
     uint32_t closed = open.back();
     open.pop_back();
-    // Of those that end together the outermost says what goes on.
+    // The outermost of those that end together says what goes on.
     if (begins_here || (!open.empty() && prefixes.ends_together(closed, open.back()))) return;
     emit(closed, true, answer());
   };
@@ -37,7 +37,7 @@ void flatten(const Prefixes& prefixes, uint32_t* parents, const Emit& emit) {
     }
     if (parents) parents[i] = open.empty() ? Location::absent : open.back();
     open.push_back(i);
-    // Of those that begin together the last is the longest.
+    // The last of those that begin together is the longest.
     if (i + 1 == size || !prefixes.begins_with_last(i + 1)) emit(i, false, i);
   }
   while (!open.empty() && prefixes.ends(open.back())) close(false);

@@ -224,7 +224,7 @@ class BytePrefixes {
       : keys_(keys), address_bits_(address_bits) {}
   uint64_t size() const { return keys_.size; }
   Bytes begin(uint32_t i) const { return prefix_address(keys_[i], address_bits_); }
-  // Of a prefix that has one. Good until the next call.
+  // Precondition: the prefix has an end. The result is good until the next call.
   Bytes end(uint32_t i) const {
     Bytes address = begin(i);
     uint32_t carry = last_zero(i);

@@ -213,7 +213,7 @@ template <class Number>
 struct CountDepths {
   const Number* at;
 
-  // Of boundary i + 1. The first is at address 0.
+  // Counts boundary i + 1. The first boundary is at address 0.
   template <class Add>
   STRIDE_HD void operator()(uint64_t i, const Add& add) const {
     Number last = at[i], x = at[i + 1];
@@ -301,7 +301,7 @@ struct WriteMatchEntries {
   uint32_t* starts;
   uint16_t* slots;
   uint32_t* entries;
-  // Of the level below: its boundaries, and the node of each.
+  // These take the boundaries of the level below, and the node of each.
   uint32_t* next_boundaries;
   uint32_t* next_nodes;
 

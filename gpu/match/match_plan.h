@@ -8,8 +8,8 @@
 
 namespace stride {
 
-// Of boundaries, by bit depth d. A node at depth d is a run of boundaries that share their first d
-// bits, one of which has bits set behind those. All that a plan costs follows from these counts.
+// Counts boundaries by bit depth d. A node at depth d is a run of boundaries that share their first
+// d bits, one of which has bits set behind those. All that a plan costs follows from these counts.
 struct MatchCounts {
   int64_t nodes[max_tree_address_bits + 1] = {};   // at depth d
   int64_t ending[max_tree_address_bits + 1] = {};  // boundaries whose last set bit is bit d - 1

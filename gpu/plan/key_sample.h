@@ -123,7 +123,7 @@ struct SampleKey {
     };
     auto put = [&](Point point) {
       if (count > 0 && to[2 * count] == 0) return;  // the first without shared bits is enough
-      // Of neighbours that share the same bits the first and the last are.
+      // Only the first and the last of neighbours that share the same bits stay.
       if (count > 1 && to[2 * count] == point.bits && to[2 * count - 2] == point.bits) --count;
       to[1 + 2 * count] = point.distance;
       to[2 + 2 * count] = point.bits;

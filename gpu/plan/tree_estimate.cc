@@ -14,16 +14,16 @@ namespace stride {
 namespace {
 
 constexpr uint32_t line_bytes = 64;
-// Of a search on the host: what lies in so few bytes is fetched as a whole (search_group.h).
+// A search on the host fetches a leaf as a whole that lies in so few bytes (search_group.h).
 constexpr double short_leaf_bytes = 4 * line_bytes, log2_short_leaf_bytes = 8;
-// Of a device: what is read at once, and what a cache has a place for; an entry (cuda_search.cuh).
+// A device reads sectors, and its cache has places for lines. An entry is that of cuda_search.cuh.
 constexpr uint32_t sector_bytes = 32, device_line_bytes = 128;
 constexpr double entry_bytes = 16;
-// Of a key among keys of many lengths (PackedOffsets).
+// The offset of a key among keys of many lengths takes so many bytes (PackedOffsets).
 constexpr double offset_bytes = 2.1;
-// Of a line: 8 entries, or 16 words with a bit for each of 32 entries.
+// A line has 8 entries, or 16 words with a bit for each of 32 entries.
 constexpr uint32_t entries_of_line_bits = 3, bits_of_line_bits = 9;
-// Of a device's first-level cache, what queries, keys and results need that rush through it.
+// Queries, keys and results that rush through a device's first-level cache need so much of it.
 constexpr double streamed_bytes = 65536;
 
 // The chance that all searches that go together do what one does with chance p.
@@ -33,7 +33,7 @@ double all_together(double p) {
   return p;
 }
 double any_together(double p) { return 1 - all_together(1 - std::clamp(p, 0.0, 1.0)); }
-// Of `lines` equally likely ones, those that searches that go together read, for each search.
+// Says how many of `lines` equally likely ones the searches that go together read, for each search.
 double lines_of_equals(double lines) { return lines * any_together(1 / lines) / searches_together; }
 
 }  // namespace
@@ -265,8 +265,8 @@ void SampledTree::account_level(const LevelEstimate& level, double starts, doubl
                    busy(children, level.busy_nodes) + busy(depths, level.busy_nodes);
     if (!root) reads += 2;  // children and depth
   }
-  // By the time that a device's cache would have all of it, searches have read about twice as much of
-  // the keys: so the measured trees say of which the weights were made.
+  // When a device's cache would have all of it, searches have read about twice as much of the keys:
+  // so the measured trees say of which the weights were made.
   double rush = target_->costs.device ? std::min(compared_bytes(), 2 * busy_bytes_) : 0;
   const double cost = read_cost(busy_bytes_ + rush);
   add(SearchWork::memory, level.visits * reads * cost);
@@ -309,7 +309,7 @@ void SampledTree::add_reads(const Place& place, Leaves* leaves) const {
   // Equal tails may lie before the first of a sector.
   if (device && !numbers && (rank >> shift) << shift == rank && rank > low) reads += 1;
   leaves->reads += reads;
-  // Of a device's memory 64 bytes are read at once, and more of a page that is open.
+  // A device's memory gives 64 bytes at once, and more of a page that is open.
   const double beside = device ? static_cast<double>(std::min(off, neighbours)) : 0;
   leaves->memory_reads += reads - beside;
   leaves->beside_reads += beside;

@@ -68,7 +68,7 @@ enum class SearchWork : uint8_t {
   words_together,   // of the search with most
   offsets,          // steps, and one more, where each has to find where its key begins
   query_words,      // 8-byte words of a query
-  uneven,           // branches that a processor cannot foresee (host)
+  uneven,           // branch mispredictions (host)
   memory_beside,    // as memory, of sectors beside one that the search has read (device)
   count,
 };
@@ -149,9 +149,9 @@ class SampledTree {
   // The same in two steps: the kind of a level may be chosen when its nodes are known.
   void look_at(uint32_t stride);
   void take_kind(NodeKind kind);
-  // Of the levels so far.
+  // Adds up the levels so far.
   double image_bytes() const;
-  // Of a search at least, whatever levels follow.
+  // A search takes at least so long, whatever levels follow.
   double least_nanoseconds() const;
   double nanoseconds() const;  // of the way down
   bool is_complete() const { return active_.empty(); }

@@ -12,7 +12,8 @@ namespace stride {
 
 namespace {
 
-// Of a search for trees, from a part of the sampled keys; and the best trees found, by all of them.
+// The search for trees tries these, with a part of the sampled keys; the best trees found are
+// compared by all of them.
 constexpr uint32_t leaf_capacities[] = {4, 16, 64};
 constexpr uint32_t least_capacity = 4, most_capacity = 64;
 constexpr uint32_t searched_samples = 64;
@@ -27,8 +28,8 @@ constexpr size_t free_levels = 3;
 constexpr size_t kept_trees = 12, kept_even = 2;
 constexpr int most_steps = 4;
 constexpr double least_gain = 0.005;
-// Of trees that are equally fast the smaller one: twice the memory, of all that searches need, has
-// to gain this much. Of less than so many bytes nobody minds.
+// The smaller one of trees that are equally fast is better: twice the memory, counting all that
+// searches need, has to gain this much. Nobody minds less than so many bytes.
 constexpr double worth_of_memory = 0.03;
 constexpr double little_memory = 1 << 16;
 
@@ -41,7 +42,7 @@ struct Problem {
   SampleGroups groups{statistics};
   double most_bytes = 0;  // of a tree, by what the sample says: a level beyond gets fewer bits
   uint32_t followed_up = 0;
-  uint32_t one_of = 1;  // sampled keys is looked at while trees are searched for
+  uint32_t one_of = 1;  // the search looks at every one_of-th sample
 
   Problem(const KeyStatistics& s, const PlanTarget& t, const TreeOptions& w, const PlanSearch& how)
       : statistics(s), target(t), wanted(w), search(how) {
@@ -190,7 +191,7 @@ class CapacitySearch {
     return true;
   }
 
-  // Of root_strides() the one of about 8 keys an entry.
+  // Takes the one of root_strides() that has about 8 keys an entry.
   uint32_t lone_root() const {
     std::vector<uint32_t> strides = root_strides();
     auto wanted = static_cast<uint32_t>(std::bit_width(problem_.statistics.keys / 8));

@@ -6,13 +6,12 @@
 //
 // A dynamic program over the levels. Its states are the bits that each sampled key has used; where
 // no bits are skipped that is one number, the bit position of the level, and the program is exact.
-// Of the ways to one state, those are dropped that another one beats in both time and memory, with
-// the same in its leaves: what follows costs either the same, or, as more memory makes reads
-// slower, no less. With path compression lists of strides seldom meet in one state, and of each
-// number of levels only the most promising are followed up; what is to be beaten are lists of one
-// stride below the root. All that with a part of the sample. The best trees are then compared by
-// all of it, and the best of these with such as differ from it in one stride, kind or capacity, as
-// long as that helps.
+// A way to a state is dropped where another one beats it in both time and memory, with the same in
+// its leaves: what follows costs either the same, or, as more memory makes reads slower, no less.
+// With path compression lists of strides seldom meet in one state, and only the most promising of
+// each number of levels are followed up; what is to be beaten are lists of one stride below the
+// root. All that with a part of the sample. The best trees are then compared by all of it, and the
+// best of these with such as differ from it in one stride, kind or capacity, as long as that helps.
 //
 // PlannerKind::learned compares by times that a small perceptron has corrected, which was trained
 // on measured ones (planner_weights.h).
@@ -52,7 +51,7 @@ struct PlannedTree {
 PlannedTree plan_tree(const KeyStatistics& statistics, const PlanTarget& target,
                       const TreeOptions& wanted = {}, const PlanSearch& search = {});
 
-// By what trees are compared: the time, and 3 % of it more for each time that a tree doubles the
+// Trees are compared by this: the time, and 3 % of it more for each time that a tree doubles the
 // memory that searches need.
 double plan_rank(const TreeEstimate& estimate, double nanoseconds, const KeyStatistics& statistics,
                  const PlanTarget& target);
@@ -70,7 +69,7 @@ using ChooseStrides =
 double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,
                             const PlanTarget& target);
 
-// The kind of planner that `automatic` stands for, on either backend: docs/planner.md has the
+// `automatic` stands for this kind of planner, on either backend: docs/results/planner.md has the
 // figures. What the perceptron learns carries over to other keys only in part.
 inline constexpr PlannerKind better_planner = PlannerKind::optimal;
 

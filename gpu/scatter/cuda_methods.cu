@@ -25,8 +25,8 @@ constexpr uint32_t sample_threads = 1024;
 constexpr uint64_t many_to_sample = 1 << 26;
 constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
 constexpr uint64_t fewest_to_sample = 1 << (many_samples_log + 1);
-// Of a sample: how often a hot target comes, and the share of its sources that such targets must
-// have between them.
+// A hot target comes at least so often in a sample, and one in hot_share of the sample's sources
+// must have such a target.
 constexpr uint32_t hot_count = 3;
 constexpr uint32_t hot_share = 32;
 // Where fewer neighbours have the same target, adding them up first takes longer than it saves.
@@ -171,7 +171,7 @@ __global__ __launch_bounds__(sample_threads, 2) void summarize_sources(TileSourc
         bits &= ~Bits{0} >> 1;
         if (bits - 1 < infinity - 1) {
           largest = max(largest, bits);
-          // Of subnormal ones, or one less.
+          // Subnormal numbers get one less than their last bit.
           const Bits mantissa = (bits & (implicit - 1)) | implicit;
           const int last = (sizeof(T) == 4 ? __ffs(static_cast<int>(mantissa))
                                            : __ffsll(static_cast<long long>(mantissa))) -
@@ -258,7 +258,8 @@ void allow_shared(Kernel* kernel, uint64_t bytes) {
 class Job {
  public:
   virtual ~Job() = default;
-  // Of reproducible sums: before the first part. `all`: all sources, if they are in device memory.
+  // Prepares reproducible sums, before the first part. `all`: all sources, if they are in device
+  // memory.
   virtual void begin(const TileSource* all, const NumbersSummary* known, cudaStream_t stream) = 0;
   // Starts the work on some of the sources.
   virtual void add(const TileSource& part, cudaStream_t stream) = 0;
@@ -346,7 +347,7 @@ class Adder {
   ScatterMethod choose(const TileSource& part, const Sampled& sampled, cudaStream_t stream) const {
     const uint64_t n = part.n;
     const ScatterMethod asked = context_.options.method;
-    // Of sources that come in pieces, the last may be a short one.
+    // The last piece may be a short one, where sources come in pieces.
     if (asked == ScatterMethod::hot && n < fewest_to_sample) return ScatterMethod::direct;
     if (asked != ScatterMethod::automatic) return asked;
     const bool narrow = fits_narrow(context_.limit);
@@ -373,7 +374,8 @@ class Adder {
                 cudaStream_t stream) {
     DirectSink<Op> sink{op, sample};
     constexpr uint32_t threads = DirectSink<Op>::block_threads;
-    // Of many sources, blocks that come later keep others company that end sooner.
+    // Launches extra blocks when there are many sources, so that late ones fill multiprocessors
+    // that finish early.
     uint32_t blocks = context_.grid(part.n, threads, part.n >= many_sources ? 16 : 4);
     if (fits_narrow(context_.limit))
       launch<uint32_t, DirectSink<Op>, 1>(part, sink, threads, blocks, 0, stream);
@@ -694,7 +696,7 @@ class PieceLane {
   }
 
  private:
-  // Of one column.
+  // Brings pieces of one column to the device.
   class Arrival {
    public:
     explicit Arrival(CudaTransfer& transfer) : transfer_(transfer), room_(transfer) {}

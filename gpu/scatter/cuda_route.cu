@@ -65,7 +65,7 @@ __device__ __forceinline__ void wait_until_in() {
   __syncthreads();
 }
 
-// Of a thread's half of its warp.
+// A piece is taken by half of a warp.
 constexpr uint32_t half_threads = 16;
 __device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine,
                                                      uint32_t thread) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& min
 static_assert(sizeof(RouteSlab::Piece) == sizeof(uint2));
 static_assert(route_piece_sources == half_threads * route_quad);
 
-// Of `threads` neighbours.
+// Adds up the sums of `threads` neighbours.
 template <class T>
 __device__ __forceinline__ T sum_of(T sum, uint32_t threads) {
 #pragma unroll

@@ -144,7 +144,7 @@ class CutSums {
   BulkVector<int64_t> low_;  // empty until there is a low part: many columns have none
 };
 
-// Of reproducible sums. What is not finite counts as 0.
+// Makes reproducible sums. What is not finite counts as 0.
 template <class T>
 struct Cut {
   using Number = T;
@@ -197,7 +197,7 @@ struct Cut {
       for (uint64_t t = 0; t < count; ++t) fold(into + t, sums.take(t));
       return;
     }
-    // Without a jump on whether there is a sum, which cannot be foretold.
+    // Branch-free, because which cells are not zero can't be predicted.
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     int64_t* high = sums.high();
     for (uint64_t t = 0; t < count; ++t) {
@@ -385,7 +385,7 @@ struct TargetSample {
   double wide_bytes = 0;  // of the pieces of T that it met
 };
 
-// Of the targets of a sample that nearly ascend.
+// Targets nearly ascend where no more of a sample are below the one before.
 constexpr uint64_t few_falls = 16;
 
 // Cells of so many bytes are as good as in a core's own cache.
@@ -503,7 +503,7 @@ class AscendingPut {
     constexpr uint64_t chunk = block_sources * blocks_a_look;
     first_ = first;
     span_ = last - first;
-    // So that lists stay short where only the sample ascended.
+    // This keeps lists short where only the sample ascended.
     const uint64_t most = (end - begin) / 32 + 64;
     for (uint64_t at = begin; at < end; at += chunk) {
       if (elsewhere_.size() > most) return leave(at, end);
@@ -578,7 +578,7 @@ class AscendingPut {
   std::vector<std::pair<uint64_t, uint64_t>> elsewhere_;
 };
 
-// Of targets that nearly ascend. What is not its part's is put when all are done.
+// Puts sources whose targets nearly ascend. What is not its part's is put when all are done.
 template <class Op, class Source, class Index, class T>
 ScatterReport put_ascending(TaskPool& pool, const Op& op, const Source& source,
                             const Index* targets, uint64_t n, T* into, uint64_t limit) {
@@ -696,7 +696,7 @@ ScatterReport add_by_ranges(TaskPool& pool, const Cut<T>& op, const Source& sour
   });
 }
 
-// Of sources [begin, end), whose targets ascend and have no others.
+// Adds sources [begin, end), whose targets ascend and have no others.
 template <class Source, class T, class Index>
 void add_ascending(const Cut<T>& op, const Source& source, const Index* targets, uint64_t begin,
                    uint64_t end, T* into) {

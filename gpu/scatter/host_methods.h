@@ -23,13 +23,13 @@ struct NumbersSummary {
   double largest = 0;  // of the finite absolute values
   bool all_finite = true;
 };
-// Of columns in host memory, on the threads of a host backend.
+// These read columns in host memory, on the threads of a host backend.
 NumbersSummary summarize_host(ExecutionContext& host, const Numbers& sources);
 ScatterReport count_out_of_range_host(ExecutionContext& host, const Indexes& targets,
                                       uint64_t limit);
 uint64_t target_at(const Indexes& targets, uint64_t i);
 
-// Of OutOfRange::error. target: of the first source that is out of range.
+// Makes the error of OutOfRange::error. target: that of the first source that is out of range.
 Status out_of_range_error(const ScatterReport& report, uint64_t target, uint64_t targets);
 
 }  // namespace stride

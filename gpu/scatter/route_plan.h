@@ -10,8 +10,8 @@
 //
 // then each part is read into a block's own memory, and each of its targets adds up its sources,
 // which a list names, in ascending order. Both passes read and write memory in stretches. What goes
-// where is worked out once and takes about 5 bytes a source. Of targets with many sources (hot) each
-// chunk writes the sum of its own, and what remains is to add up these.
+// where is worked out once and takes about 5 bytes a source. Each chunk writes one sum for a target
+// with many sources (hot), and what remains is to add these up.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct RouteSlab {
   uint32_t chunks = 0, parts = 0;
   uint32_t items = 0;  // sources that are exchanged, and what fills up
 
-  // Of each chunk: its sources in the order of parts, and then of hot targets.
+  // Each chunk has its sources here in the order of parts, and then those of hot targets.
   std::vector<uint16_t> picks;
   // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
@@ -64,11 +64,11 @@ struct RouteSlab {
   // begin at a multiple of 8.
   std::vector<uint32_t> group_list;
   std::vector<uint16_t> list;
-  // Of any chunk or part.
+  // No chunk or part has more than these.
   uint32_t most_picks = 0, most_items = 0, most_list = 0, most_targets = 0;
 
-  // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the items,
-  // one target's after the other's.
+  // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the
+  // items, one target's after the other's.
   struct Hot {
     uint64_t target;
     uint32_t begin;  // the first of its sums

@@ -82,7 +82,7 @@ struct SumScale {
 
   // sources: how many there are at most. largest: of their finite absolute values.
   STRIDE_HD static SumScale of(uint64_t sources, double largest) {  // sources: not 0
-    // So that sums of less than 2^(62 - bits) numbers have 62 bits.
+    // With so many bits, sums of less than 2^(62 - bits) numbers have 62 bits.
     int bits = static_cast<int>(leading_zeros(sources)) - 2;
     // largest < 2^exponent
     int exponent = static_cast<int>(bits_of_double(largest) >> 52) - 1022;

@@ -82,8 +82,7 @@ struct SourceSample {
   // The targets that it met often, one for each slot of a small hash table.
   uint32_t hot_in_use;  // 0: none is
   uint32_t hot_targets[slots];
-  // Of floats: most of those that are not 0 are of sizes in [window / 256, window). 0: no such
-  // window.
+  // Most floats that are not 0 are of sizes in [window / 256, window). 0: there is no such window.
   float window;
   uint32_t ascending;  // 1: targets are sorted
   uint32_t runs;       // 1: neighbours of one target are common
@@ -223,9 +222,9 @@ struct AddOp {
   static constexpr uint32_t most_copies_log = std::is_same_v<T, double> ? 3 : 0;
   static constexpr uint32_t memory_bytes = sizeof(T);  // of a target
   T* into;
-  // Of floats in cells: additions of floats in shared memory are loops that wait for each other
-  // where targets meet. Those of sizes in [window / 256, window) are multiples of window / 2^31,
-  // and are added as such, exactly; others go to memory. 0: all are added as floats.
+  // Additions of floats in shared memory are loops that wait for each other where targets meet. So
+  // floats of sizes in [window / 256, window), which are multiples of window / 2^31, are added to
+  // cells as such, exactly; others go to memory. 0: all are added as floats.
   float window = 0, up = 0, down = 0;
 
   __device__ void begin(const SourceSample* sample) {
@@ -278,7 +277,7 @@ struct AddOp {
   }
 };
 
-// Of reproducible sums where there are no low parts.
+// These make reproducible sums where there are no low parts.
 struct HighPart {
   int64_t high;
   __device__ operator CutNumber() const { return {high, 0}; }
@@ -295,7 +294,7 @@ struct HighOp {
   }
 };
 
-// Of reproducible sums: high and low parts, apart.
+// Makes reproducible sums of high and low parts, apart.
 template <class T>
 struct CutOp {
   using Number = T;
@@ -368,8 +367,8 @@ struct DirectSink {
   __device__ void end() const {}
 };
 
-// Of all of T. Threads of a warp share out 2^copies_log of them, so that those of one target seldom
-// meet.
+// Keeps copies of all of T. Threads of a warp share out 2^copies_log of them, so that those of one
+// target seldom meet.
 template <class Op>
 struct CopiesSink {
   static constexpr uint32_t block_threads = 1024;

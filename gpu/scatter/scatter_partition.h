@@ -19,7 +19,7 @@
 
 namespace stride {
 
-// Of stretches of the sources, put together.
+// Puts the reports of stretches of the sources together.
 class SharedReport {
  public:
   void add(const ScatterReport& part) {
@@ -78,8 +78,8 @@ struct ScatterPartition {
   }
 };
 
-// Of sources [begin, end). starts[r * step] becomes where those of range r begin; behind the last
-// range are those out of range.
+// Spreads sources [begin, end) over the ranges. starts[r * step] becomes where those of range r
+// begin; behind the last range are those out of range.
 template <class T, class Source, class Index>
 ScatterReport spread_stretch(const ScatterPartition& shape, const Source& source,
                              const Index* targets, uint64_t begin, uint64_t end, uint64_t limit,
@@ -125,7 +125,8 @@ ScatterReport take_by_ranges(TaskPool& pool, const ScatterPartition& shape, cons
                              const std::function<void(const RangeTurn<T>&)>& take) {
   const uint64_t block = std::min(n, shape.block), stretch = std::min(n, shape.stretch);
   const uint64_t step = (block + stretch - 1) / stretch;
-  // Of the block, and behind it what each thread spreads a stretch in: on the same huge pages.
+  // The block comes first, and behind it what each thread spreads a stretch in: on the same huge
+  // pages.
   const uint64_t size = block + pool.threads() * stretch;
   BulkVector<uint16_t> places(size);
   BulkVector<T> values(Source::is_ones ? 0 : size);

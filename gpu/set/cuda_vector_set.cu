@@ -275,7 +275,7 @@ class CudaSlots {
     if (is_full()) grow(stream);
     return left();
   }
-  // So many entries are being put, all of which may be new.
+  // Announces entries that are being put, all of which may be new.
   void expect(uint64_t entries) { coming_ += entries; }
   // Doubles the room; false: there is no memory for it.
   bool grow(cudaStream_t stream) {
@@ -457,7 +457,8 @@ class CudaVectorSet : public VectorSet {
   CudaContext context_;
 
  private:
-  // Of host memory, a copy of which is on the device meanwhile.
+  // At most so many bytes of host memory are taken at once: a copy of them is on the device
+  // meanwhile.
   static constexpr uint64_t most_bytes_copied = 256 << 20;
 
   const uint32_t* words_of(const KeyColumn& vectors) const {
@@ -762,7 +763,7 @@ class CudaTreeSet final : public CudaVectorSet {
   uint64_t memory_bytes() const override { return nodes_.memory_bytes() + roots_.memory_bytes(); }
 
  private:
-  // So that a level stays in the second-level cache until the next has read it.
+  // With pieces of this size a level stays in the second-level cache until the next has read it.
   static constexpr uint64_t items_of_piece = 4 << 20;
   uint64_t rows_of_chunk() const override { return uint64_t{1} << 30; }
 

@@ -196,8 +196,8 @@ class SlotTable {
   }
 
  private:
-  // Of a table that grows, so that a piece of spare_rows does not make a part much fuller than it
-  // should be: whatever is not in it is looked for in all of its buckets then.
+  // A table that grows begins no smaller, so that a piece of spare_rows does not make a part much
+  // fuller than it should be: whatever is not in it is looked for in all of its buckets then.
   static constexpr uint64_t fewest_entries = 16 * spare_rows;
 
   struct Part {
@@ -574,7 +574,7 @@ class DenseTable {
   Store store_;
   SlotLayout layout_;
   BulkVector<uint64_t> slots_;
-  // Of the piece that is being put:
+  // These belong to the piece that is being put:
   RegionRows rows_;
   BulkVector<uint8_t> fresh_;    // whether each row is new
   BulkVector<uint64_t> places_;  // of new rows their slots, of others the numbers that they found

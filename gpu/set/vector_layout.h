@@ -2,10 +2,10 @@
 //
 // A table is buckets of a few slots, in *regions*: the first bits of a vector's hash choose its
 // region and it lies nowhere else, so that threads that have regions of their own never meet. In
-// the region one hash function after the other names a bucket. Of each the bucket itself and its
-// neighbours, which share a few cache lines with it, are tried. A vector lies in the first slot on
-// that way that was empty when it came; nothing is ever removed, so that a search ends at an empty
-// slot.
+// the region one hash function after the other names a bucket. The bucket itself
+// and its neighbours, which share a few cache lines with it, are tried for each. A vector lies in
+// the first slot on that way that was empty when it came; nothing is ever removed, so that a search
+// ends at an empty slot.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct VectorHash {
     }
   }
 
-  // Of words that word(i) gives.
+  // These hash the words that word(i) gives.
   template <class Word>
   STRIDE_HD uint64_t first(const Word& word, uint32_t words) const {
     return of_words(word, words, true);
@@ -74,8 +74,8 @@ struct VectorHash {
     return of_words(word, words, false);
   }
 
-  // Of pairs of neighbouring words, one after the other; the last of an odd number has a 0 beside
-  // it.
+  // These hash pairs of neighbouring words, one after the other; the last of an odd number has a 0
+  // beside it.
   STRIDE_HD uint64_t begin(bool is_first) const { return is_first ? seed : seed + other; }
   STRIDE_HD static uint64_t add(uint64_t state, uint64_t pair, bool is_first) {
     state = (state ^ pair) * (is_first ? step : other);
@@ -98,7 +98,7 @@ struct VectorHash {
 struct SlotLayout {
   // Hash functions, after which the region is searched from its first bucket on.
   static constexpr uint32_t most_buckets_hashed = 256, most_buckets_swept = 4096;
-  // So many slots of a region that chance does not fill one long before the others.
+  // Regions have no fewer slots, so that chance does not fill one long before the others.
   static constexpr uint64_t fewest_slots_of_region = 1 << 16;
   static constexpr uint32_t most_region_bits = 8;
 

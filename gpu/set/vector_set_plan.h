@@ -33,8 +33,7 @@ struct DenseEntry {
   STRIDE_HD static uint64_t number(uint64_t entry) { return static_cast<uint32_t>(entry) - 1; }
 };
 
-// How many of the rows that are left go into a table together: no more than there is room for, so
-// that none is put in vain, but enough to be worth it, for which tables have spare room.
+// Rows of a launch: as many as fit, at least spare_rows, which tables keep free.
 inline constexpr uint64_t spare_rows = 4096;
 inline uint64_t rows_of_piece(uint64_t left, uint64_t room, uint64_t most) {
   uint64_t rows = room < spare_rows ? spare_rows : room / 64 * 64;
@@ -43,8 +42,8 @@ inline uint64_t rows_of_piece(uint64_t left, uint64_t room, uint64_t most) {
 }
 
 // The levels of the binary tree of a compressed vector: neighbours of a level make pairs, and one
-// that is left over goes up as it is, until two are left, which are the root. Of two words or one
-// there are no levels below.
+// that is left over goes up as it is, until two are left, which are the root. Two words or one
+// have no levels below.
 STRIDE_HD inline uint32_t items_above(uint32_t items) { return (items + 1) / 2; }
 
 }  // namespace stride

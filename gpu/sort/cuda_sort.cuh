@@ -247,7 +247,7 @@ inline uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* ord
     CudaArray<uint64_t> slices = space.buffer<uint64_t>(n);
     CudaArray<uint8_t> rests = space.buffer<uint8_t>(n);
     space.each(n, TakeSlice{keys, rows.ids.data(), depth, slices.data(), rests.data()});
-    // By the least significant part first; each sort is stable.
+    // The least significant part comes first; each sort is stable.
     CudaArray<uint32_t> at = space.buffer<uint32_t>(n), at2 = space.buffer<uint32_t>(n);
     space.each(n, FillIds{at.data()});
     if (!keys.is_fixed()) sort_ids(space, rests.data(), &at, &at2, n, 4);

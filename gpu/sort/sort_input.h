@@ -71,7 +71,8 @@ struct RowOrder {
   }
 };
 
-// Of rows [begin, end) and how they follow the row before; compared with the first row of all.
+// Looks at rows [begin, end) and how they follow the row before; compares with the first row of
+// all.
 inline RowOrder order_of_numbers(const SortInput& input, uint64_t begin, uint64_t end) {
   ChunkKeys keys = input.keys();
   uint64_t first = keys.slice(input.id_at(0), 0);

@@ -51,7 +51,7 @@ class RowSorter {
       return;
     }
     auto bits = BucketBits::after_shared(differing, bucket_bits(n));
-    // Of this call alone: deeper calls, of which only few are needed, have theirs.
+    // This call alone has these ends: deeper calls, of which only few are needed, have theirs.
     Ends ends(bits.buckets());
     scatter(rows, other, n, bits, ends.data());
     uint64_t begin = 0;

@@ -20,7 +20,8 @@ namespace {
 // Below this a batch stays on the calling thread: waking another costs some 5 us, as much as a few
 // hundred searches.
 constexpr uint64_t queries_per_task = 2048;
-// Of a task: what is unresolved after one index goes to the next one while it is in cache.
+// A task takes so many queries at a time: what is unresolved after one index goes to the next one
+// while it is in cache.
 constexpr uint64_t queries_per_block = 1024;
 
 // An index, ready to be searched by any thread.

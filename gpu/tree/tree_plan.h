@@ -9,7 +9,7 @@
 
 namespace stride {
 
-// Of leaves that options leave open.
+// Chooses the capacity of leaves where options leave it open.
 uint32_t plan_leaf_capacity(const TreeOptions& options, uint64_t keys, uint64_t key_bytes);
 
 // The kind of a level, from the entries that are not empty. A bitmap costs one more access, so

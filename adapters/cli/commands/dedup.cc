@@ -62,7 +62,7 @@ Outcome find_options(const DedupArguments& arguments, RowOptions* options) {
   options->allow_empty_key = true;
   options->whole_rows = arguments.rows.key.empty();
   if (options->whole_rows) {
-    // Of JSON and of lines that end in CR, too, every byte counts.
+    // Every byte counts, in JSON and in lines that end in CR, too.
     if (options->format == Format::jsonl) options->format = Format::tsv;
     if (options->line_ends == LineEnds::automatic) options->line_ends = LineEnds::lf;
   }

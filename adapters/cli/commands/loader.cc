@@ -293,7 +293,7 @@ Outcome Loader::write(bool last) {
   WriteTransaction transaction = database_->begin();
   auto table = open_table(&transaction);
   if (!table.ok()) return table.status();
-  // Of equal keys the engine keeps the one that was put last.
+  // The engine keeps the one of equal keys that was put last.
   if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
   for (Waiting& waiting : waiting_) {
     if (!arguments_.accumulate) {

@@ -24,7 +24,7 @@ class Loader {
 
   // Opens what there is already, and finds where an interrupted job goes on.
   Outcome prepare(ReadFrom* from);
-  // Of a new prefix table whose address bits no option tells: that is done by the first key.
+  // Decides the address bits of a new prefix table by its first key where no option tells them.
   Outcome look_at_first_key(BlockReader* reader);
   // Takes a block's rows, and commits where that is due. One block at a time, in order.
   Outcome take(const Block& block, ParsedRows* rows);

@@ -63,8 +63,8 @@ class LookupWorker : public BlockWorker {
   LookupWorker(Lookup* lookup, bool rows_wanted)
       : lookup_(*lookup), rows_({.values = false, .rows = rows_wanted, .lines = true}) {}
 
-  // Of keys in any memory: what is to be written is in text() then, up to a key that is missing
-  // where that is an error.
+  // Looks up keys that lie in any memory. text() then has what is to be written, up to a key that
+  // is missing where that is an error.
   Outcome look_up(const KeyColumn& keys) {
     text_.clear();
     found_ = 0;
@@ -344,7 +344,7 @@ Outcome look_up_arguments(Lookup* lookup, const std::vector<std::string>& texts,
   return {};
 }
 
-// Of the arguments or, where a file is named, of its first column.
+// Looks up the arguments or, where a file is named, the keys of its first column.
 template <class MakeWorker>
 Outcome look_up_keys(Lookup* lookup, const RowArguments& rows, const std::vector<std::string>& keys,
                      const std::string& file, const MakeWorker& make_worker) {

@@ -149,7 +149,7 @@ class TextColumn {
   }
 
   bool is_null(int64_t row) const { return nulls_[row]; }
-  // Of null: nothing.
+  // Returns nothing for a null.
   std::string_view operator[](int64_t row) const {
     if (nulls_[row]) return {};
     if (!offsets_) return {data_ + row * width_, static_cast<size_t>(width_)};
@@ -285,7 +285,7 @@ class ColumnBatch final : public RowBatch {
 class StreamInput final : public arrow::io::InputStream {
  public:
   explicit StreamInput(std::unique_ptr<cli::InputStream> in) : in_(std::move(in)) {}
-  // Of the last read.
+  // Says how the last read ended.
   const Outcome& outcome() const { return outcome_; }
   uint64_t stored_bytes_read() const { return in_->stored_bytes_read(); }
 
@@ -418,7 +418,7 @@ class ArrowFile final : public BatchFile {
     return parquet_->GetSchema(&schema_);
   }
 
-  // Of the columns that are wanted alone, from the row group with the first row.
+  // Reads only the columns that are wanted, from the row group with the first row on.
   Status start_parquet() {
     std::vector<int> wanted = columns_;
     std::sort(wanted.begin(), wanted.end());

@@ -1,5 +1,5 @@
 // Rows of Parquet and Arrow IPC files (the file form, which is also Feather 2, and the stream
-// form), where the program is built with Arrow's C++ library. Of that nothing is seen here.
+// form), where the program is built with Arrow's C++ library, of which nothing is seen here.
 //
 //   std::unique_ptr<BatchFile> file;
 //   RowPlan plan;
@@ -40,7 +40,7 @@ class BatchFile {
 
   // The next rows; null at the end.
   virtual Outcome next(std::shared_ptr<const RowBatch>* batch) = 0;
-  // Of the file as it is stored, about.
+  // Counts bytes of the file as it is stored, roughly.
   virtual uint64_t stored_bytes_read() const = 0;
 };
 

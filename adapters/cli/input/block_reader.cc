@@ -74,7 +74,7 @@ Outcome BlockReader::read_header(FileRows* file) {
   size_t end = 0;
   if (options_.format != Format::raw) STRIDE_CLI_TRY(read_first_row(&end));
   std::string_view text = carry_.text();
-  // Of a row that is too long, or a quote that nothing closes, the first line has to do.
+  // Where the first row is too long, or nothing closes a quote in it, its first line has to do.
   size_t first_end = end == 0 && !ended_ ? find(text, '\n', 0) + 1 : end;
   bool crlf = first_end > 1 && text[first_end - 2] == '\r';
   if (options_.header && !text.empty()) {

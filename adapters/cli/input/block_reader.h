@@ -34,7 +34,7 @@ struct FileRows {
 
 struct Block {
   std::shared_ptr<const FileRows> file;
-  // Of a file in columns: its rows, in the place of text; end_offset counts rows then.
+  // A file in columns has its rows here, in the place of text; end_offset counts rows then.
   std::shared_ptr<const RowBatch> batch;
   std::string_view text;    // whole rows; the last of a file may lack its line end
   uint64_t end_offset = 0;  // in the unpacked file, of what has been read up to this block's end
@@ -62,7 +62,7 @@ class BlockReader {
   Outcome peek(Block* block, bool* more);
   // How keys of all blocks are read that next() hands out from now on.
   void set_key_form(const KeyForm& form, uint32_t key_width);
-  // Of all files, as they are stored. Call when no next() is under way.
+  // Counts bytes of all files as they are stored. Call when no next() is under way.
   uint64_t stored_bytes_read() const {
     return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0) +
            (batches_ ? batches_->stored_bytes_read() : 0);

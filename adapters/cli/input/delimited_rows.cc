@@ -233,7 +233,7 @@ class DelimitedParser {
     if (!last && cr[1] != '\n') return false;
     if (plan_.options.whole_rows) return true;  // it counts with all other bytes
     if (ends == LineEnds::lf) return false;
-    // Of another row cut_line_end() says what is wrong.
+    // cut_line_end() says what is wrong with another row.
     return !last || plan_.crlf || ends == LineEnds::any;
   }
 

@@ -27,8 +27,8 @@ class InputStream {
 
   // Fills `to` unless the stream ends before that. bad_input: broken compressed data.
   Outcome read(std::byte* to, size_t bytes, size_t* got);
-  // Of the file as it is stored, and how many there are from where it began (0: unknown). May be
-  // read from another thread.
+  // These count bytes of the file as it is stored: those that were read, and all from where it
+  // began (0: unknown). May be called from another thread.
   uint64_t stored_bytes_read() const { return stored_read_.load(std::memory_order_relaxed); }
   uint64_t stored_bytes() const { return stored_bytes_; }
   // "-" is "standard input".

@@ -22,7 +22,8 @@ void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t valu
   push(&key_offsets_, uint64_t{0});
   push(&value_offsets_, uint64_t{0});
   if (wanted_.values) {
-    // Of text: pieces of a row, and tabs where there were delimiters, never more than the text.
+    // Values of text are pieces of rows, with tabs where there were delimiters, and never take more
+    // room than the text.
     values_ = reinterpret_cast<char*>(arena_.reserve(value_bytes + 64));
     value_begin_ = value_end_ = values_;
   }

@@ -70,7 +70,7 @@ class ParsedRows {
     value_end_ += piece.size();
   }
   void value(char c) { *value_end_++ = c; }
-  // Of what was written at value_space().
+  // What is written there belongs to the value once grow_value() has counted it.
   char* value_space() { return value_end_; }
   void grow_value(size_t n) { value_end_ += n; }
   void drop_value() { value_end_ = value_begin_; }
@@ -104,7 +104,8 @@ class ParsedRows {
   struct RowSpan {
     uint32_t offset, bytes;
   };
-  // Of a row whose value is complete. False: it is no number, and the row was refused.
+  // Makes a number of the value of a row, which is complete. False: it is no number, and the row
+  // was refused.
   bool take_number(std::string_view row);
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);
   template <class T>

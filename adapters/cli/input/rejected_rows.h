@@ -35,7 +35,7 @@ class Rejects {
   Outcome flush();
 
   uint64_t count() const { return count_; }
-  // Of the first line of the block that was taken last.
+  // Tells the first line of the block that was taken last.
   uint64_t block_line() const { return block_line_; }
   // Past the last line of that block.
   uint64_t next_line() const { return next_line_; }

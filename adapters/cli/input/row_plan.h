@@ -36,7 +36,7 @@ struct RowOptions {
   std::string key;                  // a column's name, or its number from 1; empty: the first
   std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
-  // Of a table of numbers: values are such numbers, as text, or of raw records as they are stored.
+  // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
   NumberType numbers = NumberType::none;
   bool values_wanted = true;  // false: only keys, for lookups
   bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
@@ -60,7 +60,7 @@ struct RowPlan {
                       RowPlan* plan);
 };
 
-// By the file's name, whatever packs it; tsv where that says nothing.
+// Tells the format by the file's name, whatever packs the file; tsv where the name says nothing.
 std::string format_of_file(std::string_view path);
 // One byte, or "\t". usage otherwise.
 Outcome parse_delimiter(const std::string& text, char* delimiter);

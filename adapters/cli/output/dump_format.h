@@ -39,7 +39,7 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 8);
 
-// Of rows, about; a record that is longer has a frame of its own.
+// A frame has about so many bytes of rows; a record that is longer has a frame of its own.
 inline constexpr uint32_t dump_frame_bytes = 1 << 20;
 
 }  // namespace stride::cli

@@ -16,7 +16,7 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of a prefix table: a number, or "bytes". Nothing of other tables.
+// Adds the address bits of a prefix table: a number, or "bytes". Adds nothing for other tables.
 template <class Json>
 void add_address_bits(uint32_t address_bits, Json* object) {
   if (address_bits == byte_strings) {
@@ -26,7 +26,7 @@ void add_address_bits(uint32_t address_bits, Json* object) {
   }
 }
 
-// Of a table of numbers: "i64", "i64 wrap".
+// Names the numbers of a table of numbers: "i64", "i64 wrap".
 inline std::string numbers_text(NumberType numbers, Overflow overflow) {
   return std::string(to_string(numbers)) + (overflow == Overflow::wrap ? " wrap" : "");
 }

@@ -28,15 +28,16 @@ namespace stride::cli {
 enum class KeyType : uint8_t { bytes, u64, i64, hex, ip, prefix, address };
 
 std::string_view name_of(KeyType type);
-// Of those that a table's keys can have.
+// Finds one of the types that a table's keys can have.
 std::optional<KeyType> key_type_named(std::string_view name);
 inline bool is_number(KeyType type) { return type == KeyType::u64 || type == KeyType::i64; }
 
 // All that there is to know for reading and writing keys of a table.
 struct KeyForm {
   KeyType type = KeyType::bytes;
-  // Of a prefix table. 0 with type prefix: not known yet, and keys are their text. With type bytes:
-  // keys are checked to be prefixes as such a table stores them.
+  // Addresses of a prefix table have so many bits. With type prefix, 0 says that they are not known
+  // yet, and keys are their text. With type bytes, keys are checked to be prefixes as such a table
+  // stores them.
   uint32_t address_bits = 0;
   bool mask_host_bits = false;
 

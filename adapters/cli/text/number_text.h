@@ -11,7 +11,7 @@
 
 namespace stride::cli {
 
-// Of those that a table's values can have: i32, i64, f32, f64.
+// Finds one of the types that a table's values can have: i32, i64, f32, f64.
 std::optional<NumberType> number_type_named(std::string_view name);
 
 // Room for any number.

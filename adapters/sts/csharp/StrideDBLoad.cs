@@ -13,7 +13,7 @@ namespace DatabaseBenchmark.Databases
     internal sealed unsafe class StrideDBLoad : IDisposable
     {
         private const int BlockRows = 65536;
-        // Of an ordinary block: 48 bytes a record.
+        // An ordinary block has room for 48 bytes of value a record.
         private const int BlockValueBytes = 48 * BlockRows;
 
         private readonly StrideDBTableHandle table;

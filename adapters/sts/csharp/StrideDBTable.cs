@@ -62,8 +62,8 @@ namespace DatabaseBenchmark.Databases
         }
 
         /// <summary>
-        /// Puts all records, or none where this throws. Of equal keys the last one stays; of those of
-        /// several threads, any.
+        /// Puts all records, or none where this throws. The last one of equal keys stays; where several
+        /// threads put them, any.
         /// </summary>
         public void Write(IEnumerable<KeyValuePair<long, Tick>> records)
         {

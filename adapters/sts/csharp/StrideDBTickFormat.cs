@@ -18,7 +18,7 @@ namespace DatabaseBenchmark.Databases
     /// </summary>
     internal sealed unsafe class StrideDBTickEncoder
     {
-        // Of a string with its length, to be remembered.
+        // A string that is remembered takes at most so many bytes, its length included.
         private const int ShortBytes = 16;
         private const int SlotBits = 9;
 
@@ -125,7 +125,7 @@ namespace DatabaseBenchmark.Databases
     /// </summary>
     internal sealed unsafe class StrideDBTickDecoder
     {
-        // Of a string, to be remembered: those that one number holds.
+        // A string that is remembered has at most so many bytes, which one number holds.
         private const int ShortBytes = 8;
         private const int SlotBits = 9;
         private const int MinBytes = 1 + StrideDBTickEncoder.FixedBytes + 1;

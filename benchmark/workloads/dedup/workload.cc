@@ -141,7 +141,7 @@ class DedupRun {
   DedupRun(const DedupOptions& options, const Progress& progress, std::vector<ResultRow>* rows)
       : options_(options), progress_(progress), rows_(rows), parallel_(options.threads) {}
 
-  // Of what all further rows have.
+  // All further rows have these.
   std::map<std::string, std::string> texts;
   std::map<std::string, double> numbers;
 

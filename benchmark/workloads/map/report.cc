@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-// That the row's time is of.
+// How many calls the row's time covers.
 double calls_of(const ResultRow& row) {
   return row.numbers.contains("calls") ? row.number_of("calls") : 1;
 }

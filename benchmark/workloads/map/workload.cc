@@ -300,7 +300,7 @@ Status MapRun::check(const Weights& weights, const Place& place, uint64_t calls,
                                             who + ", " + std::string(to_string(weights.type)));
 }
 
-// Of reproducible sums: the same as all before.
+// Checks that reproducible sums have the same bits as all before.
 Status MapRun::check_bits(const Weights& weights, const Place& place) {
   std::vector<std::byte> copy(into_bytes(weights));
   if (place.backend) {

@@ -21,8 +21,8 @@ constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
 constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
 // Flavors' trees may take more than others, but not all of memory.
 constexpr uint64_t most_flavors_bytes = 512 << 20;
-// Of the trees of the list, those that the last comparison has, each built so many times: equal
-// trees in other places of memory differ by some percent.
+// The last comparison has so many trees of the list, each built so many times: equal trees in other
+// places of memory differ by some percent.
 constexpr size_t finalists = 10, most_builds = 3;
 constexpr uint32_t calls_of_list = 6;
 // Memory that they may take beside the keys: of many keys there are fewer.
@@ -62,7 +62,7 @@ struct Measured {
   double median() const { return median_of(seconds); }
   // That searches need beside the keys.
   uint64_t tree_bytes() const { return std::max(image_bytes, memory_bytes - key_bytes); }
-  // Of the slowest index in relation to the fastest one, less 1.
+  // Says by which share the slowest index is slower than the fastest one.
   double spread() const {
     double least = 1e9, most = 0;
     for (size_t i = 0; i < indexes.size(); ++i) {
@@ -81,7 +81,7 @@ struct Measured {
   }
 };
 
-// Of many keys fewer lists, for they take long to build.
+// The list is shorter where there are many keys, for trees over them take long to build.
 std::vector<TreeOptions> broad_list(uint64_t keys, uint64_t limit) {
   std::vector<TreeOptions> list;
   const bool many = keys >= many_keys;
@@ -209,7 +209,7 @@ class PlannerCase {
     Stopwatch watch;
     STRIDE_TRY(backend_->tree_index().measure_keys((*index)->view().keys, {}, &statistics_));
     sample_seconds_ = watch.seconds();
-    // So that the first tree does not pay for a machine that sleeps.
+    // This keeps the first tree from paying for a machine that sleeps.
     Measured first{.indexes = {*index}};
     for (Stopwatch warm; warm.seconds() < 0.3;) STRIDE_TRY(search(&first));
     return measure_plain();
@@ -269,7 +269,8 @@ class PlannerCase {
                              [&](const Measured& other) { return other.text == tree.text; });
     if (same == to->end()) {
       for (uint32_t call = 0; call <= calls_of_list; ++call) STRIDE_TRY(search(&tree));
-      // The first one warms up. Of the others the fastest, for what disturbs only slows down.
+      // The first one warms up. The fastest of the others counts, for what disturbs only slows
+      // down.
       tree.seconds = {*std::min_element(tree.seconds.begin() + 1, tree.seconds.end())};
       tree.indexes.clear();
       same = to->insert(to->end(), std::move(tree));

@@ -12,7 +12,8 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t most_sources = 100'000'000'000, most_targets = 100'000'000'000;
-// Of T: itself, its zeros, a copy from a device, and what it has to be.
+// A target takes memory in T itself, in its zeros, in a copy from a device, and in what T has to
+// be.
 constexpr uint64_t bytes_a_target = 56;
 
 template <class T>

@@ -407,7 +407,7 @@ Status ScatterRun::check(PlacedScatter* place, ScatterMode mode, TimedPhases* ph
 }
 
 Status ScatterRun::limits_of(Backend* backend, BackendLimits* limits) {
-  // Of memory as large as what is read, but not larger than any cache is.
+  // The limits are those of memory as large as what is read, up to 1 GiB, which no cache holds.
   uint64_t bytes = std::clamp<uint64_t>(std::bit_ceil(read_bytes_), 1 << 20, 1 << 30);
   auto [known, is_new] = limits_.try_emplace({backend, bytes});
   if (is_new) STRIDE_TRY(backend->measure_limits(bytes, &known->second));

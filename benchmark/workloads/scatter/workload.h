@@ -30,9 +30,9 @@ struct ScatterWorkloadOptions {
   std::vector<NumberType> types;
   std::vector<uint32_t> index_widths{4};
   std::vector<ScatterOperation> operations{ScatterOperation::add};
-  // Of what is exact anyway only the first counts.
+  // Only the first counts where results are exact anyway.
   std::vector<ScatterMode> modes{ScatterMode::fast};
-  // Of a device `direct` is always there, to compare with.
+  // A device always has `direct` too, to compare with.
   std::vector<ScatterMethod> methods{ScatterMethod::automatic};
   std::vector<ScatterMemory> memories{ScatterMemory::device};
   bool with_routes = false;

@@ -12,8 +12,9 @@
 
 namespace stride::benchmark {
 
-// Each takes what the Backend's search of that name gave for the queries. Of more than a million
-// queries, a million that are spread evenly are checked, the first and the last among them.
+// Each takes what the Backend's search of that name gave for the queries. Where there are
+// more than a million queries, a million that are spread evenly are checked, the first and the last
+// among them.
 // corruption: says key, expected and got of the first wrong answer.
 Status check_find_ranks(const SortedColumn& keys, const KeyColumn& queries,
                         std::span<const uint32_t> ranks, Parallel* parallel);

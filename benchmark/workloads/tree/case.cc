@@ -123,7 +123,7 @@ Status TreeCase::search(TimedPhases* phases) {
   return {};
 }
 
-// Of the first queries.
+// Checks the answers to the first queries.
 Status TreeCase::check_found(uint64_t queries) {
   std::span<const uint32_t> ranks;
   STRIDE_TRY(ranks_.fetch(queries, &ranks));
