@@ -6,6 +6,7 @@
 #include "gpu/device/cuda_device.h"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/match/cuda_longest_prefix.h"
+#include "gpu/plan/tree_planner.h"
 #include "gpu/scatter/cuda_scatter.h"
 #include "gpu/set/cuda_sets.h"
 #include "gpu/sort/cuda_sorter.h"
@@ -104,7 +105,8 @@ class CudaBackend final : public Backend {
   CudaTransfer transfer_;
   CudaContext context_{device_, transfer_};
   std::unique_ptr<Sorter> sorter_ = make_cuda_sorter(context_, host_->sorter());
-  std::unique_ptr<TreeIndex> tree_index_ = make_cuda_tree_index(context_, host_->tree_index());
+  std::unique_ptr<TreeIndex> tree_index_ =
+      make_cuda_tree_index(context_, host_->tree_index(), with_strides);
   std::unique_ptr<LongestPrefix> longest_prefix_ =
       make_cuda_longest_prefix(context_, host_->longest_prefix());
   std::unique_ptr<Scatter> scatter_ = make_cuda_scatter(context_, host_->scatter());

@@ -7,6 +7,7 @@
 #include "gpu/host/measure_memory.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/match/host_longest_prefix.h"
+#include "gpu/plan/tree_planner.h"
 #include "gpu/scatter/host_scatter.h"
 #include "gpu/set/host_sets.h"
 #include "gpu/sort/host_sorter.h"
@@ -70,7 +71,7 @@ class HostBackend final : public Backend {
  private:
   TaskPool pool_;
   std::unique_ptr<Sorter> sorter_ = make_host_sorter(pool_);
-  std::unique_ptr<TreeIndex> tree_index_ = make_host_tree_index(pool_);
+  std::unique_ptr<TreeIndex> tree_index_ = make_host_tree_index(pool_, with_strides);
   std::unique_ptr<LongestPrefix> longest_prefix_ = make_host_longest_prefix(pool_);
   std::unique_ptr<Scatter> scatter_ = make_host_scatter(pool_);
   std::unique_ptr<Sets> sets_ = make_host_sets(pool_);

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "gpu/device/cuda_device.h"
-#include "gpu/tree/tree_passes.h"
+#include "gpu/keys/key_bits.h"
 
 namespace stride {
 

@@ -15,7 +15,6 @@
 
 #include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
-#include "gpu/tree/tree_passes.h"
 
 namespace stride {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/device/cuda_transfer.h"
 #include "gpu/location.h"
 #include "gpu/longest_prefix.h"
-#include "gpu/tree/cuda_index.h"
 #include "storage/column.h"
 #include "storage/status.h"
 

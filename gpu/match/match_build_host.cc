@@ -15,6 +15,7 @@
 #include "gpu/match/match_layout.h"
 #include "gpu/match/match_number.h"
 #include "gpu/match/match_plan.h"
+#include "gpu/plan/tree_planner.h"
 #include "gpu/tree/tree_build_host.h"
 
 namespace stride {
@@ -312,7 +313,11 @@ Status build_column_of(TaskPool& pool, const PackedColumn& keys, uint32_t addres
   }
   std::vector<std::byte> tree;
   // The same bytes on every machine.
-  STRIDE_TRY(build_tree_host(pool, column, AccessCosts::typical_host(1), {}, &tree));
+  auto choose = [&](const KeyStatistics& statistics, const TreeOptions& options) {
+    auto run_each = [&](uint64_t n, const TaskPool::Body& body) { pool.run_each(n, body); };
+    return with_strides(statistics, AccessCosts::typical_host(1), options, run_each);
+  };
+  STRIDE_TRY(build_tree_host(pool, column, choose, {}, &tree));
   shape.tree_bytes = tree.size();
 
   uint64_t bytes = align_match(sizeof(MatchHeader) + sizeof shape);

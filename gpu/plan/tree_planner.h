@@ -2,7 +2,7 @@
 // least time, within a limit of memory.
 //
 //   PlannedTree plan = plan_tree(statistics, {.costs = costs});
-//   backend->build_tree(column, plan.options, &image);
+//   backend->tree_index().build_tree(column, plan.options, &image);
 //
 // A dynamic program over the levels. Its states are the bits that each sampled key has used; where
 // no bits are skipped that is one number, the bit position of the level, and the program is exact.
@@ -18,18 +18,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "gpu/plan/tree_estimate.h"
+#include "gpu/tree/choose_strides.h"
 
 namespace stride {
 
 enum class PlannerKind : uint8_t { automatic, optimal, learned };
-
-// Calls body for disjoint ranges that cover [0, n), on several threads.
-using RunEach =
-    std::function<void(uint64_t n, const std::function<void(uint64_t begin, uint64_t end)>& body)>;
 
 struct PlanSearch {
   PlannerKind kind = PlannerKind::automatic;  // the one that was found better
@@ -60,10 +56,6 @@ double plan_rank(const TreeEstimate& estimate, double nanoseconds, const KeyStat
 // queries on a machine with these costs, within options.max_image_bytes or default_image_bytes().
 TreeOptions with_strides(const KeyStatistics& statistics, const AccessCosts& costs,
                          const TreeOptions& options, const RunEach& run_each);
-
-// Does so for a backend.
-using ChooseStrides =
-    std::function<TreeOptions(const KeyStatistics& statistics, const TreeOptions& options)>;
 
 // The time of a search in a tree as the better planner expects it: the estimate's, or corrected.
 double expected_nanoseconds(const TreeEstimate& estimate, const KeyStatistics& statistics,

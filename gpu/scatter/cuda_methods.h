@@ -5,7 +5,6 @@
 
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/scatter_add.h"
-#include "gpu/tree/cuda_index.h"
 #include "storage/status.h"
 
 namespace stride {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "gpu/tree/cuda_index.h"
+#include "gpu/device/cuda_transfer.h"
 #include "gpu/vector_set.h"
 #include "storage/status.h"
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "gpu/device/cuda_transfer.h"
 #include "gpu/sorter.h"
-#include "gpu/tree/cuda_index.h"
 #include "storage/column.h"
 #include "storage/status.h"
 

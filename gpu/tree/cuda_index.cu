@@ -7,8 +7,7 @@
 
 #include "gpu/device/cuda_columns.cuh"
 #include "gpu/device/cuda_space.cuh"
-#include "gpu/plan/key_sample.h"
-#include "gpu/plan/tree_planner.h"
+#include "gpu/keys/key_sample.h"
 #include "gpu/sort/cuda_sort.cuh"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_search.cuh"

@@ -10,7 +10,7 @@
 #include "gpu/device/cuda_device.h"
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/execution_context.h"
-#include "gpu/plan/tree_planner.h"
+#include "gpu/tree/choose_strides.h"
 #include "gpu/tree_index.h"
 #include "storage/column.h"
 #include "storage/status.h"

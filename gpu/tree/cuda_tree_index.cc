@@ -7,7 +7,7 @@
 #include "gpu/device/cuda_fallback.h"
 #include "gpu/device/cuda_pipeline.h"
 #include "gpu/device/cuda_stream_work.h"
-#include "gpu/plan/tree_planner.h"
+#include "gpu/tree/choose_strides.h"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_values.h"
 #include "gpu/tree/cuda_values_pipeline.h"
@@ -60,8 +60,8 @@ Status take_ranks(uint64_t first, uint64_t count, const uint32_t* ranks,
 
 class CudaTreeIndex final : public TreeIndex {
  public:
-  CudaTreeIndex(const CudaContext& context, TreeIndex& host)
-      : TreeIndex(AccessCosts::typical_device()), context_(context), host_(host) {}
+  CudaTreeIndex(const CudaContext& context, TreeIndex& host, PlanStrides plan)
+      : TreeIndex(AccessCosts::typical_device()), context_(context), host_(host), plan_(plan) {}
 
   Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
                       KeyStatistics* statistics) override {
@@ -180,7 +180,7 @@ class CudaTreeIndex final : public TreeIndex {
       auto run_each = [this](uint64_t n, const auto& body) {
         context_.transfer.host().parallel_for(n, 1, body);
       };
-      return with_strides(statistics, access_costs(), options, run_each);
+      return plan_(statistics, access_costs(), options, run_each);
     };
   }
   // Whether the host can search an index.
@@ -273,12 +273,14 @@ class CudaTreeIndex final : public TreeIndex {
 
   CudaContext context_;
   TreeIndex& host_;
+  PlanStrides plan_;
 };
 
 }  // namespace
 
-std::unique_ptr<TreeIndex> make_cuda_tree_index(const CudaContext& context, TreeIndex& host) {
-  return std::make_unique<CudaTreeIndex>(context, host);
+std::unique_ptr<TreeIndex> make_cuda_tree_index(const CudaContext& context, TreeIndex& host,
+                                                PlanStrides plan) {
+  return std::make_unique<CudaTreeIndex>(context, host, plan);
 }
 
 }  // namespace stride

@@ -13,8 +13,8 @@ namespace {
 
 class HostTreeIndex final : public TreeIndex {
  public:
-  explicit HostTreeIndex(TaskPool& pool)
-      : TreeIndex(AccessCosts::typical_host(pool.threads())), pool_(pool) {}
+  HostTreeIndex(TaskPool& pool, PlanStrides plan)
+      : TreeIndex(AccessCosts::typical_host(pool.threads())), pool_(pool), plan_(plan) {}
 
   Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
                       KeyStatistics* statistics) override {
@@ -25,7 +25,7 @@ class HostTreeIndex final : public TreeIndex {
   }
   Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                     std::vector<std::byte>* image) override {
-    return no_throw([&] { return build_tree_host(pool_, keys, access_costs(), options, image); });
+    return no_throw([&] { return build_tree_host(pool_, keys, choose_strides(), options, image); });
   }
 
   Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
@@ -62,7 +62,8 @@ class HostTreeIndex final : public TreeIndex {
   }
   Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
                                                      const TreeOptions& options) override {
-    return no_throw([&] { return build_index_host(pool_, keys, order, access_costs(), options); });
+    return no_throw(
+        [&] { return build_index_host(pool_, keys, order, choose_strides(), options); });
   }
 
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView>, const KeyColumn&,
@@ -79,13 +80,21 @@ class HostTreeIndex final : public TreeIndex {
   }
 
  private:
+  ChooseStrides choose_strides() {
+    return [this](const KeyStatistics& statistics, const TreeOptions& options) {
+      auto run_each = [this](uint64_t n, const TaskPool::Body& body) { pool_.run_each(n, body); };
+      return plan_(statistics, access_costs(), options, run_each);
+    };
+  }
+
   TaskPool& pool_;
+  PlanStrides plan_;
 };
 
 }  // namespace
 
-std::unique_ptr<TreeIndex> make_host_tree_index(TaskPool& pool) {
-  return std::make_unique<HostTreeIndex>(pool);
+std::unique_ptr<TreeIndex> make_host_tree_index(TaskPool& pool, PlanStrides plan) {
+  return std::make_unique<HostTreeIndex>(pool, plan);
 }
 
 }  // namespace stride

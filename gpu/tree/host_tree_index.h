@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "gpu/host/task_pool.h"
+#include "gpu/tree/choose_strides.h"
 #include "gpu/tree_index.h"
 
 namespace stride {
 
 // The pool must outlive it.
-std::unique_ptr<TreeIndex> make_host_tree_index(TaskPool& pool);
+std::unique_ptr<TreeIndex> make_host_tree_index(TaskPool& pool, PlanStrides plan);
 
 }  // namespace stride

@@ -119,7 +119,7 @@ Result<std::shared_ptr<ResidentIndex>> make_resident_host(const IndexView& index
 }
 
 Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const KeyColumn& keys,
-                                                        KeyOrder order, const AccessCosts& costs,
+                                                        KeyOrder order, const ChooseStrides& choose,
                                                         const TreeOptions& options) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -142,7 +142,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_host(TaskPool& pool, const Ke
     column = store->column();
   }
   std::vector<std::byte> image;
-  STRIDE_TRY(build_tree_host(pool, column, costs, options, &image));
+  STRIDE_TRY(build_tree_host(pool, column, choose, options, &image));
   return std::shared_ptr<ResidentIndex>(
       std::make_shared<HostIndex>(std::move(numbers), std::move(store), column, std::move(image)));
 }

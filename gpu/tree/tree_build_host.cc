@@ -4,8 +4,7 @@
 #include <type_traits>
 
 #include "gpu/host/host_space.h"
-#include "gpu/plan/key_sample.h"
-#include "gpu/plan/tree_planner.h"
+#include "gpu/keys/key_sample.h"
 #include "gpu/tree/tree_build.h"
 #include "gpu/tree_index.h"
 
@@ -44,7 +43,7 @@ Status check_key_count(uint64_t keys) {
       .with_remedy("make several indexes of the keys");
 }
 
-Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCosts& costs,
+Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const ChooseStrides& choose,
                        const TreeOptions& options, std::vector<std::byte>* image) {
   STRIDE_TRY(options.check());
   STRIDE_TRY(check_key_count(keys.size));
@@ -52,9 +51,7 @@ Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCos
   if (options.strides.empty()) {
     KeyStatistics statistics;
     sample(pool, keys, {}, &statistics);
-    planned = with_strides(statistics, costs, options, [&](uint64_t n, const TaskPool::Body& body) {
-      pool.run_each(n, body);
-    });
+    planned = choose(statistics, options);
   }
   Status status;
   with_policy(pool, keys.size,

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/access_costs.h"
 #include "gpu/host/task_pool.h"
 #include "gpu/key_statistics.h"
+#include "gpu/tree/choose_strides.h"
 #include "gpu/tree_options.h"
 #include "storage/column.h"
 #include "storage/status.h"
@@ -18,7 +18,7 @@ namespace stride {
 Status check_key_count(uint64_t keys);
 
 // costs: by which strides are chosen where the options leave them open.
-Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const AccessCosts& costs,
+Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const ChooseStrides& choose,
                        const TreeOptions& options, std::vector<std::byte>* image);
 // As the call of TreeIndex.
 Status measure_keys_host(TaskPool& pool, const PackedColumn& keys, const SampleOptions& options,
