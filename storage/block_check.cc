@@ -28,7 +28,7 @@ Entries entries_in(const SegmentLayout& layout, SectionType type, uint64_t width
 struct OffsetRules {
   const PackedColumn& column;
   SectionType deltas;
-  uint64_t most_row_bytes;  // 2^n - 1
+  uint64_t max_row_bytes;  // 2^n - 1
 
   Entries in(const SegmentLayout& layout, uint64_t block) const {
     return column.fixed ? Entries() : entries_in(layout, deltas, column.offsets.delta_width, block);
@@ -36,7 +36,7 @@ struct OffsetRules {
   // Whether row `row`, which ends at the offset after this one, is as it should be.
   bool holds(uint64_t row) const {
     uint64_t begin = column.offsets[row], end = column.offsets[row + 1];
-    return begin <= end && end <= column.data_bytes && end - begin <= most_row_bytes;
+    return begin <= end && end <= column.data_bytes && end - begin <= max_row_bytes;
   }
   BlockFault fault(const SegmentLayout& layout, uint64_t entry) const {
     uint64_t start = layout.sections[static_cast<uint32_t>(deltas)].offset;
@@ -62,10 +62,10 @@ bool offsets_hold(const OffsetRules& rules, Entries entries) {
       descends |= deltas[i] > deltas[i + 1];
       lengths |= static_cast<Delta>(deltas[i + 1] - deltas[i]);
     }
-    if (descends || lengths > rules.most_row_bytes || base > limit || deltas[last] > limit - base)
+    if (descends || lengths > rules.max_row_bytes || base > limit || deltas[last] > limit - base)
       return false;
     const uint64_t begin = base + deltas[first];
-    if (first > entries.first && (begin < before || begin - before > rules.most_row_bytes))
+    if (first > entries.first && (begin < before || begin - before > rules.max_row_bytes))
       return false;
     before = base + deltas[last];
     first = last + 1;

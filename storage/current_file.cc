@@ -97,13 +97,13 @@ FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t 
   return replace_file(fs, directory, "CURRENT", encode_current(number));
 }
 
-Result<std::string> read_file(FileSystem& fs, const std::string& path, uint64_t most_bytes) {
+Result<std::string> read_file(FileSystem& fs, const std::string& path, uint64_t max_bytes) {
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::read);
   if (!file.ok()) return file.status();
   Result<uint64_t> size = (*file)->size();
   if (!size.ok()) return size.status();
-  if (*size > most_bytes) {
-    return Status::corruption(path, most_bytes, "the file is too long to be what its name says")
+  if (*size > max_bytes) {
+    return Status::corruption(path, max_bytes, "the file is too long to be what its name says")
         .with_remedy("restore the file from a backup");
   }
   std::string bytes(*size, '\0');
@@ -112,8 +112,8 @@ Result<std::string> read_file(FileSystem& fs, const std::string& path, uint64_t 
 }
 
 Result<uint64_t> read_current(FileSystem& fs, const std::string& directory) {
-  constexpr uint64_t most_bytes = 256;
-  Result<std::string> text = read_file(fs, directory + "/CURRENT", most_bytes);
+  constexpr uint64_t max_bytes = 256;
+  Result<std::string> text = read_file(fs, directory + "/CURRENT", max_bytes);
   if (text.status().code() == StatusCode::corruption) return explain_damaged(fs, directory);
   if (!text.ok()) {
     bool missing = text.status().code() == StatusCode::not_found;

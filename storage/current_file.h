@@ -28,8 +28,8 @@ FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t 
 // invalid_argument (the directory is not a database's).
 Result<uint64_t> read_current(FileSystem& fs, const std::string& directory);
 
-// The file as bytes. corruption: it has more than most_bytes.
+// The file as bytes. corruption: it has more than max_bytes.
 Result<std::string> read_file(FileSystem& fs, const std::string& path,
-                              uint64_t most_bytes = UINT64_MAX);
+                              uint64_t max_bytes = UINT64_MAX);
 
 }  // namespace stride

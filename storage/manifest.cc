@@ -65,8 +65,8 @@ Status check_header(const std::string& path, uint64_t number, Bytes bytes) {
 // later record may know it as synced. What is left may hold the heads of records that are not
 // whole, but not so many, of such sizes, that checking them all would take long.
 bool is_torn_tail(Bytes bytes, uint64_t end) {
-  constexpr uint64_t most_reads = 16;  // of each byte
-  uint64_t budget = most_reads * (bytes.size() - end);
+  constexpr uint64_t max_reads = 16;  // of each byte
+  uint64_t budget = max_reads * (bytes.size() - end);
   ManifestRecordHeader header;
   for (uint64_t at = end + 8; at + sizeof header <= bytes.size(); at += 8) {
     std::memcpy(&header, bytes.data() + at, sizeof header);
@@ -84,7 +84,7 @@ bool is_torn_tail(Bytes bytes, uint64_t end) {
 Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
   STRIDE_TRY(check_header(path, number, bytes));
   Replay result;
-  ManifestReplay settled_edits;
+  ManifestReplay replayed;
   result.end = sizeof(ManifestHeader);
   while (std::optional<ManifestRecord> record = find_record(bytes.subspan(result.end))) {
     Result<VersionEdit> edit = decode_edit(*record, path, result.end);
@@ -92,14 +92,14 @@ Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
     result.unsynced.push_back({std::move(*edit), result.end});
     result.end += record->record_bytes;
     if (record->header.kind != manifest_edit) continue;
-    for (const UnsyncedEdit& settled : result.unsynced) {
-      if (Status s = settled_edits.apply(settled.edit); !s.ok()) {
-        return std::move(s).with_file(path).with_offset(settled.offset);
+    for (const UnsyncedEdit& unsynced : result.unsynced) {
+      if (Status s = replayed.apply(unsynced.edit); !s.ok()) {
+        return std::move(s).with_file(path).with_offset(unsynced.offset);
       }
     }
     result.unsynced.clear();
   }
-  result.state = settled_edits.state();
+  result.state = replayed.state();
   if (!is_torn_tail(bytes, result.end)) {
     return Status::corruption(path, result.end, "a record of the manifest is damaged")
         .with_remedy("restore the database from a backup");
@@ -153,7 +153,7 @@ void remove_leftovers(FileSystem& fs, const std::string& directory, uint64_t kee
 // Puts all that was read on stable storage and cuts off the rest, before anything is built on it.
 // The bytes are written again because a sync that failed in an earlier process can have left the
 // kernel with a copy that it shows to readers, takes for written and will never write.
-Status settle(File& file, const Found& found) {
+Status make_durable(File& file, const Found& found) {
   uint64_t end = found.replay.end;
   STRIDE_TRY(file.write_at(0, as_bytes(found.bytes).first(end)));
   if (found.bytes.size() > end) STRIDE_TRY(file.truncate(end));
@@ -300,7 +300,7 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
     Result<std::unique_ptr<File>> file = fs.open(path_of(directory, number), OpenMode::write);
     if (!file.ok()) return file.status();
     state->file = std::move(*file);
-    STRIDE_TRY(settle(*state->file, *found));
+    STRIDE_TRY(make_durable(*state->file, *found));
     state->end = state->synced = found->replay.end;
   }
   remove_leftovers(fs, directory, number);

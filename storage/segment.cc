@@ -111,9 +111,9 @@ namespace {
 Status read_ends(File& file) {
   Result<uint64_t> size = file.size();
   if (!size.ok()) return size.status();
-  constexpr uint64_t most_tail_bytes = 64 << 20;
+  constexpr uint64_t max_tail_bytes = 64 << 20;
   uint64_t tail = segment_page_bytes + 3 * segment_block_bytes + blocks_of(*size) * 8;
-  std::vector<std::byte> scratch(std::min({tail, *size, most_tail_bytes}));
+  std::vector<std::byte> scratch(std::min({tail, *size, max_tail_bytes}));
   STRIDE_TRY(file.read_at(*size - scratch.size(), scratch));
   return file.read_at(0, std::span(scratch).first(std::min(*size, segment_page_bytes)));
 }

@@ -51,7 +51,7 @@ inline constexpr uint32_t segment_version_sampled = 3;     // there is a sample 
 inline constexpr uint64_t segment_page_bytes = 4096;       // of the header; the file is whole pages
 inline constexpr uint64_t segment_block_bytes = 64 << 10;  // one checksum for each
 inline constexpr uint64_t section_alignment = 64;
-inline constexpr uint64_t most_segment_rows = 0xFFFFFFFE;  // ranks have 32 bits; one is for "none"
+inline constexpr uint64_t max_segment_rows = 0xFFFFFFFE;  // ranks have 32 bits; one is for "none"
 
 // At offset 0. What precedes `checksum` is the same in every format version up to `id`, and the
 // checksum stays in its place, so that a newer file is told from a damaged one.

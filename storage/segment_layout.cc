@@ -160,7 +160,7 @@ Status Parser::check_columns() {
   // Keys differ from each other, so that only one of them can be empty. This bounds rows by the
   // size of the file.
   if (fixed_keys && header.key_width == 0 && rows > 1) return damaged(0, "too many empty keys");
-  if (rows > most_segment_rows) return damaged(0, "more rows than a segment can have");
+  if (rows > max_segment_rows) return damaged(0, "more rows than a segment can have");
   if (fixed_keys && header.key_width > max_key_bytes) return damaged(0, "the keys are too wide");
   if (header.tombstones > rows) return damaged(0, "more tombstones than rows");
   using enum SectionType;

@@ -37,9 +37,9 @@ Status take_column(const stride_column* given, const char* what, Column* column)
   STRIDE_TRY(check_pointer(given, what));
   *column = {static_cast<const std::byte*>(given->data), given->offsets, given->size,
              given->offsets ? 0 : given->width};
-  constexpr uint64_t most_rows = uint64_t{1} << 56;
+  constexpr uint64_t max_rows = uint64_t{1} << 56;
   uint64_t row_bytes = given->offsets ? 8 : std::max<uint64_t>(given->width, 1);
-  if (given->size > most_rows / row_bytes)
+  if (given->size > max_rows / row_bytes)
     return Status::invalid(std::string(what) + " has " + std::to_string(given->size) +
                            " rows, which no memory holds");
   if (!given->data && column->bytes() > 0)
@@ -58,14 +58,14 @@ Status take_queries(const stride_column* given, const char* what, Column* column
 namespace {
 
 // A size that was never set would lead far astray.
-constexpr size_t most_struct_bytes = 4096;
+constexpr size_t max_struct_bytes = 4096;
 
 }  // namespace
 
 Status read_struct(const void* given, const char* what, size_t least, size_t size, void* ours) {
   size_t given_size;
   std::memcpy(&given_size, given, sizeof given_size);
-  if (given_size < least || given_size > most_struct_bytes)
+  if (given_size < least || given_size > max_struct_bytes)
     return Status::invalid("the size of " + std::string(what) + " is " +
                            std::to_string(given_size) + ": it is no " + what)
         .with_remedy("set it, or call the function that sets the defaults");
@@ -80,7 +80,7 @@ Status read_struct(const void* given, const char* what, size_t least, size_t siz
 
 Status write_struct(const void* ours, const char* what, size_t size, size_t least,
                     size_t given_size, void* given) {
-  if (given_size < least || given_size > most_struct_bytes)
+  if (given_size < least || given_size > max_struct_bytes)
     return Status::invalid("a " + std::string(what) + " has " + std::to_string(least) +
                            " bytes at least, not " + std::to_string(given_size))
         .with_remedy("set its size to sizeof(" + std::string(what) + ")");

@@ -111,7 +111,7 @@ OwnedColumn random_vectors(uint32_t words, uint64_t n, uint64_t distinct, uint64
                            Parallel* parallel) {
   OwnedColumn column = vector_column(words, n);
   RandomOrder order(n, seed);
-  parallel->for_parts(n, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       uint64_t number = order[i];
       if (number >= distinct) number = below(scramble(number + scramble(~seed)), distinct);
@@ -208,7 +208,7 @@ Result<DedupData> make_dedup_data(const DedupDataOptions& options, Parallel* par
 
 FirstRows find_first_rows(const KeyColumn& rows, Parallel* parallel) {
   BulkVector<HashedRow> sorted(rows.size);
-  parallel->for_parts(rows.size, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(rows.size, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) sorted[i] = {hash_of(rows[i]), static_cast<uint32_t>(i)};
   });
   auto less = [&](const HashedRow& a, const HashedRow& b) {

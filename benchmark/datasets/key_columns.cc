@@ -11,7 +11,7 @@ namespace stride::benchmark {
 template <class Number>
 BulkVector<Number> sorted_numbers(const KeyColumn& keys, Parallel* parallel) {
   BulkVector<Number> numbers(keys.size);
-  parallel->for_parts(keys.size, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(keys.size, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       numbers[i] = load_big_endian<Number>(keys.data + i * sizeof(Number));
     }
@@ -32,12 +32,11 @@ OwnedColumn column_of(const BulkVector<Number>& numbers, Parallel* parallel) {
   column.rows = numbers.size();
   column.width = sizeof(Number);
   column.data.resize(numbers.size() * sizeof(Number));
-  parallel->for_parts(column.rows, least_rows_per_part,
-                      [&](unsigned, uint64_t begin, uint64_t end) {
-                        for (uint64_t i = begin; i < end; ++i) {
-                          store_big_endian(numbers[i], column.data.data() + i * sizeof(Number));
-                        }
-                      });
+  parallel->for_parts(column.rows, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      store_big_endian(numbers[i], column.data.data() + i * sizeof(Number));
+    }
+  });
   return column;
 }
 

@@ -29,7 +29,7 @@ struct OwnedColumn {
   }
 };
 
-inline constexpr uint64_t least_rows_per_part = 16384;
+inline constexpr uint64_t min_rows_per_part = 16384;
 
 // Row i is a copy of key_of(i), which is asked for twice where the width is 0, and is `width` bytes
 // otherwise.
@@ -41,14 +41,14 @@ OwnedColumn make_column(uint32_t width, uint64_t rows, Parallel* parallel, const
   if (width == 0) {
     column.offsets.resize(rows + 1);
     column.offsets[0] = 0;
-    parallel->for_parts(rows, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    parallel->for_parts(rows, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) column.offsets[i + 1] = key_of(i).size();
     });
     for (uint64_t i = 0; i < rows; ++i) column.offsets[i + 1] += column.offsets[i];
   }
   column.data.resize(width ? rows * width : column.offsets[rows]);
   KeyColumn to = column.view();
-  parallel->for_parts(rows, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(rows, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       Bytes key = key_of(i);
       if (!key.empty()) std::memcpy(column.data.data() + to.begin(i), key.data(), key.size());

@@ -96,7 +96,7 @@ template <class Index>
 void write_targets(const TargetOptions& options, Index* targets, Parallel* parallel) {
   const uint64_t seed = random_word(options.seed, 0), n = options.targets;
   auto for_all = [&](const auto& target) {
-    parallel->for_parts(options.sources, least_rows_per_part,
+    parallel->for_parts(options.sources, min_rows_per_part,
                         [&](unsigned, uint64_t begin, uint64_t end) {
                           for (uint64_t i = begin; i < end; ++i)
                             targets[i] = static_cast<Index>(target(i));
@@ -204,7 +204,7 @@ OwnedNumbers make_sources(NumberType type, uint64_t n, uint64_t seed, Parallel* 
   // Not the words that the targets are made of.
   const uint64_t stream = random_word(seed, 1);
   auto fill = [&](auto* numbers, const auto& number_of) {
-    parallel->for_parts(n, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    parallel->for_parts(n, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) numbers[i] = number_of(random_word(stream, i));
     });
   };
@@ -294,7 +294,7 @@ ScatterReference::ScatterReference(const Numbers& sources, const Indexes& target
 template <class T>
 Status ScatterReference::check_exact(const T* t, Parallel* parallel) const {
   std::atomic<uint64_t> wrong{UINT64_MAX};
-  parallel->for_parts(results_.size(), least_rows_per_part,
+  parallel->for_parts(results_.size(), min_rows_per_part,
                       [&](unsigned, uint64_t begin, uint64_t end) {
                         for (uint64_t i = begin; i < end; ++i)
                           if (bits_of(t[i]) != results_[i]) wrong = i;
@@ -314,13 +314,12 @@ Status ScatterReference::check_sums(const T* t, ScatterMode mode, Parallel* para
     return count * cut + (u + 0x1p-50) * std::abs(sum.sum);
   };
   std::atomic<uint64_t> wrong{UINT64_MAX};
-  parallel->for_parts(
-      sums_.size(), least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
-        for (uint64_t i = begin; i < end; ++i) {
-          double off = std::abs(static_cast<double>(t[i]) - sums_[i].sum - sums_[i].lost);
-          if (!(off <= allowed(sums_[i]))) wrong = i;
-        }
-      });
+  parallel->for_parts(sums_.size(), min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      double off = std::abs(static_cast<double>(t[i]) - sums_[i].sum - sums_[i].lost);
+      if (!(off <= allowed(sums_[i]))) wrong = i;
+    }
+  });
   if (wrong == UINT64_MAX) return {};
   const FloatSum& sum = sums_[wrong];
   return wrong_sum(wrong, " is " + std::to_string(t[wrong]) + ", and not " +
@@ -340,7 +339,7 @@ Status ScatterReference::check(const void* t, ScatterMode mode, Parallel* parall
 uint64_t hash_numbers(NumberType type, const void* t, uint64_t n, Parallel* parallel) {
   return with_sums(type, t, [&](const auto* numbers) {
     std::atomic<uint64_t> hash{0};
-    parallel->for_parts(n, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    parallel->for_parts(n, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
       uint64_t sum = 0;
       for (uint64_t i = begin; i < end; ++i) sum += scramble(bits_of(numbers[i]) ^ scramble(i + 1));
       hash += sum;

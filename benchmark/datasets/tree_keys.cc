@@ -60,7 +60,7 @@ OwnedColumn make_random(const RandomKeys& random, uint32_t width, uint64_t keys,
   column.rows = keys;
   column.width = width;
   column.data.resize(keys * width);
-  parallel->for_parts(keys, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(keys, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (; begin < end; ++begin) random.write(begin, &column.data[begin * width]);
   });
   return column;
@@ -158,7 +158,7 @@ Result<OwnedColumn> TreeKeys::draw_random(const QueryOptions& options, Parallel*
       random_->write(key, &column.data[begin * column.width]);
     }
   };
-  parallel->for_parts(options.queries, least_rows_per_part, draw);
+  parallel->for_parts(options.queries, min_rows_per_part, draw);
   return column;
 }
 
@@ -174,7 +174,7 @@ OwnedColumn TreeKeys::draw_lines(const QueryOptions& options, Parallel* parallel
       drawn[begin] = as_bytes(misses[part].emplace_back(change(drawn[begin], random)));
     }
   };
-  parallel->for_parts(options.queries, least_rows_per_part, draw);
+  parallel->for_parts(options.queries, min_rows_per_part, draw);
   return make_column(shuffled_.width, options.queries, parallel,
                      [&](uint64_t i) { return drawn[i]; });
 }

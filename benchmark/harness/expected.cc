@@ -7,7 +7,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t least_part = 16384;
+constexpr uint64_t min_part = 16384;
 
 uint64_t load_number(const std::byte* p) {
   uint64_t number;
@@ -82,7 +82,7 @@ void Expected::find_groups() {
 
 void Expected::sum_values(Parallel* parallel) {
   std::atomic<uint64_t> bytes{0}, smallest{0}, largest{0};
-  parallel->for_parts(size(), least_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(size(), min_part, [&](unsigned, uint64_t begin, uint64_t end) {
     uint64_t part_bytes = 0, low_sum = 0, high_sum = 0;
     for (uint64_t rank = begin; rank < end; ++rank) {
       uint64_t low = ~uint64_t{0}, high = 0;

@@ -31,10 +31,10 @@ void draw_missing(const Expected& expected, std::mt19937_64& random, std::byte* 
 }  // namespace
 
 uint64_t LookupPlan::queries_for(std::span<const uint64_t> batches) {
-  constexpr uint64_t most_queries = 4'000'000;
+  constexpr uint64_t max_queries = 4'000'000;
   uint64_t largest = 1;
   for (uint64_t batch : batches) largest = std::max(largest, batch);
-  return std::max(largest, std::min(most_queries, 4 * std::max(largest, uint64_t{250'000})));
+  return std::max(largest, std::min(max_queries, 4 * std::max(largest, uint64_t{250'000})));
 }
 
 LookupPlan::LookupPlan(const Expected* expected, const LookupOptions& options)
@@ -89,8 +89,8 @@ Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, Answers answers
       ++batches;
     }
     *seconds += watch.seconds();
-  } while ((*seconds < options_.least_seconds || batches < options_.least_batches) &&
-           *seconds < options_.most_seconds);
+  } while ((*seconds < options_.least_seconds || batches < options_.min_batches) &&
+           *seconds < options_.max_seconds);
   return {};
 }
 

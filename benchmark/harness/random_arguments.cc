@@ -10,7 +10,7 @@ namespace stride::benchmark {
 namespace {
 
 // As far as the length of a value fits into what every engine stores it in.
-constexpr uint64_t most_value_bytes = 65535;
+constexpr uint64_t max_value_bytes = 65535;
 // What a workload keeps of each record besides the record: its place in the order of the keys, and
 // for some time what that is sorted by, twice.
 constexpr uint64_t order_bytes = 36;
@@ -30,7 +30,7 @@ Result<RandomRecordsOptions> parse_random(const RandomArguments& random) {
   Result<uint64_t> n = parse_count("--n", random.n, max_index_keys);
   if (!n.ok()) return n.status();
   Result<uint64_t> value_bytes =
-      parse_count("--value-bytes", random.value_bytes, most_value_bytes, 0);
+      parse_count("--value-bytes", random.value_bytes, max_value_bytes, 0);
   if (!value_bytes.ok()) return value_bytes.status();
   STRIDE_TRY(check_memory(*n * (8 + *value_bytes + order_bytes),
                           with_commas(*n) + " records, before any engine runs,",

@@ -11,7 +11,7 @@ namespace {
 // alone, small enough for a core's own cache.
 constexpr unsigned max_bucket_bits = 12;
 constexpr uint64_t rows_per_bucket = 512;
-constexpr uint64_t least_rows_per_part = 16384;
+constexpr uint64_t min_rows_per_part = 16384;
 
 struct BucketOf {
   uint64_t smallest = 0;
@@ -22,7 +22,7 @@ struct BucketOf {
 
 BucketOf choose_buckets(const SortedRow* rows, uint64_t n, Parallel* parallel) {
   std::vector<uint64_t> low(parallel->max_parts(), ~uint64_t{0}), high(parallel->max_parts(), 0);
-  parallel->for_parts(n, least_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       low[part] = std::min(low[part], rows[i].prefix);
       high[part] = std::max(high[part], rows[i].prefix);
@@ -44,7 +44,7 @@ std::vector<uint64_t> scatter(const SortedRow* rows, uint64_t n, const BucketOf&
                               Parallel* parallel, SortedRow* to) {
   unsigned parts = parallel->max_parts();
   std::vector<std::vector<uint64_t>> at(parts, std::vector<uint64_t>(bucket_of.count));
-  parallel->for_parts(n, least_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) ++at[part][bucket_of(rows[i])];
   });
   std::vector<uint64_t> begins(bucket_of.count + 1);
@@ -54,7 +54,7 @@ std::vector<uint64_t> scatter(const SortedRow* rows, uint64_t n, const BucketOf&
     for (unsigned part = 0; part < parts; ++part) next += std::exchange(at[part][b], next);
   }
   begins[bucket_of.count] = next;
-  parallel->for_parts(n, least_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) to[at[part][bucket_of(rows[i])]++] = rows[i];
   });
   return begins;
@@ -77,7 +77,7 @@ void sort_by_key(bool prefix_is_key, const KeyOf& key_of, Parallel* parallel,
     return order ? order < 0 : a.row < b.row;
   };
   // Parts are sized by rows, and take the buckets that begin in their range.
-  parallel->for_parts(n, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     auto bucket = std::lower_bound(begins.begin(), begins.end() - 1, begin);
     for (; bucket != begins.end() - 1 && *bucket < end; ++bucket) {
       std::sort(spread.data() + bucket[0], spread.data() + bucket[1], less);
@@ -89,7 +89,7 @@ void sort_by_key(bool prefix_is_key, const KeyOf& key_of, Parallel* parallel,
 bool holds_only_numbers(const KeyColumn& keys) { return keys.is_fixed() && keys.width == 8; }
 
 void fill(const KeyColumn& keys, uint64_t first_row, Parallel* parallel, SortedRow* rows) {
-  parallel->for_parts(keys.size, least_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel->for_parts(keys.size, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       rows[i] = {key_prefix(keys[i]), static_cast<uint32_t>(first_row + i)};
     }

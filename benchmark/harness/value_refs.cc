@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t least_refs_per_part = 2048;
+constexpr uint64_t min_refs_per_part = 2048;
 
 // The bitmap is kept where it has the right size: a batch of one should not pay for memory.
 void clear_found(uint64_t n, Bitmap* found) {
@@ -56,16 +56,16 @@ void gather_few_values(const ResultBuffer<Bytes>& values, LookupResult* result) 
 
 void gather_values(const ResultBuffer<Bytes>& values, Parallel* parallel, LookupResult* result) {
   uint64_t n = values.size(), total = 0;
-  if (n < 2 * least_refs_per_part) return gather_few_values(values, result);
+  if (n < 2 * min_refs_per_part) return gather_few_values(values, result);
   clear_found(n, &result->found);
   result->offsets.reset(n + 1);
   std::vector<uint64_t> starts(parallel->max_parts());
-  parallel->for_parts(n, least_refs_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_refs_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
     starts[part] = sum_sizes(values.data() + begin, end - begin);
   });
   for (uint64_t& start : starts) total += std::exchange(start, total);
   result->data.reset(total);
-  parallel->for_parts(n, least_refs_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
+  parallel->for_parts(n, min_refs_per_part, [&](unsigned part, uint64_t begin, uint64_t end) {
     copy_values(values, begin, end, starts[part], result);
   });
   finish(n, total, result);

@@ -14,7 +14,7 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t line_bytes = 64;
-constexpr uint64_t least_values = 512;    // fewer are not worth another core
+constexpr uint64_t min_values = 512;      // fewer are not worth another core
 constexpr uint64_t timed_group = 1000;    // values between two looks at the clock
 constexpr uint64_t window_bytes = 4096;   // collected in the first cache, then stored at once
 constexpr uint64_t widest_staged = 1024;  // wider values are stored directly
@@ -108,7 +108,7 @@ void GatherLimit::copy(const Loop& loop, std::span<const uint32_t> places) {
                 out_.data() + begin * values_.width);
   };
   if (!loop.all_threads) return part(0, 0, places.size());
-  parallel_->for_parts(places.size(), least_values, part);
+  parallel_->for_parts(places.size(), min_values, part);
 }
 
 double GatherLimit::measure(const Loop& loop, uint64_t batch, double least_seconds) {
@@ -132,7 +132,7 @@ double GatherLimit::values_per_second(uint64_t batch) {
   Loop best{};
   double fastest = 0;
   for (bool all_threads : {false, true}) {
-    if (all_threads && (batch < 2 * least_values || parallel_->threads() == 1)) continue;
+    if (all_threads && (batch < 2 * min_values || parallel_->threads() == 1)) continue;
     for (bool past_caches : {false, true}) {
       for (uint64_t ahead : {8, 16, 32, 64}) {
         Loop loop{all_threads, past_caches, ahead};

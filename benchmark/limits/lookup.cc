@@ -12,9 +12,9 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t key_bytes = 8, rank_bytes = 4, offset_bytes = 8;
-constexpr uint64_t least_file_bytes = 64 << 20, most_file_bytes = uint64_t{4} << 30;
+constexpr uint64_t min_file_bytes = 64 << 20, max_file_bytes = uint64_t{4} << 30;
 // StrideDB gives smaller batches to the host, whatever backend it has.
-constexpr uint64_t least_device_batch = 512;
+constexpr uint64_t min_device_batch = 512;
 const double hit_share = 1 - LookupOptions().miss_share;
 
 double value_bytes_per_query(const LookupWorkloadOptions& options) {
@@ -49,7 +49,7 @@ Status LookupLimits::measure_load(const RandomRecords& records, Parallel* parall
   uint64_t record_bytes = key_bytes + options_.records.value_bytes;
   if (options_.durability == Durability::sync) {
     uint64_t bytes =
-        std::clamp(options_.records.records * record_bytes, least_file_bytes, most_file_bytes);
+        std::clamp(options_.records.records * record_bytes, min_file_bytes, max_file_bytes);
     Result<double> rate = disk_bytes_per_second(options_.directory, bytes);
     if (!rate.ok()) return rate.status();
     load_ = {"disk", *rate / static_cast<double>(record_bytes)};
@@ -97,7 +97,7 @@ LookupLimits::Limit LookupLimits::bound(const ResultRow& row) const {
   bool copies = copies_values(row.phase);
   auto size = static_cast<uint64_t>(batch->second);
   Limit host = host_limit(copies, size);
-  if (row.engine != "stride" || device_name_.empty() || size < least_device_batch) return host;
+  if (row.engine != "stride" || device_name_.empty() || size < min_device_batch) return host;
   Limit device = bus_limit(copies);
   bool host_gathers = copies && options_.stride.value_placement == ValuePlacement::host;
   if (host_gathers && host.per_second < device.per_second) device = host;
@@ -124,7 +124,7 @@ std::vector<ResultRow> LookupLimits::rows(const ResultRow& prototype) const {
     bool copies = copies_values(kind);
     for (uint64_t batch : options_.batches) {
       add(kind + batch_name(batch), host_limit(copies, batch), "host");
-      if (device_name_.empty() || batch < least_device_batch) continue;
+      if (device_name_.empty() || batch < min_device_batch) continue;
       add(kind + batch_name(batch), bus_limit(copies), device_name_);
     }
   }

@@ -5,7 +5,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t least_finds_per_part = 256;
+constexpr uint64_t min_finds_per_part = 256;
 
 template <class Map, class Key>
 uint32_t find_or_absent(const Map& map, const Key& key) {
@@ -40,7 +40,7 @@ void HashIndex::find_ranks(const KeyColumn& queries, Parallel* parallel,
     auto body = [&](unsigned, uint64_t begin, uint64_t end) {
       for (; begin < end; ++begin) out[begin] = rank_of(begin);
     };
-    parallel->for_parts(queries.size, least_finds_per_part, body);
+    parallel->for_parts(queries.size, min_finds_per_part, body);
   };
   if (number_width_ == 4) {
     search([&](uint64_t i) {

@@ -20,7 +20,7 @@ struct LmdbOptions {
 };
 
 // Fewer lookups than this are not worth another core.
-constexpr uint64_t least_lookups = 128;
+constexpr uint64_t min_lookups = 128;
 
 Status from_lmdb(int code, const char* what) {
   if (code == MDB_SUCCESS) return {};
@@ -230,23 +230,22 @@ Status LmdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
 
 Status LmdbPeer::find(const KeyColumn& queries) {
   std::atomic<int> failure{MDB_SUCCESS};
-  parallel_.for_parts(queries.size, least_lookups,
-                      [&](unsigned part, uint64_t begin, uint64_t end) {
-                        for (uint64_t i = begin; i < end; ++i) {
-                          uint64_t number;
-                          MDB_val key = key_of(queries[i], integer_keys_, &number), value;
-                          int code = mdb_get(readers_[part].transaction, database_, &key, &value);
-                          found_[i] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
-                          if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
-                        }
-                      });
+  parallel_.for_parts(queries.size, min_lookups, [&](unsigned part, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      uint64_t number;
+      MDB_val key = key_of(queries[i], integer_keys_, &number), value;
+      int code = mdb_get(readers_[part].transaction, database_, &key, &value);
+      found_[i] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
+      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
+    }
+  });
   return from_lmdb(failure, "mdb_get");
 }
 
 Status LmdbPeer::find_sorted(const KeyColumn& queries) {
   sort_rows(queries, &parallel_, &sorted_);
   std::atomic<int> failure{MDB_SUCCESS};
-  parallel_.for_parts(queries.size, least_lookups,
+  parallel_.for_parts(queries.size, min_lookups,
                       [&](unsigned part, uint64_t begin, uint64_t end) {
                         for (uint64_t i = begin; i < end; ++i) {
                           uint32_t row = sorted_[i].row;

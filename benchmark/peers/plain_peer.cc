@@ -17,7 +17,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t least_lookups = 256;  // fewer are not worth another core
+constexpr uint64_t min_lookups = 256;  // fewer are not worth another core
 constexpr uint64_t least_rows = 16384;
 constexpr unsigned group = 16;  // queries whose memory accesses overlap
 constexpr uint32_t no_rank = 0xFFFFFFFF;
@@ -236,7 +236,7 @@ Status PlainPeer::read_all(Check& check) {
 
 Status PlainPeer::lookup(const KeyColumn& queries, LookupResult* result) {
   found_.reset(queries.size);
-  parallel_.for_parts(queries.size, least_lookups, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel_.for_parts(queries.size, min_lookups, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; i += group) {
       uint32_t ranks[group];
       unsigned n = static_cast<unsigned>(std::min<uint64_t>(group, end - i));

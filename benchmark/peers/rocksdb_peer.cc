@@ -28,7 +28,7 @@ struct RocksdbOptions {
 };
 
 constexpr uint64_t batch_records = 1000;
-constexpr uint64_t least_lookups = 64;  // fewer are not worth another core
+constexpr uint64_t min_lookups = 64;    // fewer are not worth another core
 constexpr uint64_t group = 32;          // what MultiGet itself works on at a time
 constexpr uint64_t dense_gap = 24;      // records between two queries that an iterator steps over
 constexpr size_t length_bytes = 2;      // before a padded value
@@ -250,7 +250,7 @@ Status RocksdbPeer::lookup(const KeyColumn& queries, LookupResult* result) {
   }
   if (how_.sorted_lookups) sort_rows(queries, &parallel_, &sorted_);
   std::vector<Status> results(parallel_.max_parts());
-  parallel_.for_parts(queries.size, least_lookups, [&](unsigned p, uint64_t begin, uint64_t end) {
+  parallel_.for_parts(queries.size, min_lookups, [&](unsigned p, uint64_t begin, uint64_t end) {
     parts_[p]->values.clear();
     results[p] = how_.sorted_lookups ? find_in_order(queries, parts_[p].get(), begin, end)
                                      : find(queries, parts_[p].get(), begin, end);

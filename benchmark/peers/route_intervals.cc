@@ -66,7 +66,7 @@ template <class Begins, class Number>
 void RouteIntervals::match_in(const Begins& begins, const Number& number,
                               const KeyColumn& addresses, Parallel* parallel,
                               std::span<uint32_t> ranks) const {
-  parallel->for_parts(addresses.size, least_rows_per_part,
+  parallel->for_parts(addresses.size, min_rows_per_part,
                       [&](unsigned, uint64_t first, uint64_t last) {
                         for (uint64_t i = first; i < last; ++i) {
                           auto behind = std::upper_bound(begins.begin(), begins.end(), number(i));

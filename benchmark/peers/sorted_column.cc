@@ -7,7 +7,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t least_queries_per_part = 256;  // fewer are not worth another core
+constexpr uint64_t min_queries_per_part = 256;  // fewer are not worth another core
 
 // Searches for row i of the queries: among integers, or by comparing bytes.
 template <class Number>
@@ -92,7 +92,7 @@ void SortedColumn::lower_bound(const KeyColumn& queries, Parallel* parallel,
     auto body = [&](unsigned, uint64_t begin, uint64_t end) {
       for (; begin < end; ++begin) out[begin] = static_cast<uint32_t>(search.lower_bound(begin));
     };
-    parallel->for_parts(queries.size, least_queries_per_part, body);
+    parallel->for_parts(queries.size, min_queries_per_part, body);
   });
 }
 
@@ -106,7 +106,7 @@ void SortedColumn::find_ranks(const KeyColumn& queries, Parallel* parallel,
         out[begin] = found ? static_cast<uint32_t>(rank) : Location::absent;
       }
     };
-    parallel->for_parts(queries.size, least_queries_per_part, body);
+    parallel->for_parts(queries.size, min_queries_per_part, body);
   });
 }
 

@@ -25,7 +25,7 @@ class CudaMemory final : public BackendMemory {
     memory_ = CudaArray<std::byte>(device, stream, bytes);
     memory_.clear_padding();
     stream.wait();
-    memory_.settle();
+    memory_.outlive_stream();
     data_ = memory_.data();
     size_ = bytes;
   }

@@ -28,10 +28,10 @@ struct DevicePackedColumn {
   CudaArray<std::byte> deltas;
 
   uint64_t bytes() const { return data.bytes() + bases.bytes() + deltas.bytes(); }
-  void settle() {
-    data.settle();
-    bases.settle();
-    deltas.settle();
+  void outlive_stream() {
+    data.outlive_stream();
+    bases.outlive_stream();
+    deltas.outlive_stream();
   }
 };
 
@@ -42,7 +42,8 @@ inline bool reads_whole_words(const KeyColumn& keys) {
 }
 
 // Brings a column to the device, unless it is there.
-inline DeviceColumn bring(CudaTransfer& transfer, CudaSpace& space, const KeyColumn& keys) {
+inline DeviceColumn copy_to_device(CudaTransfer& transfer, CudaSpace& space,
+                                   const KeyColumn& keys) {
   DeviceColumn column;
   column.view = keys;
   if (keys.size == 0 ||

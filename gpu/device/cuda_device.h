@@ -76,7 +76,7 @@ class CudaDevice {
   // Throws as allocate() where so much is not left of the budget.
   void require(uint64_t bytes) const;
   // What resident indexes leave for batches on their way.
-  uint64_t reserve() const { return limit_ / 4 < most_reserve ? limit_ / 4 : most_reserve; }
+  uint64_t reserve() const { return limit_ / 4 < max_reserve ? limit_ / 4 : max_reserve; }
 
   // Whether a pointer is to memory of this device.
   bool owns(const void* p) const;
@@ -84,7 +84,7 @@ class CudaDevice {
   void enter() const;
 
  private:
-  static constexpr uint64_t most_reserve = 256 << 20;
+  static constexpr uint64_t max_reserve = 256 << 20;
   friend class LentStream;
   // Nothing yet, so that what a failure leaves behind is taken apart.
   explicit CudaDevice(int number) : number_(number) {}
@@ -190,7 +190,7 @@ class CudaArray {
         "clear memory");
   }
   // The array outlives its stream's call.
-  void settle() {
+  void outlive_stream() {
     if (device_) stream_ = device_->home_stream();
   }
 

@@ -14,7 +14,7 @@ namespace {
 // As many at least for each worker, so that all have work, unless they are so small that starting
 // them takes longer than searching.
 constexpr uint64_t chunks_of_worker = 2;
-constexpr uint64_t least_chunk = 8192;
+constexpr uint64_t min_chunk = 8192;
 // Where the bus reads and writes the caller's memory itself, few large pieces keep it busiest.
 constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
@@ -26,7 +26,7 @@ struct Batch {
   std::byte* results;
   uint32_t result_bytes;
   MemorySide queries_side, results_side;
-  uint64_t most_queries;              // of a chunk
+  uint64_t max_queries;               // of a chunk
   const TakeResults* take = nullptr;  // in place of results
 
   // A chunk may have so many bytes of queries or of results. Staged pieces are small, so that they
@@ -39,7 +39,7 @@ struct Batch {
   // How many queries from `first` on fit into one piece, and their results.
   uint64_t chunk(uint64_t first) const {
     uint64_t left = queries.size - first;
-    uint64_t most = std::min({left, piece_bytes() / result_bytes, most_queries});
+    uint64_t most = std::min({left, piece_bytes() / result_bytes, max_queries});
     if (queries.is_fixed()) {
       return std::min(most, std::max<uint64_t>(1, piece_bytes() / std::max(1u, queries.width)));
     }
@@ -66,7 +66,7 @@ class Lane {
     STRIDE_TRY(finish());
     first_ = first;
     count_ = count;
-    KeyColumn queries = bring(batch_.queries.slice(first, count));
+    KeyColumn queries = copy_to_device(batch_.queries.slice(first, count));
     if (batch_.results_side == MemorySide::device) {
       start(first, queries, results(), stream_);
       return {};
@@ -102,7 +102,7 @@ class Lane {
   std::byte* results() const { return batch_.results + first_ * batch_.result_bytes; }
   uint64_t result_bytes() const { return count_ * batch_.result_bytes; }
 
-  KeyColumn bring(KeyColumn queries) {
+  KeyColumn copy_to_device(KeyColumn queries) {
     if (batch_.queries_side == MemorySide::device) return queries;
     uint64_t begin = queries.begin(0);
     KeyColumn there = queries;
@@ -145,9 +145,9 @@ MemorySide side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
 
 Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start) {
   const KeyColumn& queries = batch.queries;
-  uint64_t workers = batch.is_staged() ? transfer.most_workers() : direct_workers;
+  uint64_t workers = batch.is_staged() ? transfer.max_workers() : direct_workers;
   uint64_t wanted = queries.size / (batch.is_staged() ? chunks_of_worker * workers : direct_chunks);
-  batch.most_queries = std::max(least_chunk, (wanted + 63) / 64 * 64);
+  batch.max_queries = std::max(min_chunk, (wanted + 63) / 64 * 64);
   std::vector<uint64_t> starts;
   for (uint64_t first = 0; first < queries.size; first += batch.chunk(first))
     starts.push_back(first);

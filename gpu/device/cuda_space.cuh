@@ -36,7 +36,7 @@ inline uint32_t blocks_for(uint64_t n) {
 
 // Adds up what op(i, add) passes to add(bin, n); a block sums in its shared memory first.
 template <uint32_t bins, class Op>
-__global__ void tally_bins(uint64_t n, Op op, unsigned long long* counts) {
+__global__ void histogram_bins(uint64_t n, Op op, unsigned long long* counts) {
   __shared__ int32_t sums[bins];
   for (uint32_t bin = threadIdx.x; bin < bins; bin += blockDim.x) sums[bin] = 0;
   __syncthreads();
@@ -56,7 +56,7 @@ class CudaSpace {
   // A thread a key: neighbours read neighbours.
   static constexpr uint64_t keys_per_task = 1;
   static constexpr uint64_t threads_in_step = 32;
-  static constexpr uint32_t most_blocks = 132 * 16;
+  static constexpr uint32_t max_blocks = 132 * 16;
   template <class T>
   using Buffer = CudaArray<T>;
   using Image = CudaArray<std::byte>;
@@ -96,11 +96,11 @@ class CudaSpace {
   }
 
   template <uint32_t bins, class Op>
-  void tally(uint64_t n, const Op& op, int64_t* counts) {
+  void histogram(uint64_t n, const Op& op, int64_t* counts) {
     CudaArray<unsigned long long> sums = buffer<unsigned long long>(bins);
     set_zero(sums.data(), sums.bytes());
-    uint32_t blocks = n < most_blocks * uint64_t{block_threads} ? blocks_for(n) : most_blocks;
-    tally_bins<bins><<<blocks, block_threads, 0, stream_>>>(n, op, sums.data());
+    uint32_t blocks = n < max_blocks * uint64_t{block_threads} ? blocks_for(n) : max_blocks;
+    histogram_bins<bins><<<blocks, block_threads, 0, stream_>>>(n, op, sums.data());
     cuda_check(cudaGetLastError(), "count");
     copy_out(counts, sums.data(), bins * sizeof *counts);
   }

@@ -98,7 +98,7 @@ void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretche
   uint64_t total = 0;
   for (const Stretch& stretch : stretches) total += stretch.bytes;
   (void)run_lanes<StagedCopy>(
-      transfer, stretches.size(), transfer.most_workers(),
+      transfer, stretches.size(), transfer.max_workers(),
       [&](auto& copy) { copy.emplace(transfer, total); },
       [&](StagedCopy& copy, uint64_t i) {
         start(copy, stretches[i]);
@@ -149,13 +149,13 @@ CudaArray<std::byte> CudaTransfer::make_device_memory(uint64_t bytes) {
   CudaArray<std::byte> memory(device_, stream, bytes);
   cuda_check(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream), "clear memory");
   stream.wait();
-  memory.settle();
+  memory.outlive_stream();
   return memory;
 }
 
 void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& work) {
   FirstFailure failure;
-  host_.parallel_for(std::min<uint64_t>(workers, most_workers()), 1,
+  host_.parallel_for(std::min<uint64_t>(workers, max_workers()), 1,
                      [&](uint64_t begin, uint64_t end) {
                        for (; begin < end; ++begin) failure.watch(work);
                      });

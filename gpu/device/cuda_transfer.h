@@ -50,7 +50,7 @@ class MemoryPool {
   };
 
   explicit MemoryPool(std::function<Memory()> make) : make_(std::move(make)) {
-    idle_.reserve(most_idle);
+    idle_.reserve(max_idle);
   }
   // Lends memory of staging_bytes.
   Piece take() {
@@ -66,11 +66,11 @@ class MemoryPool {
   }
 
  private:
-  static constexpr size_t most_idle = 48;
+  static constexpr size_t max_idle = 48;
 
   void give_back(Memory memory) {
     std::lock_guard lock(mutex_);
-    if (idle_.size() < most_idle) idle_.push_back(std::move(memory));
+    if (idle_.size() < max_idle) idle_.push_back(std::move(memory));
   }
 
   std::function<Memory()> make_;
@@ -112,7 +112,7 @@ class CudaTransfer {
   CudaArray<std::byte> make_device_memory(uint64_t bytes);
 
   // More threads only queue for the driver.
-  unsigned most_workers() const { return std::min(host_.threads(), 8u); }
+  unsigned max_workers() const { return std::min(host_.threads(), 8u); }
   // Calls work(), which may throw, on up to so many of the host's threads at once.
   void each_worker(uint64_t workers, const std::function<void()>& work);
 

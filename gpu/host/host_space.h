@@ -43,7 +43,7 @@ class HostSpace {
 
   void set_zero(void* to, uint64_t bytes) { std::memset(to, 0, bytes); }
   template <uint32_t bins, class Op>
-  void tally(uint64_t n, const Op& op, int64_t* counts) {
+  void histogram(uint64_t n, const Op& op, int64_t* counts) {
     using Bins = std::array<int64_t, bins>;
     thrust::counting_iterator<uint64_t> first(0);
     auto count = [op, n](uint64_t task) {
@@ -72,8 +72,8 @@ template <class Build>
 void with_policy(TaskPool& pool, uint64_t keys, const Build& build) {
 #if !defined(__SANITIZE_THREAD__)
   // ThreadSanitizer cannot see the order that an uninstrumented TBB keeps between tasks.
-  constexpr uint64_t fewest_parallel_keys = 1 << 15;
-  if (pool.threads() > 1 && keys >= fewest_parallel_keys) {
+  constexpr uint64_t min_parallel_keys = 1 << 15;
+  if (pool.threads() > 1 && keys >= min_parallel_keys) {
     pool.inside([&] { build(thrust::tbb::par); });
     return;
   }

@@ -73,11 +73,11 @@ Status measure_limits_host(TaskPool& pool, uint64_t table_bytes, BackendLimits* 
 }
 
 Status measure_costs_host(TaskPool& pool, AccessCosts* costs) {
-  constexpr uint64_t most_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
+  constexpr uint64_t max_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
   constexpr uint64_t grain = 1 << 12, chained = 1 << 12;
   const uint64_t gathers = uint64_t{1 << 19} * pool.threads();
   *costs = AccessCosts::typical_host(pool.threads());
-  BulkVector<uint64_t> table(most_bytes / 8);
+  BulkVector<uint64_t> table(max_bytes / 8);
   pool.run(table.size(), 1 << 16,
            [&](uint64_t begin, uint64_t end) { std::memset(&table[begin], 0, (end - begin) * 8); });
   std::atomic<uint64_t> sum{0};

@@ -29,9 +29,9 @@ inline uint32_t distances_for(uint64_t keys, bool exact) {
 }
 
 // Between two of them that differ in more bits than this, others are looked at: halfway, and so on.
-inline constexpr uint32_t most_bits_at_once = 6;
-inline constexpr uint32_t most_halvings = 24;
-inline constexpr uint32_t most_further_points = 96;  // of a side of a sample
+inline constexpr uint32_t max_bits_at_once = 6;
+inline constexpr uint32_t max_halvings = 24;
+inline constexpr uint32_t max_further_points = 96;  // of a side of a sample
 
 // One key of each of `samples` equal parts of the column, somewhere in it, so that no pattern of
 // the keys goes in step with the sample.
@@ -73,7 +73,7 @@ struct SampleShape {
   uint32_t steps;
   bool exact;
 
-  STRIDE_HD uint32_t points() const { return steps + (exact ? 0 : most_further_points); }
+  STRIDE_HD uint32_t points() const { return steps + (exact ? 0 : max_further_points); }
   STRIDE_HD uint32_t head_words() const { return 1 + 2 * KeyStatistics::head_words; }
   STRIDE_HD uint32_t side_words() const { return 1 + 2 * points(); }
   STRIDE_HD uint32_t words() const { return head_words() + 2 * side_words(); }
@@ -136,14 +136,14 @@ struct SampleKey {
       if (distance <= last.distance) break;
       Point point{static_cast<uint32_t>(distance), bits_at(distance)};
       // Depth first, the nearer half first: a stack of one range for each halving.
-      Range stack[most_halvings + 1];
+      Range stack[max_halvings + 1];
       uint32_t depth = 0;
-      stack[depth++] = {last.distance ? last : point, point, most_halvings};
+      stack[depth++] = {last.distance ? last : point, point, max_halvings};
       while (depth > 0) {
         Range range = stack[--depth];
-        bool fine = range.near.bits - range.far.bits <= most_bits_at_once ||
+        bool fine = range.near.bits - range.far.bits <= max_bits_at_once ||
                     range.far.distance - range.near.distance <= 1 || range.halvings == 0 ||
-                    further >= most_further_points || shape.exact;
+                    further >= max_further_points || shape.exact;
         if (fine) {
           put(range.far);
           continue;

@@ -47,10 +47,10 @@ class CudaMatches final : public ResidentMatches {
     match_ = {MatchTreeRef(matches.image, image_.data()), rows_.data(), lengths_.data()};
     if (header.entry_bytes == 3) widen(matches.image, stream);
     cuda_check(cudaStreamSynchronize(stream), "make matches resident");
-    image_.settle();
-    rows_.settle();
-    lengths_.settle();
-    entries_.settle();
+    image_.outlive_stream();
+    rows_.outlive_stream();
+    lengths_.outlive_stream();
+    entries_.outlive_stream();
   }
   // The arrays are freed on the home stream.
   ~CudaMatches() override { uses_.hold_back(device_.home_stream()); }

@@ -3,7 +3,7 @@
 //
 //   void copy_out(void* to, const void* from, uint64_t bytes);   // to host memory
 //   // Adds up what op(i, add) passes to add(bin, n), for all i below n.
-//   template <uint32_t bins, class Op> void tally(uint64_t n, const Op& op, int64_t* counts);
+//   template <uint32_t bins, class Op> void histogram(uint64_t n, const Op& op, int64_t* counts);
 //
 // What encloses a prefix, and where boundaries lie, follow from counts and searches: of prefixes
 // that are sorted, `after` of i is the number of those that begin before i ends, and the parent of
@@ -105,7 +105,7 @@ class MatchBuilder {
 
   void find_parents(const Buffer<uint32_t>& after, Buffer<uint32_t>* parents) {
     AfterTree tree{};
-    Buffer<uint32_t> levels[AfterTree::most_levels];
+    Buffer<uint32_t> levels[AfterTree::max_levels];
     tree.level[0] = after.data();
     uint32_t size = size_;
     for (tree.levels = 1; size > AfterTree::fan_out; ++tree.levels) {
@@ -122,8 +122,8 @@ class MatchBuilder {
   MatchCounts count_depths() {
     int64_t bins[match_count_bins] = {};
     if (boundaries_ > 1) {
-      space_.template tally<match_count_bins>(boundaries_ - 1, CountDepths<Number>{at_.data()},
-                                              bins);
+      space_.template histogram<match_count_bins>(boundaries_ - 1, CountDepths<Number>{at_.data()},
+                                                  bins);
     }
     return sum_counts(bins);
   }

@@ -408,9 +408,9 @@ Status build_matches_host(TaskPool& pool, const PackedColumn& prefixes, uint32_t
     return build_column_of(pool, prefixes, address_bits, image, parents_of);
   }
   // For fewer of either one thread is faster with its stack.
-  constexpr unsigned fewest_threads = 4;
-  constexpr uint64_t fewest_prefixes = 1 << 18;
-  if (pool.threads() >= fewest_threads && prefixes.size >= fewest_prefixes) {
+  constexpr unsigned min_threads = 4;
+  constexpr uint64_t min_prefixes = 1 << 18;
+  if (pool.threads() >= min_threads && prefixes.size >= min_prefixes) {
     build_matches_parallel(pool, prefixes, address_bits, image, parents);
   } else if (address_bits <= 64) {
     build_tree_of<uint64_t>(pool, prefixes, address_bits, image, parents_of);

@@ -78,8 +78,8 @@ struct FindAfter {
 // The largest `after` of 32 neighbours each, of 32 of those, and so on.
 struct AfterTree {
   static constexpr uint32_t fan_out = 32;
-  static constexpr uint32_t most_levels = 7;  // for 2^31 prefixes
-  const uint32_t* level[most_levels];         // level 0: `after`
+  static constexpr uint32_t max_levels = 7;  // for 2^31 prefixes
+  const uint32_t* level[max_levels];         // level 0: `after`
   uint32_t levels;
 
   // The last prefix before i that has i inside, or Location::absent: it is the longest, for what

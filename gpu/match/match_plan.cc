@@ -19,7 +19,7 @@ constexpr double list_step = 16;
 constexpr double list_halving = 2;
 constexpr double entry_bytes = 3;
 // A few boundaries are passed as often as so many.
-constexpr double fewest_boundaries = 8192;
+constexpr double min_boundaries = 8192;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::vector<MatchStride> plan_matches(const MatchCounts& counts, uint32_t addres
   Choice best[max_tree_address_bits + 1];
   double boundaries = 0;
   for (int64_t ending : counts.ending) boundaries += static_cast<double>(ending);
-  double weight = std::max(fewest_boundaries / std::max(boundaries, 1.0), 1.0);
+  double weight = std::max(min_boundaries / std::max(boundaries, 1.0), 1.0);
   double inside = 0;  // boundaries with bits set at `depth` or behind
   for (uint32_t depth = address_bits; depth-- > 0;) {
     inside += static_cast<double>(counts.ending[depth + 1]);

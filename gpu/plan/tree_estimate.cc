@@ -386,7 +386,7 @@ double SampledTree::Amounts::unforeseen() const {
 
 // As if every sampled key that is still on its way went through one more node and found its leaf
 // at the first read.
-double SampledTree::least_nanoseconds() const {
+double SampledTree::min_nanoseconds() const {
   auto work = work_;
   const double left = share_ * static_cast<double>(active_.size());
   auto add = [&](SearchWork w, double x) { work[static_cast<size_t>(w)] += x; };

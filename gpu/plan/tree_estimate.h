@@ -152,7 +152,7 @@ class SampledTree {
   // Adds up the levels so far.
   double image_bytes() const;
   // A search takes at least so long, whatever levels follow.
-  double least_nanoseconds() const;
+  double min_nanoseconds() const;
   double nanoseconds() const;  // of the way down
   bool is_complete() const { return active_.empty(); }
   const std::vector<LevelEstimate>& levels() const { return levels_; }

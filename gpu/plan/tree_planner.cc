@@ -15,7 +15,7 @@ namespace {
 // The search for trees tries these, with a part of the sampled keys; the best trees found are
 // compared by all of them.
 constexpr uint32_t leaf_capacities[] = {4, 16, 64};
-constexpr uint32_t least_capacity = 4, most_capacity = 64;
+constexpr uint32_t min_capacity = 4, max_capacity = 64;
 constexpr uint32_t searched_samples = 64;
 constexpr uint32_t selected_strides[] = {2, 3, 4, 6, 8, 10, 12};
 constexpr uint32_t even_strides[] = {4, 6, 8, 12, 14};
@@ -26,8 +26,8 @@ constexpr uint32_t widest_root = 26, widest_level = 16;
 constexpr size_t free_levels = 3;
 // What is compared by all sampled keys; then so often with trees that are like the best of them.
 constexpr size_t kept_trees = 12, kept_even = 2;
-constexpr int most_steps = 4;
-constexpr double least_gain = 0.005;
+constexpr int max_steps = 4;
+constexpr double min_gain = 0.005;
 // The smaller one of trees that are equally fast is better: twice the memory, counting all that
 // searches need, has to gain this much. Nobody minds less than so many bytes.
 constexpr double worth_of_memory = 0.03;
@@ -40,14 +40,13 @@ struct Problem {
   const TreeOptions& wanted;
   const PlanSearch& search;
   SampleGroups groups{statistics};
-  double most_bytes = 0;  // of a tree, by what the sample says: a level beyond gets fewer bits
+  double max_bytes = 0;  // of a tree, by what the sample says: a level beyond gets fewer bits
   uint32_t followed_up = 0;
   uint32_t one_of = 1;  // the search looks at every one_of-th sample
 
   Problem(const KeyStatistics& s, const PlanTarget& t, const TreeOptions& w, const PlanSearch& how)
       : statistics(s), target(t), wanted(w), search(how) {
-    most_bytes =
-        static_cast<double>(t.max_image_bytes ? t.max_image_bytes : default_image_bytes(s));
+    max_bytes = static_cast<double>(t.max_image_bytes ? t.max_image_bytes : default_image_bytes(s));
     bool few = s.keys < (1 << 16);
     followed_up = how.followed_up ? how.followed_up : few ? 4 : 5;
     if (!how.every_stride) one_of = std::max(1u, s.samples() / searched_samples);
@@ -77,7 +76,7 @@ class CapacitySearch {
       SampledTree tree = none_;
       tree.add_level(root, NodeKind::dense);
       ++considered_;
-      if (tree.image_bytes() <= problem_.most_bytes) offer(tree.finish());
+      if (tree.image_bytes() <= problem_.max_bytes) offer(tree.finish());
     }
     for (uint32_t root : root_strides()) {
       SampledTree start = none_;
@@ -85,11 +84,11 @@ class CapacitySearch {
       for (uint32_t stride : even_strides) {
         SampledTree tree = start;
         while (!tree.is_complete() && tree.levels().size() < max_tree_levels &&
-               tree.image_bytes() <= problem_.most_bytes && !is_hopeless(tree))
+               tree.image_bytes() <= problem_.max_bytes && !is_hopeless(tree))
           tree.add_level(stride, problem_.wanted.node_kind);
         ++considered_;
         if (tree.is_complete() && tree.levels().size() > 1 &&
-            tree.image_bytes() <= problem_.most_bytes)
+            tree.image_bytes() <= problem_.max_bytes)
           offer(tree.finish());
       }
     }
@@ -136,7 +135,7 @@ class CapacitySearch {
 
   // Widest first, so that what is already found is good.
   std::vector<uint32_t> root_strides() const {
-    double entries = problem_.most_bytes / sizeof(uint32_t);
+    double entries = problem_.max_bytes / sizeof(uint32_t);
     // Many times as many entries as keys help no one.
     if (!problem_.search.every_stride)
       entries = std::min(entries, 16.0 * static_cast<double>(problem_.statistics.keys) + 1024);
@@ -175,7 +174,7 @@ class CapacitySearch {
   bool keep(SampledTree tree, NodeKind kind, std::vector<Partial>* to) {
     ++considered_;
     tree.take_kind(kind);
-    if (tree.image_bytes() > problem_.most_bytes) return false;
+    if (tree.image_bytes() > problem_.max_bytes) return false;
     const bool root = tree.levels().size() == 1;
     // A device has a directory in place of a lone root: the one that suits the host will do. What a
     // tree takes at least says nothing of it.
@@ -199,7 +198,7 @@ class CapacitySearch {
     return at == strides.end() ? strides.back() : *at;
   }
 
-  bool is_hopeless(const SampledTree& tree) const { return tree.least_nanoseconds() > best_; }
+  bool is_hopeless(const SampledTree& tree) const { return tree.min_nanoseconds() > best_; }
 
   void offer(TreeEstimate estimate) {
     double rank = problem_.rank_of(estimate, estimate.nanoseconds);
@@ -282,14 +281,14 @@ class Planner {
     // Where nothing is found, a root of two entries.
     if (found.empty()) {
       TreeOptions small{.strides = {1}, .leaf_capacity = problem_.wanted.leaf_capacity};
-      if (small.leaf_capacity == 0) small.leaf_capacity = least_capacity;
+      if (small.leaf_capacity == 0) small.leaf_capacity = min_capacity;
       small.path_compression = problem_.wanted.path_compression;
       small.kinds = {NodeKind::dense};
       trees.push_back(std::move(small));
     }
     consider(trees, 0);
-    for (int step = 0; !problem_.search.every_stride && step < most_steps; ++step)
-      if (!consider(like(plan_.options, plan_.estimate.levels.size()), least_gain)) break;
+    for (int step = 0; !problem_.search.every_stride && step < max_steps; ++step)
+      if (!consider(like(plan_.options, plan_.estimate.levels.size()), min_gain)) break;
   }
 
   // False: none of them is better than the one that is chosen, by this gain.
@@ -305,7 +304,7 @@ class Planner {
       if (plan_.kind == PlannerKind::learned)
         ns *= learned_correction(estimate, problem_.statistics, problem_.target);
       double rank = problem_.rank_of(estimate, ns);
-      if (estimate.image_bytes > problem_.most_bytes) rank += 1e9 * estimate.image_bytes;
+      if (estimate.image_bytes > problem_.max_bytes) rank += 1e9 * estimate.image_bytes;
       judged[i] = {std::move(estimate), ns, rank};
     });
     plan_.considered += static_cast<uint32_t>(trees.size());
@@ -325,7 +324,7 @@ class Planner {
   std::vector<TreeOptions> like(const TreeOptions& options, size_t levels) const {
     std::vector<TreeOptions> trees;
     auto with_capacity = [&](uint32_t capacity) {
-      if (problem_.wanted.leaf_capacity || capacity < least_capacity || capacity > most_capacity)
+      if (problem_.wanted.leaf_capacity || capacity < min_capacity || capacity > max_capacity)
         return;
       trees.push_back(options);
       trees.back().leaf_capacity = capacity;

@@ -23,7 +23,7 @@ constexpr uint32_t exchange_warps = exchange_threads / 32;
 struct SlabRef {
   uint64_t first;
   uint32_t sources, chunk_sources;
-  uint32_t most_items, most_targets;
+  uint32_t max_items, most_targets;
   const uint16_t* picks;
   const RouteSlab::Piece* pieces;
   const uint32_t *chunk_piece, *chunk_pick;
@@ -40,7 +40,7 @@ enum class Reads { once, again };
 // Begins to copy n entries to a block's shared memory, behind its registers. Both sides are aligned
 // to 16 bytes.
 template <Reads reads, class E>
-__device__ __forceinline__ void bring_in(E* to, const E* from, uint32_t n) {
+__device__ __forceinline__ void load(E* to, const E* from, uint32_t n) {
   constexpr uint32_t in_vector = 16 / sizeof(E);
   const uint32_t vectors = n / in_vector;
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -111,21 +111,21 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
       slab.sources - begin < slab.chunk_sources ? slab.sources - begin : slab.chunk_sources);
   let_later_work_begin();
   const uint32_t first_pick = slab.chunk_pick[chunk];
-  bring_in<Reads::again>(picks, slab.picks + first_pick, slab.chunk_pick[chunk + 1] - first_pick);
+  load<Reads::again>(picks, slab.picks + first_pick, slab.chunk_pick[chunk + 1] - first_pick);
   // Each half of a warp has every exchange_halves-th piece, and each of its threads brings one of
   // these.
   constexpr uint32_t exchange_halves = exchange_threads / half_threads;
   const uint32_t first_piece = slab.chunk_piece[chunk], last_piece = slab.chunk_piece[chunk + 1];
   const uint32_t half = threadIdx.x / half_threads, thread = threadIdx.x % half_threads;
-  auto bring_piece = [&](uint32_t from_piece) {
+  auto load_piece = [&](uint32_t from_piece) {
     const uint32_t p = from_piece + half + exchange_halves * thread;
     return p < last_piece ? slab.pieces[p] : RouteSlab::Piece{0, 0, 0};
   };
-  RouteSlab::Piece mine = bring_piece(first_piece);
+  RouteSlab::Piece mine = load_piece(first_piece);
   wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
-    bring_in<Reads::once>(values, static_cast<const T*>(source.numbers) + slab.first + begin, n);
+    load<Reads::once>(values, static_cast<const T*>(source.numbers) + slab.first + begin, n);
   } else {
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < n; i += exchange_threads)
@@ -133,7 +133,7 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   }
   wait_until_in();
   for (uint32_t from_piece = first_piece; from_piece < last_piece; from_piece += exchange_threads) {
-    if (from_piece != first_piece) mine = bring_piece(from_piece);
+    if (from_piece != first_piece) mine = load_piece(from_piece);
     const uint32_t turns = (last_piece - from_piece + exchange_halves - 1) / exchange_halves;
     for (uint32_t turn = 0; turn < min(turns, half_threads); ++turn) {
       const RouteSlab::Piece piece = piece_of(mine, turn);
@@ -185,9 +185,9 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   const uint32_t first_group = slab.part_group[part], last_group = slab.part_group[part + 1];
   const uint32_t first_list = slab.group_list[first_group];
   T* values = reinterpret_cast<T*>(shared_vectors);
-  T* sums = values + slab.most_items + route_quad;
+  T* sums = values + slab.max_items + route_quad;
   auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
-  bring_in<Reads::again>(list, slab.list + first_list, slab.group_list[last_group] - first_list);
+  load<Reads::again>(list, slab.list + first_list, slab.group_list[last_group] - first_list);
   // A warp's first group; then always the next one, while it sees to one.
   uint32_t g = first_group + warp, target = no_route_target, begin = 0, end = 0;
   auto look_ahead = [&] {
@@ -199,7 +199,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   look_ahead();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads) sums[t] = AddOp<T>::none();
   wait_for_earlier_work();
-  bring_in<Reads::again>(values, items + first, n);
+  load<Reads::again>(values, items + first, n);
   if (threadIdx.x == 0) values[n] = AddOp<T>::none();
   wait_until_in();
   while (g < last_group) {
@@ -243,7 +243,7 @@ class Slab {
     keep(&list_, plan.list);
     keep(&hot_, plan.hot);
     stream_wait(stream);
-    each([](auto& array) { array.settle(); });
+    each([](auto& array) { array.outlive_stream(); });
   }
 
   // What is kept between its two kernels.
@@ -282,7 +282,7 @@ class Slab {
     sizes.items = plan.items;
     sizes.hot = plan.hot;
     sizes.most_picks = plan.most_picks;
-    sizes.most_items = plan.most_items;
+    sizes.max_items = plan.max_items;
     sizes.most_list = plan.most_list;
     sizes.most_targets = plan.most_targets;
     return sizes;
@@ -296,7 +296,7 @@ class Slab {
   }
   template <class T>
   uint64_t part_bytes() const {
-    return (plan_.most_items + 16 + plan_.most_targets) * sizeof(T) + plan_.most_list * 2;
+    return (plan_.max_items + 16 + plan_.most_targets) * sizeof(T) + plan_.most_list * 2;
   }
 
   // The kernel may be started before the work that it waits for has ended.
@@ -332,7 +332,7 @@ class Slab {
     return {.first = plan_.first,
             .sources = plan_.sources,
             .chunk_sources = plan_.chunk_sources,
-            .most_items = plan_.most_items,
+            .max_items = plan_.max_items,
             .most_targets = plan_.most_targets,
             .picks = picks_.data(),
             .pieces = pieces_.data(),
@@ -383,7 +383,7 @@ class CudaRoute final : public ScatterRoute {
     }
     items_ = CudaArray<uint64_t>(context_.device, stream, most + 8);
     cuda_check(cudaStreamSynchronize(stream), "prepare a route");
-    items_.settle();
+    items_.outlive_stream();
   }
 
   uint64_t memory_bytes() const override {
@@ -493,7 +493,7 @@ Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context
     return out_of_range_error(report, target_at(in_host_memory, report.first_out_of_range),
                               target_count);
   stream.wait();
-  kept.settle();
+  kept.outlive_stream();
   auto route = std::make_unique<CudaRoute>(context, report, std::move(kept), targets.width,
                                            targets.size, target_count);
   if (is_exchanged(targets.size, target_count)) {

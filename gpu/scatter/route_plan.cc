@@ -121,7 +121,7 @@ class Planner {
       slab_.list.resize(at, static_cast<uint16_t>(items));
       slab_.group_targets.insert(slab_.group_targets.end(), targets.begin(), targets.end());
       slab_.part_group.push_back(static_cast<uint32_t>(slab_.group_list.size()));
-      slab_.most_items = std::max(slab_.most_items, items);
+      slab_.max_items = std::max(slab_.max_items, items);
       slab_.most_list = std::max(slab_.most_list, at - begin);
       slab_.most_targets =
           std::max(slab_.most_targets, slab_.part_target[p + 1] - slab_.part_target[p]);
@@ -184,8 +184,8 @@ class Planner {
 }  // namespace
 
 bool is_exchanged(uint64_t sources, uint64_t targets) {
-  constexpr uint64_t fewest_sources = 1 << 20, fewest_targets = 48 << 10;
-  return sources >= fewest_sources && targets > fewest_targets &&
+  constexpr uint64_t min_sources = 1 << 20, min_targets = 48 << 10;
+  return sources >= min_sources && targets > min_targets &&
          targets <= std::min(sources, route_slab_sources(targets));
 }
 

@@ -65,7 +65,7 @@ struct RouteSlab {
   std::vector<uint32_t> group_list;
   std::vector<uint16_t> list;
   // No chunk or part has more than these.
-  uint32_t most_picks = 0, most_items = 0, most_list = 0, most_targets = 0;
+  uint32_t most_picks = 0, max_items = 0, most_list = 0, most_targets = 0;
 
   // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the
   // items, one target's after the other's.

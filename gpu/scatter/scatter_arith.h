@@ -92,7 +92,7 @@ struct SumScale {
   }
 };
 
-struct CutNumber {
+struct QuantizedNumber {
   int64_t high, low;
 };
 
@@ -107,16 +107,16 @@ STRIDE_HD inline int64_t nearest_integer(double x) {  // halves to even
 }
 
 // x: finite, and not larger than the scale's largest.
-STRIDE_HD inline CutNumber cut_number(const SumScale& scale, double x) {
+STRIDE_HD inline QuantizedNumber cut_number(const SumScale& scale, double x) {
   double scaled = x * scale.high_up;
-  CutNumber cut;
+  QuantizedNumber cut;
   cut.high = nearest_integer(scaled);
   cut.low = nearest_integer((scaled - static_cast<double>(cut.high)) * scale.low_up);
   return cut;
 }
 
 // The same, without going through doubles where there is no low part.
-STRIDE_HD inline CutNumber cut_number(const SumScale& scale, float x) {
+STRIDE_HD inline QuantizedNumber cut_number(const SumScale& scale, float x) {
   const uint32_t bits = bits_of_float(x);
   if (bits << 1 == 0) return {0, 0};
   const int exponent = static_cast<int>(bits >> 23 & 0xFF);
@@ -128,14 +128,14 @@ STRIDE_HD inline CutNumber cut_number(const SumScale& scale, float x) {
 }
 
 // What the sums of the parts of cut numbers come to.
-STRIDE_HD inline double joined(const SumScale& scale, CutNumber sum) {
+STRIDE_HD inline double joined(const SumScale& scale, QuantizedNumber sum) {
   return static_cast<double>(sum.high) * scale.high_down +
          static_cast<double>(sum.low) * scale.low_down;
 }
 
 // T and the sum of its cut numbers. A NaN that came of sources that were not finite has no payload.
 template <class T>
-STRIDE_HD inline T folded(const SumScale& scale, T into, CutNumber sum) {
+STRIDE_HD inline T folded(const SumScale& scale, T into, QuantizedNumber sum) {
   if (sum.high != 0 || sum.low != 0)
     into = static_cast<T>(static_cast<double>(into) + joined(scale, sum));
   if (into == into) return into;

@@ -100,7 +100,7 @@ struct SlotLayout {
   static constexpr uint32_t most_buckets_hashed = 256, most_buckets_swept = 4096;
   // Regions have no fewer slots, so that chance does not fill one long before the others.
   static constexpr uint64_t fewest_slots_of_region = 1 << 16;
-  static constexpr uint32_t most_region_bits = 8;
+  static constexpr uint32_t max_region_bits = 8;
 
   uint64_t region_buckets = 0;  // a multiple of the neighbours
   uint32_t region_bits = 0;
@@ -112,7 +112,7 @@ struct SlotLayout {
     SlotLayout layout;
     layout.bucket_slots = bucket_slots;
     layout.neighbours = neighbours;
-    while (layout.region_bits < most_region_bits &&
+    while (layout.region_bits < max_region_bits &&
            slots >> (layout.region_bits + 1) >= fewest_slots_of_region)
       ++layout.region_bits;
     uint64_t group = uint64_t{bucket_slots} * neighbours << layout.region_bits;

@@ -7,7 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "gpu/set/host_hash_table.h"
+#include "gpu/set/dense_table.h"
+#include "gpu/set/slot_table.h"
 #include "storage/column.h"
 #include "storage/no_throw.h"
 #include "storage/status.h"

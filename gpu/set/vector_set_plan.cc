@@ -72,10 +72,10 @@ Status complete_options(VectorSetOptions* options) {
   }
   if (options->capacity == 0) options->capacity = 1;
   if (options->node_capacity == 0) options->node_capacity = options->capacity / 8 + 1024;
-  const uint64_t most_entries = std::max(options->capacity, options->node_capacity);
-  if (static_cast<double>(most_entries) / options->load > 0x1p48) {
+  const uint64_t max_entries = std::max(options->capacity, options->node_capacity);
+  if (static_cast<double>(max_entries) / options->load > 0x1p48) {
     return Status::invalid("a set whose table has more than 2^48 slots for " +
-                           std::to_string(most_entries) + " entries")
+                           std::to_string(max_entries) + " entries")
         .with_remedy("give a smaller capacity, or a larger load");
   }
   if (options->form == VectorForm::compressed && !options->wide_nodes &&

@@ -54,7 +54,7 @@ struct Chunks {
 };
 
 // All rows in one column on the device.
-DeviceColumn bring_chunks(CudaTransfer& transfer, CudaSpace& space, const Chunks& chunks) {
+DeviceColumn copy_chunks_to_device(CudaTransfer& transfer, CudaSpace& space, const Chunks& chunks) {
   DeviceColumn all;
   std::vector<Bytes> parts;
   uint64_t bytes = 0;
@@ -134,7 +134,7 @@ Status sort_chunks_cuda(const CudaContext& context, std::span<const KeyColumn> g
   if (chunks.rows == 0) return {};
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
-  DeviceColumn keys = bring_chunks(context.transfer, space, chunks);
+  DeviceColumn keys = copy_chunks_to_device(context.transfer, space, chunks);
   CudaArray<uint32_t> order;
   uint64_t left;
   if (chunks.width == 8) {

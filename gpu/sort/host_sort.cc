@@ -1,7 +1,7 @@
 // A batch is partitioned by the first bits in which its keys differ (all threads together), until
 // each part fits a core's cache; the parts are then sorted one by one, each by one thread. Keys of
 // 8 bytes are numbers, and sorted as such; of others the first 8 bytes past what all share are, and
-// ties are settled by the bytes that follow.
+// ties are finished by the bytes that follow.
 #include "gpu/sort/host_sort.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class BatchSort {
   static constexpr uint64_t part_rows = 1 << 15;
   static constexpr uint64_t rows_per_task = 1 << 16;
   // More streams than that would thrash the first cache and the address cache.
-  static constexpr uint32_t most_partition_bits = 11;
+  static constexpr uint32_t max_partition_bits = 11;
 
   RowOrder find_order() {
     std::vector<RowOrder> orders(tasks(rows_));
@@ -161,7 +161,7 @@ class BatchSort {
 
   static uint32_t partition_bits(uint64_t rows) {
     return std::clamp(static_cast<uint32_t>(std::bit_width(rows / part_rows)), 1u,
-                      most_partition_bits);
+                      max_partition_bits);
   }
 
   void add_part(const Part& part) {
@@ -232,23 +232,23 @@ class BatchSort {
       done_.push_back(part);
       return;
     }
-    uint64_t settled =
+    uint64_t finished =
         TieSorter(keys_).split_by_length(rows.ids, rows.numbers, part.size, part.depth);
-    settle(part, rows, settled);
-    Part rest{part.begin + settled, part.size - settled, part.depth + 8, part.in_result, 0};
+    finish(part, rows, finished);
+    Part rest{part.begin + finished, part.size - finished, part.depth + 8, part.in_result, 0};
     if (rest.size == 0) return;
     take_next_slices(&rest);
     add_part(rest);
   }
 
   // The first rows of a part are in order, and their numbers say which of them stay.
-  void settle(const Part& part, Rows rows, uint64_t settled) {
+  void finish(const Part& part, Rows rows, uint64_t finished) {
     uint32_t* to = rows_of(part, true).ids;
     uint64_t kept = 0;
-    for (uint64_t i = 0; i < settled; ++i) {
+    for (uint64_t i = 0; i < finished; ++i) {
       if (rows.numbers[i]) to[kept++] = rows.ids[i];
     }
-    if (kept) done_.push_back({part.begin, settled, part.depth, true, kept});
+    if (kept) done_.push_back({part.begin, finished, part.depth, true, kept});
   }
 
   void take_next_slices(Part* part) {

@@ -49,7 +49,7 @@ class TieSorter {
   uint64_t sort(Rows rows, Rows other, uint64_t n, uint64_t depth) {
     RowSorter().sort(rows, other, n, false);
     groups_.clear();
-    settle_runs(rows, 0, n, depth);
+    order_runs(rows, 0, n, depth);
     while (!groups_.empty()) {
       Group group = groups_.back();
       groups_.pop_back();
@@ -59,8 +59,8 @@ class TieSorter {
   }
 
   // Orders n ids whose keys are equal in the slice at `depth` by how many bytes they have from
-  // there on, up to 9; returns where those of 9 begin: the others are settled, keys of one length
-  // being equal. Sets kept[i] to 1 for the settled ids that stay, else to 0.
+  // there on, up to 9; returns where those of 9 begin: the others are finished, keys of one length
+  // being equal. Sets kept[i] to 1 for the finished ids that stay, else to 0.
   uint64_t split_by_length(uint32_t* ids, uint64_t* kept, uint64_t n, uint64_t depth) {
     if (std::all_of(ids, ids + n, [&](uint32_t id) { return rest(id, depth) == longer; })) {
       return 0;
@@ -90,10 +90,10 @@ class TieSorter {
     return std::min<uint64_t>(keys_[id].size() - depth, longer);
   }
 
-  // For rows [begin, end), sorted by the slice at `depth`: settles those whose slice no other has,
-  // and small groups of equal slices; puts large ones on the list. A settled row's number is
+  // For rows [begin, end), sorted by the slice at `depth`: orders those whose slice no other has,
+  // and small groups of equal slices; puts large ones on the list. A finished row's number is
   // whether it stays.
-  void settle_runs(Rows rows, uint64_t begin, uint64_t end, uint64_t depth) {
+  void order_runs(Rows rows, uint64_t begin, uint64_t end, uint64_t depth) {
     while (begin < end) {
       uint64_t number = rows.numbers[begin], stop = begin + 1;
       while (stop < end && rows.numbers[stop] == number) ++stop;
@@ -103,9 +103,9 @@ class TieSorter {
         insert(rows.ids + begin, stop - begin, depth);
         mark_last_of_equal(rows.at(begin), stop - begin);
       } else {
-        uint64_t settled =
+        uint64_t finished =
             split_by_length(rows.ids + begin, rows.numbers + begin, stop - begin, depth);
-        if (begin + settled < stop) groups_.push_back({begin + settled, stop, depth + 8});
+        if (begin + finished < stop) groups_.push_back({begin + finished, stop, depth + 8});
       }
       begin = stop;
     }
@@ -124,7 +124,7 @@ class TieSorter {
       rows.numbers[group.begin + i] = keys_.slice(ids[i], group.depth);
     }
     RowSorter().sort(rows.at(group.begin), other.at(group.begin), n, false);
-    settle_runs(rows, group.begin, group.end, group.depth);
+    order_runs(rows, group.begin, group.end, group.depth);
   }
 
   void insert(uint32_t* ids, uint64_t n, uint64_t depth) {

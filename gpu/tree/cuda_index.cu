@@ -59,14 +59,14 @@ class CudaIndex final : public CudaResident {
     device_copy_ = on_device_.data();
     cuda_check(cudaStreamSynchronize(stream), "make an index resident");
     // Freed later, when the stream may belong to another call.
-    keys_.settle();
-    image_.settle();
-    directory_.settle();
-    entries_.settle();
-    tails_.settle();
-    on_device_.settle();
-    rows_.values.settle();
-    rows_.hidden.settle();
+    keys_.outlive_stream();
+    image_.outlive_stream();
+    directory_.outlive_stream();
+    entries_.outlive_stream();
+    tails_.outlive_stream();
+    on_device_.outlive_stream();
+    rows_.values.outlive_stream();
+    rows_.hidden.outlive_stream();
   }
   // The arrays are freed on the home stream.
   ~CudaIndex() override { uses_.hold_back(context_.device.home_stream()); }
@@ -310,7 +310,7 @@ Result<std::shared_ptr<ResidentIndex>> build_index_cuda(const CudaContext& conte
   STRIDE_TRY(check_key_count(keys.size));
   CudaStream stream(context.device);
   CudaSpace space(context.device, stream);
-  DeviceColumn source = bring(context.transfer, space, keys);
+  DeviceColumn source = copy_to_device(context.transfer, space, keys);
   DevicePackedColumn column;
   if (order == KeyOrder::any) {
     column = sort_column(space, source.view);

@@ -182,13 +182,13 @@ void measure_memory_cuda(CudaDevice& device, uint64_t table_bytes, BackendLimits
 }
 
 void measure_costs_cuda(CudaDevice& device, AccessCosts* costs) {
-  constexpr uint64_t most_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
+  constexpr uint64_t max_bytes = AccessCosts::bytes_of(AccessCosts::sizes - 1);
   constexpr uint64_t gathers = 1 << 25;
   *costs = AccessCosts::typical_device();
   CudaStream stream(device);
   CudaSpace space(device, stream);
-  CudaArray<std::byte> table = space.buffer<std::byte>(most_bytes);
-  space.set_zero(table.data(), most_bytes);
+  CudaArray<std::byte> table = space.buffer<std::byte>(max_bytes);
+  space.set_zero(table.data(), max_bytes);
   CudaArray<uint32_t> out = space.buffer<uint32_t>(1);
   const auto* words = reinterpret_cast<const uint4*>(table.data());
   for (uint32_t i = 0; i < AccessCosts::sizes; ++i) {

@@ -76,7 +76,7 @@ class CudaFoundValues final : public FoundValues {
     return cuda_guarded([&] {
       std::vector<Piece> pieces = cut();
       return run_lanes<Lane>(
-          transfer_, pieces.size(), transfer_.most_workers(),
+          transfer_, pieces.size(), transfer_.max_workers(),
           [&](auto& lane) { lane.emplace(*this, values); },
           [&](Lane& lane, uint64_t i) {
             lane.run(pieces[i]);

@@ -11,8 +11,8 @@ namespace {
 // found a third faster with leaves of 4 than of 8. Keys of 8 bytes have one line of their leaf
 // read.
 constexpr uint64_t leaf_bytes = 96;
-constexpr uint64_t most_leaf_keys = 8;
-constexpr uint64_t least_leaf_keys = 4;
+constexpr uint64_t max_leaf_keys = 8;
+constexpr uint64_t min_leaf_keys = 4;
 constexpr uint32_t capacity_per_leaf_key = 4;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr uint32_t capacity_per_leaf_key = 4;
 uint32_t plan_leaf_capacity(const TreeOptions& options, uint64_t keys, uint64_t key_bytes) {
   if (options.leaf_capacity) return options.leaf_capacity;
   uint64_t average = keys ? std::max<uint64_t>(key_bytes / keys, 1) : 1;
-  uint64_t leaf_keys = std::clamp(leaf_bytes / average, least_leaf_keys, most_leaf_keys);
+  uint64_t leaf_keys = std::clamp(leaf_bytes / average, min_leaf_keys, max_leaf_keys);
   return static_cast<uint32_t>(std::bit_floor(leaf_keys)) * capacity_per_leaf_key;
 }
 

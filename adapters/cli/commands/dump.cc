@@ -133,7 +133,7 @@ class Restore {
   Restore(Context* context, const RestoreArguments& arguments)
       : context_(*context),
         arguments_(arguments),
-        most_bytes_(memory_for_rows(context->environment.meminfo)) {}
+        max_bytes_(memory_for_rows(context->environment.meminfo)) {}
 
   Outcome run() {
     Outcome opened = open_database(context_, arguments_.database, Access::write, 0, &database_);
@@ -324,8 +324,8 @@ class Restore {
     waiting_bytes_ += table.waiting.back().bytes();
     if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every)
       return commit(/*last=*/false);
-    if (waiting_bytes_ <= most_bytes_) return {};
-    return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
+    if (waiting_bytes_ <= max_bytes_) return {};
+    return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
                                           " of memory before they can be committed as a whole; "
                                           "give --commit-every N to commit them in parts");
   }
@@ -378,7 +378,7 @@ class Restore {
   uint64_t offset_ = dump_magic.size();  // of the frame that is read next
   ParsedRows parsed_{{.values = true, .rows = false, .lines = false}};
   std::deque<TableRows> tables_;
-  uint64_t rows_ = 0, waiting_rows_ = 0, waiting_bytes_ = 0, most_bytes_;
+  uint64_t rows_ = 0, waiting_rows_ = 0, waiting_bytes_ = 0, max_bytes_;
 };
 
 }  // namespace

@@ -121,7 +121,7 @@ Outcome SeenInTable::commit() {
   text_.clear();
   ends_.clear();
   for (const TableStatistics& t : database_->tables())
-    if (t.name == place_.table && t.runs > most_runs) return database_->compact();
+    if (t.name == place_.table && t.runs > max_runs) return database_->compact();
   return {};
 }
 

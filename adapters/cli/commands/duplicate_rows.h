@@ -63,7 +63,7 @@ class SeenInTable final : public SeenRows {
 
  private:
   static constexpr uint64_t batch_bytes = 128 << 20;
-  static constexpr uint64_t most_runs = 24;  // a lookup visits each
+  static constexpr uint64_t max_runs = 24;  // a lookup visits each
 
   struct Waiting {
     RowColumns rows;

@@ -41,9 +41,9 @@ Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions opti
       on_duplicate_(arguments.on_duplicate == "first"   ? OnDuplicate::first
                     : arguments.on_duplicate == "error" ? OnDuplicate::error
                                                         : OnDuplicate::last),
-      rejects_(arguments.rows.rejects, most_rejects(arguments.rows)),
-      most_bytes_(arguments.max_memory ? arguments.max_memory
-                                       : memory_for_rows(context->environment.meminfo)) {}
+      rejects_(arguments.rows.rejects, max_rejects(arguments.rows)),
+      max_bytes_(arguments.max_memory ? arguments.max_memory
+                                      : memory_for_rows(context->environment.meminfo)) {}
 
 std::string Loader::Waiting::place(uint64_t row) const {
   return file->name + ":" + std::to_string(first_line + lines[row]);
@@ -164,7 +164,7 @@ Outcome Loader::look_at_first_key(BlockReader* reader) {
   if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
-    Rejects rejects("", most_rejects(arguments_.rows));
+    Rejects rejects("", max_rejects(arguments_.rows));
     if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
     return Outcome::usage("there is no key that tells what prefixes are of" + remedy);
   }
@@ -237,8 +237,8 @@ Outcome Loader::take(const Block& block, ParsedRows* rows) {
 }
 
 Outcome Loader::check_memory() const {
-  if (waiting_bytes_ <= most_bytes_) return {};
-  return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(most_bytes_) +
+  if (waiting_bytes_ <= max_bytes_) return {};
+  return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
                                         " of memory before they can be committed as a whole; "
                                         "give --commit-every N to commit them in parts");
 }

@@ -77,7 +77,7 @@ class Loader {
   ReadFrom reached_;                 // behind the rows that were taken last
   std::vector<Waiting> waiting_;
   uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
-  uint64_t most_bytes_ = 0;
+  uint64_t max_bytes_ = 0;
   uint64_t skipped_ = 0;  // keys that were there before, under OnDuplicate::first
   uint64_t commits_ = 0;
 };

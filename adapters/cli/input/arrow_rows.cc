@@ -31,7 +31,7 @@ using arrow::Status;
 using arrow::Type;
 using ArrayPointer = std::shared_ptr<Array>;
 
-constexpr int64_t most_block_rows = 1 << 16;
+constexpr int64_t max_block_rows = 1 << 16;
 
 Outcome broken(const std::string& name, std::string_view message) {
   return Outcome(ExitCode::bad_input, name + ": damaged, or of another format: " +
@@ -347,10 +347,10 @@ class ArrowFile final : public BatchFile {
     Outcome planned = RowPlan::make(options_, schema_->field_names(), plan);
     if (!planned.ok()) return Outcome(planned.code(), name_ + ": " + planned.message());
     auto count = static_cast<size_t>(schema_->num_fields());
-    if (count < plan->least_columns)
+    if (count < plan->min_columns)
       return Outcome::usage(name_ + ": has " + std::to_string(count) +
                             " columns, and a key and a value take " +
-                            std::to_string(plan->least_columns));
+                            std::to_string(plan->min_columns));
     columns_ = {static_cast<int>(plan->key_column)};
     for (size_t i = 0; plan->value_is_rest && i < count; ++i)
       if (i != plan->key_column) columns_.push_back(static_cast<int>(i));
@@ -390,7 +390,7 @@ class ArrowFile final : public BatchFile {
     double row_bytes = std::max(bytes, 1.0) / static_cast<double>(std::max<int64_t>(rows, 1));
     double most = static_cast<double>(options_.block_bytes) / row_bytes;
     return std::max<int64_t>(
-        1, static_cast<int64_t>(std::min(most, static_cast<double>(most_block_rows))));
+        1, static_cast<int64_t>(std::min(most, static_cast<double>(max_block_rows))));
   }
   uint64_t part_of_file(int64_t done, int64_t all) const {
     return all <= 0 ? bytes_

@@ -13,11 +13,11 @@ std::string too_long_text(const RowOptions& options) {
 }
 
 std::string column_count_text(const RowPlan& plan, size_t columns) {
-  bool few = columns < plan.least_columns || columns < plan.exact_columns;
+  bool few = columns < plan.min_columns || columns < plan.exact_columns;
   std::string text = few ? "too few columns: " : "too many columns: ";
   text += std::to_string(columns) + ", and ";
   if (plan.exact_columns) return text + "the header has " + std::to_string(plan.exact_columns);
-  return text + std::to_string(plan.least_columns) + " are needed";
+  return text + std::to_string(plan.min_columns) + " are needed";
 }
 
 // Cuts the line end off a line that ends at a newline. Null, or what is wrong with it.
@@ -46,7 +46,7 @@ class DelimitedParser {
         delimiter_(plan.options.delimiter),
         key_first_(plan.key_column == 0 && plan.exact_columns == 0 &&
                    (plan.value_is_rest || !rows->wants_values())),
-        max_fields_(plan.exact_columns || plan.value_is_rest ? ~size_t{0} : plan.least_columns) {}
+        max_fields_(plan.exact_columns || plan.value_is_rest ? ~size_t{0} : plan.min_columns) {}
 
   void parse(std::string_view text) {
     bool csv = plan_.options.format == Format::csv;
@@ -112,7 +112,7 @@ class DelimitedParser {
     const void* found = line.empty() ? nullptr : std::memchr(line.data(), delimiter_, line.size());
     size_t at =
         found ? static_cast<size_t>(static_cast<const char*>(found) - line.data()) : line.size();
-    if (!found && plan_.least_columns > 1) return refuse_count(1, line);
+    if (!found && plan_.min_columns > 1) return refuse_count(1, line);
     if (!rows_.key(line.substr(0, at), line)) return;
     if (rows_.wants_values()) {
       std::string_view rest = line.substr(std::min(at + 1, line.size()));
@@ -134,7 +134,7 @@ class DelimitedParser {
 
   void take_fields(std::string_view row) {
     if (plan_.options.whole_rows) return take_whole(row);
-    if (fields_.size() < plan_.least_columns ||
+    if (fields_.size() < plan_.min_columns ||
         (plan_.exact_columns && fields_.size() != plan_.exact_columns))
       return refuse_count(fields_.size(), row);
     if (!rows_.key(fields_[plan_.key_column], row)) return;

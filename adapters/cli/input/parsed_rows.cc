@@ -50,7 +50,7 @@ bool ParsedRows::take_number(std::string_view row) {
   const NumberType type = plan_->options.numbers;
   const size_t width = width_of(type);
   std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
-  char* to = numbers_.room(most_number_bytes);
+  char* to = numbers_.room(max_number_bytes);
   if (plan_->options.format == Format::raw) {
     if (text.size() != width) {
       refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +

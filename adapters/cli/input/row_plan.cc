@@ -78,8 +78,8 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
     }
     if (plan->value_is_rest) last = std::max<size_t>(last, 1);
   }
-  plan->least_columns = last + 1;
-  if (options.header && columns.size() == 1 && plan->least_columns > 1)
+  plan->min_columns = last + 1;
+  if (options.header && columns.size() == 1 && plan->min_columns > 1)
     return Outcome::usage("the header has 1 column, and a key and a value take 2");
   plan->exact_columns = columns.size();
   return {};

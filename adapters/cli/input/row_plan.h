@@ -52,7 +52,7 @@ struct RowPlan {
   size_t key_column = 0;
   bool value_is_rest = false;         // all columns but the key
   std::vector<size_t> value_columns;  // in this order, where not
-  size_t least_columns = 1;           // that a row must have
+  size_t min_columns = 1;             // that a row must have
   size_t exact_columns = 0;           // as many as the header; 0: any number
 
   // columns: of the header, empty where there is none. usage: a column that is not there.

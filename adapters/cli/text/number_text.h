@@ -15,7 +15,7 @@ namespace stride::cli {
 std::optional<NumberType> number_type_named(std::string_view name);
 
 // Room for any number.
-inline constexpr size_t most_number_bytes = 8;
+inline constexpr size_t max_number_bytes = 8;
 // Writes width_of(type) bytes as a table stores them. False: the text is no such number.
 bool parse_number(NumberType type, std::string_view text, std::byte* to);
 // "'1.5' is no number from -2147483648 to 2147483647"

@@ -10,7 +10,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t most_rows = 0xFFFFFFFE;
+constexpr uint64_t max_rows = 0xFFFFFFFE;
 // Deltas, their keys and their places; of keys the sums, what was read, and what engines hold.
 constexpr uint64_t bytes_a_delta = 48, bytes_a_key = 128;
 
@@ -47,10 +47,10 @@ Result<std::vector<AccumulateConfiguration>> choose(const std::string& list) {
 
 Result<AccumulateOptions> parse(const AccumulateArguments& accumulate) {
   AccumulateOptions options;
-  Result<uint64_t> deltas = parse_count("--deltas", accumulate.deltas, most_rows);
+  Result<uint64_t> deltas = parse_count("--deltas", accumulate.deltas, max_rows);
   if (!deltas.ok()) return deltas.status();
   options.deltas = *deltas;
-  Result<uint64_t> keys = parse_count("--keys", accumulate.keys, most_rows);
+  Result<uint64_t> keys = parse_count("--keys", accumulate.keys, max_rows);
   if (!keys.ok()) return keys.status();
   options.keys = *keys;
   Result<TargetDistribution> distribution = parse_distribution(accumulate.distribution);
@@ -60,7 +60,7 @@ Result<AccumulateOptions> parse(const AccumulateArguments& accumulate) {
   if (!engines.ok()) return engines.status();
   options.engines = *engines;
   if (!accumulate.batch.empty()) {
-    Result<uint64_t> batch = parse_count("--batch", accumulate.batch, most_rows);
+    Result<uint64_t> batch = parse_count("--batch", accumulate.batch, max_rows);
     if (!batch.ok()) return batch.status();
     options.settings.batch = *batch;
   }

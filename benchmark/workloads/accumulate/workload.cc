@@ -74,11 +74,9 @@ AccumulateData make_data(const AccumulateOptions& options) {
   data.keys.rows = options.keys;
   data.keys.width = 8;
   data.keys.data.resize(options.keys * 8);
-  parallel.for_parts(options.keys, least_rows_per_part,
-                     [&](unsigned, uint64_t begin, uint64_t end) {
-                       for (uint64_t i = begin; i < end; ++i)
-                         random.write(i, data.keys.data.data() + 8 * i);
-                     });
+  parallel.for_parts(options.keys, min_rows_per_part, [&](unsigned, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) random.write(i, data.keys.data.data() + 8 * i);
+  });
   data.numbers = make_sources(NumberType::i64, options.keys, options.seed, &parallel);
   data.deltas = make_sources(NumberType::i64, options.deltas, options.seed + 1, &parallel);
   OwnedIndexes targets = make_targets(

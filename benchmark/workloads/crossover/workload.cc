@@ -12,7 +12,7 @@ namespace {
 
 // Queries after which the automatic choice has brought up a device and the data there, with a wide
 // margin: about 4m, or as many as an eighth of the rows.
-constexpr uint64_t least_warming_queries = 8'000'000;
+constexpr uint64_t min_warming_queries = 8'000'000;
 constexpr uint64_t warming_batch = 1'000'000;
 
 // One way to look up a batch.
@@ -95,7 +95,7 @@ Result<EngineUnderTest*> Crossover::open(BackendKind backend) {
 }
 
 Status Crossover::warm(EngineUnderTest* engine) {
-  uint64_t queries = std::max(least_warming_queries, options_.records.records / 4);
+  uint64_t queries = std::max(min_warming_queries, options_.records.records / 4);
   for (uint64_t done = 0; done < queries; done += warming_batch) {
     STRIDE_TRY(lookups_->check(engine, warming_batch));
   }

@@ -14,7 +14,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t most_values = 1'000'000;
+constexpr uint64_t max_values = 1'000'000;
 // Ids, places of the same rows among others and what sorts them, beside the vectors.
 constexpr uint64_t bytes_a_row = 56;
 
@@ -85,7 +85,7 @@ Status parse_data(const DedupArguments& dedup, DedupOptions* options) {
   Result<double> duplication = parse_share("--duplication", dedup.duplication, 0, true);
   if (!duplication.ok()) return duplication.status();
   options->data.duplication = *duplication;
-  Result<uint64_t> values = parse_count("--values", dedup.values, most_values, 2);
+  Result<uint64_t> values = parse_count("--values", dedup.values, max_values, 2);
   if (!values.ok()) return values.status();
   options->data.values = static_cast<uint32_t>(*values);
   Result<std::vector<uint64_t>> words =
@@ -233,9 +233,9 @@ Status run_dedup_command(const DedupArguments& dedup) {
   if (!is_text(options->data.kind)) {
     uint64_t n = std::max<uint64_t>(options->data.n, 10'000'000);
     // Vectors, those in a set, and those that come back.
-    uint64_t most_words = *std::max_element(options->words.begin(), options->words.end());
-    STRIDE_TRY(check_memory(n * (most_words * 4 * 3 + bytes_a_row), "the vectors",
-                            "lower --n or --words"));
+    uint64_t max_words = *std::max_element(options->words.begin(), options->words.end());
+    STRIDE_TRY(
+        check_memory(n * (max_words * 4 * 3 + bytes_a_row), "the vectors", "lower --n or --words"));
   }
   STRIDE_TRY(check_output_files(dedup.common));
   std::vector<ResultRow> rows;

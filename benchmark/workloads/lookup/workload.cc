@@ -13,8 +13,8 @@ namespace stride::benchmark {
 namespace {
 
 // Each needs a database that is opened anew.
-constexpr uint64_t least_cold_batches = 3, most_cold_batches = 32;
-constexpr double most_cold_seconds = 5;  // with all the openings, of one size
+constexpr uint64_t min_cold_batches = 3, max_cold_batches = 32;
+constexpr double max_cold_seconds = 5;  // with all the openings, of one size
 
 class LookupWorkload {
  public:
@@ -112,8 +112,8 @@ Status LookupWorkload::look_up_cold(EngineRun* run, uint64_t batch) {
       cold += first;
       warm += again;
       ++batches;
-    } while (batches < least_cold_batches ||
-             (batches < most_cold_batches && watch.seconds() < most_cold_seconds));
+    } while (batches < min_cold_batches ||
+             (batches < max_cold_batches && watch.seconds() < max_cold_seconds));
     *queries = batches * batch;
     *seconds = cold;
     return {};

@@ -9,19 +9,19 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t most_queries = 1'000'000'000;
-constexpr uint64_t most_updates = 1'000'000'000;
+constexpr uint64_t max_queries = 1'000'000'000;
+constexpr uint64_t max_updates = 1'000'000'000;
 constexpr uint64_t bytes_a_query = 60;  // address, expected and found answers
 constexpr uint64_t bytes_an_update = 100;
 
 Result<LpmOptions> parse(const LpmArguments& lpm) {
   EngineWorkloadOptions engines;
   STRIDE_TRY(parse_engines(lpm.common, lpm.stride, &engines));
-  Result<uint64_t> queries = parse_count("--queries", lpm.queries, most_queries);
+  Result<uint64_t> queries = parse_count("--queries", lpm.queries, max_queries);
   if (!queries.ok()) return queries.status();
-  Result<uint64_t> rate = parse_count("--update-rate", lpm.update_rate, most_updates, 0);
+  Result<uint64_t> rate = parse_count("--update-rate", lpm.update_rate, max_updates, 0);
   if (!rate.ok()) return rate.status();
-  Result<uint64_t> batch = parse_count("--update-batch", lpm.update_batch, most_updates);
+  Result<uint64_t> batch = parse_count("--update-batch", lpm.update_batch, max_updates);
   if (!batch.ok()) return batch.status();
   LpmOptions options;
   options.prefixes = lpm.prefixes;

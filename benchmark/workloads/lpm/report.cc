@@ -80,7 +80,7 @@ std::string rates(const Lines& lines) {
 // Nothing where no device has been measured. add(what, wanted, reached, whether that is enough).
 template <class Add>
 void add_device_goals(const Lines& lines, const Add& add) {
-  constexpr double most_build_ms = 5;  // of 1M prefixes
+  constexpr double max_build_ms = 5;  // of 1M prefixes
   constexpr double least_of_bus = 0.95;
   bool ipv4 = table_of(lines.any()) == "ipv4";
   for (const std::string& phase : lines.matches()) {
@@ -98,20 +98,20 @@ void add_device_goals(const Lines& lines, const Add& add) {
   }
   if (const ResultRow* build = lines.find(on_device, "build")) {
     // Small builds are mostly fixed costs, and say nothing of large ones.
-    constexpr uint64_t least_records = 500'000;
+    constexpr uint64_t min_records = 500'000;
     double ms = build->seconds * 1e3, millions = static_cast<double>(build->records) / 1e6;
-    if (build->records >= least_records) {
-      add("build of 1M prefixes, ms on the device", three_digits(most_build_ms), ms / millions,
-          ms / millions <= most_build_ms);
+    if (build->records >= min_records) {
+      add("build of 1M prefixes, ms on the device", three_digits(max_build_ms), ms / millions,
+          ms / millions <= max_build_ms);
     }
   }
 }
 
 std::string goals(const Lines& lines) {
   constexpr double least_ipv4 = 150e6, least_ipv6 = 100e6;  // addresses a second and core
-  constexpr double most_build_ms = 150;                     // of 1M prefixes, on 2 cores
-  constexpr double most_bytes = 10;
-  constexpr double least_updates = 100e3, least_share = 0.5;
+  constexpr double max_build_ms = 150;                      // of 1M prefixes, on 2 cores
+  constexpr double max_bytes = 10;
+  constexpr double min_updates = 100e3, min_share = 0.5;
   TextTable table;
   table.add({"goal", "wanted", "reached", ""});
   table.add_rule();
@@ -128,19 +128,18 @@ std::string goals(const Lines& lines) {
   }
   if (const ResultRow* build = lines.find(one_core, "build")) {
     double ms = build->seconds * 1e3 * 1e6 / static_cast<double>(build->records);
-    add("build of 1M prefixes, ms on one core", three_digits(most_build_ms), ms,
-        ms <= most_build_ms);
+    add("build of 1M prefixes, ms on one core", three_digits(max_build_ms), ms, ms <= max_build_ms);
     double bytes = build->numbers.at("bytes_per_prefix");
-    add("bytes a prefix", three_digits(most_bytes), bytes, bytes <= most_bytes);
+    add("bytes a prefix", three_digits(max_bytes), bytes, bytes <= max_bytes);
   }
   add_device_goals(lines, add);
   double updates = lines.rate(database, "update");
   if (updates > 0) {
     double share = lines.rate(database, "match_meanwhile") / lines.rate(database, "match_alone");
-    add("updates a second", with_commas(static_cast<uint64_t>(least_updates)), updates,
-        updates >= 0.99 * least_updates);
-    add("  matches meanwhile, of those without", three_digits(least_share), share,
-        share >= least_share);
+    add("updates a second", with_commas(static_cast<uint64_t>(min_updates)), updates,
+        updates >= 0.99 * min_updates);
+    add("  matches meanwhile, of those without", three_digits(min_share), share,
+        share >= min_share);
   }
   return table.to_string();
 }

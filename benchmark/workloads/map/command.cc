@@ -10,8 +10,8 @@ namespace {
 
 // Targets of the bridge have 4 bytes.
 constexpr uint64_t most_targets = 1'000'000'000;
-constexpr uint64_t most_sources = 1'000'000'000;
-constexpr uint64_t most_calls = 1'000'000;
+constexpr uint64_t max_sources = 1'000'000'000;
+constexpr uint64_t max_calls = 1'000'000;
 
 template <class Choice>
 Status parse_choices(const std::string& option, const std::string& list,
@@ -51,13 +51,13 @@ Status parse(const MapArguments& map, MapOptions* options) {
   auto keys = parse_key_kind(map.keys);
   if (!keys.ok()) return keys.status();
   options->keys = *keys;
-  auto sources = parse_count("--sources", map.sources, most_sources);
+  auto sources = parse_count("--sources", map.sources, max_sources);
   if (!sources.ok()) return sources.status();
   options->sources = *sources;
   auto targets = parse_count("--targets", map.targets, most_targets);
   if (!targets.ok()) return targets.status();
   options->targets = *targets;
-  auto calls = parse_count("--calls", map.calls, most_calls);
+  auto calls = parse_count("--calls", map.calls, max_calls);
   if (!calls.ok()) return calls.status();
   options->calls = *calls;
   options->backend = map.stride.backend == "host"   ? BackendKind::host

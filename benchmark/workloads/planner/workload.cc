@@ -26,7 +26,7 @@ constexpr uint64_t most_flavors_bytes = 512 << 20;
 constexpr size_t finalists = 10, most_builds = 3;
 constexpr uint32_t calls_of_list = 6;
 // Memory that they may take beside the keys: of many keys there are fewer.
-constexpr uint64_t most_compared_bytes = uint64_t{64} << 30;
+constexpr uint64_t max_compared_bytes = uint64_t{64} << 30;
 constexpr uint64_t many_keys = 5'000'000;
 
 // A tree that was built: strides, kinds (d: dense, b: bitmap) and leaf capacity.
@@ -314,8 +314,8 @@ class PlannerCase {
       return std::accumulate(trees->begin(), trees->end(), uint64_t{0},
                              [](uint64_t sum, auto& t) { return sum + t.tree_bytes(); });
     };
-    while (trees->size() > named + 1 && bytes() > most_compared_bytes) trees->pop_back();
-    const uint64_t builds = std::clamp<uint64_t>(most_compared_bytes / bytes(), 1, most_builds);
+    while (trees->size() > named + 1 && bytes() > max_compared_bytes) trees->pop_back();
+    const uint64_t builds = std::clamp<uint64_t>(max_compared_bytes / bytes(), 1, most_builds);
     for (Measured& tree : *trees) {
       progress_.show(name_ + ": building " + tree.text + " again");
       tree.seconds.clear();

@@ -11,7 +11,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t most_sources = 100'000'000'000, most_targets = 100'000'000'000;
+constexpr uint64_t max_sources = 100'000'000'000, most_targets = 100'000'000'000;
 // A target takes memory in T itself, in its zeros, in a copy from a device, and in what T has to
 // be.
 constexpr uint64_t bytes_a_target = 56;
@@ -59,7 +59,7 @@ Status parse_sizes(const std::string& option, const std::string& list, uint64_t 
 
 Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
   ScatterWorkloadOptions options;
-  STRIDE_TRY(parse_sizes("--sources", scatter.sources, most_sources, &options.sources));
+  STRIDE_TRY(parse_sizes("--sources", scatter.sources, max_sources, &options.sources));
   STRIDE_TRY(parse_sizes("--targets", scatter.targets, most_targets, &options.targets));
   for (const std::string& name : split_list(scatter.distribution, ',')) {
     Result<TargetDistribution> distribution = parse_distribution(name);

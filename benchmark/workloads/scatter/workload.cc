@@ -18,7 +18,7 @@ namespace {
 // What is measured with the columns of one case: a call of Backend::scatter() or a route.
 using ScatterCall = std::function<Status(void* stream)>;
 
-constexpr uint64_t least_stream_calls = 4, most_stream_calls = 200;
+constexpr uint64_t min_stream_calls = 4, max_stream_calls = 200;
 
 std::string hexadecimal(uint64_t number) {
   char text[17];
@@ -375,8 +375,8 @@ Status ScatterRun::measure_calls(PlacedScatter* place, const ScatterCall& call, 
   STRIDE_TRY(check(place, mode, phases));
   if (!place->has_stream()) return {};
   const double guess = options_.stream_seconds / std::max(phases->rows().back().seconds, 1e-9);
-  const auto calls = static_cast<uint64_t>(std::clamp(
-      guess, static_cast<double>(least_stream_calls), static_cast<double>(most_stream_calls)));
+  const auto calls = static_cast<uint64_t>(std::clamp(guess, static_cast<double>(min_stream_calls),
+                                                      static_cast<double>(max_stream_calls)));
   auto wait_for_all = [&](double* seconds) -> Status {
     STRIDE_TRY(place->clear());
     Stopwatch watch;

@@ -10,7 +10,7 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t most_checked = 1'000'000;
-constexpr uint64_t least_answers_per_part = 1024;
+constexpr uint64_t min_answers_per_part = 1024;
 
 std::string describe_answer(uint32_t rank) {
   return rank == Location::absent ? "absent" : "rank " + std::to_string(rank);
@@ -30,13 +30,12 @@ Status check_answers(const char* search, const KeyColumn& queries, std::span<con
     return checked < 2 ? i : i * (queries.size - 1) / (checked - 1);
   };
   std::vector<uint64_t> wrong(parallel->max_parts(), queries.size);  // the first of each part
-  parallel->for_parts(checked, least_answers_per_part,
-                      [&](unsigned part, uint64_t i, uint64_t end) {
-                        for (; i < end && wrong[part] == queries.size; ++i) {
-                          uint64_t query = query_of(i);
-                          if (!equal(answers[query], expect(queries[query]))) wrong[part] = query;
-                        }
-                      });
+  parallel->for_parts(checked, min_answers_per_part, [&](unsigned part, uint64_t i, uint64_t end) {
+    for (; i < end && wrong[part] == queries.size; ++i) {
+      uint64_t query = query_of(i);
+      if (!equal(answers[query], expect(queries[query]))) wrong[part] = query;
+    }
+  });
   uint64_t first = *std::min_element(wrong.begin(), wrong.end());
   if (first == queries.size) return {};
   return Status(StatusCode::corruption, std::string("wrong answer: ") + search + " of query " +

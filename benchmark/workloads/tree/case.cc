@@ -9,7 +9,7 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t largest_case_batch = 10'000'000;
-constexpr uint64_t most_checked_keys = 1'000'000;
+constexpr uint64_t max_checked_keys = 1'000'000;
 
 // What a row takes on its way through the bus.
 double bytes_per_row(const KeyColumn& column) {
@@ -85,7 +85,7 @@ Status TreeCase::check_index() {
                                               std::to_string(keys.size) + " keys has " +
                                               std::to_string(view.keys.size));
   }
-  uint64_t checked = std::min(keys.size, most_checked_keys);
+  uint64_t checked = std::min(keys.size, max_checked_keys);
   OwnedColumn some = make_column(keys.is_fixed() ? keys.width : 0, checked, parallel_,
                                  [&](uint64_t i) { return keys[i * (keys.size / checked)]; });
   BulkVector<uint32_t> ranks(checked);

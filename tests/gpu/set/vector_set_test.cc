@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/set/host_hash_table.h"
+#include "gpu/set/dense_table.h"
+#include "gpu/set/slot_table.h"
 #include "gpu/set/vector_layout.h"
 #include "tests/support/printed_seed.h"
 
