@@ -64,8 +64,8 @@ Status Database::drop_table(const std::string& name) {
 std::vector<TableStatistics> Database::tables() const {
   std::vector<TableStatistics> result;
   auto version = impl_->current();
-  for (const auto& table : version->tables) {
-    const TableVersion& t = *table;
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    const TableVersion& t = *version->tables[i];
     TableStatistics s;
     s.name = t.table->name;
     s.key_width = t.table->key_width;
@@ -193,8 +193,10 @@ Status Database::verify() const {
   return no_throw([&] {
     STRIDE_TRY(impl_->check_process());
     auto version = impl_->current();
-    for (const auto& t : version->tables)
-      STRIDE_TRY(verify_table(*impl_->context().fs, *version->backend, *t->table, t->segments));
+    for (size_t i = 0; i < version->tables.size(); ++i) {
+      const TableVersion& t = *version->tables[i];
+      STRIDE_TRY(verify_table(*impl_->context().fs, *version->backend, *t.table, t.segments));
+    }
     return Status();
   });
 }

@@ -1,6 +1,7 @@
 #include "engine/catalog/next_version.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_set>
 #include <vector>
@@ -46,19 +47,46 @@ SegmentList change_segments(const SegmentList& before, const TableChange& change
   return SegmentList(kept);
 }
 
-void replace(const SegmentList& before, const SegmentList& after, Version* version) {
+void count_bytes(const SegmentList& before, const SegmentList& after, Version* version) {
   version->file_bytes += after.file_bytes() - before.file_bytes();
   version->resident_bytes += after.resident_bytes() - before.resident_bytes();
 }
 
+std::shared_ptr<const TableVersion> change_table(const TableVersion& before,
+                                                 const TableChange& change, Version* version) {
+  auto table = std::make_shared<TableVersion>(before);
+  table->segments = change_segments(before.segments, change);
+  count_bytes(before.segments, table->segments, version);
+  if (table->matcher) table->matcher = before.matcher->follow(*version->executor, *table);
+  return table;
+}
+
 void drop_tables(const std::unordered_set<uint32_t>& dropped, Version* version) {
-  std::erase_if(version->tables, [&](const auto& t) {
+  std::vector<TableList::value_type> tables = version->tables.all();
+  std::erase_if(tables, [&](const auto& t) {
     if (!dropped.contains(t->table->id)) return false;
-    replace(t->segments, {}, version);
+    count_bytes(t->segments, {}, version);
     return true;
   });
+  version->tables = TableList(tables);
   version->index = std::make_shared<const TableIndex>(
       *version->index, std::span<const TableRecord* const>(), dropped);
+}
+
+bool has_smaller_id(const TableList::value_type& a, const TableList::value_type& b) {
+  return a->table->id < b->table->id;
+}
+
+// created: by ascending id.
+TableList add_tables(const TableList& before, const std::vector<TableList::value_type>& created) {
+  if (before.empty() || has_smaller_id(before[before.size() - 1], created.front()))
+    return before.with_added(created);
+  // Another transaction that began later was faster.
+  std::vector<TableList::value_type> tables;
+  std::vector<TableList::value_type> there = before.all();
+  std::merge(there.begin(), there.end(), created.begin(), created.end(), std::back_inserter(tables),
+             has_smaller_id);
+  return TableList(tables);
 }
 
 }  // namespace
@@ -75,21 +103,13 @@ std::shared_ptr<const Version> with_tables(
   if (created.empty()) return before;
   auto version = make_shared_here<Version>(*before);
   std::vector<const TableRecord*> records;
-  std::vector<std::shared_ptr<const TableVersion>> tables;
+  std::vector<TableList::value_type> tables;
   for (const auto& record : created) {
     records.push_back(record.get());
     tables.push_back(empty_table(record));
   }
-  auto by_id = [](const auto& a, const auto& b) { return a->table->id < b->table->id; };
-  std::sort(tables.begin(), tables.end(), by_id);
-  // Ids ascend, so that nearly always all new tables go to the end.
-  const auto first =
-      std::upper_bound(version->tables.begin(), version->tables.end(), tables.front(), by_id) -
-      version->tables.begin();
-  const auto size = static_cast<ptrdiff_t>(version->tables.size());
-  version->tables.insert(version->tables.end(), tables.begin(), tables.end());
-  std::inplace_merge(version->tables.begin() + first, version->tables.begin() + size,
-                     version->tables.end(), by_id);
+  std::sort(tables.begin(), tables.end(), has_smaller_id);
+  version->tables = add_tables(before->tables, tables);
   version->index =
       std::make_shared<const TableIndex>(*before->index, records, std::unordered_set<uint32_t>());
   return version;
@@ -100,15 +120,13 @@ std::shared_ptr<const Version> next_version(const Version& before, const Pending
   auto next = make_shared_here<Version>(before);
   const std::unordered_set<uint32_t> dropped(pending.edit.dropped.begin(),
                                              pending.edit.dropped.end());
+  std::vector<TableList::Replacement> changed;
   for (const auto& [id, change] : changes_by_table(pending, fs)) {
     if (dropped.contains(id)) continue;
-    std::shared_ptr<const TableVersion>& place = next->tables[before.index->position(id)];
-    auto table = std::make_shared<TableVersion>(*place);
-    table->segments = change_segments(place->segments, change);
-    replace(place->segments, table->segments, next.get());
-    if (table->matcher) table->matcher = place->matcher->follow(*next->executor, *table);
-    place = std::move(table);
+    const size_t at = before.index->position(id);
+    changed.emplace_back(at, change_table(*before.tables[at], change, next.get()));
   }
+  next->tables = before.tables.with_replaced(changed);
   if (!dropped.empty()) drop_tables(dropped, next.get());
   return next;
 }

@@ -17,9 +17,9 @@ std::shared_ptr<const Version> with_tables(
     std::shared_ptr<const Version> before,
     std::span<const std::shared_ptr<const TableRecord>> created);
 
-// The version after the edit. before: it has the tables that the edit creates already. Copies a
-// pointer for each table, and what the edit changes. Removed segments must be those that
-// pending.obsolete lists. A run that is added goes before all that have smaller numbers.
+// The version after the edit. before: it has the tables that the edit creates already. The segments
+// that go are those that pending.obsolete lists. A run that is added goes before all that have
+// smaller numbers. Costs little more than what the edit changes.
 std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending,
                                             FileSystem& fs);
 

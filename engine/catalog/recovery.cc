@@ -167,15 +167,17 @@ Status Recovery::open_segments(const Version& blank) {
     segments[record.table].push_back(
         std::make_shared<IndexedSegment>(std::move(file), std::move(opened[i]), record));
   }
-  for (auto& table : version->tables) {
-    auto found = segments.find(table->table->id);
+  std::vector<TableList::Replacement> filled;
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    auto found = segments.find(version->tables[i]->table->id);
     if (found == segments.end()) continue;
-    auto filled = std::make_shared<TableVersion>(*table);
-    filled->segments = SegmentList(found->second);
-    version->file_bytes += filled->segments.file_bytes();
-    version->resident_bytes += filled->segments.resident_bytes();
-    table = std::move(filled);
+    auto table = std::make_shared<TableVersion>(*version->tables[i]);
+    table->segments = SegmentList(found->second);
+    version->file_bytes += table->segments.file_bytes();
+    version->resident_bytes += table->segments.resident_bytes();
+    filled.emplace_back(i, std::move(table));
   }
+  version->tables = version->tables.with_replaced(filled);
   found_.version = std::move(version);
   return {};
 }

@@ -26,18 +26,15 @@ std::vector<T> merged(std::span<const T> sorted, std::vector<T> added, const Les
 
 TableIndex::TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
                        const std::unordered_set<uint32_t>& dropped) {
-  std::vector<uint32_t> ids = before.ids_;
-  std::vector<const TableRecord*> by_name = before.by_name_;
-  if (!dropped.empty()) {
-    std::erase_if(ids, [&](uint32_t id) { return dropped.contains(id); });
-    std::erase_if(by_name, [&](const TableRecord* t) { return dropped.contains(t->id); });
-  }
   std::vector<uint32_t> created_ids;
   for (const TableRecord* table : created) created_ids.push_back(table->id);
-  ids_ = merged<uint32_t>(ids, std::move(created_ids), std::less<uint32_t>());
+  ids_ = merged<uint32_t>(before.ids_, std::move(created_ids), std::less<uint32_t>());
   by_name_ = merged<const TableRecord*>(
-      by_name, {created.begin(), created.end()},
+      before.by_name_, {created.begin(), created.end()},
       [](const TableRecord* a, const TableRecord* b) { return a->name < b->name; });
+  if (dropped.empty()) return;
+  std::erase_if(ids_, [&](uint32_t id) { return dropped.contains(id); });
+  std::erase_if(by_name_, [&](const TableRecord* t) { return dropped.contains(t->id); });
 }
 
 size_t TableIndex::position(uint32_t id) const {

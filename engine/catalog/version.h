@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/segment_list.h"
 #include "engine/catalog/table_index.h"
+#include "engine/catalog/table_list.h"
 #include "engine/table.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
@@ -61,8 +61,8 @@ struct Version {
   std::shared_ptr<const DatabaseIdentity> database;
   std::shared_ptr<Backend> backend;  // the host's
   std::shared_ptr<Executor> executor;
-  std::vector<std::shared_ptr<const TableVersion>> tables;  // ascending id
-  std::shared_ptr<const TableIndex> index;                  // of these
+  TableList tables;
+  std::shared_ptr<const TableIndex> index;  // of these
   uint64_t file_bytes = 0;      // of all segments together
   uint64_t resident_bytes = 0;  // the same
 

@@ -70,8 +70,8 @@ Status Compactor::compact(const Compaction& choice) {
 Status Compactor::compact_all() {
   auto version = versions_.current();
   Status damage;
-  for (const auto& table : version->tables) {
-    auto choice = choose_compaction(*table);
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    auto choice = choose_compaction(*version->tables[i]);
     if (!choice) continue;
     Status s = compact(*choice);
     if (!s.ok() && (!is_damage(s) || !versions_.writable().ok())) return s;
