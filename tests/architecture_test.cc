@@ -266,11 +266,13 @@ void check_paths(const string& file, const string& text, std::vector<string>& vi
 // Every broken rule in the tree at `root`, as "file:line: what".
 std::vector<string> check_tree(const fs::path& root) {
   constexpr std::uintmax_t kLargestText = 1 << 20;
-  const std::set<string, std::less<>> skipped = {".git", "build", ".cache", "data"};
+  const std::set<string, std::less<>> skipped = {".git", ".cache", "data"};
   std::vector<string> violations;
   for (auto entry = fs::recursive_directory_iterator(root); entry != fs::end(entry); ++entry) {
     if (entry->is_directory()) {
-      if (skipped.contains(entry->path().filename().string())) entry.disable_recursion_pending();
+      // engine/build is source.
+      if (skipped.contains(entry->path().filename().string()) || entry->path() == root / "build")
+        entry.disable_recursion_pending();
       continue;
     }
     if (!entry->is_regular_file() || entry->file_size() > kLargestText) continue;
