@@ -7,6 +7,7 @@
 
 #include "engine/build/run_builder.h"
 #include "engine/build/segment_builder_body.h"
+#include "engine/catalog/reserve_one_more.h"
 
 namespace stride {
 namespace segment_building {
@@ -24,12 +25,6 @@ inline WaitFor wait_for(Durability durability) {
       break;
   }
   return WaitFor::space;
-}
-
-// Adding one more does not throw.
-template <class T>
-void reserve_one_more(std::vector<T>* list) {
-  if (list->size() == list->capacity()) list->reserve(2 * list->size() + 4);
 }
 
 }  // namespace segment_building
@@ -67,8 +62,8 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
   options.io = context_.io;
   options.wait = segment_building::wait_for(durability);
   const bool sync = durability == Durability::sync;
-  segment_building::reserve_one_more(&pending->segments);
-  segment_building::reserve_one_more(&pending->edit.added);
+  reserve_one_more(&pending->segments);
+  reserve_one_more(&pending->edit.added);
   if (!sync) unsynced_.reserve_one();
   auto segment = build_segment(rows, options);
   if (!segment.ok()) {

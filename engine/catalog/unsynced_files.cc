@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/catalog/reserve_one_more.h"
 #include "storage/no_throw.h"
 
 namespace stride {
 namespace {
-
-template <class T>
-void reserve_one_more(std::vector<T>* list) {
-  if (list->size() == list->capacity()) list->reserve(2 * list->size() + 4);
-}
 
 // What is discarded was added lately.
 template <class T, class IsIt>
