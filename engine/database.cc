@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <new>
 
-#include "engine/catalog/database_impl.h"
 #include "engine/catalog/segment_check.h"
-#include "engine/device/residency.h"
-#include "engine/write/transaction_state.h"
+#include "engine/catalog/table_options.h"
+#include "engine/database_impl.h"
+#include "engine/device/executor.h"
+#include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"
 
@@ -24,22 +25,6 @@ const std::string& Table::name() const {
   static const std::string none;
   return record_ ? record_->name : none;
 }
-
-namespace {
-
-std::string kind_of(uint32_t address_bits) {
-  if (address_bits == 0) return "an ordinary table";
-  if (address_bits == byte_strings) return "a table of prefixes of byte strings";
-  return "a table of prefixes of " + std::to_string(address_bits) + "-bit addresses";
-}
-
-std::string values_of(NumberType numbers, Overflow overflow) {
-  if (numbers == NumberType::none) return "any bytes";
-  return std::string(to_string(numbers)) + " numbers" +
-         (overflow == Overflow::wrap ? " that wrap" : "");
-}
-
-}  // namespace
 
 Database::Database(std::shared_ptr<DatabaseImpl> impl) : impl_(std::move(impl)) {}
 
@@ -61,36 +46,14 @@ Result<Table> Database::open_table(const std::string& name) const {
   return no_throw([&] { return impl_->open_table(name); });
 }
 
-Result<Table> check_options(const Table& table, const TableOptions& options) {
-  if (table.address_bits() != options.address_bits)
-    return Status::invalid("table '" + table.name() + "' is " + kind_of(table.address_bits()) +
-                           ", not " + kind_of(options.address_bits));
-  if (!options.address_bits && table.key_width() != options.key_width)
-    return Status::invalid("table '" + table.name() + "' has keys of width " +
-                           std::to_string(table.key_width()) + ", not " +
-                           std::to_string(options.key_width) + " (0: any)");
-  if (table.share_equal_values() != options.share_equal_values)
-    return Status::invalid("table '" + table.name() + "' was made " +
-                           (table.share_equal_values() ? "with" : "without") +
-                           " share_equal_values, which cannot be changed")
-        .with_remedy("leave that as it is, or copy the rows into a new table");
-  if (table.numbers() != options.numbers || table.overflow() != options.overflow)
-    return Status::invalid("table '" + table.name() + "' has values of " +
-                           values_of(table.numbers(), table.overflow()) + ", not of " +
-                           values_of(options.numbers, options.overflow) +
-                           ", which cannot be changed")
-        .with_remedy("leave that as it is, or copy the rows into a new table");
-  return table;
-}
-
 Result<Table> Database::open_or_create_table(const std::string& name, const TableOptions& options) {
   return no_throw([&]() -> Result<Table> {
-    STRIDE_TRY(DatabaseImpl::check_table_options(name, options));
-    if (auto table = open_table(name); table.ok()) return check_options(*table, options);
+    STRIDE_TRY(check_table_options(name, options));
+    if (auto table = open_table(name); table.ok()) return check_same_options(*table, options);
     auto table = create_table(name, options);
     if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
     table = open_table(name);  // another thread was faster
-    return table.ok() ? check_options(*table, options) : table;
+    return table.ok() ? check_same_options(*table, options) : table;
   });
 }
 
@@ -101,7 +64,8 @@ Status Database::drop_table(const std::string& name) {
 std::vector<TableStatistics> Database::tables() const {
   std::vector<TableStatistics> result;
   auto version = impl_->current();
-  for (const TableVersion& t : version->tables) {
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    const TableVersion& t = *version->tables[i];
     TableStatistics s;
     s.name = t.table->name;
     s.key_width = t.table->key_width;
@@ -127,7 +91,7 @@ std::vector<TableStatistics> Database::tables() const {
 namespace {
 
 // Sets what the sample of the segment's keys says of searches, if there is one.
-Status expect_searches(const IndexedSegment& segment, bool on_device, Residency* residency,
+Status expect_searches(const IndexedSegment& segment, bool on_device, Executor* executor,
                        SegmentReport* report) {
   Segment& file = segment.segment();
   Bytes sample = file.section(SectionType::key_sample);
@@ -137,8 +101,8 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Residency*
   if (!statistics.ok()) {
     return Status(statistics.status()).with_file(file.path());
   }
-  std::shared_ptr<Backend> backend = on_device ? residency->device_if_known() : nullptr;
-  if (!backend) backend = residency->host();
+  std::shared_ptr<Backend> backend = on_device ? executor->device_if_known() : nullptr;
+  if (!backend) backend = executor->host();
   TreeOptions built;
   built.strides = report->strides;
   built.kinds = report->kinds;
@@ -153,8 +117,7 @@ Status expect_searches(const IndexedSegment& segment, bool on_device, Residency*
   return {};
 }
 
-Result<std::vector<SegmentReport>> report_segments(const TableVersion& table,
-                                                   Residency* residency) {
+Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Executor* executor) {
   std::vector<SegmentReport> result;
   for (const auto& segment : table.segments) {
     STRIDE_TRY(segment->prepare());
@@ -181,7 +144,7 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table,
       s.prefix_bits = tree.prefix_bits;
       s.leaf_capacity = tree.leaf_capacity;
       s.tree_bytes = tree.image_bytes;
-      STRIDE_TRY(expect_searches(*segment, s.device_bytes > 0, residency, &s));
+      STRIDE_TRY(expect_searches(*segment, s.device_bytes > 0, executor, &s));
     }
     result.push_back(std::move(s));
   }
@@ -195,7 +158,7 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
     auto version = impl_->current();
     auto found = version->find(table);
     if (!found.ok()) return found.status();
-    return report_segments(**found, impl_->residency.get());
+    return report_segments(**found, impl_->context().executor.get());
   });
 }
 
@@ -223,14 +186,16 @@ Status Database::calibrate() {
   return no_throw([&] { return impl_->calibrate(); });
 }
 
-uint64_t Database::size_bytes() const { return impl_->size_bytes.load(std::memory_order_relaxed); }
+uint64_t Database::size_bytes() const { return impl_->size_bytes(); }
 
 Status Database::verify() const {
   return no_throw([&] {
-    STRIDE_TRY(impl_->identity->check_process());
+    STRIDE_TRY(impl_->check_process());
     auto version = impl_->current();
-    for (const TableVersion& t : version->tables)
-      STRIDE_TRY(verify_table(*impl_->fs, *version->backend, *t.table, t.segments));
+    for (size_t i = 0; i < version->tables.size(); ++i) {
+      const TableVersion& t = *version->tables[i];
+      STRIDE_TRY(verify_table(*impl_->context().fs, *version->backend, *t.table, t.segments));
+    }
     return Status();
   });
 }
@@ -239,6 +204,6 @@ Status Database::close() {
   return no_throw([&] { return impl_->close(); });
 }
 
-std::string Database::backend_name() const { return impl_->residency->name(); }
+std::string Database::backend_name() const { return impl_->context().executor->name(); }
 
 }  // namespace stride

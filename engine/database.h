@@ -23,7 +23,7 @@
 
 namespace stride {
 
-struct DatabaseImpl;
+class DatabaseImpl;
 
 struct TableStatistics {
   std::string name;

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "engine/catalog/shown_key.h"
-#include "engine/catalog/version.h"
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
+#include "engine/snapshot_version.h"
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
 
@@ -63,8 +63,8 @@ bool ordered_before(T a, T b) {
 // Takes rows in the order of their keys.
 class GroupBuilder {
  public:
-  GroupBuilder(Residency& residency, const Table& table, const GroupOptions& options)
-      : residency_(residency), table_(table), options_(options), width_(width_of(options.type)) {
+  GroupBuilder(Executor& executor, const Table& table, const GroupOptions& options)
+      : executor_(executor), table_(table), options_(options), width_(width_of(options.type)) {
     rows_.resize(block_rows * width_);
     groups_.resize(block_rows);
   }
@@ -79,7 +79,7 @@ class GroupBuilder {
   Bytes prefix_of(Bytes key) const {
     return options_.prefix_bytes < key.size() ? key.first(options_.prefix_bytes) : key;
   }
-  // Of the current group; none before the first row.
+  // The prefix of the current group. Precondition: there was a row.
   Bytes current() const {
     return Bytes(result_.key_data_).subspan(result_.key_offsets_[result_.size() - 1]);
   }
@@ -90,11 +90,10 @@ class GroupBuilder {
   template <class Work>
   Status run(const Work& work) {
     if (options_.backend) return work(*options_.backend);
-    auto device =
-        residency_.insists() && used_ >= Residency::least_rows ? residency_.device() : nullptr;
-    if (!device) return work(*residency_.host());
+    auto device = executor_.insists() && used_ >= Executor::min_rows ? executor_.device() : nullptr;
+    if (!device) return work(*executor_.host());
     Status status = work(*device);
-    return residency_.failed(status) ? work(*residency_.host()) : status;
+    return executor_.failed(status) ? work(*executor_.host()) : status;
   }
   // A combination of the block's numbers for each of its groups.
   template <class T>
@@ -113,7 +112,7 @@ class GroupBuilder {
   // Precondition: open_sum_ is that of the group.
   Status check_sum(uint64_t group) const;
 
-  Residency& residency_;
+  Executor& executor_;
   const Table& table_;
   const GroupOptions& options_;
   const uint32_t width_;
@@ -220,7 +219,7 @@ template <class From, class To, class Change>
 void GroupBuilder::convert(BulkVector<To>* to, const Change& change) const {
   to->resize(used_);
   const auto* from = reinterpret_cast<const From*>(rows_.data());
-  residency_.host()->parallel_for(used_, rows_per_task, [&](uint64_t begin, uint64_t end) {
+  executor_.host()->parallel_for(used_, rows_per_task, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) (*to)[i] = change(from[i]);
   });
 }
@@ -317,7 +316,7 @@ Status group_rows(const Snapshot& snapshot, const Table& table, ScanOptions rang
   range.batch_rows = 1 << 16;
   auto scan = snapshot.scan(table, range);
   if (!scan.ok()) return scan.status();
-  GroupBuilder builder(*SnapshotVersion::of(snapshot)->residency, table, options);
+  GroupBuilder builder(*SnapshotVersion::of(snapshot)->executor, table, options);
   ScanBatch batch;
   while (scan->next(&batch)) STRIDE_TRY(builder.add(batch));
   STRIDE_TRY(scan->status());

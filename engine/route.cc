@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "engine/analytics/bridge.h"
-#include "engine/catalog/version.h"
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
+#include "engine/snapshot_version.h"
 #include "storage/no_throw.h"
 
 namespace stride {
 
 struct Route::State {
-  std::shared_ptr<Residency> residency;
+  std::shared_ptr<Executor> executor;
   std::shared_ptr<Backend> backend;  // outlives what follows
   std::unique_ptr<ScatterRoute> route;
   ScatterReport report;
@@ -26,7 +26,7 @@ struct Route::State {
 
 namespace {
 
-constexpr uint64_t most_zeros = 64 << 20;
+constexpr uint64_t max_zeros = 64 << 20;
 constexpr uint64_t bytes_per_task = 1 << 20;
 
 Status check_options(const RouteOptions& options) {
@@ -40,16 +40,16 @@ Status check_options(const RouteOptions& options) {
 }
 
 // What does the additions of a route of so many sources, or of 0 where that is made for one S.
-std::shared_ptr<Backend> choose_backend(Residency& residency, const RouteOptions& options,
+std::shared_ptr<Backend> choose_backend(Executor& executor, const RouteOptions& options,
                                         uint64_t sources) {
   if (options.backend) return options.backend;
   std::shared_ptr<Backend> device;
-  if (residency.insists()) {
-    device = residency.device();
-  } else if (sources >= Residency::least_rows) {
-    device = residency.device_for_batch(sources);
+  if (executor.insists()) {
+    device = executor.device();
+  } else if (sources >= Executor::min_rows) {
+    device = executor.device_for_batch(sources);
   }
-  return device ? device : residency.host();
+  return device ? device : executor.host();
 }
 
 const void* first_byte(const KeyColumn& column) {
@@ -57,27 +57,27 @@ const void* first_byte(const KeyColumn& column) {
 }
 
 // Whether a column lies in the memory of the device that the database uses, or of `backend`.
-bool is_on_any_device(Residency& residency, const std::shared_ptr<Backend>& backend,
+bool is_on_any_device(Executor& executor, const std::shared_ptr<Backend>& backend,
                       const void* data) {
   if (!data) return false;
-  auto device = residency.device_if_known();
+  auto device = executor.device_if_known();
   return (device && device->is_on_device(data)) || (backend && backend->is_on_device(data));
 }
 
 Status resolve(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
                const RouteOptions& options, BridgeTargets* targets) {
-  Residency& residency = *SnapshotVersion::of(snapshot)->residency;
+  Executor& executor = *SnapshotVersion::of(snapshot)->executor;
   STRIDE_TRY(check_options(options));
-  bool on_host = sources && !is_on_any_device(residency, options.backend, first_byte(*sources));
-  return read_bridge(snapshot, bridge, sources, on_host, options, *residency.host(), targets);
+  bool on_host = sources && !is_on_any_device(executor, options.backend, first_byte(*sources));
+  return read_bridge(snapshot, bridge, sources, on_host, options, *executor.host(), targets);
 }
 
 // Numbers that lie on a device which the route knows nothing of cannot be read.
-Status check_places(Residency& residency, Backend& backend, const Numbers& weights,
+Status check_places(Executor& executor, Backend& backend, const Numbers& weights,
                     const MutableNumbers& into, void* stream) {
   bool elsewhere = false;
   for (const void* data : {weights.data, static_cast<const void*>(into.data)})
-    elsewhere |= is_on_any_device(residency, nullptr, data) && !backend.is_on_device(data);
+    elsewhere |= is_on_any_device(executor, nullptr, data) && !backend.is_on_device(data);
   if (!elsewhere && (!stream || backend.has_device())) return {};
   return Status(StatusCode::unavailable, "the additions are done on " + backend.name() +
                                              ", and S, T or the stream are a device's")
@@ -101,7 +101,7 @@ Status clear(Backend& backend, const MutableNumbers& into, std::unique_ptr<Backe
     });
     return {};
   }
-  const uint64_t chunk = std::min(bytes, most_zeros);
+  const uint64_t chunk = std::min(bytes, max_zeros);
   if (!*zeros || (*zeros)->size() < chunk) {
     auto memory = backend.allocate(chunk);
     if (!memory.ok()) return memory.status();
@@ -128,9 +128,9 @@ Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const K
   BridgeTargets targets;
   STRIDE_TRY(resolve(snapshot, bridge, sources, options, &targets));
   auto state = std::make_unique<State>();
-  state->residency = SnapshotVersion::of(snapshot)->residency;
-  Residency& residency = *state->residency;
-  state->backend = choose_backend(residency, options, targets.targets.size());
+  state->executor = SnapshotVersion::of(snapshot)->executor;
+  Executor& executor = *state->executor;
+  state->backend = choose_backend(executor, options, targets.targets.size());
   auto make_route = [&]() -> Status {
     auto route = state->backend->scatter().make_route(targets.targets.view(), targets.target_count,
                                                       OutOfRange::count);
@@ -138,9 +138,8 @@ Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const K
     return route.status();
   };
   Status status = make_route();
-  if (!status.ok() && !options.backend && state->backend->has_device() &&
-      residency.failed(status)) {
-    state->backend = residency.host();
+  if (!status.ok() && !options.backend && state->backend->has_device() && executor.failed(status)) {
+    state->backend = executor.host();
     status = make_route();
   }
   STRIDE_TRY(status);
@@ -177,7 +176,7 @@ Status Route::map(const Numbers& weights, const MutableNumbers& into,
         check_scatter(weights, sources(), into, {.mode = options.mode, .stream = options.stream}));
     STRIDE_TRY(check_targets(into, targets()));
     STRIDE_TRY(check_clear(options));
-    STRIDE_TRY(check_places(*state_->residency, *state_->backend, weights, into, options.stream));
+    STRIDE_TRY(check_places(*state_->executor, *state_->backend, weights, into, options.stream));
     if (options.clear) STRIDE_TRY(clear(*state_->backend, into, &state_->zeros));
     return state_->route->apply(weights, into, options.mode, options.stream);
   });
@@ -211,13 +210,13 @@ Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColum
     STRIDE_TRY(check_scatter(weights, sources.size, into, {.mode = options.mode}));
     RouteOptions routed = route_options;
     if (routed.values == RouteTargets::numbers && routed.targets == 0) routed.targets = into.size;
-    Residency& residency = *SnapshotVersion::of(snapshot)->residency;
+    Executor& executor = *SnapshotVersion::of(snapshot)->executor;
     // To bring S and R to a device for one use gains nothing.
-    std::shared_ptr<Backend> backend = choose_backend(residency, routed, 0);
-    bool on_device = is_on_any_device(residency, nullptr, weights.data) ||
-                     is_on_any_device(residency, nullptr, into.data);
-    if (on_device && !routed.backend) backend = residency.device_if_known();
-    STRIDE_TRY(check_places(residency, *backend, weights, into, nullptr));
+    std::shared_ptr<Backend> backend = choose_backend(executor, routed, 0);
+    bool on_device = is_on_any_device(executor, nullptr, weights.data) ||
+                     is_on_any_device(executor, nullptr, into.data);
+    if (on_device && !routed.backend) backend = executor.device_if_known();
+    STRIDE_TRY(check_places(executor, *backend, weights, into, nullptr));
     BridgeTargets targets;
     STRIDE_TRY(resolve(snapshot, bridge, &sources, routed, &targets));
     STRIDE_TRY(check_targets(into, targets.target_count));

@@ -62,8 +62,8 @@ Status check_addresses(const TableRecord& table, const KeyColumn& addresses) {
 Status match_batch(const Version& version, const TableVersion& table, const KeyColumn& addresses,
                    MatchResult* result) {
   std::shared_ptr<const Matcher> matcher;
-  STRIDE_TRY(table.matcher->get(*version.residency, table, &matcher));
-  return matcher->match(*version.residency, addresses, result);
+  STRIDE_TRY(table.matcher->get(*version.executor, table, &matcher));
+  return matcher->match(*version.executor, addresses, result);
 }
 
 // Calls read(table version), and reports a lack of memory in it or on the way.
@@ -124,27 +124,27 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
   return read_table(*version_, table, [&](const TableVersion& t) {
-    return lookup_references(*version_->residency, t.segments, queries, result);
+    return lookup_references(*version_->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
   return read_table(*version_, table, [&](const TableVersion& t) {
-    return lookup_copies(*version_->residency, t.segments, queries, result);
+    return lookup_copies(*version_->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
                              void* stream) const {
   return read_table(*version_, table, [&](const TableVersion& t) {
-    return find_on_device(*version_->residency, t.segments, queries, out, stream);
+    return find_on_device(*version_->executor, t.segments, queries, out, stream);
   });
 }
 
 Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                             void* stream) const {
   return read_table(*version_, table, [&](const TableVersion& t) {
-    return get_on_device(*version_->residency, t.segments, queries, out, stream);
+    return get_on_device(*version_->executor, t.segments, queries, out, stream);
   });
 }
 
@@ -166,8 +166,8 @@ Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Lo
                               void* stream) const {
   return read_prefixes(*version_, table, [&](const TableVersion& t) {
     std::shared_ptr<const Matcher> matcher;
-    STRIDE_TRY(t.matcher->get(*version_->residency, t, &matcher));
-    return matcher->match_device(*version_->residency, addresses, out, stream);
+    STRIDE_TRY(t.matcher->get(*version_->executor, t, &matcher));
+    return matcher->match_device(*version_->executor, addresses, out, stream);
   });
 }
 
@@ -188,7 +188,7 @@ Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes a
   return read_prefixes(*version_, table, [&](const TableVersion& t) -> Entries {
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     std::vector<PrefixEntry> entries;
-    STRIDE_TRY(stride::match_all(*version_->residency, t, address, &entries));
+    STRIDE_TRY(stride::match_all(*version_->executor, t, address, &entries));
     return entries;
   });
 }

@@ -1,7 +1,7 @@
 #include "engine/write_transaction.h"
 
-#include "engine/catalog/database_impl.h"
-#include "engine/write/transaction_state.h"
+#include "engine/catalog/table_options.h"
+#include "engine/transaction_state.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -39,15 +39,15 @@ Status check_offsets(const KeyColumn& bounds) {
 }  // namespace
 
 Status WriteTransaction::State::check_open() const {
-  STRIDE_TRY(database->identity->check_process());
+  STRIDE_TRY(database->check_process());
   return ended.load(std::memory_order_relaxed) ? has_ended() : Status();
 }
 
 Status WriteTransaction::State::enter(const Table& table) {
   STRIDE_TRY(check_open());
-  STRIDE_TRY(check_identity(table, database->identity));
+  STRIDE_TRY(check_identity(table, database->context().identity));
   if (entered.exchange(true, std::memory_order_relaxed)) return {};
-  database->queue.enter(&staging);
+  database->queue().enter(&staging);
   return {};
 }
 
@@ -85,9 +85,9 @@ Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
   return no_throw([&]() -> Result<Table> {
     if (!state_) return absent();
     auto there = state_->database->open_table(name);
-    for (const auto& created : state_->staging.created())
-      if (created->name == name) there = state_->database->handle(created);
-    return there.ok() ? check_options(*there, options) : create_table(name, options);
+    if (auto created = state_->staging.find_created(name))
+      there = state_->database->handle(std::move(created));
+    return there.ok() ? check_same_options(*there, options) : create_table(name, options);
   });
 }
 
@@ -206,23 +206,22 @@ void WriteTransaction::hand_over() {
 Status WriteTransaction::commit(std::optional<Durability> durability) {
   return no_throw([&] {
     if (!state_) return absent();
-    STRIDE_TRY(state_->database->identity->check_process());
+    STRIDE_TRY(state_->database->check_process());
     if (state_->ended.exchange(true)) return has_ended();
     std::shared_ptr<State> state = std::move(state_);
     DatabaseImpl& database = *state->database;
-    Durability wanted = durability.value_or(database.options.durability);
+    Durability wanted = durability.value_or(database.context().options.durability);
     if (!state->entered) return wanted == Durability::sync ? database.sync() : database.writable();
     CommitRequest request{&state->staging, wanted, {}};
-    return database.queue.commit(
-        &request, [&](const std::vector<CommitRequest*>& group) { database.commit_group(group); });
+    return database.commit(&request);
   });
 }
 
 void WriteTransaction::abort() {
   if (!state_) return;
-  const bool here = state_->database->identity->opened_in.is_here();
+  const bool here = state_->database->context().identity->opened_in.is_here();
   if (here && !state_->ended.exchange(true) && state_->entered.load(std::memory_order_relaxed))
-    state_->database->queue.leave(&state_->staging);
+    state_->database->queue().leave(&state_->staging);
   state_.reset();
 }
 

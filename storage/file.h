@@ -108,7 +108,8 @@ class FileSystem {
   virtual Status remove_directory(const std::string& path) = 0;  // an empty one
   // Atomic; replaces `to`.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  // Makes creations, removals and renames in the directory durable.
+  // Makes creations, removals and renames in the directory durable. resource_exhausted: it could
+  // not be opened, and nothing was tried.
   virtual Status sync_directory(const std::string& directory) = 0;
   // locked: names the process that holds it, where that is known. Excludes other handles of the
   // same process too. Makes the file where it is not there; otherwise as open().

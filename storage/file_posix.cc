@@ -506,8 +506,10 @@ Status PosixFileSystem::sync_directory(const std::string& directory) {
   Descriptor fd = open_descriptor(directory, O_RDONLY | O_DIRECTORY);
   if (!fd.valid()) return Status::from_errno(errno, "open directory", directory);
   if (retry([&] { return ::fsync(fd.get()); }) == 0) return {};
-  // Some network file systems have no sync of directories and say so with EINVAL.
-  return errno == EINVAL ? Status() : Status::from_errno(errno, "sync directory", directory);
+  // Some network file systems have no sync of directories and say so with EINVAL. Whatever else
+  // made the sync fail, the directory was open.
+  if (errno == EINVAL) return {};
+  return Status::from_errno(errno == ENOMEM ? EIO : errno, "sync directory", directory);
 }
 
 Status locked_by_other(int fd, const std::string& path) {

@@ -90,6 +90,7 @@ struct MemoryFileSystem::State {
   }
   // How far a file of `size` bytes may grow.
   uint64_t room(uint64_t size) const {
+    if (capacity == ~uint64_t{0}) return capacity;
     uint64_t all = used();
     // An open file that was removed is not among `all`.
     return all > capacity ? size : size + std::min(capacity - all, ~uint64_t{0} - size);

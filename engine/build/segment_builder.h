@@ -1,11 +1,12 @@
-// Builds a segment from rows in key order: columns, tree, file.
+// Builds a segment from rows in key order: columns, tree, file. Whoever has a source of rows
+// instantiates it with segment_builder_body.h.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "engine/build/row_source.h"
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
 #include "gpu/backend.h"
 #include "storage/file.h"
 #include "storage/segment.h"
@@ -15,7 +16,7 @@ namespace stride {
 
 struct SegmentBuildOptions {
   FileSystem* fs = nullptr;
-  Residency* residency = nullptr;
+  Executor* executor = nullptr;
   std::string path;
   uint64_t id = 0;
   const TreeOptions* tree = nullptr;
@@ -25,7 +26,7 @@ struct SegmentBuildOptions {
   WaitFor wait = WaitFor::sync;
 };
 
-// Precondition: rows.size() > 0; keys ascend strictly. Rows is a RowRange.
+// Preconditions: rows.size() > 0, and keys ascend strictly. Rows is a RowRange.
 template <class Rows>
 Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBuildOptions& options);
 

@@ -110,7 +110,7 @@ Status verify_segment(FileSystem& fs, Backend& backend, const IndexedSegment& se
   STRIDE_TRY(held.finish_write());
   auto stored = Segment::open(fs, held.path(), held.id());
   if (stored.ok())
-    return verify_indexed(backend, IndexedSegment(&fs, *stored, segment.record()), table);
+    return verify_indexed(backend, IndexedSegment(nullptr, *stored, segment.record()), table);
   if (stored.status().code() != StatusCode::not_found) return stored.status();
   return Status::corruption(held.path(), 0, "the segment's file is missing")
       .with_remedy("compact the database to write its rows again, or restore it from a backup");

@@ -2,13 +2,20 @@
 // table tell of, and that its rows are what searches and merges take them for.
 #pragma once
 
-#include "engine/catalog/version.h"
+#include "engine/catalog/indexed_segment.h"
+#include "engine/catalog/segment_list.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
 #include "storage/status.h"
 
 namespace stride {
+
+// Whether it tells of one segment only: what else is in the database can be read.
+inline bool is_damage(const Status& s) {
+  return s.code() == StatusCode::corruption || s.code() == StatusCode::io_error ||
+         s.code() == StatusCode::unsupported_version;
+}
 
 // Rows, tombstones and bytes are those of the record; where the table's keys or values have one
 // width, so do the segment's. Reads nothing but what was read when it was opened.
@@ -18,7 +25,7 @@ Status check_record(const Segment& segment, const SegmentRecord& record, const T
 // are prefixes, and the values of a table of numbers are numbers. Reads all of the keys.
 Status check_rows(Backend& backend, const IndexedSegment& segment, const TableRecord& table);
 
-// Of everything on the disk: blocks, rows, trees that lead to each key, and segments of
+// Checks everything on the disk: blocks, rows, trees that lead to each key, and segments of
 // a run whose keys do not overlap. segments: of the table.
 Status verify_table(FileSystem& fs, Backend& backend, const TableRecord& table,
                     const SegmentList& segments);

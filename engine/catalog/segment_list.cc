@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/catalog/version.h"
+#include "engine/catalog/indexed_segment.h"
 
 namespace stride {
 

@@ -34,15 +34,15 @@ class SegmentList {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const value_type& operator[](size_t i) const {
-    size_t place = size_ - 1 - i;
-    return (*chunks_[place / chunk_segments])[place % chunk_segments];
+    size_t position = size_ - 1 - i;
+    return (*chunks_[position / chunk_segments])[position % chunk_segments];
   }
   const_iterator begin() const;
   const_iterator end() const;
   const_reverse_iterator rbegin() const;
   const_reverse_iterator rend() const;
 
-  // Of all segments together.
+  // All segments together.
   uint64_t file_bytes() const { return file_bytes_; }
   uint64_t resident_bytes() const { return resident_bytes_; }
 

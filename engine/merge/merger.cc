@@ -53,8 +53,8 @@ uint64_t shared_bytes_of(Bytes a, Bytes b) {
 }  // namespace
 
 RunMerger::RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes,
-                     Erasures erasures)
-    : reverse_(reverse), flip_(reverse ? ~uint64_t{0} : 0), erasures_(erasures) {
+                     Tombstones tombstones)
+    : reverse_(reverse), flip_(reverse ? ~uint64_t{0} : 0), tombstones_(tombstones) {
   find_shared_bytes(inputs, shared_bytes);
   window_capacity_ =
       std::clamp(all_window_rows / (inputs.size() + 1), uint64_t{16}, largest_window_rows);
@@ -95,16 +95,16 @@ void RunMerger::add_source(const Input& input) {
   s.index = input.index;
   s.rank = static_cast<uint32_t>(reverse_ ? input.last - 1 : input.first);
   s.left = input.last - input.first;
-  bool look = segment.kinds() && erasures_ == Erasures::drop;
+  bool look = segment.kinds() && tombstones_ == Tombstones::drop;
   s.kinds = look ? segment.kinds() : &put_kind;
   s.kind_mask = look ? ~uint32_t{0} : 0;
   s.window = windows_.get() + 2 * window_capacity_ * sources_.size();
   // Checks reach no more than about a block further than what is read.
   uint64_t row_bytes =
       (segment.keys().data_bytes + segment.values().column.data_bytes) / segment.rows();
-  s.most_window_rows = static_cast<uint16_t>(
+  s.max_window_rows = static_cast<uint16_t>(
       std::clamp(segment_block_bytes / (row_bytes + 1), uint64_t{1}, window_capacity_));
-  s.window_rows = std::min(first_window_rows, s.most_window_rows);
+  s.window_rows = std::min(first_window_rows, s.max_window_rows);
   fill(&s);
   sources_.push_back(s);
 }
@@ -127,7 +127,7 @@ Status RunMerger::check_ahead(const Source& s, uint64_t* rows) const {
 }
 
 void RunMerger::grow_window(Source* s) {
-  s->window_rows = std::min<uint16_t>(s->window_rows * 4, s->most_window_rows);
+  s->window_rows = std::min<uint16_t>(s->window_rows * 4, s->max_window_rows);
 }
 
 // Loads the next window; it stays empty at the end and where the next row is damaged.
@@ -375,12 +375,12 @@ Status cut_into_parts(const SegmentList& segments, Ranks* ranks) {
 }
 
 Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& first,
-                  const std::vector<uint64_t>& last, Erasures erasures,
+                  const std::vector<uint64_t>& last, Tombstones tombstones,
                   std::vector<Location>* out) {
   std::vector<RunMerger::Input> inputs;
   for (uint32_t s = 0; s < segments.size(); ++s)
     inputs.push_back({segments[s].get(), s, first[s], last[s]});
-  RunMerger merger(inputs, /*reverse=*/false, /*shared_bytes=*/0, erasures);
+  RunMerger merger(inputs, /*reverse=*/false, /*shared_bytes=*/0, tombstones);
   Location rows[1024];
   while (uint64_t n = merger.next_rows(rows)) out->insert(out->end(), rows, rows + n);
   return merger.status();
@@ -389,7 +389,7 @@ Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& firs
 }  // namespace
 
 Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
-                 Erasures erasures) {
+                 Tombstones tombstones) {
   merged->segments.assign(segments.begin(), segments.end());
   merged->order.clear();
   if (segments.empty()) return {};
@@ -401,7 +401,7 @@ Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merg
   Status failure;
   backend.parallel_for(parts.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t p = begin; p < end; ++p) {
-      Status s = merge_part(segments, ranks[p], ranks[p + 1], erasures, &parts[p]);
+      Status s = merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]);
       std::lock_guard lock(mutex);
       if (!s.ok()) failure = std::move(s);
     }

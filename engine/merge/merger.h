@@ -11,14 +11,15 @@
 #include <span>
 #include <vector>
 
-#include "engine/build/row_source.h"
-#include "engine/catalog/version.h"
+#include "engine/catalog/indexed_segment.h"
+#include "engine/catalog/segment_list.h"
+#include "engine/merge/merged_rows.h"
 #include "gpu/backend.h"
 
 namespace stride {
 
-// Whether a merge hands out the erasures too that are the newest entry of their key.
-enum class Erasures : uint8_t { drop, keep };
+// Whether a merge hands out tombstones, too, where they are the newest entry of their key.
+enum class Tombstones : uint8_t { drop, keep };
 
 // A k-way merge of rank intervals by a loser tree (Knuth, The Art of Computer Programming
 // 3, 5.4.1): log2(k) comparisons an entry, without a branch that depends on their outcome. What is
@@ -34,7 +35,7 @@ class RunMerger {
   };
   // inputs: newest first. All keys in them are known to share their first `shared_bytes` bytes.
   RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t shared_bytes = 0,
-            Erasures erasures = Erasures::drop);
+            Tombstones tombstones = Tombstones::drop);
 
   // Sets the first rows of `out` to the newest entries of the next keys and returns how many. Fewer
   // than there is room for, and from then on 0, at the end or where damage ends the merge
@@ -88,7 +89,7 @@ class RunMerger {
     uint32_t rank;
     uint32_t index;
     uint16_t window_rows;  // of the next window, if there are as many
-    uint16_t most_window_rows;
+    uint16_t max_window_rows;
   };
 
   uint32_t step() const { return reverse_ ? ~uint32_t{0} : 1; }  // from one rank to the next
@@ -114,7 +115,7 @@ class RunMerger {
 
   const bool reverse_;
   const uint64_t flip_;  // of a prefix's words
-  const Erasures erasures_;
+  const Tombstones tombstones_;
   uint64_t skip_ = 0;    // bytes that all keys share
   Ties ties_ = Ties::compare_keys;
   std::vector<Source> sources_;
@@ -131,6 +132,6 @@ class RunMerger {
 
 // The newest entries of all segments in key order; merged in parallel by key ranges.
 Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
-                 Erasures erasures = Erasures::drop);
+                 Tombstones tombstones = Tombstones::drop);
 
 }  // namespace stride

@@ -47,30 +47,30 @@ Result<std::shared_ptr<ResidentMatches>> DeviceMatches::copy(const std::shared_p
   return copy_;
 }
 
-DeviceMatches::Use DeviceMatches::decide(Residency& residency, const MatchView& matches,
+DeviceMatches::Use DeviceMatches::decide(Executor& executor, const MatchView& matches,
                                          const MatchRows& rows, const KeyColumn& addresses,
                                          std::span<uint32_t> ranks) {
-  auto device = residency.device_for_batch(addresses.size);
+  auto device = executor.device_for_batch(addresses.size);
   if (!device) return Use::unknown;  // not yet worth to bring one up, or none
   if (Status s = make(device, matches, rows); !s.ok()) {
-    (void)residency.failed(s);
+    (void)executor.failed(s);
     return Use::no;
   }
-  if (residency.insists()) return Use::yes;
+  if (executor.insists()) return Use::yes;
   KeyColumn sample = addresses.slice(0, measured_addresses);
   ranks = ranks.first(sample.size);
   MatchView there = matches;
   there.resident = copy_.get();
   if (time_match(*device, there, sample, ranks) <
-      time_match(*residency.host(), matches, sample, ranks))
+      time_match(*executor.host(), matches, sample, ranks))
     return Use::yes;
   copy_.reset();
   return Use::no;
 }
 
-bool DeviceMatches::find(Residency& residency, const MatchView& matches, const MatchRows& rows,
+bool DeviceMatches::find(Executor& executor, const MatchView& matches, const MatchRows& rows,
                          const KeyColumn& addresses, std::span<uint32_t> ranks) {
-  uint64_t least = residency.insists() ? asked_addresses : measured_addresses;
+  uint64_t least = executor.insists() ? asked_addresses : measured_addresses;
   if (addresses.size < least || use_ == Use::no) return false;
   MatchView there = matches;
   std::shared_ptr<ResidentMatches> copy;
@@ -78,14 +78,14 @@ bool DeviceMatches::find(Residency& residency, const MatchView& matches, const M
     // Others that come while it is made do not wait: they go to the host.
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return false;
-    if (use_ == Use::unknown) use_ = decide(residency, matches, rows, addresses, ranks);
+    if (use_ == Use::unknown) use_ = decide(executor, matches, rows, addresses, ranks);
     if (use_ != Use::yes) return false;
     copy = copy_;
   }
   there.resident = copy.get();
   Status s = device_->longest_prefix().longest_match(there, addresses, ranks);
   if (s.ok()) return true;
-  if (residency.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
+  if (executor.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
   return false;
 }
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <span>
 
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
 
@@ -19,7 +19,7 @@ class DeviceMatches {
  public:
   // Finds ranks where that pays: where a device was asked for, or where the first large batch was
   // found there sooner than on the host. False: the host has to find them.
-  bool find(Residency& residency, const MatchView& matches, const MatchRows& rows,
+  bool find(Executor& executor, const MatchView& matches, const MatchRows& rows,
             const KeyColumn& addresses, std::span<uint32_t> ranks);
   // For calls that stay on the device.
   Result<std::shared_ptr<ResidentMatches>> copy(const std::shared_ptr<Backend>& device,
@@ -28,7 +28,7 @@ class DeviceMatches {
  private:
   enum class Use { unknown, yes, no };
 
-  Use decide(Residency& residency, const MatchView& matches, const MatchRows& rows,
+  Use decide(Executor& executor, const MatchView& matches, const MatchRows& rows,
              const KeyColumn& addresses, std::span<uint32_t> ranks);
   Status make(const std::shared_ptr<Backend>& device, const MatchView& matches,
               const MatchRows& rows);

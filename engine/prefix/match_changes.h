@@ -33,7 +33,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/build/row_source.h"
+#include "engine/catalog/segment_list.h"
+#include "engine/merge/merged_rows.h"
 #include "gpu/backend.h"
 #include "gpu/location.h"
 #include "storage/column.h"
@@ -100,8 +101,8 @@ class MatchChanges {
     uint32_t is_place : 1;  // the base has this prefix
   };
 
-  // Of a place with many changes, how to find some of them: for each value of the heads' difference
-  // from the least one, without its last `shift` bits, where in changes_ they begin.
+  // Finds some of the many changes of a place: for each value of the heads' difference from the
+  // least one, without its last `shift` bits, where in changes_ they begin.
   struct CrowdedPlace {
     uint32_t place;
     uint32_t shift;
@@ -133,7 +134,7 @@ class MatchChanges {
   uint32_t address_bits_ = 0;
   std::vector<PackedColumn> keys_;  // of the newer segments, oldest first
   std::vector<Change> changes_;
-  // Of buckets of 2^shift places, and the end.
+  // Where the changes of each bucket of 2^shift places begin, and the end.
   std::vector<uint32_t> starts_;
   uint32_t shift_ = 0;
   std::vector<CrowdedPlace> crowded_;  // by place

@@ -22,8 +22,8 @@ constexpr uint64_t prefetch_distance = 24;
 constexpr uint64_t asked_addresses = 1 << 16;
 constexpr uint64_t measured_addresses = 1 << 20;
 // Keys of a search for prefixes that cover others.
-constexpr uint64_t most_search_rows = 1 << 16;
-constexpr uint64_t most_search_bytes = 4 << 20;
+constexpr uint64_t max_search_rows = 1 << 16;
+constexpr uint64_t max_search_bytes = 4 << 20;
 
 // Keys of the prefixes that an address may have.
 class CoveringKeys {
@@ -46,7 +46,7 @@ class CoveringKeys {
     offsets_.push_back(bytes_.size());
   }
   uint64_t size() const { return offsets_.size() - 1; }
-  bool full() const { return size() >= most_search_rows || bytes_.size() >= most_search_bytes; }
+  bool full() const { return size() >= max_search_rows || bytes_.size() >= max_search_bytes; }
   void clear() {
     bytes_.clear();
     offsets_.resize(1);
@@ -119,36 +119,35 @@ void PrefixIndex::prefetch_length(uint64_t rank) const {
   }
 }
 
-Status PrefixIndex::build(Residency& residency, const TableRecord& table, const MergedRows& rows) {
+Status PrefixIndex::build(Executor& executor, const TableRecord& table, const MergedRows& rows) {
   KeyCopies copies;
-  copies.copy(*residency.host(), table, rows);
-  Status s = build(residency, table, copies.column());
+  copies.copy(*executor.host(), table, rows);
+  Status s = build(executor, table, copies.column());
   if (s.code() != StatusCode::invalid_argument) return s;
-  return find_damage(*residency.host(), table, SegmentList(rows.segments), s.message());
+  return find_damage(*executor.host(), table, SegmentList(rows.segments), s.message());
 }
 
-Status PrefixIndex::build(Residency& residency, const TableRecord& table,
+Status PrefixIndex::build(Executor& executor, const TableRecord& table,
                           const IndexedSegment& segment) {
   STRIDE_TRY(segment.ensure_keys());
-  Status s = build(residency, table, segment.keys());
+  Status s = build(executor, table, segment.keys());
   if (s.code() != StatusCode::invalid_argument) return s;
-  STRIDE_TRY(check_rows(*residency.host(), segment, table));
+  STRIDE_TRY(check_rows(*executor.host(), segment, table));
   return segment.segment().damage(SectionType::key_data, "cannot be matched: " + s.message());
 }
 
-Status PrefixIndex::build(Residency& residency, const TableRecord& table,
-                          const PackedColumn& keys) {
+Status PrefixIndex::build(Executor& executor, const TableRecord& table, const PackedColumn& keys) {
   size_ = keys.size;
   if (size_ > max_match_prefixes)
     return Status(StatusCode::resource_exhausted,
                   "table '" + table.name + "' has " + std::to_string(size_) +
                       " prefixes; at most " + std::to_string(max_match_prefixes) +
                       " can be matched");
-  Status s = residency.run_bulk(size_, [&](Backend& backend) {
+  Status s = executor.run_bulk(size_, [&](Backend& backend) {
     return backend.longest_prefix().build_matches(keys, table.address_bits, &image_, &parents_);
   });
   STRIDE_TRY(s);
-  note_lengths(*residency.host(), table.address_bits, keys);
+  note_lengths(*executor.host(), table.address_bits, keys);
   return {};
 }
 
@@ -180,7 +179,7 @@ Status PrefixIndex::find(Backend& backend, const KeyColumn& addresses,
 
 namespace {
 
-Status make_base(Residency& residency, const TableVersion& version,
+Status make_base(Executor& executor, const TableVersion& version,
                  std::shared_ptr<const MatchBase>* out) {
   auto base = std::make_shared<MatchBase>();
   base->segments = version.segments;
@@ -190,11 +189,11 @@ Status make_base(Residency& residency, const TableVersion& version,
     return !segment.has_tombstones() && !(any_length && segment.keys().fixed);
   };
   if (base->segments.size() == 1 && as_stored(*base->segments[0])) {
-    STRIDE_TRY(base->index.build(residency, *version.table, *base->segments[0]));
+    STRIDE_TRY(base->index.build(executor, *version.table, *base->segments[0]));
   } else {
     MergedRows rows;
-    STRIDE_TRY(merge_all(*residency.host(), base->segments, &rows));
-    STRIDE_TRY(base->index.build(residency, *version.table, rows));
+    STRIDE_TRY(merge_all(*executor.host(), base->segments, &rows));
+    STRIDE_TRY(base->index.build(executor, *version.table, rows));
     base->rows = std::move(rows.order);
   }
   base->changed.reset(base->index.size() + 1);
@@ -213,25 +212,25 @@ bool serves(const MatchBase& base, const SegmentList& segments) {
   size_t newer = segments.size() - base.segments.size();
   uint64_t changes = 0;
   for (size_t i = 0; i < newer; ++i) changes += segments[i]->rows();
-  return changes <= std::max(Matcher::most_changes, base.index.size() / 8);
+  return changes <= std::max(Matcher::max_changes, base.index.size() / 8);
 }
 
 }  // namespace
 
-Status Matcher::make(Residency& residency, const TableVersion& version, const Matcher* before,
+Status Matcher::make(Executor& executor, const TableVersion& version, const Matcher* before,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out) {
   auto matcher = std::make_shared<Matcher>();
   matcher->table_ = version.table;
   matcher->segments_ = version.segments;
   if (before) base = before->base_;
-  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(residency, version, &base));
+  if (!base || !serves(*base, version.segments)) STRIDE_TRY(make_base(executor, version, &base));
   matcher->base_ = std::move(base);
-  STRIDE_TRY(matcher->add_changes(residency, version, before));
+  STRIDE_TRY(matcher->add_changes(executor, version, before));
   *out = std::move(matcher);
   return {};
 }
 
-Status Matcher::add_changes(Residency& residency, const TableVersion& version,
+Status Matcher::add_changes(Executor& executor, const TableVersion& version,
                             const Matcher* before) {
   newer_ = static_cast<uint32_t>(segments_.size() - base_->segments.size());
   if (newer_ == 0) return {};
@@ -240,8 +239,8 @@ Status Matcher::add_changes(Residency& residency, const TableVersion& version,
   auto newer = segments_.begin();
   SegmentList fresh(newer, newer + (newer_ - (before ? before->newer_ : 0)));
   MergedRows rows;
-  Backend& host = *residency.host();
-  STRIDE_TRY(merge_all(host, fresh, &rows, Erasures::keep));
+  Backend& host = *executor.host();
+  STRIDE_TRY(merge_all(host, fresh, &rows, Tombstones::keep));
   return changes_.add(host, *version.table, *base_, before ? &before->changes_ : nullptr, rows,
                       SegmentList(newer, newer + newer_));
 }
@@ -285,9 +284,9 @@ std::span<MatchChanges::Changed> Matcher::choose_rows(std::span<uint32_t> length
   return {room, count};
 }
 
-Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const {
+Status Matcher::match(Executor& executor, const KeyColumn& addresses, MatchResult* result) const {
   uint64_t n = addresses.size;
-  Backend& host = *residency.host();
+  Backend& host = *executor.host();
   result->found.reset(n);
   result->locations.reset(n);
   result->lengths.reset(n);
@@ -299,8 +298,8 @@ Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchRes
   }
   Location* locations = result->locations.data();
   uint32_t* lengths = result->lengths.data();  // before they are known: ranks of the base
-  bool is_found = base_->device.find(residency, base_->index.view(), base_->device_rows(),
-                                     addresses, {lengths, n});
+  bool is_found = base_->device.find(executor, base_->index.view(), base_->device_rows(), addresses,
+                                     {lengths, n});
   Status s = for_each_task(host, 0, n, [&](uint64_t begin, uint64_t end) {
     KeyColumn task = addresses.slice(begin, end - begin);
     if (!is_found) STRIDE_TRY(base_->index.find(host, task, {lengths + begin, task.size}));
@@ -320,15 +319,15 @@ Status Matcher::match(Residency& residency, const KeyColumn& addresses, MatchRes
   return check_rows(host, {locations, n});
 }
 
-Status Matcher::match_device(Residency& residency, const KeyColumn& addresses, Location* out,
+Status Matcher::match_device(Executor& executor, const KeyColumn& addresses, Location* out,
                              void* stream) const {
-  auto device = device_that_holds(residency, addresses, out);
+  auto device = device_that_holds(executor, addresses, out);
   if (!device.ok()) return device.status();
   auto base = base_->device.copy(*device, base_->index.view(), base_->device_rows());
   if (!base.ok()) return base.status();
   std::shared_ptr<ResidentMatches> changes;
   if (!changes_.empty()) {
-    STRIDE_TRY(make_overlay(residency));
+    STRIDE_TRY(make_overlay(executor));
     auto copy = overlay_.device.copy(*device, overlay_.index.view(),
                                      {overlay_.answers.data(), overlay_.index.narrow_lengths()});
     if (!copy.ok()) return copy.status();
@@ -336,16 +335,16 @@ Status Matcher::match_device(Residency& residency, const KeyColumn& addresses, L
   }
   Status s = (*device)->longest_prefix().match_on_device(**base, newer_, changes.get(), addresses,
                                                          out, stream);
-  (void)residency.failed(s);
+  (void)executor.failed(s);
   return s;
 }
 
-Status Matcher::make_overlay(Residency& residency) const {
+Status Matcher::make_overlay(Executor& executor) const {
   std::lock_guard making(overlay_.mutex);
   if (overlay_.is_made) return {};
   MergedRows prefixes{{segments_.begin(), segments_.begin() + newer_}, {}};
   changes_.list(*base_, &prefixes.order, &overlay_.answers);
-  STRIDE_TRY(overlay_.index.build(residency, *table_, prefixes));
+  STRIDE_TRY(overlay_.index.build(executor, *table_, prefixes));
   overlay_.is_made = true;
   return {};
 }
@@ -371,7 +370,7 @@ Status Matcher::check_rows(Backend& backend, std::span<const Location> rows) con
   return {};
 }
 
-Status MatcherSlot::get(Residency& residency, const TableVersion& version,
+Status MatcherSlot::get(Executor& executor, const TableVersion& version,
                         std::shared_ptr<const Matcher>* out) {
   *out = matcher();
   if (*out) return {};
@@ -383,7 +382,7 @@ Status MatcherSlot::get(Residency& residency, const TableVersion& version,
     std::lock_guard lock(latest_->mutex);
     base = latest_->base.lock();
   }
-  STRIDE_TRY(Matcher::make(residency, version, nullptr, std::move(base), out));
+  STRIDE_TRY(Matcher::make(executor, version, nullptr, std::move(base), out));
   {
     std::lock_guard lock(latest_->mutex);
     latest_->base = (*out)->base();
@@ -393,17 +392,17 @@ Status MatcherSlot::get(Residency& residency, const TableVersion& version,
   return {};
 }
 
-std::shared_ptr<MatcherSlot> MatcherSlot::follow(Residency& residency,
+std::shared_ptr<MatcherSlot> MatcherSlot::follow(Executor& executor,
                                                  const TableVersion& version) const {
   auto next = std::make_shared<MatcherSlot>();
   next->latest_ = latest_;
   if (auto before = matcher())
     Status ignored = no_throw(
-        [&] { return Matcher::make(residency, version, before.get(), nullptr, &next->matcher_); });
+        [&] { return Matcher::make(executor, version, before.get(), nullptr, &next->matcher_); });
   return next;
 }
 
-Status match_all(Residency& residency, const TableVersion& version, Bytes address,
+Status match_all(Executor& executor, const TableVersion& version, Bytes address,
                  std::vector<PrefixEntry>* out) {
   uint32_t bits = version.table->address_bits, step = bits == byte_strings ? 8 : 1;
   uint64_t longest =
@@ -414,7 +413,7 @@ Status match_all(Residency& residency, const TableVersion& version, Bytes addres
   for (uint64_t length = 0; length <= longest; length += step) {
     keys.add(address, static_cast<uint32_t>(length));
     if (!keys.full() && length < longest) continue;
-    STRIDE_TRY(lookup_references(residency, version.segments, keys.column(), &found));
+    STRIDE_TRY(lookup_references(executor, version.segments, keys.column(), &found));
     for (uint64_t i = 0; i < keys.size(); ++i) {
       if (!found.found[i]) continue;
       Location at = found.locations[i];

@@ -2,13 +2,13 @@
 // prefix table.
 //
 //   std::shared_ptr<const Matcher> matcher;
-//   STRIDE_TRY(version.matcher->get(residency, version, &matcher));
-//   STRIDE_TRY(matcher->match(residency, addresses, &result));
+//   STRIDE_TRY(version.matcher->get(executor, version, &matcher));
+//   STRIDE_TRY(matcher->match(executor, addresses, &result));
 //
 // A matcher is a base and what was changed since. The base has the live prefixes of a version, with
 // an image that Backend::longest_match() searches, and stays when others are committed. The changes
-// (engine/prefix/match_changes.h) are all prefixes that were replaced, added or erased since: a commit
-// adds its own to those before, which costs as much as has changed, not as much as there is.
+// (engine/prefix/match_changes.h) are all prefixes that were replaced, added or erased since: a
+// commit adds its own to those before, which costs as much as has changed, not as much as there is.
 //
 // An address is searched in the base. Where nothing has changed around what is found, that is the
 // answer; else it begins there to look at the changes.
@@ -31,12 +31,12 @@
 #include <span>
 #include <vector>
 
-#include "engine/build/row_source.h"
 #include "engine/catalog/version.h"
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
+#include "engine/lookup_result.h"
+#include "engine/merge/merged_rows.h"
 #include "engine/prefix/device_matches.h"
 #include "engine/prefix/match_changes.h"
-#include "engine/snapshot.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
 
@@ -46,8 +46,8 @@ namespace stride {
 class PrefixIndex {
  public:
   // Over rows in key order; all rows of a segment.
-  Status build(Residency& residency, const TableRecord& table, const MergedRows& rows);
-  Status build(Residency& residency, const TableRecord& table, const IndexedSegment& segment);
+  Status build(Executor& executor, const TableRecord& table, const MergedRows& rows);
+  Status build(Executor& executor, const TableRecord& table, const IndexedSegment& segment);
 
   uint64_t size() const { return size_; }
   // In bits.
@@ -58,11 +58,11 @@ class PrefixIndex {
   // Ranks, or Location::absent.
   Status find(Backend& backend, const KeyColumn& addresses, std::span<uint32_t> ranks) const;
   MatchView view() const { return {image_.data(), image_.size()}; }
-  // Of each prefix; null where not all fit a byte.
+  // The length of each prefix; null where not all fit a byte.
   const uint8_t* narrow_lengths() const { return narrow_.data(); }
 
  private:
-  Status build(Residency& residency, const TableRecord& table, const PackedColumn& keys);
+  Status build(Executor& executor, const TableRecord& table, const PackedColumn& keys);
   void note_lengths(Backend& backend, uint32_t address_bits, const PackedColumn& keys);
 
   uint64_t size_ = 0;
@@ -92,21 +92,21 @@ struct MatchBase {
 class Matcher {
  public:
   // A new base is due for more changes than these, and than an eighth of the base's prefixes.
-  static constexpr uint64_t most_changes = 2048;
+  static constexpr uint64_t max_changes = 2048;
 
   // before: the matcher of an earlier version, or null. base: one of an earlier version, or null.
   // Each is used if it serves.
-  static Status make(Residency& residency, const TableVersion& version, const Matcher* before,
+  static Status make(Executor& executor, const TableVersion& version, const Matcher* before,
                      std::shared_ptr<const MatchBase> base, std::shared_ptr<const Matcher>* out);
 
-  Status match(Residency& residency, const KeyColumn& addresses, MatchResult* result) const;
+  Status match(Executor& executor, const KeyColumn& addresses, MatchResult* result) const;
   // As Snapshot::match_device().
-  Status match_device(Residency& residency, const KeyColumn& addresses, Location* out,
+  Status match_device(Executor& executor, const KeyColumn& addresses, Location* out,
                       void* stream) const;
   const std::shared_ptr<const MatchBase>& base() const { return base_; }
 
  private:
-  Status add_changes(Residency& residency, const TableVersion& version, const Matcher* before);
+  Status add_changes(Executor& executor, const TableVersion& version, const Matcher* before);
   template <bool with_changes>
   std::span<MatchChanges::Changed> choose_rows(std::span<uint32_t> lengths, Location* locations,
                                                MatchChanges::Changed* room) const;
@@ -119,7 +119,7 @@ class Matcher {
     DeviceMatches device;
   };
 
-  Status make_overlay(Residency& residency) const;
+  Status make_overlay(Executor& executor) const;
   Status check_rows(Backend& backend, std::span<const Location> rows) const;
 
   std::shared_ptr<const TableRecord> table_;
@@ -136,12 +136,11 @@ class MatcherSlot {
   MatcherSlot() : latest_(std::make_shared<LatestBase>()) {}
 
   // Makes the matcher where there is none. Who comes meanwhile waits for it.
-  Status get(Residency& residency, const TableVersion& version,
-             std::shared_ptr<const Matcher>* out);
+  Status get(Executor& executor, const TableVersion& version, std::shared_ptr<const Matcher>* out);
 
   // The slot of `version`, which follows the version of this slot. If there is a matcher here, the
   // next one is made at once; where that fails, the slot stays empty. Waits for nobody.
-  std::shared_ptr<MatcherSlot> follow(Residency& residency, const TableVersion& version) const;
+  std::shared_ptr<MatcherSlot> follow(Executor& executor, const TableVersion& version) const;
 
  private:
   // The newest base that a reader has made, for readers of later versions that were published
@@ -163,7 +162,7 @@ class MatcherSlot {
 };
 
 // Snapshot::match_all(): one search for all prefixes that the address may have.
-Status match_all(Residency& residency, const TableVersion& version, Bytes address,
+Status match_all(Executor& executor, const TableVersion& version, Bytes address,
                  std::vector<PrefixEntry>* out);
 
 }  // namespace stride

@@ -103,21 +103,21 @@ class HostQueries {
 // A batch on its way through the segments of a table.
 class Search {
  public:
-  Search(Residency& residency, const SegmentList& segments, uint64_t queries)
-      : residency_(residency),
+  Search(Executor& executor, const SegmentList& segments, uint64_t queries)
+      : executor_(executor),
         segments_(segments),
         cold_(segments_of(segments), {.queries = queries}) {}
 
   // queries: brought to the host where the device does not take them there.
   Status prepare(HostQueries* queries) {
     for (const auto& s : segments_) STRIDE_TRY(s->prepare());
-    batch_ = residency_.batch(segments_, queries->column().size);
+    batch_ = executor_.batch(segments_, queries->column().size);
     for (size_t i = 0; i < segments_.size(); ++i) {
       const IndexedSegment& s = *segments_[i];
       sources_.push_back({&s, s.values(), s.kinds(), batch_.indexes()[i].guard != nullptr});
     }
     if (!batch_.all_on_device()) {
-      if (auto device = residency_.device_if_known()) STRIDE_TRY(queries->bring(*device));
+      if (auto device = executor_.device_if_known()) STRIDE_TRY(queries->bring(*device));
       STRIDE_TRY(cold_.bring_search(queries->column().size));
     }
     return {};
@@ -130,7 +130,7 @@ class Search {
       Status status = batch_.all_on_device() ? batch_.device().tree_index().find_blocks(
                                                    batch_.indexes(), queries->column(), take)
                                              : locate_mixed(queries->column(), take);
-      if (!residency_.failed(status)) return status;
+      if (!executor_.failed(status)) return status;
       STRIDE_TRY(leave_device(queries));
     }
     return host().tree_index().find_blocks(batch_.indexes(), queries->column(), take);
@@ -143,11 +143,11 @@ class Search {
     return {};
   }
 
-  Backend& host() const { return *residency_.host(); }
-  const Residency::Batch& batch() const { return batch_; }
+  Backend& host() const { return *executor_.host(); }
+  const Executor::Batch& batch() const { return batch_; }
   std::span<const Source> sources() const { return sources_; }
   ColdReader& cold() { return cold_; }
-  // Of all values; 0: they differ, are shared, or there are none.
+  // The width of all values; 0: they differ, are shared, or there are none.
   uint64_t value_width() const {
     uint64_t width = sources_.empty() ? 0 : sources_[0].values.column.width;
     for (const Source& s : sources_)
@@ -198,10 +198,10 @@ class Search {
         });
   }
 
-  Residency& residency_;
+  Executor& executor_;
   const SegmentList& segments_;
   ColdReader cold_;
-  Residency::Batch batch_;
+  Executor::Batch batch_;
   std::vector<Source> sources_;
 };
 
@@ -262,7 +262,7 @@ Status find_few(const SegmentList& segments, const KeyColumn& queries, FindResul
 
 }  // namespace
 
-Status lookup_references(Residency& residency, const SegmentList& segments, const KeyColumn& given,
+Status lookup_references(Executor& executor, const SegmentList& segments, const KeyColumn& given,
                          FindResult* result) {
   uint64_t n = given.size;
   result->found.reset(n);
@@ -271,10 +271,10 @@ Status lookup_references(Residency& residency, const SegmentList& segments, cons
   for (const auto& s : segments) result->columns.push_back(s->values());
   HostQueries queries(given);
   if (n <= few_queries) {
-    if (auto device = residency.device_if_known()) STRIDE_TRY(queries.bring(*device));
+    if (auto device = executor.device_if_known()) STRIDE_TRY(queries.bring(*device));
     return find_few(segments, queries.column(), result);
   }
-  Search search(residency, segments, n);
+  Search search(executor, segments, n);
   STRIDE_TRY(search.prepare(&queries));
   Location* locations = result->locations.data();
   auto settle = [&](uint64_t first, std::span<const Location> found) {
@@ -396,22 +396,22 @@ Status copy_fixed(Search& search, HostQueries* queries, uint64_t width, GetResul
 
 // Two passes: first where each value lies and how long it is, then, once it is known where each
 // goes, the copies. Between them only 16 bytes a query are kept.
-Status lookup_copies(Residency& residency, const SegmentList& segments, const KeyColumn& given,
+Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyColumn& given,
                      GetResult* result) {
   uint64_t n = given.size;
   result->found.reset(n);
   result->offsets.reset(n + 1);
   HostQueries queries(given);
   if (n <= few_queries) {
-    if (auto device = residency.device_if_known()) STRIDE_TRY(queries.bring(*device));
+    if (auto device = executor.device_if_known()) STRIDE_TRY(queries.bring(*device));
     return copy_few(segments, queries.column(), result);
   }
 
-  Search search(residency, segments, n);
+  Search search(executor, segments, n);
   STRIDE_TRY(search.prepare(&queries));
   if (search.batch().all_values_on_device()) {
     Status status = copy_from_device(search, queries.column(), result);
-    if (!residency.failed(status)) return status;
+    if (!executor.failed(status)) return status;
     result->found.reset(n);
     STRIDE_TRY(search.leave_device(&queries));
   }
@@ -425,7 +425,7 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
 
   // May be called again with the same locations: nothing adds up here.
   auto measure = [&](uint64_t first, std::span<const Location> locations) -> Status {
-    // Of an empty value, which is not read, any address will do that tells it from none.
+    // An empty value is never read; any address but null marks it as found.
     STRIDE_TRY(resolve(
         search.sources(), first, locations,
         [&](uint64_t i, Location, Bytes value) {
@@ -495,9 +495,9 @@ Status lookup_copies(Residency& residency, const SegmentList& segments, const Ke
   return {};
 }
 
-Result<std::shared_ptr<Backend>> device_that_holds(Residency& residency, const KeyColumn& queries,
+Result<std::shared_ptr<Backend>> device_that_holds(Executor& executor, const KeyColumn& queries,
                                                    const void* out) {
-  auto device = residency.device();
+  auto device = executor.device();
   if (!device)
     return Status(StatusCode::unavailable, "there is no device, or it has failed")
         .with_remedy("use find() or get(), or reopen the database where there is a device");
@@ -513,14 +513,13 @@ namespace {
 
 // Calls work(device, indexes) with all segments on the device. out: where results go.
 template <class Work>
-Status with_all_on_device(Residency& residency, const SegmentList& segments,
-                          const KeyColumn& queries, const void* out, bool values,
-                          const Work& work) {
-  auto found = device_that_holds(residency, queries, out);
+Status with_all_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
+                          const void* out, bool values, const Work& work) {
+  auto found = device_that_holds(executor, queries, out);
   if (!found.ok()) return found.status();
   Backend& device = **found;
   for (const auto& s : segments) STRIDE_TRY(s->prepare());
-  Residency::Batch batch = residency.batch(segments, queries.size, /*insist=*/true);
+  Executor::Batch batch = executor.batch(segments, queries.size, /*insist=*/true);
   bool there = segments.empty() || (values ? batch.all_values_on_device() : batch.all_on_device());
   if (!there)
     return Status(StatusCode::unavailable, values ? "the table's values are not all on the device"
@@ -529,24 +528,24 @@ Status with_all_on_device(Residency& residency, const SegmentList& segments,
                               "use get(), as for a table with share_equal_values"
                             : "raise gpu_memory_limit_bytes, or use find()");
   Status status = work(device, batch.indexes());
-  (void)residency.failed(status);
+  (void)executor.failed(status);
   return status;
 }
 
 }  // namespace
 
-Status find_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+Status find_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                       Location* out, void* stream) {
-  return with_all_on_device(residency, segments, queries, out, /*values=*/false,
+  return with_all_on_device(executor, segments, queries, out, /*values=*/false,
                             [&](Backend& device, std::span<const IndexView> indexes) {
                               return device.tree_index().find_on_device(indexes, queries, out,
                                                                         stream);
                             });
 }
 
-Status get_on_device(Residency& residency, const SegmentList& segments, const KeyColumn& queries,
+Status get_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                      const DeviceValues& out, void* stream) {
-  return with_all_on_device(residency, segments, queries, out.offsets, /*values=*/true,
+  return with_all_on_device(executor, segments, queries, out.offsets, /*values=*/true,
                             [&](Backend& device, std::span<const IndexView> indexes) {
                               return device.tree_index().get_on_device(indexes, queries, out,
                                                                        stream);

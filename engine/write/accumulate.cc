@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/device/residency.h"
+#include "engine/device/executor.h"
 #include "engine/read/lookup.h"
 #include "gpu/backend.h"
 #include "gpu/scatter_add.h"
@@ -287,7 +287,7 @@ class Bases {
       }
       KeyColumn queries = all ? keys_.slice(first, n) : unknown.column();
       if (queries.size == 0) continue;
-      STRIDE_TRY(lookup_copies(*version_.residency, segments, queries, &found_));
+      STRIDE_TRY(lookup_copies(*version_.executor, segments, queries, &found_));
       for (uint64_t i = 0; i < queries.size; ++i)
         if (found_.found[i]) STRIDE_TRY(set(all ? first + i : slots[i], found_.values[i]));
     }
@@ -349,7 +349,7 @@ class Summation {
  public:
   Summation(const Version& version, const TableRecord& table, const Deltas& deltas,
             const BulkVector<std::byte>& bases)
-      : residency_(*version.residency), table_(table), deltas_(deltas), bases_(bases) {}
+      : executor_(*version.executor), table_(table), deltas_(deltas), bases_(bases) {}
 
   Status run(BulkVector<std::byte>* sums) {
     if (!is_integer(table_.numbers) || table_.sums_wrap)
@@ -363,7 +363,7 @@ class Summation {
              BulkVector<std::byte>* sums) {
     const uint64_t n = deltas_.slots.size(), slots = deltas_.keys.size();
     sums->resize(slots * width_of(type));
-    return residency_.run_bulk(n, [&](Backend& bulk) {
+    return executor_.run_bulk(n, [&](Backend& bulk) {
       if (start) {
         std::memcpy(sums->data(), start, sums->size());
       } else {
@@ -437,7 +437,7 @@ class Summation {
                          : "add less, or make a table of f64, or one with Overflow::wrap");
   }
 
-  Residency& residency_;
+  Executor& executor_;
   const TableRecord& table_;
   const Deltas& deltas_;
   const BulkVector<std::byte>& bases_;
@@ -475,7 +475,7 @@ void put_behind(const KeyColumn& keys, const ValueColumn& values, StagedTable* t
 DeltaSums::DeltaSums(const Version& version) : version_(version) {}
 DeltaSums::~DeltaSums() = default;
 
-Status DeltaSums::settle(const StagedTable* before, StagedTable* table) {
+Status DeltaSums::resolve(const StagedTable* before, StagedTable* table) {
   const TableRecord& record = *table->table;
   Backend& backend = *version_.backend;
   Deltas deltas(record.key_width);

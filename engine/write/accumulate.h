@@ -10,7 +10,7 @@
 
 namespace stride {
 
-// Of one table, for commits of a group that are carried out together, one after the other.
+// The sums of one table, for commits of a group that are carried out together, one after the other.
 class DeltaSums {
  public:
   explicit DeltaSums(const Version& version);
@@ -22,7 +22,7 @@ class DeltaSums {
   // without deltas; the same in each call, but for what was added at its end. Neither has ranges.
   // invalid_argument: a sum that does not fit, where that is an error. Whatever fails, only
   // `table` may have changed.
-  Status settle(const StagedTable* before, StagedTable* table);
+  Status resolve(const StagedTable* before, StagedTable* table);
 
  private:
   class EarlierRows;

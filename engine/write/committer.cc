@@ -1,17 +1,23 @@
-// Carrying out a group of commits: one sort and one segment for each table, one edit for all.
+#include "engine/write/committer.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
-#include "engine/build/segment_builder.h"
-#include "engine/catalog/database_impl.h"
-#include "engine/device/residency.h"
+#include "engine/build/run_builder_body.h"
+#include "engine/catalog/next_version.h"
+#include "engine/device/executor.h"
 #include "engine/write/accumulate.h"
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
+#include "engine/write/staged_rows.h"
 #include "storage/no_throw.h"
 
 namespace stride {
+
+template Status RunBuilder::build(const StagedRows&, const TableRecord&, Durability, PendingEdit*);
+
 namespace {
 
 StagedRows rows_of(const StagedTable& table) {
@@ -75,15 +81,15 @@ class RoundSums {
  public:
   explicit RoundSums(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
 
-  // before: of the round so far, without ranges where deltas follow.
-  Status settle(const StagedTables& before, std::vector<StagedTable>* staged) {
+  // before: what the round has staged so far, without ranges where deltas follow.
+  Status resolve(const StagedTables& before, std::vector<StagedTable>* staged) {
     for (StagedTable& table : *staged) {
       if (!table.has_deltas()) continue;
       auto found = before.find(table.table->id);
       const StagedTable* earlier = found == before.end() ? nullptr : &found->second;
       STRIDE_TRY(expand_ranges(version_, earlier, &table));
       DeltaSums& sums = sums_.try_emplace(table.table->id, *version_).first->second;
-      STRIDE_TRY(sums.settle(earlier, &table));
+      STRIDE_TRY(sums.resolve(earlier, &table));
     }
     return {};
   }
@@ -96,7 +102,7 @@ class RoundSums {
 }  // namespace
 
 // Requests that are carried out together.
-struct DatabaseImpl::Round {
+struct Committer::Round {
   std::vector<CommitRequest*> requests;
   std::vector<std::shared_ptr<const TableRecord>> created;  // tables, by one of them
   std::shared_ptr<const Version> version;                   // before it, with these tables
@@ -104,6 +110,15 @@ struct DatabaseImpl::Round {
   std::optional<RoundSums> sums;
 
   bool empty() const { return requests.empty(); }
+  // Whether rows may come behind those that are there. A request that creates tables has a round of
+  // its own.
+  bool has_room_for(const Staging& staging, const std::vector<StagedTable>& staged) const {
+    if (!staging.created().empty() || !created.empty()) return false;
+    return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
+      auto found = tables.find(t.table->id);
+      return found == tables.end() || fits_behind(found->second, t);
+    });
+  }
   void add(CommitRequest* request, std::vector<StagedTable> staged) {
     for (StagedTable& t : staged) {
       StagedTable& to = tables[t.table->id];
@@ -115,30 +130,22 @@ struct DatabaseImpl::Round {
   }
 };
 
-void DatabaseImpl::carry_out(Round* round) {
-  if (!round->empty()) {
-    Status s = no_throw([&] { return commit_rows(round); });
-    for (CommitRequest* r : round->requests) r->answer(s);
-  }
-  *round = {};
-}
-
 namespace {
 
 // The tables of a request are there, and those that it creates are not.
 Status check_tables(const Version& version, const Staging& staging,
                     const std::vector<StagedTable>& staged) {
-  for (const auto& created : staging.created())
-    for (const TableVersion& t : version.tables)
-      if (t.table->name == created->name)
-        return Status(StatusCode::already_exists,
-                      "there is a table '" + created->name + "' by now, which another one created")
-            .with_file(version.database->path)
-            .with_remedy("begin again, with open_table()");
+  std::unordered_set<uint32_t> created;
+  for (const auto& table : staging.created()) {
+    created.insert(table->id);
+    if (version.find_name(table->name))
+      return Status(StatusCode::already_exists,
+                    "there is a table '" + table->name + "' by now, which another one created")
+          .with_file(version.database->path)
+          .with_remedy("begin again, with open_table()");
+  }
   for (const StagedTable& t : staged) {
-    bool is_new = std::any_of(staging.created().begin(), staging.created().end(),
-                              [&](const auto& created) { return created->id == t.table->id; });
-    if (!is_new && !version.find(t.table->id))
+    if (!created.contains(t.table->id) && !version.find(t.table->id))
       return Status(StatusCode::not_found,
                     "table '" + t.table->name +
                         "' was dropped before the commit, or its creation was not committed")
@@ -151,73 +158,85 @@ Status check_tables(const Version& version, const Staging& staging,
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
-// One that creates tables has a round of its own.
-void DatabaseImpl::commit_group(const std::vector<CommitRequest*>& group) {
-  std::lock_guard guard(commit_mutex);
+void Committer::commit(const std::vector<CommitRequest*>& group) {
   Round round;
-  for (CommitRequest* request : group) {
-    Staging& staging = *request->staging;
-    std::vector<StagedTable> staged = staging.take();
-    bool fits = staging.created().empty() && round.created.empty();
-    for (const StagedTable& t : staged) {
-      auto found = round.tables.find(t.table->id);
-      fits &= found == round.tables.end() || fits_behind(found->second, t);
-    }
-    if (!fits) carry_out(&round);
-    if (Status s = check_tables(*current(), staging, staged); !s.ok()) {
-      request->answer(std::move(s));
-      continue;
-    }
-    if (round.empty()) {
-      round.created = staging.created();
-      round.version = current_with(round.created);
-    }
-    if (std::any_of(staged.begin(), staged.end(), [](auto& t) { return t.has_deltas(); })) {
-      Status s = no_throw([&] {
-        STRIDE_TRY(writable_locked());
-        if (!round.sums) round.sums.emplace(round.version);
-        return round.sums->settle(round.tables, &staged);
-      });
-      if (!s.ok()) {
-        request->answer(std::move(s));
-        if (round.empty()) round = {};
-        continue;
-      }
-    }
-    round.add(request, std::move(staged));
-  }
+  for (CommitRequest* request : group) add(request, &round);
   carry_out(&round);
 }
 
-Status DatabaseImpl::commit_rows(Round* round) {
-  STRIDE_TRY(writable_locked());
-  const std::shared_ptr<const Version>& version = round->version;
+void Committer::add(CommitRequest* request, Round* round) {
+  Staging& staging = *request->staging;
+  std::vector<StagedTable> staged = staging.take();
+  if (!round->has_room_for(staging, staged)) carry_out(round);
+  if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
+    request->answer(std::move(s));
+    return;
+  }
+  if (round->empty()) {
+    round->created = staging.created();
+    round->version = with_tables(versions_.current(), round->created);
+  }
+  if (Status s = resolve_deltas(round, &staged); !s.ok()) {
+    request->answer(std::move(s));
+    if (round->empty()) *round = {};
+    return;
+  }
+  round->add(request, std::move(staged));
+}
+
+Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
+  if (std::none_of(staged->begin(), staged->end(), [](auto& t) { return t.has_deltas(); }))
+    return {};
+  return no_throw([&] {
+    STRIDE_TRY(versions_.writable());
+    if (!round->sums) round->sums.emplace(round->version);
+    return round->sums->resolve(round->tables, staged);
+  });
+}
+
+void Committer::carry_out(Round* round) {
+  if (!round->empty()) {
+    Status s = no_throw([&] { return commit_rows(round); });
+    for (CommitRequest* r : round->requests) r->answer(s);
+  }
+  *round = {};
+}
+
+Status Committer::commit_rows(Round* round) {
+  STRIDE_TRY(versions_.writable());
   const Durability durability = strongest(round->requests);
-  PendingEdit pending(*this);
+  PendingEdit pending(unsynced_);
   AbsentAnswers answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
-  const uint64_t run = next_id++;
+  const uint64_t run = versions_.take_id();
   for (auto& [id, table] : round->tables) {
-    STRIDE_TRY(expand_ranges(version, nullptr, &table));
-    STRIDE_TRY(answers.settle(*version, &table));
+    STRIDE_TRY(expand_ranges(round->version, nullptr, &table));
+    STRIDE_TRY(answers.decide(*round->version, &table));
     STRIDE_TRY(join_small_chunks(&table));
-    StagedRows rows = rows_of(table);
-    STRIDE_TRY(residency->run_bulk(staged_rows(rows), [&](Backend& bulk) {
-      return bulk.sorter().sort(rows.keys, &rows.sorted);
-    }));
-    if (version->find(id)->segments.empty() && any_tombstones(rows)) drop_tombstones(&rows);
-    if (rows.size() > 0) STRIDE_TRY(build(rows, *table.table, durability, &pending));
-    table.chunks.clear();
+    STRIDE_TRY(build_table(*round->version, &table, durability, &pending));
   }
   for (SegmentRecord& added : pending.edit.added) added.run = run;
   if (!pending.segments.empty() || !pending.edit.created.empty()) {
-    STRIDE_TRY(apply(*version, &pending, durability));
+    STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
   } else if (durability == Durability::sync) {
     // What it found to be there, and so did not write again, must be there for good.
-    STRIDE_TRY(sync_locked());
+    STRIDE_TRY(versions_.sync());
   }
   answers.give();
-  for (const auto& [id, table] : round->tables) fold_if_due(id);
+  for (const auto& [id, table] : round->tables) after_change_(id);
+  return {};
+}
+
+Status Committer::build_table(const Version& version, StagedTable* table, Durability durability,
+                              PendingEdit* pending) {
+  StagedRows rows = rows_of(*table);
+  STRIDE_TRY(context_.executor->run_bulk(staged_rows(rows), [&](Backend& bulk) {
+    return bulk.sorter().sort(rows.keys, &rows.sorted);
+  }));
+  const bool lowest = version.find(table->table->id)->segments.empty();
+  if (lowest && any_tombstones(rows)) drop_tombstones(&rows);
+  if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *table->table, durability, pending));
+  table->chunks.clear();
   return {};
 }
 

@@ -9,11 +9,11 @@ namespace {
 uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
 
 // Calls use(i) for each bit i that is set.
-// Of one table's rows, which are new.
-class Settler {
+// Decides which rows of a table are new.
+class Decider {
  public:
-  Settler(const Version& version, uint32_t table)
-      : residency_(*version.residency),
+  Decider(const Version& version, uint32_t table)
+      : executor_(*version.executor),
         segments_(version.find(table)->segments),
         backend_(*version.backend) {}
 
@@ -35,7 +35,7 @@ class Settler {
   }
 
   // Keeps the rows that are new, and says which those were.
-  Status settle(StagedChunk* chunk, Bitmap* is_new) {
+  Status decide(StagedChunk* chunk, Bitmap* is_new) {
     const uint64_t rows = chunk->rows();
     is_new->reset(rows);
     erased_.reset(rows);
@@ -55,13 +55,13 @@ class Settler {
   }
 
  private:
-  // Of the candidates, which the chunk has only now.
+  // Keeps those of the candidates, which are all that the chunk has now, that the version lacks.
   Status drop_stored(StagedChunk* chunk, Bitmap* is_new) {
     if (segments_.empty() || chunk->rows() == 0) {
       *is_new = candidates_;
       return {};
     }
-    STRIDE_TRY(lookup_references(residency_, segments_, chunk->keys(), &stored_));
+    STRIDE_TRY(lookup_references(executor_, segments_, chunk->keys(), &stored_));
     kept_.reset(chunk->rows());
     uint64_t at = 0;
     for_each_bit(candidates_.words(), [&](uint64_t row) {
@@ -75,7 +75,7 @@ class Settler {
     return {};
   }
 
-  Residency& residency_;
+  Executor& executor_;
   const SegmentList& segments_;
   Backend& backend_;
   std::unique_ptr<ByteSet> seen_;
@@ -92,25 +92,25 @@ void copy_bits(const Bitmap& from, uint64_t first, uint64_t count, uint64_t* to,
 
 }  // namespace
 
-Status AbsentAnswers::settle(const Version& version, StagedTable* table) {
+Status AbsentAnswers::decide(const Version& version, StagedTable* table) {
   if (table->absent.empty()) return {};
-  Settler settler(version, table->table->id);
-  STRIDE_TRY(settler.begin());
-  for (const auto& chunk : table->chunks) STRIDE_TRY(settler.add_other(*chunk));
+  Decider decider(version, table->table->id);
+  STRIDE_TRY(decider.begin());
+  for (const auto& chunk : table->chunks) STRIDE_TRY(decider.add_other(*chunk));
   for (auto& absent : table->absent) {
-    Settled settled{std::move(absent->answers), {}};
-    STRIDE_TRY(settler.settle(absent->rows.get(), &settled.is_new));
+    Decided decided{std::move(absent->answers), {}};
+    STRIDE_TRY(decider.decide(absent->rows.get(), &decided.is_new));
     table->chunks.push_back(std::move(absent->rows));
-    if (!settled.answers.empty()) settled_.push_back(std::move(settled));
+    if (!decided.answers.empty()) decided_.push_back(std::move(decided));
   }
   table->absent.clear();
   return {};
 }
 
 void AbsentAnswers::give() const {
-  for (const Settled& settled : settled_)
-    for (const AbsentChunk::Answer& a : settled.answers)
-      copy_bits(settled.is_new, a.first, a.count, a.words, a.bit);
+  for (const Decided& decided : decided_)
+    for (const AbsentChunk::Answer& a : decided.answers)
+      copy_bits(decided.is_new, a.first, a.count, a.words, a.bit);
 }
 
 }  // namespace stride

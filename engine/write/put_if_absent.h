@@ -16,16 +16,16 @@ class AbsentAnswers {
   // Keeps, of rows that are put if absent, those that are new, and puts their chunks behind all
   // others. New is the first row of a key that the version does not have, as the other rows of the
   // table have changed it by then. Ranges must have been expanded.
-  Status settle(const Version& version, StagedTable* table);
+  Status decide(const Version& version, StagedTable* table);
   // Sets the callers' bits.
   void give() const;
 
  private:
-  struct Settled {
+  struct Decided {
     std::vector<AbsentChunk::Answer> answers;
     Bitmap is_new;  // of the rows as they were staged
   };
-  std::vector<Settled> settled_;
+  std::vector<Decided> decided_;
 };
 
 }  // namespace stride

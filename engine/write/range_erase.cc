@@ -51,9 +51,9 @@ class RangeSet {
 };
 
 // Chunks of tombstones.
-class Tombstones {
+class TombstoneChunks {
  public:
-  explicit Tombstones(uint32_t key_width) : key_width_(key_width) {}
+  explicit TombstoneChunks(uint32_t key_width) : key_width_(key_width) {}
 
   void add(const KeyColumn& keys) {
     for (uint64_t done = 0; done < keys.size;) {
@@ -74,7 +74,7 @@ class Tombstones {
 };
 
 Status add_stored_keys(const std::shared_ptr<const Version>& version, uint32_t table,
-                       const RangeSet& set, Tombstones* tombstones) {
+                       const RangeSet& set, TombstoneChunks* tombstones) {
   for (const auto& [from, to] : set.ranges()) {
     auto scan = make_scan(version, *version->find(table), {.from = from, .to = to});
     if (!scan.ok()) return scan.status();
@@ -93,7 +93,7 @@ void for_each_covered(const StagedChunk& chunk, const RangeSet& set, const Erase
     if (chunk.kind(row) != EntryKind::tombstone && set.contains(keys[row])) erase(row);
 }
 
-void add_covered_keys(const StagedChunk& chunk, const RangeSet& set, Tombstones* tombstones) {
+void add_covered_keys(const StagedChunk& chunk, const RangeSet& set, TombstoneChunks* tombstones) {
   for_each_covered(chunk, set, [&](uint64_t row) { tombstones->add(chunk.keys().slice(row, 1)); });
 }
 
@@ -120,7 +120,7 @@ Status expand_ranges(const std::shared_ptr<const Version>& version, const Staged
     for (const KeyRange& range : (*chunk)->ranges()) erased.add(range);
     if ((*chunk)->rows() == 0) continue;
     if (!erased.empty() && (*chunk)->is_borrowed()) {
-      Tombstones tombstones(key_width);
+      TombstoneChunks tombstones(key_width);
       add_covered_keys(**chunk, erased, &tombstones);
       tombstones.move_to(&backwards);
     } else if (!erased.empty()) {
@@ -128,7 +128,7 @@ Status expand_ranges(const std::shared_ptr<const Version>& version, const Staged
     }
     backwards.push_back(std::move(*chunk));
   }
-  Tombstones tombstones(key_width);
+  TombstoneChunks tombstones(key_width);
   STRIDE_TRY(add_stored_keys(version, table->table->id, erased, &tombstones));
   if (before)
     for (const auto& chunk : before->chunks) add_covered_keys(*chunk, erased, &tombstones);

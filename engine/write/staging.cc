@@ -156,9 +156,9 @@ Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, cons
                            const ValueColumn& values) {
   // A chunk for each of many small views would cost more than a copy, and a sort takes only so
   // many.
-  constexpr uint64_t least_rows = 4096, least_bytes = 64 << 10;
+  constexpr uint64_t min_rows = 4096, min_bytes = 64 << 10;
   STRIDE_TRY(check_columns(*table, keys, &values));
-  if (keys.size < least_rows && keys.bytes() + values.bytes() < least_bytes)
+  if (keys.size < min_rows && keys.bytes() + values.bytes() < min_bytes)
     return stage(table, keys, &values);
   try {
     std::vector<std::unique_ptr<StagedChunk>> added;
@@ -235,14 +235,36 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
   return {};
 }
 
+namespace {
+
+// Both, or, where it throws, neither.
+template <class List, class Index, class Key, class Value>
+void add_to_both(List* list, typename List::value_type object, Index* index, const Key& key,
+                 const Value& value) {
+  list->push_back(std::move(object));
+  try {
+    index->add(key, value);
+  } catch (...) {
+    list->pop_back();
+    throw;
+  }
+}
+
+}  // namespace
+
 Status Staging::create(std::shared_ptr<const TableRecord> table) {
   std::lock_guard lock(mutex_);
-  for (const auto& t : created_)
-    if (t->name == table->name)
-      return Status(StatusCode::already_exists,
-                    "the transaction has created a table '" + table->name + "' already");
-  created_.push_back(std::move(table));
+  if (created_by_name_.find(table->name))
+    return Status(StatusCode::already_exists,
+                  "the transaction has created a table '" + table->name + "' already");
+  add_to_both(&created_, table, &created_by_name_, table->name, table);
   return {};
+}
+
+std::shared_ptr<const TableRecord> Staging::find_created(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  auto found = created_by_name_.find(name);
+  return found ? *found : nullptr;
 }
 
 void Staging::hand_over() {
@@ -286,18 +308,21 @@ void Staging::add_absent(Slot* slot, std::vector<std::unique_ptr<AbsentChunk>> c
 }
 
 Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {
-  std::thread::id self = std::this_thread::get_id();
+  const SlotKey key{std::this_thread::get_id(), table->id};
   std::lock_guard lock(mutex_);
-  for (auto& slot : slots_)
-    if (slot->thread == self && slot->table->table->id == table->id) return slot.get();
-  auto of_table = std::find_if(tables_.begin(), tables_.end(),
-                               [&](auto& t) { return t->table->id == table->id; });
-  if (of_table == tables_.end()) {
-    tables_.push_back(std::make_unique<StagedTable>(StagedTable{table, {}, {}}));
-    of_table = tables_.end() - 1;
-  }
-  slots_.push_back(std::make_unique<Slot>(Slot{self, of_table->get(), nullptr, nullptr}));
-  return slots_.back().get();
+  if (Slot* const* slot = slots_by_key_.find(key)) return *slot;
+  auto slot = std::make_unique<Slot>(Slot{staged_table(table), nullptr, nullptr});
+  Slot* const added = slot.get();
+  add_to_both(&slots_, std::move(slot), &slots_by_key_, key, added);
+  return added;
+}
+
+StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& table) {
+  if (StagedTable* const* staged = tables_by_id_.find(table->id)) return *staged;
+  auto staged = std::make_unique<StagedTable>(StagedTable{table, {}, {}});
+  StagedTable* const added = staged.get();
+  add_to_both(&tables_, std::move(staged), &tables_by_id_, table->id, added);
+  return added;
 }
 
 std::vector<StagedTable> Staging::take() {
@@ -305,7 +330,9 @@ std::vector<StagedTable> Staging::take() {
   std::vector<StagedTable> result;
   for (auto& table : tables_) result.push_back(std::move(*table));
   tables_.clear();
+  tables_by_id_.clear();
   slots_.clear();
+  slots_by_key_.clear();
   return result;
 }
 

@@ -2,16 +2,20 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "engine/table.h"
+#include "engine/write/small_index.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
 #include "storage/manifest.h"
@@ -21,7 +25,7 @@
 
 namespace stride {
 
-// Of one table, in one sort: a row is named by 32 bits.
+// A sort of one table takes so many, because a row is named by 32 bits.
 inline constexpr uint64_t max_staged_chunks = uint64_t{1} << (32 - row_bits);
 
 // Keys to be erased: `from` and what follows, up to `to` exclusively or, without, to the last.
@@ -150,6 +154,8 @@ class Staging {
                       const ValueColumn& values, std::span<uint64_t> was_new);
   // A table that the transaction creates. already_exists: it has created one of that name.
   Status create(std::shared_ptr<const TableRecord> table);
+  // Null: the transaction has created no table of this name.
+  std::shared_ptr<const TableRecord> find_created(const std::string& name);
   // Call when no create() is under way.
   const std::vector<std::shared_ptr<const TableRecord>>& created() const { return created_; }
   // Rows that come from now on come after all that are there, whichever thread brings them. Call
@@ -162,15 +168,27 @@ class Staging {
   std::vector<StagedTable> take();
 
  private:
+  // Where a thread stages rows of a table.
   struct Slot {
-    std::thread::id thread;
     StagedTable* table;
     StagedChunk* chunk;
     AbsentChunk* absent;
   };
+  struct SlotKey {
+    std::thread::id thread;
+    uint32_t table;
+    bool operator==(const SlotKey&) const = default;
+  };
+  struct SlotHash {
+    size_t operator()(const SlotKey& key) const {
+      return std::hash<std::thread::id>()(key.thread) ^ key.table * size_t{0x9E3779B97F4A7C15};
+    }
+  };
   Status stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn* values, EntryKind kind);
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
+  // Requires the mutex.
+  StagedTable* staged_table(const std::shared_ptr<const TableRecord>& table);
   // All or, where this throws, none of them.
   void add_chunks(Slot* slot, std::vector<std::unique_ptr<StagedChunk>> chunks);
   void add_absent(Slot* slot, std::vector<std::unique_ptr<AbsentChunk>> chunks);
@@ -180,6 +198,9 @@ class Staging {
   std::vector<std::unique_ptr<StagedTable>> tables_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::shared_ptr<const TableRecord>> created_;
+  SmallIndex<uint32_t, StagedTable*> tables_by_id_;
+  SmallIndex<SlotKey, Slot*, SlotHash> slots_by_key_;
+  SmallIndex<std::string_view, std::shared_ptr<const TableRecord>> created_by_name_;
   std::atomic<uint64_t> rows_{0}, bytes_{0};
 };
 

@@ -1,4 +1,8 @@
 // What a power loss leaves of commits of each durability.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "storage/memory_file_system.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
@@ -73,6 +77,72 @@ TEST_F(DurabilityTest, AFailedSyncPoisons) {
   fs_.fail_sync(1, StatusCode::io_error);
   EXPECT_EQ(db_->sync().code(), StatusCode::io_error);
   EXPECT_EQ(db_->sync().code(), StatusCode::poisoned);
+}
+
+// The files are synced, but their directory cannot be opened.
+TEST_F(DurabilityTest, ASyncThatCannotOpenTheDirectoryCanBeTriedAgain) {
+  put("neither", Durability::none);
+  fs_.fail_sync(2, StatusCode::resource_exhausted);
+  EXPECT_EQ(db_->sync().code(), StatusCode::resource_exhausted);
+  STRIDE_ASSERT_OK(db_->sync());
+  expect_all_after_power_loss();
+}
+
+TEST_F(DurabilityTest, ACommitThatCannotOpenTheDirectoryFailsAlone) {
+  put("neither", Durability::none);
+  WriteTransaction t = db_->begin();
+  STRIDE_ASSERT_OK(t.put(table_, "failed", "value"));
+  fs_.fail_sync(3, StatusCode::resource_exhausted);  // after the segments of both commits
+  EXPECT_EQ(t.commit(Durability::sync).code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(read_all(*db_), expected_);
+  put("later", Durability::sync);
+  EXPECT_EQ(read_all(*db_), expected_);
+  expect_all_after_power_loss();
+}
+
+// What became of the file nobody knows.
+TEST_F(DurabilityTest, AFileWhoseSyncRunsOutOfMemoryPoisons) {
+  put("neither", Durability::none);
+  fs_.fail_sync(1, StatusCode::resource_exhausted);
+  EXPECT_EQ(db_->sync().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(db_->sync().code(), StatusCode::poisoned);
+}
+
+TEST(DescriptorTest, ASyncWithoutDescriptorsCanBeTriedAgain) {
+  TemporaryDirectory directory;
+  auto db = Database::open(directory.file("db"), {.threads = 1});
+  STRIDE_ASSERT_OK(db.status());
+  Table table = *(*db)->create_table("t");
+  for (const char* key : {"a", "b", "c"}) {
+    WriteTransaction t = (*db)->begin();
+    STRIDE_ASSERT_OK(t.put(table, key, "value"));
+    STRIDE_ASSERT_OK(t.commit(Durability::flush));
+  }
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::open("/", O_RDONLY);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  struct rlimit none = {static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Status synced = (*db)->sync();
+  WriteTransaction t = (*db)->begin();
+  Status put = t.put(table, "d", "value");
+  Status committed = t.commit(Durability::sync);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(synced.code(), StatusCode::resource_exhausted) << synced.to_string();
+  STRIDE_ASSERT_OK(put);
+  EXPECT_EQ(committed.code(), StatusCode::resource_exhausted) << committed.to_string();
+  STRIDE_ASSERT_OK((*db)->sync());
+  WriteTransaction later = (*db)->begin();
+  STRIDE_ASSERT_OK(later.put(table, "e", "value"));
+  STRIDE_ASSERT_OK(later.commit(Durability::sync));
+  STRIDE_ASSERT_OK((*db)->close());
+  db = Database::open(directory.file("db"), {.threads = 1});
+  STRIDE_ASSERT_OK(db.status());
+  Model rows;
+  for (const char* key : {"a", "b", "c", "e"}) rows[key] = "value";
+  EXPECT_EQ(read_all(**db), (Tables{{"t", rows}}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "engine/build/row_source.h"
 #include "engine/database.h"
+#include "engine/write/staged_rows.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"

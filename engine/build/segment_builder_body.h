@@ -1,22 +1,28 @@
-#include "engine/build/segment_builder.h"
+// The templates of segment_builder.h, for those that instantiate them for rows of their own.
+#pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "engine/build/equal_values.h"
+#include "engine/build/segment_builder.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/prefetch.h"
 
 namespace stride {
-namespace {
+namespace segment_building {
 
-constexpr uint64_t group_rows = uint64_t{1} << PackedOffsets::group_bits;
-constexpr uint64_t groups_per_task = 64;
-constexpr uint64_t prefetch_distance = 16;
+inline constexpr uint64_t group_rows = uint64_t{1} << PackedOffsets::group_bits;
+inline constexpr uint64_t groups_per_task = 64;
+inline constexpr uint64_t prefetch_distance = 16;
 
-// Of smaller segments a sample would take more room than it is worth.
-constexpr uint64_t fewest_sampled_rows = 1 << 16;
+// A sample of fewer rows would take more room than it is worth.
+inline constexpr uint64_t min_sampled_rows = 1 << 16;
 
 // The lengths of a column's rows and where each group of 128 begins.
 struct ColumnShape {
@@ -29,7 +35,7 @@ struct ColumnShape {
 
   uint64_t groups() const { return (lengths.size() + group_rows - 1) / group_rows; }
   uint64_t stored_bases() const { return (lengths.size() >> PackedOffsets::group_bits) + 1; }
-  // Of the sections.
+  // The bytes of the sections.
   uint64_t stored_bytes() const {
     return fixed ? total : total + stored_bases() * 8 + (lengths.size() + 1) * delta_width;
   }
@@ -109,7 +115,7 @@ void fill_deltas_of(Backend& backend, const ColumnShape& shape, std::span<std::b
   });
 }
 
-void fill_deltas(Backend& backend, const ColumnShape& shape, std::span<std::byte> deltas) {
+inline void fill_deltas(Backend& backend, const ColumnShape& shape, std::span<std::byte> deltas) {
   switch (shape.delta_width) {
     case 2:
       fill_deltas_of<uint16_t>(backend, shape, deltas);
@@ -192,9 +198,9 @@ void collect_keys(const Rows& rows, Backend& backend, KeyMemory* keys) {
 }
 
 // With the bulk backend; sample: what the tree was planned from, for the file, if it was.
-Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend& host,
-                  Backend& bulk, std::vector<std::byte>* tree, std::string* sample) {
-  if (!options.strides.empty() || keys.size < fewest_sampled_rows)
+inline Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend& host,
+                         Backend& bulk, std::vector<std::byte>* tree, std::string* sample) {
+  if (!options.strides.empty() || keys.size < min_sampled_rows)
     return bulk.tree_index().build_tree(keys, options, tree);
   KeyStatistics statistics;
   STRIDE_TRY(host.tree_index().measure_keys(keys, {}, &statistics));
@@ -204,8 +210,8 @@ Status build_tree(const PackedColumn& keys, const TreeOptions& options, Backend&
       keys, with_strides(statistics, bulk.tree_index().access_costs(), options, run_each), tree);
 }
 
-void write_section(Backend& backend, SegmentWriter& writer, SectionType type, const void* from,
-                   uint64_t bytes) {
+inline void write_section(Backend& backend, SegmentWriter& writer, SectionType type,
+                          const void* from, uint64_t bytes) {
   std::span<std::byte> section = writer.add_section(type, bytes);
   backend.parallel_for(bytes, 1 << 20, [&](uint64_t begin, uint64_t end) {
     std::memcpy(section.data() + begin, static_cast<const std::byte*>(from) + begin, end - begin);
@@ -213,8 +219,8 @@ void write_section(Backend& backend, SegmentWriter& writer, SectionType type, co
   });
 }
 
-void write_keys(const KeyMemory& keys, Backend& backend, SegmentWriter& writer,
-                SegmentSummary* summary) {
+inline void write_keys(const KeyMemory& keys, Backend& backend, SegmentWriter& writer,
+                       SegmentSummary* summary) {
   const PackedColumn& column = keys.column;
   write_section(backend, writer, SectionType::key_data, column.data, column.data_bytes);
   summary->fixed_keys = column.fixed;
@@ -274,7 +280,7 @@ Status share_values(const Rows& rows, Backend& backend, ValueMemory* values) {
   return {};
 }
 
-void write_numbers(const EqualValues& equal, Backend& backend, SegmentWriter& writer) {
+inline void write_numbers(const EqualValues& equal, Backend& backend, SegmentWriter& writer) {
   std::span<std::byte> section =
       writer.add_section(SectionType::value_numbers, equal.stored_bytes());
   uint32_t width = ValueRows::width_for(equal.firsts.size());
@@ -307,17 +313,18 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
   summary->value_width = shape.width;
 }
 
-}  // namespace
+}  // namespace segment_building
 
 template <class Rows>
 Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
                                                const SegmentBuildOptions& options) {
-  Backend& backend = *options.residency->host();
+  using namespace segment_building;
+  Backend& backend = *options.executor->host();
   KeyMemory keys;
   collect_keys(rows, backend, &keys);
   std::vector<std::byte> tree;
   std::string sample;
-  Status built = options.residency->run_bulk(rows.size(), [&](Backend& bulk) {
+  Status built = options.executor->run_bulk(rows.size(), [&](Backend& bulk) {
     return build_tree(keys.column, *options.tree, backend, bulk, &tree, &sample);
   });
   STRIDE_TRY(built);
@@ -327,11 +334,10 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
                    values.equal.stored_bytes() + sample.size() + rows.size() * 18 + 256;
-  auto writer = SegmentWriter::create(
-      *options.fs, options.path, options.id,
-      {.max_bytes = bytes,
-       .keep_resident = bytes <= options.resident_budget_bytes,
-       .io = options.io});
+  auto writer = SegmentWriter::create(*options.fs, options.path, options.id,
+                                      {.max_bytes = bytes,
+                                       .keep_resident = bytes <= options.resident_budget_bytes,
+                                       .io = options.io});
   if (!writer.ok()) return writer.status();
 
   SegmentSummary summary;
@@ -352,10 +358,5 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   }
   return (*writer)->finish(summary, options.wait);
 }
-
-template Result<std::shared_ptr<Segment>> build_segment(const RowRange<StagedRows>&,
-                                                        const SegmentBuildOptions&);
-template Result<std::shared_ptr<Segment>> build_segment(const RowRange<MergedRows>&,
-                                                        const SegmentBuildOptions&);
 
 }  // namespace stride

@@ -1,23 +1,25 @@
-// Which segments lie on a device, and which batches go there.
+// Which backend runs a batch: the host's threads, or a device where there is one and it pays.
 //
-//   Residency::Batch batch = residency.batch(segments, queries.size);
+//   Executor::Batch batch = executor.batch(segments, queries.size);
 //   if (batch.all_on_device()) s = batch.device().tree_index().find_blocks(batch.indexes(),
-//   queries, take); if (residency.failed(s)) ...  // the host does it
+//   queries, take); if (executor.failed(s)) ...  // the host does it
 //
-// A segment is brought to the device when that pays: at once where the device was asked for, else
-// when the batches that were searched on the host would have taken as long as to bring it. Where
-// there is no room, the segments that were used least recently leave. A device that fails is not
-// used again, and the host does the rest.
+// A device that fails is not used again, and the host does the rest. Which segments lie on the
+// device is Residents' concern (engine/device/residents.h).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "engine/catalog/version.h"
+#include "engine/catalog/segment_list.h"
 #include "engine/device/costs_file.h"
+#include "engine/device/crossover.h"
+#include "engine/device/residents.h"
 #include "engine/options.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
@@ -25,13 +27,12 @@
 namespace stride {
 
 // Thread-safe.
-class Residency {
+class Executor {
  public:
-  static constexpr uint64_t least_memory_limit = 256 << 20;
-  // Fewer queries than this are never worth a call to a device.
-  static constexpr uint64_t least_queries = 512;
-  // Nor fewer rows for a sort and a build.
-  static constexpr uint64_t least_rows = uint64_t{1} << 18;
+  static constexpr uint64_t min_memory_limit = 256 << 20;
+  static constexpr uint64_t min_queries = Crossover::min_queries;
+  // Fewer rows than this are never sorted, or built into a tree, on a device.
+  static constexpr uint64_t min_rows = uint64_t{1} << 18;
 
   // Where the segments of a search are, newest first. Keeps them there as long as it lives.
   class Batch {
@@ -43,14 +44,14 @@ class Residency {
     Backend& device() const { return *device_; }
     // With `resident` set where a segment is on the device.
     std::span<const IndexView> indexes() const { return indexes_; }
-    // All go to the host.
+    // Sends all segments to the host.
     void leave_device() {
       for (IndexView& index : indexes_) index.resident = nullptr;
       resident_ = with_values_ = 0;
     }
 
    private:
-    friend class Residency;
+    friend class Executor;
     std::shared_ptr<Backend> device_;
     std::vector<std::shared_ptr<const DeviceCopy>> pins_;
     std::vector<IndexView> indexes_;
@@ -59,7 +60,7 @@ class Residency {
 
   // unavailable: a device is asked for and there is none. invalid_argument: a limit that is too
   // low.
-  static Result<std::shared_ptr<Residency>> make(const Options& options);
+  static Result<std::shared_ptr<Executor>> make(const Options& options);
 
   const std::shared_ptr<Backend>& host() const { return host_; }
   // Null where there is none, or it failed. Looks for it, the first time.
@@ -67,10 +68,11 @@ class Residency {
   // The same, without looking for it.
   std::shared_ptr<Backend> device_if_known();
   std::string name();
-  // By which trees are planned, of each backend that is named: at once, and of a device that is
-  // looked for later.
+  // Sets the costs by which each named backend plans trees, also those of a device that is found
+  // later.
   void set_costs(const BackendCosts& costs);
-  // Measures those of the host, and of the device where there is one. Some tenths of a second each.
+  // Measures the costs of the host, and of the device where there is one, in some tenths of a
+  // second each.
   Status measure_costs(BackendCosts* costs);
 
   // Precondition: the segments are prepared. queries: how many. insist: it has to be the device.
@@ -79,14 +81,14 @@ class Residency {
   // that pays, and with the host where it does not or the device fails.
   template <class Work>
   Status run_bulk(uint64_t rows, const Work& work) {
-    std::shared_ptr<Backend> device = rows < least_rows ? nullptr : device_for(rows);
+    std::shared_ptr<Backend> device = rows < min_rows ? nullptr : device_for(rows);
     if (!device) return work(*host_);
     Status status = work(*device);
     return failed(status) ? work(*host_) : status;
   }
   // The device for a batch of so many queries in what is no segment. Null: the host does it.
   std::shared_ptr<Backend> device_for_batch(uint64_t queries) {
-    return queries < least_queries ? nullptr : device_for(queries);
+    return queries < min_queries ? nullptr : device_for(queries);
   }
   // Whether a device was asked for, and its use is not to be judged.
   bool insists() const { return kind_ == BackendKind::cuda; }
@@ -95,29 +97,22 @@ class Residency {
   bool failed(const Status& status);
   // Batches of at least so many queries go to the device where all segments are there; 0: not yet
   // known.
-  uint64_t crossover() const { return crossover_.load(std::memory_order_relaxed); }
+  uint64_t crossover() const { return crossover_.queries(); }
 
  private:
-  Residency() = default;
+  Executor(BackendKind kind, const Options& options)
+      : kind_(kind),
+        memory_limit_(options.gpu_memory_limit_bytes),
+        residents_(options.value_placement, /*at_once=*/kind == BackendKind::cuda) {}
   // device(), once all the work that was asked for makes it worth to bring one up.
   std::shared_ptr<Backend> device_for(uint64_t work);
-  void bring(const std::shared_ptr<Backend>& device, const SegmentList& segments, uint64_t queries,
-             bool insist);
-  Result<std::shared_ptr<ResidentIndex>> copy_to(Backend& device, const SegmentList& segments,
-                                                 IndexedSegment& segment, bool may_evict);
-  // Whether a segment's values belong on the device. Shared ones stay on the host.
-  bool places_values(const IndexedSegment& segment) const {
-    return placement_ == ValuePlacement::device && !segment.values().shared();
-  }
-  bool lacks(IndexedSegment& segment) const;
-  Status bring_file(const IndexedSegment& segment) const;
-  bool evict_one(const SegmentList& but);
+  void prefetch(const std::shared_ptr<Backend>& device, const SegmentList& segments,
+                uint64_t queries, bool insist);
+  // Requires device_mutex_.
   void use_costs(Backend& backend);
-  void calibrate(Backend& device, const IndexedSegment& segment, const ResidentIndex& resident);
 
-  BackendKind kind_ = BackendKind::automatic;
-  ValuePlacement placement_ = ValuePlacement::host;
-  uint64_t memory_limit_ = 0;
+  const BackendKind kind_;
+  const uint64_t memory_limit_;
   std::shared_ptr<Backend> host_;
 
   std::mutex look_mutex_;  // held while a device is brought up; guards looked_
@@ -128,11 +123,8 @@ class Residency {
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> demand_{0};
 
-  std::mutex bring_mutex_;  // held by the one that brings segments; guards what is not atomic
-  std::vector<std::weak_ptr<IndexedSegment>> on_device_;
-  std::atomic<uint64_t> clock_{0};
-  std::atomic<uint64_t> crossover_{0};
-  uint64_t calibrated_rows_ = 0;
+  Residents residents_;
+  Crossover crossover_;
 };
 
 }  // namespace stride

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "engine/catalog/database_impl.h"
+#include "engine/database_impl.h"
 #include "engine/write/staging.h"
 #include "engine/write_transaction.h"
 

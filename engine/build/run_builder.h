@@ -1,0 +1,47 @@
+// Builds the segments of one run, and enters them into an edit.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/build/row_source.h"
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/pending_edit.h"
+#include "engine/catalog/poison.h"
+#include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version_set.h"
+#include "storage/manifest.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// For commits and compactions. With Durability::sync it needs no lock; else the commit lock,
+// because what it writes is entered into the unsynced files. Whoever has a source of rows
+// instantiates build() with run_builder_body.h.
+class RunBuilder {
+ public:
+  RunBuilder(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
+             Poison& poison)
+      : context_(context), versions_(versions), unsynced_(unsynced), poison_(poison) {}
+
+  // Makes a run of the rows: one segment, or, where that would need more memory than there is, or
+  // more rows than a segment can have, several, one after the other. Their records' run is 0.
+  // Precondition: rows.size() > 0.
+  template <class Rows>
+  Status build(const Rows& rows, const TableRecord& table, Durability durability,
+               PendingEdit* pending);
+
+ private:
+  // What segments may keep in memory still. Builds that go on at the same time do not know of each
+  // other.
+  uint64_t resident_budget(const PendingEdit& pending) const;
+  template <class Rows>
+  Status build_one(const RowRange<Rows>& rows, const TableRecord& table, Durability durability,
+                   uint64_t resident_budget, PendingEdit* pending);
+
+  const DatabaseContext& context_;
+  VersionSet& versions_;
+  UnsyncedFiles& unsynced_;
+  Poison& poison_;
+};
+
+}  // namespace stride

@@ -1,0 +1,28 @@
+// What the parts of an open database share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/catalog/version.h"
+#include "engine/options.h"
+#include "storage/file.h"
+#include "storage/io_threads.h"
+#include "storage/manifest_format.h"
+
+namespace stride {
+
+// Stays as it is while the database is open. The parts refer to it, and it outlives them.
+struct DatabaseContext {
+  std::string path;
+  std::shared_ptr<const DatabaseIdentity> identity;
+  Options options;  // memory_limit_bytes is not 0
+  FileSystem* fs = nullptr;
+  std::shared_ptr<Executor> executor;
+  std::shared_ptr<Backend> backend;  // the host's
+  std::shared_ptr<IoThreads> io;     // write files in the background
+
+  std::string segment_path(uint64_t id) const { return path + "/" + segment_name(id); }
+};
+
+}  // namespace stride

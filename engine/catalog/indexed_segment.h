@@ -1,0 +1,94 @@
+// A segment of a version, as reads use it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "engine/catalog/segment_file.h"
+#include "engine/device/device_slot.h"
+#include "gpu/backend.h"
+#include "storage/manifest.h"
+#include "storage/segment.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// A segment that is ready to be searched, with what a search needs at hand. Holds its file, so that
+// this stays as long as it is read. Thread-safe.
+class IndexedSegment {
+ public:
+  // file: null for a second object of the same file, which lives no longer than the first.
+  IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,
+                 SegmentRecord record);
+
+  const SegmentRecord& record() const { return record_; }
+  Segment& segment() const { return *segment_; }
+  // Precondition: it was given one.
+  SegmentFile& file() const { return *file_; }
+  uint64_t rows() const { return keys_.size; }
+  Bytes first_key() const { return first_key_; }
+  Bytes last_key() const { return last_key_; }
+  bool has_tombstones() const { return kinds_ != nullptr; }
+  // not ok: it could not be opened, and prepare() fails so. It has no rows then, whatever its
+  // record says.
+  Status open_failure() const { return segment_->open_failure(); }
+  // Whether the key cannot be among its keys. Costs no look at the file.
+  bool is_outside(Bytes key) const {
+    return readable_ && (compare(key, first_key_) < 0 || compare(key, last_key_) > 0);
+  }
+
+  // Checks the tree before its first use. Call before index() and after.
+  Status prepare() const {
+    return ready_.load(std::memory_order_acquire) ? Status() : prepare_once();
+  }
+  // Precondition: prepare() was ok.
+  IndexView index() const {
+    IndexView view{keys_, {tree_.data(), tree_.size()}, segment_->guard()};
+    view.rows = &beside_keys_;
+    return view;
+  }
+  const PackedColumn& keys() const { return keys_; }
+  const ValueRows& values() const { return values_; }
+
+  // Each checks the bytes that it is about to return, unless all are known to be intact.
+  Status key(uint64_t rank, Bytes* key) const;
+  Status value(uint64_t rank, Bytes* value) const;
+  Status is_tombstone(uint64_t rank, bool* tombstone) const;
+  // The same for rows [first, last) at once.
+  Status ensure_rows(uint64_t first, uint64_t last) const {
+    return segment_->intact() ? Status() : ensure_unchecked_rows(first, last);
+  }
+
+  // Prefetches and checks all keys, for reading them from one end to the other.
+  Status ensure_keys() const;
+
+  // Unchecked, for callers that know guard() to be null or have ensured the row.
+  EntryKind kind(uint64_t rank) const {
+    return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
+  }
+  const uint8_t* kinds() const { return kinds_; }
+  DeviceSlot& device_slot() { return device_slot_; }  // of Residents
+
+ private:
+  Status prepare_once() const;
+  Status ensure_unchecked_rows(uint64_t first, uint64_t last) const;
+  Status ensure_column(const PackedColumn& column, uint64_t first, uint64_t last) const;
+  Status ensure_values(uint64_t first, uint64_t last) const;
+
+  std::shared_ptr<SegmentFile> file_;  // outlives the segment, which may have it mapped
+  std::shared_ptr<Segment> segment_;
+  const SegmentRecord record_;
+  PackedColumn keys_;
+  ValueRows values_;
+  PackedColumn beside_keys_;  // the values or, where they are shared, their numbers
+  const uint8_t* kinds_;
+  Bytes tree_, first_key_, last_key_;
+  bool readable_;
+  mutable std::atomic<bool> ready_{false};
+  mutable std::mutex prepare_mutex_;
+  DeviceSlot device_slot_;
+};
+
+}  // namespace stride

@@ -1,0 +1,134 @@
+#include "engine/catalog/next_version.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/prefix/matcher.h"
+
+namespace stride {
+namespace {
+
+using Segments = std::vector<std::shared_ptr<IndexedSegment>>;
+
+// What an edit does to a table.
+struct TableChange {
+  Segments added;
+  std::unordered_set<const IndexedSegment*> removed;
+};
+
+std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, FileSystem& fs) {
+  std::map<uint32_t, TableChange> changes;
+  const std::vector<SegmentRecord>& added = pending.edit.added;
+  for (size_t i = 0; i < added.size(); ++i) {
+    const auto& segment = pending.segments[i];
+    auto file = std::make_shared<SegmentFile>(fs, segment->path());
+    changes[added[i].table].added.push_back(
+        std::make_shared<IndexedSegment>(std::move(file), segment, added[i]));
+  }
+  for (const auto& segment : pending.obsolete)
+    changes[segment->record().table].removed.insert(segment.get());
+  return changes;
+}
+
+SegmentList change_segments(const SegmentList& before, const TableChange& change) {
+  if (change.removed.empty()) return before.with_newer(change.added);
+  Segments kept;
+  for (const auto& s : before)
+    if (!change.removed.contains(s.get())) kept.push_back(s);
+  if (!change.added.empty()) {
+    const uint64_t run = change.added[0]->record().run;
+    auto older = std::find_if(kept.begin(), kept.end(),
+                              [&](const auto& s) { return s->record().run < run; });
+    kept.insert(older, change.added.begin(), change.added.end());
+  }
+  return SegmentList(kept);
+}
+
+void count_bytes(const SegmentList& before, const SegmentList& after, Version* version) {
+  version->file_bytes += after.file_bytes() - before.file_bytes();
+  version->resident_bytes += after.resident_bytes() - before.resident_bytes();
+}
+
+std::shared_ptr<const TableVersion> change_table(const TableVersion& before,
+                                                 const TableChange& change, Version* version) {
+  auto table = std::make_shared<TableVersion>(before);
+  table->segments = change_segments(before.segments, change);
+  count_bytes(before.segments, table->segments, version);
+  if (table->matcher) table->matcher = before.matcher->follow(*version->executor, *table);
+  return table;
+}
+
+void drop_tables(const std::unordered_set<uint32_t>& dropped, Version* version) {
+  std::vector<TableList::value_type> tables = version->tables.all();
+  std::erase_if(tables, [&](const auto& t) {
+    if (!dropped.contains(t->table->id)) return false;
+    count_bytes(t->segments, {}, version);
+    return true;
+  });
+  version->tables = TableList(tables);
+  version->index = std::make_shared<const TableIndex>(
+      *version->index, std::span<const TableRecord* const>(), dropped);
+}
+
+bool has_smaller_id(const TableList::value_type& a, const TableList::value_type& b) {
+  return a->table->id < b->table->id;
+}
+
+// created: by ascending id.
+TableList add_tables(const TableList& before, const std::vector<TableList::value_type>& created) {
+  if (before.empty() || has_smaller_id(before[before.size() - 1], created.front()))
+    return before.with_added(created);
+  // Another transaction that began later was faster.
+  std::vector<TableList::value_type> tables;
+  std::vector<TableList::value_type> there = before.all();
+  std::merge(there.begin(), there.end(), created.begin(), created.end(), std::back_inserter(tables),
+             has_smaller_id);
+  return TableList(tables);
+}
+
+}  // namespace
+
+std::shared_ptr<const TableVersion> empty_table(std::shared_ptr<const TableRecord> record) {
+  const bool prefixes = record->address_bits > 0;
+  return std::make_shared<const TableVersion>(
+      TableVersion{std::move(record), {}, prefixes ? std::make_shared<MatcherSlot>() : nullptr});
+}
+
+std::shared_ptr<const Version> with_tables(
+    std::shared_ptr<const Version> before,
+    std::span<const std::shared_ptr<const TableRecord>> created) {
+  if (created.empty()) return before;
+  auto version = make_shared_here<Version>(*before);
+  std::vector<const TableRecord*> records;
+  std::vector<TableList::value_type> tables;
+  for (const auto& record : created) {
+    records.push_back(record.get());
+    tables.push_back(empty_table(record));
+  }
+  std::sort(tables.begin(), tables.end(), has_smaller_id);
+  version->tables = add_tables(before->tables, tables);
+  version->index =
+      std::make_shared<const TableIndex>(*before->index, records, std::unordered_set<uint32_t>());
+  return version;
+}
+
+std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending,
+                                            FileSystem& fs) {
+  auto next = make_shared_here<Version>(before);
+  const std::unordered_set<uint32_t> dropped(pending.edit.dropped.begin(),
+                                             pending.edit.dropped.end());
+  std::vector<TableList::Replacement> changed;
+  for (const auto& [id, change] : changes_by_table(pending, fs)) {
+    if (dropped.contains(id)) continue;
+    const size_t at = before.index->position(id);
+    changed.emplace_back(at, change_table(*before.tables[at], change, next.get()));
+  }
+  next->tables = before.tables.with_replaced(changed);
+  if (!dropped.empty()) drop_tables(dropped, next.get());
+  return next;
+}
+
+}  // namespace stride

@@ -1,0 +1,224 @@
+#include "engine/catalog/recovery.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/catalog/next_version.h"
+#include "engine/catalog/segment_check.h"
+#include "storage/manifest_format.h"
+#include "storage/manifest_replay.h"
+
+namespace stride {
+namespace {
+
+// No database of ours has come this far, so a file with a larger id is not one of its files.
+constexpr uint64_t min_foreign_id = uint64_t{1} << 31;
+
+// Whether a power loss can have taken or torn a file. What else keeps it from being read, such as a
+// lack of memory or of descriptors, is no reason to give up what it holds.
+bool may_be_lost(const Status& s) {
+  return s.code() == StatusCode::corruption || s.code() == StatusCode::not_found;
+}
+
+// What reads say of a segment that cannot be opened.
+Status as_damage(const Status& s, const std::string& file) {
+  if (s.code() == StatusCode::not_found)
+    return Status::corruption(file, 0, "the segment's file is missing")
+        .with_remedy("restore the file from a backup");
+  // A directory, say.
+  if (s.code() == StatusCode::invalid_argument)
+    return Status::corruption(file, 0, s.message()).with_remedy("restore the file from a backup");
+  return s;
+}
+
+class Recovery {
+ public:
+  explicit Recovery(const DatabaseContext& context) : context_(context), fs_(*context.fs) {}
+
+  Status run(const Version& blank);
+  RecoveredDatabase take() { return std::move(found_); }
+  const std::vector<uint64_t>& missing_segments() const { return found_.missing_segments; }
+
+ private:
+  Status read_manifest(std::vector<UnsyncedEdit>* unsynced);
+  Status apply_unsynced(const std::vector<UnsyncedEdit>& edits);
+  Status check_whole(const VersionEdit& edit, const ManifestReplay& before) const;
+  // not_found: there is no such file.
+  Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record,
+                                                const TableRecord& table) const;
+  Status open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened);
+  Status open_segments(const Version& blank);
+  Status remove_orphans();
+
+  const DatabaseContext& context_;
+  FileSystem& fs_;
+  ManifestState state_;
+  RecoveredDatabase found_;
+};
+
+Status Recovery::run(const Version& blank) {
+  std::vector<UnsyncedEdit> unsynced;
+  STRIDE_TRY(read_manifest(&unsynced));
+  STRIDE_TRY(apply_unsynced(unsynced));
+  found_.next_id = state_.next_id;
+  STRIDE_TRY(open_segments(blank));
+  return context_.options.read_only ? Status() : remove_orphans();
+}
+
+Status Recovery::read_manifest(std::vector<UnsyncedEdit>* unsynced) {
+  const Options& options = context_.options;
+  auto recovered = Manifest::recover(fs_, context_.path, options.read_only);
+  if (!recovered.ok() && recovered.status().code() == StatusCode::not_found &&
+      options.create_if_missing && !options.read_only) {
+    recovered = Manifest::create(fs_, context_.path);
+  } else if (recovered.ok() && options.error_if_exists) {
+    return Status(StatusCode::already_exists, "there is a database already")
+        .with_file(context_.path);
+  }
+  if (!recovered.ok()) return recovered.status();
+  found_.manifest = std::move(recovered->manifest);
+  state_ = std::move(recovered->state);
+  *unsynced = std::move(recovered->unsynced);
+  return {};
+}
+
+// Edits that were not synced when the process ended count as far as their files are whole.
+Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
+  if (edits.empty()) return {};
+  ManifestReplay replay(state_);
+  Status s;
+  for (size_t i = 0; s.ok() && i < edits.size(); ++i) {
+    const VersionEdit& edit = edits[i].edit;
+    for (const SegmentRecord& record : edit.added)
+      found_.unsynced_files.push_back(context_.segment_path(record.segment));
+    s = check_whole(edit, replay);
+    if (s.ok()) s = replay.apply(edit);
+    if (s.ok()) found_.has_unsynced_edits = true;
+    if (!s.ok() && !may_be_lost(s)) return s;
+    if (!s.ok() && found_.manifest) STRIDE_TRY(found_.manifest->cut(edits[i].offset));
+  }
+  state_ = replay.state();
+  return {};
+}
+
+// before: the edits before this one.
+Status Recovery::check_whole(const VersionEdit& edit, const ManifestReplay& before) const {
+  std::unordered_map<uint32_t, const TableRecord*> created;
+  for (const TableRecord& table : edit.created) created.emplace(table.id, &table);
+  for (const SegmentRecord& record : edit.added) {
+    auto is_new = created.find(record.table);
+    const TableRecord* table =
+        is_new == created.end() ? before.find_table(record.table) : is_new->second;
+    if (!table) continue;  // the edit does not fit
+    auto segment = open_segment(record, *table);
+    STRIDE_TRY(segment.ok() ? (*segment)->verify() : segment.status());
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Segment>> Recovery::open_segment(const SegmentRecord& record,
+                                                        const TableRecord& table) const {
+  auto segment = Segment::open(fs_, context_.segment_path(record.segment), record.segment);
+  if (!segment.ok()) return segment;
+  if (Status s = check_record(**segment, record, table); !s.ok()) return s;
+  return segment;
+}
+
+Status Recovery::open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened) {
+  opened->resize(state_.segments.size());
+  std::mutex mutex;
+  Status failure;
+  context_.backend->parallel_for(opened->size(), 8, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const SegmentRecord& record = state_.segments[i];
+      auto segment = open_segment(record, *tables.find(record.table)->table);
+      if (segment.ok()) {
+        (*opened)[i] = std::move(*segment);
+        continue;
+      }
+      std::lock_guard guard(mutex);
+      if (segment.status().code() == StatusCode::not_found)
+        found_.missing_segments.push_back(record.segment);
+      std::string file = context_.segment_path(record.segment);
+      Status s = as_damage(segment.status(), file);
+      if (!is_damage(s)) failure = s;
+      (*opened)[i] = Segment::unreadable(file, record.segment, std::move(s));
+    }
+  });
+  return failure;
+}
+
+Status Recovery::open_segments(const Version& blank) {
+  std::vector<std::shared_ptr<const TableRecord>> records;
+  for (TableRecord& t : state_.tables)
+    records.push_back(std::make_shared<const TableRecord>(std::move(t)));
+  auto version =
+      make_shared_here<Version>(*with_tables(make_shared_here<const Version>(blank), records));
+  std::vector<std::shared_ptr<Segment>> opened;
+  STRIDE_TRY(open_files(*version, &opened));
+  std::sort(found_.missing_segments.begin(), found_.missing_segments.end());
+  std::map<uint32_t, std::vector<std::shared_ptr<IndexedSegment>>> segments;  // by table
+  for (size_t i = opened.size(); i-- > 0;) {
+    const SegmentRecord& record = state_.segments[i];
+    auto file = std::make_shared<SegmentFile>(fs_, context_.segment_path(record.segment));
+    segments[record.table].push_back(
+        std::make_shared<IndexedSegment>(std::move(file), std::move(opened[i]), record));
+  }
+  std::vector<TableList::Replacement> filled;
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    auto found = segments.find(version->tables[i]->table->id);
+    if (found == segments.end()) continue;
+    auto table = std::make_shared<TableVersion>(*version->tables[i]);
+    table->segments = SegmentList(found->second);
+    version->file_bytes += table->segments.file_bytes();
+    version->resident_bytes += table->segments.resident_bytes();
+    filled.emplace_back(i, std::move(table));
+  }
+  version->tables = version->tables.with_replaced(filled);
+  found_.version = std::move(version);
+  return {};
+}
+
+// Removes files of commits and compactions that were cut off before their edit was written. No name
+// is used again that a power loss could bring back: the unsynced edit of a new file would be taken
+// to mean the old one. So what was removed earlier is made sure to be gone, and the names that are
+// there count as used.
+Status Recovery::remove_orphans() {
+  STRIDE_TRY(fs_.sync_directory(context_.path));
+  auto names = fs_.list(context_.path);
+  if (!names.ok()) return names.status();
+  std::unordered_set<uint64_t> named;
+  for (const SegmentRecord& s : state_.segments) named.insert(s.segment);
+  for (const std::string& name : *names) {
+    auto id = segment_number(name);
+    if (!id || *id >= min_foreign_id) continue;
+    found_.next_id = std::max(found_.next_id, *id + 1);
+    // Where a segment is missing, this may be the manifest of another database, or an old one.
+    if (!named.contains(*id) && found_.missing_segments.empty())
+      Status ignored = fs_.remove(context_.path + "/" + name);
+  }
+  return {};
+}
+
+}  // namespace
+
+// A read-only handle may meet a writer that compacts: what the manifest named a moment ago is gone,
+// and reading the manifest again finds what took its place. What stays missing is lost.
+Result<RecoveredDatabase> recover(const DatabaseContext& context, const Version& blank) {
+  constexpr int max_retries = 10;
+  std::vector<uint64_t> missing_before;
+  for (int retries = 0;; ++retries) {
+    Recovery recovery(context);
+    STRIDE_TRY(recovery.run(blank));
+    const std::vector<uint64_t>& missing = recovery.missing_segments();
+    if (!context.options.read_only || missing.empty() || missing == missing_before ||
+        retries == max_retries)
+      return recovery.take();
+    missing_before = missing;
+  }
+}
+
+}  // namespace stride

@@ -1,0 +1,29 @@
+// Reads what a database's directory holds when it is opened.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/version.h"
+#include "storage/manifest.h"
+#include "storage/status.h"
+
+namespace stride {
+
+struct RecoveredDatabase {
+  std::unique_ptr<Manifest> manifest;  // null where read_only
+  std::shared_ptr<const Version> version;
+  uint64_t next_id = 1;
+  bool has_unsynced_edits = false;          // the log ends with some
+  std::vector<std::string> unsynced_files;  // that they name
+  std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
+};
+
+// Makes the database where there is none and the options say so. A segment that cannot be read
+// fails nothing but the reads of its table. blank: a version without tables.
+Result<RecoveredDatabase> recover(const DatabaseContext& context, const Version& blank);
+
+}  // namespace stride

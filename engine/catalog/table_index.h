@@ -1,0 +1,39 @@
+// Finds the tables of a version by id and by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "storage/manifest.h"
+
+namespace stride {
+
+// Immutable. Versions that follow each other share one until a table is created or dropped. The
+// versions keep the records alive.
+class TableIndex {
+ public:
+  static constexpr size_t none = ~size_t{0};
+
+  TableIndex() = default;
+  // The tables of `before` without the dropped ones, and the created ones. Costs a copy of two
+  // lists of numbers and pointers, and a search for each created table.
+  TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
+             const std::unordered_set<uint32_t>& dropped);
+
+  size_t size() const { return ids_.size(); }
+  // The table's position among all, by ascending id, or `none`.
+  size_t position(uint32_t id) const;
+  // Null: there is none of this name.
+  const TableRecord* find(std::string_view name) const;
+
+ private:
+  std::vector<uint32_t> ids_;                // ascending
+  std::vector<const TableRecord*> by_name_;  // by ascending name
+};
+
+}  // namespace stride

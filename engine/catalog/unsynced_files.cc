@@ -1,0 +1,85 @@
+#include "engine/catalog/unsynced_files.h"
+
+#include <algorithm>
+
+#include "engine/catalog/reserve_one_more.h"
+#include "storage/no_throw.h"
+
+namespace stride {
+namespace {
+
+// What is discarded was added lately.
+template <class T, class IsIt>
+void erase_last(std::vector<T>* list, const IsIt& is_it) {
+  auto found = std::find_if(list->rbegin(), list->rend(), is_it);
+  if (found != list->rend()) list->erase(std::next(found).base());
+}
+
+}  // namespace
+
+void UnsyncedFiles::reserve_one() {
+  std::lock_guard lock(mutex_);
+  reserve_one_more(&paths_);
+  reserve_one_more(&being_written_);
+}
+
+void UnsyncedFiles::add(const std::shared_ptr<Segment>& segment, std::string path) noexcept {
+  std::lock_guard lock(mutex_);
+  paths_.push_back(std::move(path));
+  being_written_.push_back(segment);
+}
+
+void UnsyncedFiles::add_found(std::string path) {
+  std::lock_guard lock(mutex_);
+  paths_.push_back(std::move(path));
+}
+
+void UnsyncedFiles::discard(const Segment& segment) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    erase_last(&paths_, [&](const std::string& path) { return path == segment.path(); });
+    erase_last(&being_written_, [&](const auto& s) { return s.get() == &segment; });
+  }
+  Status ignored = no_throw([&] { return fs_.remove(segment.path()); });
+}
+
+Status UnsyncedFiles::finish_writes(bool wait) {
+  std::lock_guard lock(mutex_);
+  Status failure;
+  std::erase_if(being_written_, [&](const std::shared_ptr<Segment>& segment) {
+    if (!wait && segment->being_written()) return false;
+    Status s = no_throw([&] { return segment->finish_write(); });
+    if (!s.ok() && failure.ok()) failure = poison_.set(std::move(s));
+    return true;
+  });
+  return failure;
+}
+
+Status UnsyncedFiles::sync() {
+  std::lock_guard lock(mutex_);
+  for (const std::string& path : paths_) {
+    auto file = fs_.open(path, OpenMode::write);
+    if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since
+    // Nothing was synced, so nothing is lost.
+    if (file.status().code() == StatusCode::resource_exhausted) return file.status();
+    Status s = file.ok() ? no_throw([&] { return (*file)->sync(); }) : file.status();
+    if (!s.ok()) return poison_.set(std::move(s));
+  }
+  if (!paths_.empty()) STRIDE_TRY(sync_directory());
+  paths_.clear();
+  return {};
+}
+
+Status UnsyncedFiles::sync_directory() {
+  bool returned = false;
+  Status s = no_throw([&] {
+    Status synced = fs_.sync_directory(directory_);
+    returned = true;
+    return synced;
+  });
+  // The directory could not be opened. Of a call that threw nobody knows how far it came.
+  if (returned && s.code() == StatusCode::resource_exhausted) return s;
+  return s.ok() ? s : poison_.set(std::move(s));
+}
+
+}  // namespace stride

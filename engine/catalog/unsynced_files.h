@@ -1,0 +1,51 @@
+// Files of segments that edits name, and that were written and not yet synced. Threads in the
+// background may still be writing some of them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/catalog/poison.h"
+#include "storage/file.h"
+#include "storage/segment.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Thread-safe; but between reserve_one() and add() nobody else may add a file.
+class UnsyncedFiles {
+ public:
+  UnsyncedFiles(FileSystem& fs, std::string directory, Poison& poison)
+      : fs_(fs), directory_(std::move(directory)), poison_(poison) {}
+
+  // Makes room, so that the next add() does not throw.
+  void reserve_one();
+  void add(const std::shared_ptr<Segment>& segment, std::string path) noexcept;
+  // A file that is there since an earlier opening.
+  void add_found(std::string path);
+  // Removes a file that no edit came to name, synced or not.
+  void discard(const Segment& segment) noexcept;
+
+  // Ends what is written in the background; without `wait` only what has been written by now.
+  // Poisons the handle and says why where a file never will be whole.
+  Status finish_writes(bool wait);
+  // Makes all files durable, with their names. Precondition: finish_writes(/*wait=*/true) was ok.
+  //
+  // resource_exhausted: descriptors or memory were too short to open one of them. What is not
+  // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
+  Status sync();
+  // Makes the names of files durable. Fails as sync() does.
+  Status sync_directory();
+
+ private:
+  FileSystem& fs_;
+  const std::string directory_;
+  Poison& poison_;
+  std::mutex mutex_;  // guards the lists
+  std::vector<std::string> paths_;
+  std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
+};
+
+}  // namespace stride

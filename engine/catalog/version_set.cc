@@ -1,0 +1,113 @@
+#include "engine/catalog/version_set.h"
+
+#include "engine/catalog/next_version.h"
+#include "engine/catalog/recovery.h"
+#include "storage/no_throw.h"
+
+namespace stride {
+namespace {
+
+std::shared_ptr<const Version> blank_version(const DatabaseContext& context) {
+  auto version = make_shared_here<Version>();
+  version->database = context.identity;
+  version->backend = context.backend;
+  version->executor = context.executor;
+  version->index = std::make_shared<const TableIndex>();
+  return version;
+}
+
+}  // namespace
+
+VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, Poison& poison)
+    : context_(context),
+      unsynced_(unsynced),
+      poison_(poison),
+      version_(blank_version(context)),
+      left_in_parent_(version_) {}
+
+Status VersionSet::open() {
+  auto recovered = recover(context_, *left_in_parent_);
+  if (!recovered.ok()) return recovered.status();
+  for (std::string& path : recovered->unsynced_files) unsynced_.add_found(std::move(path));
+  manifest_ = std::move(recovered->manifest);
+  has_unsynced_edits_ = recovered->has_unsynced_edits;
+  next_id_ = recovered->next_id;
+  size_bytes_ = recovered->version->file_bytes + (manifest_ ? manifest_->bytes() : 0);
+  publish(std::move(recovered->version));
+  return {};
+}
+
+// Where the handle is poisoned too: once the directory's lock is released, others may write.
+Status VersionSet::close() {
+  closed_ = true;
+  Status s = unsynced_.finish_writes(/*wait=*/true);
+  if (s.ok() && has_unsynced_edits_) s = poison_.status();
+  if (manifest_ && !poison_.is_set()) s = no_throw([&] { return sync(); });
+  manifest_.reset();
+  return s;
+}
+
+std::shared_ptr<const Version> VersionSet::current() const noexcept {
+  if (!context_.identity->opened_in.is_here()) return left_in_parent_;
+  std::lock_guard guard(version_mutex_);
+  return version_;
+}
+
+Status VersionSet::writable() {
+  if (closed_)
+    return Status(StatusCode::closed, "the database has been closed").with_file(context_.path);
+  if (context_.options.read_only)
+    return Status(StatusCode::read_only, "the database was opened read-only")
+        .with_file(context_.path)
+        .with_remedy("open it without read_only to write");
+  Status ignored = unsynced_.finish_writes(/*wait=*/false);  // the poison has it
+  return poison_.status();
+}
+
+// All that can fail comes before the manifest's record, so that what is logged is also there, and
+// nothing else.
+Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability durability) {
+  pending->edit.next_id = next_id_;
+  std::shared_ptr<const Version> version = next_version(before, *pending, *context_.fs);
+  Status s = no_throw([&] { return log(pending->edit, !pending->segments.empty(), durability); });
+  if (!s.ok()) {
+    // Where nobody knows whether the edit is in the log, its files stay.
+    if (poison_.is_set()) pending->segments.clear();
+    return s;
+  }
+  pending->segments.clear();
+  for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
+  size_bytes_ = version->file_bytes + manifest_->bytes();
+  publish(std::move(version));
+  return {};
+}
+
+// A synced edit makes every edit before it durable too, and so must their files be. A flushed one
+// makes them survive the process.
+Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durability) {
+  const bool sync = durability == Durability::sync;
+  if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
+  if (sync) STRIDE_TRY(unsynced_.sync());
+  if (sync && new_files) STRIDE_TRY(unsynced_.sync_directory());
+  Status s = no_throw([&] { return manifest_->append(edit, sync); });
+  if (s.ok()) has_unsynced_edits_ = !sync;
+  if (manifest_->poisoned() || s.code() == StatusCode::poisoned ||
+      (sync && s.code() == StatusCode::io_error))
+    return poison_.set(std::move(s));
+  return s;
+}
+
+Status VersionSet::sync() {
+  if (!has_unsynced_edits_) return {};
+  VersionEdit nothing;
+  nothing.next_id = next_id_;
+  return log(nothing, /*new_files=*/false, Durability::sync);
+}
+
+void VersionSet::publish(std::shared_ptr<const Version> version) noexcept {
+  std::lock_guard guard(version_mutex_);
+  version_.swap(version);
+  // The old one is released after the lock: it may be the last pin of files.
+}
+
+}  // namespace stride

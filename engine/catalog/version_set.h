@@ -1,0 +1,72 @@
+// The versions of a database: the current one, and the manifest that makes each durable.
+//
+//   std::shared_ptr<const Version> before = versions.current();
+//   PendingEdit pending(unsynced);
+//   ... write files, and name them in pending.edit ...
+//   Status s = versions.apply(*before, &pending, Durability::sync);
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/pending_edit.h"
+#include "engine/catalog/poison.h"
+#include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version.h"
+#include "storage/manifest.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Calls that change anything, and writable(), require the database's commit lock; the others may be
+// called from any thread.
+class VersionSet {
+ public:
+  VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, Poison& poison);
+
+  // Reads what is there, or makes it. Once, before all other calls.
+  Status open();
+  // Makes all edits durable, as far as the handle is not poisoned, and lets go of the manifest.
+  // Every write fails from then on.
+  Status close();
+  bool is_closed() const { return closed_; }
+
+  std::shared_ptr<const Version> current() const noexcept;
+  // Names a table, a run or a file. That of a failed commit stays unused.
+  uint64_t take_id() { return next_id_.fetch_add(1); }
+  uint64_t next_id() const { return next_id_; }
+  // The bytes of all files.
+  uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+
+  // closed, read_only or poisoned.
+  Status writable();
+  // Makes the edit part of the database: its files, then the manifest, then the version that
+  // follows `before` (the current one, to which tables may have been added that the edit creates).
+  // Where it fails or throws, the edit is not there, now or after reopening, unless the handle is
+  // poisoned.
+  Status apply(const Version& before, PendingEdit* pending, Durability durability);
+  // Makes every edit so far durable.
+  Status sync();
+
+ private:
+  Status log(const VersionEdit& edit, bool new_files, Durability durability);
+  void publish(std::shared_ptr<const Version> version) noexcept;
+
+  const DatabaseContext& context_;
+  UnsyncedFiles& unsynced_;
+  Poison& poison_;
+  std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
+  bool has_unsynced_edits_ = false;     // the log ends with some
+  bool closed_ = false;
+  std::atomic<uint64_t> next_id_{1};
+  std::atomic<uint64_t> size_bytes_{0};
+
+  mutable std::mutex version_mutex_;  // held only to copy or swap the pointer
+  std::shared_ptr<const Version> version_;
+  std::shared_ptr<const Version> left_in_parent_;  // no tables: what a forked child sees
+};
+
+}  // namespace stride

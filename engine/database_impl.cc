@@ -1,0 +1,158 @@
+#include "engine/database_impl.h"
+
+#include <unistd.h>
+
+#include "engine/catalog/directory_claim.h"
+#include "engine/catalog/next_version.h"
+#include "engine/catalog/table_options.h"
+#include "engine/device/executor.h"
+#include "storage/no_throw.h"
+
+namespace stride {
+namespace {
+
+uint64_t half_of_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
+}
+
+Result<DatabaseContext> make_context(const std::string& path, const Options& options) {
+  STRIDE_TRY(options.tree.check());
+  DatabaseContext context;
+  context.path = path;
+  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
+  context.options = options;
+  if (!options.memory_limit_bytes) context.options.memory_limit_bytes = half_of_memory();
+  context.fs = options.file_system ? options.file_system : &FileSystem::posix();
+  auto executor = Executor::make(options);
+  if (!executor.ok()) return executor.status();
+  context.executor = std::move(*executor);
+  context.backend = context.executor->host();
+  context.io = std::make_shared<IoThreads>();
+  return context;
+}
+
+}  // namespace
+
+DatabaseImpl::DatabaseImpl(DatabaseContext context)
+    : context_(std::move(context)),
+      unsynced_(*context_.fs, context_.path, poison_),
+      versions_(context_, unsynced_, poison_),
+      builder_(context_, versions_, unsynced_, poison_),
+      compactor_(context_, versions_, unsynced_, builder_),
+      committer_(context_, versions_, unsynced_, builder_,
+                 [this](uint32_t table) { compactor_.compact_if_due(table); }) {}
+
+Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
+                                                         const Options& options) {
+  auto context = make_context(path, options);
+  if (!context.ok()) return context.status();
+  auto impl = make_shared_here<DatabaseImpl>(std::move(*context));
+  FileSystem& fs = *impl->context_.fs;
+  DirectoryClaim claim(fs, path);
+  if (!options.read_only) STRIDE_TRY(claim.take(options.create_if_missing));
+  STRIDE_TRY(impl->versions_.open());
+  impl->context_.executor->set_costs(read_costs(fs, path));
+  impl->lock_ = claim.keep();
+  return impl;
+}
+
+Status DatabaseImpl::writable() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  return versions_.writable();
+}
+
+Result<std::shared_ptr<const TableRecord>> DatabaseImpl::new_table(const std::string& name,
+                                                                   const TableOptions& options) {
+  STRIDE_TRY(check_process());
+  STRIDE_TRY(check_table_options(name, options));
+  if (current()->find_name(name))
+    return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
+        .with_file(context_.path);
+  if (versions_.next_id() > UINT32_MAX)
+    return Status(StatusCode::resource_exhausted, "the numbers of tables are used up")
+        .with_file(context_.path)
+        .with_remedy("copy the tables into a new database");
+  return make_table_record(static_cast<uint32_t>(versions_.take_id()), name, options);
+}
+
+Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOptions& options) {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  auto record = new_table(name, options);
+  if (!record.ok()) return record.status();
+  PendingEdit pending(unsynced_);
+  pending.edit.created.push_back(**record);
+  STRIDE_TRY(versions_.apply(*with_tables(current(), {&*record, 1}), &pending,
+                             context_.options.durability));
+  return handle(std::move(*record));
+}
+
+Result<Table> DatabaseImpl::open_table(const std::string& name) const {
+  STRIDE_TRY(check_process());
+  auto version = current();
+  if (const TableVersion* found = version->find_name(name)) return handle(found->table);
+  return Status(StatusCode::not_found, "no table '" + name + "'")
+      .with_file(context_.path)
+      .with_remedy("create it, or list the tables there are");
+}
+
+// Synced whatever the options say, as a compaction is.
+Status DatabaseImpl::drop_table(const std::string& name) {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  auto version = current();
+  const TableVersion* found = version->find_name(name);
+  if (!found)
+    return Status(StatusCode::not_found, "no table '" + name + "'").with_file(context_.path);
+  PendingEdit pending(unsynced_);
+  pending.edit.dropped.push_back(found->table->id);
+  pending.obsolete.assign(found->segments.begin(), found->segments.end());
+  return versions_.apply(*version, &pending, Durability::sync);
+}
+
+Status DatabaseImpl::commit(CommitRequest* request) {
+  return queue_.commit(request, [this](const std::vector<CommitRequest*>& group) {
+    std::lock_guard guard(commit_mutex_);
+    committer_.commit(group);
+  });
+}
+
+Status DatabaseImpl::sync() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  return versions_.sync();
+}
+
+Status DatabaseImpl::compact() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  return compactor_.compact_all();
+}
+
+Status DatabaseImpl::calibrate() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  // Those of other machines stay: a database may move back.
+  BackendCosts costs = read_costs(*context_.fs, context_.path);
+  STRIDE_TRY(context_.executor->measure_costs(&costs));
+  context_.executor->set_costs(costs);
+  return write_costs(*context_.fs, context_.path, costs);
+}
+
+Status DatabaseImpl::close() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  if (versions_.is_closed()) return {};
+  Status s = versions_.close();
+  lock_.reset();
+  return s;
+}
+
+}  // namespace stride

@@ -1,0 +1,67 @@
+// The parts behind a Database, and the lock under which it is changed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/build/run_builder.h"
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/poison.h"
+#include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version_set.h"
+#include "engine/merge/compaction.h"
+#include "engine/write/commit_queue.h"
+#include "engine/write/committer.h"
+
+namespace stride {
+
+// Thread-safe.
+class DatabaseImpl {
+ public:
+  static Result<std::shared_ptr<DatabaseImpl>> open(const std::string& path,
+                                                    const Options& options);
+  explicit DatabaseImpl(DatabaseContext context);
+
+  const DatabaseContext& context() const { return context_; }
+  std::shared_ptr<const Version> current() const noexcept { return versions_.current(); }
+  uint64_t size_bytes() const { return versions_.size_bytes(); }
+  // closed: this process is a forked child of the one that opened the database.
+  Status check_process() const { return context_.identity->check_process(); }
+
+  // A table that is in no version yet. already_exists, invalid_argument.
+  Result<std::shared_ptr<const TableRecord>> new_table(const std::string& name,
+                                                       const TableOptions& options);
+  Result<Table> create_table(const std::string& name, const TableOptions& options);
+  Result<Table> open_table(const std::string& name) const;
+  Status drop_table(const std::string& name);
+  Table handle(std::shared_ptr<const TableRecord> record) const {
+    return TableParts::make(std::move(record), context_.identity);
+  }
+
+  CommitQueue& queue() { return queue_; }
+  // By way of the queue, together with others that arrive meanwhile.
+  Status commit(CommitRequest* request);
+  Status writable();  // closed, read_only or poisoned
+  Status sync();
+  Status compact();
+  Status calibrate();
+  Status close();
+
+ private:
+  const DatabaseContext context_;
+  std::unique_ptr<FileLock> lock_;  // null where read_only
+  // Held for the whole of a commit, a compaction or a table's creation. The parts say what needs
+  // it.
+  std::mutex commit_mutex_;
+  Poison poison_;
+  UnsyncedFiles unsynced_;
+  VersionSet versions_;
+  RunBuilder builder_;
+  Compactor compactor_;
+  Committer committer_;
+  CommitQueue queue_;
+};
+
+}  // namespace stride

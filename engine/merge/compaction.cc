@@ -1,0 +1,93 @@
+#include "engine/merge/compaction.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/build/run_builder_body.h"
+#include "engine/catalog/segment_check.h"
+#include "engine/merge/merger.h"
+#include "storage/no_throw.h"
+
+namespace stride {
+
+template Status RunBuilder::build(const MergedRows&, const TableRecord&, Durability, PendingEdit*);
+
+namespace {
+
+// Whether the segments of `inputs` are the oldest ones of the table.
+bool are_oldest(const SegmentList& inputs, const TableVersion* table) {
+  return table && inputs.size() <= table->segments.size() &&
+         std::equal(inputs.rbegin(), inputs.rend(), table->segments.rbegin());
+}
+
+}  // namespace
+
+std::optional<Compaction> choose_compaction(const TableVersion& table) {
+  const SegmentList& segments = table.segments;
+  if (segments.empty()) return std::nullopt;
+  const uint64_t run = segments[0]->record().run;
+  bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
+    return s->record().run == run && s->record().tombstones == 0 && s->open_failure().ok();
+  });
+  if (is_compact) return std::nullopt;
+  return Compaction{table.table, segments, run};
+}
+
+bool is_compaction_due(const TableVersion& table) {
+  return table.matcher && count_runs(table.segments) > max_prefix_runs;
+}
+
+Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
+  for (const auto& s : choice.inputs) STRIDE_TRY(s->open_failure());
+  // What another process wrote is looked at before it is written again.
+  for (const auto& s : choice.inputs)
+    if (!s->segment().was_written_here())
+      STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
+  MergedRows rows;
+  STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows));
+  for (const auto& s : choice.inputs) {
+    merged->edit.removed.push_back(s->record().segment);
+    merged->obsolete.push_back(s);
+  }
+  if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *choice.table, Durability::sync, merged));
+  for (SegmentRecord& added : merged->edit.added) added.run = choice.run;
+  return {};
+}
+
+Result<bool> Compactor::install(const Compaction& choice, PendingEdit* merged) {
+  auto version = versions_.current();
+  if (!are_oldest(choice.inputs, version->find(choice.table->id))) return false;
+  STRIDE_TRY(versions_.apply(*version, merged, Durability::sync));
+  return true;
+}
+
+Status Compactor::compact(const Compaction& choice) {
+  PendingEdit merged(unsynced_);
+  STRIDE_TRY(merge(choice, &merged));
+  return install(choice, &merged).status();
+}
+
+Status Compactor::compact_all() {
+  auto version = versions_.current();
+  Status damage;
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    auto choice = choose_compaction(*version->tables[i]);
+    if (!choice) continue;
+    Status s = compact(*choice);
+    if (!s.ok() && (!is_damage(s) || !versions_.writable().ok())) return s;
+    if (damage.ok()) damage = std::move(s);
+  }
+  return damage;
+}
+
+void Compactor::compact_if_due(uint32_t table) noexcept {
+  Status ignored = no_throw([&] {
+    auto version = versions_.current();
+    const TableVersion* found = version->find(table);
+    if (!found || !is_compaction_due(*found)) return Status();
+    auto choice = choose_compaction(*found);
+    return choice ? compact(*choice) : Status();
+  });
+}
+
+}  // namespace stride

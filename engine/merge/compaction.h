@@ -1,0 +1,68 @@
+// Compaction: several runs of a table become one. Choosing what to compact, merging it and
+// installing the result are three things, so that merging can go on beside commits.
+//
+//   if (std::optional<Compaction> choice = choose_compaction(*version, *table)) {   // no lock
+//     PendingEdit merged(unsynced);
+//     STRIDE_TRY(compactor.merge(*choice, &merged));                                // no lock
+//     Result<bool> done = compactor.install(*choice, &merged);                      // commit lock
+//   }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/build/run_builder.h"
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/pending_edit.h"
+#include "engine/catalog/version_set.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Routes come and go one by one, and what answers a match is made of all changes since a base.
+inline constexpr uint64_t max_prefix_runs = 64;
+
+// A choice. It pins its inputs.
+struct Compaction {
+  std::shared_ptr<const TableRecord> table;
+  // Newest first, down to the table's oldest segment, so that tombstones may go.
+  SegmentList inputs;
+  uint64_t run = 0;  // that the result becomes: the newest of the inputs'
+};
+
+// All of the table, unless it is one run without tombstones that can be read.
+std::optional<Compaction> choose_compaction(const TableVersion& table);
+// Whether a table has come to have so many runs that it should be compacted at once.
+bool is_compaction_due(const TableVersion& table);
+
+class Compactor {
+ public:
+  Compactor(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
+            RunBuilder& builder)
+      : context_(context), versions_(versions), unsynced_(unsynced), builder_(builder) {}
+
+  // Writes and syncs the segments of the result, and makes the edit that puts them in their inputs'
+  // place. Reads the choice only and needs no lock. corruption and io_error: of an input.
+  Status merge(const Compaction& choice, PendingEdit* merged);
+  // Applies the edit, synced whatever Options::durability is: files may go only when no log that
+  // could come back after a power loss names them. Requires the commit lock. False, and nothing is
+  // changed: the inputs are not all there any longer. Newer runs that came meanwhile stay newer.
+  Result<bool> install(const Compaction& choice, PendingEdit* merged);
+
+  // The three in one, under the commit lock: every table, and one that is due. What one damaged
+  // table fails with is no reason not to compact the others. For a table that is due, the commit
+  // that made it so stands whatever becomes of this, and the next one tries again.
+  Status compact_all();
+  void compact_if_due(uint32_t table) noexcept;
+
+ private:
+  Status compact(const Compaction& choice);
+
+  const DatabaseContext& context_;
+  VersionSet& versions_;
+  UnsyncedFiles& unsynced_;
+  RunBuilder& builder_;
+};
+
+}  // namespace stride

@@ -1,0 +1,17 @@
+// What a snapshot holds, for those inside that take one.
+#pragma once
+
+#include <memory>
+
+#include "engine/catalog/version.h"
+#include "engine/snapshot.h"
+
+namespace stride {
+
+struct SnapshotVersion {
+  static const std::shared_ptr<const Version>& of(const Snapshot& snapshot) {
+    return snapshot.version_;
+  }
+};
+
+}  // namespace stride

@@ -1,0 +1,53 @@
+// Carries out groups of commits: one sort and one run for each table, one edit for all.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/build/run_builder.h"
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version_set.h"
+#include "engine/write/commit_queue.h"
+#include "storage/status.h"
+
+namespace stride {
+
+class Committer {
+ public:
+  // after_change: called for each table that a commit has changed, under the commit lock. What it
+  // does fails no commit.
+  using AfterChange = std::function<void(uint32_t table)>;
+  Committer(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
+            RunBuilder& builder, AfterChange after_change)
+      : context_(context),
+        versions_(versions),
+        unsynced_(unsynced),
+        builder_(builder),
+        after_change_(std::move(after_change)) {}
+
+  // Commits each request, or says why not, and answers it. Requires the commit lock.
+  void commit(const std::vector<CommitRequest*>& group);
+
+ private:
+  struct Round;
+  // Adds the request to the round, or answers it. A round that it does not fit into is carried out
+  // first.
+  void add(CommitRequest* request, Round* round);
+  // Turns the deltas among the rows into sums, if there are any.
+  Status resolve_deltas(Round* round, std::vector<StagedTable>* staged);
+  // Answers all requests of the round, which is empty then.
+  void carry_out(Round* round);
+  Status commit_rows(Round* round);
+  // Sorts the rows of a table and builds its part of the run.
+  Status build_table(const Version& version, StagedTable* table, Durability durability,
+                     PendingEdit* pending);
+
+  const DatabaseContext& context_;
+  VersionSet& versions_;
+  UnsyncedFiles& unsynced_;
+  RunBuilder& builder_;
+  const AfterChange after_change_;
+};
+
+}  // namespace stride

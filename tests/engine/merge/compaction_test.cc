@@ -1,0 +1,181 @@
+// Choosing, merging and installing a compaction, each by itself.
+#include "engine/merge/compaction.h"
+
+#include "engine/catalog/next_version.h"
+#include "engine/device/executor.h"
+#include "engine/read/lookup.h"
+#include "engine/write/committer.h"
+#include "storage/memory_file_system.h"
+#include "tests/support/model.h"
+
+namespace stride::test {
+namespace {
+
+DatabaseContext make_context(FileSystem& fs) {
+  DatabaseContext context;
+  context.path = "db";
+  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{"db", {}});
+  context.options.memory_limit_bytes = 1 << 30;
+  context.fs = &fs;
+  context.executor = *Executor::make({.threads = 1, .backend = BackendKind::host});
+  context.backend = context.executor->host();
+  context.io = std::make_shared<IoThreads>();
+  return context;
+}
+
+// The parts of an open database, without the lock: there is one thread.
+struct Parts {
+  explicit Parts(FileSystem& fs) : context(make_context(fs)) {}
+
+  const DatabaseContext context;
+  Poison poison;
+  UnsyncedFiles unsynced{*context.fs, context.path, poison};
+  VersionSet versions{context, unsynced, poison};
+  RunBuilder builder{context, versions, unsynced, poison};
+  Compactor compactor{context, versions, unsynced, builder};
+  Committer committer{context, versions, unsynced, builder, [](uint32_t) {}};
+};
+
+class CompactionTest : public ::testing::Test {
+ protected:
+  CompactionTest() {
+    auto db = open();
+    EXPECT_TRUE(db->create_table("t").ok());
+    EXPECT_TRUE(db->close().ok());
+    parts_ = std::make_unique<Parts>(fs_);
+    EXPECT_TRUE(parts_->versions.open().ok());
+  }
+  std::unique_ptr<Database> open() {
+    return std::move(*Database::open("db", {.file_system = &fs_}));
+  }
+
+  std::shared_ptr<const Version> current() { return parts_->versions.current(); }
+  const TableVersion& table() { return *current()->find_name("t"); }
+  // An empty value erases.
+  void commit(const std::vector<std::pair<std::string, std::string>>& rows) {
+    Staging staging;
+    auto record = table().table;
+    for (const auto& [key, value] : rows) {
+      Rows keys({key}), values({value});
+      Column column = values.column();
+      STRIDE_ASSERT_OK(staging.stage(record, keys.column(), value.empty() ? nullptr : &column));
+      expected_[key] = value;
+      if (value.empty()) expected_.erase(key);
+    }
+    CommitRequest request{&staging, Durability::sync, {}};
+    parts_->committer.commit({&request});
+    STRIDE_ASSERT_OK(request.status);
+  }
+  void expect_rows(const SegmentList& segments) {
+    for (const auto& s : segments) STRIDE_ASSERT_OK(s->prepare());
+    for (std::string key : {"a", "b", "c", "d"}) {
+      auto found = lookup_one(segments, as_bytes(key));
+      STRIDE_ASSERT_OK(found.status());
+      ASSERT_EQ(found->has_value(), expected_.count(key) == 1) << key;
+      if (found->has_value()) EXPECT_EQ(text(**found), expected_[key]);
+    }
+  }
+  void expect_rows_after_reopening() {
+    STRIDE_ASSERT_OK(parts_->versions.close());
+    auto db = open();
+    auto scan = db->snapshot().scan(*db->open_table("t"));
+    ScanBatch batch;
+    Model rows;
+    while (scan->next(&batch))
+      for (uint64_t i = 0; i < batch.keys.size; ++i)
+        rows[text(batch.keys[i])] = text(batch.values[i]);
+    EXPECT_EQ(rows, expected_);
+  }
+  uint64_t segment_files() {
+    auto names = *fs_.list("db");
+    return static_cast<uint64_t>(
+        std::count_if(names.begin(), names.end(),
+                      [](const std::string& name) { return name.ends_with(".seg"); }));
+  }
+
+  MemoryFileSystem fs_;
+  std::unique_ptr<Parts> parts_;
+  Model expected_;
+};
+
+TEST_F(CompactionTest, ChoosesWhatIsNotOneRunWithoutTombstones) {
+  EXPECT_FALSE(choose_compaction(table()));
+  commit({{"a", "1"}, {"b", "1"}});
+  EXPECT_FALSE(choose_compaction(table()));
+  commit({{"a", ""}});
+  std::shared_ptr<const Version> version = current();
+  auto choice = choose_compaction(*version->find_name("t"));
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->inputs.size(), 2u);
+  EXPECT_EQ(choice->run, choice->inputs[0]->record().run);
+  EXPECT_EQ(choice->table->name, "t");
+  // Nothing has come of it yet.
+  EXPECT_EQ(current(), version);
+  EXPECT_EQ(segment_files(), 2u);
+}
+
+TEST_F(CompactionTest, MergesAndInstallsBesideCommits) {
+  commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  commit({{"a", "2"}, {"c", ""}});
+  auto choice = choose_compaction(table());
+  ASSERT_TRUE(choice);
+  PendingEdit merged(parts_->unsynced);
+  commit({{"b", "3"}});
+  STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &merged));
+  commit({{"a", ""}, {"d", "4"}});
+  expect_rows(table().segments);
+  auto installed = parts_->compactor.install(*choice, &merged);
+  STRIDE_ASSERT_OK(installed.status());
+  EXPECT_TRUE(*installed);
+  EXPECT_EQ(table().segments.size(), 3u);
+  expect_rows(table().segments);
+  merged.obsolete.clear();
+  choice.reset();
+  EXPECT_EQ(segment_files(), 3u);
+  EXPECT_EQ(current()->file_bytes, table().segments.file_bytes());
+  expect_rows_after_reopening();
+}
+
+TEST_F(CompactionTest, InstallsNothingWhereAnInputIsGone) {
+  commit({{"a", "1"}, {"b", "1"}});
+  commit({{"a", "2"}});
+  auto choice = choose_compaction(table());
+  ASSERT_TRUE(choice);
+  {
+    PendingEdit late(parts_->unsynced);
+    STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &late));
+    STRIDE_ASSERT_OK(parts_->compactor.compact_all());
+    auto version = current();
+    auto installed = parts_->compactor.install(*choice, &late);
+    STRIDE_ASSERT_OK(installed.status());
+    EXPECT_FALSE(*installed);
+    EXPECT_EQ(current(), version);
+    EXPECT_EQ(segment_files(), 4u);
+  }
+  choice.reset();
+  EXPECT_EQ(segment_files(), 1u);
+  expect_rows(table().segments);
+  expect_rows_after_reopening();
+}
+
+TEST_F(CompactionTest, InstallsNothingWhereTheTableIsGone) {
+  commit({{"a", "1"}});
+  commit({{"a", "2"}});
+  auto choice = choose_compaction(table());
+  ASSERT_TRUE(choice);
+  {
+    PendingEdit late(parts_->unsynced), drop(parts_->unsynced);
+    STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &late));
+    drop.edit.dropped.push_back(choice->table->id);
+    drop.obsolete.assign(choice->inputs.begin(), choice->inputs.end());
+    STRIDE_ASSERT_OK(parts_->versions.apply(*current(), &drop, Durability::sync));
+    auto installed = parts_->compactor.install(*choice, &late);
+    STRIDE_ASSERT_OK(installed.status());
+    EXPECT_FALSE(*installed);
+  }
+  choice.reset();
+  EXPECT_EQ(segment_files(), 0u);
+}
+
+}  // namespace
+}  // namespace stride::test
