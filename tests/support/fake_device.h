@@ -6,8 +6,6 @@
 //   device->fail_call(3, StatusCode::io_error);   // the third from now
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -17,6 +15,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/match/match_layout.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 
@@ -138,7 +137,7 @@ class FakeDevice final : public Backend {
       Location at = locations[i];
       if (at.found()) {
         const Copy& copy = static_cast<const Copy&>(*indexes[at.index].resident);
-        EXPECT_TRUE(copy.has_values());
+        CHECK_MESSAGE(copy.has_values(), "values are asked of an index without");
         if (!copy.hidden[at.rank]) {
           found[i / 64] |= uint64_t{1} << (i % 64);
           const std::string& value = copy.values[at.rank];
@@ -324,7 +323,7 @@ class FakeDevice final : public Backend {
   std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
     std::vector<IndexView> views;
     for (const IndexView& index : indexes) {
-      EXPECT_NE(index.resident, nullptr);
+      REQUIRE_MESSAGE(index.resident != nullptr, "the device is asked of what it has not");
       views.push_back(index.resident->view());
     }
     return views;

@@ -1,31 +1,32 @@
 // What a power loss leaves of commits of each durability.
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
 
 namespace stride::test {
 namespace {
 
-class DurabilityTest : public ::testing::Test {
+class DurabilityTest {
  protected:
   DurabilityTest() : db_(open(fs_)), table_(*db_->create_table("t")) { expected_["t"]; }
   static std::unique_ptr<Database> open(FileSystem& fs) {
     Options options;
     options.file_system = &fs;
     auto db = Database::open("/db", options);
-    EXPECT_TRUE(db.ok()) << db.status().to_string();
+    CHECK_OK(db);
     return std::move(*db);
   }
   void put(const std::string& key, Durability durability) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, key, "value"));
-    STRIDE_ASSERT_OK(t.commit(durability));
+    REQUIRE_OK(t.put(table_, key, "value"));
+    REQUIRE_OK(t.commit(durability));
     expected_["t"][key] = "value";
   }
   void expect_all_after_power_loss() {
     auto after = fs_.crash(seed(), CrashPolicy::lose_unsynced);
     auto db = open(*after);
-    EXPECT_EQ(read_all(*db), expected_);
+    CHECK(read_all(*db) == expected_);
   }
 
   MemoryFileSystem fs_;
@@ -35,44 +36,46 @@ class DurabilityTest : public ::testing::Test {
 };
 
 // The caller is told that the key is there, so it must stay there.
-TEST_F(DurabilityTest, ASyncedPutIfAbsentThatPutsNothingSyncsWhatIsThere) {
+TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.ASyncedPutIfAbsentThatPutsNothingSyncsWhatIsThere",
+                 "[DurabilityTest]") {
   put("key", Durability::none);
   WriteTransaction t = db_->begin();
   Rows rows({"key"});
   uint64_t was_new = 1;
-  STRIDE_ASSERT_OK(t.put_if_absent(table_, rows.column(), rows.column(), {&was_new, 1}));
-  STRIDE_ASSERT_OK(t.commit(Durability::sync));
-  EXPECT_EQ(was_new, 0u);
+  REQUIRE_OK(t.put_if_absent(table_, rows.column(), rows.column(), {&was_new, 1}));
+  REQUIRE_OK(t.commit(Durability::sync));
+  CHECK(was_new == 0u);
   expect_all_after_power_loss();
 }
 
-TEST_F(DurabilityTest, ASyncedCommitOfNothingSyncsAllBeforeIt) {
+TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.ASyncedCommitOfNothingSyncsAllBeforeIt",
+                 "[DurabilityTest]") {
   put("flushed", Durability::flush);
   put("neither", Durability::none);
-  STRIDE_ASSERT_OK(db_->begin().commit(Durability::sync));
+  REQUIRE_OK(db_->begin().commit(Durability::sync));
   expect_all_after_power_loss();
   put("more", Durability::none);
   WriteTransaction erases_nothing = db_->begin();
-  STRIDE_ASSERT_OK(erases_nothing.erase_range(table_, as_bytes("x"), as_bytes("y")));
-  STRIDE_ASSERT_OK(erases_nothing.commit(Durability::sync));
+  REQUIRE_OK(erases_nothing.erase_range(table_, as_bytes("x"), as_bytes("y")));
+  REQUIRE_OK(erases_nothing.commit(Durability::sync));
   expect_all_after_power_loss();
 }
 
-TEST_F(DurabilityTest, SyncMakesAllDurable) {
-  STRIDE_ASSERT_OK(db_->sync());  // nothing to do
+TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.SyncMakesAllDurable", "[DurabilityTest]") {
+  REQUIRE_OK(db_->sync());  // nothing to do
   put("flushed", Durability::flush);
   put("neither", Durability::none);
-  STRIDE_ASSERT_OK(db_->sync());
+  REQUIRE_OK(db_->sync());
   expect_all_after_power_loss();
-  STRIDE_ASSERT_OK(db_->close());
-  EXPECT_EQ(db_->sync().code(), StatusCode::closed);
+  REQUIRE_OK(db_->close());
+  CHECK(db_->sync().code() == StatusCode::closed);
 }
 
-TEST_F(DurabilityTest, AFailedSyncPoisons) {
+TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.AFailedSyncPoisons", "[DurabilityTest]") {
   put("neither", Durability::none);
   fs_.fail_sync(1, StatusCode::io_error);
-  EXPECT_EQ(db_->sync().code(), StatusCode::io_error);
-  EXPECT_EQ(db_->sync().code(), StatusCode::poisoned);
+  CHECK(db_->sync().code() == StatusCode::io_error);
+  CHECK(db_->sync().code() == StatusCode::poisoned);
 }
 
 }  // namespace
