@@ -86,10 +86,7 @@ void skip(const std::string& why) {
 
 TestThreads::TestThreads() : failures_(std::make_unique<ThreadFailures>()) {}
 
-TestThreads::~TestThreads() {
-  stopping_ = true;
-  for (std::thread& thread : threads_) thread.join();
-}
+TestThreads::~TestThreads() { join(); }
 
 void TestThreads::start(std::function<void()> body) {
   threads_.emplace_back([failures = failures_.get(), body = std::move(body)] {

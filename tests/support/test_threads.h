@@ -23,7 +23,7 @@ struct ThreadFailures;
 class TestThreads {
  public:
   TestThreads();
-  ~TestThreads();  // waits too
+  ~TestThreads();  // join()
   TestThreads(const TestThreads&) = delete;
   TestThreads& operator=(const TestThreads&) = delete;
 
