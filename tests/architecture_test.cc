@@ -1,6 +1,5 @@
 // Who may include whom, and where CUDA may be spoken of: docs/architecture.md, "Rooms". The checker
 // reads the sources themselves, so that what breaks a rule fails here and not in a review.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/support/catch.h"
 
 namespace {
 
@@ -34,8 +35,8 @@ const std::set<string, std::less<>> kStorageForGpu = {
     "storage/block_guard.h", "storage/number.h",       "storage/prefix_key.h",
     "storage/prefetch.h",    "storage/stream_store.h", "storage/export.h"};
 const std::set<string, std::less<>> kBackendInterface = {
-    "gpu/access_costs.h", "gpu/backend.h",      "gpu/key_statistics.h",
-    "gpu/location.h",     "gpu/scatter_add.h",  "gpu/plan/tree_estimate.h",
+    "gpu/access_costs.h", "gpu/backend.h",           "gpu/key_statistics.h",
+    "gpu/location.h",     "gpu/scatter_add.h",       "gpu/plan/tree_estimate.h",
     "gpu/tree_options.h", "gpu/plan/tree_planner.h", "gpu/vector_set.h"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
@@ -282,15 +283,15 @@ std::vector<string> check_tree(const fs::path& root) {
   return violations;
 }
 
-TEST(ArchitectureTest, TheTreeKeepsTheRules) {
+TEST_CASE("ArchitectureTest.TheTreeKeepsTheRules", "[ArchitectureTest]") {
   const char* given = std::getenv("STRIDE_SOURCE_DIR");
   const fs::path root = given != nullptr ? given : STRIDE_SOURCE_DIR;
-  if (!fs::exists(root / "CMakeLists.txt")) GTEST_SKIP() << "no sources at " << root;
-  for (const string& violation : check_tree(root)) ADD_FAILURE() << violation;
+  if (!fs::exists(root / "CMakeLists.txt")) SKIP("no sources at " << root);
+  for (const string& violation : check_tree(root)) FAIL_CHECK(violation);
 }
 
 // A small tree in a folder of its own.
-class PlantedTreeTest : public testing::Test {
+class PlantedTreeTest {
  protected:
   PlantedTreeTest() {
     string name = (fs::temp_directory_path() / "stride_architecture_XXXXXX").string();
@@ -304,7 +305,7 @@ class PlantedTreeTest : public testing::Test {
       plant(file, "#pragma once\n");
     }
   }
-  ~PlantedTreeTest() override { fs::remove_all(root_); }
+  ~PlantedTreeTest() { fs::remove_all(root_); }
 
   void plant(const string& file, const string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -319,8 +320,8 @@ struct Planted {
   const char* text;
 };
 
-TEST_F(PlantedTreeTest, AllowsWhatTheRulesAllow) {
-  ASSERT_EQ(check_tree(root_), std::vector<string>{});
+TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.AllowsWhatTheRulesAllow", "[PlantedTreeTest]") {
+  REQUIRE(check_tree(root_) == std::vector<string>{});
   const Planted allowed[] = {
       {"storage/a.cc", "#include <fcntl.h>\n#include <sys/mman.h>\n#include <xxhash.h>\n"},
       {"gpu/a.cc",
@@ -341,7 +342,7 @@ TEST_F(PlantedTreeTest, AllowsWhatTheRulesAllow) {
       {"benchmark/a.cc", "#include \"adapters/sts/sts.h\"\n#include \"gpu/backend.h\"\n"},
       {"tests/gpu/a.cu", "#include \"gpu/tree_ref.cuh\"\n#include <cub/cub.cuh>\n"},
       {"tests/benchmark/a.cc",
-       "#include \"benchmark/harness/report.h\"\n#include <gtest/gtest.h>\n"},
+       "#include \"benchmark/harness/report.h\"\n#include <nlohmann/json.hpp>\n"},
       // Comments and literals are no code; a digit separator starts no literal.
       {"engine/b.cc",
        "// #include <lmdb.h>\n/* __device__ */ int n = 1'000; const char* s = "
@@ -349,11 +350,12 @@ TEST_F(PlantedTreeTest, AllowsWhatTheRulesAllow) {
   };
   for (const Planted& planted : allowed) {
     plant(planted.file, planted.text);
-    EXPECT_EQ(check_tree(root_), std::vector<string>{}) << planted.text;
+    CHECK_MESSAGE(check_tree(root_) == std::vector<string>{}, planted.text);
   }
 }
 
-TEST_F(PlantedTreeTest, CatchesEveryKindOfViolation) {
+TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.CatchesEveryKindOfViolation",
+                 "[PlantedTreeTest]") {
   const string home = string("cd ") + "/home" + "/somebody/src\n";
   const Planted forbidden[] = {
       {"storage/a.cc", "#include \"engine/database.h\"\n"},
@@ -395,17 +397,17 @@ TEST_F(PlantedTreeTest, CatchesEveryKindOfViolation) {
   for (const Planted& planted : forbidden) {
     plant(planted.file, planted.text);
     const std::vector<string> found = check_tree(root_);
-    EXPECT_EQ(found.size(), 1U) << planted.file << ": " << planted.text;
+    CHECK_MESSAGE(found.size() == 1U, planted.file << ": " << planted.text);
     for (const string& violation : found) {
-      EXPECT_TRUE(violation.starts_with(string(planted.file) + ":1: ")) << violation;
+      CHECK_MESSAGE(violation.starts_with(string(planted.file) + ":1: "), violation);
     }
     fs::remove(root_ / planted.file);
   }
 }
 
-TEST_F(PlantedTreeTest, NamesTheLine) {
+TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.NamesTheLine", "[PlantedTreeTest]") {
   plant("engine/a.cc", "#include <vector>\n\n/* two\nlines */\n#include <lmdb.h>\n");
-  EXPECT_EQ(check_tree(root_), std::vector<string>{"engine/a.cc:5: lmdb.h is not for this room"});
+  CHECK(check_tree(root_) == std::vector<string>{"engine/a.cc:5: lmdb.h is not for this room"});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 
@@ -19,7 +20,7 @@ KeyColumn column(const std::vector<Vector>& vectors, Vector* memory) {
   return Column::fixed(memory->data(), bytes, vectors.size());
 }
 
-class DedupTableTest : public testing::Test {
+class DedupTableTest {
  protected:
   DedupTableTest() { reopen(); }
   void reopen() {
@@ -42,15 +43,15 @@ class DedupTableTest : public testing::Test {
   void expect_put(DedupTable* table, const std::vector<Vector>& vectors) {
     Vector memory;
     std::vector<uint64_t> ids(vectors.size()), was_new((vectors.size() + 63) / 64);
-    STRIDE_ASSERT_OK(table->find_or_put(column(vectors, &memory), ids, was_new));
+    REQUIRE_OK(table->find_or_put(column(vectors, &memory), ids, was_new));
     for (size_t i = 0; i < vectors.size(); ++i) {
       auto [at, fresh] = model_.emplace(vectors[i], model_.size());
-      ASSERT_EQ(ids[i], at->second) << i;
-      ASSERT_EQ(was_new[i / 64] >> i % 64 & 1, fresh) << i;
+      REQUIRE_MESSAGE(ids[i] == at->second, i);
+      REQUIRE_MESSAGE((was_new[i / 64] >> i % 64 & 1) == fresh, i);
     }
   }
   void expect_all(const DedupTable& table, uint32_t words) {
-    ASSERT_EQ(table.size(), model_.size());
+    REQUIRE(table.size() == model_.size());
     std::vector<Vector> vectors;
     std::vector<uint64_t> ids, found(model_.size() + 1);
     for (const auto& [vector, id] : model_) {
@@ -58,13 +59,13 @@ class DedupTableTest : public testing::Test {
       ids.push_back(id);
     }
     Vector memory, back(ids.size() * words);
-    STRIDE_ASSERT_OK(table.get(ids, std::as_writable_bytes(std::span(back))));
+    REQUIRE_OK(table.get(ids, std::as_writable_bytes(std::span(back))));
     vectors.push_back(Vector(words, 0xFFFFFFFF));
     ids.push_back(DedupTable::absent);
-    STRIDE_ASSERT_OK(table.find(column(vectors, &memory), found));
-    EXPECT_EQ(found, ids);
+    REQUIRE_OK(table.find(column(vectors, &memory), found));
+    CHECK(found == ids);
     memory.resize(back.size());
-    EXPECT_EQ(back, memory);
+    CHECK(back == memory);
   }
 
   std::mt19937_64 random_{seed()};
@@ -73,54 +74,53 @@ class DedupTableTest : public testing::Test {
   std::map<Vector, uint64_t> model_;
 };
 
-TEST_F(DedupTableTest, IdsStayTheSame) {
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.IdsStayTheSame", "[DedupTableTest]") {
   for (uint32_t words : {1u, 2u, 3u, 64u}) {
     std::string name = "t" + std::to_string(words);
     model_.clear();
     for (int life = 0; life < 3; ++life) {
       auto table = open(words, name);
-      ASSERT_TRUE(table.ok()) << table.status().to_string();
-      EXPECT_EQ(table->words(), words);
+      REQUIRE_OK(table);
+      CHECK(table->words() == words);
       expect_all(*table, words);
       for (uint64_t n : {0, 1, 63, 64, 5000, 70'000 / static_cast<int>(words)}) {
         expect_put(&*table, random_vectors(n, words, 5000));
-        if (HasFatalFailure()) return;
       }
       // Nothing new is nothing to write.
       uint64_t bytes = db_->size_bytes();
       expect_put(&*table, {model_.begin()->first, model_.begin()->first});
-      EXPECT_EQ(db_->size_bytes(), bytes);
+      CHECK(db_->size_bytes() == bytes);
       expect_all(*table, words);
-      if (life == 1) STRIDE_ASSERT_OK(db_->compact());
+      if (life == 1) REQUIRE_OK(db_->compact());
       { auto moved = std::move(*table); }
       reopen();
     }
     auto table = open(words, name);
     expect_all(*table, words);
-    EXPECT_GT(table->memory_bytes(), model_.size() * words * 4);
+    CHECK(table->memory_bytes() > model_.size() * words * 4);
   }
 }
 
-TEST_F(DedupTableTest, RowsAreIdsAndVectors) {
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.RowsAreIdsAndVectors", "[DedupTableTest]") {
   auto table = open(2);
   expect_put(&*table, {{1, 2}, {0x01020304, 5}, {1, 2}});
   auto it = db_->snapshot().iterate(*db_->open_table("t"));
-  EXPECT_EQ(text(it->key()), std::string(8, '\0'));
+  CHECK(text(it->key()) == std::string(8, '\0'));
   it->next();
-  EXPECT_EQ(text(it->key()), std::string(7, '\0') + '\1');
-  EXPECT_EQ(text(it->value()), std::string("\4\3\2\1\5\0\0\0", 8));
+  CHECK(text(it->key()) == std::string(7, '\0') + '\1');
+  CHECK(text(it->value()) == std::string("\4\3\2\1\5\0\0\0", 8));
   it->next();
-  EXPECT_FALSE(it->valid());
+  CHECK_FALSE(it->valid());
 }
 
-TEST_F(DedupTableTest, WhatIsRefused) {
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatIsRefused", "[DedupTableTest]") {
   auto refused = [&](const Status& s, StatusCode code, const std::string& mentions) {
-    EXPECT_EQ(to_string(s.code()), to_string(code)) << s.to_string();
-    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+    CHECK_MESSAGE(to_string(s.code()) == to_string(code), s.to_string());
+    CHECK_MESSAGE(s.to_string().find(mentions) != std::string::npos, s.to_string());
   };
   refused(open(0).status(), StatusCode::invalid_argument, "0 words");
   refused(open(65).status(), StatusCode::invalid_argument, "65 words");
-  EXPECT_TRUE(db_->tables().empty());
+  CHECK(db_->tables().empty());
   auto table = open(3);
   Vector memory;
   std::vector<uint64_t> ids(2), bits(2);
@@ -129,20 +129,20 @@ TEST_F(DedupTableTest, WhatIsRefused) {
   KeyColumn two = column({{1, 2, 3}, {1, 2, 4}}, &memory);
   refused(table->find_or_put(two, std::span(ids).first(1), {}), StatusCode::invalid_argument, "");
   refused(table->find_or_put(two, ids, bits), StatusCode::invalid_argument, "need 1");
-  EXPECT_EQ(table->size(), 0u);
+  CHECK(table->size() == 0u);
   expect_put(&*table, {{1, 2, 3}});
   std::vector<uint64_t> never = {1};
   Vector back(3);
   refused(table->get(never, std::as_writable_bytes(std::span(back))), StatusCode::not_found, "");
   refused(open(2).status(), StatusCode::invalid_argument, "row 0: has 12 bytes");
-  STRIDE_ASSERT_OK(db_->create_table("wide", {.key_width = 4}).status());
+  REQUIRE_OK(db_->create_table("wide", {.key_width = 4}).status());
   refused(open(2, "wide").status(), StatusCode::invalid_argument, "width 4");
   // Rows of somebody else.
   auto put = [&](const std::string& name, const std::vector<std::string>& keys) {
     Table other = *db_->create_table(name, {.key_width = 8});
     WriteTransaction t = db_->begin();
-    for (const std::string& key : keys) STRIDE_ASSERT_OK(t.put(other, key, "12345678"));
-    STRIDE_ASSERT_OK(t.commit());
+    for (const std::string& key : keys) REQUIRE_OK(t.put(other, key, "12345678"));
+    REQUIRE_OK(t.commit());
   };
   std::string zero(8, '\0'), one = zero.substr(1) + '\1', two_key = zero.substr(1) + '\2';
   put("gap", {zero, two_key});
@@ -152,15 +152,15 @@ TEST_F(DedupTableTest, WhatIsRefused) {
 }
 
 // Whichever call fails, memory has what the table has, and goes on.
-TEST_F(DedupTableTest, AFailedCommitLeavesNothing) {
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.AFailedCommitLeavesNothing", "[DedupTableTest]") {
   bool failed = true;
   for (uint64_t n = 1; failed; ++n) {
-    ASSERT_LT(n, 1000u);
+    REQUIRE(n < 1000u);
     std::string name = "t" + std::to_string(n);
     model_.clear();
     {
       auto table = open(2, name);
-      ASSERT_TRUE(table.ok()) << table.status().to_string();
+      REQUIRE_OK(table);
       expect_put(&*table, random_vectors(500, 2, 30));
       std::vector<Vector> more = random_vectors(500, 2, 300);
       Vector memory;
@@ -173,32 +173,33 @@ TEST_F(DedupTableTest, AFailedCommitLeavesNothing) {
         expect_all(*table, 2);
       } else {
         for (size_t i = 0; i < more.size(); ++i)
-          ASSERT_EQ(ids[i], model_.emplace(more[i], model_.size()).first->second);
+          REQUIRE(ids[i] == model_.emplace(more[i], model_.size()).first->second);
       }
       s = table->find_or_put(column(random_vectors(1, 2, 1 << 30), &memory),
                              std::span(ids).first(1), {});
       // After a failed sync the handle takes nothing more.
-      EXPECT_TRUE(s.ok() || s.code() == StatusCode::poisoned) << s.to_string();
+      CHECK_MESSAGE((s.ok() || s.code() == StatusCode::poisoned), s.to_string());
     }
     reopen();
   }
 }
 
-TEST_F(DedupTableTest, WhatCannotBeReadAgainIsRefused) {
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatCannotBeReadAgainIsRefused",
+                 "[DedupTableTest]") {
   auto table = open(2);
   expect_put(&*table, {{1, 2}});
-  STRIDE_ASSERT_OK(db_->drop_table("t"));
+  REQUIRE_OK(db_->drop_table("t"));
   Vector memory, back(2);
   std::vector<uint64_t> ids(1);
   KeyColumn vector = column({{3, 4}}, &memory);
-  EXPECT_EQ(table->find_or_put(vector, ids, {}).code(), StatusCode::not_found);
+  CHECK(table->find_or_put(vector, ids, {}).code() == StatusCode::not_found);
   for (const Status& s :
        {table->find_or_put(vector, ids, {}), table->find(vector, ids),
         table->get(std::vector<uint64_t>{0}, std::as_writable_bytes(std::span(back)))}) {
-    EXPECT_EQ(s.code(), StatusCode::closed) << s.to_string();
-    EXPECT_EQ(s.remedy(), "open it again");
+    CHECK_MESSAGE(s.code() == StatusCode::closed, s.to_string());
+    CHECK(s.remedy() == "open it again");
   }
-  EXPECT_EQ(open(2)->size(), 0u);
+  CHECK(open(2)->size() == 0u);
 }
 
 }  // namespace

@@ -1,23 +1,24 @@
 // The inputs at the edge of what a table may hold.
-#include <thread>
 
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
 
-class EdgeTest : public ::testing::Test {
+class EdgeTest {
  protected:
-  void SetUp() override { reopen({}); }
+  EdgeTest() { reopen({}); }
 
   void reopen(const Options& options) {
     database_.reset();
     auto db = Database::open(directory_.path(), options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     database_ = std::move(*db);
     auto table = database_->open_or_create_table("t");
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     table_ = *table;
   }
 
@@ -29,8 +30,8 @@ class EdgeTest : public ::testing::Test {
       model_[k] = v;
     }
     WriteTransaction t = database_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table_, keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
   }
 
   // As it is, reopened through the page cache, compacted, and reopened again.
@@ -38,11 +39,11 @@ class EdgeTest : public ::testing::Test {
     expect_equal(database_->snapshot(), table_, model_, random_);
     reopen({.memory_limit_bytes = 1});
     expect_equal(database_->snapshot(), table_, model_, random_);
-    STRIDE_ASSERT_OK(database_->compact());
+    REQUIRE_OK(database_->compact());
     expect_equal(database_->snapshot(), table_, model_, random_);
     reopen({});
     expect_equal(database_->snapshot(), table_, model_, random_);
-    STRIDE_ASSERT_OK(database_->verify());
+    REQUIRE_OK(database_->verify());
   }
 
   TemporaryDirectory directory_;
@@ -52,29 +53,29 @@ class EdgeTest : public ::testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_F(EdgeTest, EmptyTable) { expect_everywhere(); }
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.EmptyTable", "[EdgeTest]") { expect_everywhere(); }
 
-TEST_F(EdgeTest, EmptyCommit) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.EmptyCommit", "[EdgeTest]") {
   WriteTransaction t = database_->begin();
-  STRIDE_ASSERT_OK(t.put(table_, Rows().column(), Rows().column()));
-  STRIDE_ASSERT_OK(t.commit());
-  STRIDE_ASSERT_OK(database_->begin().commit());
+  REQUIRE_OK(t.put(table_, Rows().column(), Rows().column()));
+  REQUIRE_OK(t.commit());
+  REQUIRE_OK(database_->begin().commit());
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, OneRecord) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.OneRecord", "[EdgeTest]") {
   put({{"key", "value"}});
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, EmptyKeyAndEmptyValue) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.EmptyKeyAndEmptyValue", "[EdgeTest]") {
   put({{"", ""}});
   expect_everywhere();
   put({{"", "not empty"}, {"a", ""}});
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, KeysThatArePrefixesOfEachOther) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.KeysThatArePrefixesOfEachOther", "[EdgeTest]") {
   Model rows;
   for (int i = 0; i < 300; ++i) rows[std::string(i, 'x')] = std::to_string(i);
   for (int i = 0; i < 300; ++i) rows[std::string(i, '\0')] = std::to_string(-i);
@@ -82,7 +83,7 @@ TEST_F(EdgeTest, KeysThatArePrefixesOfEachOther) {
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, ZeroAndFullBytes) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.ZeroAndFullBytes", "[EdgeTest]") {
   Model rows;
   for (int n = 0; n < 9; ++n)
     for (int bits = 0; bits < 1 << n; ++bits) {
@@ -94,7 +95,7 @@ TEST_F(EdgeTest, ZeroAndFullBytes) {
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, LongestKeys) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.LongestKeys", "[EdgeTest]") {
   Model rows;
   rows["short"] = "1";
   for (int i = 0; i < 8; ++i) {
@@ -107,7 +108,7 @@ TEST_F(EdgeTest, LongestKeys) {
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, LargeValuesAmongSmall) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.LargeValuesAmongSmall", "[EdgeTest]") {
   Model rows;
   for (int i = 0; i < 400; ++i)
     rows["k" + std::to_string(i)] = std::string(i % 100 == 7 ? 3'000'000 + i : i, char(i));
@@ -115,94 +116,94 @@ TEST_F(EdgeTest, LargeValuesAmongSmall) {
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, AllKeysEqual) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.AllKeysEqual", "[EdgeTest]") {
   Rows keys, values;
   for (int i = 0; i < 100'000; ++i) {
     keys.add("same key");
     values.add(std::to_string(i));
   }
   WriteTransaction t = database_->begin();
-  STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put(table_, keys.column(), values.column()));
+  REQUIRE_OK(t.commit());
   model_["same key"] = "99999";
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, LaterChangeWinsWithinATransaction) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.LaterChangeWinsWithinATransaction", "[EdgeTest]") {
   WriteTransaction t = database_->begin();
   for (int i = 0; i < 1000; ++i) {
-    STRIDE_ASSERT_OK(t.put(table_, "k" + std::to_string(i % 10), std::to_string(i)));
-    if (i % 7 == 0) STRIDE_ASSERT_OK(t.erase(table_, "k" + std::to_string(i % 10)));
+    REQUIRE_OK(t.put(table_, "k" + std::to_string(i % 10), std::to_string(i)));
+    if (i % 7 == 0) REQUIRE_OK(t.erase(table_, "k" + std::to_string(i % 10)));
     if (i % 7 == 0) {
       model_.erase("k" + std::to_string(i % 10));
     } else {
       model_["k" + std::to_string(i % 10)] = std::to_string(i);
     }
   }
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.commit());
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, TwoHundredRuns) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.TwoHundredRuns", "[EdgeTest]") {
   for (int run = 0; run < 200; ++run) {
     WriteTransaction t = database_->begin();
     for (int i = 0; i < 20; ++i) {
       std::string key = "k" + std::to_string(random_() % 500);
       if (random_() % 4 == 0) {
-        STRIDE_ASSERT_OK(t.erase(table_, key));
+        REQUIRE_OK(t.erase(table_, key));
         model_.erase(key);
       } else {
         std::string value = std::to_string(run) + "." + std::to_string(i);
-        STRIDE_ASSERT_OK(t.put(table_, key, value));
+        REQUIRE_OK(t.put(table_, key, value));
         model_[key] = value;
       }
     }
-    STRIDE_ASSERT_OK(t.commit(Durability::flush));
+    REQUIRE_OK(t.commit(Durability::flush));
   }
-  ASSERT_EQ(database_->tables()[0].runs, 200u);
+  REQUIRE(database_->tables()[0].runs == 200u);
   expect_everywhere();
-  ASSERT_EQ(database_->tables()[0].runs, 1u);
+  REQUIRE(database_->tables()[0].runs == 1u);
 }
 
-TEST_F(EdgeTest, EverythingErased) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.EverythingErased", "[EdgeTest]") {
   put({{"a", "1"}, {"b", "2"}, {"c", "3"}});
   WriteTransaction t = database_->begin();
-  for (const char* k : {"a", "b", "c", "not there"}) STRIDE_ASSERT_OK(t.erase(table_, k));
-  STRIDE_ASSERT_OK(t.commit());
+  for (const char* k : {"a", "b", "c", "not there"}) REQUIRE_OK(t.erase(table_, k));
+  REQUIRE_OK(t.commit());
   model_.clear();
   expect_everywhere();
-  ASSERT_EQ(database_->tables()[0].rows, 0u);
+  REQUIRE(database_->tables()[0].rows == 0u);
 }
 
-TEST_F(EdgeTest, AbortedAndDroppedTransactionsLeaveNothing) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.AbortedAndDroppedTransactionsLeaveNothing", "[EdgeTest]") {
   put({{"kept", "1"}});
   {
     WriteTransaction t = database_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, "gone", "x"));
+    REQUIRE_OK(t.put(table_, "gone", "x"));
     t.abort();
-    EXPECT_EQ(t.put(table_, "gone", "x").code(), StatusCode::closed);
-    EXPECT_EQ(t.commit().code(), StatusCode::closed);
+    CHECK(t.put(table_, "gone", "x").code() == StatusCode::closed);
+    CHECK(t.commit().code() == StatusCode::closed);
     WriteTransaction dropped = database_->begin();
-    STRIDE_ASSERT_OK(dropped.put(table_, "gone too", "x"));
+    REQUIRE_OK(dropped.put(table_, "gone too", "x"));
   }
   expect_everywhere();
 }
 
-TEST_F(EdgeTest, SnapshotOutlivesCompactionDropAndClose) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.SnapshotOutlivesCompactionDropAndClose", "[EdgeTest]") {
   put({{"a", "1"}});
   put({{"b", "2"}});
   Snapshot snapshot = database_->snapshot();
   auto it = snapshot.iterate(table_);
-  STRIDE_ASSERT_OK(database_->compact());
-  STRIDE_ASSERT_OK(database_->drop_table("t"));
-  STRIDE_ASSERT_OK(database_->close());
+  REQUIRE_OK(database_->compact());
+  REQUIRE_OK(database_->drop_table("t"));
+  REQUIRE_OK(database_->close());
   database_.reset();
   expect_equal(snapshot, table_, model_, random_);
-  ASSERT_TRUE(it.ok() && it->valid());
-  EXPECT_EQ(text(it->key()), "a");
+  REQUIRE((it.ok() && it->valid()));
+  CHECK(text(it->key()) == "a");
 }
 
-TEST_F(EdgeTest, ObsoleteFilesGoWithTheLastPin) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.ObsoleteFilesGoWithTheLastPin", "[EdgeTest]") {
   auto segments = [&] {
     int n = 0;
     for (auto& f : std::filesystem::directory_iterator(directory_.path()))
@@ -212,38 +213,37 @@ TEST_F(EdgeTest, ObsoleteFilesGoWithTheLastPin) {
   put({{"a", "1"}});
   put({{"b", "2"}});
   auto snapshot = std::make_unique<Snapshot>(database_->snapshot());
-  STRIDE_ASSERT_OK(database_->compact());
-  EXPECT_EQ(segments(), 3);
+  REQUIRE_OK(database_->compact());
+  CHECK(segments() == 3);
   snapshot.reset();
-  EXPECT_EQ(segments(), 1);
+  CHECK(segments() == 1);
   uint64_t on_disk = 0;
   for (auto& f : std::filesystem::directory_iterator(directory_.path()))
-    if (f.path().filename() != "LOCK" && f.path().filename() != "CURRENT")
-      on_disk += f.file_size();
-  EXPECT_EQ(database_->size_bytes(), on_disk);
+    if (f.path().filename() != "LOCK" && f.path().filename() != "CURRENT") on_disk += f.file_size();
+  CHECK(database_->size_bytes() == on_disk);
 }
 
-TEST_F(EdgeTest, TransactionOverSeveralTables) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.TransactionOverSeveralTables", "[EdgeTest]") {
   auto other = database_->create_table("numbers", {.key_width = 4});
-  ASSERT_TRUE(other.ok());
+  REQUIRE_OK(other);
   WriteTransaction t = database_->begin();
-  STRIDE_ASSERT_OK(t.put(table_, "k", "v"));
-  STRIDE_ASSERT_OK(t.put(*other, "1234", "w"));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put(table_, "k", "v"));
+  REQUIRE_OK(t.put(*other, "1234", "w"));
+  REQUIRE_OK(t.commit());
   model_["k"] = "v";
   Model numbers{{"1234", "w"}};
   expect_equal(database_->snapshot(), *other, numbers, random_);
   expect_everywhere();
   auto names = database_->tables();
-  ASSERT_EQ(names.size(), 2u);
-  EXPECT_EQ(names[1].name, "numbers");
+  REQUIRE(names.size() == 2u);
+  CHECK(names[1].name == "numbers");
 }
 
-TEST_F(EdgeTest, FlowsThatCommitTogetherBecomeOneRun) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.FlowsThatCommitTogetherBecomeOneRun", "[EdgeTest]") {
   constexpr int flows = 4, rows = 50'000;
-  std::vector<std::thread> threads;
+  TestThreads threads;
   for (int f = 0; f < flows; ++f)
-    threads.emplace_back([&, f] {
+    threads.start([&, f] {
       WriteTransaction t = database_->begin();
       for (int i = 0; i < rows; i += 100) {
         Rows keys, values;
@@ -251,33 +251,33 @@ TEST_F(EdgeTest, FlowsThatCommitTogetherBecomeOneRun) {
           keys.add(std::to_string(f) + "-" + std::to_string(j));
           values.add(std::to_string(j * f));
         }
-        EXPECT_TRUE(t.put(table_, keys.column(), values.column()).ok());
+        CHECK_OK(t.put(table_, keys.column(), values.column()));
       }
-      EXPECT_TRUE(t.commit().ok());
+      CHECK_OK(t.commit());
     });
-  for (auto& t : threads) t.join();
+  threads.join();
   auto count = database_->snapshot().count(table_);
-  ASSERT_TRUE(count.ok());
-  EXPECT_EQ(*count, uint64_t{flows} * rows);
-  EXPECT_LE(database_->tables()[0].runs, uint64_t{flows});
+  REQUIRE_OK(count);
+  CHECK(*count == uint64_t{flows} * rows);
+  CHECK(database_->tables()[0].runs <= uint64_t{flows});
 }
 
-TEST_F(EdgeTest, ManyThreadsStageIntoOneTransaction) {
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.ManyThreadsStageIntoOneTransaction", "[EdgeTest]") {
   WriteTransaction t = database_->begin();
-  std::vector<std::thread> threads;
+  TestThreads threads;
   for (int f = 0; f < 4; ++f) {
     for (int i = 0; i < 2000; ++i)
       model_[std::to_string(f) + "-" + std::to_string(i)] = std::to_string(i + 1);
-    threads.emplace_back([&, f] {
+    threads.start([&, f] {
       for (int i = 0; i < 2000; ++i) {
         std::string key = std::to_string(f) + "-" + std::to_string(i);
-        EXPECT_TRUE(t.put(table_, key, "old").ok());
-        EXPECT_TRUE(t.put(table_, key, std::to_string(i + 1)).ok());
+        CHECK_OK(t.put(table_, key, "old"));
+        CHECK_OK(t.put(table_, key, std::to_string(i + 1)));
       }
     });
   }
-  for (auto& thread : threads) thread.join();
-  STRIDE_ASSERT_OK(t.commit());
+  threads.join();
+  REQUIRE_OK(t.commit());
   expect_everywhere();
 }
 

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ErrorsTest : public ::testing::Test {
+class ErrorsTest {
  protected:
   Result<std::unique_ptr<Database>> open(Options options = {}) {
     return Database::open(path(), options);
@@ -23,9 +24,9 @@ class ErrorsTest : public ::testing::Test {
   // A database with one table of 10,000 rows in one segment, closed.
   void make_database() {
     auto db = open();
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     auto table = (*db)->create_table("t");
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     Rows keys, values;
     for (int i = 0; i < 10'000; ++i) {
       std::string key = "key" + std::to_string(i);
@@ -34,9 +35,9 @@ class ErrorsTest : public ::testing::Test {
       model_[key] = std::string(50, char('a' + i % 26)) + key;
     }
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*table, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit());
-    STRIDE_ASSERT_OK((*db)->close());
+    REQUIRE_OK(t.put(*table, keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
+    REQUIRE_OK((*db)->close());
   }
   std::string file_with(const std::string& part) const {
     for (auto& f : fs::directory_iterator(path()))
@@ -59,17 +60,17 @@ class ErrorsTest : public ::testing::Test {
   }
   // Code, and that the text names the file and is more than a word.
   static void expect_status(const Status& s, StatusCode code, const std::string& mentions) {
-    EXPECT_EQ(to_string(s.code()), to_string(code)) << s.to_string();
-    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+    CHECK_MESSAGE(to_string(s.code()) == to_string(code), s.to_string());
+    CHECK_MESSAGE(s.to_string().find(mentions) != std::string::npos, s.to_string());
   }
 
   TemporaryDirectory directory_;
   Model model_;
 };
 
-TEST_F(ErrorsTest, KeysAndValuesThatDoNotFit) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.KeysAndValuesThatDoNotFit", "[ErrorsTest]") {
   auto db = open();
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto any = (*db)->create_table("any");
   auto wide = (*db)->create_table("wide", {.key_width = 8});
   WriteTransaction t = (*db)->begin();
@@ -91,66 +92,66 @@ TEST_F(ErrorsTest, KeysAndValuesThatDoNotFit) {
   expect_status(t.put(*any, Rows({"a"}).column(), Column::variable(&byte, descending, 1)),
                 StatusCode::invalid_argument, "descend");
   expect_status(t.put(Table(), "a", "b"), StatusCode::invalid_argument, "table");
-  EXPECT_EQ(t.staged_rows(), 0u);
-  STRIDE_ASSERT_OK(t.put(*any, std::string(max_key_bytes, 'k'), "fits"));
-  STRIDE_ASSERT_OK(t.commit());
+  CHECK(t.staged_rows() == 0u);
+  REQUIRE_OK(t.put(*any, std::string(max_key_bytes, 'k'), "fits"));
+  REQUIRE_OK(t.commit());
   auto count = (*db)->snapshot().count(*any);
-  ASSERT_TRUE(count.ok());
-  EXPECT_EQ(*count, 1u);
+  REQUIRE_OK(count);
+  CHECK(*count == 1u);
 }
 
-TEST_F(ErrorsTest, Tables) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.Tables", "[ErrorsTest]") {
   auto db = open();
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   expect_status((*db)->open_table("none").status(), StatusCode::not_found, "none");
   expect_status((*db)->drop_table("none"), StatusCode::not_found, "none");
   expect_status((*db)->create_table("").status(), StatusCode::invalid_argument, "255");
   expect_status((*db)->create_table("x", {.key_width = 70000}).status(),
                 StatusCode::invalid_argument, "65535");
   auto table = (*db)->create_table("t");
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   expect_status((*db)->create_table("t").status(), StatusCode::already_exists, "'t'");
   expect_status((*db)->open_or_create_table("t", {.key_width = 4}).status(),
                 StatusCode::invalid_argument, "width");
   Snapshot before = (*db)->snapshot();
   WriteTransaction t = (*db)->begin();
-  STRIDE_ASSERT_OK(t.put(*table, "a", "b"));
-  STRIDE_ASSERT_OK((*db)->drop_table("t"));
+  REQUIRE_OK(t.put(*table, "a", "b"));
+  REQUIRE_OK((*db)->drop_table("t"));
   expect_status(t.commit(), StatusCode::not_found, "'t'");
-  EXPECT_TRUE(before.get(*table, "a").ok());
+  CHECK_OK(before.get(*table, "a"));
   expect_status((*db)->snapshot().get(*table, "a").status(), StatusCode::not_found, "'t'");
   expect_status((*db)->snapshot().scan(*table).status(), StatusCode::not_found, "'t'");
   auto again = (*db)->create_table("t");
-  ASSERT_TRUE(again.ok());
-  EXPECT_NE(again->id(), table->id());
+  REQUIRE_OK(again);
+  CHECK(again->id() != table->id());
 }
 
-TEST_F(ErrorsTest, Paths) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.Paths", "[ErrorsTest]") {
   expect_status(open({.create_if_missing = false}).status(), StatusCode::not_found, path());
   expect_status(open({.read_only = true}).status(), StatusCode::not_found, path());
   fs::create_directory(path());
   std::ofstream(path() + "/holiday.jpg") << "not ours";
   expect_status(open().status(), StatusCode::invalid_argument, path());
-  EXPECT_TRUE(fs::exists(path() + "/holiday.jpg"));
+  CHECK(fs::exists(path() + "/holiday.jpg"));
   fs::remove_all(path());
   std::ofstream(path()) << "a file";
-  EXPECT_FALSE(open().ok());
+  CHECK_FALSE(open().ok());
   fs::remove(path());
   make_database();
   expect_status(open({.error_if_exists = true}).status(), StatusCode::already_exists, path());
 }
 
-TEST_F(ErrorsTest, DirectoryNotWritable) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.DirectoryNotWritable", "[ErrorsTest]") {
+  if (geteuid() == 0) SKIP("root may write anywhere");
   fs::create_directory(path());
   chmod(path().c_str(), 0500);
   expect_status(open().status(), StatusCode::permission_denied, path());
 }
 
-TEST_F(ErrorsTest, LockedByThisAndByAnotherProcess) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.LockedByThisAndByAnotherProcess", "[ErrorsTest]") {
   make_database();
   auto db = open();
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   expect_status(open().status(), StatusCode::locked, path());
   pid_t child = fork();
   if (child == 0) {
@@ -166,17 +167,17 @@ TEST_F(ErrorsTest, LockedByThisAndByAnotherProcess) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
-TEST_F(ErrorsTest, ReadOnly) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.ReadOnly", "[ErrorsTest]") {
   make_database();
   auto db = open({.read_only = true});
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto table = (*db)->open_table("t");
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   WriteTransaction t = (*db)->begin();
-  STRIDE_ASSERT_OK(t.put(*table, "a", "b"));
+  REQUIRE_OK(t.put(*table, "a", "b"));
   expect_status(t.commit(), StatusCode::read_only, path());
   expect_status((*db)->create_table("u").status(), StatusCode::read_only, path());
   expect_status((*db)->compact(), StatusCode::read_only, path());
@@ -184,17 +185,17 @@ TEST_F(ErrorsTest, ReadOnly) {
   expect_equal((*db)->snapshot(), *table, model_, random);
 }
 
-TEST_F(ErrorsTest, ClosedDatabase) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.ClosedDatabase", "[ErrorsTest]") {
   auto db = open();
   auto table = (*db)->create_table("t");
   WriteTransaction t = (*db)->begin();
-  STRIDE_ASSERT_OK(t.put(*table, "a", "b"));
-  STRIDE_ASSERT_OK((*db)->close());
+  REQUIRE_OK(t.put(*table, "a", "b"));
+  REQUIRE_OK((*db)->close());
   expect_status(t.commit(), StatusCode::closed, path());
   expect_status((*db)->create_table("u").status(), StatusCode::closed, path());
 }
 
-TEST_F(ErrorsTest, MissingFiles) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.MissingFiles", "[ErrorsTest]") {
   make_database();
   std::string segment = file_with(".seg"), aside = directory_.file("aside");
   fs::rename(segment, aside);
@@ -207,14 +208,14 @@ TEST_F(ErrorsTest, MissingFiles) {
   std::string manifest = file_with("MANIFEST");
   fs::rename(manifest, aside);
   Status missing = open().status();
-  EXPECT_FALSE(missing.ok());
-  EXPECT_NE(missing.to_string().find("MANIFEST"), std::string::npos) << missing.to_string();
+  CHECK_FALSE(missing.ok());
+  CHECK_MESSAGE(missing.to_string().find("MANIFEST") != std::string::npos, missing.to_string());
   fs::rename(aside, manifest);
-  EXPECT_TRUE(open().ok());
+  CHECK_OK(open());
 }
 
 // Reads either give the right answer or Corruption that names the file.
-TEST_F(ErrorsTest, DamagedSegmentNeverGivesAWrongAnswer) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.DamagedSegmentNeverGivesAWrongAnswer", "[ErrorsTest]") {
   make_database();
   std::string segment = file_with(".seg"), good = directory_.file("good");
   fs::copy_file(segment, good);
@@ -242,8 +243,8 @@ TEST_F(ErrorsTest, DamagedSegmentNeverGivesAWrongAnswer) {
       const std::string& key = keys[random() % keys.size()];
       auto value = snapshot.get(*table, std::string_view(key));
       if (value.ok()) {
-        ASSERT_TRUE(value->has_value());
-        ASSERT_EQ(text(**value), model_[key]);
+        REQUIRE(value->has_value());
+        REQUIRE(text(**value) == model_[key]);
       } else {
         expect_status(value.status(), StatusCode::corruption, segment);
       }
@@ -251,7 +252,7 @@ TEST_F(ErrorsTest, DamagedSegmentNeverGivesAWrongAnswer) {
     GetResult got;
     Status s = snapshot.get(*table, queries.column(), &got);
     if (s.ok()) {
-      for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(text(got.values[i]), model_[keys[i]]);
+      for (size_t i = 0; i < keys.size(); ++i) REQUIRE(text(got.values[i]) == model_[keys[i]]);
     } else {
       expect_status(s, StatusCode::corruption, segment);
     }
@@ -261,27 +262,28 @@ TEST_F(ErrorsTest, DamagedSegmentNeverGivesAWrongAnswer) {
       ScanBatch batch;
       while (scan->next(&batch))
         for (uint64_t i = 0; i < batch.keys.size; ++i, ++rows)
-          ASSERT_EQ(text(batch.values[i]), model_[text(batch.keys[i])]);
-      if (scan->status().ok()) ASSERT_EQ(rows, model_.size());
+          REQUIRE(text(batch.values[i]) == model_[text(batch.keys[i])]);
+      if (scan->status().ok()) REQUIRE(rows == model_.size());
     }
     Status verified = (*db)->verify();
     if (!verified.ok()) {
       ++noticed;
       expect_status(verified, StatusCode::corruption, segment);
-      EXPECT_TRUE(verified.offset().has_value());
+      CHECK(verified.offset().has_value());
     } else {
       // The flip hit padding.
-      EXPECT_TRUE(s.ok());
+      CHECK_OK(s);
     }
   }
-  EXPECT_GT(noticed, 30);
+  CHECK(noticed > 30);
 }
 
-TEST_F(ErrorsTest, TruncatedFiles) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.TruncatedFiles", "[ErrorsTest]") {
   make_database();
   std::string segment = file_with(".seg");
   uint64_t size = fs::file_size(segment);
-  for (uint64_t keep : {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{4096}, size / 2, size - 1}) {
+  for (uint64_t keep :
+       {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{4096}, size / 2, size - 1}) {
     fs::copy_file(segment, directory_.file("good"), fs::copy_options::overwrite_existing);
     fs::resize_file(segment, keep);
     expect_status(read_status(), StatusCode::corruption, segment);
@@ -292,14 +294,14 @@ TEST_F(ErrorsTest, TruncatedFiles) {
   fs::resize_file(current, 3);
   expect_status(open().status(), StatusCode::corruption, "CURRENT");
   fs::copy_file(directory_.file("current"), current, fs::copy_options::overwrite_existing);
-  EXPECT_TRUE(open().ok());
+  CHECK_OK(open());
 }
 
-TEST_F(ErrorsTest, LeftoversOfAnUnfinishedCommitAreRemoved) {
+TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.LeftoversOfAnUnfinishedCommitAreRemoved", "[ErrorsTest]") {
   make_database();
   std::ofstream(path() + "/999999.seg") << "half a segment";
-  ASSERT_TRUE(open().ok());
-  EXPECT_FALSE(fs::exists(path() + "/999999.seg"));
+  REQUIRE_OK(open());
+  CHECK_FALSE(fs::exists(path() + "/999999.seg"));
 }
 
 }  // namespace

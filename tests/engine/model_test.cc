@@ -3,14 +3,21 @@
 
 #include <deque>
 
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
 
 namespace stride::test {
 namespace {
 
-class ModelTest : public ::testing::TestWithParam<Shape> {
+class ModelTest {
  protected:
+  const Shape shape_ = GENERATE(Shape{"short", 0, 4, 4, 20}, Shape{"dense", 0, 2, 9, 5},
+                                Shape{"long", 0, 3, 300, 700}, Shape{"wide", 8, 26, 8, 44},
+                                Shape{"clustered", 8, 3, 8, 44}, Shape{"narrow", 3, 26, 3, 0},
+                                Shape{"fixed20", 20, 3, 20, 3});
+  RunsWith name_{shape_.name};
+
   std::string key() { return rows_.key(); }
   std::string value() { return rows_.value(); }
 
@@ -34,28 +41,28 @@ class ModelTest : public ::testing::TestWithParam<Shape> {
       }
       if (!erase && random_() % 2) {
         auto& [k, v] = kept.emplace_back(std::move(keys), std::move(values));
-        STRIDE_ASSERT_OK(t.put_view(table, k.column(), v.column()));
+        REQUIRE_OK(t.put_view(table, k.column(), v.column()));
       } else {
-        STRIDE_ASSERT_OK(erase ? t.erase(table, keys.column())
-                               : t.put(table, keys.column(), values.column()));
+        REQUIRE_OK(erase ? t.erase(table, keys.column())
+                         : t.put(table, keys.column(), values.column()));
       }
       std::string k = key(), v = value();
       if (random_() % 2) {
-        STRIDE_ASSERT_OK(t.put(table, k, v));
+        REQUIRE_OK(t.put(table, k, v));
         (*model)[k] = v;
       } else {
-        STRIDE_ASSERT_OK(t.erase(table, k));
+        REQUIRE_OK(t.erase(table, k));
         model->erase(k);
       }
     }
-    STRIDE_ASSERT_OK(t.commit(static_cast<Durability>(random_() % 3)));
+    REQUIRE_OK(t.commit(static_cast<Durability>(random_() % 3)));
   }
 
   std::mt19937_64 random_{seed()};
-  RandomRows rows_{GetParam(), random_};
+  RandomRows rows_{shape_, random_};
 };
 
-TEST_P(ModelTest, AnswersAsAMapDoes) {
+TEST_CASE_METHOD(ModelTest, "ModelTest.AnswersAsAMapDoes", "[ModelTest]") {
   for (int round = 0; round < 6; ++round) {
     TemporaryDirectory directory;
     Options options;
@@ -66,34 +73,24 @@ TEST_P(ModelTest, AnswersAsAMapDoes) {
     Model model, other;
     for (int reopen = 0; reopen < 3; ++reopen) {
       auto db = Database::open(directory.path(), options);
-      ASSERT_TRUE(db.ok()) << db.status().to_string();
-      auto table = (*db)->open_or_create_table("t", {.key_width = GetParam().key_width});
+      REQUIRE_OK(db);
+      auto table = (*db)->open_or_create_table("t", {.key_width = shape_.key_width});
       auto second = (*db)->open_or_create_table("u");
-      ASSERT_TRUE(table.ok() && second.ok());
+      REQUIRE((table.ok() && second.ok()));
       for (int commit = 0; commit < 5; ++commit) {
         Snapshot before = (*db)->snapshot();
         Model model_before = model;
         random_commit(**db, *table, &model);
-        if (HasFatalFailure()) return;
-        if (random_() % 5 == 0) STRIDE_ASSERT_OK((*db)->compact());
+        if (random_() % 5 == 0) REQUIRE_OK((*db)->compact());
         expect_equal((*db)->snapshot(), *table, model, random_);
         if (random_() % 4 == 0) expect_equal(before, *table, model_before, random_);
-        if (HasFatalFailure()) return;
       }
       expect_equal((*db)->snapshot(), *second, other, random_);
-      STRIDE_ASSERT_OK((*db)->verify());
-      if (random_() % 2) STRIDE_ASSERT_OK((*db)->close());
+      REQUIRE_OK((*db)->verify());
+      if (random_() % 2) REQUIRE_OK((*db)->close());
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, ModelTest,
-    ::testing::Values(Shape{"short", 0, 4, 4, 20}, Shape{"dense", 0, 2, 9, 5},
-                      Shape{"long", 0, 3, 300, 700}, Shape{"wide", 8, 26, 8, 44},
-                      Shape{"clustered", 8, 3, 8, 44}, Shape{"narrow", 3, 26, 3, 0},
-                      Shape{"fixed20", 20, 3, 20, 3}),
-    [](const auto& shape) { return shape.param.name; });
 
 }  // namespace
 }  // namespace stride::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_tables.h"
 #include "tests/support/soak.h"
 
@@ -29,7 +30,6 @@ class Life {
     order_fault();
     for (uint64_t i = random_() % 25; i > 0 && !poisoned_; --i) {
       change(*db);
-      if (testing::Test::HasFatalFailure()) return;
       if (random_() % 8 == 0) order_fault();
     }
     // What the failed change has left is uncertain even then.
@@ -79,8 +79,8 @@ class Life {
                 ": " +
                 (s.ok() ? after == states_.back() ? "nothing new" : "new state" : s.to_string());
     auto seen = read_all(db);
-    ASSERT_TRUE(seen.has_value());
-    ASSERT_EQ(*seen, s.ok() ? after : states_.back()) << s.to_string();
+    REQUIRE(seen.has_value());
+    REQUIRE_MESSAGE(*seen == (s.ok() ? after : states_.back()), s.to_string());
     if (s.ok()) {
       bool changed = after != states_.back();
       states_.push_back(std::move(after));
@@ -105,7 +105,7 @@ class Life {
   std::string history_;
 };
 
-TEST(SoakFaultsTest, PowerLossLeavesAPrefixWithAllSyncedCommits) {
+TEST_CASE("SoakFaultsTest.PowerLossLeavesAPrefixWithAllSyncedCommits", "[SoakFaultsTest]") {
   std::mt19937_64 random(seed());
   uint64_t losses = 0;
   for (Deadline deadline; !deadline.over();) {
@@ -114,14 +114,13 @@ TEST(SoakFaultsTest, PowerLossLeavesAPrefixWithAllSyncedCommits) {
     for (int generation = 0; generation < 12 && !deadline.over(); ++generation, ++losses) {
       Life life(*fs, found, random);
       life.live();
-      ASSERT_FALSE(HasFatalFailure()) << "power loss " << losses;
       fs = fs->crash(random(), static_cast<CrashPolicy>(random() % 3));
       auto db = Database::open("/db", options_for(*fs, random));
-      ASSERT_TRUE(db.ok()) << db.status().to_string();
+      REQUIRE_OK(db);
       auto read = read_all(**db);
-      ASSERT_TRUE(read.has_value());
-      ASSERT_TRUE(life.allows(*read)) << "power loss " << losses << life.history();
-      STRIDE_ASSERT_OK((*db)->verify());
+      REQUIRE(read.has_value());
+      REQUIRE_MESSAGE(life.allows(*read), "power loss " << losses << life.history());
+      REQUIRE_OK((*db)->verify());
       found = *read;
     }
   }
@@ -137,12 +136,12 @@ struct Original {
 void make_original(std::mt19937_64& random, Original* original) {
   Options options = options_for(original->fs, random);
   auto db = Database::open("/db", options);
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   original->states.emplace_back();
   RandomTables tables(random);
   for (uint64_t i = 3 + random() % 12; i > 0; --i) {
     Tables after = original->states.back();
-    STRIDE_ASSERT_OK(tables.change(**db, Durability::sync, &after));
+    REQUIRE_OK(tables.change(**db, Durability::sync, &after));
     original->states.push_back(after);
   }
   if (random() % 2) {  // a segment of several blocks
@@ -158,18 +157,18 @@ void make_original(std::mt19937_64& random, Original* original) {
       model[key] = value;
     }
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*table, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(*table, keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
     original->states.push_back(after);
   }
-  STRIDE_ASSERT_OK((*db)->close());
+  REQUIRE_OK((*db)->close());
 }
 
 class Damager {
  public:
   Damager(MemoryFileSystem& fs, std::mt19937_64& random) : fs_(fs), random_(random) {
     auto names = fs_.list("/db");
-    EXPECT_TRUE(names.ok());
+    CHECK_OK(names);
     for (const std::string& name : *names)
       if (name != "LOCK") paths_.push_back("/db/" + name);
   }
@@ -186,7 +185,7 @@ class Damager {
     auto file = fs_.open(path, OpenMode::read);
     if (!file.ok()) return "";
     std::string bytes(*(*file)->size(), '\0');
-    EXPECT_TRUE((*file)->read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
+    CHECK_OK((*file)->read_at(0, std::as_writable_bytes(std::span(bytes))));
     return bytes;
   }
 
@@ -194,8 +193,8 @@ class Damager {
     if (!path.ends_with(".seg")) only_segments_ = false;
     auto file = fs_.open(path, OpenMode::write);
     if (!file.ok()) return;
-    EXPECT_TRUE((*file)->truncate(0).ok());
-    EXPECT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+    CHECK_OK((*file)->truncate(0));
+    CHECK_OK((*file)->write_at(0, as_bytes(bytes)));
   }
 
   void damage_once() {
@@ -221,7 +220,7 @@ class Damager {
       case 5:
         if (random_() % 4) return;
         if (!path.ends_with(".seg")) only_segments_ = false;
-        EXPECT_TRUE(fs_.remove(path).ok() || true);
+        CHECK((fs_.remove(path).ok() || true));
         return;
       default:
         bytes[at] ^= static_cast<char>(1 << random_() % 8);
@@ -236,11 +235,11 @@ class Damager {
 };
 
 void expect_named_error(const Status& s) {
-  EXPECT_TRUE(s.code() == StatusCode::corruption || s.code() == StatusCode::not_found ||
-              s.code() == StatusCode::unsupported_version ||
-              s.code() == StatusCode::invalid_argument)
-      << s.to_string();
-  EXPECT_FALSE(s.message().empty());
+  CHECK_MESSAGE(
+      (s.code() == StatusCode::corruption || s.code() == StatusCode::not_found ||
+       s.code() == StatusCode::unsupported_version || s.code() == StatusCode::invalid_argument),
+      s.to_string());
+  CHECK_FALSE(s.message().empty());
 }
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -321,13 +320,12 @@ bool agrees(Database& db, const Tables& state) {
 
 // Damage of a log may look like a log that ends earlier, and so any earlier state may be found, but
 // nothing else. Damage of segments changes nothing but what can be read.
-TEST(SoakFaultsTest, DamagedFilesNeverGiveAWrongAnswer) {
+TEST_CASE("SoakFaultsTest.DamagedFilesNeverGiveAWrongAnswer", "[SoakFaultsTest]") {
   std::mt19937_64 random(seed());
   uint64_t rounds = 0, refused = 0;
   for (Deadline deadline; !deadline.over();) {
     Original original;
     make_original(random, &original);
-    ASSERT_FALSE(HasFatalFailure());
     for (int i = 0; i < 40 && !deadline.over(); ++i, ++rounds) {
       auto fs = original.fs.crash(0, CrashPolicy::keep_unsynced);
       Damager damager(*fs, random);
@@ -344,10 +342,10 @@ TEST(SoakFaultsTest, DamagedFilesNeverGiveAWrongAnswer) {
       bool known = agrees(**db, states.back());
       for (size_t s = 0; s < states.size() && !known && !damager.only_segments(); ++s)
         known = agrees(**db, states[s]);
-      ASSERT_TRUE(known) << "round " << rounds;
+      REQUIRE_MESSAGE(known, "round " << rounds);
       Status verified = (*db)->verify();
       if (!verified.ok()) expect_named_error(verified);
-      ASSERT_FALSE(HasFailure()) << "round " << rounds;
+      REQUIRE_MESSAGE(!has_failed(), "round " << rounds);
     }
   }
   std::printf("%llu damaged databases, %llu not opened\n", static_cast<unsigned long long>(rounds),

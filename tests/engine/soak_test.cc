@@ -7,8 +7,10 @@
 #include <deque>
 #include <thread>
 
+#include "tests/support/catch.h"
 #include "tests/support/random_rows.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -67,7 +69,7 @@ class Operations {
     check_kept();
     open();
     for (SoakTable& t : tables_) check(t);
-    STRIDE_ASSERT_OK(database_->verify());
+    REQUIRE_OK(database_->verify());
   }
 
  private:
@@ -84,18 +86,18 @@ class Operations {
     names_.push_back("table " + std::to_string(next_name_++));
     if (!database_) return;
     auto table = database_->create_table(names_.back(), {tables_.back().shape.key_width});
-    ASSERT_TRUE(table.ok()) << table.status().to_string();
+    REQUIRE_OK(table);
     tables_.back().table = *table;
   }
 
-  void compact() { STRIDE_ASSERT_OK(database_->compact()); }
+  void compact() { REQUIRE_OK(database_->compact()); }
 
-  void verify() { STRIDE_ASSERT_OK(database_->verify()); }
+  void verify() { REQUIRE_OK(database_->verify()); }
 
   void replace_table() {
     if (random_() % 4) return;
     size_t i = random_() % tables_.size();
-    STRIDE_ASSERT_OK(database_->drop_table(names_[i]));
+    REQUIRE_OK(database_->drop_table(names_[i]));
     tables_.erase(tables_.begin() + static_cast<ptrdiff_t>(i));
     names_.erase(names_.begin() + static_cast<ptrdiff_t>(i));
     create_table();
@@ -103,7 +105,7 @@ class Operations {
 
   // Closes the database, if it is open, and opens it with other options.
   void open() {
-    if (database_ && random_() % 2) STRIDE_ASSERT_OK(database_->close());
+    if (database_ && random_() % 2) REQUIRE_OK(database_->close());
     database_.reset();
     Options options;
     options.threads = 1 + random_() % 3;
@@ -112,11 +114,11 @@ class Operations {
     if (random_() % 2) options.tree.strides = {1 + uint32_t(random_() % 12), 4, 8, 3};
     if (random_() % 2) options.tree.leaf_capacity = 1 + random_() % 9;
     auto db = Database::open(directory_.path(), options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     database_ = std::move(*db);
     for (size_t i = 0; i < tables_.size(); ++i) {
       auto table = database_->open_or_create_table(names_[i], {tables_[i].shape.key_width});
-      ASSERT_TRUE(table.ok()) << table.status().to_string();
+      REQUIRE_OK(table);
       tables_[i].table = *table;
     }
   }
@@ -145,9 +147,9 @@ class Operations {
         }
       }
       Column k = keys.column(), v = values.column();
-      STRIDE_ASSERT_OK(erases          ? t.erase(table->table, k)
-                       : random_() % 2 ? t.put(table->table, k, v)
-                                       : t.put_view(table->table, k, v));
+      REQUIRE_OK(erases          ? t.erase(table->table, k)
+                 : random_() % 2 ? t.put(table->table, k, v)
+                                 : t.put_view(table->table, k, v));
     }
   }
 
@@ -156,7 +158,7 @@ class Operations {
     WriteTransaction t = database_->begin();
     stage(t, &any_table(), &views);
     if (random_() % 3 == 0) stage(t, &any_table(), &views);
-    STRIDE_ASSERT_OK(t.commit(static_cast<Durability>(random_() % 3)));
+    REQUIRE_OK(t.commit(static_cast<Durability>(random_() % 3)));
   }
 
   void abort() {
@@ -190,7 +192,7 @@ class Operations {
   std::vector<Kept> kept_;  // goes before the database's files do
 };
 
-TEST(SoakTest, AnswersAsAMapDoes) {
+TEST_CASE("SoakTest.AnswersAsAMapDoes", "[SoakTest]") {
   std::mt19937_64 random(seed());
   Deadline deadline;
   uint64_t steps = 0;
@@ -199,10 +201,8 @@ TEST(SoakTest, AnswersAsAMapDoes) {
     operations.start();
     for (int i = 0; i < 400 && !deadline.over(); ++i, ++steps) {
       operations.step();
-      ASSERT_FALSE(testing::Test::HasFatalFailure()) << "step " << steps;
     }
     operations.finish();
-    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "step " << steps;
   }
   std::printf("%llu operations\n", static_cast<unsigned long long>(steps));
 }
@@ -240,15 +240,16 @@ class Sighting {
   void see(Bytes key, Bytes value) {
     std::string k = text(key);
     size_t writer = static_cast<size_t>(k.back() - '0');
-    ASSERT_LT(writer, numbers.size());
+    REQUIRE_MESSAGE(writer < numbers.size(), k);
     int number = std::stoi(text(value));
     if (rows_[writer]++ == 0) numbers[writer] = number;
-    ASSERT_EQ(number, numbers[writer]) << k;
-    ASSERT_TRUE(number % 2 == 0 || std::stoi(k.substr(1)) % 2 == 0) << k;
+    REQUIRE_MESSAGE(number == numbers[writer], k);
+    REQUIRE_MESSAGE((number % 2 == 0 || std::stoi(k.substr(1)) % 2 == 0), k);
   }
   void expect_whole() const {
     for (size_t w = 0; w < numbers.size(); ++w)
-      ASSERT_EQ(rows_[w], numbers[w] % 2 ? Writers::keys / 2 : Writers::keys) << "writer " << w;
+      REQUIRE_MESSAGE(rows_[w] == (numbers[w] % 2 ? Writers::keys / 2 : Writers::keys),
+                      "writer " << w);
   }
   std::array<int, Writers::writers> numbers{};
 
@@ -259,17 +260,18 @@ class Sighting {
 Sighting scan(const Snapshot& snapshot, const Table& table, bool reverse) {
   Sighting sighting;
   auto scan = snapshot.scan(table, {.reverse = reverse, .batch_rows = 300});
-  EXPECT_TRUE(scan.ok());
+  CHECK_OK(scan);
   ScanBatch batch;
   std::string last;
   while (scan->next(&batch))
     for (uint64_t i = 0; i < batch.keys.size; ++i) {
       std::string key = text(batch.keys[i]);
-      EXPECT_TRUE(last.empty() || (reverse ? key < last : key > last));
+      CHECK_MESSAGE((last.empty() || (reverse ? key < last : key > last)),
+                    key << " after " << last);
       last = key;
       sighting.see(batch.keys[i], batch.values[i]);
     }
-  EXPECT_TRUE(scan->status().ok()) << scan->status().to_string();
+  CHECK_OK(scan->status());
   return sighting;
 }
 
@@ -280,69 +282,68 @@ Sighting get_all(const Snapshot& snapshot, const Table& table) {
     for (int i = 0; i < Writers::keys; ++i) queries.add(Writers::key(w, i));
   GetResult got;
   Status s = snapshot.get(table, queries.column(), &got);
-  EXPECT_TRUE(s.ok()) << s.to_string();
+  CHECK_OK(s);
   Column keys = queries.column();
   for (uint64_t i = 0; i < keys.size; ++i)
     if (got.found[i]) sighting.see(keys[i], got.values[i]);
   return sighting;
 }
 
-TEST(SoakTest, WritersReadersAndCompactionsAtOnce) {
+TEST_CASE("SoakTest.WritersReadersAndCompactionsAtOnce", "[SoakTest]") {
   TemporaryDirectory directory;
   Options options;
   if (seed() % 2) options.memory_limit_bytes = 1;
   auto db = Database::open(directory.path(), options);
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto table = (*db)->create_table("t");
-  ASSERT_TRUE(table.ok());
-  for (int w = 0; w < Writers::writers; ++w) STRIDE_ASSERT_OK(Writers::commit(**db, *table, w, 0));
+  REQUIRE_OK(table);
+  for (int w = 0; w < Writers::writers; ++w) REQUIRE_OK(Writers::commit(**db, *table, w, 0));
   Deadline deadline;
-  std::atomic<bool> stop{false};
   std::atomic<uint64_t> commits{0}, reads{0};
   std::array<int, Writers::writers> last{};
-  std::vector<std::thread> threads;
+  TestThreads threads;
   for (int w = 0; w < Writers::writers; ++w)
-    threads.emplace_back([&, w] {
-      for (int n = 1; !stop; ++n, ++commits) {
+    threads.start([&, w] {
+      for (int n = 1; !threads.stopping(); ++n, ++commits) {
         Status s = Writers::commit(**db, *table, w, n);
-        EXPECT_TRUE(s.ok()) << s.to_string();
+        CHECK_OK(s);
         last[static_cast<size_t>(w)] = n;
       }
     });
   for (int r = 0; r < 3; ++r)
-    threads.emplace_back([&, r] {
+    threads.start([&, r] {
       std::array<int, Writers::writers> before{};
-      for (; !stop; ++reads) {
+      for (; !threads.stopping(); ++reads) {
         Snapshot snapshot = (*db)->snapshot();
         Sighting sighting = r < 2 ? scan(snapshot, *table, r) : get_all(snapshot, *table);
         sighting.expect_whole();
-        for (size_t w = 0; w < before.size(); ++w) EXPECT_GE(sighting.numbers[w], before[w]);
+        for (size_t w = 0; w < before.size(); ++w)
+          CHECK_MESSAGE(sighting.numbers[w] >= before[w], "writer " << w);
         before = sighting.numbers;
         auto count = snapshot.count(*table);
-        EXPECT_TRUE(count.ok());
+        CHECK_OK(count);
       }
     });
-  threads.emplace_back([&] {
-    for (int i = 0; !stop; ++i) {
-      EXPECT_TRUE((*db)->compact().ok());
-      EXPECT_TRUE((*db)->create_table("passing").ok());
-      EXPECT_TRUE((*db)->drop_table("passing").ok());
+  threads.start([&] {
+    for (int i = 0; !threads.stopping(); ++i) {
+      CHECK_OK((*db)->compact());
+      CHECK_OK((*db)->create_table("passing"));
+      CHECK_OK((*db)->drop_table("passing"));
       std::this_thread::sleep_for(std::chrono::milliseconds(i % 20));
     }
   });
-  while (!deadline.over() && !testing::Test::HasFailure())
+  while (!deadline.over() && !threads.failed())
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  stop = true;
-  for (auto& t : threads) t.join();
-  STRIDE_ASSERT_OK((*db)->close());
+  threads.join();
+  REQUIRE_OK((*db)->close());
   db->reset();
   auto again = Database::open(directory.path(), options);
-  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  REQUIRE_OK(again);
   auto reopened = (*again)->open_table("t");
   Sighting sighting = scan((*again)->snapshot(), *reopened, false);
   sighting.expect_whole();
-  EXPECT_EQ(sighting.numbers, last);
-  STRIDE_ASSERT_OK((*again)->verify());
+  CHECK(sighting.numbers == last);
+  REQUIRE_OK((*again)->verify());
   std::printf("%llu commits, %llu snapshots read\n", static_cast<unsigned long long>(commits),
               static_cast<unsigned long long>(reads));
 }

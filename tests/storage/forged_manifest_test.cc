@@ -1,5 +1,4 @@
 // Manifests and CURRENT whose checksums are right and whose content is not.
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <ctime>
@@ -10,46 +9,48 @@
 #include "storage/manifest.h"
 #include "storage/manifest_format.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/forged_files.h"
 
 namespace stride {
 namespace {
 
-class ForgedManifestTest : public testing::Test {
+class ForgedManifestTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(fs_.create_directory("db").ok());
+  ForgedManifestTest() {
+    REQUIRE_OK(fs_.create_directory("db"));
     auto made = Manifest::create(fs_, "db");
-    ASSERT_TRUE(made.ok());
+    REQUIRE_OK(made);
     manifest_ = std::move(made->manifest);
   }
   // What recovery says of a log that has this edit.
   Status said_of(const VersionEdit& edit) {
-    EXPECT_TRUE(manifest_->append(edit, true).ok());
+    CHECK_OK(manifest_->append(edit, true));
     return Manifest::recover(fs_, "db", true).status();
   }
   void expect_corruption(const VersionEdit& edit, const std::string& why) {
     Status status = said_of(edit);
-    EXPECT_EQ(status.code(), StatusCode::corruption) << status.to_string();
-    EXPECT_EQ(status.file(), manifest_->path());
-    EXPECT_TRUE(status.offset().has_value());
-    EXPECT_NE(status.message().find(why), std::string::npos) << status.to_string();
+    CHECK_MESSAGE(status.code() == StatusCode::corruption, status.to_string());
+    CHECK(status.file() == manifest_->path());
+    CHECK(status.offset().has_value());
+    CHECK_MESSAGE(status.message().find(why) != std::string::npos, status.to_string());
     // Without it all is well again.
-    ASSERT_TRUE(manifest_->cut(status.offset().value()).ok());
-    EXPECT_TRUE(Manifest::recover(fs_, "db", true).ok());
+    REQUIRE_OK(manifest_->cut(status.offset().value()));
+    CHECK_OK(Manifest::recover(fs_, "db", true));
   }
   void put_file(const std::string& path, std::string_view bytes) {
     (void)fs_.remove(path);
     auto file = fs_.open(path, OpenMode::create);
-    ASSERT_TRUE(file.ok());
-    ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+    REQUIRE_OK(file);
+    REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
   }
 
   MemoryFileSystem fs_{{.crashable = false}};
   std::unique_ptr<Manifest> manifest_;
 };
 
-TEST_F(ForgedManifestTest, TablesThatCannotBeAreCorruption) {
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.TablesThatCannotBeAreCorruption",
+                 "[ForgedManifestTest]") {
   VersionEdit edit;
   edit.created = {{1, "wide", 65'536, 0}};
   expect_corruption(edit, "keys of 65536 bytes");
@@ -64,11 +65,12 @@ TEST_F(ForgedManifestTest, TablesThatCannotBeAreCorruption) {
   edit.created = {{0, "a", 8, 0}};
   expect_corruption(edit, "table 0");
   edit.created = {{1, "widest that is possible", 65'535, 0}};
-  EXPECT_TRUE(said_of(edit).ok());
+  CHECK_OK(said_of(edit));
 }
 
 // Else the next id would be one that was there.
-TEST_F(ForgedManifestTest, IdsNearTheEndAreCorruption) {
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.IdsNearTheEndAreCorruption",
+                 "[ForgedManifestTest]") {
   VersionEdit edit;
   for (uint64_t id : {~uint64_t{0}, ~uint64_t{0} - 1, uint64_t{1} << 60}) {
     edit.next_id = id;
@@ -84,12 +86,13 @@ TEST_F(ForgedManifestTest, IdsNearTheEndAreCorruption) {
   }
   edit.added.clear();
   edit.next_id = uint64_t{1} << 59;
-  EXPECT_TRUE(said_of(edit).ok());
+  CHECK_OK(said_of(edit));
 }
 
 // Heads of records in the tail, each of which wants all that follows to be read. Quadratic work
 // would take minutes.
-TEST_F(ForgedManifestTest, ATailFullOfHeadsTakesNoLongerThanItsBytes) {
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.ATailFullOfHeadsTakesNoLongerThanItsBytes",
+                 "[ForgedManifestTest]") {
   std::string good = *read_file(fs_, manifest_->path()), bytes = good;
   constexpr uint64_t tail = 32 << 20;
   bytes.resize(good.size() + tail);
@@ -102,13 +105,14 @@ TEST_F(ForgedManifestTest, ATailFullOfHeadsTakesNoLongerThanItsBytes) {
   std::clock_t before = std::clock();
   Status status = Manifest::recover(fs_, "db", false).status();
   double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  EXPECT_EQ(status.code(), StatusCode::corruption) << status.to_string();
-  EXPECT_EQ(status.offset(), good.size());
-  EXPECT_LT(seconds, 10);
+  CHECK_MESSAGE(status.code() == StatusCode::corruption, status.to_string());
+  CHECK(status.offset() == good.size());
+  CHECK(seconds < 10);
 }
 
 // The same, but as they may be left by a power loss: of bytes that were never synced.
-TEST_F(ForgedManifestTest, ATailOfHeadsThatKnowNothingIsTorn) {
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.ATailOfHeadsThatKnowNothingIsTorn",
+                 "[ForgedManifestTest]") {
   std::string good = *read_file(fs_, manifest_->path()), bytes = good;
   bytes.resize(good.size() + (4 << 20));
   for (uint64_t at = good.size() + 8; at + 24 <= bytes.size(); at += 24) {
@@ -118,11 +122,12 @@ TEST_F(ForgedManifestTest, ATailOfHeadsThatKnowNothingIsTorn) {
   }
   put_file(manifest_->path(), bytes);
   auto recovered = Manifest::recover(fs_, "db", false);
-  ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
-  EXPECT_EQ(recovered->manifest->bytes(), good.size());
+  REQUIRE_OK(recovered);
+  CHECK(recovered->manifest->bytes() == good.size());
 }
 
-TEST_F(ForgedManifestTest, ACurrentOfAnotherKindIsCorruption) {
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.ACurrentOfAnotherKindIsCorruption",
+                 "[ForgedManifestTest]") {
   std::string line = *read_file(fs_, "db/CURRENT");
   for (std::string text :
        {std::string(), std::string("\n"), line + line, "x" + line, std::string(4 << 20, 'M'),
@@ -131,15 +136,15 @@ TEST_F(ForgedManifestTest, ACurrentOfAnotherKindIsCorruption) {
     if (text != line + line && text.ends_with('\n')) test::seal_current(&text);
     put_file("db/CURRENT", text);
     Status status = Manifest::recover(fs_, "db", true).status();
-    EXPECT_EQ(status.code(), StatusCode::corruption) << text.substr(0, 100);
-    EXPECT_EQ(status.file(), "db/CURRENT");
+    CHECK_MESSAGE(status.code() == StatusCode::corruption, text.substr(0, 100));
+    CHECK(status.file() == "db/CURRENT");
   }
   std::string other = "MANIFEST-000002\n";
   test::seal_current(&other);
   put_file("db/CURRENT", other);
   Status missing = Manifest::recover(fs_, "db", true).status();
-  EXPECT_EQ(missing.code(), StatusCode::corruption);
-  EXPECT_EQ(missing.file(), "db/MANIFEST-000002");
+  CHECK(missing.code() == StatusCode::corruption);
+  CHECK(missing.file() == "db/MANIFEST-000002");
 }
 
 }  // namespace

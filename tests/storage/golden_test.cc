@@ -2,8 +2,6 @@
 // needs a new format version and a new page of docs/format.md.
 #include "tests/support/golden.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -13,6 +11,7 @@
 #include "storage/manifest.h"
 #include "storage/manifest_format.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/segments.h"
 
 namespace stride {
@@ -238,19 +237,19 @@ const char* const golden_current = R"(
 0020 | 0a                                              | "\n"
 )";
 
-TEST(FormatPageTest, ShowsTheSameDumps) {
+TEST_CASE("FormatPageTest.ShowsTheSameDumps", "[FormatPageTest]") {
   std::ifstream file(STRIDE_SOURCE_DIR "/docs/format.md");
   std::string page((std::istreambuf_iterator<char>(file)), {});
   for (const char* dump : {golden_segment, golden_shared_segment, golden_manifest,
                            golden_shared_manifest, golden_current}) {
-    EXPECT_NE(page.find(dump), std::string::npos) << dump;
+    CHECK_MESSAGE(page.find(dump) != std::string::npos, dump);
   }
 }
 
 void put_file(FileSystem& fs, const std::string& path, const std::string& bytes) {
   auto file = fs.open(path, OpenMode::create);
-  ASSERT_TRUE(file.ok()) << file.status().to_string();
-  ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+  REQUIRE_OK(file);
+  REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
 }
 
 std::vector<test::Row> golden_rows() {
@@ -272,140 +271,141 @@ VersionEdit golden_removal() {
   return edit;
 }
 
-class GoldenTest : public testing::Test {
+class GoldenTest {
  protected:
-  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+  GoldenTest() { REQUIRE_OK(fs_.create_directory("db")); }
   MemoryFileSystem fs_;
 };
 
-TEST_F(GoldenTest, SegmentIsWrittenSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.SegmentIsWrittenSo", "[GoldenTest]") {
   auto segment = test::write_segment(fs_, "db/000007.seg", 7, golden_rows(),
                                      {.fixed_keys = true, .tree = "(a tree)"});
-  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  REQUIRE_OK(segment);
   expect_dump(*read_file(fs_, "db/000007.seg"), golden_segment);
 }
 
-TEST_F(GoldenTest, SegmentIsReadSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.SegmentIsReadSo", "[GoldenTest]") {
   put_file(fs_, "db/000007.seg", parse_dump(golden_segment));
   auto segment = Segment::open(fs_, "db/000007.seg", 7);
-  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
-  EXPECT_TRUE((*segment)->verify().ok());
+  REQUIRE_OK(segment);
+  CHECK_OK((*segment)->verify());
   std::vector<test::Row> rows;
-  ASSERT_TRUE(test::read_rows(**segment, &rows).ok());
-  EXPECT_EQ(rows, golden_rows());
-  EXPECT_EQ((*segment)->tombstones(), 1u);
-  EXPECT_EQ(as_text((*segment)->tree()), "(a tree)");
-  EXPECT_EQ(as_text((*segment)->first_key()), "ant");
-  EXPECT_EQ(as_text((*segment)->last_key()), "cow");
+  REQUIRE_OK(test::read_rows(**segment, &rows));
+  CHECK(rows == golden_rows());
+  CHECK((*segment)->tombstones() == 1u);
+  CHECK(as_text((*segment)->tree()) == "(a tree)");
+  CHECK(as_text((*segment)->first_key()) == "ant");
+  CHECK(as_text((*segment)->last_key()) == "cow");
 }
 
 std::vector<test::Row> golden_shared_rows() {
   return {{"ant", "honey"}, {"bee", "milk"}, {"cow", "honey"}, {"dog", "honey"}};
 }
 
-TEST_F(GoldenTest, SharedValuesAreWrittenSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.SharedValuesAreWrittenSo", "[GoldenTest]") {
   auto segment = test::write_segment(fs_, "db/000007.seg", 7, golden_shared_rows(),
                                      {.fixed_keys = true, .share_values = true});
-  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+  REQUIRE_OK(segment);
   expect_dump(*read_file(fs_, "db/000007.seg"), golden_shared_segment);
 }
 
-TEST_F(GoldenTest, SharedValuesAreReadSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.SharedValuesAreReadSo", "[GoldenTest]") {
   put_file(fs_, "db/000007.seg", parse_dump(golden_shared_segment));
   auto segment = Segment::open(fs_, "db/000007.seg", 7);
-  ASSERT_TRUE(segment.ok()) << segment.status().to_string();
-  EXPECT_TRUE((*segment)->verify().ok());
+  REQUIRE_OK(segment);
+  CHECK_OK((*segment)->verify());
   std::vector<test::Row> rows;
-  ASSERT_TRUE(test::read_rows(**segment, &rows).ok());
-  EXPECT_EQ(rows, golden_shared_rows());
-  EXPECT_EQ((*segment)->values().column.size, 2u);
-  EXPECT_EQ((*segment)->saved_bytes(), 10u);
+  REQUIRE_OK(test::read_rows(**segment, &rows));
+  CHECK(rows == golden_shared_rows());
+  CHECK((*segment)->values().column.size == 2u);
+  CHECK((*segment)->saved_bytes() == 10u);
 }
 
-class GoldenSegmentTest : public GoldenTest, public testing::WithParamInterface<const char*> {};
+class GoldenSegmentTest : public GoldenTest {
+ protected:
+  const bool shared_ = GENERATE(false, true);
+  test::RunsWith name_{shared_ ? "shared" : "plain"};
+};
 
-TEST_P(GoldenSegmentTest, EveryByteMatters) {
-  const std::string golden = parse_dump(GetParam());
+TEST_CASE_METHOD(GoldenSegmentTest, "GoldenSegmentTest.EveryByteMatters", "[GoldenSegmentTest]") {
+  const std::string golden = parse_dump(shared_ ? golden_shared_segment : golden_segment);
   put_file(fs_, "db/000007.seg", golden);
   auto file = fs_.open("db/000007.seg", OpenMode::write);
   for (size_t i = 0; i < golden.size(); ++i) {
     char flipped = static_cast<char>(golden[i] ^ 1 << i % 8);
-    ASSERT_TRUE((*file)->write_at(i, as_bytes({&flipped, 1})).ok());
+    REQUIRE_OK((*file)->write_at(i, as_bytes({&flipped, 1})));
     auto segment = Segment::open(fs_, "db/000007.seg", 7);
-    EXPECT_FALSE(segment.ok() && (*segment)->verify().ok()) << "at offset " << i;
-    ASSERT_TRUE((*file)->write_at(i, as_bytes({&golden[i], 1})).ok());
+    CHECK_MESSAGE(!(segment.ok() && (*segment)->verify().ok()), "at offset " << i);
+    REQUIRE_OK((*file)->write_at(i, as_bytes({&golden[i], 1})));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Segments, GoldenSegmentTest,
-                         testing::Values(golden_segment, golden_shared_segment),
-                         [](const auto& dump) { return dump.index ? "Shared" : "Plain"; });
-
-TEST_F(GoldenTest, ATableThatSharesValuesIsWrittenAndReadSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.ATableThatSharesValuesIsWrittenAndReadSo",
+                 "[GoldenTest]") {
   auto made = Manifest::create(fs_, "db");
-  ASSERT_TRUE(made.ok());
+  REQUIRE_OK(made);
   VersionEdit edit;
   edit.created.push_back({1, "geo", 5, 32, true});
   edit.next_id = 2;
-  ASSERT_TRUE(made->manifest->append(edit, true).ok());
+  REQUIRE_OK(made->manifest->append(edit, true));
   expect_dump(*read_file(fs_, "db/MANIFEST-000001"), golden_shared_manifest);
   made->manifest.reset();
   auto recovered = Manifest::recover(fs_, "db", true);
-  ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
-  ASSERT_EQ(recovered->state.tables.size(), 1u);
-  EXPECT_EQ(recovered->state.tables[0].name, "geo");
-  EXPECT_EQ(recovered->state.tables[0].key_width, 5u);
-  EXPECT_EQ(recovered->state.tables[0].address_bits, 32u);
-  EXPECT_TRUE(recovered->state.tables[0].share_equal_values);
+  REQUIRE_OK(recovered);
+  REQUIRE(recovered->state.tables.size() == 1u);
+  CHECK(recovered->state.tables[0].name == "geo");
+  CHECK(recovered->state.tables[0].key_width == 5u);
+  CHECK(recovered->state.tables[0].address_bits == 32u);
+  CHECK(recovered->state.tables[0].share_equal_values);
 }
 
-TEST_F(GoldenTest, ManifestAndCurrentAreWrittenSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.ManifestAndCurrentAreWrittenSo", "[GoldenTest]") {
   auto made = Manifest::create(fs_, "db");
-  ASSERT_TRUE(made.ok());
-  ASSERT_TRUE(made->manifest->append(golden_creation(), true).ok());
-  ASSERT_TRUE(made->manifest->append(golden_removal(), true).ok());
+  REQUIRE_OK(made);
+  REQUIRE_OK(made->manifest->append(golden_creation(), true));
+  REQUIRE_OK(made->manifest->append(golden_removal(), true));
   expect_dump(*read_file(fs_, "db/MANIFEST-000001"), golden_manifest);
   expect_dump(*read_file(fs_, "db/CURRENT"), golden_current);
 }
 
-TEST_F(GoldenTest, ManifestIsReadSo) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.ManifestIsReadSo", "[GoldenTest]") {
   const std::string golden = parse_dump(golden_manifest);
   // Without its last record: then there is something to read.
   put_file(fs_, "db/MANIFEST-000001", golden.substr(0, 0xb8));
   put_file(fs_, "db/CURRENT", parse_dump(golden_current));
   auto recovered = Manifest::recover(fs_, "db", false);
-  ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
+  REQUIRE_OK(recovered);
   const ManifestState& state = recovered->state;
-  ASSERT_EQ(state.tables.size(), 1u);
-  EXPECT_EQ(state.tables[0].name, "ticks");
-  EXPECT_EQ(state.tables[0].key_width, 8u);
-  ASSERT_EQ(state.segments.size(), 1u);
-  EXPECT_EQ(state.segments[0].segment, 2u);
-  EXPECT_EQ(state.segments[0].run, 3u);
-  EXPECT_EQ(state.segments[0].rows, 100u);
-  EXPECT_EQ(state.segments[0].tombstones, 5u);
-  EXPECT_EQ(state.segments[0].bytes, 8192u);
-  EXPECT_EQ(state.next_id, 4u);
+  REQUIRE(state.tables.size() == 1u);
+  CHECK(state.tables[0].name == "ticks");
+  CHECK(state.tables[0].key_width == 8u);
+  REQUIRE(state.segments.size() == 1u);
+  CHECK(state.segments[0].segment == 2u);
+  CHECK(state.segments[0].run == 3u);
+  CHECK(state.segments[0].rows == 100u);
+  CHECK(state.segments[0].tombstones == 5u);
+  CHECK(state.segments[0].bytes == 8192u);
+  CHECK(state.next_id == 4u);
 }
 
 // The last record may also be a torn tail; each byte before it, of the header and of CURRENT must
 // be as it is.
-TEST_F(GoldenTest, EveryByteOfAManifestMatters) {
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.EveryByteOfAManifestMatters", "[GoldenTest]") {
   const std::string golden = parse_dump(golden_manifest), current = parse_dump(golden_current);
   for (size_t i = 0; i < golden.size() + current.size(); ++i) {
     std::string manifest = golden, line = current;
     char& byte = i < golden.size() ? manifest[i] : line[i - golden.size()];
     byte = static_cast<char>(byte ^ 1 << i % 8);
     MemoryFileSystem fs;
-    ASSERT_TRUE(fs.create_directory("db").ok());
+    REQUIRE_OK(fs.create_directory("db"));
     put_file(fs, "db/MANIFEST-000001", manifest);
     put_file(fs, "db/CURRENT", line);
     auto recovered = Manifest::recover(fs, "db", true);
     if (i >= 0xb8 && i < golden.size()) {
-      ASSERT_TRUE(recovered.ok()) << recovered.status().to_string();
-      EXPECT_EQ(recovered->state.tables.size(), 1u) << "at offset " << i;
+      REQUIRE_OK(recovered);
+      CHECK_MESSAGE(recovered->state.tables.size() == 1u, "at offset " << i);
     } else {
-      EXPECT_FALSE(recovered.ok()) << "at offset " << i;
+      CHECK_MESSAGE(!recovered.ok(), "at offset " << i);
     }
   }
 }

@@ -1,6 +1,5 @@
 // After any power loss, and any failing call, a manifest says what some prefix of the edits made,
 // and that prefix has every edit whose sync returned.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "storage/manifest.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/edits.h"
 #include "tests/support/printed_seed.h"
 
@@ -31,14 +31,14 @@ struct History {
 void expect_one_of(FileSystem& fs, const History& history, const std::string& when) {
   auto r = Manifest::recover(fs, "db", false);
   if (!r.ok() && !history.created) {
-    EXPECT_EQ(r.status().code(), StatusCode::not_found) << when << r.status().to_string();
+    CHECK_MESSAGE(r.status().code() == StatusCode::not_found, when << r.status().to_string());
     return;
   }
-  ASSERT_TRUE(r.ok()) << when << ": " << r.status().to_string();
+  REQUIRE_MESSAGE(r.ok(), when << ": " << r.status().to_string());
   auto first = history.states.begin() + static_cast<ptrdiff_t>(history.synced);
   std::string found = describe(whole(*r));
-  EXPECT_NE(std::find(first, history.states.end(), found), history.states.end())
-      << when << ": " << found;
+  CHECK_MESSAGE(std::find(first, history.states.end(), found) != history.states.end(),
+                when << ": " << found);
 }
 
 void expect_crashes(const MemoryFileSystem& fs, std::mt19937_64& random, const History& history) {
@@ -64,7 +64,7 @@ void run(MemoryFileSystem& fs, std::mt19937_64& random, int edits, bool crashes,
     VersionEdit edit = maker.make();
     bool sync = random() % 3 == 0;
     ManifestState next = maker.state();
-    ASSERT_TRUE(next.apply(edit).ok());
+    REQUIRE_OK(next.apply(edit));
     Status status = manifest->append(edit, sync);
     bool in_doubt = status.code() == StatusCode::io_error && sync;
     if (status.ok() || in_doubt) history->states.push_back(describe(next));
@@ -79,20 +79,20 @@ void run(MemoryFileSystem& fs, std::mt19937_64& random, int edits, bool crashes,
   }
 }
 
-TEST(ManifestCrashTest, AppendsSurvivePowerLosses) {
+TEST_CASE("ManifestCrashTest.AppendsSurvivePowerLosses", "[ManifestCrashTest]") {
   std::mt19937_64 random(test::seed());
   for (int round = 0; round < 12; ++round) {
     MemoryFileSystem fs;
-    ASSERT_TRUE(fs.create_directory("db").ok());
+    REQUIRE_OK(fs.create_directory("db"));
     History history;
     auto made = Manifest::create(fs, "db");
-    ASSERT_TRUE(made.ok());
+    REQUIRE_OK(made);
     history.created = true;
     EditMaker maker(random());
     for (int i = 0; i < 25; ++i) {
       VersionEdit edit = maker.make();
       bool sync = random() % 5 == 0;
-      ASSERT_TRUE(made->manifest->append(edit, sync).ok());
+      REQUIRE_OK(made->manifest->append(edit, sync));
       maker.apply(edit);
       history.states.push_back(describe(maker.state()));
       if (sync) history.synced = history.states.size() - 1;
@@ -101,12 +101,12 @@ TEST(ManifestCrashTest, AppendsSurvivePowerLosses) {
   }
 }
 
-TEST(ManifestCrashTest, EachFailingCall) {
+TEST_CASE("ManifestCrashTest.EachFailingCall", "[ManifestCrashTest]") {
   uint64_t seed = test::seed();
   for (uint64_t n = 1; n < 60; ++n) {
     std::mt19937_64 random(seed);
     MemoryFileSystem fs;
-    ASSERT_TRUE(fs.create_directory("db").ok());
+    REQUIRE_OK(fs.create_directory("db"));
     fs.fail_call(n, n % 2 ? StatusCode::io_error : StatusCode::no_space);
     History history;
     run(fs, random, 12, true, &history);
@@ -115,12 +115,12 @@ TEST(ManifestCrashTest, EachFailingCall) {
   }
 }
 
-TEST(ManifestCrashTest, EachFailingSync) {
+TEST_CASE("ManifestCrashTest.EachFailingSync", "[ManifestCrashTest]") {
   uint64_t seed = test::seed();
   for (uint64_t n = 1; n < 20; ++n) {
     std::mt19937_64 random(seed);
     MemoryFileSystem fs;
-    ASSERT_TRUE(fs.create_directory("db").ok());
+    REQUIRE_OK(fs.create_directory("db"));
     fs.fail_sync(n, StatusCode::io_error);
     History history;
     run(fs, random, 12, true, &history);
@@ -133,9 +133,9 @@ TEST(ManifestCrashTest, EachFailingSync) {
 }
 
 // Grows the log past its limit so that recovery rewrites it, and fails or crashes that in turn.
-TEST(ManifestCrashTest, RewritingIsAtomic) {
+TEST_CASE("ManifestCrashTest.RewritingIsAtomic", "[ManifestCrashTest]") {
   MemoryFileSystem full;
-  ASSERT_TRUE(full.create_directory("db").ok());
+  REQUIRE_OK(full.create_directory("db"));
   History history;
   history.created = true;
   {
@@ -145,10 +145,10 @@ TEST(ManifestCrashTest, RewritingIsAtomic) {
       VersionEdit edit;
       edit.created.push_back({i, std::string(255, 'n'), 0, 0});
       if (i > 1) edit.dropped = {i - 1};
-      ASSERT_TRUE(made->manifest->append(edit, false).ok());
-      ASSERT_TRUE(state.apply(edit).ok());
+      REQUIRE_OK(made->manifest->append(edit, false));
+      REQUIRE_OK(state.apply(edit));
     }
-    ASSERT_TRUE(made->manifest->append({}, true).ok());
+    REQUIRE_OK(made->manifest->append({}, true));
     history.states = {describe(state)};
   }
   std::mt19937_64 random(test::seed());
@@ -160,8 +160,8 @@ TEST(ManifestCrashTest, RewritingIsAtomic) {
     if (opened.ok()) {
       VersionEdit edit;
       edit.next_id = 1'000'000;
-      ASSERT_TRUE(opened->manifest->append(edit, true).ok());
-      ASSERT_TRUE(opened->state.apply(edit).ok());
+      REQUIRE_OK(opened->manifest->append(edit, true));
+      REQUIRE_OK(opened->state.apply(edit));
       History later = history;
       later.states = {describe(opened->state)};
       expect_crashes(*fs, random, later);

@@ -1,6 +1,5 @@
 #include "storage/manifest.h"
 
-#include <gtest/gtest.h>
 #include <time.h>
 
 #include <atomic>
@@ -8,7 +7,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "storage/checksum.h"
@@ -17,8 +15,10 @@
 #include "storage/manifest_replay.h"
 #include "storage/memory_file_system.h"
 #include "storage/prefix_key.h"
+#include "tests/support/catch.h"
 #include "tests/support/edits.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride {
 namespace {
@@ -27,13 +27,13 @@ using test::describe;
 using test::EditMaker;
 using test::whole;
 
-class ManifestTest : public testing::Test {
+class ManifestTest {
  protected:
-  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+  ManifestTest() { REQUIRE_OK(fs_.create_directory("db")); }
 
   static std::unique_ptr<Manifest> create(FileSystem& fs) {
     auto made = Manifest::create(fs, "db");
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    CHECK_OK(made);
     return std::move(made->manifest);
   }
   static std::string recovered(FileSystem& fs, bool read_only = true) {
@@ -46,8 +46,8 @@ class ManifestTest : public testing::Test {
   static void put_file(FileSystem& fs, const std::string& path, std::string_view bytes) {
     (void)fs.remove(path);
     auto file = fs.open(path, OpenMode::create);
-    ASSERT_TRUE(file.ok()) << file.status().to_string();
-    ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
+    REQUIRE_OK(file);
+    REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
   }
   static VersionEdit table_edit(uint32_t id, std::string name) {
     VersionEdit edit;
@@ -58,86 +58,83 @@ class ManifestTest : public testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(ManifestTest, RecoversWhatWasAppended) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.RecoversWhatWasAppended", "[ManifestTest]") {
   auto manifest = create(fs_);
   EditMaker maker(test::seed());
   for (int i = 0; i < 200; ++i) {
     VersionEdit edit = maker.make();
-    ASSERT_TRUE(manifest->append(edit, i % 2).ok());
+    REQUIRE_OK(manifest->append(edit, i % 2));
     maker.apply(edit);
     if (i % 40 == 7) {
       manifest.reset();
       auto again = Manifest::recover(fs_, "db", false);
-      ASSERT_TRUE(again.ok()) << again.status().to_string();
-      ASSERT_EQ(describe(whole(*again)), describe(maker.state()));
+      REQUIRE_OK(again);
+      REQUIRE(describe(whole(*again)) == describe(maker.state()));
       manifest = std::move(again->manifest);
     }
   }
-  EXPECT_EQ(recovered(fs_), describe(maker.state()));
+  CHECK(recovered(fs_) == describe(maker.state()));
 }
 
-TEST_F(ManifestTest, StateRefusesWhatDoesNotFit) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.StateRefusesWhatDoesNotFit", "[ManifestTest]") {
   ManifestState state;
-  ASSERT_TRUE(state.apply(table_edit(1, "a")).ok());
+  REQUIRE_OK(state.apply(table_edit(1, "a")));
   auto refused = [&](auto change) {
     VersionEdit edit;
     change(edit);
     std::string before = describe(state);
     StatusCode result = state.apply(edit).code();
-    EXPECT_EQ(describe(state), before);
+    CHECK(describe(state) == before);
     return result;
   };
-  EXPECT_EQ(refused([](auto& e) { e.dropped = {2}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) { e.removed = {9}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) { e.created = {{1, "b", 0, 0}}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) { e.created = {{2, "a", 0, 0}}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) {
-              e.created = {{2, "b", 0, 65536}};
-            }),
-            StatusCode::unsupported_version);
-  EXPECT_EQ(refused([](auto& e) { e.created = {{2, "b", 4, 32}}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) {
-              e.created = {{2, "b", 5, byte_strings}};
-            }),
-            StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) { e.added = {{5, 2, 6, 1, 0, 1}}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) { e.added = {{5, 1, 6, 1, 2, 1}}; }), StatusCode::corruption);
-  EXPECT_EQ(refused([](auto& e) {
-              e.added = {{5, 1, 6, 1, 0, 1}, {5, 1, 6, 1, 0, 1}};
-            }),
-            StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.dropped = {2}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.removed = {9}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.created = {{1, "b", 0, 0}}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.created = {{2, "a", 0, 0}}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) {
+          e.created = {{2, "b", 0, 65536}};
+        }) == StatusCode::unsupported_version);
+  CHECK(refused([](auto& e) { e.created = {{2, "b", 4, 32}}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) {
+          e.created = {{2, "b", 5, byte_strings}};
+        }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.added = {{5, 2, 6, 1, 0, 1}}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) { e.added = {{5, 1, 6, 1, 2, 1}}; }) == StatusCode::corruption);
+  CHECK(refused([](auto& e) {
+          e.added = {{5, 1, 6, 1, 0, 1}, {5, 1, 6, 1, 0, 1}};
+        }) == StatusCode::corruption);
 }
 
-TEST_F(ManifestTest, KeepsTheAddressBitsOfTables) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.KeepsTheAddressBitsOfTables", "[ManifestTest]") {
   VersionEdit edit;
   edit.created = {{1, "routes", 5, 32}, {2, "wide", 8194, 65535}, {3, "paths", 0, byte_strings}};
-  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  REQUIRE_OK(create(fs_)->append(edit, /*sync=*/true));
   auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
-  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  REQUIRE_OK(r);
   const ManifestState state = whole(*r);
-  ASSERT_EQ(state.tables.size(), 3u);
+  REQUIRE(state.tables.size() == 3u);
   for (size_t i = 0; i < 3; ++i)
-    EXPECT_EQ(state.tables[i].address_bits, edit.created[i].address_bits);
+    CHECK(state.tables[i].address_bits == edit.created[i].address_bits);
 }
 
-TEST_F(ManifestTest, KeepsWhetherTablesShareValues) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.KeepsWhetherTablesShareValues", "[ManifestTest]") {
   VersionEdit edit;
   edit.created = {
       {1, "plain", 5, 32}, {2, "shared", 5, 32, true}, {3, std::string(255, 's'), 0, 0, true}};
-  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  REQUIRE_OK(create(fs_)->append(edit, /*sync=*/true));
   auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
-  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  REQUIRE_OK(r);
   const ManifestState state = whole(*r);
-  ASSERT_EQ(state.tables.size(), 3u);
+  REQUIRE(state.tables.size() == 3u);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(state.tables[i].name, edit.created[i].name);
-    EXPECT_EQ(state.tables[i].key_width, edit.created[i].key_width);
-    EXPECT_EQ(state.tables[i].address_bits, edit.created[i].address_bits);
-    EXPECT_EQ(state.tables[i].share_equal_values, edit.created[i].share_equal_values);
+    CHECK(state.tables[i].name == edit.created[i].name);
+    CHECK(state.tables[i].key_width == edit.created[i].key_width);
+    CHECK(state.tables[i].address_bits == edit.created[i].address_bits);
+    CHECK(state.tables[i].share_equal_values == edit.created[i].share_equal_values);
   }
 }
 
-TEST_F(ManifestTest, KeepsWhichTablesHaveNumbers) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.KeepsWhichTablesHaveNumbers", "[ManifestTest]") {
   VersionEdit edit;
   for (uint32_t i = 0; i < 20; ++i) {
     TableRecord table{i + 1, "t" + std::to_string(i), i, 0, i % 2 == 1};
@@ -145,42 +142,43 @@ TEST_F(ManifestTest, KeepsWhichTablesHaveNumbers) {
     table.sums_wrap = i >= 10 && is_integer(table.numbers);
     edit.created.push_back(table);
   }
-  ASSERT_TRUE(create(fs_)->append(edit, /*sync=*/true).ok());
+  REQUIRE_OK(create(fs_)->append(edit, /*sync=*/true));
   auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
-  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  REQUIRE_OK(r);
   const ManifestState state = whole(*r);
-  ASSERT_EQ(state.tables.size(), edit.created.size());
+  REQUIRE(state.tables.size() == edit.created.size());
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    EXPECT_EQ(state.tables[i].share_equal_values, edit.created[i].share_equal_values);
-    EXPECT_EQ(state.tables[i].numbers, edit.created[i].numbers);
-    EXPECT_EQ(state.tables[i].sums_wrap, edit.created[i].sums_wrap);
+    CHECK(state.tables[i].share_equal_values == edit.created[i].share_equal_values);
+    CHECK(state.tables[i].numbers == edit.created[i].numbers);
+    CHECK(state.tables[i].sums_wrap == edit.created[i].sums_wrap);
   }
 }
 
 // As docs/format.md says.
-TEST_F(ManifestTest, FlagsOfTablesOfNumbers) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.FlagsOfTablesOfNumbers", "[ManifestTest]") {
   auto flags_of = [](bool share, NumberType numbers, bool wrap) {
     VersionEdit edit;
     edit.created = {{1, "t", 0, 0, share, numbers, wrap}};
     auto record = encode_record(edit, 0);
-    EXPECT_TRUE(record.ok());
+    CHECK_OK(record);
     uint32_t tag = 0, flags = 0;
     std::memcpy(&tag, record->data() + 24, sizeof tag);
     std::memcpy(&flags, record->data() + 24 + 8 + 12, sizeof flags);
-    EXPECT_EQ(tag, 6u);
+    CHECK(tag == 6u);
     return flags;
   };
-  EXPECT_EQ(flags_of(false, NumberType::i32, false), 0x100u);
-  EXPECT_EQ(flags_of(false, NumberType::i64, true), 0x202u);
-  EXPECT_EQ(flags_of(true, NumberType::f32, false), 0x301u);
-  EXPECT_EQ(flags_of(true, NumberType::f64, false), 0x401u);
+  CHECK(flags_of(false, NumberType::i32, false) == 0x100u);
+  CHECK(flags_of(false, NumberType::i64, true) == 0x202u);
+  CHECK(flags_of(true, NumberType::f32, false) == 0x301u);
+  CHECK(flags_of(true, NumberType::f64, false) == 0x401u);
 }
 
-TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.RefusesFlagsOfTablesThatItDoesNotKnow",
+                 "[ManifestTest]") {
   VersionEdit edit;
   edit.created = {{1, "shared", 0, 0, true}};
   auto record = encode_record(edit, 0);
-  ASSERT_TRUE(record.ok());
+  REQUIRE_OK(record);
   std::optional<ManifestRecord> found;
   // Flags of their own, types that are no values, and sums that wrap of what are no integers.
   for (uint32_t flags : {4u, 0x80u, 0x500u, 0x10000u, 0x80000200u, 2u, 3u, 0x302u, 0x402u}) {
@@ -191,10 +189,10 @@ TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
     header.checksum = checksum(Bytes(*record).subspan(8));
     std::memcpy(record->data(), &header, sizeof header);
     found = find_record(*record);
-    ASSERT_TRUE(found);
+    REQUIRE(found);
     Status status = decode_edit(*found, "MANIFEST-000001", 32).status();
-    EXPECT_EQ(status.code(), StatusCode::unsupported_version) << flags << status.to_string();
-    EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+    CHECK_MESSAGE(status.code() == StatusCode::unsupported_version, flags << status.to_string());
+    CHECK(status.remedy().find("newer StrideDB") != std::string::npos);
   }
   for (size_t bytes = 0; bytes <= 16; ++bytes) {  // no room for a name
     ManifestRecord cut = *found;
@@ -203,46 +201,46 @@ TEST_F(ManifestTest, RefusesFlagsOfTablesThatItDoesNotKnow) {
     std::vector<std::byte> payload(sizeof field + bytes);
     std::memcpy(payload.data(), &field, sizeof field);
     cut.payload = payload;
-    EXPECT_EQ(decode_edit(cut, "MANIFEST-000001", 32).status().code(), StatusCode::corruption);
+    CHECK(decode_edit(cut, "MANIFEST-000001", 32).status().code() == StatusCode::corruption);
   }
 }
 
-TEST_F(ManifestTest, SegmentsStayInTheOrderOfTheirRuns) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.SegmentsStayInTheOrderOfTheirRuns", "[ManifestTest]") {
   ManifestState state;
-  ASSERT_TRUE(state.apply(table_edit(1, "a")).ok());
+  REQUIRE_OK(state.apply(table_edit(1, "a")));
   VersionEdit edit;
   edit.added = {{10, 1, 9, 1, 0, 1}, {11, 1, 3, 1, 0, 1}, {12, 1, 9, 1, 0, 1}};
-  ASSERT_TRUE(state.apply(edit).ok());
-  ASSERT_EQ(state.segments.size(), 3u);
-  EXPECT_EQ(state.segments[0].segment, 11u);
-  EXPECT_EQ(state.segments[1].segment, 10u);
-  EXPECT_EQ(state.segments[2].segment, 12u);
-  EXPECT_EQ(state.next_id, 13u);
+  REQUIRE_OK(state.apply(edit));
+  REQUIRE(state.segments.size() == 3u);
+  CHECK(state.segments[0].segment == 11u);
+  CHECK(state.segments[1].segment == 10u);
+  CHECK(state.segments[2].segment == 12u);
+  CHECK(state.next_id == 13u);
   VersionEdit drop;
   drop.dropped = {1};
   drop.created = {{20, "a", 4, 0}};
-  ASSERT_TRUE(state.apply(drop).ok());
-  EXPECT_EQ(describe(state), "next 21; table 20 a 4");
+  REQUIRE_OK(state.apply(drop));
+  CHECK(describe(state) == "next 21; table 20 a 4");
 }
 
-TEST_F(ManifestTest, AnEditMayTakeWhatItRemoves) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AnEditMayTakeWhatItRemoves", "[ManifestTest]") {
   ManifestReplay replay;
   VersionEdit edit = table_edit(1, "a");
   edit.created.push_back({2, "b", 0, 0});
   edit.added = {{10, 1, 9, 1, 0, 1}, {11, 2, 9, 1, 0, 1}};
-  ASSERT_TRUE(replay.apply(edit).ok());
+  REQUIRE_OK(replay.apply(edit));
   VersionEdit next;
   next.removed = {11};
   next.dropped = {1};
   next.created = {{1, "a", 4, 0}};
   next.added = {{10, 1, 3, 1, 0, 1}, {11, 1, 2, 1, 0, 1}};
-  ASSERT_TRUE(replay.apply(next).ok());
-  EXPECT_EQ(describe(replay.state()),
-            "next 12; table 1 a 4; table 2 b 0; segment 11 1 2 1 0 1; segment 10 1 3 1 0 1");
+  REQUIRE_OK(replay.apply(next));
+  CHECK(describe(replay.state()) ==
+        "next 12; table 1 a 4; table 2 b 0; segment 11 1 2 1 0 1; segment 10 1 3 1 0 1");
   auto refused = [&](VersionEdit wrong) {
     std::string before = describe(replay.state());
-    EXPECT_EQ(replay.apply(wrong).code(), StatusCode::corruption);
-    EXPECT_EQ(describe(replay.state()), before);
+    CHECK(replay.apply(wrong).code() == StatusCode::corruption);
+    CHECK(describe(replay.state()) == before);
   };
   refused({.removed = {10, 10}});
   refused({.dropped = {2, 2}});
@@ -258,45 +256,45 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-TEST_F(ManifestTest, RecoversInTheTimeThatItsEditsTake) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.RecoversInTheTimeThatItsEditsTake", "[ManifestTest]") {
   // Of so many that each add a segment, and half as many that each remove one.
   auto seconds_to_recover = [](uint64_t edits) {
     MemoryFileSystem fs({.crashable = false});
-    EXPECT_TRUE(fs.create_directory("db").ok());
+    CHECK_OK(fs.create_directory("db"));
     auto manifest = create(fs);
-    EXPECT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
+    CHECK_OK(manifest->append(table_edit(1, "one"), false));
     for (uint64_t i = 2; i < edits + 2; ++i)
-      EXPECT_TRUE(manifest->append({.added = {{i, 1, i, 1, 0, 1}}}, false).ok());
+      CHECK_OK(manifest->append({.added = {{i, 1, i, 1, 0, 1}}}, false));
     for (uint64_t i = 2; i < edits / 2 + 2; ++i)
-      EXPECT_TRUE(manifest->append({.removed = {i}}, false).ok());
-    EXPECT_TRUE(manifest->append({}, true).ok());
+      CHECK_OK(manifest->append({.removed = {i}}, false));
+    CHECK_OK(manifest->append({}, true));
     double before = cpu_seconds();
     auto r = Manifest::recover(fs, "db", true);
     double seconds = cpu_seconds() - before;
-    EXPECT_TRUE(r.ok()) << r.status().to_string();
-    EXPECT_EQ(r->state.segments.size(), edits - edits / 2);
+    CHECK_OK(r);
+    CHECK(r->state.segments.size() == edits - edits / 2);
     return seconds;
   };
   double few = seconds_to_recover(2000), many = seconds_to_recover(16'000);
-  EXPECT_LT(many, 24 * few) << "8 times as many edits";
+  CHECK_MESSAGE(many < 24 * few, "8 times as many edits");
 }
 
-TEST_F(ManifestTest, TableNamesHaveALength) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.TableNamesHaveALength", "[ManifestTest]") {
   auto manifest = create(fs_);
-  EXPECT_EQ(manifest->append(table_edit(1, ""), true).code(), StatusCode::invalid_argument);
-  EXPECT_EQ(manifest->append(table_edit(1, std::string(256, 'x')), true).code(),
-            StatusCode::invalid_argument);
-  EXPECT_TRUE(manifest->append(table_edit(1, std::string(255, 'x')), true).ok());
+  CHECK(manifest->append(table_edit(1, ""), true).code() == StatusCode::invalid_argument);
+  CHECK(manifest->append(table_edit(1, std::string(256, 'x')), true).code() ==
+        StatusCode::invalid_argument);
+  CHECK_OK(manifest->append(table_edit(1, std::string(255, 'x')), true));
 }
 
-TEST_F(ManifestTest, ATornTailIsDroppedAtEveryLength) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.ATornTailIsDroppedAtEveryLength", "[ManifestTest]") {
   auto manifest = create(fs_);
   std::vector<uint64_t> ends = {manifest->bytes()};
   std::vector<std::string> states = {describe({})};
   EditMaker maker(test::seed());
   for (int i = 0; i < 12; ++i) {
     VersionEdit edit = maker.make();
-    ASSERT_TRUE(manifest->append(edit, true).ok());
+    REQUIRE_OK(manifest->append(edit, true));
     maker.apply(edit);
     ends.push_back(manifest->bytes());
     states.push_back(describe(maker.state()));
@@ -311,84 +309,87 @@ TEST_F(ManifestTest, ATornTailIsDroppedAtEveryLength) {
       ++records;
     }
     MemoryFileSystem fs;
-    ASSERT_TRUE(fs.create_directory("db").ok());
+    REQUIRE_OK(fs.create_directory("db"));
     put_file(fs, "db/CURRENT", encode_current(1));
     put_file(fs, "db/MANIFEST-000001", bytes);
-    ASSERT_EQ(recovered(fs), states[records]) << "cut at " << size;
+    REQUIRE_MESSAGE(recovered(fs) == states[records], "cut at " << size);
     auto again = Manifest::recover(fs, "db", false);
-    ASSERT_TRUE(again.ok());
-    EXPECT_EQ(again->manifest->bytes(), ends[records]);
+    REQUIRE_OK(again);
+    CHECK(again->manifest->bytes() == ends[records]);
     VersionEdit edit = table_edit(1000, "after the cut");
-    ASSERT_TRUE(again->manifest->append(edit, true).ok());
-    ASSERT_TRUE(again->state.apply(edit).ok());
-    ASSERT_EQ(recovered(fs), describe(again->state)) << "cut at " << size;
+    REQUIRE_OK(again->manifest->append(edit, true));
+    REQUIRE_OK(again->state.apply(edit));
+    REQUIRE_MESSAGE(recovered(fs) == describe(again->state), "cut at " << size);
   }
 }
 
-TEST_F(ManifestTest, DamageBeforeASyncedRecordIsCorruption) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.DamageBeforeASyncedRecordIsCorruption",
+                 "[ManifestTest]") {
   auto manifest = create(fs_);
   uint64_t second = manifest->bytes();
-  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
-  ASSERT_TRUE(manifest->append(table_edit(2, "two"), true).ok());
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), true));
+  REQUIRE_OK(manifest->append(table_edit(2, "two"), true));
   std::string bytes = *read_file(fs_, manifest->path());
   bytes[second + 30] ^= 1;
   put_file(fs_, manifest->path(), bytes);
   Status status = Manifest::recover(fs_, "db", true).status();
-  EXPECT_EQ(status.code(), StatusCode::corruption);
-  EXPECT_EQ(status.offset(), second);
-  EXPECT_EQ(status.file(), "db/MANIFEST-000001");
-  EXPECT_FALSE(status.remedy().empty());
+  CHECK(status.code() == StatusCode::corruption);
+  CHECK(status.offset() == second);
+  CHECK(status.file() == "db/MANIFEST-000001");
+  CHECK_FALSE(status.remedy().empty());
 }
 
-TEST_F(ManifestTest, DamageBeforeUnsyncedRecordsIsATornTail) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.DamageBeforeUnsyncedRecordsIsATornTail",
+                 "[ManifestTest]") {
   auto manifest = create(fs_);
   uint64_t second = manifest->bytes();
-  ASSERT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
-  ASSERT_TRUE(manifest->append(table_edit(2, "two"), false).ok());
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), false));
+  REQUIRE_OK(manifest->append(table_edit(2, "two"), false));
   std::string bytes = *read_file(fs_, manifest->path());
   bytes[second + 30] ^= 1;
   put_file(fs_, manifest->path(), bytes);
-  EXPECT_EQ(recovered(fs_), describe({}));
+  CHECK(recovered(fs_) == describe({}));
 }
 
-TEST_F(ManifestTest, KeepsUnsyncedEditsApartAndCutsThem) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.KeepsUnsyncedEditsApartAndCutsThem",
+                 "[ManifestTest]") {
   auto manifest = create(fs_);
-  ASSERT_TRUE(manifest->append(table_edit(1, "one"), false).ok());
-  ASSERT_TRUE(manifest->append(table_edit(2, "two"), true).ok());
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), false));
+  REQUIRE_OK(manifest->append(table_edit(2, "two"), true));
   uint64_t third = manifest->bytes();
-  ASSERT_TRUE(manifest->append(table_edit(3, "three"), false).ok());
-  ASSERT_TRUE(manifest->append(table_edit(4, "four"), false).ok());
+  REQUIRE_OK(manifest->append(table_edit(3, "three"), false));
+  REQUIRE_OK(manifest->append(table_edit(4, "four"), false));
   auto again = Manifest::recover(fs_, "db", false);
-  ASSERT_TRUE(again.ok());
-  EXPECT_EQ(describe(again->state), "next 3; table 1 one 0; table 2 two 0");
-  ASSERT_EQ(again->unsynced.size(), 2u);
-  EXPECT_EQ(again->unsynced[0].edit.created[0].name, "three");
-  EXPECT_EQ(again->unsynced[0].offset, third);
-  ASSERT_TRUE(again->manifest->cut(again->unsynced[1].offset).ok());
-  EXPECT_EQ(recovered(fs_), "next 4; table 1 one 0; table 2 two 0; table 3 three 0");
-  ASSERT_TRUE(again->manifest->append(table_edit(5, "five"), true).ok());
+  REQUIRE_OK(again);
+  CHECK(describe(again->state) == "next 3; table 1 one 0; table 2 two 0");
+  REQUIRE(again->unsynced.size() == 2u);
+  CHECK(again->unsynced[0].edit.created[0].name == "three");
+  CHECK(again->unsynced[0].offset == third);
+  REQUIRE_OK(again->manifest->cut(again->unsynced[1].offset));
+  CHECK(recovered(fs_) == "next 4; table 1 one 0; table 2 two 0; table 3 three 0");
+  REQUIRE_OK(again->manifest->append(table_edit(5, "five"), true));
   auto settled = Manifest::recover(fs_, "db", true);
-  EXPECT_TRUE(settled->unsynced.empty());
-  EXPECT_EQ(describe(settled->state),
-            "next 6; table 1 one 0; table 2 two 0; table 3 three 0; table 5 five 0");
+  CHECK(settled->unsynced.empty());
+  CHECK(describe(settled->state) ==
+        "next 6; table 1 one 0; table 2 two 0; table 3 three 0; table 5 five 0");
 }
 
-TEST_F(ManifestTest, ANewerVersionIsUnsupported) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.ANewerVersionIsUnsupported", "[ManifestTest]") {
   auto manifest = create(fs_);
   std::string bytes = *read_file(fs_, manifest->path());
   ++bytes[offsetof(ManifestHeader, database_format_version)];
   put_file(fs_, manifest->path(), bytes);
-  EXPECT_EQ(code(fs_), StatusCode::corruption);
+  CHECK(code(fs_) == StatusCode::corruption);
   uint64_t sum = checksum(as_bytes(std::string_view(bytes).substr(0, 24)));
   std::memcpy(bytes.data() + 24, &sum, 8);
   put_file(fs_, manifest->path(), bytes);
-  EXPECT_EQ(code(fs_), StatusCode::unsupported_version);
+  CHECK(code(fs_) == StatusCode::unsupported_version);
 }
 
-TEST_F(ManifestTest, UnknownTagsAndKindsAreUnsupported) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.UnknownTagsAndKindsAreUnsupported", "[ManifestTest]") {
   auto manifest = create(fs_);
   uint64_t at = manifest->bytes();
-  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), true));
   std::string good = *read_file(fs_, manifest->path());
   auto with = [&](uint64_t offset, uint32_t value) {
     std::string bytes = good;
@@ -398,16 +399,17 @@ TEST_F(ManifestTest, UnknownTagsAndKindsAreUnsupported) {
     put_file(fs_, manifest->path(), bytes);
     return code(fs_);
   };
-  EXPECT_EQ(with(12, manifest_edit), StatusCode::ok);
-  EXPECT_EQ(with(12, manifest_unsynced_edit), StatusCode::ok);
-  EXPECT_EQ(with(12, 3), StatusCode::unsupported_version);
-  EXPECT_EQ(with(24, 99), StatusCode::unsupported_version);
-  EXPECT_EQ(with(28, 16), StatusCode::corruption) << "a field that is cut off";
-  EXPECT_EQ(with(28, 12), StatusCode::corruption) << "a table without a name";
-  EXPECT_EQ(with(8, 4), StatusCode::ok) << "less payload, but then the padding is off: a torn tail";
+  CHECK(with(12, manifest_edit) == StatusCode::ok);
+  CHECK(with(12, manifest_unsynced_edit) == StatusCode::ok);
+  CHECK(with(12, 3) == StatusCode::unsupported_version);
+  CHECK(with(24, 99) == StatusCode::unsupported_version);
+  CHECK_MESSAGE(with(28, 16) == StatusCode::corruption, "a field that is cut off");
+  CHECK_MESSAGE(with(28, 12) == StatusCode::corruption, "a table without a name");
+  CHECK_MESSAGE(with(8, 4) == StatusCode::ok,
+                "less payload, but then the padding is off: a torn tail");
 }
 
-TEST_F(ManifestTest, SaysWhatKindOfDirectoryItIs) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.SaysWhatKindOfDirectoryItIs", "[ManifestTest]") {
   auto make = [](std::vector<std::pair<std::string, std::string>> files) {
     auto fs = std::make_unique<MemoryFileSystem>();
     (void)fs->create_directory("db");
@@ -416,109 +418,112 @@ TEST_F(ManifestTest, SaysWhatKindOfDirectoryItIs) {
   };
   std::string line = encode_current(1);
   std::string leveldb = "MANIFEST-000001\n";
-  EXPECT_EQ(code(*std::make_unique<MemoryFileSystem>()), StatusCode::not_found);
-  EXPECT_EQ(code(*make({})), StatusCode::not_found);
-  EXPECT_EQ(code(*make({{"LOCK", ""}, {"lost+found", ""}})), StatusCode::not_found);
-  EXPECT_EQ(code(*make({{"LOCK", ""}, {"MANIFEST-000001", "x"}, {"CURRENT.tmp", "x"}})),
-            StatusCode::not_found);
-  EXPECT_EQ(code(*make({{"LOCK", ""}, {"000003.seg", "x"}})), StatusCode::corruption);
-  EXPECT_EQ(code(*make({{"000003.wal", "x"}})), StatusCode::invalid_argument);
-  EXPECT_EQ(code(*make({{"LOCK", ""}, {"letter.txt", "x"}})), StatusCode::invalid_argument);
-  EXPECT_EQ(code(*make({{"CURRENT", leveldb}, {"MANIFEST-000001", "leveldb's"}})),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(code(*make({{"CURRENT", line}})), StatusCode::corruption);
-  EXPECT_EQ(code(*make({{"CURRENT", line}, {"MANIFEST-000001", ""}})), StatusCode::corruption);
+  CHECK(code(*std::make_unique<MemoryFileSystem>()) == StatusCode::not_found);
+  CHECK(code(*make({})) == StatusCode::not_found);
+  CHECK(code(*make({{"LOCK", ""}, {"lost+found", ""}})) == StatusCode::not_found);
+  CHECK(code(*make({{"LOCK", ""}, {"MANIFEST-000001", "x"}, {"CURRENT.tmp", "x"}})) ==
+        StatusCode::not_found);
+  CHECK(code(*make({{"LOCK", ""}, {"000003.seg", "x"}})) == StatusCode::corruption);
+  CHECK(code(*make({{"000003.wal", "x"}})) == StatusCode::invalid_argument);
+  CHECK(code(*make({{"LOCK", ""}, {"letter.txt", "x"}})) == StatusCode::invalid_argument);
+  CHECK(code(*make({{"CURRENT", leveldb}, {"MANIFEST-000001", "leveldb's"}})) ==
+        StatusCode::invalid_argument);
+  CHECK(code(*make({{"CURRENT", line}})) == StatusCode::corruption);
+  CHECK(code(*make({{"CURRENT", line}, {"MANIFEST-000001", ""}})) == StatusCode::corruption);
   create(fs_);
   put_file(fs_, "db/CURRENT", leveldb);
-  EXPECT_EQ(code(fs_), StatusCode::corruption);
-  EXPECT_NE(recovered(fs_).find("restore CURRENT from a backup"), std::string::npos);
+  CHECK(code(fs_) == StatusCode::corruption);
+  CHECK(recovered(fs_).find("restore CURRENT from a backup") != std::string::npos);
 }
 
-TEST_F(ManifestTest, CreatesOverAnInterruptedCreation) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.CreatesOverAnInterruptedCreation", "[ManifestTest]") {
   put_file(fs_, "db/MANIFEST-000001", "half");
   put_file(fs_, "db/CURRENT.tmp", "half");
-  ASSERT_TRUE(create(fs_)->append(table_edit(1, "one"), true).ok());
-  EXPECT_EQ(recovered(fs_), "next 2; table 1 one 0");
-  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
+  REQUIRE_OK(create(fs_)->append(table_edit(1, "one"), true));
+  CHECK(recovered(fs_) == "next 2; table 1 one 0");
+  CHECK(*fs_.list("db") == (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
 }
 
-TEST_F(ManifestTest, RewritesALogThatHasGrown) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.RewritesALogThatHasGrown", "[ManifestTest]") {
   auto manifest = create(fs_);
   std::string name(200, 'n');
   for (uint32_t i = 1; manifest->bytes() <= 1 << 20; ++i) {
     VersionEdit edit = table_edit(i, name);
     if (i > 1) edit.dropped = {i - 1};
-    ASSERT_TRUE(manifest->append(edit, false).ok());
+    REQUIRE_OK(manifest->append(edit, false));
   }
-  ASSERT_TRUE(manifest->append({}, true).ok());
+  REQUIRE_OK(manifest->append({}, true));
   manifest.reset();
   std::string before = recovered(fs_);
-  EXPECT_EQ(fs_.list("db")->back(), "MANIFEST-000001") << "reading only changes nothing";
+  CHECK_MESSAGE(fs_.list("db")->back() == "MANIFEST-000001", "reading only changes nothing");
   // A full disk does not keep the database from opening.
   fs_.set_capacity(fs_.used_bytes());
-  EXPECT_EQ(recovered(fs_, false), before);
-  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
+  CHECK(recovered(fs_, false) == before);
+  CHECK(*fs_.list("db") == (std::vector<std::string>{"CURRENT", "MANIFEST-000001"}));
   fs_.set_capacity(~uint64_t{0});
-  EXPECT_EQ(recovered(fs_, false), before);
-  EXPECT_EQ(*fs_.list("db"), (std::vector<std::string>{"CURRENT", "MANIFEST-000002"}));
+  CHECK(recovered(fs_, false) == before);
+  CHECK(*fs_.list("db") == (std::vector<std::string>{"CURRENT", "MANIFEST-000002"}));
   auto again = Manifest::recover(fs_, "db", false);
-  EXPECT_LT(again->manifest->bytes(), 1000u);
-  EXPECT_EQ(describe(again->state), before);
+  CHECK(again->manifest->bytes() < 1000u);
+  CHECK(describe(again->state) == before);
   auto after = fs_.crash(1, CrashPolicy::lose_unsynced);
-  EXPECT_EQ(recovered(*after), before);
+  CHECK(recovered(*after) == before);
 }
 
-TEST_F(ManifestTest, AReaderKeepsUpWithAWriterThatRewrites) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AReaderKeepsUpWithAWriterThatRewrites",
+                 "[ManifestTest]") {
   create(fs_);
   std::atomic<bool> done{false};
-  std::thread writer([&] {
+  test::TestThreads threads;
+  threads.start([&] {
     for (uint64_t number = 2; number < 300; ++number) {
       std::vector<std::byte> bytes = encode_manifest_header(number);
       put_file(fs_, "db/" + manifest_name(number), as_text(bytes));
-      EXPECT_TRUE(write_current(fs_, "db", number).status.ok());
-      EXPECT_TRUE(fs_.remove("db/" + manifest_name(number - 1)).ok());
+      CHECK_OK(write_current(fs_, "db", number).status);
+      CHECK_OK(fs_.remove("db/" + manifest_name(number - 1)));
     }
     done = true;
   });
   while (!done) {
     auto r = Manifest::recover(fs_, "db", true);
-    EXPECT_TRUE(r.ok()) << r.status().to_string();
-    EXPECT_EQ(r->manifest, nullptr);
+    CHECK_OK(r);
+    CHECK(r->manifest == nullptr);
   }
-  writer.join();
+  threads.join();
 }
 
-TEST_F(ManifestTest, AFullDiskLeavesTheLogAsItWas) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AFullDiskLeavesTheLogAsItWas", "[ManifestTest]") {
   auto manifest = create(fs_);
-  ASSERT_TRUE(manifest->append(table_edit(1, "one"), true).ok());
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), true));
   fs_.set_capacity(fs_.used_bytes() + 10);
-  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::no_space);
-  EXPECT_EQ(recovered(fs_), "next 2; table 1 one 0");
-  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::no_space);
+  CHECK(manifest->append(table_edit(2, "two"), true).code() == StatusCode::no_space);
+  CHECK(recovered(fs_) == "next 2; table 1 one 0");
+  CHECK(manifest->append(table_edit(2, "two"), true).code() == StatusCode::no_space);
   fs_.set_capacity(~uint64_t{0});
-  EXPECT_TRUE(manifest->append(table_edit(3, "three"), true).ok());
-  EXPECT_EQ(recovered(fs_), "next 4; table 1 one 0; table 3 three 0");
+  CHECK_OK(manifest->append(table_edit(3, "three"), true));
+  CHECK(recovered(fs_) == "next 4; table 1 one 0; table 3 three 0");
 }
 
-TEST_F(ManifestTest, AFailedSyncPoisons) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AFailedSyncPoisons", "[ManifestTest]") {
   auto manifest = create(fs_);
   fs_.fail_sync(1, StatusCode::no_space);
   Status status = manifest->append(table_edit(1, "one"), true);
-  EXPECT_EQ(status.code(), StatusCode::io_error);
-  EXPECT_EQ(manifest->append(table_edit(2, "two"), true).code(), StatusCode::poisoned);
-  EXPECT_EQ(manifest->cut(0).code(), StatusCode::poisoned);
+  CHECK(status.code() == StatusCode::io_error);
+  CHECK(manifest->append(table_edit(2, "two"), true).code() == StatusCode::poisoned);
+  CHECK(manifest->cut(0).code() == StatusCode::poisoned);
   // What the next process reads it also makes to last, though this kernel takes it for written.
   std::string seen = recovered(fs_, false);
-  EXPECT_EQ(recovered(*fs_.crash(1, CrashPolicy::lose_unsynced)), seen);
+  CHECK(recovered(*fs_.crash(1, CrashPolicy::lose_unsynced)) == seen);
 }
 
-TEST_F(ManifestTest, AFailedWriteThatCannotBeUndonePoisons) {
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AFailedWriteThatCannotBeUndonePoisons",
+                 "[ManifestTest]") {
   auto manifest = create(fs_);
   fs_.fail_call(1, StatusCode::io_error, true);
-  EXPECT_EQ(manifest->append(table_edit(1, "one"), true).code(), StatusCode::io_error);
+  CHECK(manifest->append(table_edit(1, "one"), true).code() == StatusCode::io_error);
   fs_.fail_call(0, StatusCode::ok);
-  EXPECT_EQ(manifest->append(table_edit(1, "one"), true).code(), StatusCode::poisoned);
-  EXPECT_EQ(recovered(fs_), describe({}));
+  CHECK(manifest->append(table_edit(1, "one"), true).code() == StatusCode::poisoned);
+  CHECK(recovered(fs_) == describe({}));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // What happens where a process has as many memory mappings as it may.
 #include "storage/map_limit.h"
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "storage/file.h"
 #include "storage/reserved_memory.h"
+#include "tests/support/catch.h"
 
 namespace stride {
 namespace {
@@ -30,35 +30,35 @@ uint64_t mappings_now() {
   return static_cast<uint64_t>(std::count(Iterator(maps), Iterator(), '\n'));
 }
 
-TEST(MapLimitTest, SmallFilesLeaveHalfOfTheMappings) {
+TEST_CASE("MapLimitTest.SmallFilesLeaveHalfOfTheMappings", "[MapLimitTest]") {
   const uint64_t most = most_mappings();
-  if (most == 0 || most > 200'000) GTEST_SKIP() << "the limit is " << most << " here";
+  if (most == 0 || most > 200'000) SKIP("the limit is " << most << " here");
   std::string path =
       std::filesystem::temp_directory_path() / ("map_limit_test." + std::to_string(::getpid()));
   auto file = FileSystem::posix().open(path, OpenMode::create);
-  ASSERT_TRUE(file.ok()) << file.status().to_string();
-  ASSERT_TRUE((*file)->write_at(0, as_bytes("twelve bytes")).ok());
+  REQUIRE_OK(file);
+  REQUIRE_OK((*file)->write_at(0, as_bytes("twelve bytes")));
   std::vector<std::shared_ptr<const Mapping>> mappings;
   for (uint64_t i = 0; i < most / 2 + 1000; ++i) {
     auto mapping = (*file)->map();
-    ASSERT_TRUE(mapping.ok()) << i << ": " << mapping.status().to_string();
-    ASSERT_EQ(as_text((*mapping)->bytes()), "twelve bytes");
+    REQUIRE_MESSAGE(mapping.ok(), i << ": " << mapping.status().to_string());
+    REQUIRE(as_text((*mapping)->bytes()) == "twelve bytes");
     mappings.push_back(std::move(*mapping));
   }
-  EXPECT_LT(mappings_now(), most / 2 + 500);
-  EXPECT_TRUE(mappings.back()->fetch(std::vector<FileRange>{{0, 12}}).ok());
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(mappings.back()->bytes().data()) % 64, 0u);
+  CHECK(mappings_now() < most / 2 + 500);
+  CHECK_OK(mappings.back()->fetch(std::vector<FileRange>{{0, 12}}));
+  CHECK(reinterpret_cast<uintptr_t>(mappings.back()->bytes().data()) % 64 == 0u);
   mappings.clear();
-  EXPECT_LT(mappings_now(), most / 10);
-  EXPECT_TRUE(FileSystem::posix().remove(path).ok());
+  CHECK(mappings_now() < most / 10);
+  CHECK_OK(FileSystem::posix().remove(path));
 }
 
-TEST(MapLimitTest, SaysThatMappingsAreUsedUp) {
+TEST_CASE("MapLimitTest.SaysThatMappingsAreUsedUp", "[MapLimitTest]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer needs mappings of its own";
+  SKIP("a sanitizer needs mappings of its own");
 #endif
   const uint64_t most = most_mappings();
-  if (most == 0 || most > 200'000) GTEST_SKIP() << "the limit is " << most << " here";
+  if (most == 0 || most > 200'000) SKIP("the limit is " << most << " here");
   std::vector<void*> used;
   used.reserve(most);
   Status room = ReservedMemory::reserve(1 << 20).status();
@@ -70,17 +70,17 @@ TEST(MapLimitTest, SaysThatMappingsAreUsedUp) {
   }
   Status none = ReservedMemory::reserve(1 << 20).status();
   for (void* p : used) ::munmap(p, 4096);
-  EXPECT_TRUE(room.ok()) << room.to_string();
-  EXPECT_EQ(none.code(), StatusCode::resource_exhausted) << none.to_string();
-  EXPECT_NE(none.message().find("vm.max_map_count"), std::string::npos) << none.to_string();
-  EXPECT_NE(none.message().find(std::to_string(most)), std::string::npos) << none.to_string();
-  EXPECT_NE(none.remedy().find("compact"), std::string::npos) << none.to_string();
+  CHECK_OK(room);
+  CHECK_MESSAGE(none.code() == StatusCode::resource_exhausted, none.to_string());
+  CHECK_MESSAGE(none.message().find("vm.max_map_count") != std::string::npos, none.to_string());
+  CHECK_MESSAGE(none.message().find(std::to_string(most)) != std::string::npos, none.to_string());
+  CHECK_MESSAGE(none.remedy().find("compact") != std::string::npos, none.to_string());
 }
 
-TEST(MapLimitTest, SaysThatAddressSpaceIsUsedUp) {
+TEST_CASE("MapLimitTest.SaysThatAddressSpaceIsUsedUp", "[MapLimitTest]") {
   Status s = ReservedMemory::reserve(uint64_t{1} << 62).status();
-  EXPECT_EQ(s.code(), StatusCode::resource_exhausted);
-  EXPECT_NE(s.remedy().find("ulimit -v"), std::string::npos) << s.to_string();
+  CHECK(s.code() == StatusCode::resource_exhausted);
+  CHECK_MESSAGE(s.remedy().find("ulimit -v") != std::string::npos, s.to_string());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "storage/page_fetch.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,32 +16,37 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride {
 namespace {
 
 constexpr uint64_t page = 4096;
 
-class PageFetchTest : public testing::TestWithParam<FetchBy> {
+class PageFetchTest {
  protected:
+  const FetchBy way_ = GENERATE(FetchBy::anything, FetchBy::threads);
+  test::RunsWith name_{way_ == FetchBy::threads ? "threads" : "anything"};
+
   static constexpr uint64_t pages = 4096;
 
-  void SetUp() override {
+  PageFetchTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "fetch_test.XXXXXX").string();
     room_ = ::mkdtemp(pattern.data());
     path_ = room_ + "/a";
     std::string bytes(pages * page, 'x');
     auto file = FileSystem::posix().open(path_, OpenMode::create);
-    ASSERT_TRUE(file.ok());
-    ASSERT_TRUE((*file)->write_at(0, as_bytes(bytes)).ok());
-    ASSERT_TRUE((*file)->sync().ok());
+    REQUIRE_OK(file);
+    REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
+    REQUIRE_OK((*file)->sync());
     fd_ = ::open(path_.c_str(), O_RDWR);
     auto mapping = (*file)->map();
-    ASSERT_TRUE(mapping.ok());
+    REQUIRE_OK(mapping);
     mapping_ = *mapping;
   }
-  void TearDown() override {
+  ~PageFetchTest() {
     ::close(fd_);
     std::filesystem::remove_all(room_);
   }
@@ -58,7 +62,6 @@ class PageFetchTest : public testing::TestWithParam<FetchBy> {
     for (int attempt = 0; attempt < 10; ++attempt) {
       evict();
       fetch();
-      if (HasFatalFailure()) return false;
       if (seen()) return true;
     }
     return false;
@@ -69,37 +72,39 @@ class PageFetchTest : public testing::TestWithParam<FetchBy> {
   std::shared_ptr<const Mapping> mapping_;
 };
 
-TEST_P(PageFetchTest, BringsTheRangesAndNothingElse) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.BringsTheRangesAndNothingElse", "[PageFetchTest]") {
   std::mt19937_64 random(test::seed());
   for (uint64_t n : {1, 3, 100, 1000}) {
     evict();
-    if (in_memory() != 0) GTEST_SKIP() << "pages cannot be evicted here, or not told apart";
+    if (in_memory() != 0) SKIP("pages cannot be evicted here, or not told apart");
     std::set<uint64_t> chosen;
     while (chosen.size() < n) chosen.insert(random() % pages);
     std::vector<FileRange> ranges;
     for (uint64_t p : chosen) ranges.push_back({p * page, page});
     auto fetch = [&] {
-      Status s = fetch_pages(fd_, path_, ranges, GetParam());
-      ASSERT_TRUE(s.ok()) << s.to_string();
+      Status s = fetch_pages(fd_, path_, ranges, way_);
+      REQUIRE_OK(s);
     };
-    EXPECT_TRUE(brings(fetch, [&] {
-      for (uint64_t p : chosen)
-        if (!mapping_->in_memory(p * page)) return false;
-      return in_memory() <= n + n / 10 + 1;
-    })) << n;
+    CHECK_MESSAGE(brings(fetch,
+                         [&] {
+                           for (uint64_t p : chosen)
+                             if (!mapping_->in_memory(p * page)) return false;
+                           return in_memory() <= n + n / 10 + 1;
+                         }),
+                  n);
   }
 }
 
-TEST_P(PageFetchTest, ReadsLargeRangesWhole) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.ReadsLargeRangesWhole", "[PageFetchTest]") {
   FileRange ranges[] = {{100, 3 * fetch_piece_bytes + 1},
                         {fetch_piece_bytes * 8, fetch_piece_bytes * 100},
                         {pages * page - 1, 1},
                         {0, 0}};
   auto fetch = [&] {
-    Status s = fetch_pages(fd_, path_, ranges, GetParam());
-    ASSERT_TRUE(s.ok()) << s.to_string();
+    Status s = fetch_pages(fd_, path_, ranges, way_);
+    REQUIRE_OK(s);
   };
-  EXPECT_TRUE(brings(fetch, [&] {
+  CHECK(brings(fetch, [&] {
     for (FileRange range : ranges)
       for (uint64_t at = range.offset; at < range.offset + range.bytes; at += page)
         if (!mapping_->in_memory(at)) return false;
@@ -107,65 +112,66 @@ TEST_P(PageFetchTest, ReadsLargeRangesWhole) {
   }));
 }
 
-TEST_P(PageFetchTest, NoRangesNeedNoRead) {
-  EXPECT_TRUE(fetch_pages(-1, "a", {}, GetParam()).ok());
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.NoRangesNeedNoRead", "[PageFetchTest]") {
+  CHECK_OK(fetch_pages(-1, "a", {}, way_));
 }
 
-TEST_P(PageFetchTest, AFileThatEndsEarlyIsCorruption) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.AFileThatEndsEarlyIsCorruption", "[PageFetchTest]") {
   std::vector<FileRange> ranges;
   for (uint64_t p = 0; p < pages; p += 16) ranges.push_back({p * page, page});
-  ASSERT_EQ(::ftruncate(fd_, (pages - 8) * page), 0);
-  EXPECT_TRUE(fetch_pages(fd_, path_, ranges, GetParam()).ok());
-  ASSERT_EQ(::ftruncate(fd_, (pages / 2) * page), 0);
-  Status s = fetch_pages(fd_, path_, ranges, GetParam());
-  EXPECT_EQ(s.code(), StatusCode::corruption);
-  EXPECT_EQ(s.file(), path_);
-  EXPECT_GE(*s.offset(), pages / 2 * page);
+  REQUIRE(::ftruncate(fd_, (pages - 8) * page) == 0);
+  CHECK_OK(fetch_pages(fd_, path_, ranges, way_));
+  REQUIRE(::ftruncate(fd_, (pages / 2) * page) == 0);
+  Status s = fetch_pages(fd_, path_, ranges, way_);
+  CHECK(s.code() == StatusCode::corruption);
+  CHECK(s.file() == path_);
+  CHECK(*s.offset() >= pages / 2 * page);
 }
 
-TEST_P(PageFetchTest, ADescriptorThatCannotBeReadIsAnError) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.ADescriptorThatCannotBeReadIsAnError",
+                 "[PageFetchTest]") {
   std::vector<FileRange> ranges(200, FileRange{0, page});
-  Status s = fetch_pages(-1, "a", ranges, GetParam());
-  EXPECT_EQ(s.code(), StatusCode::io_error) << s.to_string();
+  Status s = fetch_pages(-1, "a", ranges, way_);
+  CHECK_MESSAGE(s.code() == StatusCode::io_error, s.to_string());
   int folder = ::open(room_.c_str(), O_RDONLY | O_DIRECTORY);
-  EXPECT_FALSE(fetch_pages(folder, room_, ranges, GetParam()).ok());
+  CHECK_FALSE(fetch_pages(folder, room_, ranges, way_).ok());
   ::close(folder);
 }
 
-TEST_P(PageFetchTest, ManyThreadsFetchAtOnce) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.ManyThreadsFetchAtOnce", "[PageFetchTest]") {
   auto fetch = [&] {
-    std::vector<std::thread> threads;
+    test::TestThreads threads;
     for (uint64_t t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
+      threads.start([&, t] {
         std::vector<FileRange> ranges;
         for (uint64_t p = t; p < pages; p += 3) ranges.push_back({p * page, page});
-        EXPECT_TRUE(fetch_pages(fd_, path_, ranges, GetParam()).ok());
+        CHECK_OK(fetch_pages(fd_, path_, ranges, way_));
       });
     }
-    for (std::thread& thread : threads) thread.join();
+    threads.join();
   };
-  EXPECT_TRUE(brings(fetch, [&] { return in_memory() == pages; }));
+  CHECK(brings(fetch, [&] { return in_memory() == pages; }));
 }
 
-TEST_P(PageFetchTest, AMappingFetchesWhatLiesInsideIt) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.AMappingFetchesWhatLiesInsideIt",
+                 "[PageFetchTest]") {
   FileRange ranges[] = {{3 * page, page},
                         {(pages - 2) * page, uint64_t{1} << 62},
                         {uint64_t{1} << 63, uint64_t{1} << 63},
                         {pages * page, 5}};
-  EXPECT_TRUE(brings([&] { EXPECT_TRUE(mapping_->fetch(ranges).ok()); },
-                     [&] {
-                       return mapping_->in_memory(3 * page) &&
-                              mapping_->in_memory((pages - 2) * page) &&
-                              mapping_->in_memory((pages - 1) * page);
-                     }));
-  EXPECT_TRUE(mapping_->in_memory(uint64_t{1} << 63));
+  CHECK(brings([&] { CHECK_OK(mapping_->fetch(ranges)); },
+               [&] {
+                 return mapping_->in_memory(3 * page) && mapping_->in_memory((pages - 2) * page) &&
+                        mapping_->in_memory((pages - 1) * page);
+               }));
+  CHECK(mapping_->in_memory(uint64_t{1} << 63));
   for (FileRange range : ranges) mapping_->will_need(range);
 }
 
-TEST_P(PageFetchTest, HintsReadInTheBackground) {
+TEST_CASE_METHOD(PageFetchTest, "PageFetchTest.HintsReadInTheBackground", "[PageFetchTest]") {
   evict();
-  if (in_memory() != 0) GTEST_SKIP() << "pages cannot be evicted here, or not told apart";
-  EXPECT_TRUE(brings(
+  if (in_memory() != 0) SKIP("pages cannot be evicted here, or not told apart");
+  CHECK(brings(
       [&] {
         mapping_->will_need({page + 1, 300 * page});
       },
@@ -180,40 +186,35 @@ TEST_P(PageFetchTest, HintsReadInTheBackground) {
       }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, PageFetchTest, testing::Values(FetchBy::anything, FetchBy::threads),
-                         [](const auto& way) {
-                           return way.param == FetchBy::threads ? "threads" : "anything";
-                         });
-
-TEST(MappingTest, WithoutADescriptorFetchesAreHints) {
+TEST_CASE("MappingTest.WithoutADescriptorFetchesAreHints", "[MappingTest]") {
   std::string path = (std::filesystem::temp_directory_path() / "fetch_test.few.").string() +
                      std::to_string(::getpid());
   auto file = FileSystem::posix().open(path, OpenMode::create);
-  ASSERT_TRUE(file.ok());
-  ASSERT_TRUE((*file)->write_at(0, as_bytes(std::string(page * 4, 'x'))).ok());
+  REQUIRE_OK(file);
+  REQUIRE_OK((*file)->write_at(0, as_bytes(std::string(page * 4, 'x'))));
   struct rlimit before;
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   struct rlimit few = before;
   few.rlim_cur = 8;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
   auto mapping = (*file)->map();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  ASSERT_TRUE(mapping.ok());
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_OK(mapping);
   FileRange all{0, page * 4};
-  EXPECT_TRUE((*mapping)->fetch({&all, 1}).ok());
-  EXPECT_EQ((*mapping)->bytes()[page * 4 - 1], std::byte{'x'});
-  EXPECT_TRUE(FileSystem::posix().remove(path).ok());
+  CHECK_OK((*mapping)->fetch({&all, 1}));
+  CHECK((*mapping)->bytes()[page * 4 - 1] == std::byte{'x'});
+  CHECK_OK(FileSystem::posix().remove(path));
 }
 
-TEST(MappingTest, AFileInMemoryIsAlwaysThere) {
+TEST_CASE("MappingTest.AFileInMemoryIsAlwaysThere", "[MappingTest]") {
   MemoryFileSystem fs;
   auto file = fs.open("a", OpenMode::create);
-  ASSERT_TRUE((*file)->write_at(0, as_bytes("hello")).ok());
+  REQUIRE_OK((*file)->write_at(0, as_bytes("hello")));
   auto mapping = (*file)->map();
-  EXPECT_TRUE((*mapping)->in_memory(0));
+  CHECK((*mapping)->in_memory(0));
   FileRange all{0, 5};
   (*mapping)->will_need(all);
-  EXPECT_TRUE((*mapping)->fetch({&all, 1}).ok());
+  CHECK_OK((*mapping)->fetch({&all, 1}));
 }
 
 }  // namespace

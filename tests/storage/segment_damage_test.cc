@@ -1,5 +1,4 @@
 // No bytes whatever in a segment file crash a reader or are taken for others.
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
@@ -9,6 +8,7 @@
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment.h"
+#include "tests/support/catch.h"
 #include "tests/support/forged_files.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/segments.h"
@@ -36,16 +36,19 @@ Status open_and_read(const std::string& bytes, std::vector<Row>* rows) {
 void expect_damage(const std::string& bytes, const std::string& what) {
   std::vector<Row> rows;
   Status status = open_and_read(bytes, &rows);
-  EXPECT_TRUE(status.code() == StatusCode::corruption ||
-              status.code() == StatusCode::unsupported_version)
-      << what << ": " << status.to_string();
-  EXPECT_EQ(status.file(), "a.seg") << what;
-  EXPECT_FALSE(status.remedy().empty()) << what << ": " << status.to_string();
+  CHECK_MESSAGE(
+      (status.code() == StatusCode::corruption || status.code() == StatusCode::unsupported_version),
+      what << ": " << status.to_string());
+  CHECK_MESSAGE(status.file() == "a.seg", what);
+  CHECK_MESSAGE(!status.remedy().empty(), what << ": " << status.to_string());
 }
 
 // Plain segments, and such as share values and have a sample of their keys.
-class SegmentDamageTest : public testing::TestWithParam<bool> {
+class SegmentDamageTest {
  protected:
+  const bool shared_ = GENERATE(false, true);
+  test::RunsWith name_{shared_ ? "shared" : "plain"};
+
   SegmentDamageTest() {
     std::vector<Row> rows;
     for (int i = 1000; i < 2500; ++i) {
@@ -53,13 +56,12 @@ class SegmentDamageTest : public testing::TestWithParam<bool> {
       if (i % 10 == 0) rows.back() = {rows.back().key, "", EntryKind::tombstone};
     }
     MemoryFileSystem fs;
-    auto written = test::write_segment(
-        fs, "a.seg", 1, rows,
-        {.delta_width = 4,
-         .tree = "a tree",
-         .key_sample = GetParam() ? "a sample" : "",
-         .share_values = GetParam()});
-    EXPECT_TRUE(written.ok()) << written.status().to_string();
+    auto written = test::write_segment(fs, "a.seg", 1, rows,
+                                       {.delta_width = 4,
+                                        .tree = "a tree",
+                                        .key_sample = shared_ ? "a sample" : "",
+                                        .share_values = shared_});
+    CHECK_OK(written);
     good_ = *read_file(fs, "a.seg");
   }
   SegmentFooter footer() const { return test::footer_of(good_); }
@@ -68,17 +70,18 @@ class SegmentDamageTest : public testing::TestWithParam<bool> {
   std::string good_;
 };
 
-TEST_P(SegmentDamageTest, TheUndamagedFileIsGood) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.TheUndamagedFileIsGood",
+                 "[SegmentDamageTest]") {
   std::vector<Row> rows;
   Status status = open_and_read(good_, &rows);
-  EXPECT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(rows.size(), 1500u);
+  CHECK_OK(status);
+  CHECK(rows.size() == 1500u);
   std::string sealed = good_;
   seal(&sealed);
-  EXPECT_EQ(sealed, good_);
+  CHECK(sealed == good_);
 }
 
-TEST_P(SegmentDamageTest, FlippedBytes) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.FlippedBytes", "[SegmentDamageTest]") {
   for (int i = 0; i < 400; ++i) {
     std::string bytes = good_;
     for (uint64_t n = 1 + random_() % 4; n > 0; --n) {
@@ -88,7 +91,7 @@ TEST_P(SegmentDamageTest, FlippedBytes) {
   }
 }
 
-TEST_P(SegmentDamageTest, Truncations) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.Truncations", "[SegmentDamageTest]") {
   std::vector<uint64_t> sizes = {0, 1, 127, 128, 4095, 4096, 4097, 8191, 8192};
   for (uint64_t delta : {1, 8, 63, 64, 65, 4095, 4096, 8192}) sizes.push_back(good_.size() - delta);
   for (uint64_t d : {-1, 0, 1}) {
@@ -101,7 +104,7 @@ TEST_P(SegmentDamageTest, Truncations) {
   expect_damage(good_ + good_, "twice");
 }
 
-TEST_P(SegmentDamageTest, Garbage) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.Garbage", "[SegmentDamageTest]") {
   for (int i = 0; i < 300; ++i) {
     std::string bytes(random_() % 3 ? random_() % 20000 : 4096 * (random_() % 8), '\0');
     for (char& c : bytes) c = static_cast<char>(random_());
@@ -112,7 +115,7 @@ TEST_P(SegmentDamageTest, Garbage) {
 
 // With checksums that match, any number may be any other. Then it need not be found, but nothing
 // outside the file may be read (AddressSanitizer would tell).
-TEST_P(SegmentDamageTest, ForgedNumbers) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.ForgedNumbers", "[SegmentDamageTest]") {
   auto odd_number = [&]() -> uint64_t {
     switch (random_() % 6) {
       case 0:
@@ -145,60 +148,59 @@ TEST_P(SegmentDamageTest, ForgedNumbers) {
     seal(&bytes);
     std::vector<Row> rows;
     Status status = open_and_read(bytes, &rows);
-    EXPECT_TRUE(status.ok() || status.code() == StatusCode::corruption ||
-                status.code() == StatusCode::unsupported_version)
-        << status.to_string();
+    CHECK_MESSAGE((status.ok() || status.code() == StatusCode::corruption ||
+                   status.code() == StatusCode::unsupported_version),
+                  status.to_string());
   }
 }
 
-TEST_P(SegmentDamageTest, ANewerVersionIsNotTakenForDamage) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.ANewerVersionIsNotTakenForDamage",
+                 "[SegmentDamageTest]") {
   std::string bytes = good_;
   put(&bytes, offsetof(SegmentHeader, format_version), uint32_t{segment_format_version + 1});
   std::vector<Row> rows;
-  EXPECT_EQ(open_and_read(bytes, &rows).code(), StatusCode::corruption);
+  CHECK(open_and_read(bytes, &rows).code() == StatusCode::corruption);
   seal(&bytes);
   Status status = open_and_read(bytes, &rows);
-  EXPECT_EQ(status.code(), StatusCode::unsupported_version);
-  EXPECT_NE(status.remedy().find("newer StrideDB"), std::string::npos);
+  CHECK(status.code() == StatusCode::unsupported_version);
+  CHECK(status.remedy().find("newer StrideDB") != std::string::npos);
 }
 
-TEST_P(SegmentDamageTest, NamesFileSectionAndOffset) {
+TEST_CASE_METHOD(SegmentDamageTest, "SegmentDamageTest.NamesFileSectionAndOffset",
+                 "[SegmentDamageTest]") {
   MemoryFileSystem fs;
-  ASSERT_TRUE(fs.create_directory("db").ok());
+  REQUIRE_OK(fs.create_directory("db"));
   std::vector<Row> rows;
   for (int i = 1000; i < 3000; ++i) rows.push_back({std::to_string(i), std::string(100, 'v')});
-  ASSERT_TRUE(test::write_segment(fs, "db/1.seg", 1, rows, {.delta_width = 4}).ok());
+  REQUIRE_OK(test::write_segment(fs, "db/1.seg", 1, rows, {.delta_width = 4}));
   uint64_t offset = 2 * segment_block_bytes + 5;
   auto file = fs.open("db/1.seg", OpenMode::write);
-  ASSERT_TRUE((*file)->write_at(offset, as_bytes("!")).ok());
+  REQUIRE_OK((*file)->write_at(offset, as_bytes("!")));
   auto segment = Segment::open(fs, "db/1.seg", 1);
-  ASSERT_TRUE(segment.ok()) << "damage elsewhere does not keep it from opening";
+  REQUIRE_MESSAGE(segment.ok(), "damage elsewhere does not keep it from opening");
   Bytes values = (*segment)->section(SectionType::value_data);
-  EXPECT_TRUE((*segment)->ensure(values.data(), 1));
-  EXPECT_FALSE((*segment)->ensure(values.data(), values.size()));
-  EXPECT_FALSE((*segment)->intact());
+  CHECK((*segment)->ensure(values.data(), 1));
+  CHECK_FALSE((*segment)->ensure(values.data(), values.size()));
+  CHECK_FALSE((*segment)->intact());
   Status status = (*segment)->failure();
-  EXPECT_EQ(status.to_string(),
-            "corruption: the checksum of a block differs, in section value_data "
-            "(db/1.seg, offset 131072): restore the file from a backup");
-  EXPECT_EQ((*segment)->verify().to_string(), status.to_string());
-  EXPECT_FALSE((*segment)->ensure(values.data() + values.size(), 1 << 20));
+  CHECK(status.to_string() ==
+        "corruption: the checksum of a block differs, in section value_data "
+        "(db/1.seg, offset 131072): restore the file from a backup");
+  CHECK((*segment)->verify().to_string() == status.to_string());
+  CHECK_FALSE((*segment)->ensure(values.data() + values.size(), 1 << 20));
 }
 
-INSTANTIATE_TEST_SUITE_P(Values, SegmentDamageTest, testing::Bool(),
-                         [](const auto& shared) { return shared.param ? "shared" : "plain"; });
-
 // With checksums that match, as of a writer that is broken.
-TEST(SegmentNumbersTest, NumbersOutOfRangeAreCorruption) {
+TEST_CASE("SegmentNumbersTest.NumbersOutOfRangeAreCorruption", "[SegmentNumbersTest]") {
   std::vector<Row> rows;
   for (int i = 10000; i < 14000; ++i)
     rows.push_back({std::to_string(i), "value " + std::to_string(i % 300)});  // 2 bytes a number
   MemoryFileSystem fs;
-  ASSERT_TRUE(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}).ok());
+  REQUIRE_OK(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}));
   const std::string good = *read_file(fs, "a.seg");
   auto whole = Segment::open(fs, "a.seg", 1);
-  ASSERT_TRUE(whole.ok());
-  ASSERT_EQ((*whole)->values().column.size, 300u);
+  REQUIRE_OK(whole);
+  REQUIRE((*whole)->values().column.size == 300u);
   Bytes numbers = (*whole)->section(SectionType::value_numbers);
   uint64_t start = static_cast<uint64_t>(numbers.data() - (*whole)->mapping()->bytes().data());
   for (uint64_t row : {uint64_t{0}, uint64_t{1}, uint64_t{1234}, uint64_t{3999}}) {
@@ -208,24 +210,24 @@ TEST(SegmentNumbersTest, NumbersOutOfRangeAreCorruption) {
       seal(&bytes);
       std::vector<Row> read;
       Status status = open_and_read(bytes, &read);
-      EXPECT_EQ(status.to_string(),
-                "corruption: section value_numbers gives row " + std::to_string(row) + " value " +
-                    std::to_string(number) + " of 300 (a.seg, offset " +
-                    std::to_string(start + row * 2) + "): restore the file from a backup");
+      CHECK(status.to_string() == "corruption: section value_numbers gives row " +
+                                      std::to_string(row) + " value " + std::to_string(number) +
+                                      " of 300 (a.seg, offset " + std::to_string(start + row * 2) +
+                                      "): restore the file from a backup");
     }
     std::string bytes = good;
     put(&bytes, start + row * 2, uint16_t{299});
     seal(&bytes);
     std::vector<Row> read;
-    EXPECT_TRUE(open_and_read(bytes, &read).ok());
+    CHECK_OK(open_and_read(bytes, &read));
   }
 }
 
-TEST(SegmentNumbersTest, SectionsThatDoNotFitTheHeaderAreCorruption) {
+TEST_CASE("SegmentNumbersTest.SectionsThatDoNotFitTheHeaderAreCorruption", "[SegmentNumbersTest]") {
   std::vector<Row> rows;
   for (int i = 10000; i < 11000; ++i) rows.push_back({std::to_string(i), std::to_string(i % 7)});
   MemoryFileSystem fs;
-  ASSERT_TRUE(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}).ok());
+  REQUIRE_OK(test::write_segment(fs, "a.seg", 1, rows, {.share_values = true}));
   const std::string good = *read_file(fs, "a.seg");
   auto refused = [&](auto change, const std::string& why) {
     std::string bytes = good;
@@ -233,11 +235,11 @@ TEST(SegmentNumbersTest, SectionsThatDoNotFitTheHeaderAreCorruption) {
     seal(&bytes);
     std::vector<Row> read;
     Status status = open_and_read(bytes, &read);
-    EXPECT_EQ(status.code(), StatusCode::corruption) << why;
-    EXPECT_NE(status.to_string().find(why), std::string::npos) << status.to_string();
+    CHECK_MESSAGE(status.code() == StatusCode::corruption, why);
+    CHECK_MESSAGE(status.to_string().find(why) != std::string::npos, status.to_string());
   };
   const uint64_t entry = test::entry_of(good, SectionType::value_numbers);
-  ASSERT_NE(entry, 0u);
+  REQUIRE(entry != 0u);
   for (uint64_t bytes : {uint64_t{0}, uint64_t{999}, uint64_t{1001}})
     refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, bytes), bytes); },
             "section value_numbers has not one entry for each row");

@@ -1,7 +1,5 @@
 #include "storage/segment_writer.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/segments.h"
 
@@ -61,93 +60,99 @@ Result<std::shared_ptr<Segment>> write_large(FileSystem& fs, uint64_t seed, bool
   return (*writer)->finish(summary_of(keys), wait);
 }
 
-class SegmentWriterTest : public testing::Test {
+class SegmentWriterTest {
  protected:
-  void SetUp() override { ASSERT_TRUE(fs_.create_directory("db").ok()); }
+  SegmentWriterTest() { REQUIRE_OK(fs_.create_directory("db")); }
   void expect_large(Segment& segment) {
-    ASSERT_TRUE(segment.verify().ok()) << segment.verify().to_string();
+    REQUIRE_OK(segment.verify());
     for (uint64_t i = 0; i < rows; i += 997) {
       uint64_t value[2];
       std::memcpy(value, segment.values()[i].data(), 16);
-      ASSERT_EQ(value[0], i * i);
-      ASSERT_EQ(value[1], ~i);
+      REQUIRE(value[0] == i * i);
+      REQUIRE(value[1] == ~i);
     }
   }
   MemoryFileSystem fs_;
 };
 
-TEST_F(SegmentWriterTest, ThreadsCompleteInAnyOrder) {
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.ThreadsCompleteInAnyOrder",
+                 "[SegmentWriterTest]") {
   for (bool resident : {true, false}) {
     auto segment = write_large(fs_, test::seed(), resident);
-    ASSERT_TRUE(segment.ok()) << segment.status().to_string();
+    REQUIRE_OK(segment);
     expect_large(**segment);
     auto opened = Segment::open(fs_, "db/1.seg", 1);
-    ASSERT_TRUE(opened.ok());
+    REQUIRE_OK(opened);
     expect_large(**opened);
-    ASSERT_TRUE(fs_.remove("db/1.seg").ok());
+    REQUIRE_OK(fs_.remove("db/1.seg"));
   }
 }
 
-TEST_F(SegmentWriterTest, SurvivesAPowerLossOnceFinished) {
-  ASSERT_TRUE(write_large(fs_, test::seed(), true).ok());
-  ASSERT_TRUE(fs_.sync_directory("db").ok());
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.SurvivesAPowerLossOnceFinished",
+                 "[SegmentWriterTest]") {
+  REQUIRE_OK(write_large(fs_, test::seed(), true));
+  REQUIRE_OK(fs_.sync_directory("db"));
   auto after = fs_.crash(test::seed(), CrashPolicy::lose_unsynced);
   auto opened = Segment::open(*after, "db/1.seg", 1);
-  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  REQUIRE_OK(opened);
   expect_large(**opened);
 }
 
-TEST_F(SegmentWriterTest, EveryFailingCallIsReportedAndLeavesNoFile) {
-  ASSERT_TRUE(write_large(fs_, test::seed(), true).ok());
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.EveryFailingCallIsReportedAndLeavesNoFile",
+                 "[SegmentWriterTest]") {
+  REQUIRE_OK(write_large(fs_, test::seed(), true));
   uint64_t calls = fs_.calls();
-  ASSERT_TRUE(fs_.remove("db/1.seg").ok());
+  REQUIRE_OK(fs_.remove("db/1.seg"));
   for (uint64_t n = 1; n < calls; ++n) {
     fs_.fail_call(n, StatusCode::io_error);
     Status status = write_large(fs_, test::seed(), true).status();
-    EXPECT_EQ(status.code(), StatusCode::io_error) << "call " << n;
-    EXPECT_EQ(status.file(), "db/1.seg");
+    CHECK_MESSAGE(status.code() == StatusCode::io_error, "call " << n);
+    CHECK(status.file() == "db/1.seg");
     fs_.fail_call(0, StatusCode::ok);
-    EXPECT_TRUE(fs_.list("db")->empty()) << "call " << n;
+    CHECK_MESSAGE(fs_.list("db")->empty(), "call " << n);
   }
 }
 
-TEST_F(SegmentWriterTest, AFailedSyncIsAnIoErrorWhateverItsCause) {
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.AFailedSyncIsAnIoErrorWhateverItsCause",
+                 "[SegmentWriterTest]") {
   fs_.fail_sync(1, StatusCode::no_space);
   Status status = test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).status();
-  EXPECT_EQ(status.code(), StatusCode::io_error);
-  EXPECT_NE(status.to_string().find("may be lost"), std::string::npos);
-  EXPECT_TRUE(fs_.list("db")->empty());
+  CHECK(status.code() == StatusCode::io_error);
+  CHECK(status.to_string().find("may be lost") != std::string::npos);
+  CHECK(fs_.list("db")->empty());
 }
 
-TEST_F(SegmentWriterTest, AFullDiskIsNoSpace) {
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.AFullDiskIsNoSpace", "[SegmentWriterTest]") {
   for (uint64_t capacity : {uint64_t{0}, uint64_t{4096}, rows * 8, rows * 24}) {
     fs_.set_capacity(capacity);
-    EXPECT_EQ(write_large(fs_, test::seed(), true).status().code(), StatusCode::no_space);
-    EXPECT_TRUE(fs_.list("db")->empty());
+    CHECK(write_large(fs_, test::seed(), true).status().code() == StatusCode::no_space);
+    CHECK(fs_.list("db")->empty());
   }
   fs_.set_capacity(rows * 25);
-  EXPECT_TRUE(write_large(fs_, test::seed(), true).ok());
+  CHECK_OK(write_large(fs_, test::seed(), true));
 }
 
-TEST_F(SegmentWriterTest, AnAbandonedWriterRemovesItsFile) {
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.AnAbandonedWriterRemovesItsFile",
+                 "[SegmentWriterTest]") {
   {
     auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {8 << 20, true});
-    ASSERT_TRUE(writer.ok());
+    REQUIRE_OK(writer);
     auto keys = (*writer)->add_section(SectionType::key_data, 8 << 20);
     (*writer)->complete(keys);
-    EXPECT_TRUE(*fs_.exists("db/1.seg"));
+    CHECK(*fs_.exists("db/1.seg"));
   }
-  EXPECT_FALSE(*fs_.exists("db/1.seg"));
+  CHECK_FALSE(*fs_.exists("db/1.seg"));
 }
 
-TEST_F(SegmentWriterTest, RefusesAFileThatIsThere) {
-  ASSERT_TRUE(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).ok());
-  EXPECT_EQ(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).status().code(),
-            StatusCode::already_exists);
-  EXPECT_TRUE(*fs_.exists("db/1.seg"));
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.RefusesAFileThatIsThere",
+                 "[SegmentWriterTest]") {
+  REQUIRE_OK(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}));
+  CHECK(test::write_segment(fs_, "db/1.seg", 1, {{"a", "b"}}).status().code() ==
+        StatusCode::already_exists);
+  CHECK(*fs_.exists("db/1.seg"));
 }
 
-TEST_F(SegmentWriterTest, MisuseIsInvalid) {
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.MisuseIsInvalid", "[SegmentWriterTest]") {
   auto misuse = [&](auto use) {
     auto writer = SegmentWriter::create(fs_, "db/1.seg", 1, {100, true});
     use(**writer);
@@ -161,30 +166,28 @@ TEST_F(SegmentWriterTest, MisuseIsInvalid) {
         .status()
         .code();
   };
-  EXPECT_EQ(misuse([](SegmentWriter& w) {
-              EXPECT_TRUE(w.add_section(SectionType::key_data, 101).empty());
-            }),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(misuse([](SegmentWriter& w) {
-              (void)w.add_section(SectionType::key_data, 8);
-              (void)w.add_section(SectionType::key_data, 8);
-            }),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::statistics, 8); }),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 7); }),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(misuse([](SegmentWriter& w) {
-              EXPECT_TRUE(w.add_section(SectionType::tree, ~uint64_t{0}).empty());
-            }),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 8); }),
-            StatusCode::ok);
+  CHECK(misuse([](SegmentWriter& w) {
+          CHECK(w.add_section(SectionType::key_data, 101).empty());
+        }) == StatusCode::invalid_argument);
+  CHECK(misuse([](SegmentWriter& w) {
+          (void)w.add_section(SectionType::key_data, 8);
+          (void)w.add_section(SectionType::key_data, 8);
+        }) == StatusCode::invalid_argument);
+  CHECK(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::statistics, 8); }) ==
+        StatusCode::invalid_argument);
+  CHECK(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 7); }) ==
+        StatusCode::invalid_argument);
+  CHECK(misuse([](SegmentWriter& w) {
+          CHECK(w.add_section(SectionType::tree, ~uint64_t{0}).empty());
+        }) == StatusCode::invalid_argument);
+  CHECK(misuse([](SegmentWriter& w) { (void)w.add_section(SectionType::key_data, 8); }) ==
+        StatusCode::ok);
 }
 
-TEST_F(SegmentWriterTest, MoreThanTheAddressSpaceIsAnError) {
-  EXPECT_FALSE(SegmentWriter::create(fs_, "db/1.seg", 1, {~uint64_t{0}, true}).ok());
-  EXPECT_FALSE(*fs_.exists("db/1.seg"));
+TEST_CASE_METHOD(SegmentWriterTest, "SegmentWriterTest.MoreThanTheAddressSpaceIsAnError",
+                 "[SegmentWriterTest]") {
+  CHECK_FALSE(SegmentWriter::create(fs_, "db/1.seg", 1, {~uint64_t{0}, true}).ok());
+  CHECK_FALSE(*fs_.exists("db/1.seg"));
 }
 
 }  // namespace

@@ -1,61 +1,61 @@
 #include "storage/status.h"
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
 #include <string>
+
+#include "tests/support/catch.h"
 
 namespace stride {
 namespace {
 
-TEST(StatusTest, OkIsTheDefault) {
+TEST_CASE("StatusTest.OkIsTheDefault", "[StatusTest]") {
   Status status;
-  EXPECT_TRUE(status.ok());
-  EXPECT_EQ(status.code(), StatusCode::ok);
-  EXPECT_EQ(status.to_string(), "ok");
-  EXPECT_EQ(status.message(), "");
-  EXPECT_TRUE(Status(StatusCode::ok, "ignored").ok());
+  CHECK_OK(status);
+  CHECK(status.code() == StatusCode::ok);
+  CHECK(status.to_string() == "ok");
+  CHECK(status.message() == "");
+  CHECK_OK(Status(StatusCode::ok, "ignored"));
 }
 
-TEST(StatusTest, SaysWhatWhereAndWhatToDo) {
+TEST_CASE("StatusTest.SaysWhatWhereAndWhatToDo", "[StatusTest]") {
   Status status = Status::corruption("000012.seg", 65536, "the checksum of a block differs")
                       .with_remedy("restore the file from a backup");
-  EXPECT_EQ(status.to_string(),
-            "corruption: the checksum of a block differs (000012.seg, offset 65536): "
-            "restore the file from a backup");
-  EXPECT_EQ(status.file(), "000012.seg");
-  EXPECT_EQ(status.offset(), 65536u);
-  EXPECT_EQ(Status::invalid("too long").to_string(), "invalid_argument: too long");
-  EXPECT_EQ(Status(StatusCode::locked, "held").with_file("db/LOCK").to_string(),
-            "locked: held (db/LOCK)");
+  CHECK(status.to_string() ==
+        "corruption: the checksum of a block differs (000012.seg, offset 65536): "
+        "restore the file from a backup");
+  CHECK(status.file() == "000012.seg");
+  CHECK(status.offset() == 65536u);
+  CHECK(Status::invalid("too long").to_string() == "invalid_argument: too long");
+  CHECK(Status(StatusCode::locked, "held").with_file("db/LOCK").to_string() ==
+        "locked: held (db/LOCK)");
 }
 
-TEST(StatusTest, ACopyKeepsItsText) {
+TEST_CASE("StatusTest.ACopyKeepsItsText", "[StatusTest]") {
   Status first = Status::invalid("one").with_remedy("do this");
   Status second = first;
   Status third = std::move(second).with_remedy("do that");
-  EXPECT_EQ(first.remedy(), "do this");
-  EXPECT_EQ(third.remedy(), "do that");
+  CHECK(first.remedy() == "do this");
+  CHECK(third.remedy() == "do that");
 }
 
-TEST(StatusTest, TellsErrnosApart) {
+TEST_CASE("StatusTest.TellsErrnosApart", "[StatusTest]") {
   auto code = [](int error) { return Status::from_errno(error, "write", "f").code(); };
-  EXPECT_EQ(code(ENOSPC), StatusCode::no_space);
-  EXPECT_EQ(code(EDQUOT), StatusCode::no_space);
-  EXPECT_EQ(code(EACCES), StatusCode::permission_denied);
-  EXPECT_EQ(code(EROFS), StatusCode::permission_denied);
-  EXPECT_EQ(code(ENOENT), StatusCode::not_found);
-  EXPECT_EQ(code(EEXIST), StatusCode::already_exists);
-  EXPECT_EQ(code(EMFILE), StatusCode::resource_exhausted);
-  EXPECT_EQ(code(EIO), StatusCode::io_error);
-  EXPECT_EQ(Status::from_errno(ENOSPC, "write", "db/f").to_string(),
-            "no_space: write: No space left on device (db/f): "
-            "free some space on this disk and try again");
+  CHECK(code(ENOSPC) == StatusCode::no_space);
+  CHECK(code(EDQUOT) == StatusCode::no_space);
+  CHECK(code(EACCES) == StatusCode::permission_denied);
+  CHECK(code(EROFS) == StatusCode::permission_denied);
+  CHECK(code(ENOENT) == StatusCode::not_found);
+  CHECK(code(EEXIST) == StatusCode::already_exists);
+  CHECK(code(EMFILE) == StatusCode::resource_exhausted);
+  CHECK(code(EIO) == StatusCode::io_error);
+  CHECK(Status::from_errno(ENOSPC, "write", "db/f").to_string() ==
+        "no_space: write: No space left on device (db/f): "
+        "free some space on this disk and try again");
 }
 
-TEST(StatusTest, EveryCodeHasAName) {
+TEST_CASE("StatusTest.EveryCodeHasAName", "[StatusTest]") {
   for (int code = 0; code <= static_cast<int>(StatusCode::unavailable); ++code) {
-    EXPECT_NE(to_string(static_cast<StatusCode>(code)), "unknown");
+    CHECK(to_string(static_cast<StatusCode>(code)) != "unknown");
   }
 }
 
@@ -65,12 +65,12 @@ Result<int> passes_on() {
   return 1;
 }
 
-TEST(ResultTest, HoldsAValueOrAStatus) {
+TEST_CASE("ResultTest.HoldsAValueOrAStatus", "[ResultTest]") {
   Result<std::string> text = std::string("x");
-  ASSERT_TRUE(text.ok());
-  EXPECT_EQ(*text, "x");
-  EXPECT_EQ(text->size(), 1u);
-  EXPECT_EQ(passes_on().status().code(), StatusCode::invalid_argument);
+  REQUIRE_OK(text);
+  CHECK(*text == "x");
+  CHECK(text->size() == 1u);
+  CHECK(passes_on().status().code() == StatusCode::invalid_argument);
 }
 
 }  // namespace

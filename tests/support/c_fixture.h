@@ -1,29 +1,30 @@
 // A database with one table behind the C interface, and columns to talk to it.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "adapters/c/stridedb.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
 
-#define EXPECT_C_OK(expression) EXPECT_EQ((expression), STRIDE_OK) << stride_last_error()->text
-#define ASSERT_C_OK(expression) ASSERT_EQ((expression), STRIDE_OK) << stride_last_error()->text
+#define CHECK_C_OK(expression) CHECK_MESSAGE((expression) == STRIDE_OK, stride_last_error()->text)
+#define REQUIRE_C_OK(expression) \
+  REQUIRE_MESSAGE((expression) == STRIDE_OK, stride_last_error()->text)
 
 // The call fails with this status, and the thread's error says so and mentions a word.
-#define EXPECT_C_ERROR(expression, expected, mentions)                                  \
-  do {                                                                                  \
-    int of_call = (expression);                                                         \
-    EXPECT_EQ(of_call, expected) << stride_status_name(of_call);                        \
-    EXPECT_EQ(stride_last_error()->status, expected);                                   \
-    EXPECT_NE(std::string(stride_last_error()->text).find(mentions), std::string::npos) \
-        << stride_last_error()->text;                                                   \
+#define CHECK_C_ERROR(expression, expected, mentions)                                \
+  do {                                                                               \
+    const int stride_code_ = (expression);                                           \
+    const std::string stride_text_ = stride_last_error()->text;                      \
+    CHECK_MESSAGE(stride_code_ == expected, stride_text_);                           \
+    CHECK_MESSAGE(stride_last_error()->status == expected, stride_text_);            \
+    CHECK_MESSAGE(stride_text_.find(mentions) != std::string::npos,                  \
+                  "'" << stride_text_ << "' does not mention '" << mentions << "'"); \
   } while (0)
 
 using Strings = std::vector<std::string>;
@@ -52,16 +53,16 @@ inline bool bit(const uint64_t* words, uint64_t i) { return words[i / 64] >> i %
 
 inline stride_bytes bytes_of(std::string_view s) { return {s.data(), s.size()}; }
 
-class CTest : public ::testing::Test {
+class CTest {
  protected:
-  void SetUp() override {
-    ASSERT_C_OK(stride_open(path().c_str(), nullptr, &db_));
-    ASSERT_C_OK(stride_table_create(db_, "t", 0, &table_));
+  CTest() {
+    REQUIRE_C_OK(stride_open(path().c_str(), nullptr, &db_));
+    REQUIRE_C_OK(stride_table_create(db_, "t", 0, &table_));
   }
-  void TearDown() override {
-    EXPECT_C_OK(stride_snapshot_release(snapshot_));
-    EXPECT_C_OK(stride_table_release(table_));
-    EXPECT_C_OK(stride_close(db_));
+  ~CTest() {
+    CHECK_C_OK(stride_snapshot_release(snapshot_));
+    CHECK_C_OK(stride_table_release(table_));
+    CHECK_C_OK(stride_close(db_));
   }
   std::string path() const { return directory_.file("db"); }
 
@@ -69,28 +70,28 @@ class CTest : public ::testing::Test {
     stride_transaction* t;
     CRows k(keys), v(values);
     stride_column kc = k.column(), vc = v.column();
-    ASSERT_C_OK(stride_begin(db_, &t));
-    ASSERT_C_OK(stride_put(t, table, &kc, &vc));
-    ASSERT_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+    REQUIRE_C_OK(stride_begin(db_, &t));
+    REQUIRE_C_OK(stride_put(t, table, &kc, &vc));
+    REQUIRE_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
   }
   // Replaces the fixture's one.
   stride_snapshot* snapshot() {
-    EXPECT_C_OK(stride_snapshot_release(snapshot_));
-    EXPECT_C_OK(stride_snapshot_take(db_, &snapshot_));
+    CHECK_C_OK(stride_snapshot_release(snapshot_));
+    CHECK_C_OK(stride_snapshot_take(db_, &snapshot_));
     return snapshot_;
   }
   Strings scan(stride_table* table, const stride_scan_options* options = nullptr) {
     Strings keys;
     stride_scan* scan = nullptr;
     stride_column k{}, v{};
-    EXPECT_C_OK(stride_scan_open(snapshot(), table, options, &scan));
+    CHECK_C_OK(stride_scan_open(snapshot(), table, options, &scan));
     for (;;) {
-      EXPECT_C_OK(stride_scan_next(scan, &k, &v));
-      EXPECT_EQ(k.size, v.size);
+      CHECK_C_OK(stride_scan_next(scan, &k, &v));
+      CHECK(k.size == v.size);
       for (uint64_t i = 0; i < k.size; ++i) keys.push_back(row_of(k, i));
       if (k.size == 0) break;
     }
-    EXPECT_C_OK(stride_scan_release(scan));
+    CHECK_C_OK(stride_scan_release(scan));
     return keys;
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -19,6 +18,7 @@
 
 #include "adapters/cli/command_line.h"
 #include "engine/database.h"
+#include "tests/support/catch.h"
 
 namespace stride::cli {
 
@@ -42,15 +42,15 @@ class MemoryFile {
   int fd_;
 };
 
-class CliFixture : public testing::Test {
+class CliFixture {
  protected:
   CliFixture() {
-    std::string name = testing::TempDir() + "stride-cli-XXXXXX";
+    std::string name = std::filesystem::temp_directory_path().string() + "/stride-cli-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) abort();
     directory_ = name;
     database_ = directory_ + "/db";
   }
-  ~CliFixture() override { std::filesystem::remove_all(directory_); }
+  ~CliFixture() { std::filesystem::remove_all(directory_); }
 
   // The exit code; what was printed is in out_ and error_.
   int run(const std::vector<std::string>& arguments, const std::string& input = "") {
@@ -77,7 +77,7 @@ class CliFixture : public testing::Test {
   std::string scan(const std::vector<std::string>& options = {}, const std::string& table = "t") {
     std::vector<std::string> all = {"scan", database_, table};
     all.insert(all.end(), options.begin(), options.end());
-    EXPECT_EQ(run(all), 0) << error_;
+    CHECK_MESSAGE(run(all) == 0, error_);
     return out_;
   }
 
@@ -101,8 +101,8 @@ class CliFixture : public testing::Test {
     return files;
   }
   void expect_error(int code, const std::string& message) {
-    EXPECT_EQ(code_, code) << error_;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
+    CHECK_MESSAGE(code_ == code, error_);
+    CHECK_MESSAGE(error_.find(message) != std::string::npos, error_);
   }
   // A command that fails in this way, prints no data and leaves the database as it was.
   void expect_refused(const std::vector<std::string>& arguments, int code,
@@ -110,8 +110,8 @@ class CliFixture : public testing::Test {
     auto before = state();
     code_ = run(arguments, input);
     expect_error(code, message);
-    EXPECT_EQ(out_, "");
-    EXPECT_EQ(state(), before) << message;
+    CHECK(out_ == "");
+    CHECK_MESSAGE(state() == before, message);
   }
   void expect_load_refused(const std::string& file, const std::vector<std::string>& options,
                            int code, const std::string& message) {

@@ -1,14 +1,13 @@
 // Random sequences of version edits that fit, and what they add up to.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "storage/manifest.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 
@@ -33,7 +32,7 @@ inline ManifestState whole(const Manifest::Recovered& recovered) {
   ManifestState state = recovered.state;
   for (const UnsyncedEdit& unsynced : recovered.unsynced) {
     Status status = state.apply(unsynced.edit);
-    EXPECT_TRUE(status.ok()) << status.to_string();
+    CHECK_OK(status);
   }
   return state;
 }
@@ -69,7 +68,7 @@ class EditMaker {
   }
   void apply(const VersionEdit& edit) {
     Status status = state_.apply(edit);
-    EXPECT_TRUE(status.ok()) << status.to_string();
+    CHECK_OK(status);
   }
 
  private:

@@ -6,8 +6,6 @@
 //   device->fail_call(3, StatusCode::io_error);   // the third from now
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -19,6 +17,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/match/match_layout.h"
+#include "tests/support/catch.h"
 #include "tests/support/forwarding_backend.h"
 
 namespace stride::test {
@@ -113,7 +112,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
       Location at = locations[i];
       if (at.found()) {
         const Copy& copy = static_cast<const Copy&>(*indexes[at.index].resident);
-        EXPECT_TRUE(copy.has_values());
+        CHECK_MESSAGE(copy.has_values(), "values are asked of an index without");
         if (!copy.hidden[at.rank]) {
           found[i / 64] |= uint64_t{1} << (i % 64);
           const std::string& value = copy.values[at.rank];
@@ -207,7 +206,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
     std::vector<IndexView> views;
     for (const IndexView& index : indexes) {
-      EXPECT_NE(index.resident, nullptr);
+      CHECK_MESSAGE(index.resident != nullptr, "the device is asked of what it has not");
       views.push_back(index.resident->view());
     }
     return views;

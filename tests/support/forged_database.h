@@ -2,8 +2,6 @@
 // can be asked of it: whatever its bytes, each call gives an answer or says which file is damaged.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "storage/current_file.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/forged_files.h"
 #include "tests/support/model.h"
 
@@ -32,7 +31,7 @@ using Files = std::map<std::string, std::string>;
 inline Files files_of(FileSystem& fs) {
   Files files;
   auto names = fs.list(forged_path);
-  EXPECT_TRUE(names.ok());
+  CHECK_OK(names);
   for (const std::string& name : *names)
     if (name != "LOCK") files[name] = *read_file(fs, std::string(forged_path) + "/" + name);
   return files;
@@ -40,10 +39,10 @@ inline Files files_of(FileSystem& fs) {
 
 inline std::unique_ptr<MemoryFileSystem> file_system_of(const Files& files) {
   auto fs = std::make_unique<MemoryFileSystem>(MemoryFileSystemOptions{.crashable = false});
-  EXPECT_TRUE(fs->create_directory(forged_path).ok());
+  CHECK_OK(fs->create_directory(forged_path));
   for (const auto& [name, bytes] : files) {
     auto file = fs->open(std::string(forged_path) + "/" + name, OpenMode::create);
-    EXPECT_TRUE(file.ok() && (*file)->write_at(0, as_bytes(bytes)).ok());
+    CHECK((file.ok() && (*file)->write_at(0, as_bytes(bytes)).ok()));
   }
   return fs;
 }
@@ -62,7 +61,7 @@ class ForgedDatabase {
   explicit ForgedDatabase(uint32_t rows) : rows_(rows) {
     MemoryFileSystem fs({.crashable = false});
     auto db = Database::open(forged_path, forged_options(fs));
-    EXPECT_TRUE(db.ok()) << db.status().to_string();
+    CHECK_OK(db);
     TableOptions shared{.share_equal_values = true}, sums{.key_width = 4};
     sums.numbers = NumberType::i64;
     const std::pair<const char*, TableOptions> tables[] = {
@@ -75,10 +74,10 @@ class ForgedDatabase {
         {"sums", sums}};
     for (const auto& [name, options] : tables) {
       auto table = (*db)->create_table(name, options);
-      EXPECT_TRUE(table.ok()) << table.status().to_string();
+      CHECK_OK(table);
     }
     for (int run = 0; run < 3; ++run) commit_run(**db, run);
-    EXPECT_TRUE((*db)->close().ok());
+    CHECK_OK((*db)->close());
     files_ = files_of(fs);
   }
 
@@ -125,10 +124,10 @@ class ForgedDatabase {
         std::string k = key(s.name, i);
         Status status =
             run > 0 && i % 10 == 0 ? t.erase(table, k) : t.put(table, k, value(s.name, i));
-        EXPECT_TRUE(status.ok()) << status.to_string();
+        CHECK_OK(status);
       }
     }
-    EXPECT_TRUE(t.commit().ok());
+    CHECK_OK(t.commit());
   }
 
   uint32_t rows_;
@@ -159,14 +158,14 @@ class Asked {
       if (status.ok()) continue;
       bool damage = status.code() == StatusCode::corruption ||
                     status.code() == StatusCode::unsupported_version;
-      EXPECT_TRUE(damage) << what << ": " << status.to_string();
-      EXPECT_FALSE(status.file().empty()) << what << ": " << status.to_string();
-      EXPECT_FALSE(status.remedy().empty()) << what << ": " << status.to_string();
+      CHECK_MESSAGE(damage, what << ": " << status.to_string());
+      CHECK_MESSAGE(!status.file().empty(), what << ": " << status.to_string());
+      CHECK_MESSAGE(!status.remedy().empty(), what << ": " << status.to_string());
       if (opened.ok() && verified.ok())
-        ADD_FAILURE() << "verify() found nothing, but " << what << ": " << status.to_string();
+        FAIL_CHECK("verify() found nothing, but " << what << ": " << status.to_string());
     }
     if (opened.ok() && verified.ok())
-      for (const std::string& problem : problems_) ADD_FAILURE() << problem;
+      for (const std::string& problem : problems_) FAIL_CHECK(problem);
   }
   // The first that is not ok.
   Status first_failure() const {

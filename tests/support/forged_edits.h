@@ -4,6 +4,7 @@
 #include <chrono>
 #include <random>
 
+#include "tests/support/catch.h"
 #include "tests/support/forged_database.h"
 
 namespace stride::test {
@@ -110,15 +111,15 @@ inline void forge_at_random(const ForgedDatabase& database, std::mt19937_64& ran
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   Forger forger(database.files(), random);
   int rounds = 0;
-  for (; Clock::now() < end && !::testing::Test::HasFailure(); ++rounds) {
+  for (; Clock::now() < end && !has_failed(); ++rounds) {
     Files files = forger();
-    SCOPED_TRACE(forger.log());
+    INFO(forger.log());
     auto fs = file_system_of(files);
     const auto begin = Clock::now();
     Asked asked(*fs, database.rows(), /*change=*/random() % 2);
     asked.expect_sound();
     // It takes milliseconds of an untouched one.
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
+    CHECK(Clock::now() - begin < std::chrono::seconds(60));
   }
   std::printf("%d databases\n", rounds);
 }

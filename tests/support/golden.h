@@ -1,11 +1,11 @@
 // Annotated dumps of files:  "0010 | 03 00 00 00 | rows" a line; "00 * 12" is twelve zeros.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <sstream>
 #include <string>
+
+#include "tests/support/catch.h"
 
 namespace stride::test {
 
@@ -16,7 +16,7 @@ inline std::string parse_dump(const std::string& dump) {
   for (std::string line; std::getline(lines, line);) {
     if (line.find('|') == std::string::npos) continue;
     size_t first = line.find('|'), second = line.find('|', first + 1);
-    EXPECT_EQ(std::stoull(line.substr(0, first), nullptr, 16), bytes.size()) << line;
+    CHECK_MESSAGE(std::stoull(line.substr(0, first), nullptr, 16) == bytes.size(), line);
     std::istringstream words(line.substr(first + 1, second - first - 1));
     for (std::string word; words >> word;) {
       if (word == "*") {
@@ -34,10 +34,10 @@ inline std::string parse_dump(const std::string& dump) {
 // Compares byte by byte, and says where they part.
 inline void expect_dump(const std::string& bytes, const std::string& dump) {
   std::string golden = parse_dump(dump);
-  EXPECT_EQ(bytes.size(), golden.size());
+  CHECK(bytes.size() == golden.size());
   for (size_t i = 0; i < bytes.size() && i < golden.size(); ++i) {
     auto at = [i](const std::string& s) { return static_cast<int>(static_cast<uint8_t>(s[i])); };
-    ASSERT_EQ(at(bytes), at(golden)) << "at offset 0x" << std::hex << i;
+    REQUIRE_MESSAGE(at(bytes) == at(golden), "at offset 0x" << std::hex << i);
   }
 }
 

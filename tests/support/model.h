@@ -1,8 +1,6 @@
 // A std::map that does what a table must do, and the comparison of the two.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "engine/database.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 
@@ -57,39 +56,33 @@ class Rows {
   std::vector<uint64_t> offsets_{0};
 };
 
-#define STRIDE_ASSERT_OK(expression)                        \
-  do {                                                      \
-    ::stride::Status stride_s_ = (expression);              \
-    ASSERT_TRUE(stride_s_.ok()) << stride_s_.to_string();   \
-  } while (0)
-
 inline void expect_lookups(const Snapshot& snapshot, const Table& table, const Model& model,
                            const std::vector<std::string>& queries) {
   Rows rows(queries);
   FindResult found;
   GetResult got;
   LowerBoundResult bounds;
-  STRIDE_ASSERT_OK(snapshot.find(table, rows.column(), &found));
-  STRIDE_ASSERT_OK(snapshot.get(table, rows.column(), &got));
-  STRIDE_ASSERT_OK(snapshot.lower_bound(table, rows.column(), &bounds));
-  ASSERT_EQ(got.values.size, queries.size());
+  REQUIRE_OK(snapshot.find(table, rows.column(), &found));
+  REQUIRE_OK(snapshot.get(table, rows.column(), &got));
+  REQUIRE_OK(snapshot.lower_bound(table, rows.column(), &bounds));
+  REQUIRE_MESSAGE(got.values.size == queries.size(), "values of get()");
   for (size_t i = 0; i < queries.size(); ++i) {
     auto expected = model.find(queries[i]);
     bool there = expected != model.end();
     auto one = snapshot.get(table, std::string_view(queries[i]));
-    ASSERT_TRUE(one.ok()) << one.status().to_string();
-    ASSERT_EQ(one->has_value(), there) << "query " << i;
-    ASSERT_EQ(found.found[i], there) << "query " << i;
-    ASSERT_EQ(got.found[i], there) << "query " << i;
+    REQUIRE_OK(one);
+    REQUIRE_MESSAGE(one->has_value() == there, "query " << i);
+    REQUIRE_MESSAGE(found.found[i] == there, "query " << i);
+    REQUIRE_MESSAGE(got.found[i] == there, "query " << i);
     std::string value = there ? expected->second : "";
-    if (there) ASSERT_EQ(text(**one), value);
-    ASSERT_EQ(text(found.value(i)), value);
-    ASSERT_EQ(text(got.values[i]), value);
+    if (there) REQUIRE_MESSAGE(text(**one) == value, "query " << i);
+    REQUIRE_MESSAGE(text(found.value(i)) == value, "query " << i);
+    REQUIRE_MESSAGE(text(got.values[i]) == value, "query " << i);
     auto lower = model.lower_bound(queries[i]);
-    ASSERT_EQ(bounds.found[i], lower != model.end()) << "query " << i;
+    REQUIRE_MESSAGE(bounds.found[i] == (lower != model.end()), "query " << i);
     if (lower == model.end()) continue;
-    ASSERT_EQ(text(bounds.keys[i]), lower->first);
-    ASSERT_EQ(text(bounds.values[i]), lower->second);
+    REQUIRE_MESSAGE(text(bounds.keys[i]) == lower->first, "query " << i);
+    REQUIRE_MESSAGE(text(bounds.values[i]) == lower->second, "query " << i);
   }
 }
 
@@ -106,30 +99,31 @@ inline void expect_scan(const Snapshot& snapshot, const Table& table, const Mode
     if (within(entry.first, options)) expected.push_back(entry);
   if (options.reverse) std::reverse(expected.begin(), expected.end());
   auto scan = snapshot.scan(table, options);
-  ASSERT_TRUE(scan.ok()) << scan.status().to_string();
+  REQUIRE_OK(scan);
   ScanBatch batch;
   while (scan->next(&batch)) {
-    ASSERT_GT(batch.keys.size, 0u);
-    ASSERT_EQ(batch.keys.size, batch.values.size);
+    REQUIRE(batch.keys.size > 0u);
+    REQUIRE(batch.keys.size == batch.values.size);
     for (uint64_t i = 0; i < batch.keys.size; ++i)
       batches.emplace_back(text(batch.keys[i]), text(batch.values[i]));
   }
-  STRIDE_ASSERT_OK(scan->status());
-  ASSERT_EQ(batches, expected);
+  REQUIRE_OK(scan->status());
+  REQUIRE(batches == expected);
   auto it = snapshot.iterate(table, options);
-  ASSERT_TRUE(it.ok());
+  REQUIRE_OK(it);
   for (; it->valid(); it->next()) single.emplace_back(text(it->key()), text(it->value()));
-  STRIDE_ASSERT_OK(it->status());
-  ASSERT_EQ(single, expected);
+  REQUIRE_OK(it->status());
+  REQUIRE(single == expected);
 }
 
 // Compares everything that a snapshot can be asked.
 inline void expect_equal(const Snapshot& snapshot, const Table& table, const Model& model,
                          std::mt19937_64& random) {
   auto count = snapshot.count(table);
-  ASSERT_TRUE(count.ok()) << count.status().to_string();
-  ASSERT_EQ(*count, model.size());
-  std::vector<std::string> queries = {"", std::string(1, '\0'), "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"};
+  REQUIRE_OK(count);
+  REQUIRE(*count == model.size());
+  std::vector<std::string> queries = {"", std::string(1, '\0'),
+                                      "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"};
   for (const auto& [key, value] : model) {
     queries.push_back(key);
     if (random() % 4 == 0) queries.push_back(key + '\0');

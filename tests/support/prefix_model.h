@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/prefixes.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
@@ -76,16 +77,17 @@ inline void expect_match(const Snapshot& snapshot, const Table& table, const Pre
                          const std::vector<std::string>& addresses) {
   Rows rows(addresses);
   MatchResult result;
-  STRIDE_ASSERT_OK(snapshot.match(table, rows.column(), &result));
-  ASSERT_EQ(result.found.size(), addresses.size());
+  REQUIRE_OK(snapshot.match(table, rows.column(), &result));
+  REQUIRE(result.found.size() == addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) {
     auto expected = model.all_of(addresses[i]);
-    ASSERT_EQ(result.found[i], !expected.empty()) << "address " << i;
-    ASSERT_EQ(result.locations[i].found(), !expected.empty());
+    REQUIRE_MESSAGE(result.found[i] == !expected.empty(), "address " << i);
+    REQUIRE(result.locations[i].found() == !expected.empty());
     std::string key = expected.empty() ? "" : expected.back()->first;
-    ASSERT_EQ(result.lengths[i], expected.empty() ? 0 : model.length_of(key)) << "address " << i;
-    ASSERT_EQ(text(result.prefix(i)), key) << "address " << i;
-    ASSERT_EQ(text(result.value(i)), expected.empty() ? "" : expected.back()->second);
+    REQUIRE_MESSAGE(result.lengths[i] == (expected.empty() ? 0 : model.length_of(key)),
+                    "address " << i);
+    REQUIRE_MESSAGE(text(result.prefix(i)) == key, "address " << i);
+    REQUIRE(text(result.value(i)) == (expected.empty() ? "" : expected.back()->second));
   }
 }
 
@@ -93,34 +95,34 @@ inline void expect_match_of_one(const Snapshot& snapshot, const Table& table,
                                 const PrefixModel& model, const std::string& address) {
   auto expected = model.all_of(address);
   auto one = snapshot.match(table, as_bytes(address));
-  ASSERT_TRUE(one.ok()) << one.status().to_string();
-  ASSERT_EQ(one->has_value(), !expected.empty());
+  REQUIRE_OK(one);
+  REQUIRE(one->has_value() == !expected.empty());
   auto all = snapshot.match_all(table, as_bytes(address));
-  ASSERT_TRUE(all.ok()) << all.status().to_string();
-  ASSERT_EQ(all->size(), expected.size());
+  REQUIRE_OK(all);
+  REQUIRE(all->size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     const PrefixEntry& entry = (*all)[i];
-    ASSERT_EQ(text(entry.key), expected[i]->first);
-    ASSERT_EQ(entry.length, model.length_of(expected[i]->first));
-    ASSERT_EQ(text(entry.value), expected[i]->second);
+    REQUIRE(text(entry.key) == expected[i]->first);
+    REQUIRE(entry.length == model.length_of(expected[i]->first));
+    REQUIRE(text(entry.value) == expected[i]->second);
   }
   if (expected.empty()) return;
-  ASSERT_EQ(text((*one)->key), expected.back()->first);
-  ASSERT_EQ((*one)->length, model.length_of(expected.back()->first));
-  ASSERT_EQ(text((*one)->value), expected.back()->second);
+  REQUIRE(text((*one)->key) == expected.back()->first);
+  REQUIRE((*one)->length == model.length_of(expected.back()->first));
+  REQUIRE(text((*one)->value) == expected.back()->second);
 }
 
 inline void expect_inside(const Snapshot& snapshot, const Table& table, const PrefixModel& model,
                           const std::string& prefix) {
   auto scan = snapshot.inside(table, as_bytes(prefix));
-  ASSERT_TRUE(scan.ok()) << scan.status().to_string();
+  REQUIRE_OK(scan);
   Model found;
   ScanBatch batch;
   while (scan->next(&batch))
     for (uint64_t i = 0; i < batch.keys.size; ++i)
       found[text(batch.keys[i])] = text(batch.values[i]);
-  STRIDE_ASSERT_OK(scan->status());
-  ASSERT_EQ(found, model.inside(prefix));
+  REQUIRE_OK(scan->status());
+  REQUIRE(found == model.inside(prefix));
 }
 
 inline void expect_gets(const Snapshot& snapshot, const Table& table, const PrefixModel& model,
@@ -133,15 +135,15 @@ inline void expect_gets(const Snapshot& snapshot, const Table& table, const Pref
   }
   PrefixKeys made;
   const uint16_t* given = table.address_bits() == byte_strings ? nullptr : lengths.data();
-  STRIDE_ASSERT_OK(
+  REQUIRE_OK(
       make_prefix_keys({addresses.column(), given}, table.address_bits(), HostBits::refuse, &made));
   GetResult got;
-  STRIDE_ASSERT_OK(snapshot.get(table, made.keys(), &got));
+  REQUIRE_OK(snapshot.get(table, made.keys(), &got));
   for (size_t i = 0; i < keys.size(); ++i) {
-    ASSERT_EQ(text(made.keys()[i]), keys[i]);
+    REQUIRE(text(made.keys()[i]) == keys[i]);
     auto expected = model.entries().find(keys[i]);
-    ASSERT_EQ(got.found[i], expected != model.entries().end());
-    if (got.found[i]) ASSERT_EQ(text(got.values[i]), expected->second);
+    REQUIRE(got.found[i] == (expected != model.entries().end()));
+    if (got.found[i]) REQUIRE(text(got.values[i]) == expected->second);
   }
 }
 

@@ -1,6 +1,6 @@
 // Fresh randomness for every run of a test, that can be had again.
 //
-//   TEST(SortTest, SortsAnything) {
+//   TEST_CASE("SortTest.SortsAnything", "[SortTest]") {
 //     std::mt19937_64 random(stride::test::seed());
 //     ...
 //   }
@@ -8,8 +8,7 @@
 // A failing test prints its seed; STRIDE_TEST_SEED=N in the environment runs it with that seed.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -25,17 +24,7 @@ inline void print_seed(std::uint64_t seed) {
   std::fprintf(stderr, "STRIDE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
 }
 
-class SeedPrinter : public testing::EmptyTestEventListener {
- public:
-  explicit SeedPrinter(std::uint64_t seed) : seed_(seed) {}
-
- private:
-  void OnTestPartResult(const testing::TestPartResult& result) override {
-    if (result.failed()) print_seed(seed_);
-  }
-
-  std::uint64_t seed_;
-};
+inline std::atomic<bool> seed_is_chosen{false};
 
 inline std::uint64_t choose_seed() {
   const char* given = std::getenv("STRIDE_TEST_SEED");
@@ -47,17 +36,21 @@ inline std::uint64_t choose_seed() {
     seed = (static_cast<std::uint64_t>(device()) << 32) | device();
   }
   print_seed(seed);
-  testing::UnitTest::GetInstance()->listeners().Append(new SeedPrinter(seed));  // takes ownership
+  seed_is_chosen = true;
   return seed;
 }
 
 }  // namespace internal
 
-// The seed of this process: the same at every call, printed at the first and at every failure.
-// Safe to call from any thread.
+// The seed of this process: the same at every call, printed at the first and after each test case
+// that fails. Safe to call from any thread.
 inline std::uint64_t seed() {
   static const std::uint64_t chosen = internal::choose_seed();
   return chosen;
+}
+
+inline void print_seed_if_chosen() {
+  if (internal::seed_is_chosen) internal::print_seed(seed());
 }
 
 // How long a test with the label `soak` goes on: STRIDE_SOAK_SECONDS, or else `by_default`.

@@ -13,7 +13,6 @@ struct Shape {
   int alphabet;        // bytes that keys are made of; the first two are 0x00 and 0xFF
   int longest_key;
   int longest_value;
-  friend void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
 };
 
 class RandomRows {

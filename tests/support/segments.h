@@ -1,8 +1,6 @@
 // Segments made from rows, for the tests of what reads them.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -12,6 +10,7 @@
 
 #include "storage/segment.h"
 #include "storage/segment_writer.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 
@@ -60,7 +59,7 @@ class SectionFiller {
   explicit SectionFiller(SegmentWriter& writer) : writer_(writer) {}
   void add(SectionType type, std::string_view bytes) {
     std::span<std::byte> out = writer_.add_section(type, bytes.size());
-    ASSERT_EQ(out.size(), bytes.size());
+    REQUIRE(out.size() == bytes.size());
     if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
     writer_.complete(out);
   }

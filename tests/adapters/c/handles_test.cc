@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "tests/support/c_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
@@ -43,28 +44,26 @@ struct Call {
 
 class CHandlesTest : public CTest {
  protected:
-  void SetUp() override {
-    CTest::SetUp();
+  CHandlesTest() {
     put(table_, {"a"}, {"1"});
     stride_table_options of_routes{sizeof of_routes, 0, 24};
-    ASSERT_C_OK(stride_table_create_with(db_, "routes", &of_routes, &routes_));
+    REQUIRE_C_OK(stride_table_create_with(db_, "routes", &of_routes, &routes_));
     good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr, routes_};
-    ASSERT_C_OK(stride_table_list(db_, &good_.tables));
-    ASSERT_C_OK(stride_begin(db_, &good_.transaction));
-    ASSERT_C_OK(stride_values_create(&good_.values));
-    ASSERT_C_OK(stride_references_create(&good_.references));
-    ASSERT_C_OK(stride_scan_open(snapshot_, table_, nullptr, &good_.scan));
+    REQUIRE_C_OK(stride_table_list(db_, &good_.tables));
+    REQUIRE_C_OK(stride_begin(db_, &good_.transaction));
+    REQUIRE_C_OK(stride_values_create(&good_.values));
+    REQUIRE_C_OK(stride_references_create(&good_.references));
+    REQUIRE_C_OK(stride_scan_open(snapshot_, table_, nullptr, &good_.scan));
     info_.size = sizeof info_;
     buffers_ = {sizeof buffers_, data_, sizeof data_, offsets_, &validity_, 0};
   }
-  void TearDown() override {
-    EXPECT_C_OK(stride_table_release(routes_));
-    EXPECT_C_OK(stride_tables_release(good_.tables));
-    EXPECT_C_OK(stride_abort(good_.transaction));
-    EXPECT_C_OK(stride_values_release(good_.values));
-    EXPECT_C_OK(stride_references_release(good_.references));
-    EXPECT_C_OK(stride_scan_release(good_.scan));
-    CTest::TearDown();
+  ~CHandlesTest() {
+    CHECK_C_OK(stride_table_release(routes_));
+    CHECK_C_OK(stride_tables_release(good_.tables));
+    CHECK_C_OK(stride_abort(good_.transaction));
+    CHECK_C_OK(stride_values_release(good_.values));
+    CHECK_C_OK(stride_references_release(good_.references));
+    CHECK_C_OK(stride_scan_release(good_.scan));
   }
 
   // All calls but those that end a handle.
@@ -178,19 +177,19 @@ class CHandlesTest : public CTest {
   stride_scan* scan_out_ = nullptr;
 };
 
-TEST_F(CHandlesTest, GoodOnesDo) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.GoodOnesDo", "[CHandlesTest]") {
   for (const Call& c : calls()) {
     int status = c.call(good_);
     if (std::string(c.name) == "table_drop") {
-      EXPECT_EQ(status, STRIDE_NOT_FOUND);
+      CHECK(status == STRIDE_NOT_FOUND);
     } else {
-      EXPECT_EQ(status, STRIDE_OK) << c.name << ": " << stride_last_error()->text;
+      CHECK_MESSAGE(status == STRIDE_OK, c.name << ": " << stride_last_error()->text);
     }
-    EXPECT_C_OK(stride_table_release(table_out_));
-    EXPECT_C_OK(stride_tables_release(tables_out_));
-    EXPECT_C_OK(stride_abort(transaction_out_));
-    EXPECT_C_OK(stride_snapshot_release(snapshot_out_));
-    EXPECT_C_OK(stride_scan_release(scan_out_));
+    CHECK_C_OK(stride_table_release(table_out_));
+    CHECK_C_OK(stride_tables_release(tables_out_));
+    CHECK_C_OK(stride_abort(transaction_out_));
+    CHECK_C_OK(stride_snapshot_release(snapshot_out_));
+    CHECK_C_OK(stride_scan_release(scan_out_));
     table_out_ = nullptr;
     tables_out_ = nullptr;
     transaction_out_ = nullptr;
@@ -199,41 +198,43 @@ TEST_F(CHandlesTest, GoodOnesDo) {
   }
 }
 
-TEST_F(CHandlesTest, Null) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.Null", "[CHandlesTest]") {
   for (const Call& c : calls()) {
-    EXPECT_EQ(c.call(Handles{}), STRIDE_INVALID_ARGUMENT) << c.name;
-    EXPECT_NE(std::string(stride_last_error()->message).find("NULL"), std::string::npos) << c.name;
+    CHECK_MESSAGE(c.call(Handles{}) == STRIDE_INVALID_ARGUMENT, c.name);
+    CHECK_MESSAGE(std::string(stride_last_error()->message).find("NULL") != std::string::npos,
+                  c.name);
   }
-  for (const Call& c : endings()) EXPECT_EQ(c.call(Handles{}), STRIDE_OK) << c.name;
-  EXPECT_C_ERROR(stride_commit(nullptr, STRIDE_DURABILITY_SYNC), STRIDE_INVALID_ARGUMENT, "NULL");
+  for (const Call& c : endings()) CHECK_MESSAGE(c.call(Handles{}) == STRIDE_OK, c.name);
+  CHECK_C_ERROR(stride_commit(nullptr, STRIDE_DURABILITY_SYNC), STRIDE_INVALID_ARGUMENT, "NULL");
 }
 
-TEST_F(CHandlesTest, OfAnotherKind) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.OfAnotherKind", "[CHandlesTest]") {
   void* kinds[] = {db_,       table_,       good_.tables,     good_.transaction,
                    snapshot_, good_.values, good_.references, good_.scan};
   for (size_t i = 0; i < std::size(kinds); ++i) {
     for (size_t k = 0; k < std::size(kinds); ++k) {
       if (k == i) continue;
-      EXPECT_EQ(endings()[k].call(Handles::all(kinds[i])), STRIDE_INVALID_ARGUMENT)
-          << endings()[k].name;
-      EXPECT_NE(std::string(stride_last_error()->text).find("in the place of"), std::string::npos)
-          << stride_last_error()->text;
+      CHECK_MESSAGE(endings()[k].call(Handles::all(kinds[i])) == STRIDE_INVALID_ARGUMENT,
+                    endings()[k].name);
+      CHECK_MESSAGE(
+          std::string(stride_last_error()->text).find("in the place of") != std::string::npos,
+          stride_last_error()->text);
     }
   }
   // Those with two handles, of which the first is right.
   Handles mixed = good_;
   mixed.table = reinterpret_cast<stride_table*>(snapshot_);
-  EXPECT_C_ERROR(stride_get_one(mixed.snapshot, mixed.table, "k", 1, &bytes_),
-                 STRIDE_INVALID_ARGUMENT,
-                 "a stride_snapshot was given in the place of a stride_table");
-  EXPECT_C_ERROR(stride_put_one(mixed.transaction, mixed.table, "k", 1, "v", 1),
-                 STRIDE_INVALID_ARGUMENT, "stride_table");
-  EXPECT_C_ERROR(stride_get(mixed.snapshot, table_, &column_,
-                            reinterpret_cast<stride_values*>(good_.references)),
-                 STRIDE_INVALID_ARGUMENT, "stride_references");
+  CHECK_C_ERROR(stride_get_one(mixed.snapshot, mixed.table, "k", 1, &bytes_),
+                STRIDE_INVALID_ARGUMENT,
+                "a stride_snapshot was given in the place of a stride_table");
+  CHECK_C_ERROR(stride_put_one(mixed.transaction, mixed.table, "k", 1, "v", 1),
+                STRIDE_INVALID_ARGUMENT, "stride_table");
+  CHECK_C_ERROR(stride_get(mixed.snapshot, table_, &column_,
+                           reinterpret_cast<stride_values*>(good_.references)),
+                STRIDE_INVALID_ARGUMENT, "stride_references");
 }
 
-TEST_F(CHandlesTest, NeverOnes) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NeverOnes", "[CHandlesTest]") {
   uint64_t of_stack = 0;
   std::unique_ptr<uint64_t> of_heap(new uint64_t(42));
   uint64_t good = reinterpret_cast<uint64_t>(db_);
@@ -251,101 +252,101 @@ TEST_F(CHandlesTest, NeverOnes) {
                                    reinterpret_cast<uint64_t>(of_heap.get())};
   for (uint64_t bits : made_up) {
     Handles wrong = Handles::all(reinterpret_cast<void*>(bits));
-    for (const Call& c : calls()) EXPECT_EQ(c.call(wrong), STRIDE_INVALID_ARGUMENT) << c.name;
-    for (const Call& c : endings()) EXPECT_EQ(c.call(wrong), STRIDE_INVALID_ARGUMENT) << c.name;
-    EXPECT_EQ(stride_commit(wrong.transaction, STRIDE_DURABILITY_SYNC), STRIDE_INVALID_ARGUMENT);
+    for (const Call& c : calls()) CHECK_MESSAGE(c.call(wrong) == STRIDE_INVALID_ARGUMENT, c.name);
+    for (const Call& c : endings()) CHECK_MESSAGE(c.call(wrong) == STRIDE_INVALID_ARGUMENT, c.name);
+    CHECK(stride_commit(wrong.transaction, STRIDE_DURABILITY_SYNC) == STRIDE_INVALID_ARGUMENT);
   }
 }
 
-TEST_F(CHandlesTest, Released) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.Released", "[CHandlesTest]") {
   stride_snapshot* first;
-  ASSERT_C_OK(stride_snapshot_take(db_, &first));
-  ASSERT_C_OK(stride_snapshot_release(first));
+  REQUIRE_C_OK(stride_snapshot_take(db_, &first));
+  REQUIRE_C_OK(stride_snapshot_release(first));
   for (int i = 0; i < 1000; ++i) {
     stride_snapshot* next;
-    ASSERT_C_OK(stride_snapshot_take(db_, &next));  // in the same place
-    ASSERT_NE(next, first);
-    EXPECT_EQ(stride_count(first, table_, &number_), STRIDE_INVALID_ARGUMENT);
-    EXPECT_EQ(stride_snapshot_release(first), STRIDE_INVALID_ARGUMENT);
-    ASSERT_C_OK(stride_count(next, table_, &number_));
-    ASSERT_C_OK(stride_snapshot_release(next));
+    REQUIRE_C_OK(stride_snapshot_take(db_, &next));  // in the same place
+    REQUIRE(next != first);
+    CHECK(stride_count(first, table_, &number_) == STRIDE_INVALID_ARGUMENT);
+    CHECK(stride_snapshot_release(first) == STRIDE_INVALID_ARGUMENT);
+    REQUIRE_C_OK(stride_count(next, table_, &number_));
+    REQUIRE_C_OK(stride_snapshot_release(next));
   }
 }
 
-TEST_F(CHandlesTest, ManyAtOnce) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.ManyAtOnce", "[CHandlesTest]") {
   std::vector<stride_values*> many(10'000);
-  for (auto& values : many) ASSERT_C_OK(stride_values_create(&values));
+  for (auto& values : many) REQUIRE_C_OK(stride_values_create(&values));
   for (auto& values : many)
-    EXPECT_EQ(stride_values_read(values, &out_, nullptr), STRIDE_INVALID_ARGUMENT);
-  EXPECT_STREQ(stride_last_error()->message, "the stride_values hold no result");
-  for (auto& values : many) EXPECT_C_OK(stride_values_release(values));
-  for (auto& values : many) EXPECT_EQ(stride_values_release(values), STRIDE_INVALID_ARGUMENT);
+    CHECK(stride_values_read(values, &out_, nullptr) == STRIDE_INVALID_ARGUMENT);
+  CHECK(std::string_view(stride_last_error()->message) == "the stride_values hold no result");
+  for (auto& values : many) CHECK_C_OK(stride_values_release(values));
+  for (auto& values : many) CHECK(stride_values_release(values) == STRIDE_INVALID_ARGUMENT);
 }
 
 // Arguments that are no handles.
-TEST_F(CHandlesTest, NullArguments) {
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NullArguments", "[CHandlesTest]") {
   stride_transaction* t = good_.transaction;
   stride_snapshot* s = snapshot_;
   const int invalid = STRIDE_INVALID_ARGUMENT;
-  EXPECT_EQ(stride_open(nullptr, nullptr, &db_), invalid);
-  EXPECT_EQ(db_, nullptr);
+  CHECK(stride_open(nullptr, nullptr, &db_) == invalid);
+  CHECK(db_ == nullptr);
   db_ = good_.database;
-  EXPECT_EQ(stride_open("x", nullptr, nullptr), invalid);
-  EXPECT_EQ(stride_size(db_, nullptr), invalid);
-  EXPECT_EQ(stride_table_create(db_, nullptr, 0, &table_out_), invalid);
-  EXPECT_EQ(stride_table_create(db_, "n", 0, nullptr), invalid);
-  EXPECT_EQ(stride_table_open(db_, nullptr, &table_out_), invalid);
-  EXPECT_EQ(stride_table_open(db_, "t", nullptr), invalid);
-  EXPECT_EQ(stride_table_open_or_create(db_, nullptr, 0, &table_out_), invalid);
-  EXPECT_EQ(stride_table_open_or_create(db_, "n", 0, nullptr), invalid);
-  EXPECT_EQ(stride_table_create_with(db_, nullptr, nullptr, &table_out_), invalid);
-  EXPECT_EQ(stride_table_create_with(db_, "n", nullptr, nullptr), invalid);
-  EXPECT_EQ(stride_table_open_or_create_with(db_, nullptr, nullptr, &table_out_), invalid);
-  EXPECT_EQ(stride_table_open_or_create_with(db_, "n", nullptr, nullptr), invalid);
-  EXPECT_EQ(stride_table_key_width(table_, nullptr), invalid);
-  EXPECT_EQ(stride_table_drop(db_, nullptr), invalid);
-  EXPECT_EQ(stride_table_list(db_, nullptr), invalid);
-  EXPECT_EQ(stride_tables_size(good_.tables, nullptr), invalid);
-  EXPECT_EQ(stride_tables_get(good_.tables, 0, nullptr), invalid);
-  EXPECT_EQ(stride_begin(db_, nullptr), invalid);
-  EXPECT_EQ(stride_put(t, table_, nullptr, &column_), invalid);
-  EXPECT_EQ(stride_put(t, table_, &column_, nullptr), invalid);
-  EXPECT_EQ(stride_put_view(t, table_, nullptr, &column_), invalid);
-  EXPECT_EQ(stride_put_view(t, table_, &column_, nullptr), invalid);
-  EXPECT_EQ(stride_put_one(t, table_, nullptr, 1, "v", 1), invalid);
-  EXPECT_EQ(stride_put_one(t, table_, "k", 1, nullptr, 1), invalid);
-  EXPECT_EQ(stride_erase(t, table_, nullptr), invalid);
-  EXPECT_EQ(stride_erase_ranges(t, table_, nullptr, &column_), invalid);
-  EXPECT_EQ(stride_erase_ranges(t, table_, &column_, nullptr), invalid);
+  CHECK(stride_open("x", nullptr, nullptr) == invalid);
+  CHECK(stride_size(db_, nullptr) == invalid);
+  CHECK(stride_table_create(db_, nullptr, 0, &table_out_) == invalid);
+  CHECK(stride_table_create(db_, "n", 0, nullptr) == invalid);
+  CHECK(stride_table_open(db_, nullptr, &table_out_) == invalid);
+  CHECK(stride_table_open(db_, "t", nullptr) == invalid);
+  CHECK(stride_table_open_or_create(db_, nullptr, 0, &table_out_) == invalid);
+  CHECK(stride_table_open_or_create(db_, "n", 0, nullptr) == invalid);
+  CHECK(stride_table_create_with(db_, nullptr, nullptr, &table_out_) == invalid);
+  CHECK(stride_table_create_with(db_, "n", nullptr, nullptr) == invalid);
+  CHECK(stride_table_open_or_create_with(db_, nullptr, nullptr, &table_out_) == invalid);
+  CHECK(stride_table_open_or_create_with(db_, "n", nullptr, nullptr) == invalid);
+  CHECK(stride_table_key_width(table_, nullptr) == invalid);
+  CHECK(stride_table_drop(db_, nullptr) == invalid);
+  CHECK(stride_table_list(db_, nullptr) == invalid);
+  CHECK(stride_tables_size(good_.tables, nullptr) == invalid);
+  CHECK(stride_tables_get(good_.tables, 0, nullptr) == invalid);
+  CHECK(stride_begin(db_, nullptr) == invalid);
+  CHECK(stride_put(t, table_, nullptr, &column_) == invalid);
+  CHECK(stride_put(t, table_, &column_, nullptr) == invalid);
+  CHECK(stride_put_view(t, table_, nullptr, &column_) == invalid);
+  CHECK(stride_put_view(t, table_, &column_, nullptr) == invalid);
+  CHECK(stride_put_one(t, table_, nullptr, 1, "v", 1) == invalid);
+  CHECK(stride_put_one(t, table_, "k", 1, nullptr, 1) == invalid);
+  CHECK(stride_erase(t, table_, nullptr) == invalid);
+  CHECK(stride_erase_ranges(t, table_, nullptr, &column_) == invalid);
+  CHECK(stride_erase_ranges(t, table_, &column_, nullptr) == invalid);
   stride_bytes bad{nullptr, 1};
-  EXPECT_EQ(stride_erase_range(t, table_, &bad, nullptr), invalid);
-  EXPECT_EQ(stride_erase_range(t, table_, nullptr, &bad), invalid);
-  EXPECT_EQ(stride_snapshot_take(db_, nullptr), invalid);
-  EXPECT_EQ(stride_count(s, table_, nullptr), invalid);
-  EXPECT_EQ(stride_get_one(s, table_, nullptr, 1, &bytes_), invalid);
-  EXPECT_EQ(stride_get_one(s, table_, "k", 1, nullptr), invalid);
-  EXPECT_EQ(stride_values_create(nullptr), invalid);
-  EXPECT_EQ(stride_get(s, table_, nullptr, good_.values), invalid);
-  EXPECT_EQ(stride_get_into(s, table_, nullptr, good_.values, &buffers_), invalid);
-  EXPECT_EQ(stride_get_into(s, table_, &column_, good_.values, nullptr), invalid);
+  CHECK(stride_erase_range(t, table_, &bad, nullptr) == invalid);
+  CHECK(stride_erase_range(t, table_, nullptr, &bad) == invalid);
+  CHECK(stride_snapshot_take(db_, nullptr) == invalid);
+  CHECK(stride_count(s, table_, nullptr) == invalid);
+  CHECK(stride_get_one(s, table_, nullptr, 1, &bytes_) == invalid);
+  CHECK(stride_get_one(s, table_, "k", 1, nullptr) == invalid);
+  CHECK(stride_values_create(nullptr) == invalid);
+  CHECK(stride_get(s, table_, nullptr, good_.values) == invalid);
+  CHECK(stride_get_into(s, table_, nullptr, good_.values, &buffers_) == invalid);
+  CHECK(stride_get_into(s, table_, &column_, good_.values, nullptr) == invalid);
   for (auto member : {&stride_buffers::size, &stride_buffers::data_bytes}) {
     stride_buffers wrong = buffers_;
     wrong.*member = member == &stride_buffers::size ? 0 : 1;
     wrong.data = nullptr;
-    EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &wrong), invalid);
+    CHECK(stride_get_into(s, table_, &column_, nullptr, &wrong) == invalid);
   }
   buffers_.offsets = nullptr;
-  EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &buffers_), invalid);
+  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid);
   buffers_.offsets = offsets_;
   buffers_.validity = nullptr;
-  EXPECT_EQ(stride_get_into(s, table_, &column_, nullptr, &buffers_), invalid);
-  EXPECT_EQ(stride_references_create(nullptr), invalid);
-  EXPECT_EQ(stride_find(s, table_, nullptr, good_.references), invalid);
-  EXPECT_EQ(stride_scan_options_init(nullptr, sizeof(stride_scan_options)), invalid);
-  EXPECT_EQ(stride_scan_open(s, table_, nullptr, nullptr), invalid);
-  EXPECT_EQ(stride_scan_next(good_.scan, nullptr, &out_), invalid);
-  EXPECT_EQ(stride_scan_next(good_.scan, &out_, nullptr), invalid);
-  EXPECT_STREQ(stride_last_error()->message, "values is NULL");
+  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid);
+  CHECK(stride_references_create(nullptr) == invalid);
+  CHECK(stride_find(s, table_, nullptr, good_.references) == invalid);
+  CHECK(stride_scan_options_init(nullptr, sizeof(stride_scan_options)) == invalid);
+  CHECK(stride_scan_open(s, table_, nullptr, nullptr) == invalid);
+  CHECK(stride_scan_next(good_.scan, nullptr, &out_) == invalid);
+  CHECK(stride_scan_next(good_.scan, &out_, nullptr) == invalid);
+  CHECK(std::string_view(stride_last_error()->message) == "values is NULL");
 }
 
 }  // namespace

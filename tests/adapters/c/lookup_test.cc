@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/support/c_fixture.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::test {
@@ -11,22 +12,20 @@ using namespace std::string_literals;
 
 class CLookupTest : public CTest {
  protected:
-  void SetUp() override {
-    CTest::SetUp();
-    ASSERT_C_OK(stride_values_create(&values_));
-    ASSERT_C_OK(stride_references_create(&references_));
+  CLookupTest() {
+    REQUIRE_C_OK(stride_values_create(&values_));
+    REQUIRE_C_OK(stride_references_create(&references_));
   }
-  void TearDown() override {
-    EXPECT_C_OK(stride_values_release(values_));
-    EXPECT_C_OK(stride_references_release(references_));
-    CTest::TearDown();
+  ~CLookupTest() {
+    CHECK_C_OK(stride_values_release(values_));
+    CHECK_C_OK(stride_references_release(references_));
   }
 
   Found one_by_one(const Strings& queries) {
     Found found;
     for (const std::string& q : queries) {
       stride_bytes value;
-      EXPECT_C_OK(stride_get_one(snapshot_, table_, q.data(), q.size(), &value));
+      CHECK_C_OK(stride_get_one(snapshot_, table_, q.data(), q.size(), &value));
       found.push_back(text_of(value));
     }
     return found;
@@ -34,24 +33,24 @@ class CLookupTest : public CTest {
   Found got(const stride_column& queries) {
     stride_column column{};
     const uint64_t* validity = nullptr;
-    EXPECT_C_OK(stride_get(snapshot_, table_, &queries, values_));
-    EXPECT_C_OK(stride_values_read(values_, &column, &validity));
-    EXPECT_EQ(column.size, queries.size);
-    EXPECT_EQ(validity == nullptr, queries.size == 0);
+    CHECK_C_OK(stride_get(snapshot_, table_, &queries, values_));
+    CHECK_C_OK(stride_values_read(values_, &column, &validity));
+    CHECK(column.size == queries.size);
+    CHECK((validity == nullptr) == (queries.size == 0));
     return rows_of(column, validity);
   }
   Found found(const stride_column& queries) {
     uint64_t size = 0;
     const uint64_t* validity = nullptr;
-    EXPECT_C_OK(stride_find(snapshot_, table_, &queries, references_));
-    EXPECT_C_OK(stride_references_read(references_, &size, &validity));
-    EXPECT_EQ(size, queries.size);
+    CHECK_C_OK(stride_find(snapshot_, table_, &queries, references_));
+    CHECK_C_OK(stride_references_read(references_, &size, &validity));
+    CHECK(size == queries.size);
     std::vector<stride_bytes> views(size);
-    EXPECT_C_OK(stride_references_get(references_, 0, size, views.data()));
+    CHECK_C_OK(stride_references_get(references_, 0, size, views.data()));
     Found rows;
     for (uint64_t i = 0; i < size; ++i) {
       rows.push_back(text_of(views[i]));
-      EXPECT_EQ(rows[i].has_value(), bit(validity, i));
+      CHECK(rows[i].has_value() == bit(validity, i));
     }
     return rows;
   }
@@ -76,7 +75,7 @@ class CLookupTest : public CTest {
     Found rows;
     for (uint64_t i = 0; i < column.size; ++i) {
       std::string row = row_of(column, i);
-      if (!bit(validity, i)) EXPECT_EQ(row, "");
+      if (!bit(validity, i)) CHECK(row == "");
       rows.push_back(bit(validity, i) ? std::optional(row) : std::nullopt);
     }
     return rows;
@@ -85,20 +84,20 @@ class CLookupTest : public CTest {
   void expect_found(const Strings& queries, const Found& expected) {
     CRows rows(queries);
     stride_column column = rows.column();
-    EXPECT_EQ(one_by_one(queries), expected);
-    EXPECT_EQ(got(column), expected);
-    EXPECT_EQ(found(column), expected);
+    CHECK(one_by_one(queries) == expected);
+    CHECK(got(column) == expected);
+    CHECK(found(column) == expected);
     uint64_t bytes = 0, needed;
     for (const auto& row : expected) bytes += row ? row->size() : 0;
     for (stride_values* workspace : {values_, static_cast<stride_values*>(nullptr)}) {
       Found into;
-      EXPECT_C_OK(got_into(column, bytes, workspace, &into, &needed));
-      EXPECT_EQ(into, expected);
-      EXPECT_EQ(needed, bytes);
+      CHECK_C_OK(got_into(column, bytes, workspace, &into, &needed));
+      CHECK(into == expected);
+      CHECK(needed == bytes);
       if (bytes == 0) continue;
-      EXPECT_C_ERROR(got_into(column, bytes - 1, workspace, &into, &needed), STRIDE_TOO_SMALL,
-                     "too_small: the values have " + std::to_string(bytes));
-      EXPECT_EQ(needed, bytes);
+      CHECK_C_ERROR(got_into(column, bytes - 1, workspace, &into, &needed), STRIDE_TOO_SMALL,
+                    "too_small: the values have " + std::to_string(bytes));
+      CHECK(needed == bytes);
     }
   }
 
@@ -106,7 +105,7 @@ class CLookupTest : public CTest {
   stride_references* references_ = nullptr;
 };
 
-TEST_F(CLookupTest, AnyBytesDuplicatesAndMissingKeys) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.AnyBytesDuplicatesAndMissingKeys", "[CLookupTest]") {
   put(table_, {"", "\0"s, "\0\0"s, "a", "\xFF"s, "\xFF\0"s},
       {"none", "", "00", "1", "\0\xFF"s, "x"});
   snapshot();
@@ -119,15 +118,16 @@ TEST_F(CLookupTest, AnyBytesDuplicatesAndMissingKeys) {
   expect_found({std::string(100'000, 'k'), "a"}, {std::nullopt, "1"});
 }
 
-TEST_F(CLookupTest, EmptyTable) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.EmptyTable", "[CLookupTest]") {
   snapshot();
   expect_found({"a", "b", "c", "d", "e", "f"}, Found(6));
   uint64_t keys = 7;
-  EXPECT_C_OK(stride_count(snapshot_, table_, &keys));
-  EXPECT_EQ(keys, 0u);
+  CHECK_C_OK(stride_count(snapshot_, table_, &keys));
+  CHECK(keys == 0u);
 }
 
-TEST_F(CLookupTest, ManyRowsOverSeveralCommitsAgreeWithAModel) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.ManyRowsOverSeveralCommitsAgreeWithAModel",
+                 "[CLookupTest]") {
   std::mt19937_64 random(seed());
   std::map<std::string, std::string> model;
   auto any_key = [&] { return std::to_string(random() % 6000); };
@@ -150,78 +150,79 @@ TEST_F(CLookupTest, ManyRowsOverSeveralCommitsAgreeWithAModel) {
   }
   expect_found(queries, expected);
   uint64_t keys;
-  EXPECT_C_OK(stride_count(snapshot_, table_, &keys));
-  EXPECT_EQ(keys, model.size());
+  CHECK_C_OK(stride_count(snapshot_, table_, &keys));
+  CHECK(keys == model.size());
 }
 
-TEST_F(CLookupTest, FixedColumns) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.FixedColumns", "[CLookupTest]") {
   stride_table* wide;
-  ASSERT_C_OK(stride_table_create(db_, "wide", 8, &wide));
+  REQUIRE_C_OK(stride_table_create(db_, "wide", 8, &wide));
   std::vector<int64_t> numbers(10'000);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i) - 5000;
   std::vector<char> bytes(numbers.size() * 8);
-  ASSERT_C_OK(stride_int64_to_keys(numbers.data(), numbers.size(), bytes.data()));
+  REQUIRE_C_OK(stride_int64_to_keys(numbers.data(), numbers.size(), bytes.data()));
   stride_column keys{bytes.data(), nullptr, numbers.size(), 8};
   stride_column values{numbers.data(), nullptr, numbers.size(), 8};
   stride_transaction* t;
-  ASSERT_C_OK(stride_begin(db_, &t));
-  ASSERT_C_OK(stride_put_view(t, wide, &keys, &values));
-  ASSERT_C_OK(stride_commit(t, STRIDE_DURABILITY_SYNC));
-  ASSERT_C_OK(stride_get(snapshot(), wide, &keys, values_));
+  REQUIRE_C_OK(stride_begin(db_, &t));
+  REQUIRE_C_OK(stride_put_view(t, wide, &keys, &values));
+  REQUIRE_C_OK(stride_commit(t, STRIDE_DURABILITY_SYNC));
+  REQUIRE_C_OK(stride_get(snapshot(), wide, &keys, values_));
   stride_column got;
-  ASSERT_C_OK(stride_values_read(values_, &got, nullptr));
-  EXPECT_EQ(got.offsets[numbers.size()], numbers.size() * 8);
-  EXPECT_EQ(std::memcmp(got.data, numbers.data(), numbers.size() * 8), 0);
+  REQUIRE_C_OK(stride_values_read(values_, &got, nullptr));
+  CHECK(got.offsets[numbers.size()] == numbers.size() * 8);
+  CHECK(std::memcmp(got.data, numbers.data(), numbers.size() * 8) == 0);
   // Keys that such a table cannot hold.
   stride_column others{bytes.data(), nullptr, 10, 4};
   const uint64_t* validity;
-  ASSERT_C_OK(stride_get(snapshot_, wide, &others, values_));
-  ASSERT_C_OK(stride_values_read(values_, nullptr, &validity));
-  EXPECT_EQ(validity[0], 0u);
-  EXPECT_C_OK(stride_table_release(wide));
+  REQUIRE_C_OK(stride_get(snapshot_, wide, &others, values_));
+  REQUIRE_C_OK(stride_values_read(values_, nullptr, &validity));
+  CHECK(validity[0] == 0u);
+  CHECK_C_OK(stride_table_release(wide));
 }
 
-TEST_F(CLookupTest, ReferencesOutliveTheSnapshotAndTheDatabase) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.ReferencesOutliveTheSnapshotAndTheDatabase",
+                 "[CLookupTest]") {
   put(table_, {"a", "b"}, {"1", "2"});
   CRows rows({"b", "c", "a"});
   stride_column queries = rows.column();
-  ASSERT_C_OK(stride_find(snapshot(), table_, &queries, references_));
-  ASSERT_C_OK(stride_table_drop(db_, "t"));
-  ASSERT_C_OK(stride_snapshot_release(snapshot_));
-  ASSERT_C_OK(stride_close(db_));
+  REQUIRE_C_OK(stride_find(snapshot(), table_, &queries, references_));
+  REQUIRE_C_OK(stride_table_drop(db_, "t"));
+  REQUIRE_C_OK(stride_snapshot_release(snapshot_));
+  REQUIRE_C_OK(stride_close(db_));
   snapshot_ = nullptr;
   db_ = nullptr;
   stride_bytes views[2];
-  EXPECT_C_OK(stride_references_get(references_, 1, 2, views));
-  EXPECT_EQ(text_of(views[0]), std::nullopt);
-  EXPECT_EQ(text_of(views[1]), "1");
-  EXPECT_C_OK(stride_references_get(references_, 3, 0, nullptr));
-  EXPECT_C_ERROR(stride_references_get(references_, 2, 2, views), STRIDE_INVALID_ARGUMENT, "3");
-  EXPECT_C_ERROR(stride_references_get(references_, UINT64_MAX, 2, views), STRIDE_INVALID_ARGUMENT,
-                 "3");
+  CHECK_C_OK(stride_references_get(references_, 1, 2, views));
+  CHECK(text_of(views[0]) == std::nullopt);
+  CHECK(text_of(views[1]) == "1");
+  CHECK_C_OK(stride_references_get(references_, 3, 0, nullptr));
+  CHECK_C_ERROR(stride_references_get(references_, 2, 2, views), STRIDE_INVALID_ARGUMENT, "3");
+  CHECK_C_ERROR(stride_references_get(references_, UINT64_MAX, 2, views), STRIDE_INVALID_ARGUMENT,
+                "3");
 }
 
-TEST_F(CLookupTest, ResultsThatAreNotThere) {
+TEST_CASE_METHOD(CLookupTest, "CLookupTest.ResultsThatAreNotThere", "[CLookupTest]") {
   stride_column column;
   stride_bytes view;
-  EXPECT_C_ERROR(stride_values_read(values_, &column, nullptr), STRIDE_INVALID_ARGUMENT, "first");
-  EXPECT_C_ERROR(stride_references_get(references_, 0, 0, &view), STRIDE_INVALID_ARGUMENT, "first");
+  CHECK_C_ERROR(stride_values_read(values_, &column, nullptr), STRIDE_INVALID_ARGUMENT, "first");
+  CHECK_C_ERROR(stride_references_get(references_, 0, 0, &view), STRIDE_INVALID_ARGUMENT, "first");
   snapshot();
   CRows rows({"a"});
   stride_column queries = rows.column();
-  ASSERT_C_OK(stride_get(snapshot_, table_, &queries, values_));
-  ASSERT_C_OK(stride_find(snapshot_, table_, &queries, references_));
-  ASSERT_C_OK(stride_table_drop(db_, "t"));
+  REQUIRE_C_OK(stride_get(snapshot_, table_, &queries, values_));
+  REQUIRE_C_OK(stride_find(snapshot_, table_, &queries, references_));
+  REQUIRE_C_OK(stride_table_drop(db_, "t"));
   snapshot();
-  EXPECT_C_ERROR(stride_get(snapshot_, table_, &queries, values_), STRIDE_NOT_FOUND, "'t'");
-  EXPECT_C_ERROR(stride_find(snapshot_, table_, &queries, references_), STRIDE_NOT_FOUND, "'t'");
-  EXPECT_C_ERROR(stride_values_read(values_, &column, nullptr), STRIDE_INVALID_ARGUMENT, "first");
-  EXPECT_C_ERROR(stride_references_read(references_, nullptr, nullptr), STRIDE_INVALID_ARGUMENT,
-                 "first");
+  CHECK_C_ERROR(stride_get(snapshot_, table_, &queries, values_), STRIDE_NOT_FOUND, "'t'");
+  CHECK_C_ERROR(stride_find(snapshot_, table_, &queries, references_), STRIDE_NOT_FOUND, "'t'");
+  CHECK_C_ERROR(stride_values_read(values_, &column, nullptr), STRIDE_INVALID_ARGUMENT, "first");
+  CHECK_C_ERROR(stride_references_read(references_, nullptr, nullptr), STRIDE_INVALID_ARGUMENT,
+                "first");
   uint64_t needed = 1;
   Found rows_got;
-  EXPECT_C_ERROR(got_into(queries, 10, nullptr, &rows_got, &needed), STRIDE_NOT_FOUND, "'t'");
-  EXPECT_EQ(needed, 0u);
+  CHECK_C_ERROR(got_into(queries, 10, nullptr, &rows_got, &needed), STRIDE_NOT_FOUND, "'t'");
+  CHECK(needed == 0u);
 }
 
 }  // namespace

@@ -9,32 +9,32 @@
 #include <vector>
 
 #include "tests/support/c_fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
 
 class CMisuseTest : public CTest {
  protected:
-  void SetUp() override {
-    CTest::SetUp();
+  CMisuseTest() {
     stride_table_options options;
-    ASSERT_C_OK(stride_table_options_init(&options, sizeof options));
+    REQUIRE_C_OK(stride_table_options_init(&options, sizeof options));
     options.address_bits = 32;
-    ASSERT_C_OK(stride_table_create_with(db_, "routes", &options, &routes_));
+    REQUIRE_C_OK(stride_table_create_with(db_, "routes", &options, &routes_));
     options.address_bits = STRIDE_BYTE_STRINGS;
-    ASSERT_C_OK(stride_table_create_with(db_, "strings", &options, &strings_));
-    ASSERT_C_OK(stride_values_create(&values_));
-    ASSERT_C_OK(stride_references_create(&references_));
+    REQUIRE_C_OK(stride_table_create_with(db_, "strings", &options, &strings_));
+    REQUIRE_C_OK(stride_values_create(&values_));
+    REQUIRE_C_OK(stride_references_create(&references_));
     put(table_, {"key"}, {"value"});
     put(strings_, {"key"}, {"value"});
     snapshot();
   }
-  void TearDown() override {
-    EXPECT_C_OK(stride_values_release(values_));
-    EXPECT_C_OK(stride_references_release(references_));
-    EXPECT_C_OK(stride_table_release(routes_));
-    EXPECT_C_OK(stride_table_release(strings_));
-    CTest::TearDown();
+  ~CMisuseTest() {
+    CHECK_C_OK(stride_values_release(values_));
+    CHECK_C_OK(stride_references_release(references_));
+    CHECK_C_OK(stride_table_release(routes_));
+    CHECK_C_OK(stride_table_release(strings_));
   }
 
   stride_table* routes_ = nullptr;
@@ -43,7 +43,7 @@ class CMisuseTest : public CTest {
   stride_references* references_ = nullptr;
 };
 
-TEST_F(CMisuseTest, OffsetsThatDescend) {
+TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.OffsetsThatDescend", "[CMisuseTest]") {
   const char data[64] = {};
   const uint64_t of_good[4] = {0, 4, 8, 12};
   const stride_column good = {data, of_good, 3, 0};
@@ -56,61 +56,61 @@ TEST_F(CMisuseTest, OffsetsThatDescend) {
   const uint64_t cases[][4] = {
       {0, 8, 4, 12}, {12, 8, 4, 0}, {0, 4, 0, 4}, {0, uint64_t{1} << 62, 8, 12}, {0, 0, 8, 4}};
   for (const auto& of_bad : cases) {
-    SCOPED_TRACE("row 1 from " + std::to_string(of_bad[1]) + " to " + std::to_string(of_bad[2]));
+    INFO("row 1 from " + std::to_string(of_bad[1]) + " to " + std::to_string(of_bad[2]));
     const stride_column bad = {data, of_bad, 3, 0};
     const int invalid = STRIDE_INVALID_ARGUMENT;
     stride_transaction* t;
-    ASSERT_C_OK(stride_begin(db_, &t));
+    REQUIRE_C_OK(stride_begin(db_, &t));
     for (stride_table* table : {table_, routes_, strings_}) {
-      EXPECT_EQ(stride_put(t, table, &bad, &good), invalid);
-      EXPECT_EQ(stride_put_view(t, table, &bad, &good), invalid);
-      EXPECT_EQ(stride_erase(t, table, &bad), invalid);
-      EXPECT_EQ(stride_erase_ranges(t, table, &bad, &good), invalid);
-      EXPECT_EQ(stride_erase_ranges(t, table, &good, &bad), invalid);
-      EXPECT_C_ERROR(stride_get(snapshot_, table, &bad, values_), invalid, "keys descend");
-      EXPECT_C_ERROR(stride_get_into(snapshot_, table, &bad, values_, &buffers), invalid,
-                     "keys descend");
-      EXPECT_C_ERROR(stride_find(snapshot_, table, &bad, references_), invalid, "keys descend");
-      EXPECT_EQ(stride_match(snapshot_, table, &bad, values_), invalid);
-      EXPECT_EQ(stride_match_into(snapshot_, table, &bad, values_, &buffers, bits), invalid);
-      EXPECT_EQ(stride_match_references(snapshot_, table, &bad, references_), invalid);
+      CHECK(stride_put(t, table, &bad, &good) == invalid);
+      CHECK(stride_put_view(t, table, &bad, &good) == invalid);
+      CHECK(stride_erase(t, table, &bad) == invalid);
+      CHECK(stride_erase_ranges(t, table, &bad, &good) == invalid);
+      CHECK(stride_erase_ranges(t, table, &good, &bad) == invalid);
+      CHECK_C_ERROR(stride_get(snapshot_, table, &bad, values_), invalid, "keys descend");
+      CHECK_C_ERROR(stride_get_into(snapshot_, table, &bad, values_, &buffers), invalid,
+                    "keys descend");
+      CHECK_C_ERROR(stride_find(snapshot_, table, &bad, references_), invalid, "keys descend");
+      CHECK(stride_match(snapshot_, table, &bad, values_) == invalid);
+      CHECK(stride_match_into(snapshot_, table, &bad, values_, &buffers, bits) == invalid);
+      CHECK(stride_match_references(snapshot_, table, &bad, references_) == invalid);
     }
-    EXPECT_EQ(stride_put(t, table_, &good, &bad), invalid);
-    EXPECT_EQ(stride_put_view(t, table_, &good, &bad), invalid);
-    EXPECT_EQ(stride_make_prefix_keys(&bad, lengths, 32, STRIDE_HOST_BITS_MASK, memory), invalid);
-    EXPECT_EQ(stride_split_prefix_keys(&bad, 32, memory, lengths), invalid);
-    EXPECT_C_OK(stride_abort(t));
+    CHECK(stride_put(t, table_, &good, &bad) == invalid);
+    CHECK(stride_put_view(t, table_, &good, &bad) == invalid);
+    CHECK(stride_make_prefix_keys(&bad, lengths, 32, STRIDE_HOST_BITS_MASK, memory) == invalid);
+    CHECK(stride_split_prefix_keys(&bad, 32, memory, lengths) == invalid);
+    CHECK_C_OK(stride_abort(t));
   }
 }
 
 // As of a struct on the stack whose size nobody has set.
-TEST_F(CMisuseTest, SizesThatWereNeverSet) {
+TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.SizesThatWereNeverSet", "[CMisuseTest]") {
   struct {
     stride_table_info info;
     char behind[8192];
   } memory;
   stride_tables* tables;
-  ASSERT_C_OK(stride_table_list(db_, &tables));
+  REQUIRE_C_OK(stride_table_list(db_, &tables));
   for (size_t size : {size_t{0}, size_t{8}, size_t{8000}, ~size_t{0}}) {
     std::memset(&memory, 'x', sizeof memory);
     memory.info.size = size;
-    EXPECT_C_ERROR(stride_tables_get(tables, 0, &memory.info), STRIDE_INVALID_ARGUMENT,
-                   "sizeof(stride_table_info)");
-    EXPECT_EQ(std::string(memory.behind, sizeof memory.behind),
-              std::string(sizeof memory.behind, 'x'));
+    CHECK_C_ERROR(stride_tables_get(tables, 0, &memory.info), STRIDE_INVALID_ARGUMENT,
+                  "sizeof(stride_table_info)");
+    CHECK(std::string(memory.behind, sizeof memory.behind) ==
+          std::string(sizeof memory.behind, 'x'));
   }
-  EXPECT_C_OK(stride_tables_release(tables));
+  CHECK_C_OK(stride_tables_release(tables));
   stride_options options;
-  EXPECT_EQ(stride_options_init(&options, ~size_t{0}), STRIDE_INVALID_ARGUMENT);
+  CHECK(stride_options_init(&options, ~size_t{0}) == STRIDE_INVALID_ARGUMENT);
 }
 
 // A table serves the database that it was opened with: the error names both.
-TEST_F(CMisuseTest, ATableOfAnotherDatabase) {
+TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.ATableOfAnotherDatabase", "[CMisuseTest]") {
   const std::string other_path = directory_.file("other");
   stride_database* other;
   stride_table* foreign;
-  ASSERT_C_OK(stride_open(other_path.c_str(), nullptr, &other));
-  ASSERT_C_OK(stride_table_create(other, "foreign", 0, &foreign));
+  REQUIRE_C_OK(stride_open(other_path.c_str(), nullptr, &other));
+  REQUIRE_C_OK(stride_table_create(other, "foreign", 0, &foreign));
   stride_column column = {"key", nullptr, 1, 3};
   stride_bytes bound = {"a", 1}, value;
   uint64_t keys = 77, offsets[2], validity;
@@ -120,50 +120,50 @@ TEST_F(CMisuseTest, ATableOfAnotherDatabase) {
   for (std::string told : {"belongs to the database " + other_path + ", not to " + path(),
                            "belongs to an earlier opening of " + path()}) {
     stride_transaction* t;
-    ASSERT_C_OK(stride_begin(db_, &t));
+    REQUIRE_C_OK(stride_begin(db_, &t));
     const int invalid = STRIDE_INVALID_ARGUMENT;
-    EXPECT_C_ERROR(stride_put(t, foreign, &column, &column), invalid, told);
-    EXPECT_C_ERROR(stride_put_view(t, foreign, &column, &column), invalid, told);
-    EXPECT_C_ERROR(stride_put_one(t, foreign, "k", 1, "v", 1), invalid, told);
-    EXPECT_C_ERROR(stride_erase(t, foreign, &column), invalid, told);
-    EXPECT_C_ERROR(stride_erase_range(t, foreign, &bound, nullptr), invalid, told);
-    EXPECT_C_ERROR(stride_erase_ranges(t, foreign, &column, &column), invalid, told);
-    EXPECT_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
-    EXPECT_C_ERROR(stride_count(snapshot(), foreign, &keys), invalid, told);
-    EXPECT_C_ERROR(stride_get_one(snapshot_, foreign, "key", 3, &value), invalid, told);
-    EXPECT_C_ERROR(stride_get(snapshot_, foreign, &column, values_), invalid, told);
-    EXPECT_C_ERROR(stride_get_into(snapshot_, foreign, &column, values_, &buffers), invalid, told);
-    EXPECT_C_ERROR(stride_find(snapshot_, foreign, &column, references_), invalid, told);
-    EXPECT_C_ERROR(stride_match(snapshot_, foreign, &column, values_), invalid, told);
-    EXPECT_C_ERROR(stride_scan_open(snapshot_, foreign, nullptr, &scan), invalid, told);
-    EXPECT_EQ(keys, 77u);
-    EXPECT_EQ(scan, nullptr);
-    EXPECT_EQ(this->scan(table_), Strings{"key"});
+    CHECK_C_ERROR(stride_put(t, foreign, &column, &column), invalid, told);
+    CHECK_C_ERROR(stride_put_view(t, foreign, &column, &column), invalid, told);
+    CHECK_C_ERROR(stride_put_one(t, foreign, "k", 1, "v", 1), invalid, told);
+    CHECK_C_ERROR(stride_erase(t, foreign, &column), invalid, told);
+    CHECK_C_ERROR(stride_erase_range(t, foreign, &bound, nullptr), invalid, told);
+    CHECK_C_ERROR(stride_erase_ranges(t, foreign, &column, &column), invalid, told);
+    CHECK_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+    CHECK_C_ERROR(stride_count(snapshot(), foreign, &keys), invalid, told);
+    CHECK_C_ERROR(stride_get_one(snapshot_, foreign, "key", 3, &value), invalid, told);
+    CHECK_C_ERROR(stride_get(snapshot_, foreign, &column, values_), invalid, told);
+    CHECK_C_ERROR(stride_get_into(snapshot_, foreign, &column, values_, &buffers), invalid, told);
+    CHECK_C_ERROR(stride_find(snapshot_, foreign, &column, references_), invalid, told);
+    CHECK_C_ERROR(stride_match(snapshot_, foreign, &column, values_), invalid, told);
+    CHECK_C_ERROR(stride_scan_open(snapshot_, foreign, nullptr, &scan), invalid, told);
+    CHECK(keys == 77u);
+    CHECK(scan == nullptr);
+    CHECK(this->scan(table_) == Strings{"key"});
     // Again with the fixture's own table, once its database has been closed and opened.
-    EXPECT_C_OK(stride_table_release(foreign));
+    CHECK_C_OK(stride_table_release(foreign));
     foreign = table_;
-    EXPECT_C_OK(stride_close(db_));
-    ASSERT_C_OK(stride_open(path().c_str(), nullptr, &db_));
-    ASSERT_C_OK(stride_table_open(db_, "t", &table_));
+    CHECK_C_OK(stride_close(db_));
+    REQUIRE_C_OK(stride_open(path().c_str(), nullptr, &db_));
+    REQUIRE_C_OK(stride_table_open(db_, "t", &table_));
   }
-  EXPECT_C_OK(stride_table_release(foreign));
-  EXPECT_C_OK(stride_close(other));
+  CHECK_C_OK(stride_table_release(foreign));
+  CHECK_C_OK(stride_close(other));
 }
 
 // A child gets STRIDE_CLOSED, and can release its copies, whatever other threads were doing.
-TEST_F(CMisuseTest, ForkedChildren) {
+TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.ForkedChildren", "[CMisuseTest]") {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer knows no forks of processes with threads";
+  SKIP("ThreadSanitizer knows no forks of processes with threads");
 #endif
-  std::atomic<bool> ended{false};
-  std::thread other([&] {
-    while (!ended) {
+  TestThreads others;
+  others.start([&] {
+    while (!others.stopping()) {
       stride_snapshot* s;
-      EXPECT_C_OK(stride_snapshot_take(db_, &s));
-      EXPECT_C_OK(stride_snapshot_release(s));
+      CHECK_C_OK(stride_snapshot_take(db_, &s));
+      CHECK_C_OK(stride_snapshot_release(s));
     }
   });
-  for (int round = 0; round < 300 && !HasFailure(); ++round) {
+  for (int round = 0; round < 300 && !has_failed(); ++round) {
     pid_t child = fork();
     if (child == 0) {
       alarm(20);
@@ -178,52 +178,52 @@ TEST_F(CMisuseTest, ForkedChildren) {
       _exit(stride_close(db_) == STRIDE_CLOSED ? 0 : 7);
     }
     int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status) << " in round " << round;
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_MESSAGE(WIFEXITED(status), "signal " << WTERMSIG(status) << " in round " << round);
+    CHECK(WEXITSTATUS(status) == 0);
   }
-  ended = true;
-  other.join();
+  others.join();
   put(table_, {"parent"}, {"v"});
-  EXPECT_EQ(scan(table_), (Strings{"key", "parent"}));
+  CHECK(scan(table_) == (Strings{"key", "parent"}));
 }
 
 // Threads that end the same handle at once: one of them does.
-TEST_F(CMisuseTest, EndedTwiceAtOnce) {
+TEST_CASE_METHOD(CMisuseTest, "CMisuseTest.EndedTwiceAtOnce", "[CMisuseTest]") {
   for (int round = 0; round < 200; ++round) {
     stride_transaction* t;
     stride_snapshot* s;
-    ASSERT_C_OK(stride_begin(db_, &t));
-    ASSERT_C_OK(stride_put_one(t, table_, "k", 1, "v", 1));
-    ASSERT_C_OK(stride_snapshot_take(db_, &s));
+    REQUIRE_C_OK(stride_begin(db_, &t));
+    REQUIRE_C_OK(stride_put_one(t, table_, "k", 1, "v", 1));
+    REQUIRE_C_OK(stride_snapshot_take(db_, &s));
     std::atomic<int> ended{0}, released{0}, ready{0};
-    std::vector<std::thread> threads;
+    TestThreads threads;
     for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&, i] {
+      threads.start([&, i] {
         for (++ready; ready < 4;) std::this_thread::yield();
         int status = i % 2 ? stride_abort(t) : stride_commit(t, STRIDE_DURABILITY_NONE);
-        EXPECT_TRUE(status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT) << status;
+        CHECK_MESSAGE((status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT), status);
         ended += status == STRIDE_OK;
         status = stride_snapshot_release(s);
-        EXPECT_TRUE(status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT) << status;
+        CHECK_MESSAGE((status == STRIDE_OK || status == STRIDE_INVALID_ARGUMENT), status);
         released += status == STRIDE_OK;
       });
     }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(ended, 1);
-    EXPECT_EQ(released, 1);
+    threads.join();
+    CHECK(ended == 1);
+    CHECK(released == 1);
   }
 }
 
 // Calls that fail in the destructor of something that the thread made before its first call.
-TEST(CErrorTest, LastsUntilTheThreadHasEnded) {
+TEST_CASE("CErrorTest.LastsUntilTheThreadHasEnded", "[CErrorTest]") {
   struct Last {
     std::string* text;
+    int* refused;
     ~Last() {
       const std::string name(300, 'n');
       stride_table* table;
-      EXPECT_EQ(stride_open(name.c_str(), nullptr, nullptr), STRIDE_INVALID_ARGUMENT);
-      EXPECT_EQ(stride_table_open(nullptr, name.c_str(), &table), STRIDE_INVALID_ARGUMENT);
+      *refused += stride_open(name.c_str(), nullptr, nullptr) == STRIDE_INVALID_ARGUMENT;
+      *refused += stride_table_open(nullptr, name.c_str(), &table) == STRIDE_INVALID_ARGUMENT;
       // Takes the memory that a destroyed error has given back.
       std::vector<std::string> others;
       for (size_t bytes = 16; bytes < 1024; bytes += 8) others.emplace_back(bytes, 'x');
@@ -231,15 +231,18 @@ TEST(CErrorTest, LastsUntilTheThreadHasEnded) {
     }
   };
   std::string text;
+  int refused = 0;
   std::thread([&] {
-    thread_local Last last{nullptr};
+    thread_local Last last{nullptr, nullptr};
     last.text = &text;
-    EXPECT_EQ(stride_open("x", nullptr, nullptr), STRIDE_INVALID_ARGUMENT);
+    last.refused = &refused;
+    refused += stride_open("x", nullptr, nullptr) == STRIDE_INVALID_ARGUMENT;
     stride_database* none;
     // A long message, which is not kept in the string itself.
-    EXPECT_NE(stride_open(std::string(400, 'p').c_str(), nullptr, &none), STRIDE_OK);
+    refused += stride_open(std::string(400, 'p').c_str(), nullptr, &none) != STRIDE_OK;
   }).join();
-  EXPECT_EQ(text, "invalid_argument: the stride_database is NULL");
+  CHECK(refused == 4);
+  CHECK(text == "invalid_argument: the stride_database is NULL");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "adapters/c/objects.h"
 #include "tests/support/c_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
@@ -38,43 +39,43 @@ double ratio(const std::function<void()>& c, const std::function<void()>& cpp) {
   return sum;
 }
 
-class COverheadTest : public ::testing::Test {
+class COverheadTest {
  protected:
   static constexpr uint64_t rows = 200'000, queries = 100'000;
 
   // One thread, which is disturbed less.
-  void SetUp() override {
+  COverheadTest() {
     std::mt19937_64 random(1);
     for (uint64_t& key : keys_) key = random();
     for (uint64_t i = 0; i < queries; ++i) queries_[i] = keys_[random() % rows];
     stride_options options;
-    ASSERT_C_OK(stride_options_init(&options, sizeof options));
+    REQUIRE_C_OK(stride_options_init(&options, sizeof options));
     options.threads = 1;
     stride_column c{keys_.data(), nullptr, rows, 8};
     stride_transaction* u;
-    ASSERT_C_OK(stride_open(directory_.file("db").c_str(), &options, &c_));
-    ASSERT_C_OK(stride_table_create(c_, "t", 8, &c_table_));
-    ASSERT_C_OK(stride_begin(c_, &u));
-    ASSERT_C_OK(stride_put(u, c_table_, &c, &c));
-    ASSERT_C_OK(stride_commit(u, STRIDE_DURABILITY_FLUSH));
-    ASSERT_C_OK(stride_snapshot_take(c_, &c_snapshot_));
-    ASSERT_C_OK(stride_values_create(&values_));
-    ASSERT_C_OK(stride_references_create(&references_));
+    REQUIRE_C_OK(stride_open(directory_.file("db").c_str(), &options, &c_));
+    REQUIRE_C_OK(stride_table_create(c_, "t", 8, &c_table_));
+    REQUIRE_C_OK(stride_begin(c_, &u));
+    REQUIRE_C_OK(stride_put(u, c_table_, &c, &c));
+    REQUIRE_C_OK(stride_commit(u, STRIDE_DURABILITY_FLUSH));
+    REQUIRE_C_OK(stride_snapshot_take(c_, &c_snapshot_));
+    REQUIRE_C_OK(stride_values_create(&values_));
+    REQUIRE_C_OK(stride_references_create(&references_));
     // The same database behind both.
     cpp_ = static_cast<c::DatabaseObject*>(c::find_handle(c_, c::HandleKind::database))
                ->database.get();
     cpp_table_ = *cpp_->open_table("t");
   }
-  void TearDown() override {
-    EXPECT_C_OK(stride_references_release(references_));
-    EXPECT_C_OK(stride_values_release(values_));
-    EXPECT_C_OK(stride_snapshot_release(c_snapshot_));
-    EXPECT_C_OK(stride_table_release(c_table_));
-    EXPECT_C_OK(stride_close(c_));
+  ~COverheadTest() {
+    CHECK_C_OK(stride_references_release(references_));
+    CHECK_C_OK(stride_values_release(values_));
+    CHECK_C_OK(stride_snapshot_release(c_snapshot_));
+    CHECK_C_OK(stride_table_release(c_table_));
+    CHECK_C_OK(stride_close(c_));
   }
   static void report(const char* what, double of) {
     std::printf("%-22s C takes %.4f of C++\n", what, of);
-    EXPECT_LT(of, allowed) << what;
+    CHECK_MESSAGE(of < allowed, what);
   }
 
   TemporaryDirectory directory_;
@@ -89,7 +90,7 @@ class COverheadTest : public ::testing::Test {
   stride_references* references_ = nullptr;
 };
 
-TEST_F(COverheadTest, OfBatchedCalls) {
+TEST_CASE_METHOD(COverheadTest, "COverheadTest.OfBatchedCalls", "[COverheadTest]") {
   Snapshot snapshot = cpp_->snapshot();
   for (uint64_t n : {uint64_t{1000}, queries}) {
     Column q = Column::fixed(queries_.data(), 8, n);
@@ -106,36 +107,34 @@ TEST_F(COverheadTest, OfBatchedCalls) {
         for (int i = 0; i < repeat; ++i) body();
       };
     };
-    std::function<void()> cpp_get =
-        times([&] { EXPECT_TRUE(snapshot.get(cpp_table_, q, &got).ok()); });
-    report("get",
-           ratio(times([&] { EXPECT_C_OK(stride_get(c_snapshot_, c_table_, &cq, values_)); }),
-                 cpp_get));
+    std::function<void()> cpp_get = times([&] { CHECK_OK(snapshot.get(cpp_table_, q, &got)); });
+    report("get", ratio(times([&] { CHECK_C_OK(stride_get(c_snapshot_, c_table_, &cq, values_)); }),
+                        cpp_get));
     report("get into",
            ratio(times([&] {
-                   EXPECT_C_OK(stride_get_into(c_snapshot_, c_table_, &cq, values_, &buffers));
+                   CHECK_C_OK(stride_get_into(c_snapshot_, c_table_, &cq, values_, &buffers));
                  }),
                  cpp_get));
     report("find",
-           ratio(times([&] { EXPECT_C_OK(stride_find(c_snapshot_, c_table_, &cq, references_)); }),
-                 times([&] { EXPECT_TRUE(snapshot.find(cpp_table_, q, &found).ok()); })));
+           ratio(times([&] { CHECK_C_OK(stride_find(c_snapshot_, c_table_, &cq, references_)); }),
+                 times([&] { CHECK_OK(snapshot.find(cpp_table_, q, &found)); })));
   }
-  EXPECT_EQ(stride_last_error()->status, STRIDE_OK) << stride_last_error()->text;
+  CHECK_MESSAGE(stride_last_error()->status == STRIDE_OK, stride_last_error()->text);
 }
 
-TEST_F(COverheadTest, OfPutsAndScans) {
+TEST_CASE_METHOD(COverheadTest, "COverheadTest.OfPutsAndScans", "[COverheadTest]") {
   Column column = Column::fixed(keys_.data(), 8, rows);
   stride_column c_column{keys_.data(), nullptr, rows, 8};
   report("put", ratio(
                     [&] {
                       stride_transaction* t = nullptr;
-                      EXPECT_C_OK(stride_begin(c_, &t));
-                      EXPECT_C_OK(stride_put(t, c_table_, &c_column, &c_column));
-                      EXPECT_C_OK(stride_abort(t));
+                      CHECK_C_OK(stride_begin(c_, &t));
+                      CHECK_C_OK(stride_put(t, c_table_, &c_column, &c_column));
+                      CHECK_C_OK(stride_abort(t));
                     },
                     [&] {
                       WriteTransaction t = cpp_->begin();
-                      EXPECT_TRUE(t.put(cpp_table_, column, column).ok());
+                      CHECK_OK(t.put(cpp_table_, column, column));
                     }));
   Snapshot snapshot = cpp_->snapshot();
   report("scan", ratio(
@@ -144,14 +143,14 @@ TEST_F(COverheadTest, OfPutsAndScans) {
                        stride_scan* scan = nullptr;
                        stride_column k, v;
                        uint64_t n = 0;
-                       EXPECT_C_OK(stride_scan_open(c_snapshot_, c_table_, nullptr, &scan));
+                       CHECK_C_OK(stride_scan_open(c_snapshot_, c_table_, nullptr, &scan));
                        do {
                          status |= stride_scan_next(scan, &k, &v);
                          n += first_bytes(k.data, k.size) + first_bytes(v.data, v.size);
                        } while (k.size > 0);
-                       EXPECT_GT(n, 0u);
-                       EXPECT_EQ(status, STRIDE_OK);
-                       EXPECT_C_OK(stride_scan_release(scan));
+                       CHECK(n > 0u);
+                       CHECK(status == STRIDE_OK);
+                       CHECK_C_OK(stride_scan_release(scan));
                      },
                      [&] {
                        auto scan = snapshot.scan(cpp_table_);
@@ -160,7 +159,7 @@ TEST_F(COverheadTest, OfPutsAndScans) {
                        while (scan->next(&batch))
                          n += first_bytes(batch.keys.data, batch.keys.size) +
                               first_bytes(batch.values.data, batch.values.size);
-                       EXPECT_GT(n, 0u);
+                       CHECK(n > 0u);
                      }));
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/support/c_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
@@ -13,38 +14,38 @@ class CScanTest : public CTest {
   static stride_scan_options options() {
     stride_scan_options o;
     std::memset(&o, 0xEE, sizeof o);
-    EXPECT_C_OK(stride_scan_options_init(&o, sizeof o));
+    CHECK_C_OK(stride_scan_options_init(&o, sizeof o));
     return o;
   }
 };
 
-TEST_F(CScanTest, BoundsPrefixesAndDirections) {
+TEST_CASE_METHOD(CScanTest, "CScanTest.BoundsPrefixesAndDirections", "[CScanTest]") {
   put(table_, {"", "a", "b", "ba", "b\xFF"s, "c", "\xFF"s}, {"0", "1", "2", "3", "4", "5", "6"});
   std::string a = "a", b = "b", c = "c";
   stride_scan_options o = options();
-  EXPECT_EQ(scan(table_, &o).size(), 7u);
+  CHECK(scan(table_, &o).size() == 7u);
   o.from = bytes_of(a);
   o.to = bytes_of(c);
-  EXPECT_EQ(scan(table_, &o), (Strings{"a", "b", "ba", "b\xFF"s}));
+  CHECK(scan(table_, &o) == (Strings{"a", "b", "ba", "b\xFF"s}));
   o.from_exclusive = o.to_inclusive = 1;
-  EXPECT_EQ(scan(table_, &o), (Strings{"b", "ba", "b\xFF"s, "c"}));
+  CHECK(scan(table_, &o) == (Strings{"b", "ba", "b\xFF"s, "c"}));
   o.reverse = 1;
-  EXPECT_EQ(scan(table_, &o), (Strings{"c", "b\xFF"s, "ba", "b"}));
+  CHECK(scan(table_, &o) == (Strings{"c", "b\xFF"s, "ba", "b"}));
   o.prefix = bytes_of(b);
-  EXPECT_EQ(scan(table_, &o), (Strings{"b\xFF"s, "ba", "b"}));
+  CHECK(scan(table_, &o) == (Strings{"b\xFF"s, "ba", "b"}));
   o = options();
   o.from = bytes_of(c);
   o.to = bytes_of(a);
-  EXPECT_EQ(scan(table_, &o), Strings{});
+  CHECK(scan(table_, &o) == Strings{});
   // Bounds of no bytes are bounds.
   o = options();
   o.to = {"", 0};
-  EXPECT_EQ(scan(table_, &o), Strings{});
+  CHECK(scan(table_, &o) == Strings{});
   o.to_inclusive = 1;
-  EXPECT_EQ(scan(table_, &o), Strings{""});
+  CHECK(scan(table_, &o) == Strings{""});
 }
 
-TEST_F(CScanTest, BatchesOverSeveralCommits) {
+TEST_CASE_METHOD(CScanTest, "CScanTest.BatchesOverSeveralCommits", "[CScanTest]") {
   Strings keys, expected;
   for (int commit = 0; commit < 3; ++commit) {
     keys.clear();
@@ -55,56 +56,56 @@ TEST_F(CScanTest, BatchesOverSeveralCommits) {
     put(table_, keys, keys);
   }
   std::sort(expected.begin(), expected.end());
-  EXPECT_EQ(scan(table_), expected);
+  CHECK(scan(table_) == expected);
   stride_scan_options o = options();
   o.batch_rows = 100;
   o.reverse = 1;
   stride_scan* s;
-  ASSERT_C_OK(stride_scan_open(snapshot(), table_, &o, &s));
+  REQUIRE_C_OK(stride_scan_open(snapshot(), table_, &o, &s));
   uint64_t rows = 0;
   for (;;) {
     stride_column k, v;
-    ASSERT_C_OK(stride_scan_next(s, &k, &v));
+    REQUIRE_C_OK(stride_scan_next(s, &k, &v));
     if (k.size == 0) break;
-    ASSERT_LE(k.size, 100u);
+    REQUIRE(k.size <= 100u);
     for (uint64_t i = 0; i < k.size; ++i, ++rows) {
-      ASSERT_EQ(row_of(k, i), expected[expected.size() - 1 - rows]);
-      ASSERT_EQ(row_of(v, i), row_of(k, i));
+      REQUIRE(row_of(k, i) == expected[expected.size() - 1 - rows]);
+      REQUIRE(row_of(v, i) == row_of(k, i));
     }
   }
-  EXPECT_EQ(rows, expected.size());
+  CHECK(rows == expected.size());
   stride_column k, v;
-  EXPECT_C_OK(stride_scan_next(s, &k, &v));  // still at the end
-  EXPECT_EQ(k.size, 0u);
-  EXPECT_C_OK(stride_scan_release(s));
+  CHECK_C_OK(stride_scan_next(s, &k, &v));  // still at the end
+  CHECK(k.size == 0u);
+  CHECK_C_OK(stride_scan_release(s));
 }
 
-TEST_F(CScanTest, OutlivesSnapshotAndDatabase) {
+TEST_CASE_METHOD(CScanTest, "CScanTest.OutlivesSnapshotAndDatabase", "[CScanTest]") {
   put(table_, {"a", "b"}, {"1", "2"});
   stride_scan_options o = options();
   o.batch_rows = 1;
   stride_scan* s;
-  ASSERT_C_OK(stride_scan_open(snapshot(), table_, &o, &s));
-  ASSERT_C_OK(stride_snapshot_release(snapshot_));
-  ASSERT_C_OK(stride_close(db_));
+  REQUIRE_C_OK(stride_scan_open(snapshot(), table_, &o, &s));
+  REQUIRE_C_OK(stride_snapshot_release(snapshot_));
+  REQUIRE_C_OK(stride_close(db_));
   snapshot_ = nullptr;
   db_ = nullptr;
   stride_column k, v;
-  EXPECT_C_OK(stride_scan_next(s, &k, &v));
-  EXPECT_EQ(row_of(k, 0), "a");
-  EXPECT_C_OK(stride_scan_next(s, &k, &v));
-  EXPECT_EQ(row_of(v, 0), "2");
-  EXPECT_C_OK(stride_scan_release(s));
+  CHECK_C_OK(stride_scan_next(s, &k, &v));
+  CHECK(row_of(k, 0) == "a");
+  CHECK_C_OK(stride_scan_next(s, &k, &v));
+  CHECK(row_of(v, 0) == "2");
+  CHECK_C_OK(stride_scan_release(s));
 }
 
-TEST_F(CScanTest, BadOptions) {
+TEST_CASE_METHOD(CScanTest, "CScanTest.BadOptions", "[CScanTest]") {
   stride_scan* s;
   stride_scan_options o{};
-  EXPECT_C_ERROR(stride_scan_open(snapshot(), table_, &o, &s), STRIDE_INVALID_ARGUMENT, "size");
-  EXPECT_EQ(s, nullptr);
+  CHECK_C_ERROR(stride_scan_open(snapshot(), table_, &o, &s), STRIDE_INVALID_ARGUMENT, "size");
+  CHECK(s == nullptr);
   o = options();
   o.from.size = 3;
-  EXPECT_C_ERROR(stride_scan_open(snapshot_, table_, &o, &s), STRIDE_INVALID_ARGUMENT, "NULL");
+  CHECK_C_ERROR(stride_scan_open(snapshot_, table_, &o, &s), STRIDE_INVALID_ARGUMENT, "NULL");
 }
 
 }  // namespace

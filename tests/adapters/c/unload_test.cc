@@ -1,7 +1,6 @@
 // The shared library in a program that loads it with dlopen() and gives it back with dlclose(), as
 // mono does with what a DllImport names.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "adapters/c/stridedb.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
@@ -17,9 +17,9 @@ namespace {
 class Library {
  public:
   Library() : handle_(dlopen(STRIDE_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle_, nullptr) << dlerror();
+    CHECK_MESSAGE(handle_ != nullptr, dlerror());
   }
-  ~Library() { EXPECT_EQ(dlclose(handle_), 0) << dlerror(); }
+  ~Library() { CHECK_MESSAGE(dlclose(handle_) == 0, dlerror()); }
   Library(const Library&) = delete;
 
   template <class Function>
@@ -39,25 +39,25 @@ void use(const Library& library, const std::string& path, const std::vector<uint
   stride_table* table;
   stride_transaction* t;
   stride_snapshot* snapshot;
-  ASSERT_EQ(CALL(library, stride_open)(path.c_str(), nullptr, &db), STRIDE_OK);
-  ASSERT_EQ(CALL(library, stride_table_open_or_create)(db, "t", 8, &table), STRIDE_OK);
-  ASSERT_EQ(CALL(library, stride_begin)(db, &t), STRIDE_OK);
+  REQUIRE(CALL(library, stride_open)(path.c_str(), nullptr, &db) == STRIDE_OK);
+  REQUIRE(CALL(library, stride_table_open_or_create)(db, "t", 8, &table) == STRIDE_OK);
+  REQUIRE(CALL(library, stride_begin)(db, &t) == STRIDE_OK);
   stride_column column = {keys.data(), nullptr, keys.size(), 8};
-  ASSERT_EQ(CALL(library, stride_put)(t, table, &column, &column), STRIDE_OK);
-  ASSERT_EQ(CALL(library, stride_commit)(t, STRIDE_DURABILITY_NONE), STRIDE_OK);
+  REQUIRE(CALL(library, stride_put)(t, table, &column, &column) == STRIDE_OK);
+  REQUIRE(CALL(library, stride_commit)(t, STRIDE_DURABILITY_NONE) == STRIDE_OK);
   uint64_t count = 0;
-  ASSERT_EQ(CALL(library, stride_snapshot_take)(db, &snapshot), STRIDE_OK);
-  ASSERT_EQ(CALL(library, stride_count)(snapshot, table, &count), STRIDE_OK);
-  EXPECT_EQ(count, keys.size());
-  EXPECT_EQ(CALL(library, stride_snapshot_release)(snapshot), STRIDE_OK);
-  EXPECT_EQ(CALL(library, stride_table_release)(table), STRIDE_OK);
-  EXPECT_EQ(CALL(library, stride_close)(db), STRIDE_OK);
+  REQUIRE(CALL(library, stride_snapshot_take)(db, &snapshot) == STRIDE_OK);
+  REQUIRE(CALL(library, stride_count)(snapshot, table, &count) == STRIDE_OK);
+  CHECK(count == keys.size());
+  CHECK(CALL(library, stride_snapshot_release)(snapshot) == STRIDE_OK);
+  CHECK(CALL(library, stride_table_release)(table) == STRIDE_OK);
+  CHECK(CALL(library, stride_close)(db) == STRIDE_OK);
 }
 
 // Its threads end when they please: what they run must stay where it is.
-TEST(UnloadTest, ItStaysInMemoryForItsThreads) {
+TEST_CASE("UnloadTest.ItStaysInMemoryForItsThreads", "[UnloadTest]") {
   std::string directory = std::filesystem::temp_directory_path() / "stride_unload_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  REQUIRE(mkdtemp(directory.data()) != nullptr);
   std::vector<uint64_t> keys(300'000);
   for (uint64_t i = 0; i < keys.size(); ++i) keys[i] = i * 0x9E3779B97F4A7C15u;
   for (int round = 0; round < 20; ++round) {
@@ -66,7 +66,7 @@ TEST(UnloadTest, ItStaysInMemoryForItsThreads) {
       use(library, directory + "/db" + std::to_string(round), keys);
     }
     void* still = dlopen(STRIDE_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-    ASSERT_NE(still, nullptr) << "dlclose() takes the library away from its threads";
+    REQUIRE_MESSAGE(still != nullptr, "dlclose() takes the library away from its threads");
     dlclose(still);
   }
   std::filesystem::remove_all(directory);

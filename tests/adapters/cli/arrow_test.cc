@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -14,13 +15,13 @@ namespace {
 template <class T>
 T good(arrow::Result<T> result) {
   if (!result.ok()) {
-    ADD_FAILURE() << result.status().ToString();
+    FAIL_CHECK(result.status().ToString());
     abort();
   }
   return std::move(result).ValueUnsafe();
 }
 
-void expect_good(const arrow::Status& status) { ASSERT_TRUE(status.ok()) << status.ToString(); }
+void expect_good(const arrow::Status& status) { REQUIRE_MESSAGE(status.ok(), status.ToString()); }
 
 struct NamedColumn {
   std::string name;
@@ -85,10 +86,10 @@ class ArrowTest : public CliFixture {
     std::string rows;
     for (Form form : forms) {
       std::string name = "t" + std::to_string(files_written_);
-      EXPECT_EQ(load(write(table, form, group_rows), options, name), 0) << error_;
+      CHECK_MESSAGE(load(write(table, form, group_rows), options, name) == 0, error_);
       std::string scanned = scan({}, name);
       if (form == forms[0]) rows = scanned;
-      EXPECT_EQ(scanned, rows) << static_cast<int>(form);
+      CHECK_MESSAGE(scanned == rows, static_cast<int>(form));
     }
     return rows;
   }
@@ -106,7 +107,7 @@ class ArrowTest : public CliFixture {
   int files_written_ = 0;
 };
 
-TEST_F(ArrowTest, StringsOfEveryLayout) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.StringsOfEveryLayout", "[ArrowTest]") {
   auto values = strings(arrow::StringBuilder(), {"1", "", "\xff\t3"});
   std::vector<std::string> texts = {"b", "a", "c"};
   arrow::FixedSizeBinaryBuilder fixed(arrow::fixed_size_binary(1));
@@ -117,31 +118,31 @@ TEST_F(ArrowTest, StringsOfEveryLayout) {
         strings(fixed, texts), dictionary}) {
     auto table =
         table_of({{"k", keys}, {"v", strings(arrow::BinaryBuilder(), {"1", "", "\xff\t3"})}});
-    EXPECT_EQ(loaded(table, {}), "a\t\nb\t1\nc\t\xff\t3\n") << keys->type()->ToString();
+    CHECK_MESSAGE(loaded(table, {}) == "a\t\nb\t1\nc\t\xff\t3\n", keys->type()->ToString());
     table =
         table_of({{"v", numbers(arrow::Int8Builder(), std::vector<int>{1, 2, 3})}, {"k", keys}});
-    EXPECT_EQ(loaded(table, {"--key", "1"}), "1\tb\n2\ta\n3\tc\n") << keys->type()->ToString();
+    CHECK_MESSAGE(loaded(table, {"--key", "1"}) == "1\tb\n2\ta\n3\tc\n", keys->type()->ToString());
   }
 }
 
-TEST_F(ArrowTest, StringViews) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.StringViews", "[ArrowTest]") {
   std::vector<std::string> texts = {"b", "a text that is longer than twelve bytes"};
   auto table = table_of({{"k", strings(arrow::StringViewBuilder(), texts)},
                          {"v", strings(arrow::BinaryViewBuilder(), texts)}});
   for (Form form : {Form::file, Form::stream}) {
-    ASSERT_EQ(load(write(table, form)), 0) << error_;
-    EXPECT_EQ(scan(), texts[1] + "\t" + texts[1] + "\nb\tb\n");
+    REQUIRE_MESSAGE(load(write(table, form)) == 0, error_);
+    CHECK(scan() == texts[1] + "\t" + texts[1] + "\nb\tb\n");
   }
 }
 
-TEST_F(ArrowTest, IntegersOfEveryWidthAreKeys) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.IntegersOfEveryWidthAreKeys", "[ArrowTest]") {
   auto values = strings(arrow::StringBuilder(), {"x", "y"});
   auto check = [&](const std::shared_ptr<arrow::Array>& keys, const std::string& least,
                    const std::string& most) {
     auto table = table_of({{"id", keys}, {"v", values}});
     std::string type = least[0] == '-' ? "i64" : "u64";
-    EXPECT_EQ(loaded(table, {"--key-type", type}), least + "\tx\n" + most + "\ty\n");
-    EXPECT_EQ(loaded(table, {"--key-type", "bytes"}), least + "\tx\n" + most + "\ty\n");
+    CHECK(loaded(table, {"--key-type", type}) == least + "\tx\n" + most + "\ty\n");
+    CHECK(loaded(table, {"--key-type", "bytes"}) == least + "\tx\n" + most + "\ty\n");
   };
   auto both = [&]<class Builder>(Builder&& builder) {
     using Number = typename std::decay_t<Builder>::value_type;
@@ -159,7 +160,7 @@ TEST_F(ArrowTest, IntegersOfEveryWidthAreKeys) {
   both(arrow::UInt64Builder());
 }
 
-TEST_F(ArrowTest, NumbersThatAreNoKeys) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.NumbersThatAreNoKeys", "[ArrowTest]") {
   std::string bad = directory_ + "/bad";
   auto values = strings(arrow::StringBuilder(), {"x", "y"});
   auto low =
@@ -172,25 +173,26 @@ TEST_F(ArrowTest, NumbersThatAreNoKeys) {
     expect_load_refused(path, {"--key-type", "u64"}, 3, path + ":1: '-7' is no number from 0");
     expect_load_refused(write(high, form), {"--key-type", "i64"}, 3,
                         ":1: '9223372036854775808' is no number from -9223372036854775808");
-    ASSERT_EQ(load(path, {"--key-type", "u64", "--rejects", bad}, path.substr(path.size() - 9)), 0)
-        << error_;
-    EXPECT_EQ(read(bad), path + "\t1\t'-7' is no number from 0 to 18446744073709551615\t-7\tx\n");
+    REQUIRE_MESSAGE(
+        load(path, {"--key-type", "u64", "--rejects", bad}, path.substr(path.size() - 9)) == 0,
+        error_);
+    CHECK(read(bad) == path + "\t1\t'-7' is no number from 0 to 18446744073709551615\t-7\tx\n");
   }
 }
 
-TEST_F(ArrowTest, TextsAreParsedAsKeys) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.TextsAreParsedAsKeys", "[ArrowTest]") {
   auto table = table_of({{"id", strings(arrow::StringDictionaryBuilder(), {"10", "9", "10"})},
                          {"v", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
-  EXPECT_EQ(loaded(table, {"--key-type", "u64"}), "9\tb\n10\tc\n");
+  CHECK(loaded(table, {"--key-type", "u64"}) == "9\tb\n10\tc\n");
   table = table_of({{"ip", strings(arrow::StringBuilder(), {"10.0.0.2", "::1", "no"})},
                     {"v", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
   std::string path = write(table, Form::parquet);
   expect_load_refused(path, {"--key-type", "ip"}, 3, path + ":3: 'no' is no IPv4 or IPv6 address");
-  EXPECT_EQ(load(path, {"--key-type", "ip", "--max-rejects", "1"}, "ip"), 0) << error_;
-  EXPECT_EQ(scan({}, "ip"), "::1\tb\n10.0.0.2\ta\n");
+  CHECK_MESSAGE(load(path, {"--key-type", "ip", "--max-rejects", "1"}, "ip") == 0, error_);
+  CHECK(scan({}, "ip") == "::1\tb\n10.0.0.2\ta\n");
 }
 
-TEST_F(ArrowTest, ValuesOfEveryKindAreText) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.ValuesOfEveryKindAreText", "[ArrowTest]") {
   auto decimal = arrow::Decimal128Builder(arrow::decimal128(5, 2));
   expect_good(decimal.Append(arrow::Decimal128(-150)));
   arrow::TimestampBuilder time(arrow::timestamp(arrow::TimeUnit::MILLI),
@@ -204,11 +206,11 @@ TEST_F(ArrowTest, ValuesOfEveryKindAreText) {
                          {"time", good(time.Finish())},
                          {"n", good(decimal.Finish())},
                          {"z", good(arrow::MakeArrayOfNull(arrow::float32(), 1))}});
-  EXPECT_EQ(loaded(table, {}), "k\t-3\t1.5\ttrue\t2022-01-08\t1970-01-01 00:00:01.500\t-1.50\t\n");
-  EXPECT_EQ(loaded(table, {"--value", "b,2", "--key", "day"}), "2022-01-08\ttrue\t-3\n");
+  CHECK(loaded(table, {}) == "k\t-3\t1.5\ttrue\t2022-01-08\t1970-01-01 00:00:01.500\t-1.50\t\n");
+  CHECK(loaded(table, {"--value", "b,2", "--key", "day"}) == "2022-01-08\ttrue\t-3\n");
 }
 
-TEST_F(ArrowTest, NullKeysAreBadRowsAndNullValuesEmpty) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.NullKeysAreBadRowsAndNullValuesEmpty", "[ArrowTest]") {
   auto texts = strings(arrow::StringBuilder(), {"a", "", "c"}, true);
   auto codes = strings(arrow::StringDictionaryBuilder(), {"x", "", "x"}, true);
   arrow::Int32Builder ids;
@@ -222,17 +224,17 @@ TEST_F(ArrowTest, NullKeysAreBadRowsAndNullValuesEmpty) {
     expect_load_refused(path, {}, 3, path + ":2: null key");
     expect_load_refused(path, {"--key", "c"}, 3, path + ":2: null key");
     expect_load_refused(path, {"--key", "i", "--key-type", "u64"}, 3, path + ":2: null key");
-    ASSERT_EQ(load(path, {"--rejects", bad}, name), 0) << error_;
-    EXPECT_EQ(scan({}, name), "a\tx\t1\nc\tx\t3\n");
-    EXPECT_EQ(read(bad), path + "\t2\tnull key\t\t\t\n");
+    REQUIRE_MESSAGE(load(path, {"--rejects", bad}, name) == 0, error_);
+    CHECK(scan({}, name) == "a\tx\t1\nc\tx\t3\n");
+    CHECK(read(bad) == path + "\t2\tnull key\t\t\t\n");
   }
   auto values = table_of(
       {{"k", strings(arrow::StringBuilder(), {"1", "2", "3"})}, {"t", texts}, {"c", codes}});
-  EXPECT_EQ(loaded(values, {}), "1\ta\tx\n2\t\t\n3\tc\tx\n");
-  EXPECT_EQ(loaded(values, {"--value", "t"}), "1\ta\n2\t\n3\tc\n");
+  CHECK(loaded(values, {}) == "1\ta\tx\n2\t\t\n3\tc\tx\n");
+  CHECK(loaded(values, {"--value", "t"}) == "1\ta\n2\t\n3\tc\n");
 }
 
-TEST_F(ArrowTest, ManyBatchesComeInOrder) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.ManyBatchesComeInOrder", "[ArrowTest]") {
   auto table = many(10000);
   std::string expected, of_300;
   for (int i = 0; i < 10000; ++i) {
@@ -240,15 +242,15 @@ TEST_F(ArrowTest, ManyBatchesComeInOrder) {
     expected += std::string(8 - number.size(), '0') + number + "\tvalue " + number + "\n";
     if (i == 299) of_300 = expected;
   }
-  EXPECT_EQ(loaded(table, {}), expected);
-  EXPECT_EQ(loaded(table, {"--threads", "3"}, 999), expected);
-  EXPECT_EQ(loaded(table, {"--block-bytes", "500", "--threads", "3"}, 3000), expected);
-  EXPECT_EQ(loaded(table->Slice(0, 300), {}, 1), of_300);
-  EXPECT_EQ(loaded(table->Slice(0, 0), {}), "");
+  CHECK(loaded(table, {}) == expected);
+  CHECK(loaded(table, {"--threads", "3"}, 999) == expected);
+  CHECK(loaded(table, {"--block-bytes", "500", "--threads", "3"}, 3000) == expected);
+  CHECK(loaded(table->Slice(0, 300), {}, 1) == of_300);
+  CHECK(loaded(table->Slice(0, 0), {}) == "");
 }
 
 // A bad row's number is that in the file, over all batches.
-TEST_F(ArrowTest, RowNumbersOverBatches) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.RowNumbersOverBatches", "[ArrowTest]") {
   arrow::StringBuilder keys;
   for (int i = 0; i < 5000; ++i) expect_good(i == 4321 ? keys.AppendNull() : keys.Append("k"));
   auto key = good(keys.Finish());
@@ -260,7 +262,7 @@ TEST_F(ArrowTest, RowNumbersOverBatches) {
   }
 }
 
-TEST_F(ArrowTest, ColumnsThatAreNot) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.ColumnsThatAreNot", "[ArrowTest]") {
   arrow::ListBuilder lists(arrow::default_memory_pool(), std::make_shared<arrow::Int32Builder>());
   expect_good(lists.Append());
   auto one = strings(arrow::StringBuilder(), {"a"});
@@ -272,16 +274,17 @@ TEST_F(ArrowTest, ColumnsThatAreNot) {
     expect_load_refused(path, {"--value", "v,w"}, 2, "no column 'w' in the file");
     expect_load_refused(path, {}, 2, "column 'l' is of type list<");
     expect_load_refused(path, {"--header"}, 2, "--header is for tsv and csv");
-    ASSERT_EQ(load(path, {"--value", "v"}, "v" + std::to_string(files_written_)), 0) << error_;
-    EXPECT_EQ(scan({}, "v" + std::to_string(files_written_)), "a\ta\n");
+    REQUIRE_MESSAGE(load(path, {"--value", "v"}, "v" + std::to_string(files_written_)) == 0,
+                    error_);
+    CHECK(scan({}, "v" + std::to_string(files_written_)) == "a\ta\n");
     path = write(table_of({{"k", one}}), form);
     expect_load_refused(path, {}, 2, path + ": has 1 columns, and a key and a value take 2");
   }
 }
 
 // Cut short anywhere, and with any byte changed: a message, or rows, and never a crash.
-TEST_F(ArrowTest, DamagedFiles) {
-  ASSERT_EQ(load(file("first.tsv", "1\tone\n")), 0) << error_;
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.DamagedFiles", "[ArrowTest]") {
+  REQUIRE_MESSAGE(load(file("first.tsv", "1\tone\n")) == 0, error_);
   auto table = table_of({{"k", strings(arrow::StringBuilder(), {"a", "b", "c"})},
                          {"d", strings(arrow::StringDictionaryBuilder(), {"x", "y", "x"})},
                          {"i", numbers(arrow::Int64Builder(), std::vector<int>{1, 2, 3})}});
@@ -298,20 +301,20 @@ TEST_F(ArrowTest, DamagedFiles) {
       changed[at] = static_cast<char>(changed[at] ^ (at % 2 ? 0xff : 0x11));
       std::ofstream(path, std::ios::binary) << changed;
       int code = load(path, {"--dry-run"});
-      EXPECT_TRUE(code == 0 || code == 2 || code == 3 || code == 7) << code << " " << error_;
+      CHECK_MESSAGE((code == 0 || code == 2 || code == 3 || code == 7), code << " " << error_);
     }
     for (const char* garbage : {"", "x", "PAR1", "ARROW1", "PAR1garbagePAR1", "k\tv\n1\t2\n"}) {
       std::ofstream(path, std::ios::binary) << garbage;
       expect_load_refused(path, {}, 3, path + ": damaged, or of another format: ");
     }
-    EXPECT_EQ(scan(), "1\tone\n");
+    CHECK(scan() == "1\tone\n");
   }
   expect_load_refused(directory_ + "/gone.parquet", {}, 4, "gone.parquet: open: No such file");
   expect_load_refused(directory_ + "/gone.arrow", {}, 4, "gone.arrow: open: No such file");
 }
 
-TEST_F(ArrowTest, OffsetsOutsideOfTheirColumn) {
-  ASSERT_EQ(load(file("first.tsv", "1\tone\n")), 0) << error_;
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.OffsetsOutsideOfTheirColumn", "[ArrowTest]") {
+  REQUIRE_MESSAGE(load(file("first.tsv", "1\tone\n")) == 0, error_);
   int32_t offsets[] = {0, 1 << 30, 2};
   auto keys = std::make_shared<arrow::StringArray>(2, arrow::Buffer::Wrap(offsets, 3),
                                                    arrow::Buffer::FromString("ab"));
@@ -328,12 +331,12 @@ TEST_F(ArrowTest, OffsetsOutsideOfTheirColumn) {
   }
 }
 
-TEST_F(ArrowTest, StandardInput) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.StandardInput", "[ArrowTest]") {
   auto table = many(2000);
   std::string stream = read(write(table, Form::stream, 100));
-  ASSERT_EQ(run({"load", database_, "t", "-", "--format", "arrow"}, stream), 0) << error_;
-  ASSERT_EQ(run({"count", database_, "t"}), 0);
-  EXPECT_EQ(out_, "2000\n");
+  REQUIRE_MESSAGE(run({"load", database_, "t", "-", "--format", "arrow"}, stream) == 0, error_);
+  REQUIRE(run({"count", database_, "t"}) == 0);
+  CHECK(out_ == "2000\n");
   expect_refused({"load", database_, "t", "-", "--format", "arrow"}, 3,
                  "standard input: damaged, or of another format", stream.substr(0, 5000));
   expect_refused({"load", database_, "t", "-", "--format", "parquet"}, 2,
@@ -341,7 +344,7 @@ TEST_F(ArrowTest, StandardInput) {
 }
 
 // Ends at a bad row in the second file, and goes on behind the last commit once that may pass.
-TEST_F(ArrowTest, ResumeBehindTheLastCommit) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.ResumeBehindTheLastCommit", "[ArrowTest]") {
   arrow::StringBuilder keys;
   for (int i = 0; i < 5000; ++i)
     expect_good(i == 4000 ? keys.AppendNull() : keys.Append(std::to_string(i)));
@@ -360,35 +363,35 @@ TEST_F(ArrowTest, ResumeBehindTheLastCommit) {
                                      "1000",
                                      "--threads",
                                      "2"};
-    EXPECT_EQ(run(load), 3) << error_;
-    EXPECT_NE(error_.find(":4001: null key"), std::string::npos) << error_;
-    EXPECT_NE(error_.find("--resume goes on"), std::string::npos) << error_;
-    ASSERT_EQ(run({"count", database_, table}), 0);
+    CHECK_MESSAGE(run(load) == 3, error_);
+    CHECK_MESSAGE(error_.find(":4001: null key") != std::string::npos, error_);
+    CHECK_MESSAGE(error_.find("--resume goes on") != std::string::npos, error_);
+    REQUIRE(run({"count", database_, table}) == 0);
     int committed = std::stoi(out_);
-    EXPECT_GE(committed, 5600);
-    EXPECT_LT(committed, 7001);
+    CHECK(committed >= 5600);
+    CHECK(committed < 7001);
     load.insert(load.end(), {"--resume", "--max-rejects", "1"});
-    ASSERT_EQ(run(load), 0) << error_;
-    ASSERT_EQ(run({"count", database_, table}), 0);
-    EXPECT_EQ(out_, "7999\n");
+    REQUIRE_MESSAGE(run(load) == 0, error_);
+    REQUIRE(run({"count", database_, table}) == 0);
+    CHECK(out_ == "7999\n");
   }
 }
 
-TEST_F(ArrowTest, KeysToLookUp) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.KeysToLookUp", "[ArrowTest]") {
   auto table = table_of({{"id", numbers(arrow::Int32Builder(), std::vector<int>{3, 1, 9})},
                          {"x", strings(arrow::StringBuilder(), {"a", "b", "c"})}});
-  ASSERT_EQ(load(file("a.tsv", "1\tone\n3\tthree\n"), {"--key-type", "u64"}), 0) << error_;
+  REQUIRE_MESSAGE(load(file("a.tsv", "1\tone\n3\tthree\n"), {"--key-type", "u64"}) == 0, error_);
   for (Form form : forms) {
     std::string path = write(table, form);
-    ASSERT_EQ(run({"get", database_, "t", "--keys", path}), 0) << error_;
-    EXPECT_EQ(out_, "3\tthree\n1\tone\n");
-    EXPECT_EQ(run({"get", database_, "t", "--keys", path, "--missing", "error"}), 4);
-    EXPECT_NE(error_.find(path + ":3: key '9' is not in table"), std::string::npos) << error_;
+    REQUIRE_MESSAGE(run({"get", database_, "t", "--keys", path}) == 0, error_);
+    CHECK(out_ == "3\tthree\n1\tone\n");
+    CHECK(run({"get", database_, "t", "--keys", path, "--missing", "error"}) == 4);
+    CHECK_MESSAGE(error_.find(path + ":3: key '9' is not in table") != std::string::npos, error_);
     expect_refused({"join", database_, "t", path}, 2, "join reads tsv, csv and jsonl");
   }
 }
 
-TEST_F(ArrowTest, DuplicatesAreToldByRow) {
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.DuplicatesAreToldByRow", "[ArrowTest]") {
   auto table = table_of({{"k", strings(arrow::StringBuilder(), {"a", "b", "a"})},
                          {"v", strings(arrow::StringBuilder(), {"1", "2", "3"})}});
   for (Form form : forms) {
@@ -396,7 +399,7 @@ TEST_F(ArrowTest, DuplicatesAreToldByRow) {
     expect_load_refused(path, {"--on-duplicate", "error"}, 3,
                         path + ":3: key 'a' of table 't' is in " + path + ":1 already");
   }
-  EXPECT_EQ(loaded(table, {"--on-duplicate", "first"}), "a\t1\nb\t2\n");
+  CHECK(loaded(table, {"--on-duplicate", "first"}) == "a\t1\nb\t2\n");
   expect_load_refused(write(table, Form::file), {"--max-memory", "3"}, 7, "give --commit-every");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -12,8 +13,9 @@ namespace {
 class BadInputTest : public CliFixture {
  protected:
   BadInputTest() {
-    EXPECT_EQ(load(file("first.tsv", "1\tone\n"), {"--key-type", "u64"}, "numbers"), 0) << error_;
-    EXPECT_EQ(load(file("first.tsv", "1\tone\n")), 0) << error_;
+    CHECK_MESSAGE(load(file("first.tsv", "1\tone\n"), {"--key-type", "u64"}, "numbers") == 0,
+                  error_);
+    CHECK_MESSAGE(load(file("first.tsv", "1\tone\n")) == 0, error_);
   }
   // Of a load into `t`: file:line: reason, exit code 3.
   void expect_bad(const std::string& name, const std::string& content, uint64_t line,
@@ -27,7 +29,7 @@ class BadInputTest : public CliFixture {
   }
 };
 
-TEST_F(BadInputTest, TooFewAndTooManyColumns) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.TooFewAndTooManyColumns", "[BadInputTest]") {
   expect_bad("a.tsv", "a\t1\nb\n", 2, "too few columns: 1, and 2 are needed");
   expect_bad("a.tsv", "a\t1\n\nb\t2\n", 2, "empty line");
   expect_bad("a.tsv", "a\t1\tx\nb\t2\n", 2, "too few columns: 2, and 3 are needed",
@@ -37,7 +39,7 @@ TEST_F(BadInputTest, TooFewAndTooManyColumns) {
   expect_bad("a.csv", "k,v\na,1\nb\n", 3, "too few columns: 1, and the header has 2", {"--header"});
 }
 
-TEST_F(BadInputTest, Quotes) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Quotes", "[BadInputTest]") {
   expect_bad("a.csv", "a,1\nb,\"2\nc,3\n", 2, "unterminated quote");
   expect_bad("a.csv", "a,1\nb,\"2\n\nc\",3\n\"d", 5, "unterminated quote", {"--value", "2"});
   expect_bad("a.csv", "a,1\nb,2\"3\nc,4\n", 2, "a quote inside a field");
@@ -46,20 +48,20 @@ TEST_F(BadInputTest, Quotes) {
              {"--header"});
 }
 
-TEST_F(BadInputTest, ABadQuoteCostsOneRow) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.ABadQuoteCostsOneRow", "[BadInputTest]") {
   std::string path = file("a.csv", "a,\"1\"x\"\nb,2\"\nc,\"3\"\nd,\"4\"\"\n"),
               bad = directory_ + "/bad";
   for (const char* bytes : {"1", "5", "1000"}) {
     std::string table = std::string("quotes") + bytes;
-    ASSERT_EQ(load(path, {"--rejects", bad, "--block-bytes", bytes}, table), 0) << error_;
-    EXPECT_EQ(scan({}, table), "c\t3\n");
-    EXPECT_EQ(read(bad), path + "\t1\ttext after a closing quote\ta,\"1\"x\"\n" + path +
-                             "\t2\ta quote inside a field that does not begin with one\tb,2\"\n" +
-                             path + "\t4\tunterminated quote\td,\"4\"\"\n\n");
+    REQUIRE_MESSAGE(load(path, {"--rejects", bad, "--block-bytes", bytes}, table) == 0, error_);
+    CHECK(scan({}, table) == "c\t3\n");
+    CHECK(read(bad) == path + "\t1\ttext after a closing quote\ta,\"1\"x\"\n" + path +
+                           "\t2\ta quote inside a field that does not begin with one\tb,2\"\n" +
+                           path + "\t4\tunterminated quote\td,\"4\"\"\n\n");
   }
 }
 
-TEST_F(BadInputTest, Json) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Json", "[BadInputTest]") {
   std::string good = "{\"key\":\"a\"}\n";
   auto bad = [&](const std::string& line, const std::string& reason) {
     expect_bad("a.jsonl", good + line + "\n" + good, 2, reason);
@@ -86,13 +88,13 @@ TEST_F(BadInputTest, Json) {
   expect_bad("a.jsonl", "{\"key\":1,\"v\":2}\n" + good, 2, "no field 'v'", {"--value", "v"});
 }
 
-TEST_F(BadInputTest, Keys) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Keys", "[BadInputTest]") {
   auto bad = [&](const std::string& key, const std::string& reason, const char* type) {
     std::string path =
         file("k.tsv", (type == std::string("ip") ? "::\tv\n" : "00\tv\n") + key + "\tv\n");
     expect_refused({"load", database_, std::string("new"), path, "--key-type", type}, 3,
                    path + ":2: " + reason);
-    EXPECT_EQ(run({"count", database_, "new"}), 4);
+    CHECK(run({"count", database_, "new"}) == 4);
   };
   bad("18446744073709551616", "'18446744073709551616' is no number from 0 to", "u64");
   bad("99999999999999999999", "'99999999999999999999' is no number from 0 to", "u64");
@@ -114,23 +116,24 @@ TEST_F(BadInputTest, Keys) {
                  path + ":2: key 'abcd' has 4 bytes, every key has 3");
 }
 
-TEST_F(BadInputTest, MixedLineEnds) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.MixedLineEnds", "[BadInputTest]") {
   expect_bad("a.tsv", "a\t1\nb\t2\r\n", 2, "mixed line ends: this one is CRLF");
   expect_bad("a.tsv", "a\t1\r\nb\t2\nc\t3\r\n", 2, "mixed line ends: this one is LF");
   expect_bad("a.csv", "a,\"1\"\r\nb,\"2\"\n", 2, "mixed line ends: this one is LF");
 }
 
-TEST_F(BadInputTest, LongLines) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.LongLines", "[BadInputTest]") {
   std::string text = "a\t1\n" + std::string(5000, 'x') + "\ty\nb\t2\n";
   expect_bad("a.tsv", text, 2, "longer than --max-row-bytes (1000)", {"--max-row-bytes", "1000"});
   std::string path = file("a.tsv", text), bad = directory_ + "/bad";
   for (const char* bytes : {"7", "600", "100000"}) {
     std::string table = std::string("long") + bytes;
-    ASSERT_EQ(
-        load(path, {"--max-row-bytes", "1000", "--rejects", bad, "--block-bytes", bytes}, table), 0)
-        << error_;
-    EXPECT_EQ(scan({}, table), "a\t1\nb\t2\n");
-    EXPECT_EQ(read(bad).substr(0, path.size() + 19), path + "\t2\tlonger than --ma");
+    REQUIRE_MESSAGE(
+        load(path, {"--max-row-bytes", "1000", "--rejects", bad, "--block-bytes", bytes}, table) ==
+            0,
+        error_);
+    CHECK(scan({}, table) == "a\t1\nb\t2\n");
+    CHECK(read(bad).substr(0, path.size() + 19) == path + "\t2\tlonger than --ma");
   }
   expect_bad("a.csv", "a,1\nb,\"2\n" + std::string(3000, '\n'), 2, "", {"--max-row-bytes", "1000"});
   // Without an end.
@@ -140,14 +143,14 @@ TEST_F(BadInputTest, LongLines) {
              "longer than --max-row-bytes (1000)", {"--max-row-bytes", "1000"});
 }
 
-TEST_F(BadInputTest, RawFiles) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.RawFiles", "[BadInputTest]") {
   expect_bad("a.raw", std::string("\1\0\0\0\1\0\0\0kv\1\0\0", 13), 2,
              "the file ends within the record", {"--format", "raw"});
   expect_bad("a.raw", "kkvvkkv", 2, "the file ends within the record",
              {"--format", "raw", "--key-bytes", "2", "--value-bytes", "2"});
 }
 
-TEST_F(BadInputTest, Files) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Files", "[BadInputTest]") {
   expect_load_refused(directory_ + "/none.tsv", {}, 4, "/none.tsv: open: No such file");
   expect_load_refused(directory_, {}, 1, "read: Is a directory");
   std::string packed = gzip(std::string(100000, 'x') + "\ty\n");
@@ -163,13 +166,13 @@ TEST_F(BadInputTest, Files) {
 }
 
 // The second of two files is gone: nothing of the first is there.
-TEST_F(BadInputTest, AllOrNothingOverFiles) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.AllOrNothingOverFiles", "[BadInputTest]") {
   std::string good = file("good.tsv", "a\t1\n");
   expect_refused({"load", database_, "t", good, directory_ + "/gone"}, 4, "/gone");
-  EXPECT_EQ(scan(), "1\tone\n");
+  CHECK(scan() == "1\tone\n");
 }
 
-TEST_F(BadInputTest, Arguments) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Arguments", "[BadInputTest]") {
   std::string path = file("a.tsv", "1\tx\n");
   expect_load_refused(path, {"--key", "0"}, 2, "no column '0'");
   expect_load_refused(path, {"--key", "id"}, 2, "no column 'id': without --header");
@@ -189,7 +192,7 @@ TEST_F(BadInputTest, Arguments) {
   expect_refused({"load", database_, std::string(300, 't'), path}, 2, "1 to 255 bytes");
 }
 
-TEST_F(BadInputTest, Counts) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.Counts", "[BadInputTest]") {
   std::string path = file("a.tsv", "1\tx\n2\ty\n");
   for (const char* text : {"-1", "+1", "1.5", "0x10", "k", "1kk", "1 k", "18446744073709551616",
                            "18446744073709552k", "99999999999999999999999"}) {
@@ -198,20 +201,20 @@ TEST_F(BadInputTest, Counts) {
       expect_load_refused(path, {option, text}, 2, option + message);
     expect_refused({"scan", database_, "t", "--limit", text}, 2, "--limit" + message);
   }
-  ASSERT_EQ(load(path, {"--commit-every", "1k", "--max-memory", "1G"}, "new"), 0) << error_;
-  EXPECT_EQ(scan({"--limit", "0"}, "new"), "");
-  EXPECT_EQ(scan({"--limit", "1"}, "new"), "1\tx\n");
-  EXPECT_EQ(scan({"--limit", "18446744073709551615"}, "new"), "1\tx\n2\ty\n");
+  REQUIRE_MESSAGE(load(path, {"--commit-every", "1k", "--max-memory", "1G"}, "new") == 0, error_);
+  CHECK(scan({"--limit", "0"}, "new") == "");
+  CHECK(scan({"--limit", "1"}, "new") == "1\tx\n");
+  CHECK(scan({"--limit", "18446744073709551615"}, "new") == "1\tx\n2\ty\n");
 }
 
-TEST_F(BadInputTest, TablesOfAnotherKind) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.TablesOfAnotherKind", "[BadInputTest]") {
   std::string path = file("a.tsv", "1\tx\n");
   const std::string of_numbers =
       "--key-width 4 does not go with keys of type u64, which have 8 bytes: leave it out";
   expect_refused({"load", database_, "numbers", path, "--key-width", "4"}, 2, of_numbers);
   expect_refused({"load", database_, "new", path, "--key-type", "u64", "--key-width", "4"}, 2,
                  of_numbers);
-  ASSERT_EQ(load(path, {"--key-width", "8"}, "numbers"), 0) << error_;
+  REQUIRE_MESSAGE(load(path, {"--key-width", "8"}, "numbers") == 0, error_);
   expect_load_refused(path, {"--key-type", "u64"}, 2, "has keys of type bytes, not u64");
   expect_load_refused(path, {"--key-width", "4"}, 2,
                       "has keys of any length, and this load makes keys of 4");
@@ -223,7 +226,7 @@ TEST_F(BadInputTest, TablesOfAnotherKind) {
                  "--prefix is for keys of type bytes");
   expect_refused({"get", database_, "numbers", "x"}, 2, "key 'x' is no number");
   auto database = Database::open(database_);
-  ASSERT_TRUE((*database)->create_table("four", {.key_width = 4}).ok());
+  REQUIRE_OK((*database)->create_table("four", {.key_width = 4}));
   database->reset();
   expect_refused({"load", database_, "four", path, "--key-type", "u64"}, 2,
                  "table 'four' has keys of 4 bytes, and this load makes keys of 8");
@@ -232,13 +235,13 @@ TEST_F(BadInputTest, TablesOfAnotherKind) {
   expect_refused({"scan", database_, "four", "--key-type", "u64"}, 2, "have 4 bytes");
 }
 
-TEST_F(BadInputTest, AWindowThatIsTooLarge) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.AWindowThatIsTooLarge", "[BadInputTest]") {
   // A frame that asks for 256 MiB.
   std::string packed("\x28\xb5\x2f\xfd\x00\x90\x01\x00\x00", 9);
   expect_load_refused(file("long.zst", packed), {}, 3, "was packed with --long");
 }
 
-TEST_F(BadInputTest, DatabasesThatAreNot) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.DatabasesThatAreNot", "[BadInputTest]") {
   std::string rows = file("rows.tsv", "1\tx\n");
   expect_refused({"load", "", "t", rows}, 2, "the name of the database's directory is empty");
   expect_refused({"scan", "", "t"}, 2, "the name of the database's directory is empty");
@@ -251,43 +254,44 @@ TEST_F(BadInputTest, DatabasesThatAreNot) {
   expect_load_refused(path, {}, 5, "lock");
 }
 
-TEST_F(BadInputTest, MemoryForAllOrNothing) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.MemoryForAllOrNothing", "[BadInputTest]") {
   std::string rows;
   for (int i = 0; i < 1000; ++i) rows += std::to_string(i) + "\tvalue\n";
   std::string path = file("a.tsv", rows);
   expect_load_refused(path, {"--max-memory", "1k", "--block-bytes", "500"}, 7,
                       "give --commit-every");
-  EXPECT_EQ(load(path, {"--max-memory", "10k", "--block-bytes", "500", "--commit-every", "50"}), 0)
-      << error_;
+  CHECK_MESSAGE(
+      load(path, {"--max-memory", "10k", "--block-bytes", "500", "--commit-every", "50"}) == 0,
+      error_);
 }
 
-TEST_F(BadInputTest, AFullDisk) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.AFullDisk", "[BadInputTest]") {
   MemoryFileSystem files;
   files_ = &files;
   database_ = "/db";
-  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+  REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
   std::string rows;
   for (int i = 0; i < 20000; ++i) rows += std::to_string(i) + "\tvalue\n";
   std::string path = file("b.tsv", rows);
   files.set_capacity(files.used_bytes() + 10000);
-  EXPECT_EQ(load(path), 7) << error_;
-  EXPECT_NE(error_.find("no_space"), std::string::npos) << error_;
-  EXPECT_EQ(load(path, {}, "new"), 7) << error_;
-  EXPECT_EQ(scan(), "a\t1\n");
-  EXPECT_EQ(run({"count", database_, "new"}), 4) << out_;
+  CHECK_MESSAGE(load(path) == 7, error_);
+  CHECK_MESSAGE(error_.find("no_space") != std::string::npos, error_);
+  CHECK_MESSAGE(load(path, {}, "new") == 7, error_);
+  CHECK(scan() == "a\t1\n");
+  CHECK_MESSAGE(run({"count", database_, "new"}) == 4, out_);
   files.set_capacity(1 << 30);
-  EXPECT_EQ(load(path), 0) << error_;
-  ASSERT_EQ(run({"count", database_, "t"}), 0);
-  EXPECT_EQ(out_, "20001\n");
+  CHECK_MESSAGE(load(path) == 0, error_);
+  REQUIRE(run({"count", database_, "t"}) == 0);
+  CHECK(out_ == "20001\n");
 }
 
-TEST_F(BadInputTest, AFullOutput) {
+TEST_CASE_METHOD(BadInputTest, "BadInputTest.AFullOutput", "[BadInputTest]") {
   int full = open("/dev/full", O_WRONLY);
   MemoryFile error;
   const char* argv[] = {"stride", "scan", database_.c_str(), "t"};
-  EXPECT_EQ(cli::run(4, argv, {.out = full, .err = error.fd()}), 7);
-  EXPECT_NE(error.text().find("standard output: write: No space left"), std::string::npos)
-      << error.text();
+  CHECK(cli::run(4, argv, {.out = full, .err = error.fd()}) == 7);
+  CHECK_MESSAGE(error.text().find("standard output: write: No space left") != std::string::npos,
+                error.text());
   ::close(full);
   std::string path = file("a.tsv", "x\n");
   expect_load_refused(path, {"--rejects", "/dev/full"}, 7, "/dev/full: write: No space left");

@@ -1,4 +1,5 @@
 // CSV as spreadsheets and other programs write it.
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -14,8 +15,8 @@ class CsvTest : public CliFixture {
       std::filesystem::remove_all(database_);
       std::vector<std::string> all = options;
       all.insert(all.end(), {"--block-bytes", bytes});
-      ASSERT_EQ(load(path, all), 0) << error_;
-      EXPECT_EQ(scan({"--format", "csv"}), rows) << bytes;
+      REQUIRE_MESSAGE(load(path, all) == 0, error_);
+      CHECK_MESSAGE(scan({"--format", "csv"}) == rows, bytes);
     }
   }
   void expect_bad(const std::string& text, const std::vector<std::string>& options, int code,
@@ -30,7 +31,7 @@ class CsvTest : public CliFixture {
 };
 
 // A spreadsheet ends rows with CRLF, and lines within a cell with LF.
-TEST_F(CsvTest, RowsEndAsTheFirstRowDoes) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.RowsEndAsTheFirstRowDoes", "[CsvTest]") {
   expect_rows("\"a\nb\",1\r\nc,2\r\n", {}, "\"a\nb\",1\nc,2\n");
   expect_rows("\"a\n\nb\",\"\n\"\r\nc,2\r\n", {}, "\"a\n\nb\",\"\n\"\nc,2\n");
   expect_rows("\"a\r\nb\",1\nc,2\n", {}, "\"a\r\nb\",1\nc,2\n");
@@ -40,7 +41,7 @@ TEST_F(CsvTest, RowsEndAsTheFirstRowDoes) {
   expect_bad("\"a\r\nb\",1\nc,2\r\n", {}, 3, ":3: mixed line ends: this one is CRLF");
 }
 
-TEST_F(CsvTest, AByteOrderMarkIsNoData) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.AByteOrderMarkIsNoData", "[CsvTest]") {
   const std::string mark = "\xEF\xBB\xBF";
   expect_rows(mark + "a,1\nb,2\n", {}, "a,1\nb,2\n");
   expect_rows(mark + "\"a\n\",1\r\nb,2\r\n", {}, "\"a\n\",1\nb,2\n");
@@ -51,7 +52,7 @@ TEST_F(CsvTest, AByteOrderMarkIsNoData) {
   expect_bad(mark + "\"the\nid\",v\r\nshort\r\n", {"--header"}, 3, ":3: too few columns");
 }
 
-TEST_F(CsvTest, ACrBehindAQuoteIsNeverLost) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.ACrBehindAQuoteIsNeverLost", "[CsvTest]") {
   // It is text behind the quote where rows do not end so.
   expect_bad("a,1\nb,\"2\"\r", {}, 3, ":2: text after a closing quote");
   expect_bad("a,\"1\"\r\nb,2\n", {"--line-ends", "lf"}, 3, ":1: text after a closing quote");
@@ -61,11 +62,11 @@ TEST_F(CsvTest, ACrBehindAQuoteIsNeverLost) {
   expect_rows("a,\"1\"\nb,\"2\"\r", {"--line-ends", "any"}, "a,1\nb,2\n");
   // Rows that are compared as a whole are as they are.
   std::string rows = "\"a\",\"1\"\r\n\"a\",\"1\"\n\"a\",\"1\"\r\n\"b\",\"1\"\r";
-  ASSERT_EQ(run({"dedup", file("rows.csv", rows)}), 0) << error_;
-  EXPECT_EQ(out_, "\"a\",\"1\"\r\n\"a\",\"1\"\n\"b\",\"1\"\r\n");
+  REQUIRE_MESSAGE(run({"dedup", file("rows.csv", rows)}) == 0, error_);
+  CHECK(out_ == "\"a\",\"1\"\r\n\"a\",\"1\"\n\"b\",\"1\"\r\n");
 }
 
-TEST_F(CsvTest, ColumnsOfTheSameName) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.ColumnsOfTheSameName", "[CsvTest]") {
   std::string rows = "id,v,id,v\n1,a,2,b\n";
   expect_bad(rows, {"--header", "--key", "id"}, 2,
              ": column 'id' is in the header more than once: give its number, 1 or 3");
@@ -77,13 +78,13 @@ TEST_F(CsvTest, ColumnsOfTheSameName) {
   expect_load_refused(tsv, {"--header", "--key", "id"}, 2, "give its number, 1 or 2");
 }
 
-TEST_F(CsvTest, AHeaderThatIsTooShort) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.AHeaderThatIsTooShort", "[CsvTest]") {
   expect_bad("k\na\n", {"--header"}, 2, ": the header has 1 column, and a key and a value take 2");
   expect_rows("k\na\n", {"--header", "--value", "k"}, "a,a\n");
 }
 
 // The first column is the first one, whatever the columns are called.
-TEST_F(CsvTest, ColumnsWhoseNamesAreNumbers) {
+TEST_CASE_METHOD(CsvTest, "CsvTest.ColumnsWhoseNamesAreNumbers", "[CsvTest]") {
   expect_rows("id,1\na,b\n", {"--header"}, "a,b\n");
   expect_rows("id,1\na,b\n", {"--header", "--key", "1"}, "b,a\n");
 }

@@ -7,6 +7,7 @@
 #include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/interrupt.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
 
@@ -35,14 +36,14 @@ class DedupTest : public CliFixture {
   // With what was seen in memory, and in a table of a database that is not there yet.
   void expect_dedup(std::vector<std::string> arguments, const std::string& expected,
                     const std::string& input = "") {
-    ASSERT_EQ(dedup(arguments, input), 0) << error_;
-    EXPECT_EQ(out_, expected);
+    REQUIRE_MESSAGE(dedup(arguments, input) == 0, error_);
+    CHECK(out_ == expected);
     std::string in_memory = error_;
     arguments.insert(arguments.end(),
                      {"--table", directory_ + "/db" + std::to_string(made_++), "t"});
-    ASSERT_EQ(dedup(arguments, input), 0) << error_;
-    EXPECT_EQ(out_, expected);
-    EXPECT_EQ(error_, in_memory);
+    REQUIRE_MESSAGE(dedup(arguments, input) == 0, error_);
+    CHECK(out_ == expected);
+    CHECK(error_ == in_memory);
   }
   std::vector<std::string> to_table(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--table", database_, "t"});
@@ -53,12 +54,12 @@ class DedupTest : public CliFixture {
   int made_ = 0;
 };
 
-TEST_F(DedupTest, KeepsTheFirstOfEachLine) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.KeepsTheFirstOfEachLine", "[DedupTest]") {
   std::string a = file("a", "b\na\nb\n\nc\n\na\n"), b = file("b", "c\nd\nb\n");
   expect_dedup({a, b}, "b\na\n\nc\nd\n");
-  EXPECT_EQ(error_, "stride: 5 of 10 rows were seen before, 5 new\n");
+  CHECK(error_ == "stride: 5 of 10 rows were seen before, 5 new\n");
   expect_dedup({b}, "c\nd\nb\n");
-  EXPECT_EQ(error_, "");
+  CHECK(error_ == "");
   expect_dedup({"-"}, "x\n", "x\nx\nx\nx\n");
   expect_dedup({"-"}, "", "");
   expect_dedup({"-"}, "\n", "\n\n\n");
@@ -66,7 +67,7 @@ TEST_F(DedupTest, KeepsTheFirstOfEachLine) {
 }
 
 // The last line need not end, and CR is a byte like any other.
-TEST_F(DedupTest, LineEnds) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.LineEnds", "[DedupTest]") {
   std::string crlf = file("crlf", "a\r\nb\r\na\r\n"), open = file("open", "a\nc\na");
   expect_dedup({crlf}, "a\r\nb\r\n");
   expect_dedup({crlf, open}, "a\r\nb\r\na\nc\n");
@@ -78,7 +79,7 @@ TEST_F(DedupTest, LineEnds) {
                  "a\r\nb\n");
 }
 
-TEST_F(DedupTest, RandomLinesAreThoseOfASet) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.RandomLinesAreThoseOfASet", "[DedupTest]") {
   std::mt19937_64 random(test::seed());
   for (int round = 0; round < 25; ++round) {
     std::vector<std::string> texts, arguments;
@@ -102,22 +103,22 @@ TEST_F(DedupTest, RandomLinesAreThoseOfASet) {
                      {"--block-bytes", block, "--threads", std::to_string(1 + random() % 4)});
     expect_dedup(arguments, first_lines(texts));
     arguments.insert(arguments.end(), {"--commit-every", std::to_string(1 + random() % 1000)});
-    ASSERT_EQ(dedup(to_table(arguments)), 0) << error_;
-    ASSERT_EQ(out_, first_lines(texts));
+    REQUIRE_MESSAGE(dedup(to_table(arguments)) == 0, error_);
+    REQUIRE(out_ == first_lines(texts));
     std::filesystem::remove_all(database_);
   }
 }
 
-TEST_F(DedupTest, LongLines) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.LongLines", "[DedupTest]") {
   std::string text = std::string(70'000, 'x') + "\n" + std::string(70'000, 'x') + "y\n";
-  ASSERT_EQ(dedup({"-", "--block-bytes", "1000"}, text + text), 0) << error_;
-  EXPECT_EQ(out_, text);
+  REQUIRE_MESSAGE(dedup({"-", "--block-bytes", "1000"}, text + text) == 0, error_);
+  CHECK(out_ == text);
   expect_refused(to_table({"dedup", "-"}), 3, "at most 65535", text);
-  EXPECT_FALSE(std::filesystem::exists(database_));
+  CHECK_FALSE(std::filesystem::exists(database_));
   expect_refused({"dedup", "-", "--max-row-bytes", "100"}, 3, "--max-row-bytes", text);
 }
 
-TEST_F(DedupTest, ByAColumn) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.ByAColumn", "[DedupTest]") {
   expect_dedup({"-", "--key", "2"}, "1\ta\n3\tb\tx\n5\t\n", "1\ta\n2\ta\n3\tb\tx\n4\tb\n5\t\n6\t");
   expect_dedup({"-", "--format", "csv", "--header", "--key", "id"}, "x,id\r\n1,\"a\n,\"\r\n3,b\r\n",
                "x,id\r\n1,\"a\n,\"\r\n2,\"a\n,\"\r\n3,b\r\n4,b");
@@ -127,76 +128,77 @@ TEST_F(DedupTest, ByAColumn) {
   expect_dedup({"-", "--key", "1", "--key-type", "ip"}, "10.0.0.1\n::\n", "10.0.0.1\n::\n0::0\n");
 }
 
-TEST_F(DedupTest, WholeRowsOfCsvAndJson) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.WholeRowsOfCsvAndJson", "[DedupTest]") {
   expect_dedup({"-", "--format", "csv"}, "a,\"b\nb\"\n\"a\",\"b\nb\"\n",
                "a,\"b\nb\"\na,\"b\nb\"\n\"a\",\"b\nb\"\n");
   std::string lines = "{\"a\":1}\n{\"a\": 1}\nno object\n\n";
   expect_dedup({"-", "--format", "jsonl"}, lines, lines + lines);
 }
 
-TEST_F(DedupTest, OneHeaderOfSeveralFiles) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.OneHeaderOfSeveralFiles", "[DedupTest]") {
   std::string a = file("a.csv", "id,v\n1,x\n"), b = file("b.csv", "v,id\ny,1\ny,2");
   expect_dedup({a, b, "--header", "--key", "id"}, "id,v\n1,x\ny,2\n");
   expect_dedup({a, "--header"}, "id,v\n1,x\n");
   expect_dedup({file("c.csv", "id,v\n"), "--header"}, "id,v\n");
 }
 
-TEST_F(DedupTest, Counts) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.Counts", "[DedupTest]") {
   std::string a = file("a", "b\na\nb\n");
-  ASSERT_EQ(dedup({a, "--count"}), 0) << error_;
-  EXPECT_EQ(out_, "2\n");
-  ASSERT_EQ(dedup(to_table({a, "--count", "--json"})), 0) << error_;
-  EXPECT_EQ(out_, "{\"new\":2,\"rejected\":0,\"rows\":3,\"seen\":1}\n");
-  ASSERT_EQ(dedup(to_table({a, "--count"})), 0) << error_;
-  EXPECT_EQ(out_, "0\n");
+  REQUIRE_MESSAGE(dedup({a, "--count"}) == 0, error_);
+  CHECK(out_ == "2\n");
+  REQUIRE_MESSAGE(dedup(to_table({a, "--count", "--json"})) == 0, error_);
+  CHECK(out_ == "{\"new\":2,\"rejected\":0,\"rows\":3,\"seen\":1}\n");
+  REQUIRE_MESSAGE(dedup(to_table({a, "--count"})) == 0, error_);
+  CHECK(out_ == "0\n");
 }
 
-TEST_F(DedupTest, ATableRemembers) {
-  ASSERT_EQ(dedup(to_table({"-"}), "b\na\n"), 0) << error_;
-  ASSERT_EQ(dedup(to_table({"-"}), "c\na\n\n"), 0) << error_;
-  EXPECT_EQ(out_, "c\n\n");
-  ASSERT_EQ(dedup(to_table({"-"}), "c\na\n\n"), 0) << error_;
-  EXPECT_EQ(out_, "");
-  EXPECT_EQ(scan(), "\t\na\t\nb\t\nc\t\n");
+TEST_CASE_METHOD(DedupTest, "DedupTest.ATableRemembers", "[DedupTest]") {
+  REQUIRE_MESSAGE(dedup(to_table({"-"}), "b\na\n") == 0, error_);
+  REQUIRE_MESSAGE(dedup(to_table({"-"}), "c\na\n\n") == 0, error_);
+  CHECK(out_ == "c\n\n");
+  REQUIRE_MESSAGE(dedup(to_table({"-"}), "c\na\n\n") == 0, error_);
+  CHECK(out_ == "");
+  CHECK(scan() == "\t\na\t\nb\t\nc\t\n");
   // Of another command, with values of its own and keys that are numbers.
-  ASSERT_EQ(load(file("n.tsv", "7\tseven\n"), {"--key-type", "u64"}, "n"), 0) << error_;
-  ASSERT_EQ(run({"dedup", "-", "--table", database_, "n"}, "8\n7\n08\n"), 0) << error_;
-  EXPECT_EQ(out_, "8\n");
-  EXPECT_EQ(scan({}, "n"), "7\tseven\n8\t\n");
+  REQUIRE_MESSAGE(load(file("n.tsv", "7\tseven\n"), {"--key-type", "u64"}, "n") == 0, error_);
+  REQUIRE_MESSAGE(run({"dedup", "-", "--table", database_, "n"}, "8\n7\n08\n") == 0, error_);
+  CHECK(out_ == "8\n");
+  CHECK(scan({}, "n") == "7\tseven\n8\t\n");
 }
 
-TEST_F(DedupTest, KeyTypesOfANewTableAreRemembered) {
-  ASSERT_EQ(dedup(to_table({"-", "--key", "2", "--key-type", "u64"}), "a\t7\n"), 0) << error_;
-  EXPECT_EQ(scan(), "7\t\n");
-  ASSERT_EQ(dedup(to_table({"-", "--key", "1"}), "07\n8\n"), 0) << error_;
-  EXPECT_EQ(out_, "8\n");
+TEST_CASE_METHOD(DedupTest, "DedupTest.KeyTypesOfANewTableAreRemembered", "[DedupTest]") {
+  REQUIRE_MESSAGE(dedup(to_table({"-", "--key", "2", "--key-type", "u64"}), "a\t7\n") == 0, error_);
+  CHECK(scan() == "7\t\n");
+  REQUIRE_MESSAGE(dedup(to_table({"-", "--key", "1"}), "07\n8\n") == 0, error_);
+  CHECK(out_ == "8\n");
 }
 
 // So that a lookup never visits more than a few runs.
-TEST_F(DedupTest, ManyCommitsAreCompacted) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.ManyCommitsAreCompacted", "[DedupTest]") {
   std::string text;
   for (int i = 0; i < 100; ++i) text += std::to_string(i * 7 % 90) + "\n";
-  ASSERT_EQ(dedup(to_table({"-", "--commit-every", "1", "--block-bytes", "1"}), text), 0) << error_;
-  EXPECT_EQ(out_, first_lines({text}));
+  REQUIRE_MESSAGE(dedup(to_table({"-", "--commit-every", "1", "--block-bytes", "1"}), text) == 0,
+                  error_);
+  CHECK(out_ == first_lines({text}));
   auto database = Database::open(database_);
-  EXPECT_LE((*database)->tables()[0].runs, 25u);
+  CHECK((*database)->tables()[0].runs <= 25u);
 }
 
-TEST_F(DedupTest, BadRows) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.BadRows", "[DedupTest]") {
   std::string rows = "1\ta\n2\n3\ta\n4\tb\n", bad = directory_ + "/bad";
   // What other blocks have is printed.
-  EXPECT_EQ(dedup({"-", "--key", "2", "--block-bytes", "4"}, "0\ta\n0\tb\n" + rows), 3);
-  EXPECT_EQ(out_.substr(0, 4), "0\ta\n");
-  EXPECT_NE(error_.find("standard input:4: too few columns"), std::string::npos) << error_;
+  CHECK(dedup({"-", "--key", "2", "--block-bytes", "4"}, "0\ta\n0\tb\n" + rows) == 3);
+  CHECK(out_.substr(0, 4) == "0\ta\n");
+  CHECK_MESSAGE(error_.find("standard input:4: too few columns") != std::string::npos, error_);
   expect_dedup({"-", "--key", "2", "--rejects", bad}, "1\ta\n4\tb\n", rows);
-  EXPECT_EQ(error_, "stride: 1 of 3 rows were seen before, 2 new, 1 bad rows left out\n");
-  EXPECT_EQ(read(bad).substr(0, 17), "standard input\t2\t");
+  CHECK(error_ == "stride: 1 of 3 rows were seen before, 2 new, 1 bad rows left out\n");
+  CHECK(read(bad).substr(0, 17) == "standard input\t2\t");
   // Nothing of a batch that is not committed is printed or kept.
   expect_refused(to_table({"dedup", "-", "--key", "2", "--block-bytes", "4"}), 3, ":2: ", rows);
-  EXPECT_FALSE(std::filesystem::exists(database_));
+  CHECK_FALSE(std::filesystem::exists(database_));
 }
 
-TEST_F(DedupTest, WhatIsRefused) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.WhatIsRefused", "[DedupTest]") {
   std::string a = file("a", "x\n");
   expect_refused({"dedup"}, 2, "FILE");
   expect_refused({"dedup", a, "--commit-every", "5"}, 2, "--table");
@@ -207,10 +209,11 @@ TEST_F(DedupTest, WhatIsRefused) {
   expect_refused({"dedup", a, "--table", database_}, 2, "--table");
   expect_refused({"dedup", a, "--table", database_, ".stride"}, 2, "belongs to this program");
   expect_refused(to_table({"dedup", directory_ + "/none"}), 4, "none");
-  EXPECT_FALSE(std::filesystem::exists(database_));
-  ASSERT_EQ(load(file("p.tsv", "10.0.0.0/8\tx\n"), {"--key-type", "prefix"}, "p"), 0) << error_;
+  CHECK_FALSE(std::filesystem::exists(database_));
+  REQUIRE_MESSAGE(load(file("p.tsv", "10.0.0.0/8\tx\n"), {"--key-type", "prefix"}, "p") == 0,
+                  error_);
   expect_refused({"dedup", a, "--table", database_, "p"}, 2, "is a prefix table");
-  ASSERT_EQ(load(file("n.tsv", "7\tx\n"), {"--key-type", "u64"}, "n"), 0) << error_;
+  REQUIRE_MESSAGE(load(file("n.tsv", "7\tx\n"), {"--key-type", "u64"}, "n") == 0, error_);
   expect_refused({"dedup", a, "--table", database_, "n"}, 3, "a:1: 'x' is no number");
   expect_refused({"dedup", a, "--table", database_, "n", "--key-type", "ip"}, 3, "a:1: ");
   std::filesystem::create_directory(directory_ + "/other");
@@ -220,70 +223,69 @@ TEST_F(DedupTest, WhatIsRefused) {
   expect_refused(to_table({"dedup", a}), 5, "locked");
 }
 
-TEST_F(DedupTest, AnInterruptComesBeforeTheCommit) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.AnInterruptComesBeforeTheCommit", "[DedupTest]") {
   set_interrupted(true);
   for (bool table : {false, true}) {
     std::string a = file("a", "x\n");
-    EXPECT_EQ(dedup(table ? to_table({a}) : std::vector<std::string>{a}), 130);
-    EXPECT_EQ(out_, "");
-    EXPECT_NE(error_.find("stride: interrupted"), std::string::npos) << error_;
+    CHECK(dedup(table ? to_table({a}) : std::vector<std::string>{a}) == 130);
+    CHECK(out_ == "");
+    CHECK_MESSAGE(error_.find("stride: interrupted") != std::string::npos, error_);
   }
   set_interrupted(false);
-  EXPECT_FALSE(std::filesystem::exists(database_));
+  CHECK_FALSE(std::filesystem::exists(database_));
 }
 
 // What could not be printed is not in the table either.
-TEST_F(DedupTest, AFullOutputIsTakenBack) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.AFullOutputIsTakenBack", "[DedupTest]") {
   std::string a = file("a", "x\ny\nx\n");
-  ASSERT_EQ(dedup(to_table({"-"}), "y\n"), 0) << error_;
+  REQUIRE_MESSAGE(dedup(to_table({"-"}), "y\n") == 0, error_);
   std::vector<const char*> argv = {"stride", "dedup", a.c_str(), "--table", database_.c_str(), "t"};
   MemoryFile in, error;
   int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
-  ASSERT_GE(full, 0);
-  EXPECT_EQ(cli::run(static_cast<int>(argv.size()), argv.data(),
-                     {.in = in.fd(), .out = full, .err = error.fd()}),
-            7);
+  REQUIRE(full >= 0);
+  CHECK(cli::run(static_cast<int>(argv.size()), argv.data(),
+                 {.in = in.fd(), .out = full, .err = error.fd()}) == 7);
   ::close(full);
-  EXPECT_NE(error.text().find("No space left"), std::string::npos) << error.text();
-  EXPECT_EQ(scan(), "y\t\n");
-  ASSERT_EQ(dedup(to_table({a})), 0) << error_;
-  EXPECT_EQ(out_, "x\n");
+  CHECK_MESSAGE(error.text().find("No space left") != std::string::npos, error.text());
+  CHECK(scan() == "y\t\n");
+  REQUIRE_MESSAGE(dedup(to_table({a})) == 0, error_);
+  CHECK(out_ == "x\n");
 }
 
 // Whichever call to the file system fails, what was printed before and what is printed when the
 // command is given again are all rows, and none twice. Only after a failed sync, which leaves open
 // what the disk has, some may be missing.
-TEST_F(DedupTest, AFailedCommitPrintsNothing) {
+TEST_CASE_METHOD(DedupTest, "DedupTest.AFailedCommitPrintsNothing", "[DedupTest]") {
   std::string text;
   for (int i = 0; i < 40; ++i) text += std::to_string(i * 7 % 30) + "\n";
   std::vector<std::string> arguments =
       to_table({file("a", text), "--block-bytes", "30", "--commit-every", "8"});
   bool failed = true;
   for (uint64_t n = 1; failed; ++n) {
-    ASSERT_LT(n, 1000u);
+    REQUIRE(n < 1000u);
     MemoryFileSystem files;
     files_ = &files;
-    ASSERT_EQ(run({"load", database_, "u", file("u", "x\n"), "--value", "1"}), 0) << error_;
+    REQUIRE_MESSAGE(run({"load", database_, "u", file("u", "x\n"), "--value", "1"}) == 0, error_);
     files.fail_call(n, StatusCode::no_space);
     failed = dedup(arguments) != 0;
     std::string printed = out_, why = error_;
     files.fail_call(0, StatusCode::ok);
-    ASSERT_EQ(dedup(arguments), 0) << error_;
+    REQUIRE_MESSAGE(dedup(arguments) == 0, error_);
     bool known = why.find("may be lost") == std::string::npos;
-    if (known) ASSERT_EQ(printed + out_, first_lines({text})) << "call " << n;
-    ASSERT_EQ(printed + out_, first_lines({printed + out_})) << "call " << n;
+    if (known) REQUIRE_MESSAGE(printed + out_ == first_lines({text}), "call " << n);
+    REQUIRE_MESSAGE(printed + out_ == first_lines({printed + out_}), "call " << n);
     files_ = nullptr;
   }
 }
 
-TEST_F(DedupTest, HelpSaysWhatHoldsAfterAnInterrupt) {
-  EXPECT_EQ(dedup({"--help"}), 0);
-  EXPECT_NE(out_.find("\n  stride dedup "), std::string::npos) << out_;
-  EXPECT_NE(out_.find("Ctrl-C"), std::string::npos) << out_;
-  EXPECT_EQ(run({"completion", "bash"}), 0);
-  EXPECT_NE(out_.find("dedup"), std::string::npos);
-  EXPECT_EQ(run({"man"}), 0);
-  EXPECT_NE(out_.find(".SH dedup"), std::string::npos);
+TEST_CASE_METHOD(DedupTest, "DedupTest.HelpSaysWhatHoldsAfterAnInterrupt", "[DedupTest]") {
+  CHECK(dedup({"--help"}) == 0);
+  CHECK_MESSAGE(out_.find("\n  stride dedup ") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("Ctrl-C") != std::string::npos, out_);
+  CHECK(run({"completion", "bash"}) == 0);
+  CHECK(out_.find("dedup") != std::string::npos);
+  CHECK(run({"man"}) == 0);
+  CHECK(out_.find(".SH dedup") != std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "adapters/cli/output/dump_format.h"
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -32,17 +33,17 @@ class DumpTest : public CliFixture {
   // In words of its own, and before anything is made.
   void expect_broken(const std::string& dump, const std::string& why) {
     expect_refused({"restore", database_, "-"}, 3, "stride: standard input: " + why, dump);
-    EXPECT_EQ(error_.find("json"), std::string::npos) << error_;
+    CHECK_MESSAGE(error_.find("json") == std::string::npos, error_);
   }
 };
 
-TEST_F(DumpTest, WhatIsWhole) {
-  ASSERT_EQ(run({"restore", database_, "-"}, dump_of(R"({"table":"t","key_width":8})")), 0)
-      << error_;
-  EXPECT_EQ(scan({"--key-type", "bytes"}), "abcdefgh\tv\n");
+TEST_CASE_METHOD(DumpTest, "DumpTest.WhatIsWhole", "[DumpTest]") {
+  REQUIRE_MESSAGE(run({"restore", database_, "-"}, dump_of(R"({"table":"t","key_width":8})")) == 0,
+                  error_);
+  CHECK(scan({"--key-type", "bytes"}) == "abcdefgh\tv\n");
 }
 
-TEST_F(DumpTest, NothingFollowsTheEnd) {
+TEST_CASE_METHOD(DumpTest, "DumpTest.NothingFollowsTheEnd", "[DumpTest]") {
   std::string dump = dump_of(R"({"table":"t","key_width":8})");
   expect_broken(dump + "x", "has more bytes after the dump's end");
   expect_broken(dump + dump, "has more bytes after the dump's end");
@@ -51,7 +52,7 @@ TEST_F(DumpTest, NothingFollowsTheEnd) {
   expect_broken(zstd(dump) + zstd("x"), "has more bytes after the dump's end");
 }
 
-TEST_F(DumpTest, FieldsOfTheWrongType) {
+TEST_CASE_METHOD(DumpTest, "DumpTest.FieldsOfTheWrongType", "[DumpTest]") {
   auto field = [&](const std::string& name, const std::string& value,
                    FrameKind kind = FrameKind::table) {
     std::string rest = name == "table" ? "" : R"("table":"t",)";
@@ -75,7 +76,7 @@ TEST_F(DumpTest, FieldsOfTheWrongType) {
     field("address_bits", value, FrameKind::prefixes);
 }
 
-TEST_F(DumpTest, TablesThatNoDumpHas) {
+TEST_CASE_METHOD(DumpTest, "DumpTest.TablesThatNoDumpHas", "[DumpTest]") {
   expect_broken(dump_of(R"({"key_width":8})"), "has a table of the name ''");
   expect_broken(dump_of(R"({"table":".stride"})"), "has a table of the name '.stride'");
   std::string table = frame(FrameKind::table, R"({"table":"t","key_width":8})");
@@ -86,7 +87,7 @@ TEST_F(DumpTest, TablesThatNoDumpHas) {
   expect_broken(dump_of("{"), "has a broken table header");
 }
 
-TEST_F(DumpTest, AnEndThatIsNone) {
+TEST_CASE_METHOD(DumpTest, "DumpTest.AnEndThatIsNone", "[DumpTest]") {
   std::string begin =
       std::string(dump_magic) + frame(FrameKind::table, R"({"table":"t","key_width":8})") + rows();
   for (const char* says : {"{}", "[]", "1", R"({"tables":"1","rows":1})", R"({"tables":1})",
@@ -96,10 +97,10 @@ TEST_F(DumpTest, AnEndThatIsNone) {
 }
 
 // Memory that holds copies of files counts as free.
-TEST_F(DumpTest, RowsWaitInTheMemoryThatIsAvailable) {
+TEST_CASE_METHOD(DumpTest, "DumpTest.RowsWaitInTheMemoryThatIsAvailable", "[DumpTest]") {
   std::string dump = dump_of(R"({"table":"t","key_width":8})");
   meminfo_ = file("meminfo", "MemTotal: 9 kB\nMemFree: 0 kB\nMemAvailable: 1000000 kB\n");
-  ASSERT_EQ(run({"restore", database_, "-"}, dump), 0) << error_;
+  REQUIRE_MESSAGE(run({"restore", database_, "-"}, dump) == 0, error_);
   meminfo_ = file("meminfo", "MemTotal: 9 kB\nMemFree: 9999999 kB\nMemAvailable: 1 kB\n");
   database_ = directory_ + "/other";
   std::string large = "\x08";

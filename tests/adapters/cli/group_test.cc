@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
 
@@ -26,52 +27,51 @@ class GroupTest : public CliFixture {
                  bytes_of(static_cast<uint32_t>(sizeof value)) + key + bytes_of(value);
     std::vector<std::string> all = {"--format", "raw"};
     all.insert(all.end(), options.begin(), options.end());
-    ASSERT_EQ(load(file(table + ".raw", records), all, table), 0) << error_;
+    REQUIRE_MESSAGE(load(file(table + ".raw", records), all, table) == 0, error_);
   }
   std::string group(const std::string& table, const std::vector<std::string>& options) {
     std::vector<std::string> all = {"group", database_, table};
     all.insert(all.end(), options.begin(), options.end());
-    EXPECT_EQ(run(all), 0) << error_;
+    CHECK_MESSAGE(run(all) == 0, error_);
     return out_;
   }
 };
 
-TEST_F(GroupTest, EveryType) {
+TEST_CASE_METHOD(GroupTest, "GroupTest.EveryType", "[GroupTest]") {
   load_numbers<int64_t>({{"aa", 1}, {"ab", -5}, {"b", INT64_MAX}}, "t");
-  EXPECT_EQ(group("t", {"--type", "i64", "--prefix-bytes", "1"}),
-            "a\t2\t-4\nb\t1\t9223372036854775807\n");
-  EXPECT_EQ(group("t", {"--type", "i64", "--prefix-bytes", "1", "--min", "--max", "--sum",
-                        "--count", "--to", "b"}),
-            "a\t2\t-4\t-5\t1\n");
-  EXPECT_EQ(group("t", {"--type", "i64", "--max"}), "9223372036854775807\n");
-  EXPECT_EQ(group("t", {"--type", "i64", "--from", "c"}), "");
-  EXPECT_EQ(group("t", {"--type", "i64", "--prefix", "a", "--json"}), "{\"count\":2,\"sum\":-4}\n");
-  EXPECT_EQ(group("t", {"--type", "i64", "--prefix-bytes", "9", "--count", "--format", "csv"}),
-            "aa,1\nab,1\nb,1\n");
+  CHECK(group("t", {"--type", "i64", "--prefix-bytes", "1"}) ==
+        "a\t2\t-4\nb\t1\t9223372036854775807\n");
+  CHECK(group("t", {"--type", "i64", "--prefix-bytes", "1", "--min", "--max", "--sum", "--count",
+                    "--to", "b"}) == "a\t2\t-4\t-5\t1\n");
+  CHECK(group("t", {"--type", "i64", "--max"}) == "9223372036854775807\n");
+  CHECK(group("t", {"--type", "i64", "--from", "c"}) == "");
+  CHECK(group("t", {"--type", "i64", "--prefix", "a", "--json"}) == "{\"count\":2,\"sum\":-4}\n");
+  CHECK(group("t", {"--type", "i64", "--prefix-bytes", "9", "--count", "--format", "csv"}) ==
+        "aa,1\nab,1\nb,1\n");
   load_numbers<int32_t>({{"a", INT32_MIN}, {"b", INT32_MIN}}, "i");
-  EXPECT_EQ(group("i", {"--type", "i32", "--sum", "--min"}), "-4294967296\t-2147483648\n");
+  CHECK(group("i", {"--type", "i32", "--sum", "--min"}) == "-4294967296\t-2147483648\n");
   load_numbers<float>({{"a", 0.1f}, {"b", 0.25f}}, "f");
-  EXPECT_EQ(group("f", {"--type", "f32", "--sum", "--max", "--min"}),
-            "0.3500000014901161\t0.1\t0.25\n");
+  CHECK(group("f", {"--type", "f32", "--sum", "--max", "--min"}) ==
+        "0.3500000014901161\t0.1\t0.25\n");
   load_numbers<double>({{"a", 1e300}, {"b", -1.0 / 0.0}, {"c", 0.0 / 0.0}}, "d");
-  EXPECT_EQ(group("d", {"--type", "f64", "--prefix-bytes", "1"}),
-            "a\t1\t1e+300\nb\t1\t-inf\nc\t1\tnan\n");
-  EXPECT_EQ(group("d", {"--type", "f64", "--min", "--sum", "--prefix-bytes", "1", "--json"}),
-            "{\"key\":\"a\",\"sum\":1e+300,\"min\":1e+300}\n"
-            "{\"key\":\"b\",\"sum\":null,\"min\":null}\n"
-            "{\"key\":\"c\",\"sum\":null,\"min\":null}\n");
+  CHECK(group("d", {"--type", "f64", "--prefix-bytes", "1"}) ==
+        "a\t1\t1e+300\nb\t1\t-inf\nc\t1\tnan\n");
+  CHECK(group("d", {"--type", "f64", "--min", "--sum", "--prefix-bytes", "1", "--json"}) ==
+        "{\"key\":\"a\",\"sum\":1e+300,\"min\":1e+300}\n"
+        "{\"key\":\"b\",\"sum\":null,\"min\":null}\n"
+        "{\"key\":\"c\",\"sum\":null,\"min\":null}\n");
 }
 
-TEST_F(GroupTest, TablesOfNumbersHaveTheirType) {
+TEST_CASE_METHOD(GroupTest, "GroupTest.TablesOfNumbersHaveTheirType", "[GroupTest]") {
   const std::string rows = file("rows.tsv", "a\t1\nb\t-3\n");
-  ASSERT_EQ(load(rows, {"--format", "tsv", "--numbers", "i32"}, "n"), 0) << error_;
-  EXPECT_EQ(group("n", {}), "2\t-2\n");
-  ASSERT_EQ(load(rows, {"--format", "tsv"}, "plain"), 0) << error_;
-  EXPECT_EQ(run({"group", database_, "plain"}), 2);
-  EXPECT_NE(error_.find("--type i32, i64, f32 or f64"), std::string::npos) << error_;
+  REQUIRE_MESSAGE(load(rows, {"--format", "tsv", "--numbers", "i32"}, "n") == 0, error_);
+  CHECK(group("n", {}) == "2\t-2\n");
+  REQUIRE_MESSAGE(load(rows, {"--format", "tsv"}, "plain") == 0, error_);
+  CHECK(run({"group", database_, "plain"}) == 2);
+  CHECK_MESSAGE(error_.find("--type i32, i64, f32 or f64") != std::string::npos, error_);
 }
 
-TEST_F(GroupTest, KeysOfEveryType) {
+TEST_CASE_METHOD(GroupTest, "GroupTest.KeysOfEveryType", "[GroupTest]") {
   std::string key(8, '\0');
   std::map<std::string, int32_t> numbers;
   for (int i = 0; i < 3; ++i) {
@@ -80,20 +80,19 @@ TEST_F(GroupTest, KeysOfEveryType) {
     numbers[key] = 10 + i;
   }
   load_numbers(numbers, "n", {"--key-type", "u64"});
-  EXPECT_EQ(group("n", {"--type", "i32", "--prefix-bytes", "8", "--sum"}),
-            "0\t10\n1\t11\n258\t12\n");
-  EXPECT_EQ(group("n", {"--type", "i32", "--prefix-bytes", "7", "--sum"}),
-            "00000000000000\t21\n00000000000001\t12\n");
-  EXPECT_EQ(group("n", {"--type", "i32", "--prefix-bytes", "8", "--sum", "--json", "--from", "2"}),
-            "{\"key\":258,\"sum\":12}\n");
+  CHECK(group("n", {"--type", "i32", "--prefix-bytes", "8", "--sum"}) == "0\t10\n1\t11\n258\t12\n");
+  CHECK(group("n", {"--type", "i32", "--prefix-bytes", "7", "--sum"}) ==
+        "00000000000000\t21\n00000000000001\t12\n");
+  CHECK(group("n", {"--type", "i32", "--prefix-bytes", "8", "--sum", "--json", "--from", "2"}) ==
+        "{\"key\":258,\"sum\":12}\n");
   load_numbers<int32_t>({{std::string("\xFF,", 2), 1}, {"\xFF\"x", 2}}, "b");
-  EXPECT_EQ(group("b", {"--type", "i32", "--prefix-bytes", "2", "--sum", "--json"}),
-            "{\"key_hex\":\"ff22\",\"sum\":2}\n{\"key_hex\":\"ff2c\",\"sum\":1}\n");
-  EXPECT_EQ(group("b", {"--type", "i32", "--prefix-bytes", "2", "--sum", "--format", "csv"}),
-            "\"\xFF\"\"\",2\n\"\xFF,\",1\n");
+  CHECK(group("b", {"--type", "i32", "--prefix-bytes", "2", "--sum", "--json"}) ==
+        "{\"key_hex\":\"ff22\",\"sum\":2}\n{\"key_hex\":\"ff2c\",\"sum\":1}\n");
+  CHECK(group("b", {"--type", "i32", "--prefix-bytes", "2", "--sum", "--format", "csv"}) ==
+        "\"\xFF\"\"\",2\n\"\xFF,\",1\n");
 }
 
-TEST_F(GroupTest, RandomGroupsAreThoseOfAMap) {
+TEST_CASE_METHOD(GroupTest, "GroupTest.RandomGroupsAreThoseOfAMap", "[GroupTest]") {
   std::mt19937_64 random(test::seed());
   std::map<std::string, int64_t> rows;
   for (int i = 0; i < 20'000; ++i)
@@ -110,13 +109,12 @@ TEST_F(GroupTest, RandomGroupsAreThoseOfAMap) {
     for (const auto& [key, group] : groups)
       expected +=
           key + "\t" + std::to_string(group.first) + "\t" + std::to_string(group.second) + "\n";
-    EXPECT_EQ(group("t", {"--type", "i64", "--prefix-bytes", std::to_string(bytes), "--count",
-                          "--min", "--threads", "2"}),
-              expected);
+    CHECK(group("t", {"--type", "i64", "--prefix-bytes", std::to_string(bytes), "--count", "--min",
+                      "--threads", "2"}) == expected);
   }
 }
 
-TEST_F(GroupTest, WhatIsRefused) {
+TEST_CASE_METHOD(GroupTest, "GroupTest.WhatIsRefused", "[GroupTest]") {
   load_numbers<int64_t>({{"a1", INT64_MAX}, {"a2", 1}}, "t");
   expect_refused({"group", database_, "t", "--type", "i32"}, 2,
                  "table 't', key 'a1': a value of 8 bytes, which is no i32");
@@ -128,10 +126,10 @@ TEST_F(GroupTest, WhatIsRefused) {
   expect_refused({"group", database_, "none", "--type", "i64"}, 4, "none");
   expect_refused({"group", database_, "t", "--type", "i64", "--key-type", "u64", "--from", "x"}, 2,
                  "--from");
-  EXPECT_EQ(run({"group", "--help"}), 0);
+  CHECK(run({"group", "--help"}) == 0);
   for (const char* option : {"--type", "--prefix-bytes", "--count", "--sum", "--min", "--max",
                              "--from", "--to", "--prefix", "--format", "--json", "--threads"})
-    EXPECT_NE(out_.find(option), std::string::npos) << option;
+    CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
 }
 
 }  // namespace

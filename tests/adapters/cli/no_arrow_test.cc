@@ -1,4 +1,5 @@
 // Parquet and Arrow files where the program is built without Arrow's library.
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -6,8 +7,8 @@ namespace {
 
 class NoArrowTest : public CliFixture {};
 
-TEST_F(NoArrowTest, SaysWhatToDo) {
-  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+TEST_CASE_METHOD(NoArrowTest, "NoArrowTest.SaysWhatToDo", "[NoArrowTest]") {
+  REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
   for (std::string name : {"a.parquet", "a.arrow", "a.feather"}) {
     std::string path = file(name, "PAR1"),
                 message = path + ": this program reads no " +

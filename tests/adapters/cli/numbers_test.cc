@@ -2,6 +2,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -13,7 +14,7 @@ class NumbersTest : public CliFixture {
   std::string get(const std::vector<std::string>& options, const std::string& table = "t") {
     std::vector<std::string> all = {"get", database_, table};
     all.insert(all.end(), options.begin(), options.end());
-    EXPECT_EQ(run(all), 0) << error_;
+    CHECK_MESSAGE(run(all) == 0, error_);
     return out_;
   }
   std::string line_of(const std::string& name) const {
@@ -22,7 +23,7 @@ class NumbersTest : public CliFixture {
   }
 };
 
-TEST_F(NumbersTest, LoadsAndShowsThem) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.LoadsAndShowsThem", "[NumbersTest]") {
   struct {
     const char *type, *rows, *shown;
   } tables[] = {
@@ -33,15 +34,14 @@ TEST_F(NumbersTest, LoadsAndShowsThem) {
       {"f64", "a\t0.1\nb\t5e-324\nc\t-0\nd\t3\n", nullptr},
   };
   for (const auto& table : tables) {
-    SCOPED_TRACE(table.type);
+    INFO(table.type);
     std::string rows = table.shown ? table.shown : table.rows;
-    ASSERT_EQ(load(file("rows.tsv", table.rows), {"--numbers", table.type}, table.type), 0)
-        << error_;
-    EXPECT_EQ(scan({}, table.type), rows);
-    EXPECT_EQ(
-        get({"c", "a"}, table.type),
-        rows.substr(rows.find("c\t"), rows.find('\n', rows.find("c\t")) + 1 - rows.find("c\t")) +
-            rows.substr(0, rows.find('\n') + 1));
+    REQUIRE_MESSAGE(load(file("rows.tsv", table.rows), {"--numbers", table.type}, table.type) == 0,
+                    error_);
+    CHECK(scan({}, table.type) == rows);
+    CHECK(get({"c", "a"}, table.type) ==
+          rows.substr(rows.find("c\t"), rows.find('\n', rows.find("c\t")) + 1 - rows.find("c\t")) +
+              rows.substr(0, rows.find('\n') + 1));
     // What is printed can be read back, in all formats.
     for (const char* format : {"tsv", "csv", "jsonl", "raw"}) {
       std::string text = scan({"--format", format}, table.type), copy = directory_ + "/x." + format;
@@ -49,73 +49,74 @@ TEST_F(NumbersTest, LoadsAndShowsThem) {
       if (format == std::string("jsonl"))
         options.insert(options.end(), {"--key", "key", "--value", "value"});
       std::string name = std::string(table.type) + format;
-      ASSERT_EQ(load(file("rows", text), options, name), 0) << format << error_;
-      EXPECT_EQ(scan({}, name), rows) << format;
+      REQUIRE_MESSAGE(load(file("rows", text), options, name) == 0, format << error_);
+      CHECK_MESSAGE(scan({}, name) == rows, format);
     }
   }
-  EXPECT_EQ(scan({"--format", "jsonl"}, "f32"),
-            "{\"key\":\"a\",\"value\":0.1}\n{\"key\":\"b\",\"value\":\"-inf\"}\n"
-            "{\"key\":\"c\",\"value\":1e+10}\n{\"key\":\"d\",\"value\":\"nan\"}\n");
-  EXPECT_EQ(get({"a", "zz", "--missing", "empty", "--format", "jsonl"}, "i32"),
-            "{\"key\":\"a\",\"value\":-2147483648}\n{\"key\":\"zz\",\"value\":null}\n");
-  EXPECT_EQ(get({"a", "zz", "--missing", "empty"}, "i32"), "a\t-2147483648\nzz\t\n");
-  ASSERT_EQ(run({"join", database_, "i64", "-"}, "b\tx\nq\ty\n"), 0) << error_;
-  EXPECT_EQ(out_, "b\tx\t9223372036854775807\nq\ty\t\n");
-  ASSERT_EQ(run({"join", database_, "i64", "-", "--format", "jsonl"}, "{\"key\":\"c\"}\n"), 0)
-      << error_;
-  EXPECT_EQ(out_, "{\"key\":\"c\",\"value\":7}\n");
+  CHECK(scan({"--format", "jsonl"}, "f32") ==
+        "{\"key\":\"a\",\"value\":0.1}\n{\"key\":\"b\",\"value\":\"-inf\"}\n"
+        "{\"key\":\"c\",\"value\":1e+10}\n{\"key\":\"d\",\"value\":\"nan\"}\n");
+  CHECK(get({"a", "zz", "--missing", "empty", "--format", "jsonl"}, "i32") ==
+        "{\"key\":\"a\",\"value\":-2147483648}\n{\"key\":\"zz\",\"value\":null}\n");
+  CHECK(get({"a", "zz", "--missing", "empty"}, "i32") == "a\t-2147483648\nzz\t\n");
+  REQUIRE_MESSAGE(run({"join", database_, "i64", "-"}, "b\tx\nq\ty\n") == 0, error_);
+  CHECK(out_ == "b\tx\t9223372036854775807\nq\ty\t\n");
+  REQUIRE_MESSAGE(
+      run({"join", database_, "i64", "-", "--format", "jsonl"}, "{\"key\":\"c\"}\n") == 0, error_);
+  CHECK(out_ == "{\"key\":\"c\",\"value\":7}\n");
 }
 
-TEST_F(NumbersTest, Accumulates) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.Accumulates", "[NumbersTest]") {
   std::string day1 = file("day1.tsv", "home\t1\nabout\t2\nhome\t3\n");
   std::string day2 = file("day2.tsv", "home\t10\nnew\t-5\n");
-  ASSERT_EQ(load(day1, {"--accumulate"}), 0) << error_;
-  EXPECT_NE(error_.find("loaded 3 rows"), std::string::npos) << error_;
-  EXPECT_EQ(scan(), "about\t2\nhome\t4\n");
-  ASSERT_EQ(run({"load", database_, "t", day1, day2, "--accumulate"}), 0) << error_;
-  EXPECT_EQ(scan(), "about\t4\nhome\t18\nnew\t-5\n");
+  REQUIRE_MESSAGE(load(day1, {"--accumulate"}) == 0, error_);
+  CHECK_MESSAGE(error_.find("loaded 3 rows") != std::string::npos, error_);
+  CHECK(scan() == "about\t2\nhome\t4\n");
+  REQUIRE_MESSAGE(run({"load", database_, "t", day1, day2, "--accumulate"}) == 0, error_);
+  CHECK(scan() == "about\t4\nhome\t18\nnew\t-5\n");
   // Without the option rows are put.
-  ASSERT_EQ(load(day2), 0) << error_;
-  EXPECT_EQ(scan(), "about\t4\nhome\t10\nnew\t-5\n");
-  ASSERT_EQ(load(day2, {"--accumulate", "--commit-every", "1", "--numbers", "i64"}), 0) << error_;
-  EXPECT_EQ(scan(), "about\t4\nhome\t20\nnew\t-10\n");
-  ASSERT_EQ(run({"tables", database_}), 0) << error_;
-  EXPECT_EQ(out_.substr(out_.size() - 4), "i64\n") << out_;
+  REQUIRE_MESSAGE(load(day2) == 0, error_);
+  CHECK(scan() == "about\t4\nhome\t10\nnew\t-5\n");
+  REQUIRE_MESSAGE(load(day2, {"--accumulate", "--commit-every", "1", "--numbers", "i64"}) == 0,
+                  error_);
+  CHECK(scan() == "about\t4\nhome\t20\nnew\t-10\n");
+  REQUIRE_MESSAGE(run({"tables", database_}) == 0, error_);
+  CHECK_MESSAGE(out_.substr(out_.size() - 4) == "i64\n", out_);
 
-  ASSERT_EQ(load(file("f", "a\t0.5\na\t0.25\n"), {"--accumulate", "--numbers", "f32"}, "floats"), 0)
-      << error_;
-  EXPECT_EQ(scan({}, "floats"), "a\t0.75\n");
-  ASSERT_EQ(load(file("p", "10.0.0.0/8\t1\n10.1.0.0/16\t2\n10.0.0.0/8\t5\n"),
-                 {"--accumulate", "--key-type", "prefix"}, "nets"),
-            0)
-      << error_;
+  REQUIRE_MESSAGE(
+      load(file("f", "a\t0.5\na\t0.25\n"), {"--accumulate", "--numbers", "f32"}, "floats") == 0,
+      error_);
+  CHECK(scan({}, "floats") == "a\t0.75\n");
+  REQUIRE_MESSAGE(load(file("p", "10.0.0.0/8\t1\n10.1.0.0/16\t2\n10.0.0.0/8\t5\n"),
+                       {"--accumulate", "--key-type", "prefix"}, "nets") == 0,
+                  error_);
   for (std::vector<std::string> options : {std::vector<std::string>{}, {"--keys", "-"}}) {
     std::vector<std::string> all = {"match", database_, "nets"};
     if (options.empty()) options = {"10.1.2.3", "10.2.3.4"};
     all.insert(all.end(), options.begin(), options.end());
-    ASSERT_EQ(run(all, "10.1.2.3\n10.2.3.4\n"), 0) << error_;
-    EXPECT_EQ(out_, "10.1.2.3\t10.1.0.0/16\t2\n10.2.3.4\t10.0.0.0/8\t6\n");
+    REQUIRE_MESSAGE(run(all, "10.1.2.3\n10.2.3.4\n") == 0, error_);
+    CHECK(out_ == "10.1.2.3\t10.1.0.0/16\t2\n10.2.3.4\t10.0.0.0/8\t6\n");
   }
-  ASSERT_EQ(run({"match", database_, "nets", "10.1.2.3", "--json"}), 0) << error_;
-  EXPECT_EQ(json()["value"], 2);
+  REQUIRE_MESSAGE(run({"match", database_, "nets", "10.1.2.3", "--json"}) == 0, error_);
+  CHECK(json()["value"] == 2);
 }
 
-TEST_F(NumbersTest, SumsThatDoNotFit) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.SumsThatDoNotFit", "[NumbersTest]") {
   std::string much = file("much", "a\t2147483647\n"), one = file("one", "b\t1\na\t1\n");
   for (const char* table : {"error", "wrap"}) {
     std::vector<std::string> options = {"--accumulate", "--numbers", "i32"};
     if (table == std::string("wrap")) options.push_back("--wrap");
-    ASSERT_EQ(load(much, options, table), 0) << error_;
+    REQUIRE_MESSAGE(load(much, options, table) == 0, error_);
   }
   code_ = load(one, {"--accumulate"}, "error");
   expect_error(code_, "table 'error', key 'a': the sum is 2147483648, which does not fit i32");
-  EXPECT_NE(code_, 0);
-  EXPECT_EQ(scan({}, "error"), "a\t2147483647\n");
-  ASSERT_EQ(load(one, {"--accumulate"}, "wrap"), 0) << error_;
-  EXPECT_EQ(scan({}, "wrap"), "a\t-2147483648\nb\t1\n");
+  CHECK(code_ != 0);
+  CHECK(scan({}, "error") == "a\t2147483647\n");
+  REQUIRE_MESSAGE(load(one, {"--accumulate"}, "wrap") == 0, error_);
+  CHECK(scan({}, "wrap") == "a\t-2147483648\nb\t1\n");
 }
 
-TEST_F(NumbersTest, BadNumbersAreToldByTheirLine) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.BadNumbersAreToldByTheirLine", "[NumbersTest]") {
   struct {
     const char *type, *value, *message;
   } bad[] = {
@@ -133,9 +134,9 @@ TEST_F(NumbersTest, BadNumbersAreToldByTheirLine) {
   for (const auto& b : bad) {
     std::string input = file("bad.tsv", "a\t1\nb\t" + std::string(b.value) + "\nc\t3\n");
     expect_load_refused(input, {"--numbers", b.type}, 3, input + ":2: ");
-    EXPECT_NE(error_.find(b.message), std::string::npos) << error_;
-    ASSERT_EQ(load(input, {"--numbers", b.type, "--max-rejects", "1"}, b.type), 0) << error_;
-    EXPECT_EQ(scan({}, b.type), "a\t1\nc\t3\n");
+    CHECK_MESSAGE(error_.find(b.message) != std::string::npos, error_);
+    REQUIRE_MESSAGE(load(input, {"--numbers", b.type, "--max-rejects", "1"}, b.type) == 0, error_);
+    CHECK(scan({}, b.type) == "a\t1\nc\t3\n");
   }
   std::string raw("\x01\0\0\0\x03\0\0\0a123", 12);
   expect_load_refused(file("bad.raw", raw), {"--numbers", "i32", "--format", "raw"}, 3,
@@ -145,11 +146,11 @@ TEST_F(NumbersTest, BadNumbersAreToldByTheirLine) {
                       ":2: value 'true' is no number");
 }
 
-TEST_F(NumbersTest, OptionsThatDoNotFit) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.OptionsThatDoNotFit", "[NumbersTest]") {
   std::string input = file("a.tsv", "a\t1\n");
-  ASSERT_EQ(load(input, {}, "plain"), 0) << error_;
-  ASSERT_EQ(load(input, {"--numbers", "i32"}), 0) << error_;
-  ASSERT_EQ(load(input, {"--numbers", "i32"}), 0) << error_;
+  REQUIRE_MESSAGE(load(input, {}, "plain") == 0, error_);
+  REQUIRE_MESSAGE(load(input, {"--numbers", "i32"}) == 0, error_);
+  REQUIRE_MESSAGE(load(input, {"--numbers", "i32"}) == 0, error_);
   for (const char* option : {"--accumulate", "--numbers=i64"})
     expect_refused({"load", database_, "plain", input, option}, 2,
                    "table 'plain' is no table of numbers");
@@ -163,33 +164,33 @@ TEST_F(NumbersTest, OptionsThatDoNotFit) {
   expect_load_refused(input, {"--accumulate", "--format", "jsonl"}, 2, "--value");
 }
 
-TEST_F(NumbersTest, ADumpKeepsThem) {
+TEST_CASE_METHOD(NumbersTest, "NumbersTest.ADumpKeepsThem", "[NumbersTest]") {
   std::string input = file("a.tsv", "a\t1\nb\t-2\n"), nets = file("n.tsv", "10.0.0.0/8\t1.5\n");
-  ASSERT_EQ(load(input, {"--accumulate", "--wrap"}), 0) << error_;
-  ASSERT_EQ(load(input, {"--numbers", "i32", "--share-equal-values"}, "ints"), 0) << error_;
-  ASSERT_EQ(load(nets, {"--numbers", "f64", "--key-type", "prefix"}, "nets"), 0) << error_;
-  ASSERT_EQ(load(input, {}, "plain"), 0) << error_;
-  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  REQUIRE_MESSAGE(load(input, {"--accumulate", "--wrap"}) == 0, error_);
+  REQUIRE_MESSAGE(load(input, {"--numbers", "i32", "--share-equal-values"}, "ints") == 0, error_);
+  REQUIRE_MESSAGE(load(nets, {"--numbers", "f64", "--key-type", "prefix"}, "nets") == 0, error_);
+  REQUIRE_MESSAGE(load(input, {}, "plain") == 0, error_);
+  REQUIRE_MESSAGE(run({"dump", database_}) == 0, error_);
   std::string dump = out_;
   database_ = directory_ + "/copy";
-  ASSERT_EQ(run({"restore", database_, "-"}, dump), 0) << error_;
-  EXPECT_EQ(scan(), "a\t1\nb\t-2\n");
-  EXPECT_EQ(scan({}, "nets"), "10.0.0.0/8\t1.5\n");
-  ASSERT_EQ(run({"stats", database_}), 0) << error_;
-  EXPECT_EQ(line_of("t.numbers"), "t.numbers\ti64 wrap");
-  EXPECT_EQ(line_of("ints.numbers"), "ints.numbers\ti32");
-  EXPECT_EQ(line_of("nets.numbers"), "nets.numbers\tf64");
-  EXPECT_EQ(line_of("nets.address_bits"), "nets.address_bits\t32");
-  EXPECT_EQ(line_of("plain.numbers"), "");
-  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+  REQUIRE_MESSAGE(run({"restore", database_, "-"}, dump) == 0, error_);
+  CHECK(scan() == "a\t1\nb\t-2\n");
+  CHECK(scan({}, "nets") == "10.0.0.0/8\t1.5\n");
+  REQUIRE_MESSAGE(run({"stats", database_}) == 0, error_);
+  CHECK(line_of("t.numbers") == "t.numbers\ti64 wrap");
+  CHECK(line_of("ints.numbers") == "ints.numbers\ti32");
+  CHECK(line_of("nets.numbers") == "nets.numbers\tf64");
+  CHECK(line_of("nets.address_bits") == "nets.address_bits\t32");
+  CHECK(line_of("plain.numbers") == "");
+  REQUIRE_MESSAGE(run({"tables", database_, "--json"}) == 0, error_);
   for (const auto& table : json()) {
-    EXPECT_EQ(table.contains("numbers"), table["table"] != "plain");
-    EXPECT_EQ(table.contains("overflow"), table["table"] == "t");
+    CHECK(table.contains("numbers") == (table["table"] != "plain"));
+    CHECK(table.contains("overflow") == (table["table"] == "t"));
   }
-  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
-  EXPECT_NE(out_.find("values are i64 wrap"), std::string::npos) << out_;
-  ASSERT_EQ(load(input, {"--accumulate"}), 0) << error_;
-  EXPECT_EQ(scan(), "a\t2\nb\t-4\n");
+  REQUIRE_MESSAGE(run({"explain", database_, "t"}) == 0, error_);
+  CHECK_MESSAGE(out_.find("values are i64 wrap") != std::string::npos, out_);
+  REQUIRE_MESSAGE(load(input, {"--accumulate"}) == 0, error_);
+  CHECK(scan() == "a\t2\nb\t-4\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "adapters/cli/text/key_codec.h"
 #include "engine/prefixes.h"
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
 
@@ -35,70 +36,69 @@ class PrefixTest : public CliFixture {
   nlohmann::json json() const { return nlohmann::json::parse(out_); }
   std::string match(std::vector<std::string> arguments, const std::string& input = "") {
     arguments.insert(arguments.begin(), {"match", database_, "t"});
-    EXPECT_EQ(run(arguments, input), 0) << error_;
+    CHECK_MESSAGE(run(arguments, input) == 0, error_);
     return out_;
   }
 };
 
-TEST_F(PrefixTest, TheFirstKeyTellsTheAddresses) {
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n10.1.2.3\tone\n0b000000/8\televen\n"
-                          "10.0.0.0/16\tmore\n"),
-            0)
-      << error_;
-  EXPECT_EQ(scan(),
-            "0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/16\tmore\n10.1.2.3/32\tone\n"
-            "11.0.0.0/8\televen\n");
-  ASSERT_EQ(load_prefixes("2001:db8::/32\tdoc\n::/0\tall\n::1\tone\n2001:DB8:0:0:1::/80\tlong\n"
-                          "::ffff:1.2.3.0/120\tmapped\n20/3\tunicast\n",
-                          {}, "six"),
-            0)
-      << error_;
-  EXPECT_EQ(scan({}, "six"),
-            "::/0\tall\n::1/128\tone\n::ffff:1.2.3.0/120\tmapped\n2000::/3\tunicast\n"
-            "2001:db8::/32\tdoc\n2001:db8:0:0:1::/80\tlong\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.TheFirstKeyTellsTheAddresses", "[PrefixTest]") {
+  REQUIRE_MESSAGE(
+      load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n10.1.2.3\tone\n0b000000/8\televen\n"
+                    "10.0.0.0/16\tmore\n") == 0,
+      error_);
+  CHECK(scan() ==
+        "0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/16\tmore\n10.1.2.3/32\tone\n"
+        "11.0.0.0/8\televen\n");
+  REQUIRE_MESSAGE(
+      load_prefixes("2001:db8::/32\tdoc\n::/0\tall\n::1\tone\n2001:DB8:0:0:1::/80\tlong\n"
+                    "::ffff:1.2.3.0/120\tmapped\n20/3\tunicast\n",
+                    {}, "six") == 0,
+      error_);
+  CHECK(scan({}, "six") ==
+        "::/0\tall\n::1/128\tone\n::ffff:1.2.3.0/120\tmapped\n2000::/3\tunicast\n"
+        "2001:db8::/32\tdoc\n2001:db8:0:0:1::/80\tlong\n");
   // A table that is there tells it, and remembers what its keys are.
-  ASSERT_EQ(load(file("more.tsv", "0c000000/8\ttwelve\n")), 0) << error_;
-  EXPECT_EQ(scan({"--from", "12.0.0.0/8"}), "12.0.0.0/8\ttwelve\n");
+  REQUIRE_MESSAGE(load(file("more.tsv", "0c000000/8\ttwelve\n")) == 0, error_);
+  CHECK(scan({"--from", "12.0.0.0/8"}) == "12.0.0.0/8\ttwelve\n");
   for (const char* input : {"-", "p.csv"}) {
     std::string rows = "n,net\r\n1,fe80::/10\r\n2,::/8\r\n", table = std::string("of ") + input;
     std::string path = *input == '-' ? "-" : file(input, rows);
-    ASSERT_EQ(run({"load", database_, table, path, "--format", "csv", "--header", "--key", "net",
-                   "--key-type", "prefix", "--block-bytes", "1"},
-                  rows),
-              0)
-        << error_;
-    EXPECT_EQ(scan({}, table), "::/8\t2\nfe80::/10\t1\n");
+    REQUIRE_MESSAGE(run({"load", database_, table, path, "--format", "csv", "--header", "--key",
+                         "net", "--key-type", "prefix", "--block-bytes", "1"},
+                        rows) == 0,
+                    error_);
+    CHECK(scan({}, table) == "::/8\t2\nfe80::/10\t1\n");
   }
-  ASSERT_EQ(load(file("a.jsonl", "\n{\"key\":\"1.0.0.0/8\",\"v\":7}\n"),
-                 {"--key-type", "prefix", "--value", "v"}, "json"),
-            0)
-      << error_;
-  EXPECT_EQ(scan({}, "json"), "1.0.0.0/8\t7\n");
+  REQUIRE_MESSAGE(load(file("a.jsonl", "\n{\"key\":\"1.0.0.0/8\",\"v\":7}\n"),
+                       {"--key-type", "prefix", "--value", "v"}, "json") == 0,
+                  error_);
+  CHECK(scan({}, "json") == "1.0.0.0/8\t7\n");
 }
 
-TEST_F(PrefixTest, AddressesOfAnyNumberOfBits) {
-  ASSERT_EQ(load_prefixes("0a/8\ta\nabc\tall bits\nab0/9\tb\nab/8\tc\n8/1\thalf\n",
-                          {"--address-bits", "12"}),
-            0)
-      << error_;
-  EXPECT_EQ(scan(), "0a0/8\ta\n800/1\thalf\nab0/8\tc\nab0/9\tb\nabc/12\tall bits\n");
-  EXPECT_EQ(match({"abc", "ab7", "ac0", "000"}),
-            "abc\tabc/12\tall bits\nab7\tab0/9\tb\nac0\t800/1\thalf\n000\t\t\n");
-  ASSERT_EQ(load_prefixes("com\t1\ncom.example\t2\n\xff\t3\n", {"--address-bits", "bytes"}, "s"), 0)
-      << error_;
-  EXPECT_EQ(scan({"--prefix", "com"}, "s"), "com\t1\ncom.example\t2\n");
-  ASSERT_EQ(run({"match", database_, "s", "com.example.www", "com.exam", "co", "\xff\xfe"}), 0);
-  EXPECT_EQ(out_, "com.example.www\tcom.example\t2\ncom.exam\tcom\t1\nco\t\t\n\xff\xfe\t\xff\t3\n");
-  ASSERT_EQ(run({"match", database_, "s", "\xff\xfe", "--json"}), 0);
-  EXPECT_EQ(out_, "{\"address_hex\":\"fffe\",\"prefix_hex\":\"ff\",\"value\":\"3\"}\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.AddressesOfAnyNumberOfBits", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load_prefixes("0a/8\ta\nabc\tall bits\nab0/9\tb\nab/8\tc\n8/1\thalf\n",
+                                {"--address-bits", "12"}) == 0,
+                  error_);
+  CHECK(scan() == "0a0/8\ta\n800/1\thalf\nab0/8\tc\nab0/9\tb\nabc/12\tall bits\n");
+  CHECK(match({"abc", "ab7", "ac0", "000"}) ==
+        "abc\tabc/12\tall bits\nab7\tab0/9\tb\nac0\t800/1\thalf\n000\t\t\n");
+  REQUIRE_MESSAGE(
+      load_prefixes("com\t1\ncom.example\t2\n\xff\t3\n", {"--address-bits", "bytes"}, "s") == 0,
+      error_);
+  CHECK(scan({"--prefix", "com"}, "s") == "com\t1\ncom.example\t2\n");
+  REQUIRE(run({"match", database_, "s", "com.example.www", "com.exam", "co", "\xff\xfe"}) == 0);
+  CHECK(out_ == "com.example.www\tcom.example\t2\ncom.exam\tcom\t1\nco\t\t\n\xff\xfe\t\xff\t3\n");
+  REQUIRE(run({"match", database_, "s", "\xff\xfe", "--json"}) == 0);
+  CHECK(out_ == "{\"address_hex\":\"fffe\",\"prefix_hex\":\"ff\",\"value\":\"3\"}\n");
   // As wide as 8 bytes, and yet no number.
-  ASSERT_EQ(load_prefixes("0a/8\ta\n", {"--address-bits", "56"}, "wide"), 0) << error_;
-  EXPECT_EQ(scan({"--json"}, "wide"), "{\"key\":\"0a000000000000/8\",\"value\":\"a\"}\n");
-  ASSERT_EQ(load_prefixes("0a/65535\ta\n", {"--address-bits", "65535"}, "widest"), 0) << error_;
-  EXPECT_EQ(scan({}, "widest").size(), 16384u + 9);
+  REQUIRE_MESSAGE(load_prefixes("0a/8\ta\n", {"--address-bits", "56"}, "wide") == 0, error_);
+  CHECK(scan({"--json"}, "wide") == "{\"key\":\"0a000000000000/8\",\"value\":\"a\"}\n");
+  REQUIRE_MESSAGE(load_prefixes("0a/65535\ta\n", {"--address-bits", "65535"}, "widest") == 0,
+                  error_);
+  CHECK(scan({}, "widest").size() == 16384u + 9);
 }
 
-TEST_F(PrefixTest, BadPrefixes) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.BadPrefixes", "[PrefixTest]") {
   expect_bad4("10.1.2.3/8",
               "'10.1.2.3/8': bits behind the prefix's 8 bits are set; without them it is "
               "10.0.0.0/8, and load --mask-host-bits clears them");
@@ -134,49 +134,50 @@ TEST_F(PrefixTest, BadPrefixes) {
   expect_bad("abcd", "'abcd': 4 digits, but an address of 12 bits has 3", "12", "abc");
   expect_bad("ab.", "'ab.': not hexadecimal digits", "12", "abc");
   expect_bad(std::string(65536, 'x'), "key 'xxx", "bytes", "x");
-  EXPECT_FALSE(std::filesystem::exists(database_));
+  CHECK_FALSE(std::filesystem::exists(database_));
 }
 
-TEST_F(PrefixTest, RowsOfBothFamiliesAndRejects) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.RowsOfBothFamiliesAndRejects", "[PrefixTest]") {
   std::string path = file("mixed.tsv", "1.0.0.0/8\ta\n::/8\tb\n2.0.0.1/8\tc\n3.0.0.0/8\td\n"),
               bad = directory_ + "/bad.tsv";
-  ASSERT_EQ(load(path, {"--key-type", "prefix", "--rejects", bad, "--block-bytes", "9", "--json"}),
-            0)
-      << error_;
-  EXPECT_NE(out_.find("\"rejected\":2,\"rows\":2"), std::string::npos) << out_;
-  EXPECT_EQ(scan(), "1.0.0.0/8\ta\n3.0.0.0/8\td\n");
-  EXPECT_EQ(read(bad), path + "\t2\t'::/8' is IPv6, and the table is of IPv4 prefixes\t::/8\tb\n" +
-                           path +
-                           "\t3\t'2.0.0.1/8': bits behind the prefix's 8 bits are set; without "
-                           "them it is 2.0.0.0/8, and load --mask-host-bits clears them\t"
-                           "2.0.0.1/8\tc\n");
+  REQUIRE_MESSAGE(
+      load(path, {"--key-type", "prefix", "--rejects", bad, "--block-bytes", "9", "--json"}) == 0,
+      error_);
+  CHECK_MESSAGE(out_.find("\"rejected\":2,\"rows\":2") != std::string::npos, out_);
+  CHECK(scan() == "1.0.0.0/8\ta\n3.0.0.0/8\td\n");
+  CHECK(read(bad) == path + "\t2\t'::/8' is IPv6, and the table is of IPv4 prefixes\t::/8\tb\n" +
+                         path +
+                         "\t3\t'2.0.0.1/8': bits behind the prefix's 8 bits are set; without "
+                         "them it is 2.0.0.0/8, and load --mask-host-bits clears them\t"
+                         "2.0.0.1/8\tc\n");
 }
 
-TEST_F(PrefixTest, HostBitsAreMasked) {
-  ASSERT_EQ(load_prefixes("10.1.2.3/8\tfirst\n10.255.0.0/15\tx\n10.9.9.9/8\tlast\n1.2.3.4/0\tall\n"
-                          "1.2.3.4\tone\n",
-                          {"--mask-host-bits"}),
-            0)
-      << error_;
-  EXPECT_EQ(scan(), "0.0.0.0/0\tall\n1.2.3.4/32\tone\n10.0.0.0/8\tlast\n10.254.0.0/15\tx\n");
-  ASSERT_EQ(load_prefixes("2001:db8::1/32\tx\n", {"--mask-host-bits"}, "six"), 0) << error_;
-  EXPECT_EQ(scan({}, "six"), "2001:db8::/32\tx\n");
-  ASSERT_EQ(load_prefixes("fff/3\tx\n", {"--mask-host-bits", "--address-bits", "11"}, "odd"), 0);
-  EXPECT_EQ(scan({}, "odd"), "e00/3\tx\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.HostBitsAreMasked", "[PrefixTest]") {
+  REQUIRE_MESSAGE(
+      load_prefixes("10.1.2.3/8\tfirst\n10.255.0.0/15\tx\n10.9.9.9/8\tlast\n1.2.3.4/0\tall\n"
+                    "1.2.3.4\tone\n",
+                    {"--mask-host-bits"}) == 0,
+      error_);
+  CHECK(scan() == "0.0.0.0/0\tall\n1.2.3.4/32\tone\n10.0.0.0/8\tlast\n10.254.0.0/15\tx\n");
+  REQUIRE_MESSAGE(load_prefixes("2001:db8::1/32\tx\n", {"--mask-host-bits"}, "six") == 0, error_);
+  CHECK(scan({}, "six") == "2001:db8::/32\tx\n");
+  REQUIRE(load_prefixes("fff/3\tx\n", {"--mask-host-bits", "--address-bits", "11"}, "odd") == 0);
+  CHECK(scan({}, "odd") == "e00/3\tx\n");
 }
 
-TEST_F(PrefixTest, Duplicates) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.Duplicates", "[PrefixTest]") {
   std::string rows = "10.0.0.0/8\t1\n11.0.0.0/8\t2\n0a000000/8\t3\n";
-  ASSERT_EQ(load_prefixes(rows), 0) << error_;
-  EXPECT_EQ(scan(), "10.0.0.0/8\t3\n11.0.0.0/8\t2\n");
-  ASSERT_EQ(load_prefixes(rows, {"--on-duplicate", "first"}, "first"), 0) << error_;
-  EXPECT_EQ(scan({}, "first"), "10.0.0.0/8\t1\n11.0.0.0/8\t2\n");
-  EXPECT_EQ(load_prefixes(rows, {"--on-duplicate", "error"}, "error"), 3);
-  EXPECT_NE(error_.find("p.tsv:3: key '10.0.0.0/8' of table 'error' is in "), std::string::npos)
-      << error_;
+  REQUIRE_MESSAGE(load_prefixes(rows) == 0, error_);
+  CHECK(scan() == "10.0.0.0/8\t3\n11.0.0.0/8\t2\n");
+  REQUIRE_MESSAGE(load_prefixes(rows, {"--on-duplicate", "first"}, "first") == 0, error_);
+  CHECK(scan({}, "first") == "10.0.0.0/8\t1\n11.0.0.0/8\t2\n");
+  CHECK(load_prefixes(rows, {"--on-duplicate", "error"}, "error") == 3);
+  CHECK_MESSAGE(
+      error_.find("p.tsv:3: key '10.0.0.0/8' of table 'error' is in ") != std::string::npos,
+      error_);
 }
 
-TEST_F(PrefixTest, Arguments) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.Arguments", "[PrefixTest]") {
   std::string path = file("name.tsv", "example.com/8\tx\n");
   std::vector<std::string> prefix = {"--key-type", "prefix"};
   auto with = [&](std::vector<std::string> more) {
@@ -202,10 +203,10 @@ TEST_F(PrefixTest, Arguments) {
   for (std::vector<std::string> only : {std::vector<std::string>{"--address-bits", "32"},
                                         std::vector<std::string>{"--mask-host-bits"}})
     expect_load_refused(path, only, 2, "are for --key-type prefix");
-  EXPECT_FALSE(std::filesystem::exists(database_));
+  CHECK_FALSE(std::filesystem::exists(database_));
 
-  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tx\n"), 0) << error_;
+  REQUIRE_MESSAGE(load(file("w.tsv", "w\tx\n"), {}, "words") == 0, error_);
+  REQUIRE_MESSAGE(load_prefixes("10.0.0.0/8\tx\n") == 0, error_);
   expect_load_refused(path, {"--key-type", "u64"}, 2, "has keys of type prefix, not u64");
   expect_load_refused(path, with({"--address-bits", "128"}), 2, "addresses of 32 bits, not 128");
   expect_load_refused(path, {}, 3, "'example.com': not an IPv4 address");
@@ -227,226 +228,224 @@ TEST_F(PrefixTest, Arguments) {
                  "--prefix: '10.0.0.0/40': a prefix has 40 bits");
 }
 
-TEST_F(PrefixTest, AnEmptyTable) {
-  ASSERT_EQ(load_prefixes("", {"--address-bits", "32"}), 0) << error_;
-  EXPECT_EQ(scan(), "");
-  EXPECT_EQ(scan({"--prefix", "0.0.0.0/0"}), "");
-  EXPECT_EQ(match({"1.2.3.4"}), "1.2.3.4\t\t\n");
-  EXPECT_EQ(error_, "stride: 1 of 1 addresses have no prefix in the table\n");
-  EXPECT_EQ(match({"1.2.3.4", "--all", "--missing", "skip"}), "");
-  EXPECT_EQ(match({"--keys", "-"}), "");
-  ASSERT_EQ(load_prefixes("2.0.0.0/8\tx\n"), 0) << error_;
-  EXPECT_EQ(match({"2.0.0.1"}), "2.0.0.1\t2.0.0.0/8\tx\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.AnEmptyTable", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load_prefixes("", {"--address-bits", "32"}) == 0, error_);
+  CHECK(scan() == "");
+  CHECK(scan({"--prefix", "0.0.0.0/0"}) == "");
+  CHECK(match({"1.2.3.4"}) == "1.2.3.4\t\t\n");
+  CHECK(error_ == "stride: 1 of 1 addresses have no prefix in the table\n");
+  CHECK(match({"1.2.3.4", "--all", "--missing", "skip"}) == "");
+  CHECK(match({"--keys", "-"}) == "");
+  REQUIRE_MESSAGE(load_prefixes("2.0.0.0/8\tx\n") == 0, error_);
+  CHECK(match({"2.0.0.1"}) == "2.0.0.1\t2.0.0.0/8\tx\n");
 }
 
-TEST_F(PrefixTest, PrefixesAreLookedUpAndScanned) {
-  ASSERT_EQ(load_prefixes("0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n"
-                          "10.255.255.255/32\tlast\n11.0.0.0/8\televen\n"),
-            0)
-      << error_;
-  ASSERT_EQ(run({"get", database_, "t", "10.0.0.0/8", "10.0.0.0/10", "10.255.255.255"}), 0);
-  EXPECT_EQ(out_, "10.0.0.0/8\tten\n10.255.255.255/32\tlast\n");
-  EXPECT_EQ(error_, "stride: 1 of 3 keys are not in the table\n");
-  ASSERT_EQ(run({"get", database_, "t", "--keys", "-", "--json"}, "10.0.0.0/9\n"), 0) << error_;
-  EXPECT_EQ(out_, "{\"key\":\"10.0.0.0/9\",\"value\":\"low\"}\n");
-  EXPECT_EQ(run({"get", database_, "t", "9.0.0.0/8", "--missing", "error"}), 4);
-  EXPECT_EQ(error_, "stride: key '9.0.0.0/8' is not in table 't'\n");
-  ASSERT_EQ(run({"join", database_, "t", "-", "--key", "2"}, "a\t0b000000/8\nb\t12.0.0.0/8\n"), 0);
-  EXPECT_EQ(out_, "a\t0b000000/8\televen\nb\t12.0.0.0/8\t\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.PrefixesAreLookedUpAndScanned", "[PrefixTest]") {
+  REQUIRE_MESSAGE(
+      load_prefixes("0.0.0.0/0\tall\n10.0.0.0/8\tten\n10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n"
+                    "10.255.255.255/32\tlast\n11.0.0.0/8\televen\n") == 0,
+      error_);
+  REQUIRE(run({"get", database_, "t", "10.0.0.0/8", "10.0.0.0/10", "10.255.255.255"}) == 0);
+  CHECK(out_ == "10.0.0.0/8\tten\n10.255.255.255/32\tlast\n");
+  CHECK(error_ == "stride: 1 of 3 keys are not in the table\n");
+  REQUIRE_MESSAGE(run({"get", database_, "t", "--keys", "-", "--json"}, "10.0.0.0/9\n") == 0,
+                  error_);
+  CHECK(out_ == "{\"key\":\"10.0.0.0/9\",\"value\":\"low\"}\n");
+  CHECK(run({"get", database_, "t", "9.0.0.0/8", "--missing", "error"}) == 4);
+  CHECK(error_ == "stride: key '9.0.0.0/8' is not in table 't'\n");
+  REQUIRE(run({"join", database_, "t", "-", "--key", "2"}, "a\t0b000000/8\nb\t12.0.0.0/8\n") == 0);
+  CHECK(out_ == "a\t0b000000/8\televen\nb\t12.0.0.0/8\t\n");
 
   std::string inside =
       "10.0.0.0/8\tten\n10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n10.255.255.255/32\tlast\n";
-  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8"}), inside);
-  EXPECT_EQ(scan({"--prefix", "10.0.0.0/7"}), inside + "11.0.0.0/8\televen\n");
-  EXPECT_EQ(scan({"--prefix", "0.0.0.0/0"}), scan());
-  EXPECT_EQ(scan({"--prefix", "12.0.0.0/8"}), "");
-  EXPECT_EQ(scan({"--prefix", "10.255.255.255"}), "10.255.255.255/32\tlast\n");
-  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--reverse", "--limit", "1"}),
-            "10.255.255.255/32\tlast\n");
-  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--from", "10.0.0.0/9", "--to", "10.255.0.0/16"}),
-            "10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n");
-  EXPECT_EQ(scan({"--prefix", "10.0.0.0/8", "--from", "0.0.0.0/0", "--to", "11.0.0.0/8"}), inside);
-  EXPECT_EQ(scan({"--prefix", "10.128.0.0/9", "--keys-only"}), "10.128.0.0/9\n10.255.255.255/32\n");
-  EXPECT_EQ(scan({"--key-type", "hex", "--prefix", "0b"}), "0b00000008\televen\n");
-  ASSERT_EQ(run({"count", database_, "t"}), 0);
-  EXPECT_EQ(out_, "6\n");
+  CHECK(scan({"--prefix", "10.0.0.0/8"}) == inside);
+  CHECK(scan({"--prefix", "10.0.0.0/7"}) == inside + "11.0.0.0/8\televen\n");
+  CHECK(scan({"--prefix", "0.0.0.0/0"}) == scan());
+  CHECK(scan({"--prefix", "12.0.0.0/8"}) == "");
+  CHECK(scan({"--prefix", "10.255.255.255"}) == "10.255.255.255/32\tlast\n");
+  CHECK(scan({"--prefix", "10.0.0.0/8", "--reverse", "--limit", "1"}) ==
+        "10.255.255.255/32\tlast\n");
+  CHECK(scan({"--prefix", "10.0.0.0/8", "--from", "10.0.0.0/9", "--to", "10.255.0.0/16"}) ==
+        "10.0.0.0/9\tlow\n10.128.0.0/9\thigh\n");
+  CHECK(scan({"--prefix", "10.0.0.0/8", "--from", "0.0.0.0/0", "--to", "11.0.0.0/8"}) == inside);
+  CHECK(scan({"--prefix", "10.128.0.0/9", "--keys-only"}) == "10.128.0.0/9\n10.255.255.255/32\n");
+  CHECK(scan({"--key-type", "hex", "--prefix", "0b"}) == "0b00000008\televen\n");
+  REQUIRE(run({"count", database_, "t"}) == 0);
+  CHECK(out_ == "6\n");
 
   // What is printed is loaded again.
   std::string raw = scan({"--format", "raw"}), csv = scan({"--format", "csv"});
-  ASSERT_EQ(load(file("c.csv", csv), {"--key-type", "prefix"}, "csv"), 0) << error_;
-  EXPECT_EQ(scan({}, "csv"), scan());
-  ASSERT_EQ(load(file("r.raw", raw),
-                 {"--format", "raw", "--key-type", "prefix", "--address-bits", "32"}, "raw"),
-            0)
-      << error_;
-  EXPECT_EQ(scan({}, "raw"), scan());
+  REQUIRE_MESSAGE(load(file("c.csv", csv), {"--key-type", "prefix"}, "csv") == 0, error_);
+  CHECK(scan({}, "csv") == scan());
+  REQUIRE_MESSAGE(
+      load(file("r.raw", raw), {"--format", "raw", "--key-type", "prefix", "--address-bits", "32"},
+           "raw") == 0,
+      error_);
+  CHECK(scan({}, "raw") == scan());
   raw[raw.find("\x0b\0\0\0\x08", 0, 5) + 4] = 7;
   expect_load_refused(file("r.raw", raw), {"--format", "raw"}, 3,
                       "r.raw:6: '\\x0b\\x00\\x00\\x00\\x07' is no prefix of 32 bits as a table");
 }
 
-TEST_F(PrefixTest, TablesSayWhatTheyAreOf) {
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n"), 0) << error_;
-  ASSERT_EQ(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings"), 0) << error_;
-  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
-  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.TablesSayWhatTheyAreOf", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load_prefixes("10.0.0.0/8\tten\n") == 0, error_);
+  REQUIRE_MESSAGE(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings") == 0, error_);
+  REQUIRE_MESSAGE(load(file("w.tsv", "w\tx\n"), {}, "words") == 0, error_);
+  REQUIRE_MESSAGE(run({"tables", database_, "--json"}) == 0, error_);
   auto tables = json();
-  ASSERT_EQ(tables.size(), 3u);
-  EXPECT_EQ(tables[0]["key_type"], "prefix");
-  EXPECT_EQ(tables[0]["address_bits"], 32);
-  EXPECT_EQ(tables[0]["key_width"], 5);
-  EXPECT_EQ(tables[1]["address_bits"], "bytes");
-  EXPECT_FALSE(tables[2].contains("address_bits"));
-  ASSERT_EQ(run({"tables", database_}), 0) << error_;
-  EXPECT_EQ(out_.substr(0, 13), "t\tprefix\t5\t1\t");
-  ASSERT_EQ(run({"stats", database_, "--json"}), 0) << error_;
-  EXPECT_EQ(json()["tables"][0]["address_bits"], 32);
-  ASSERT_EQ(run({"stats", database_}), 0) << error_;
-  EXPECT_NE(out_.find("\nt.address_bits\t32\n"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nstrings.address_bits\tbytes\n"), std::string::npos) << out_;
-  EXPECT_EQ(out_.find("words.address_bits"), std::string::npos) << out_;
-  ASSERT_EQ(run({"explain", database_, "t", "--json"}), 0) << error_;
-  EXPECT_EQ(json()["address_bits"], 32);
-  EXPECT_EQ(json()["key_type"], "prefix");
-  ASSERT_EQ(run({"explain", database_, "t"}), 0) << error_;
-  EXPECT_EQ(out_.substr(0, out_.find(';')), "table 't': prefixes of addresses of 32 bits, 5 bytes");
-  ASSERT_EQ(run({"explain", database_, "strings"}), 0) << error_;
-  EXPECT_EQ(out_.substr(0, out_.find(';')),
-            "table 'strings': prefixes of byte strings, any length");
+  REQUIRE(tables.size() == 3u);
+  CHECK(tables[0]["key_type"] == "prefix");
+  CHECK(tables[0]["address_bits"] == 32);
+  CHECK(tables[0]["key_width"] == 5);
+  CHECK(tables[1]["address_bits"] == "bytes");
+  CHECK_FALSE(tables[2].contains("address_bits"));
+  REQUIRE_MESSAGE(run({"tables", database_}) == 0, error_);
+  CHECK(out_.substr(0, 13) == "t\tprefix\t5\t1\t");
+  REQUIRE_MESSAGE(run({"stats", database_, "--json"}) == 0, error_);
+  CHECK(json()["tables"][0]["address_bits"] == 32);
+  REQUIRE_MESSAGE(run({"stats", database_}) == 0, error_);
+  CHECK_MESSAGE(out_.find("\nt.address_bits\t32\n") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nstrings.address_bits\tbytes\n") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("words.address_bits") == std::string::npos, out_);
+  REQUIRE_MESSAGE(run({"explain", database_, "t", "--json"}) == 0, error_);
+  CHECK(json()["address_bits"] == 32);
+  CHECK(json()["key_type"] == "prefix");
+  REQUIRE_MESSAGE(run({"explain", database_, "t"}) == 0, error_);
+  CHECK(out_.substr(0, out_.find(';')) == "table 't': prefixes of addresses of 32 bits, 5 bytes");
+  REQUIRE_MESSAGE(run({"explain", database_, "strings"}) == 0, error_);
+  CHECK(out_.substr(0, out_.find(';')) == "table 'strings': prefixes of byte strings, any length");
 }
 
 // What a program has made says by itself what its keys are.
-TEST_F(PrefixTest, TablesWithoutNotes) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.TablesWithoutNotes", "[PrefixTest]") {
   {
     auto database = Database::open(database_);
-    ASSERT_TRUE((*database)->create_table("t", {.address_bits = 32}).ok());
+    REQUIRE_OK((*database)->create_table("t", {.address_bits = 32}));
   }
-  EXPECT_EQ(scan(), "");
-  ASSERT_EQ(load(file("p.tsv", "10.0.0.0/8\tten\n")), 0) << error_;
-  EXPECT_EQ(scan(), "10.0.0.0/8\tten\n");
+  CHECK(scan() == "");
+  REQUIRE_MESSAGE(load(file("p.tsv", "10.0.0.0/8\tten\n")) == 0, error_);
+  CHECK(scan() == "10.0.0.0/8\tten\n");
   // Another table takes the name: the note of the first is not believed.
   {
     auto database = Database::open(database_);
-    ASSERT_TRUE((*database)->drop_table("t").ok());
-    ASSERT_TRUE((*database)->create_table("t", {.key_width = 2}).ok());
+    REQUIRE_OK((*database)->drop_table("t"));
+    REQUIRE_OK((*database)->create_table("t", {.key_width = 2}));
   }
-  ASSERT_EQ(run({"tables", database_}), 0) << error_;
-  EXPECT_EQ(out_.substr(0, 8), "t\thex\t2\t");
+  REQUIRE_MESSAGE(run({"tables", database_}) == 0, error_);
+  CHECK(out_.substr(0, 8) == "t\thex\t2\t");
   {
     auto database = Database::open(database_);
-    ASSERT_TRUE((*database)->drop_table("t").ok());
+    REQUIRE_OK((*database)->drop_table("t"));
   }
-  ASSERT_EQ(load(file("u.tsv", "1\tone\n"), {"--key-type", "u64"}), 0) << error_;
+  REQUIRE_MESSAGE(load(file("u.tsv", "1\tone\n"), {"--key-type", "u64"}) == 0, error_);
   {
     auto database = Database::open(database_);
-    ASSERT_TRUE((*database)->drop_table("t").ok());
-    ASSERT_TRUE((*database)->create_table("t", {.address_bits = 56}).ok());
+    REQUIRE_OK((*database)->drop_table("t"));
+    REQUIRE_OK((*database)->create_table("t", {.address_bits = 56}));
   }
-  EXPECT_EQ(scan(), "");
-  ASSERT_EQ(run({"tables", database_}), 0) << error_;
-  EXPECT_EQ(out_.substr(0, 11), "t\tprefix\t8\t");
+  CHECK(scan() == "");
+  REQUIRE_MESSAGE(run({"tables", database_}) == 0, error_);
+  CHECK(out_.substr(0, 11) == "t\tprefix\t8\t");
 }
 
-TEST_F(PrefixTest, WhatIsDumpedIsRestored) {
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n1.2.3.4\t\n"), 0) << error_;
-  ASSERT_EQ(load_prefixes("2001:db8::/32\tdoc\n", {}, "six"), 0) << error_;
-  ASSERT_EQ(load_prefixes("abc/11\tx\n", {"--address-bits", "12", "--mask-host-bits"}, "odd"), 0);
-  ASSERT_EQ(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings"), 0) << error_;
-  ASSERT_EQ(load(file("w.tsv", "w\tx\n"), {}, "words"), 0) << error_;
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.WhatIsDumpedIsRestored", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load_prefixes("10.0.0.0/8\tten\n0.0.0.0/0\tall\n1.2.3.4\t\n") == 0, error_);
+  REQUIRE_MESSAGE(load_prefixes("2001:db8::/32\tdoc\n", {}, "six") == 0, error_);
+  REQUIRE(load_prefixes("abc/11\tx\n", {"--address-bits", "12", "--mask-host-bits"}, "odd") == 0);
+  REQUIRE_MESSAGE(load_prefixes("x\ty\n", {"--address-bits", "bytes"}, "strings") == 0, error_);
+  REQUIRE_MESSAGE(load(file("w.tsv", "w\tx\n"), {}, "words") == 0, error_);
   {
     auto database = Database::open(database_);
-    ASSERT_TRUE((*database)->create_table("unnoted", {.address_bits = 300}).ok());
+    REQUIRE_OK((*database)->create_table("unnoted", {.address_bits = 300}));
   }
   std::map<std::string, std::string> rows;
   for (const char* table : {"t", "six", "odd", "strings", "words", "unnoted"})
     rows[table] = scan({}, table);
-  ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+  REQUIRE_MESSAGE(run({"tables", database_, "--json"}) == 0, error_);
   auto tables = json();
-  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  REQUIRE_MESSAGE(run({"dump", database_}) == 0, error_);
   std::string dump = out_;
-  ASSERT_EQ(run({"dump", database_, "words"}), 0) << error_;
+  REQUIRE_MESSAGE(run({"dump", database_, "words"}) == 0, error_);
   std::string words = out_;
   for (const char* every : {"0", "1"}) {
     database_ = directory_ + "/copy" + every;
-    ASSERT_EQ(run({"restore", database_, "-", "--commit-every", every}, dump), 0) << error_;
-    for (const auto& [table, text] : rows) EXPECT_EQ(scan({}, table), text);
-    EXPECT_EQ(match({"10.1.1.1"}), "10.1.1.1\t10.0.0.0/8\tten\n");
-    ASSERT_EQ(run({"tables", database_, "--json"}), 0) << error_;
+    REQUIRE_MESSAGE(run({"restore", database_, "-", "--commit-every", every}, dump) == 0, error_);
+    for (const auto& [table, text] : rows) CHECK(scan({}, table) == text);
+    CHECK(match({"10.1.1.1"}) == "10.1.1.1\t10.0.0.0/8\tten\n");
+    REQUIRE_MESSAGE(run({"tables", database_, "--json"}) == 0, error_);
     auto copied = json();
-    ASSERT_EQ(copied.size(), tables.size());
+    REQUIRE(copied.size() == tables.size());
     for (size_t i = 0; i < tables.size(); ++i)
       for (const char* member : {"table", "key_type", "key_width"})
-        EXPECT_EQ(copied[i][member], tables[i][member]);
+        CHECK(copied[i][member] == tables[i][member]);
     for (size_t i = 0; i < tables.size(); ++i)
-      EXPECT_EQ(copied[i].value("address_bits", nlohmann::json()),
-                tables[i].value("address_bits", nlohmann::json()));
+      CHECK(copied[i].value("address_bits", nlohmann::json()) ==
+            tables[i].value("address_bits", nlohmann::json()));
   }
   // Programs that know no prefix tables refuse a frame of this kind, and read dumps without.
   uint32_t kind;
   std::memcpy(&kind, dump.data() + 8, sizeof kind);
-  EXPECT_EQ(kind, 4u);
+  CHECK(kind == 4u);
   std::memcpy(&kind, words.data() + 8, sizeof kind);
-  EXPECT_EQ(kind, 1u);
+  CHECK(kind == 1u);
   // The kind is part of what the checksum is of.
   kind = 1;
   std::memcpy(dump.data() + 8, &kind, sizeof kind);
-  EXPECT_EQ(run({"restore", directory_ + "/damaged", "-"}, dump), 3);
-  EXPECT_NE(error_.find("is damaged at byte 8"), std::string::npos) << error_;
+  CHECK(run({"restore", directory_ + "/damaged", "-"}, dump) == 3);
+  CHECK_MESSAGE(error_.find("is damaged at byte 8") != std::string::npos, error_);
 }
 
-TEST_F(PrefixTest, MatchesOfArguments) {
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tten\n10.1.0.0/16\tten, \"one\"\n10.1.2.3\thost\n"), 0)
-      << error_;
-  EXPECT_EQ(match({"10.1.2.3", "11.0.0.0", "10.1.2.4", "0a020000"}),
-            "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.1.2.4\t10.1.0.0/16\tten, \"one\"\n"
-            "10.2.0.0\t10.0.0.0/8\tten\n");
-  EXPECT_EQ(error_, "stride: 1 of 4 addresses have no prefix in the table\n");
-  EXPECT_EQ(match({"10.1.9.9", "11.0.0.0", "--missing", "skip", "--format", "csv"}),
-            "10.1.9.9,10.1.0.0/16,\"ten, \"\"one\"\"\"\n");
-  EXPECT_EQ(match({"10.3.0.0", "11.0.0.0", "--json"}),
-            "{\"address\":\"10.3.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
-            "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
-  EXPECT_EQ(match({"10.1.2.3", "11.0.0.0", "10.9.9.9", "--all"}),
-            "10.1.2.3\t10.0.0.0/8\tten\n10.1.2.3\t10.1.0.0/16\tten, \"one\"\n"
-            "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.9.9.9\t10.0.0.0/8\tten\n");
-  EXPECT_EQ(error_, "stride: 1 of 3 addresses have no prefix in the table\n");
-  EXPECT_EQ(match({"10.1.0.0", "11.0.0.0", "--all", "--json"}),
-            "{\"address\":\"10.1.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
-            "{\"address\":\"10.1.0.0\",\"prefix\":\"10.1.0.0/16\",\"value\":\"ten, \\\"one\\\"\"}\n"
-            "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.MatchesOfArguments", "[PrefixTest]") {
+  REQUIRE_MESSAGE(
+      load_prefixes("10.0.0.0/8\tten\n10.1.0.0/16\tten, \"one\"\n10.1.2.3\thost\n") == 0, error_);
+  CHECK(match({"10.1.2.3", "11.0.0.0", "10.1.2.4", "0a020000"}) ==
+        "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.1.2.4\t10.1.0.0/16\tten, \"one\"\n"
+        "10.2.0.0\t10.0.0.0/8\tten\n");
+  CHECK(error_ == "stride: 1 of 4 addresses have no prefix in the table\n");
+  CHECK(match({"10.1.9.9", "11.0.0.0", "--missing", "skip", "--format", "csv"}) ==
+        "10.1.9.9,10.1.0.0/16,\"ten, \"\"one\"\"\"\n");
+  CHECK(match({"10.3.0.0", "11.0.0.0", "--json"}) ==
+        "{\"address\":\"10.3.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
+        "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
+  CHECK(match({"10.1.2.3", "11.0.0.0", "10.9.9.9", "--all"}) ==
+        "10.1.2.3\t10.0.0.0/8\tten\n10.1.2.3\t10.1.0.0/16\tten, \"one\"\n"
+        "10.1.2.3\t10.1.2.3/32\thost\n11.0.0.0\t\t\n10.9.9.9\t10.0.0.0/8\tten\n");
+  CHECK(error_ == "stride: 1 of 3 addresses have no prefix in the table\n");
+  CHECK(match({"10.1.0.0", "11.0.0.0", "--all", "--json"}) ==
+        "{\"address\":\"10.1.0.0\",\"prefix\":\"10.0.0.0/8\",\"value\":\"ten\"}\n"
+        "{\"address\":\"10.1.0.0\",\"prefix\":\"10.1.0.0/16\",\"value\":\"ten, \\\"one\\\"\"}\n"
+        "{\"address\":\"11.0.0.0\",\"prefix\":null,\"value\":null}\n");
   for (const char* all : {"", "--all"}) {
     std::vector<std::string> arguments = {"match",    database_,  "t",         "10.9.9.9",
                                           "11.0.0.0", "10.1.2.3", "--missing", "error"};
     if (*all) arguments.push_back(all);
-    EXPECT_EQ(run(arguments), 4);
-    EXPECT_EQ(out_, "10.9.9.9\t10.0.0.0/8\tten\n");
-    EXPECT_EQ(error_, "stride: no prefix in table 't' covers '11.0.0.0'\n");
+    CHECK(run(arguments) == 4);
+    CHECK(out_ == "10.9.9.9\t10.0.0.0/8\tten\n");
+    CHECK(error_ == "stride: no prefix in table 't' covers '11.0.0.0'\n");
   }
 }
 
-TEST_F(PrefixTest, MatchesOfFiles) {
-  ASSERT_EQ(load_prefixes("::/0\tall\n2001:db8::/32\tdoc\n"), 0) << error_;
-  EXPECT_EQ(match({"--keys", "-"}, "2001:db8::1\textra\n::\n2001:DB8:0::2"),
-            "2001:db8::1\t2001:db8::/32\tdoc\n::\t::/0\tall\n2001:db8::2\t2001:db8::/32\tdoc\n");
-  EXPECT_EQ(match({"--keys", file("a.gz", gzip("::1\n::2\n"))}),
-            "::1\t::/0\tall\n::2\t::/0\tall\n");
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.MatchesOfFiles", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load_prefixes("::/0\tall\n2001:db8::/32\tdoc\n") == 0, error_);
+  CHECK(match({"--keys", "-"}, "2001:db8::1\textra\n::\n2001:DB8:0::2") ==
+        "2001:db8::1\t2001:db8::/32\tdoc\n::\t::/0\tall\n2001:db8::2\t2001:db8::/32\tdoc\n");
+  CHECK(match({"--keys", file("a.gz", gzip("::1\n::2\n"))}) == "::1\t::/0\tall\n::2\t::/0\tall\n");
   for (const char* bad : {"1.2.3.4", "x", "", "::/0", "::1::"}) {
-    EXPECT_EQ(run({"match", database_, "t", "--keys", "-", "--block-bytes", "4"},
-                  "::1\n::2\n" + std::string(bad) + "\n"),
-              3);
-    EXPECT_NE(error_.find("standard input:3: "), std::string::npos) << error_;
-    EXPECT_EQ(out_, "::1\t::/0\tall\n::2\t::/0\tall\n");
+    CHECK(run({"match", database_, "t", "--keys", "-", "--block-bytes", "4"},
+              "::1\n::2\n" + std::string(bad) + "\n") == 3);
+    CHECK_MESSAGE(error_.find("standard input:3: ") != std::string::npos, error_);
+    CHECK(out_ == "::1\t::/0\tall\n::2\t::/0\tall\n");
   }
-  ASSERT_EQ(load_prefixes("2000::/3\tunicast\n", {}, "u"), 0) << error_;
-  EXPECT_EQ(run({"match", database_, "u", "--keys", "-", "--missing", "error"}, "2000::\n::1\n"),
-            4);
-  EXPECT_EQ(out_, "2000::\t2000::/3\tunicast\n");
-  EXPECT_NE(error_.find("standard input:2: no prefix in table 'u' covers '::1'"), std::string::npos)
-      << error_;
+  REQUIRE_MESSAGE(load_prefixes("2000::/3\tunicast\n", {}, "u") == 0, error_);
+  CHECK(run({"match", database_, "u", "--keys", "-", "--missing", "error"}, "2000::\n::1\n") == 4);
+  CHECK(out_ == "2000::\t2000::/3\tunicast\n");
+  CHECK_MESSAGE(
+      error_.find("standard input:2: no prefix in table 'u' covers '::1'") != std::string::npos,
+      error_);
 }
 
 // Beside a map that is asked for one length after the other.
-TEST_F(PrefixTest, RandomMatchesAreThoseOfAMap) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.RandomMatchesAreThoseOfAMap", "[PrefixTest]") {
   std::mt19937_64 random(test::seed());
   struct Family {
     const char* table;
@@ -476,8 +475,9 @@ TEST_F(PrefixTest, RandomMatchesAreThoseOfAMap) {
       map[key] = std::to_string(i);
       rows += format_prefix(as_bytes(key), family.bits) + "\t" + map[key] + "\n";
     }
-    ASSERT_EQ(load_prefixes(rows, {"--address-bits", std::to_string(family.bits)}, family.table), 0)
-        << error_;
+    REQUIRE_MESSAGE(
+        load_prefixes(rows, {"--address-bits", std::to_string(family.bits)}, family.table) == 0,
+        error_);
     std::string addresses, longest, all, found_only;
     for (int i = 0; i < 5000; ++i) {
       std::string of = address(), text = format_address(as_bytes(of), family.bits), last;
@@ -503,19 +503,19 @@ TEST_F(PrefixTest, RandomMatchesAreThoseOfAMap) {
                                             threads,
                                             "--block-bytes",
                                             std::to_string(1 + random() % 30000)};
-      ASSERT_EQ(run(arguments, addresses), 0) << error_;
-      EXPECT_TRUE(out_ == longest) << family.table;
+      REQUIRE_MESSAGE(run(arguments, addresses) == 0, error_);
+      CHECK_MESSAGE(out_ == longest, family.table);
       arguments.insert(arguments.end(), {"--missing", "skip"});
-      ASSERT_EQ(run(arguments, zstd(addresses)), 0) << error_;
-      EXPECT_TRUE(out_ == found_only) << family.table;
+      REQUIRE_MESSAGE(run(arguments, zstd(addresses)) == 0, error_);
+      CHECK_MESSAGE(out_ == found_only, family.table);
     }
-    ASSERT_EQ(run({"match", database_, family.table, "--keys", "-", "--all"}, addresses), 0);
-    EXPECT_TRUE(out_ == all) << family.table;
+    REQUIRE(run({"match", database_, family.table, "--keys", "-", "--all"}, addresses) == 0);
+    CHECK_MESSAGE(out_ == all, family.table);
   }
 }
 
 // What is read here without allocations is what the engine reads.
-TEST_F(PrefixTest, TheEngineReadsTheSameTexts) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.TheEngineReadsTheSameTexts", "[PrefixTest]") {
   std::mt19937_64 random(test::seed());
   const std::vector<std::string> seeds = {
       "10.0.0.0/8", "255.255.255.255", "1.2.3.4/32", "2001:db8::/32", "::ffff:1.2.3.4/128",
@@ -543,24 +543,24 @@ TEST_F(PrefixTest, TheEngineReadsTheSameTexts) {
         std::string mine(encoded_bound(form, text), '\0');
         ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(mine.data()));
         auto theirs = parse_prefix(text, bits, mask ? HostBits::mask : HostBits::refuse);
-        ASSERT_EQ(n >= 0, theirs.ok()) << text << " " << bits;
+        REQUIRE_MESSAGE((n >= 0) == theirs.ok(), text << " " << bits);
         if (n < 0) continue;
-        ASSERT_EQ(mine.substr(0, static_cast<size_t>(n)), *theirs) << text << " " << bits;
+        REQUIRE_MESSAGE(mine.substr(0, static_cast<size_t>(n)) == *theirs, text << " " << bits);
         TextBuffer shown;
         decode_key(form, as_bytes(*theirs), &shown);
-        ASSERT_EQ(shown.text(), format_prefix(as_bytes(*theirs), bits));
+        REQUIRE(shown.text() == format_prefix(as_bytes(*theirs), bits));
       }
       KeyForm form(KeyType::address, bits);
       std::string mine(encoded_bound(form, text), '\0');
       ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(mine.data()));
       auto theirs = parse_address(text, bits);
-      ASSERT_EQ(n >= 0, theirs.ok()) << text << " " << bits;
-      if (n >= 0) ASSERT_EQ(mine.substr(0, static_cast<size_t>(n)), *theirs) << text;
+      REQUIRE_MESSAGE((n >= 0) == theirs.ok(), text << " " << bits);
+      if (n >= 0) REQUIRE_MESSAGE(mine.substr(0, static_cast<size_t>(n)) == *theirs, text);
     }
   }
 }
 
-TEST_F(PrefixTest, LoadsInParts) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.LoadsInParts", "[PrefixTest]") {
   std::string rows;
   for (int i = 0; i < 400; ++i)
     rows += "10." + std::to_string(i / 200) + "." + std::to_string(i % 200) + ".9/24\tv\n";
@@ -568,24 +568,23 @@ TEST_F(PrefixTest, LoadsInParts) {
       file("a.tsv", rows.substr(0, rows.size() / 2) + "x\n" + rows.substr(rows.size() / 2 + 2));
   std::vector<std::string> options = {
       "--key-type", "prefix", "--mask-host-bits", "--commit-every", "50", "--block-bytes", "64"};
-  EXPECT_EQ(load(path, options), 3);
-  EXPECT_NE(error_.find("rows are committed; --resume"), std::string::npos) << error_;
+  CHECK(load(path, options) == 3);
+  CHECK_MESSAGE(error_.find("rows are committed; --resume") != std::string::npos, error_);
   options.push_back("--resume");
   options.insert(options.end(), {"--max-rejects", "5"});
-  ASSERT_EQ(load(path, options), 0) << error_;
-  EXPECT_EQ(error_.find("starting at the beginning"), std::string::npos) << error_;
-  ASSERT_EQ(load_prefixes("10.0.0.0/8\tx\n", {"--dry-run", "--json"}, "dry"), 0) << error_;
-  EXPECT_EQ(json()["rows"], 1);
-  EXPECT_EQ(run({"count", database_, "dry"}), 4);
+  REQUIRE_MESSAGE(load(path, options) == 0, error_);
+  CHECK_MESSAGE(error_.find("starting at the beginning") == std::string::npos, error_);
+  REQUIRE_MESSAGE(load_prefixes("10.0.0.0/8\tx\n", {"--dry-run", "--json"}, "dry") == 0, error_);
+  CHECK(json()["rows"] == 1);
+  CHECK(run({"count", database_, "dry"}) == 4);
 }
 
 // All prefixes of IPv4 with their networks: the first address of every thousandth is matched.
-TEST_F(PrefixTest, TheTableOfTheInternet) {
-  ASSERT_EQ(load(STRIDE_SOURCE_DIR "/benchmark/data/prefixes_ipv4_asn.tsv.zst",
-                 {"--key-type", "prefix", "--json"}),
-            0)
-      << error_;
-  EXPECT_EQ(json()["rows"], 564579);
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.TheTableOfTheInternet", "[PrefixTest]") {
+  REQUIRE_MESSAGE(load(STRIDE_SOURCE_DIR "/benchmark/data/prefixes_ipv4_asn.tsv.zst",
+                       {"--key-type", "prefix", "--json"}) == 0,
+                  error_);
+  CHECK(json()["rows"] == 564579);
   std::istringstream rows(scan());
   std::string addresses, expected;
   uint64_t n = 0;
@@ -595,15 +594,15 @@ TEST_F(PrefixTest, TheTableOfTheInternet) {
     addresses += address + "\n";
     expected += address + "\t" + row + "\n";
   }
-  EXPECT_EQ(n, 564579u);
-  EXPECT_TRUE(match({"--keys", "-"}, addresses) == expected);
-  EXPECT_TRUE(match({"--keys", "-", "--all"}, addresses) == expected);
-  EXPECT_EQ(error_, "");
+  CHECK(n == 564579u);
+  CHECK(match({"--keys", "-"}, addresses) == expected);
+  CHECK(match({"--keys", "-", "--all"}, addresses) == expected);
+  CHECK(error_ == "");
 }
 
-TEST_F(PrefixTest, HelpHasExamples) {
-  ASSERT_EQ(run({"match", "--help"}), 0);
-  EXPECT_NE(out_.find("\n  stride match db"), std::string::npos) << out_;
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.HelpHasExamples", "[PrefixTest]") {
+  REQUIRE(run({"match", "--help"}) == 0);
+  CHECK_MESSAGE(out_.find("\n  stride match db") != std::string::npos, out_);
 }
 
 }  // namespace

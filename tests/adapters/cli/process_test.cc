@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -28,7 +29,7 @@ class ProcessTest : public CliFixture {
     if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
     if (error >= 0) posix_spawn_file_actions_adddup2(&actions, error, 2);
     pid_t pid = 0;
-    EXPECT_EQ(posix_spawn(&pid, STRIDE_PROGRAM, &actions, nullptr, argv.data(), environ), 0);
+    CHECK(posix_spawn(&pid, STRIDE_PROGRAM, &actions, nullptr, argv.data(), environ) == 0);
     posix_spawn_file_actions_destroy(&actions);
     return pid;
   }
@@ -49,8 +50,8 @@ class ProcessTest : public CliFixture {
   };
 };
 
-TEST_F(ProcessTest, AnInterruptLeavesTheDatabaseAsItWas) {
-  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptLeavesTheDatabaseAsItWas", "[ProcessTest]") {
+  REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
   for (const char* table : {"t", "new"}) {
     auto before = state();
     Pipe input;
@@ -59,49 +60,50 @@ TEST_F(ProcessTest, AnInterruptLeavesTheDatabaseAsItWas) {
         start({"load", database_, table, "-", "--block-bytes", "4"}, input.ends[0], -1, error.fd());
     // It reads all of this, and waits for more.
     std::string rows = "a\t2\nb\t2\n";
-    ASSERT_EQ(write(input.ends[1], rows.data(), rows.size()), static_cast<ssize_t>(rows.size()));
+    REQUIRE(write(input.ends[1], rows.data(), rows.size()) == static_cast<ssize_t>(rows.size()));
     for (int left = 1, i = 0; left != 0 && i < 1000; ++i) {
       struct pollfd readable = {input.ends[0], POLLIN, 0};
       left = poll(&readable, 1, 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     kill(pid, SIGINT);
-    EXPECT_EQ(wait(pid), 130);
-    EXPECT_NE(error.text().find("stride: interrupted"), std::string::npos) << error.text();
-    EXPECT_EQ(state(), before);
-    EXPECT_EQ(scan(), "a\t1\n");
+    CHECK(wait(pid) == 130);
+    CHECK_MESSAGE(error.text().find("stride: interrupted") != std::string::npos, error.text());
+    CHECK(state() == before);
+    CHECK(scan() == "a\t1\n");
   }
 }
 
 // What was printed before the interrupt and what the same command prints then are all rows.
-TEST_F(ProcessTest, ADedupGoesOnAfterAnInterrupt) {
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.ADedupGoesOnAfterAnInterrupt", "[ProcessTest]") {
   std::string rows, expected;
   for (int i = 0; i < 300; ++i) rows += std::to_string(i % 90) + "\n";
   for (int i = 0; i < 90; ++i) expected += std::to_string(i) + "\n";
-  std::vector<std::string> arguments = {"dedup", "-",  "--table",       database_, "t", "--commit-every",
-                                        "8",     "--block-bytes", "20"};
+  std::vector<std::string> arguments = {"dedup",          "-", "--table",       database_, "t",
+                                        "--commit-every", "8", "--block-bytes", "20"};
   Pipe input;
   MemoryFile out, error;
   pid_t pid = start(arguments, input.ends[0], out.fd(), error.fd());
   std::string_view some = std::string_view(rows).substr(0, 180);
-  ASSERT_EQ(write(input.ends[1], some.data(), some.size()), static_cast<ssize_t>(some.size()));
+  REQUIRE(write(input.ends[1], some.data(), some.size()) == static_cast<ssize_t>(some.size()));
   for (int i = 0; i < 1000 && out.text().size() < 60; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill(pid, SIGINT);
-  EXPECT_EQ(wait(pid), 130) << error.text();
+  CHECK_MESSAGE(wait(pid) == 130, error.text());
   std::string printed = out.text();
-  EXPECT_GE(printed.size(), 60u);
-  ASSERT_EQ(run(arguments, rows), 0) << error_;
-  EXPECT_EQ(printed + out_, expected);
+  CHECK(printed.size() >= 60u);
+  REQUIRE_MESSAGE(run(arguments, rows) == 0, error_);
+  CHECK(printed + out_ == expected);
 }
 
 // Of a process that is killed some rows may be in the table and not in the output, and none is
 // printed twice.
-TEST_F(ProcessTest, AKilledDedupPrintsNothingTwice) {
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.AKilledDedupPrintsNothingTwice", "[ProcessTest]") {
   std::string rows;
   for (int i = 0; i < 200'000; ++i) rows += std::to_string(i * 7 % 150'000) + "\n";
-  std::vector<std::string> arguments = {"dedup", file("rows", rows), "--table", database_, "t",
-                                        "--commit-every", "2000", "--block-bytes", "10k"};
+  std::vector<std::string> arguments = {"dedup", file("rows", rows), "--table", database_,
+                                        "t",     "--commit-every",   "2000",    "--block-bytes",
+                                        "10k"};
   std::set<std::string> lines;
   for (int life = 1; life < 6; ++life) {
     MemoryFile out;
@@ -111,51 +113,54 @@ TEST_F(ProcessTest, AKilledDedupPrintsNothingTwice) {
     wait(pid);
     std::istringstream printed(out.text());
     for (std::string line; std::getline(printed, line) && !printed.eof();)
-      EXPECT_TRUE(lines.insert(line).second) << line;
+      CHECK_MESSAGE(lines.insert(line).second, line);
   }
-  ASSERT_EQ(run(arguments), 0) << error_;
+  REQUIRE_MESSAGE(run(arguments) == 0, error_);
   std::istringstream printed(out_);
   for (std::string line; std::getline(printed, line);)
-    EXPECT_TRUE(lines.insert(line).second) << line;
-  EXPECT_GT(lines.size(), 150'000u - 5 * 4000u);
-  ASSERT_EQ(run({"count", database_, "t"}), 0);
-  EXPECT_EQ(out_, "150000\n");
+    CHECK_MESSAGE(lines.insert(line).second, line);
+  CHECK(lines.size() > 150'000u - 5 * 4000u);
+  REQUIRE(run({"count", database_, "t"}) == 0);
+  CHECK(out_ == "150000\n");
 }
 
-// What a killed restore in parts has left is dropped by the next one; a table that somebody else made
-// is not.
-TEST_F(ProcessTest, ARestoreThatWasKilledCanBeBegunAnew) {
+// What a killed restore in parts has left is dropped by the next one; a table that somebody else
+// made is not.
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.ARestoreThatWasKilledCanBeBegunAnew", "[ProcessTest]") {
   std::string rows, dump;
   for (int i = 0; i < 200'000; ++i) rows += std::to_string(i) + "\tvalue\n";
-  ASSERT_EQ(load(file("rows.tsv", rows)), 0) << error_;
-  ASSERT_EQ(run({"dump", database_}), 0) << error_;
+  REQUIRE_MESSAGE(load(file("rows.tsv", rows)) == 0, error_);
+  REQUIRE_MESSAGE(run({"dump", database_}) == 0, error_);
   dump = out_;
   const std::string copy = directory_ + "/copy";
   Pipe input;
   pid_t pid = start({"restore", copy, "-", "--commit-every", "1"}, input.ends[0], -1, -1);
+  bool written = false;
   std::thread writer([&] {
     std::string_view most = std::string_view(dump).substr(0, dump.size() * 2 / 3);
-    EXPECT_EQ(write(input.ends[1], most.data(), most.size()), static_cast<ssize_t>(most.size()));
+    written = write(input.ends[1], most.data(), most.size()) == static_cast<ssize_t>(most.size());
   });
   writer.join();
+  CHECK(written);
   for (int i = 0; i < 1000 && (run({"count", copy, "t"}) != 0 || out_ == "0\n"); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill(pid, SIGKILL);
-  EXPECT_EQ(wait(pid), -SIGKILL);
-  ASSERT_EQ(run({"count", copy, "t"}), 0) << error_;
-  EXPECT_NE(out_, "200000\n");
-  ASSERT_EQ(run({"restore", copy, file("dump", dump), "--commit-every", "50000"}), 0) << error_;
-  ASSERT_EQ(run({"count", copy, "t"}), 0) << error_;
-  EXPECT_EQ(out_, "200000\n");
-  EXPECT_EQ(run({"restore", copy, file("dump", dump)}), 2);
-  EXPECT_NE(error_.find("is in " + copy + " already"), std::string::npos) << error_;
+  CHECK(wait(pid) == -SIGKILL);
+  REQUIRE_MESSAGE(run({"count", copy, "t"}) == 0, error_);
+  CHECK(out_ != "200000\n");
+  REQUIRE_MESSAGE(run({"restore", copy, file("dump", dump), "--commit-every", "50000"}) == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"count", copy, "t"}) == 0, error_);
+  CHECK(out_ == "200000\n");
+  CHECK(run({"restore", copy, file("dump", dump)}) == 2);
+  CHECK_MESSAGE(error_.find("is in " + copy + " already") != std::string::npos, error_);
 }
 
-TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.AClosedPipeEndsItQuietly", "[ProcessTest]") {
   std::string rows;
   for (int i = 0; i < 100000; ++i) rows += std::to_string(i) + "\tvalue\n";
   std::string path = file("a.tsv", rows);
-  ASSERT_EQ(load(path), 0) << error_;
+  REQUIRE_MESSAGE(load(path) == 0, error_);
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"scan", database_, "t"},
         {"join", database_, "t", path},
@@ -167,34 +172,34 @@ TEST_F(ProcessTest, AClosedPipeEndsItQuietly) {
       Pipe output;
       pid = start(arguments, -1, output.ends[1], error.fd());
       char some[100];
-      ASSERT_GT(::read(output.ends[0], some, sizeof some), 0);
+      REQUIRE(::read(output.ends[0], some, sizeof some) > 0);
     }
-    EXPECT_EQ(wait(pid), 141);
-    EXPECT_EQ(error.text(), "");
+    CHECK(wait(pid) == 141);
+    CHECK(error.text() == "");
   }
 }
 
 // A named pipe that nobody writes to.
-TEST_F(ProcessTest, AnInterruptEndsTheWaitForAPipe) {
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptEndsTheWaitForAPipe", "[ProcessTest]") {
   std::string path = directory_ + "/pipe";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   MemoryFile error;
   pid_t pid = start({"load", database_, "t", path}, -1, -1, error.fd());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   kill(pid, SIGINT);
-  EXPECT_EQ(wait(pid), 130);
-  EXPECT_NE(error.text().find("stride: interrupted"), std::string::npos) << error.text();
+  CHECK(wait(pid) == 130);
+  CHECK_MESSAGE(error.text().find("stride: interrupted") != std::string::npos, error.text());
 }
 
-TEST_F(ProcessTest, SigtermIsAnInterruptToo) {
-  ASSERT_EQ(load(file("a.tsv", "a\t1\n")), 0) << error_;
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.SigtermIsAnInterruptToo", "[ProcessTest]") {
+  REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
   auto before = state();
   Pipe input;
   pid_t pid = start({"load", database_, "t", "-"}, input.ends[0], -1, -1);
   kill(pid, SIGTERM);
   int code = wait(pid);
-  EXPECT_TRUE(code == 130 || code == -SIGTERM) << code;  // after it catches signals, or before
-  EXPECT_EQ(state(), before);
+  CHECK_MESSAGE((code == 130 || code == -SIGTERM), code);  // after it catches signals, or before
+  CHECK(state() == before);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
 namespace stride::cli {
@@ -11,8 +12,8 @@ namespace {
 class StreamsTest : public CliFixture {
  protected:
   StreamsTest() : rows_(file("rows.tsv", "a\t1\nb\t2\n")) {
-    EXPECT_EQ(load(rows_), 0) << error_;
-    EXPECT_EQ(run({"dump", database_}), 0) << error_;
+    CHECK_MESSAGE(load(rows_) == 0, error_);
+    CHECK_MESSAGE(run({"dump", database_}) == 0, error_);
     dump_ = file("dump", out_);
   }
   // The exit code of a shell's line, in which $S is stride; minus the signal that ended it. What it
@@ -28,74 +29,75 @@ class StreamsTest : public CliFixture {
   void expect_shell_refuses(const std::string& line, int code, const std::string& message) {
     auto before = state();
     std::string rows = read(rows_);
-    EXPECT_EQ(shell(line), code) << line << "\n" << error_;
-    EXPECT_NE(error_.find(message), std::string::npos) << line << "\n" << error_;
-    EXPECT_EQ(state(), before) << line;
-    EXPECT_EQ(read(rows_), rows) << line;
+    CHECK_MESSAGE(shell(line) == code, line << "\n" << error_);
+    CHECK_MESSAGE(error_.find(message) != std::string::npos, line << "\n" << error_);
+    CHECK_MESSAGE(state() == before, line);
+    CHECK_MESSAGE(read(rows_) == rows, line);
   }
   void expect_whole(const std::string& database) {
-    ASSERT_EQ(run({"verify", database}), 0) << error_;
-    ASSERT_EQ(run({"scan", database, "t"}), 0) << error_;
-    EXPECT_EQ(out_, "a\t1\nb\t2\n");
+    REQUIRE_MESSAGE(run({"verify", database}) == 0, error_);
+    REQUIRE_MESSAGE(run({"scan", database, "t"}) == 0, error_);
+    CHECK(out_ == "a\t1\nb\t2\n");
   }
 
   std::string rows_, dump_;
 };
 
-TEST_F(StreamsTest, MessagesDoNotGoIntoTheDatabase) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.MessagesDoNotGoIntoTheDatabase", "[StreamsTest]") {
   for (const char* closed : {">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&-", "<&- >&- 2>&-"}) {
     std::filesystem::remove_all(directory_ + "/copy");
     std::filesystem::remove_all(directory_ + "/loaded");
-    EXPECT_EQ(shell(std::string("$S restore copy dump ") + closed), 0) << closed;
+    CHECK_MESSAGE(shell(std::string("$S restore copy dump ") + closed) == 0, closed);
     expect_whole(directory_ + "/copy");
-    EXPECT_EQ(shell(std::string("$S load loaded t rows.tsv ") + closed), 0) << closed;
-    EXPECT_EQ(shell(std::string("$S load loaded t rows.tsv ") + closed), 0) << closed;
-    EXPECT_EQ(shell(std::string("$S compact loaded ") + closed), 0) << closed;
+    CHECK_MESSAGE(shell(std::string("$S load loaded t rows.tsv ") + closed) == 0, closed);
+    CHECK_MESSAGE(shell(std::string("$S load loaded t rows.tsv ") + closed) == 0, closed);
+    CHECK_MESSAGE(shell(std::string("$S compact loaded ") + closed) == 0, closed);
     expect_whole(directory_ + "/loaded");
   }
 }
 
-TEST_F(StreamsTest, WhatCannotBePrintedIsAnError) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.WhatCannotBePrintedIsAnError", "[StreamsTest]") {
   for (const char* command : {"scan db t", "tables db", "dump db", "dedup rows.tsv", "man",
                               "stats db --json", "load db t rows.tsv --json"}) {
-    EXPECT_EQ(shell(std::string("$S ") + command + " >&-"), 1) << command;
-    EXPECT_NE(error_.find("standard output: write: Bad file descriptor"), std::string::npos)
-        << command << error_;
-    EXPECT_EQ(shell(std::string("$S ") + command + " > /dev/full"), 7) << command;
-    EXPECT_NE(error_.find("standard output: write: No space left on device: free some space"),
-              std::string::npos)
-        << command << error_;
+    CHECK_MESSAGE(shell(std::string("$S ") + command + " >&-") == 1, command);
+    CHECK_MESSAGE(error_.find("standard output: write: Bad file descriptor") != std::string::npos,
+                  command << error_);
+    CHECK_MESSAGE(shell(std::string("$S ") + command + " > /dev/full") == 7, command);
+    CHECK_MESSAGE(error_.find("standard output: write: No space left on device: free some space") !=
+                      std::string::npos,
+                  command << error_);
   }
 }
 
-TEST_F(StreamsTest, AClosedInputIsNoOtherFile) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.AClosedInputIsNoOtherFile", "[StreamsTest]") {
   for (const char* command : {"load db t -", "load new t -", "restore new -", "dedup -",
                               "get db t --keys -", "join db t -"})
     expect_shell_refuses(std::string("$S ") + command + " <&-", 2, "standard input is closed");
-  EXPECT_FALSE(std::filesystem::exists(directory_ + "/new"));
+  CHECK_FALSE(std::filesystem::exists(directory_ + "/new"));
 }
 
-TEST_F(StreamsTest, TheInputIsReadFromWhereItStands) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.TheInputIsReadFromWhereItStands", "[StreamsTest]") {
   file("head.tsv", "not a row\nc\t3\nd\t4\n");
-  ASSERT_EQ(shell("{ read line; $S load db rest -; } < head.tsv"), 0) << error_;
-  EXPECT_EQ(scan({}, "rest"), "c\t3\nd\t4\n");
+  REQUIRE_MESSAGE(shell("{ read line; $S load db rest -; } < head.tsv") == 0, error_);
+  CHECK(scan({}, "rest") == "c\t3\nd\t4\n");
   // At its end, and beyond.
-  ASSERT_EQ(shell("{ cat > cat; $S load db none -; } < head.tsv"), 0) << error_;
-  EXPECT_EQ(scan({}, "none"), "");
-  ASSERT_EQ(shell("{ cat > cat; : > head.tsv; $S load db beyond -; } < head.tsv"), 0) << error_;
-  EXPECT_EQ(scan({}, "beyond"), "");
+  REQUIRE_MESSAGE(shell("{ cat > cat; $S load db none -; } < head.tsv") == 0, error_);
+  CHECK(scan({}, "none") == "");
+  REQUIRE_MESSAGE(shell("{ cat > cat; : > head.tsv; $S load db beyond -; } < head.tsv") == 0,
+                  error_);
+  CHECK(scan({}, "beyond") == "");
   file("packed", "not a row\n" + gzip("e\t5\n"));
-  ASSERT_EQ(shell("{ read line; $S load db packed -; } < packed"), 0) << error_;
-  EXPECT_EQ(scan({}, "packed"), "e\t5\n");
+  REQUIRE_MESSAGE(shell("{ read line; $S load db packed -; } < packed") == 0, error_);
+  CHECK(scan({}, "packed") == "e\t5\n");
   file("dump-behind", "not a dump\n" + read(dump_));
-  ASSERT_EQ(shell("{ read line; $S restore copy -; } < dump-behind"), 0) << error_;
+  REQUIRE_MESSAGE(shell("{ read line; $S restore copy -; } < dump-behind") == 0, error_);
   expect_whole(directory_ + "/copy");
 }
 
-TEST_F(StreamsTest, BadRowsDoNotGoIntoTheInput) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.BadRowsDoNotGoIntoTheInput", "[StreamsTest]") {
   std::ofstream(rows_) << "a\t1\nbad\n";
-  ASSERT_EQ(symlink("rows.tsv", (directory_ + "/symbolic").c_str()), 0);
-  ASSERT_EQ(link(rows_.c_str(), (directory_ + "/hard").c_str()), 0);
+  REQUIRE(symlink("rows.tsv", (directory_ + "/symbolic").c_str()) == 0);
+  REQUIRE(link(rows_.c_str(), (directory_ + "/hard").c_str()) == 0);
   for (const char* command :
        {"load db t rows.tsv", "load db t other rows.tsv", "load db t - < rows.tsv",
         "load db t rows.tsv --commit-every 1 --resume", "load new t rows.tsv --dry-run",
@@ -112,38 +114,38 @@ TEST_F(StreamsTest, BadRowsDoNotGoIntoTheInput) {
   for (const char* name : {"db/CURRENT", "db/new", "db/../db/LOCK"})
     expect_shell_refuses(std::string("$S load db t rows.tsv --rejects ") + name, 2,
                          "is in the directory of a database");
-  ASSERT_EQ(shell("$S load db t rows.tsv --rejects bad"), 0) << error_;
-  EXPECT_EQ(read(directory_ + "/bad"), "rows.tsv\t2\ttoo few columns: 1, and 2 are needed\tbad\n");
+  REQUIRE_MESSAGE(shell("$S load db t rows.tsv --rejects bad") == 0, error_);
+  CHECK(read(directory_ + "/bad") == "rows.tsv\t2\ttoo few columns: 1, and 2 are needed\tbad\n");
   // What is there of an earlier load is replaced, and devices are left alone.
-  ASSERT_EQ(shell("$S load db t rows.tsv --rejects bad"), 0) << error_;
-  EXPECT_EQ(read(directory_ + "/bad"), "rows.tsv\t2\ttoo few columns: 1, and 2 are needed\tbad\n");
-  EXPECT_EQ(shell("$S load db t rows.tsv --rejects /dev/null"), 0) << error_;
+  REQUIRE_MESSAGE(shell("$S load db t rows.tsv --rejects bad") == 0, error_);
+  CHECK(read(directory_ + "/bad") == "rows.tsv\t2\ttoo few columns: 1, and 2 are needed\tbad\n");
+  CHECK_MESSAGE(shell("$S load db t rows.tsv --rejects /dev/null") == 0, error_);
 }
 
-TEST_F(StreamsTest, TheOutputDoesNotGoIntoTheInput) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.TheOutputDoesNotGoIntoTheInput", "[StreamsTest]") {
   for (const char* command : {"join db t rows.tsv", "dedup rows.tsv", "get db t --keys rows.tsv",
                               "join db t - < rows.tsv", "dedup rows.tsv --table new seen"})
     expect_shell_refuses(std::string("$S ") + command + " >> rows.tsv", 2,
                          "the output goes into the file that is read");
 }
 
-TEST_F(StreamsTest, AFileSizeLimitIsAnError) {
+TEST_CASE_METHOD(StreamsTest, "StreamsTest.AFileSizeLimitIsAnError", "[StreamsTest]") {
   std::string rows;
   for (int i = 0; i < 50'000; ++i) rows += std::to_string(i) + "\tvalue\n";
   file("large.tsv", rows);
   auto limited = [&](const std::string& command) {
     int code = shell("ulimit -f 20; $S " + command);
-    EXPECT_NE(error_.find("File too large"), std::string::npos) << command << error_;
-    EXPECT_NE(error_.find("raise the file size limit (ulimit -f)"), std::string::npos)
-        << command << error_;
+    CHECK_MESSAGE(error_.find("File too large") != std::string::npos, command << error_);
+    CHECK_MESSAGE(error_.find("raise the file size limit (ulimit -f)") != std::string::npos,
+                  command << error_);
     return code;
   };
-  EXPECT_EQ(limited("load db t large.tsv"), 7);
-  EXPECT_EQ(limited("load db new large.tsv"), 7);
-  EXPECT_EQ(limited("dedup large.tsv"), 7);
-  EXPECT_EQ(limited("load db new2 large.tsv --key 3 --rejects bad"), 7);
+  CHECK(limited("load db t large.tsv") == 7);
+  CHECK(limited("load db new large.tsv") == 7);
+  CHECK(limited("dedup large.tsv") == 7);
+  CHECK(limited("load db new2 large.tsv --key 3 --rejects bad") == 7);
   expect_whole(database_);
-  EXPECT_EQ(shell("$S load db t large.tsv"), 0) << error_;
+  CHECK_MESSAGE(shell("$S load db t large.tsv") == 0, error_);
 }
 
 }  // namespace

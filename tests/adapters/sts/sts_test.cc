@@ -1,6 +1,5 @@
 // The STS workload against what .NET gives. Numbers marked "mono" were printed by a C# program that
 // made the same calls on System.Random, Math.Round and BinaryWriter of mono 6.8.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +17,7 @@
 #include "adapters/sts/key_generator.h"
 #include "adapters/sts/tick.h"
 #include "adapters/sts/workload.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride {
@@ -106,13 +106,13 @@ const RandomGolden kRandomGolden[] = {
      {613510102, 1016357250, 1046844935, 471173603, 1073983016}},
 };
 
-TEST(DotnetRandomTest, GivesTheNumbersOfDotnet) {
+TEST_CASE("DotnetRandomTest.GivesTheNumbersOfDotnet", "[DotnetRandomTest]") {
   for (const RandomGolden& golden : kRandomGolden) {
-    SCOPED_TRACE(golden.seed);
+    INFO(golden.seed);
     const DotnetRandom fresh(golden.seed);
     const auto check = [&](const Five& expected, auto draw) {
       DotnetRandom random = fresh;
-      EXPECT_EQ(five([&] { return draw(random); }), expected);
+      CHECK(five([&] { return draw(random); }) == expected);
     };
     check(golden.next, [](DotnetRandom& r) { return r.next(); });
     check(golden.below_34, [](DotnetRandom& r) { return r.next(34); });
@@ -123,24 +123,24 @@ TEST(DotnetRandomTest, GivesTheNumbersOfDotnet) {
   }
 }
 
-TEST(DotnetRandomTest, GoesOnPastTheFirstBlock) {
+TEST_CASE("DotnetRandomTest.GoesOnPastTheFirstBlock", "[DotnetRandomTest]") {
   DotnetRandom random(42);
   for (int i = 0; i < 995; ++i) random.next();
   const Five expected = {626910815, 846584919, 831958040, 675780753, 2076300622};  // mono
-  EXPECT_EQ(five([&] { return random.next(); }), expected);
+  CHECK(five([&] { return random.next(); }) == expected);
 }
 
-TEST(DotnetRandomTest, DoublesAreMultiplesOfOneModulus) {
+TEST_CASE("DotnetRandomTest.DoublesAreMultiplesOfOneModulus", "[DotnetRandomTest]") {
   DotnetRandom random(42);
-  EXPECT_EQ(random.next_double(), 0.6681064659115423);  // mono
-  EXPECT_EQ(random.next_double(), 0.14090729837348093);
+  CHECK(random.next_double() == 0.6681064659115423);  // mono
+  CHECK(random.next_double() == 0.14090729837348093);
 }
 
-TEST(DotnetRandomTest, EmptyRanges) {
+TEST_CASE("DotnetRandomTest.EmptyRanges", "[DotnetRandomTest]") {
   DotnetRandom random(1);
-  EXPECT_EQ(random.next(0), 0);
-  EXPECT_EQ(random.next(17, 17), 17);
-  EXPECT_EQ(random.next(kInt32Min, kInt32Min), kInt32Min);
+  CHECK(random.next(0) == 0);
+  CHECK(random.next(17, 17) == 17);
+  CHECK(random.next(kInt32Min, kInt32Min) == kInt32Min);
 }
 
 std::array<std::byte, kKeyBytes> encoded(int64_t key) {
@@ -149,20 +149,20 @@ std::array<std::byte, kKeyBytes> encoded(int64_t key) {
   return bytes;
 }
 
-TEST(KeyEncodingTest, IsBigEndianWithTheSignFlipped) {
+TEST_CASE("KeyEncodingTest.IsBigEndianWithTheSignFlipped", "[KeyEncodingTest]") {
   const auto bytes = [](std::array<uint8_t, kKeyBytes> numbers) {
     std::array<std::byte, kKeyBytes> out{};
     std::memcpy(out.data(), numbers.data(), kKeyBytes);
     return out;
   };
-  EXPECT_EQ(encoded(0), bytes({0x80, 0, 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(encoded(-2), bytes({0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe}));
-  EXPECT_EQ(encoded(0x0123456789abcdef), bytes({0x81, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}));
-  EXPECT_EQ(encoded(kInt64Min), bytes({0, 0, 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(encoded(kInt64Max), bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}));
+  CHECK(encoded(0) == bytes({0x80, 0, 0, 0, 0, 0, 0, 0}));
+  CHECK(encoded(-2) == bytes({0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe}));
+  CHECK(encoded(0x0123456789abcdef) == bytes({0x81, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}));
+  CHECK(encoded(kInt64Min) == bytes({0, 0, 0, 0, 0, 0, 0, 0}));
+  CHECK(encoded(kInt64Max) == bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}));
 }
 
-TEST(KeyEncodingTest, KeepsTheOrderAndComesBack) {
+TEST_CASE("KeyEncodingTest.KeepsTheOrderAndComesBack", "[KeyEncodingTest]") {
   std::vector<int64_t> keys = {
       kInt64Min, kInt64Min + 1,    -256,          -255,     -2, -1, 0, 1, 255,
       256,       int64_t{1} << 32, kInt64Max - 1, kInt64Max};
@@ -170,54 +170,55 @@ TEST(KeyEncodingTest, KeepsTheOrderAndComesBack) {
   for (int i = 0; i < 200; ++i) keys.push_back(static_cast<int64_t>(random() >> (random() % 64)));
   for (int i = 0; i < 200; ++i) keys.push_back(static_cast<int64_t>(random()));
   for (const int64_t a : keys) {
-    EXPECT_EQ(decode_key(encoded(a).data()), a);
+    CHECK(decode_key(encoded(a).data()) == a);
     for (const int64_t b : keys) {
       const int order = std::memcmp(encoded(a).data(), encoded(b).data(), kKeyBytes);
-      ASSERT_EQ(order < 0, a < b) << a << " " << b;
-      ASSERT_EQ(order == 0, a == b) << a << " " << b;
+      REQUIRE_MESSAGE((order < 0) == (a < b), a << " " << b);
+      REQUIRE_MESSAGE((order == 0) == (a == b), a << " " << b);
     }
   }
 }
 
-TEST(SemiRandomGeneratorTest, GivesTheKeysOfTheOriginalRule) {
+TEST_CASE("SemiRandomGeneratorTest.GivesTheKeysOfTheOriginalRule", "[SemiRandomGeneratorTest]") {
   SemiRandomGenerator jumping(1, 2, 3, 1.0);
   for (const int64_t key :
        {1021432903561852017, 4307413244508346771, 7116791879621898694}) {  // mono
-    EXPECT_EQ(jumping.next(), key);
+    CHECK(jumping.next() == key);
   }
   SemiRandomGenerator mixed(-5, 0, kInt32Max, 0.5);
   for (const int64_t key :
        {int64_t{726643701}, int64_t{726643702}, int64_t{726643703}, int64_t{726643704},
         int64_t{2623297156155804186}, int64_t{2623297156155804187}, int64_t{2623297156155804188},
         int64_t{2425402277580643852}}) {  // mono
-    EXPECT_EQ(mixed.next(), key);
+    CHECK(mixed.next() == key);
   }
 }
 
-TEST(SemiRandomGeneratorTest, WithoutRandomnessKeysAreConsecutive) {
+TEST_CASE("SemiRandomGeneratorTest.WithoutRandomnessKeysAreConsecutive",
+          "[SemiRandomGeneratorTest]") {
   SemiRandomGenerator keys(7, 8, 9, 0.0);
   const int64_t first = keys.next();
-  EXPECT_EQ(first, 822959692);  // mono
-  for (int64_t i = 1; i < 10000; ++i) ASSERT_EQ(keys.next(), first + i);
+  CHECK(first == 822959692);  // mono
+  for (int64_t i = 1; i < 10000; ++i) REQUIRE(keys.next() == first + i);
 }
 
-TEST(SemiRandomGeneratorTest, FillsASpanWithTheSameKeys) {
+TEST_CASE("SemiRandomGeneratorTest.FillsASpanWithTheSameKeys", "[SemiRandomGeneratorTest]") {
   SemiRandomGenerator one_by_one(4, 5, 6, 0.3);
   SemiRandomGenerator at_once = one_by_one;
   std::vector<int64_t> keys(1000);
   at_once.next(keys);
-  for (const int64_t key : keys) ASSERT_EQ(key, one_by_one.next());
-  EXPECT_GE(*std::min_element(keys.begin(), keys.end()), 0);
+  for (const int64_t key : keys) REQUIRE(key == one_by_one.next());
+  CHECK(*std::min_element(keys.begin(), keys.end()) >= 0);
 }
 
-TEST(RoundToDigitsTest, RoundsTheScaledValueHalvesToEven) {
-  EXPECT_EQ(round_to_digits(0.125, 2), 0.12);
-  EXPECT_EQ(round_to_digits(0.375, 2), 0.38);
-  EXPECT_EQ(round_to_digits(-0.125, 2), -0.12);
-  EXPECT_EQ(round_to_digits(1.005, 2), 1.0);
-  EXPECT_EQ(round_to_digits(2.5, 0), 2.0);
-  EXPECT_EQ(round_to_digits(3.5, 0), 4.0);
-  EXPECT_EQ(round_to_digits(1.3403 + 9 * 0.0001, 4), 1.3412);
+TEST_CASE("RoundToDigitsTest.RoundsTheScaledValueHalvesToEven", "[RoundToDigitsTest]") {
+  CHECK(round_to_digits(0.125, 2) == 0.12);
+  CHECK(round_to_digits(0.375, 2) == 0.38);
+  CHECK(round_to_digits(-0.125, 2) == -0.12);
+  CHECK(round_to_digits(1.005, 2) == 1.0);
+  CHECK(round_to_digits(2.5, 0) == 2.0);
+  CHECK(round_to_digits(3.5, 0) == 4.0);
+  CHECK(round_to_digits(1.3403 + 9 * 0.0001, 4) == 1.3412);
 }
 
 std::vector<std::byte> stored(const Tick& tick) {
@@ -244,50 +245,50 @@ const Tick kEuroTick = {.symbol = "EURUSD",
                         .ask_size = 9999,
                         .provider = "eSignal"};
 
-TEST(TickTest, IsStoredAsBinaryWriterDoes) {
-  EXPECT_EQ(hex(stored(kEuroTick)),  // mono
-            "06455552555344"
-            "8086dd44beadd008"
-            "174850fc1873f53f"
-            "4ca60a462575f53f"
-            "e1100000"
-            "0f270000"
-            "07655369676e616c");
+TEST_CASE("TickTest.IsStoredAsBinaryWriterDoes", "[TickTest]") {
+  CHECK(hex(stored(kEuroTick)) ==  // mono
+        "06455552555344"
+        "8086dd44beadd008"
+        "174850fc1873f53f"
+        "4ca60a462575f53f"
+        "e1100000"
+        "0f270000"
+        "07655369676e616c");
 }
 
-TEST(TickTest, LongStringsHaveLongLengths) {
+TEST_CASE("TickTest.LongStringsHaveLongLengths", "[TickTest]") {
   for (const size_t length : {0, 1, 127, 128, 300, 16383, 16384, 2'100'000}) {
     const std::string symbol(length, 'x');
     Tick tick = kEuroTick;
     tick.symbol = symbol;
     tick.provider = symbol;
     const std::vector<std::byte> bytes = stored(tick);
-    EXPECT_EQ(bytes.size(), tick_bytes(tick));
+    CHECK(bytes.size() == tick_bytes(tick));
     if (length == 300) {
-      EXPECT_EQ(hex(std::span(bytes).first(3)), "ac0278");  // mono
+      CHECK(hex(std::span(bytes).first(3)) == "ac0278");  // mono
     }
-    EXPECT_EQ(decode_tick(bytes), tick);
+    CHECK(decode_tick(bytes) == tick);
   }
 }
 
-TEST(TickTest, RefusesWhatIsNoTick) {
+TEST_CASE("TickTest.RefusesWhatIsNoTick", "[TickTest]") {
   std::vector<std::byte> bytes = stored(kEuroTick);
   for (size_t n = 0; n < bytes.size(); ++n) {
-    EXPECT_FALSE(decode_tick(std::vector(bytes.begin(), bytes.begin() + static_cast<long>(n))));
+    CHECK_FALSE(decode_tick(std::vector(bytes.begin(), bytes.begin() + static_cast<long>(n))));
   }
   bytes.push_back(std::byte{0});
-  EXPECT_FALSE(decode_tick(bytes));
+  CHECK_FALSE(decode_tick(bytes));
   bytes.pop_back();
   bytes[0] = std::byte{0x7f};
-  EXPECT_FALSE(decode_tick(bytes));
+  CHECK_FALSE(decode_tick(bytes));
   // Five bytes of length without an end, and a length over INT32_MAX.
   std::fill_n(bytes.begin(), 5, std::byte{0xff});
-  EXPECT_FALSE(decode_tick(bytes));
+  CHECK_FALSE(decode_tick(bytes));
   bytes[4] = std::byte{0x0f};
-  EXPECT_FALSE(decode_tick(bytes));
+  CHECK_FALSE(decode_tick(bytes));
 }
 
-TEST(TickTest, RandomBytesAreReadWithinTheirBounds) {
+TEST_CASE("TickTest.RandomBytesAreReadWithinTheirBounds", "[TickTest]") {
   std::mt19937_64 random(test::seed());
   for (int i = 0; i < 20000; ++i) {
     std::vector<std::byte> bytes = stored(kEuroTick);
@@ -297,12 +298,12 @@ TEST(TickTest, RandomBytesAreReadWithinTheirBounds) {
     }
     const auto tick = decode_tick(bytes);
     if (tick) {
-      EXPECT_LE(tick_bytes(*tick), bytes.size());
+      CHECK(tick_bytes(*tick) <= bytes.size());
     }
   }
 }
 
-TEST(TickGeneratorTest, WalksWithinItsBounds) {
+TEST_CASE("TickGeneratorTest.WalksWithinItsBounds", "[TickGeneratorTest]") {
   std::set<std::string_view> symbols;
   std::set<std::string_view> providers;
   TickGenerator ticks(5);
@@ -313,28 +314,26 @@ TEST(TickGeneratorTest, WalksWithinItsBounds) {
     providers.insert(tick.provider);
     const int64_t seconds = (tick.timestamp_100ns - last) / 10'000'000;
     last = tick.timestamp_100ns;
-    ASSERT_TRUE(1 <= seconds && seconds < 30);
-    ASSERT_TRUE(0 <= tick.bid_size && tick.bid_size < 10000);
-    ASSERT_TRUE(0 <= tick.ask_size && tick.ask_size < 10000);
+    REQUIRE((1 <= seconds && seconds < 30));
+    REQUIRE((0 <= tick.bid_size && tick.bid_size < 10000));
+    REQUIRE((0 <= tick.ask_size && tick.ask_size < 10000));
     const auto symbol = std::ranges::find(tick_symbols(), tick.symbol, &TickSymbol::name);
-    ASSERT_NE(symbol, tick_symbols().end());
+    REQUIRE(symbol != tick_symbols().end());
     const double spread = std::round((tick.ask - tick.bid) * std::pow(10, symbol->digits));
-    ASSERT_TRUE(2 <= spread && spread < 30) << spread;
-    ASSERT_LE(tick_bytes(tick), kMaxTickBytes);
-    ASSERT_EQ(decode_tick(stored(tick)), tick);
+    REQUIRE_MESSAGE((2 <= spread && spread < 30), spread);
+    REQUIRE(tick_bytes(tick) <= kMaxTickBytes);
+    REQUIRE(decode_tick(stored(tick)) == tick);
   }
-  EXPECT_EQ(symbols.size(), kTickSymbols);
-  EXPECT_EQ(providers.size(), kTickProviders);
+  CHECK(symbols.size() == kTickSymbols);
+  CHECK(providers.size() == kTickProviders);
 }
 
-TEST(TickGeneratorTest, GivesTheTicksOfTheOriginalRule) {
+TEST_CASE("TickGeneratorTest.GivesTheTicksOfTheOriginalRule", "[TickGeneratorTest]") {
   TickGenerator ticks(4);
-  EXPECT_EQ(ticks.next(),
-            (Tick{"USDCAD", 635198580010000000, 1.0488, 1.0501, 544, 6982, "NASDAQ"}));
-  EXPECT_EQ(ticks.next(),
-            (Tick{"EURAUD", 635198580130000000, 1.4377, 1.4395, 5505, 7820, "Euronext"}));
-  EXPECT_EQ(ticks.next(),
-            (Tick{"EURGBP", 635198580240000000, 0.8431, 0.8457, 8293, 6679, "NASDAQ"}));
+  CHECK(ticks.next() == (Tick{"USDCAD", 635198580010000000, 1.0488, 1.0501, 544, 6982, "NASDAQ"}));
+  CHECK(ticks.next() ==
+        (Tick{"EURAUD", 635198580130000000, 1.4377, 1.4395, 5505, 7820, "Euronext"}));
+  CHECK(ticks.next() == (Tick{"EURGBP", 635198580240000000, 0.8431, 0.8457, 8293, 6679, "NASDAQ"}));
 }
 
 // FNV-1a, 64 bits.
@@ -362,14 +361,13 @@ Digest digest(SemiRandomGenerator keys, TickGenerator ticks, int records) {
   return digest;
 }
 
-TEST(StsWorkloadTest, IsByteForByteWhatDotnetMakes) {
+TEST_CASE("StsWorkloadTest.IsByteForByteWhatDotnetMakes", "[StsWorkloadTest]") {
   // mono
-  EXPECT_EQ(digest({1, 2, 3, 1.0}, TickGenerator(4), 200'000),
-            (Digest{0x1d2fd51b072a0dc5, 8840923}));
-  EXPECT_EQ(digest({-5, 0, kInt32Max, 0.5}, TickGenerator(kInt32Min), 200'000),
-            (Digest{0xe4f58a28ca7ecda8, 8842131}));
-  EXPECT_EQ(digest({7, 8, 9, 0.0}, TickGenerator(10), 200'000),
-            (Digest{0x93ea9f0a0250d19d, 8842176}));
+  CHECK(digest({1, 2, 3, 1.0}, TickGenerator(4), 200'000) == (Digest{0x1d2fd51b072a0dc5, 8840923}));
+  CHECK(digest({-5, 0, kInt32Max, 0.5}, TickGenerator(kInt32Min), 200'000) ==
+        (Digest{0xe4f58a28ca7ecda8, 8842131}));
+  CHECK(digest({7, 8, 9, 0.0}, TickGenerator(10), 200'000) ==
+        (Digest{0x93ea9f0a0250d19d, 8842176}));
 }
 
 struct Columns {
@@ -391,11 +389,11 @@ std::vector<Record> records_of(const StsOptions& options, uint32_t flow_number, 
   Columns c;
   std::vector<Record> records;
   while (const size_t n = flow.next_batch(batch, c.keys, c.values, c.value_offsets)) {
-    EXPECT_LE(n, batch);
-    EXPECT_EQ(c.keys.size(), n * kKeyBytes);
-    EXPECT_EQ(c.value_offsets.size(), n + 1);
-    EXPECT_EQ(c.value_offsets.front(), 0u);
-    EXPECT_EQ(c.value_offsets.back(), c.values.size());
+    CHECK(n <= batch);
+    CHECK(c.keys.size() == n * kKeyBytes);
+    CHECK(c.value_offsets.size() == n + 1);
+    CHECK(c.value_offsets.front() == 0u);
+    CHECK(c.value_offsets.back() == c.values.size());
     for (size_t i = 0; i < n; ++i) {
       Record& record = records.emplace_back();
       std::memcpy(record.key.data(), c.keys.data() + i * kKeyBytes, kKeyBytes);
@@ -403,39 +401,39 @@ std::vector<Record> records_of(const StsOptions& options, uint32_t flow_number, 
                           c.values.begin() + static_cast<long>(c.value_offsets[i + 1]));
     }
   }
-  EXPECT_EQ(flow.remaining(), 0u);
-  EXPECT_EQ(c.value_offsets, std::vector<uint64_t>{0});
-  EXPECT_TRUE(c.keys.empty() && c.values.empty());
+  CHECK(flow.remaining() == 0u);
+  CHECK(c.value_offsets == std::vector<uint64_t>{0});
+  CHECK((c.keys.empty() && c.values.empty()));
   return records;
 }
 
-TEST(StsFlowTest, GivesTheRecordsOfItsSeedsInBatchesOfAnySize) {
+TEST_CASE("StsFlowTest.GivesTheRecordsOfItsSeedsInBatchesOfAnySize", "[StsFlowTest]") {
   const StsOptions options = {.records = 1000, .flows = 3, .randomness = 0.5, .seed = 11};
   const StsFlowSeeds seeds = sts_flow_seeds(11, 1);
   SemiRandomGenerator keys(seeds.key_high, seeds.key_low, seeds.coin, 0.5);
   TickGenerator ticks(seeds.tick);
   const std::vector<Record> records = records_of(options, 1, 1000);
-  ASSERT_EQ(records.size(), 333u);
+  REQUIRE(records.size() == 333u);
   for (const Record& record : records) {
-    ASSERT_EQ(decode_key(record.key.data()), keys.next());
-    ASSERT_EQ(decode_tick(record.value), ticks.next());
+    REQUIRE(decode_key(record.key.data()) == keys.next());
+    REQUIRE(decode_tick(record.value) == ticks.next());
   }
-  for (const size_t batch : {1, 7, 333, 334}) EXPECT_EQ(records_of(options, 1, batch), records);
+  for (const size_t batch : {1, 7, 333, 334}) CHECK(records_of(options, 1, batch) == records);
 }
 
-TEST(StsFlowTest, SplitsTheRecordsEvenlyTheRemainderToTheFirst) {
+TEST_CASE("StsFlowTest.SplitsTheRecordsEvenlyTheRemainderToTheFirst", "[StsFlowTest]") {
   StsOptions options = {.records = 11, .flows = 4};
   std::vector<uint64_t> shares;
   for (uint32_t flow = 0; flow < 4; ++flow) shares.push_back(sts_flow_records(options, flow));
-  EXPECT_EQ(shares, (std::vector<uint64_t>{3, 3, 3, 2}));
+  CHECK(shares == (std::vector<uint64_t>{3, 3, 3, 2}));
   options = {.records = 2, .flows = 3};
-  EXPECT_EQ(sts_flow_records(options, 1), 1u);
-  EXPECT_EQ(sts_flow_records(options, 2), 0u);
-  EXPECT_TRUE(records_of(options, 2, 10).empty());
+  CHECK(sts_flow_records(options, 1) == 1u);
+  CHECK(sts_flow_records(options, 2) == 0u);
+  CHECK(records_of(options, 2, 10).empty());
 }
 
-TEST(StsFlowTest, SeedsAreFixedAndDistinct) {
-  EXPECT_EQ(sts_flow_seeds(1, 0), (StsFlowSeeds{1028203387, 182662037, 973855557, 501521840}));
+TEST_CASE("StsFlowTest.SeedsAreFixedAndDistinct", "[StsFlowTest]") {
+  CHECK(sts_flow_seeds(1, 0) == (StsFlowSeeds{1028203387, 182662037, 973855557, 501521840}));
   for (const uint64_t base : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
     std::set<int32_t> seen;
     constexpr uint32_t kFlows = 5000;
@@ -443,28 +441,28 @@ TEST(StsFlowTest, SeedsAreFixedAndDistinct) {
       const StsFlowSeeds s = sts_flow_seeds(base, flow);
       seen.insert({s.key_high, s.key_low, s.coin, s.tick});
     }
-    EXPECT_EQ(seen.size(), 4 * kFlows);
-    EXPECT_GE(*seen.begin(), 1);
-    EXPECT_LE(*seen.rbegin(), 1 << 30);
+    CHECK(seen.size() == 4 * kFlows);
+    CHECK(*seen.begin() >= 1);
+    CHECK(*seen.rbegin() <= 1 << 30);
   }
 }
 
-TEST(StsFlowTest, FlowsAndSeedsDiffer) {
+TEST_CASE("StsFlowTest.FlowsAndSeedsDiffer", "[StsFlowTest]") {
   const StsOptions options = {.records = 200, .flows = 2, .seed = 1};
   const StsOptions other_seed = {.records = 200, .flows = 2, .seed = 2};
-  EXPECT_EQ(records_of(options, 0, 64), records_of(options, 0, 64));
-  EXPECT_NE(records_of(options, 0, 64), records_of(options, 1, 64));
-  EXPECT_NE(records_of(options, 0, 64), records_of(other_seed, 0, 64));
+  CHECK(records_of(options, 0, 64) == records_of(options, 0, 64));
+  CHECK(records_of(options, 0, 64) != records_of(options, 1, 64));
+  CHECK(records_of(options, 0, 64) != records_of(other_seed, 0, 64));
 }
 
-TEST(StsFlowTest, AValueHasAbout44Bytes) {
+TEST_CASE("StsFlowTest.AValueHasAbout44Bytes", "[StsFlowTest]") {
   const StsOptions options = {.records = 100'000, .seed = 1};
   uint64_t bytes = 0;
   for (const Record& record : records_of(options, 0, 4096)) bytes += record.value.size();
-  EXPECT_EQ(bytes, 4421222u);
+  CHECK(bytes == 4421222u);
 }
 
-TEST(StsFlowTest, ReusesTheColumns) {
+TEST_CASE("StsFlowTest.ReusesTheColumns", "[StsFlowTest]") {
   StsFlow flow({.records = 10'000}, 0);
   Columns c;
   flow.next_batch(1000, c.keys, c.values, c.value_offsets);
@@ -472,9 +470,9 @@ TEST(StsFlowTest, ReusesTheColumns) {
   const void* const values = c.values.data();
   const void* const offsets = c.value_offsets.data();
   while (flow.next_batch(1000, c.keys, c.values, c.value_offsets) != 0) {
-    ASSERT_EQ(c.keys.data(), keys);
-    ASSERT_EQ(c.values.data(), values);
-    ASSERT_EQ(c.value_offsets.data(), offsets);
+    REQUIRE(c.keys.data() == keys);
+    REQUIRE(c.values.data() == values);
+    REQUIRE(c.value_offsets.data() == offsets);
   }
 }
 

@@ -1,5 +1,4 @@
 // The checks of the benchmark itself: right answers pass, every kind of wrong one is noticed.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 #include "benchmark/harness/expected.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/sorted_rows.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/sample_records.h"
 
@@ -17,18 +17,18 @@ namespace {
 
 using Pairs = std::vector<std::pair<uint64_t, std::string>>;
 
-TEST(ByteSumTest, EqualsTheScalarSumAtEveryLength) {
+TEST_CASE("ByteSumTest.EqualsTheScalarSumAtEveryLength", "[ByteSumTest]") {
   std::mt19937_64 random(test::seed());
   std::vector<std::byte> data(400);
   for (std::byte& b : data) b = static_cast<std::byte>(random());
   for (size_t from = 0; from < 20; ++from) {
     for (size_t n = 0; n + from <= data.size(); ++n) {
-      ASSERT_EQ(byte_sum(data.data() + from, n), byte_sum_scalar(data.data() + from, n)) << n;
+      REQUIRE_MESSAGE(byte_sum(data.data() + from, n) == byte_sum_scalar(data.data() + from, n), n);
     }
   }
 }
 
-TEST(SortRowsTest, SortsNumbersAsStableSortDoes) {
+TEST_CASE("SortRowsTest.SortsNumbersAsStableSortDoes", "[SortRowsTest]") {
   for (unsigned threads : {1u, 4u}) {
     Parallel parallel(threads);
     for (uint64_t n : {0u, 1u, 2u, 1000u, 200'000u}) {
@@ -36,17 +36,17 @@ TEST(SortRowsTest, SortsNumbersAsStableSortDoes) {
       Records records = sample.records();
       ResultBuffer<SortedRow> rows;
       sort_rows(records, &parallel, &rows);
-      ASSERT_EQ(rows.size(), n);
+      REQUIRE(rows.size() == n);
       for (uint64_t i = 1; i < n; ++i) {
-        ASSERT_EQ(rows[i].prefix, key_prefix(records.key(rows[i].row)));
-        ASSERT_LT(std::make_pair(rows[i - 1].prefix, rows[i - 1].row),
-                  std::make_pair(rows[i].prefix, rows[i].row));
+        REQUIRE(rows[i].prefix == key_prefix(records.key(rows[i].row)));
+        REQUIRE(std::make_pair(rows[i - 1].prefix, rows[i - 1].row) <
+                std::make_pair(rows[i].prefix, rows[i].row));
       }
     }
   }
 }
 
-TEST(SortRowsTest, SortsTextsWithSharedPrefixes) {
+TEST_CASE("SortRowsTest.SortsTextsWithSharedPrefixes", "[SortRowsTest]") {
   std::mt19937_64 random(test::seed());
   TextColumn keys;
   std::vector<std::string> texts;
@@ -58,12 +58,12 @@ TEST(SortRowsTest, SortsTextsWithSharedPrefixes) {
   ResultBuffer<SortedRow> rows;
   sort_rows(keys.view(), &parallel, &rows);
   for (uint64_t i = 1; i < rows.size(); ++i) {
-    ASSERT_LE(std::make_pair(texts[rows[i - 1].row], rows[i - 1].row),
-              std::make_pair(texts[rows[i].row], rows[i].row));
+    REQUIRE(std::make_pair(texts[rows[i - 1].row], rows[i - 1].row) <=
+            std::make_pair(texts[rows[i].row], rows[i].row));
   }
 }
 
-class ChecksTest : public testing::Test {
+class ChecksTest {
  protected:
   ChecksTest() {
     for (uint64_t i = 0; i < 1000; ++i) {
@@ -98,8 +98,8 @@ class ChecksTest : public testing::Test {
   }
   void expect_both_fail(const Pairs& pairs, const char* what) {
     for (bool columns : {false, true}) {
-      EXPECT_EQ(cheap_check(pairs, columns).code(), StatusCode::corruption) << what;
-      EXPECT_EQ(full_check(pairs, columns).code(), StatusCode::corruption) << what;
+      CHECK_MESSAGE(cheap_check(pairs, columns).code() == StatusCode::corruption, what);
+      CHECK_MESSAGE(full_check(pairs, columns).code() == StatusCode::corruption, what);
     }
   }
 
@@ -110,15 +110,15 @@ class ChecksTest : public testing::Test {
   std::unique_ptr<Expected> expected_;
 };
 
-TEST_F(ChecksTest, RightAnswersPass) {
-  EXPECT_EQ(expected_->size(), pairs_.size());
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.RightAnswersPass", "[ChecksTest]") {
+  CHECK(expected_->size() == pairs_.size());
   for (bool columns : {false, true}) {
-    EXPECT_TRUE(cheap_check(pairs_, columns).ok());
-    EXPECT_TRUE(full_check(pairs_, columns).ok());
+    CHECK_OK(cheap_check(pairs_, columns));
+    CHECK_OK(full_check(pairs_, columns));
   }
 }
 
-TEST_F(ChecksTest, KeysOutOfOrderAreNoticed) {
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.KeysOutOfOrderAreNoticed", "[ChecksTest]") {
   for (size_t i : {0u, 62u, 63u, 64u, 500u, 998u}) {
     Pairs pairs = pairs_;
     std::swap(pairs[i], pairs[i + 1]);
@@ -126,7 +126,7 @@ TEST_F(ChecksTest, KeysOutOfOrderAreNoticed) {
   }
 }
 
-TEST_F(ChecksTest, LostAndAddedRecordsAreNoticed) {
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.LostAndAddedRecordsAreNoticed", "[ChecksTest]") {
   for (size_t i : {0u, 63u, 64u, 999u}) {
     Pairs lost = pairs_;
     lost.erase(lost.begin() + static_cast<std::ptrdiff_t>(i));
@@ -141,7 +141,7 @@ TEST_F(ChecksTest, LostAndAddedRecordsAreNoticed) {
   expect_both_fail({}, "nothing");
 }
 
-TEST_F(ChecksTest, ChangedValuesAreNoticed) {
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.ChangedValuesAreNoticed", "[ChecksTest]") {
   for (size_t i : {0u, 500u, 999u}) {
     Pairs pairs = pairs_;
     pairs[i].second[3] = static_cast<char>(pairs[i].second[3] ^ 4);
@@ -152,16 +152,17 @@ TEST_F(ChecksTest, ChangedValuesAreNoticed) {
   }
 }
 
-TEST_F(ChecksTest, TheFullCheckNoticesExchangedValuesAndKeys) {
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.TheFullCheckNoticesExchangedValuesAndKeys",
+                 "[ChecksTest]") {
   Pairs pairs = pairs_;
   std::swap(pairs[3].second, pairs[4].second);
-  EXPECT_FALSE(full_check(pairs, true).ok());
+  CHECK_FALSE(full_check(pairs, true).ok());
   pairs = pairs_;
   ++pairs[7].first;
-  EXPECT_FALSE(full_check(pairs, true).ok());
+  CHECK_FALSE(full_check(pairs, true).ok());
 }
 
-TEST_F(ChecksTest, WrongLookupsAreNoticed) {
+TEST_CASE_METHOD(ChecksTest, "ChecksTest.WrongLookupsAreNoticed", "[ChecksTest]") {
   test::SampleRecords asked(1);
   asked.add(0, pairs_[5].first, "");
   asked.add(0, 2, "");
@@ -177,14 +178,14 @@ TEST_F(ChecksTest, WrongLookupsAreNoticed) {
     result.values = ValueColumn::variable(data.data(), offsets, 2);
     return check_answers(*expected_, ranks, queries, result).ok();
   };
-  EXPECT_TRUE(check(true, false));
-  EXPECT_FALSE(check(false, false));
-  EXPECT_FALSE(check(true, true));
+  CHECK(check(true, false));
+  CHECK_FALSE(check(false, false));
+  CHECK_FALSE(check(true, true));
   data[0] = '?';
-  EXPECT_FALSE(check(true, false));
+  CHECK_FALSE(check(true, false));
 }
 
-TEST(ExpectedTest, LastValueWinsInAFlowAndAnyFlowsLastBetweenFlows) {
+TEST_CASE("ExpectedTest.LastValueWinsInAFlowAndAnyFlowsLastBetweenFlows", "[ExpectedTest]") {
   test::SampleRecords sample(2);
   sample.add(0, 5, "old");
   sample.add(0, 5, "zero");
@@ -194,18 +195,18 @@ TEST(ExpectedTest, LastValueWinsInAFlowAndAnyFlowsLastBetweenFlows) {
   Records records = sample.records();
   Parallel parallel(1);
   Expected expected(&records, &parallel);
-  EXPECT_EQ(expected.size(), 2u);
+  CHECK(expected.size() == 2u);
   for (const char* good : {"zero", "one"}) {
-    EXPECT_TRUE(expected.has_value(0, as_bytes(good)));
+    CHECK(expected.has_value(0, as_bytes(good)));
     ReadCheck check(true);
     check.record(5, as_bytes(good));
     check.record(9, as_bytes("nine"));
-    EXPECT_TRUE(expected.check(check).ok());
+    CHECK_OK(expected.check(check));
   }
-  for (const char* bad : {"old", "stale", ""}) EXPECT_FALSE(expected.has_value(0, as_bytes(bad)));
+  for (const char* bad : {"old", "stale", ""}) CHECK_FALSE(expected.has_value(0, as_bytes(bad)));
 }
 
-TEST(ExpectedTest, AgreesWithAMap) {
+TEST_CASE("ExpectedTest.AgreesWithAMap", "[ExpectedTest]") {
   auto sample = test::SampleRecords::random(1, 20'000, test::seed());
   Records records = sample.records();
   Parallel parallel(2);
@@ -214,16 +215,16 @@ TEST(ExpectedTest, AgreesWithAMap) {
   for (uint64_t i = 0; i < records.size(); ++i) {
     model[std::string(as_text(records.key(i)))] = as_text(records.value(i));
   }
-  ASSERT_EQ(expected.size(), model.size());
+  REQUIRE(expected.size() == model.size());
   ReadCheck check(true);
   uint64_t rank = 0;
   for (const auto& [key, value] : model) {
-    ASSERT_EQ(as_text(expected.key(rank)), key);
-    ASSERT_EQ(expected.lower_bound(as_bytes(key)), rank);
-    ASSERT_TRUE(expected.has_value(rank++, as_bytes(value)));
+    REQUIRE(as_text(expected.key(rank)) == key);
+    REQUIRE(expected.lower_bound(as_bytes(key)) == rank);
+    REQUIRE(expected.has_value(rank++, as_bytes(value)));
     check.record(as_bytes(key), as_bytes(value));
   }
-  EXPECT_TRUE(expected.check(check).ok());
+  CHECK_OK(expected.check(check));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Runs stride-bench as a person does, and keeps what it prints.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,22 +14,23 @@
 
 #include "benchmark/harness/command_line.h"
 #include "gpu/backend.h"
+#include "tests/support/captured_file.h"
+#include "tests/support/catch.h"
 
 namespace stride::benchmark {
 
-class CommandLineFixture : public testing::Test {
+class CommandLineFixture {
  protected:
   CommandLineFixture() { std::filesystem::create_directories(directory_); }
-  ~CommandLineFixture() override { std::filesystem::remove_all(directory_); }
+  ~CommandLineFixture() { std::filesystem::remove_all(directory_); }
 
   int run(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"stride-bench"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
+    test::CapturedFile out(stdout), error(stderr);
     int code = run_command_line(static_cast<int>(argv.size()), argv.data());
-    out_ = testing::internal::GetCapturedStdout();
-    error_ = testing::internal::GetCapturedStderr();
+    out_ = out.text();
+    error_ = error.text();
     return code;
   }
   // A command with the arguments, and with those defaults that they do not name.
@@ -47,12 +47,13 @@ class CommandLineFixture : public testing::Test {
   }
   // What a command returned, and that it says why and prints nothing else.
   void expect_refused(int code, const std::string& message) {
-    EXPECT_EQ(code, 2) << message;
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
+    CHECK_MESSAGE(code == 2, message);
+    CHECK_MESSAGE(error_.find(message) != std::string::npos, error_);
+    CHECK(out_ == "");
   }
 
-  std::string directory_ = testing::TempDir() + "stride-cli-" + std::to_string(getpid());
+  std::string directory_ =
+      std::filesystem::temp_directory_path().string() + "/stride-cli-" + std::to_string(getpid());
   std::string out_, error_;
 };
 

@@ -1,5 +1,6 @@
 // The program as a person meets it: results, files, and arguments that are off.
 #include "tests/benchmark/harness/command_line_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -23,30 +24,32 @@ class CommandLineTest : public CommandLineFixture {
         arguments);
   }
   void expect_tree_refused(const std::vector<std::string>& arguments, const std::string& message) {
-    EXPECT_EQ(tree(arguments), 2) << arguments[1];
-    EXPECT_NE(error_.find(message), std::string::npos) << error_;
-    EXPECT_EQ(out_, "");
+    CHECK_MESSAGE(tree(arguments) == 2, arguments[1]);
+    CHECK_MESSAGE(error_.find(message) != std::string::npos, error_);
+    CHECK(out_ == "");
   }
   void expect_refused(const std::vector<std::string>& arguments, const std::string& message) {
     CommandLineFixture::expect_refused(sts(arguments), message);
   }
 };
 
-TEST_F(CommandLineTest, StsPrintsATableAndWritesFiles) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.StsPrintsATableAndWritesFiles",
+                 "[CommandLineTest]") {
   std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
-  ASSERT_EQ(sts({"--json", json, "--plot", plot, "--randomness", "0.5", "--flows", "2"}), 0)
-      << error_;
-  EXPECT_NE(out_.find("2,000 records, 2 flows, randomness 0.5"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nhash:plain"), std::string::npos);
-  EXPECT_EQ(error_, "");
+  REQUIRE_MESSAGE(sts({"--json", json, "--plot", plot, "--randomness", "0.5", "--flows", "2"}) == 0,
+                  error_);
+  CHECK_MESSAGE(out_.find("2,000 records, 2 flows, randomness 0.5") != std::string::npos, out_);
+  CHECK(out_.find("\nhash:plain") != std::string::npos);
+  CHECK(error_ == "");
   auto rows = read_rows(json);
-  EXPECT_EQ(rows.size(), 12u);  // write, read, secondary_read, lookup_1, lookup_100, open; twice
-  for (const auto& row : rows) EXPECT_GT(row["records_per_second"], 0);
+  CHECK(rows.size() == 12u);  // write, read, secondary_read, lookup_1, lookup_100, open; twice
+  for (const auto& row : rows) CHECK(row["records_per_second"] > 0);
   std::string svg = read_text(plot);
-  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+  CHECK(svg.find("</svg>") != std::string::npos);
 }
 
-TEST_F(CommandLineTest, WrongArgumentsAreRefusedWithTheReason) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.WrongArgumentsAreRefusedWithTheReason",
+                 "[CommandLineTest]") {
   expect_refused({"--records", "0"}, "--records must be a number from 1 to");
   expect_refused({"--records", "ten"}, "not 'ten'");
   expect_refused({"--records", "5000000000"}, "--records");
@@ -61,142 +64,145 @@ TEST_F(CommandLineTest, WrongArgumentsAreRefusedWithTheReason) {
   expect_refused({"--durability", "perhaps"}, "--durability");
   expect_refused({"--engines", "mongodb"}, "unknown engine 'mongodb'");
   expect_refused({"--engines", ""}, "no engine is named");
-  EXPECT_EQ(run({}), 2);
-  EXPECT_EQ(run({"unknown"}), 2);
-  EXPECT_EQ(run({"sts", "--unknown"}), 2);
+  CHECK(run({}) == 2);
+  CHECK(run({"unknown"}) == 2);
+  CHECK(run({"sts", "--unknown"}) == 2);
 }
 
-TEST_F(CommandLineTest, StsWithABackend) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.StsWithABackend", "[CommandLineTest]") {
   std::string json = directory_ + "/rows.json";
-  ASSERT_EQ(sts({"--engines", "stride", "--backend", "host", "--values", "device", "--json", json}),
-            0)
-      << error_;
-  EXPECT_NE(out_.find("backend host, values on the device"), std::string::npos) << out_;
+  REQUIRE_MESSAGE(
+      sts({"--engines", "stride", "--backend", "host", "--values", "device", "--json", json}) == 0,
+      error_);
+  CHECK_MESSAGE(out_.find("backend host, values on the device") != std::string::npos, out_);
   for (const auto& row : read_rows(json)) {
-    EXPECT_EQ(std::string(row["backend"]).substr(0, 6), "host (");
-    EXPECT_EQ(row["values"], "device");
+    CHECK(std::string(row["backend"]).substr(0, 6) == "host (");
+    CHECK(row["values"] == "device");
   }
   expect_refused({"--backend", "fpga"}, "--backend");
   expect_refused({"--values", "disk"}, "--values");
   if (!Backend::cuda().ok()) {
-    EXPECT_EQ(sts({"--engines", "stride", "--backend", "cuda"}), 1);
-    EXPECT_NE(error_.find("stride:defaults: "), std::string::npos) << error_;
+    CHECK(sts({"--engines", "stride", "--backend", "cuda"}) == 1);
+    CHECK_MESSAGE(error_.find("stride:defaults: ") != std::string::npos, error_);
   }
 }
 
-TEST_F(CommandLineTest, TooManyRecordsForTheMemory) {
-  EXPECT_EQ(sts({"--records", "4294000000"}), 1);
-  EXPECT_NE(error_.find("lower --records"), std::string::npos) << error_;
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TooManyRecordsForTheMemory",
+                 "[CommandLineTest]") {
+  CHECK(sts({"--records", "4294000000"}) == 1);
+  CHECK_MESSAGE(error_.find("lower --records") != std::string::npos, error_);
 }
 
-TEST_F(CommandLineTest, FilesAndDirectoriesThatCannotBeWritten) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.FilesAndDirectoriesThatCannotBeWritten",
+                 "[CommandLineTest]") {
   std::ofstream(directory_ + "/file") << "x";
-  EXPECT_NE(sts({"--directory", directory_ + "/file/below"}), 0);
-  EXPECT_NE(error_.find(directory_ + "/file/below"), std::string::npos) << error_;
-  EXPECT_NE(sts({"--json", directory_ + "/absent/rows.json"}), 0);
-  EXPECT_NE(error_.find("absent/rows.json"), std::string::npos) << error_;
+  CHECK(sts({"--directory", directory_ + "/file/below"}) != 0);
+  CHECK_MESSAGE(error_.find(directory_ + "/file/below") != std::string::npos, error_);
+  CHECK(sts({"--json", directory_ + "/absent/rows.json"}) != 0);
+  CHECK_MESSAGE(error_.find("absent/rows.json") != std::string::npos, error_);
 }
 
-TEST_F(CommandLineTest, Help) {
-  EXPECT_EQ(run({"--help"}), 0);
-  EXPECT_NE(out_.find("sts"), std::string::npos);
-  EXPECT_EQ(run({"sts", "--help"}), 0);
-  EXPECT_NE(out_.find("before the clock starts"), std::string::npos);
-  EXPECT_NE(out_.find("hash:plain"), std::string::npos);
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.Help", "[CommandLineTest]") {
+  CHECK(run({"--help"}) == 0);
+  CHECK(out_.find("sts") != std::string::npos);
+  CHECK(run({"sts", "--help"}) == 0);
+  CHECK(out_.find("before the clock starts") != std::string::npos);
+  CHECK(out_.find("hash:plain") != std::string::npos);
 }
 
-TEST_F(CommandLineTest, Dictionary) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.Dictionary", "[CommandLineTest]") {
   std::string words = directory_ + "/words", text = directory_ + "/text_two.txt";
   std::ofstream(words) << "one\ntwo\n";
   std::ofstream(text) << "One, two, three!";
   std::string json = directory_ + "/rows.json";
-  ASSERT_EQ(run({"dictionary", "--words", words, "--text", text, "--engines", "hash", "--repeat",
-                 "1", "--directory", directory_, "--json", json}),
-            0)
-      << error_;
-  EXPECT_NE(out_.find("66.7"), std::string::npos) << out_;
+  REQUIRE_MESSAGE(run({"dictionary", "--words", words, "--text", text, "--engines", "hash",
+                       "--repeat", "1", "--directory", directory_, "--json", json}) == 0,
+                  error_);
+  CHECK_MESSAGE(out_.find("66.7") != std::string::npos, out_);
   auto rows = read_rows(json);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[1]["workload"], "dictionary");
-  EXPECT_EQ(rows[1]["phase"], "lookup_two");
+  REQUIRE(rows.size() == 3u);
+  CHECK(rows[1]["workload"] == "dictionary");
+  CHECK(rows[1]["phase"] == "lookup_two");
 
-  EXPECT_EQ(run({"dictionary", "--words", words + ".absent", "--text", text, "--engines", "hash"}),
-            1);
-  EXPECT_NE(error_.find("words.absent"), std::string::npos) << error_;
+  CHECK(run({"dictionary", "--words", words + ".absent", "--text", text, "--engines", "hash"}) ==
+        1);
+  CHECK_MESSAGE(error_.find("words.absent") != std::string::npos, error_);
   std::ofstream(words, std::ios::trunc) << "";
-  EXPECT_NE(run({"dictionary", "--words", words, "--text", text, "--engines", "hash"}), 0);
-  EXPECT_NE(error_.find("no words"), std::string::npos) << error_;
+  CHECK(run({"dictionary", "--words", words, "--text", text, "--engines", "hash"}) != 0);
+  CHECK_MESSAGE(error_.find("no words") != std::string::npos, error_);
 }
 
 void expect_tree_row(const nlohmann::json& row, const std::string& kind, uint64_t keys) {
-  EXPECT_EQ(row["workload"], "tree");
-  EXPECT_EQ(row["keys"], keys);
-  EXPECT_EQ(row["hit_rate"], 0.5);
-  EXPECT_EQ(row["key_kind"], kind);
-  EXPECT_GT(row["records_per_second"], 0);
-  EXPECT_GT(row["key_bytes"], 2);
+  CHECK(row["workload"] == "tree");
+  CHECK(row["keys"] == keys);
+  CHECK(row["hit_rate"] == 0.5);
+  CHECK(row["key_kind"] == kind);
+  CHECK(row["records_per_second"] > 0);
+  CHECK(row["key_bytes"] > 2);
   if (row["engine"] != "stride") return;
-  EXPECT_GT(row["bytes_per_key"], row["key_bytes"]);
-  EXPECT_GT(row["image_bytes_per_key"], 0);
-  EXPECT_GT(row["limit_per_second"], 0);
-  EXPECT_GT(row["limit_percent"], 0);
+  CHECK(row["bytes_per_key"] > row["key_bytes"]);
+  CHECK(row["image_bytes_per_key"] > 0);
+  CHECK(row["limit_per_second"] > 0);
+  CHECK(row["limit_percent"] > 0);
 }
 
-TEST_F(CommandLineTest, TreeOfEveryKindOfKeys) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TreeOfEveryKindOfKeys", "[CommandLineTest]") {
   std::string lines = directory_ + "/lines.txt", json = directory_ + "/rows.json";
   std::ofstream(lines) << "one\ntwo\n\nthree\none\nfour\nfive\n";
   for (const std::string& kind : {std::string("u32"), std::string("u64"), std::string("fixed:3"),
                                   std::string("fixed:33"), lines}) {
-    ASSERT_EQ(tree({"--keys", kind, "--json", json, "--hit-rate", "0.5"}), 0) << error_;
-    EXPECT_EQ(error_, "");
+    REQUIRE_MESSAGE(tree({"--keys", kind, "--json", json, "--hit-rate", "0.5"}) == 0, error_);
+    CHECK(error_ == "");
     auto rows = read_rows(json);
-    EXPECT_EQ(phases_of(rows, "stride", "auto"),
-              (std::vector<std::string>{"build", "build_sorted", "find", "lower_bound",
-                                        "prefix_interval"}));
-    EXPECT_EQ(phases_of(rows, "std::lower_bound", "plain"),
-              (std::vector<std::string>{"find", "lower_bound"}));
-    EXPECT_EQ(phases_of(rows, "std::unordered_map", "plain"), std::vector<std::string>{"find"});
+    CHECK(phases_of(rows, "stride", "auto") ==
+          (std::vector<std::string>{"build", "build_sorted", "find", "lower_bound",
+                                    "prefix_interval"}));
+    CHECK(phases_of(rows, "std::lower_bound", "plain") ==
+          (std::vector<std::string>{"find", "lower_bound"}));
+    CHECK(phases_of(rows, "std::unordered_map", "plain") == std::vector<std::string>{"find"});
     for (const auto& row : rows) {
       kind == lines ? expect_tree_row(row, "lines", 5) : expect_tree_row(row, kind, 2000);
     }
   }
 }
 
-TEST_F(CommandLineTest, TreeCombinesKindsAndSizes) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TreeCombinesKindsAndSizes",
+                 "[CommandLineTest]") {
   std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
-  ASSERT_EQ(tree({"--keys", "u32,fixed:16", "--n", "100,1k", "--operations", "find", "--where",
-                  "host", "--order", "sorted", "--json", json, "--plot", plot}),
-            0)
-      << error_;
+  REQUIRE_MESSAGE(
+      tree({"--keys", "u32,fixed:16", "--n", "100,1k", "--operations", "find", "--where", "host",
+            "--order", "sorted", "--json", json, "--plot", plot}) == 0,
+      error_);
   auto rows = read_rows(json);
-  EXPECT_EQ(phases_of(rows, "stride", "auto"), std::vector<std::string>(4, "find"));
-  EXPECT_EQ(phases_of(rows, "std::lower_bound", "plain"), std::vector<std::string>(4, "find"));
-  for (const auto& row : rows) EXPECT_EQ(row["order"], "sorted");
-  EXPECT_NE(out_.find("\nfixed:16 1k, stride:auto"), std::string::npos) << out_;
+  CHECK(phases_of(rows, "stride", "auto") == std::vector<std::string>(4, "find"));
+  CHECK(phases_of(rows, "std::lower_bound", "plain") == std::vector<std::string>(4, "find"));
+  for (const auto& row : rows) CHECK(row["order"] == "sorted");
+  CHECK_MESSAGE(out_.find("\nfixed:16 1k, stride:auto") != std::string::npos, out_);
   std::string svg = read_text(plot);
-  EXPECT_NE(svg.find("stride:find, u32 1k:"), std::string::npos) << svg;
+  CHECK_MESSAGE(svg.find("stride:find, u32 1k:") != std::string::npos, svg);
 }
 
-TEST_F(CommandLineTest, TreeLatencyOfConfigurations) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TreeLatencyOfConfigurations",
+                 "[CommandLineTest]") {
   std::string json = directory_ + "/rows.json", plot = directory_ + "/plot.svg";
-  ASSERT_EQ(tree({"--strides", "auto;10,4;flavors:8,8", "--operations", "", "--latency", "yes",
-                  "--queries", "200", "--json", json, "--plot", plot}),
-            0)
-      << error_;
+  REQUIRE_MESSAGE(tree({"--strides", "auto;10,4;flavors:8,8", "--operations", "", "--latency",
+                        "yes", "--queries", "200", "--json", json, "--plot", plot}) == 0,
+                  error_);
   auto rows = read_rows(json);
-  EXPECT_EQ(rows.size(), 9u);
+  CHECK(rows.size() == 9u);
   for (const char* configuration : {"auto", "10,4", "flavors:8,8"}) {
-    EXPECT_EQ(phases_of(rows, "stride", configuration),
-              (std::vector<std::string>{"find_batch_1", "find_batch_10", "find_batch_100"}));
+    CHECK(phases_of(rows, "stride", configuration) ==
+          (std::vector<std::string>{"find_batch_1", "find_batch_10", "find_batch_100"}));
   }
-  EXPECT_EQ(rows[2]["records"], 100);
-  EXPECT_EQ(rows[8]["strides_built"], "8,8");
-  EXPECT_NE(out_.find("\nu64 2k, stride:flavors:8,8"), std::string::npos) << out_;
+  CHECK(rows[2]["records"] == 100);
+  CHECK(rows[8]["strides_built"] == "8,8");
+  CHECK_MESSAGE(out_.find("\nu64 2k, stride:flavors:8,8") != std::string::npos, out_);
   std::string svg = read_text(plot);
-  EXPECT_NE(svg.find("stride:u64 2k 10,4, 10 a call:"), std::string::npos) << svg;
+  CHECK_MESSAGE(svg.find("stride:u64 2k 10,4, 10 a call:") != std::string::npos, svg);
 }
 
-TEST_F(CommandLineTest, TreeRefusesWrongArgumentsWithTheReason) {
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TreeRefusesWrongArgumentsWithTheReason",
+                 "[CommandLineTest]") {
   expect_tree_refused({"--keys", "u65"}, "u32, u64, fixed:BYTES, words or a file");
   expect_tree_refused({"--keys", directory_}, "no file");
   expect_tree_refused({"--keys", ""}, "--keys is empty");
@@ -225,14 +231,14 @@ TEST_F(CommandLineTest, TreeRefusesWrongArgumentsWithTheReason) {
   expect_tree_refused({"--latency", "perhaps"}, "--latency");
   std::ofstream(directory_ + "/empty") << "\n\n";
   expect_tree_refused({"--keys", directory_ + "/empty"}, "no keys in it");
-  EXPECT_EQ(tree({"--n", "4000m"}), 1);
-  EXPECT_NE(error_.find("lower --n"), std::string::npos) << error_;
+  CHECK(tree({"--n", "4000m"}) == 1);
+  CHECK_MESSAGE(error_.find("lower --n") != std::string::npos, error_);
 }
 
-TEST_F(CommandLineTest, TreeHelp) {
-  EXPECT_EQ(run({"tree", "--help"}), 0);
-  EXPECT_NE(out_.find("fixed:BYTES"), std::string::npos);
-  EXPECT_NE(out_.find("flavors:16,8,8"), std::string::npos);
+TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.TreeHelp", "[CommandLineTest]") {
+  CHECK(run({"tree", "--help"}) == 0);
+  CHECK(out_.find("fixed:BYTES") != std::string::npos);
+  CHECK(out_.find("flavors:16,8,8") != std::string::npos);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // The lookup workload runs every engine, and finds wrong answers out.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "benchmark/peers/engines.h"
 #include "benchmark/workloads/lookup/workload.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::benchmark {
@@ -21,14 +21,15 @@ LookupWorkloadOptions small(const EngineConfiguration& engine) {
   options.lookup_seconds = 0.01;
   options.repeats = 1;
   options.threads = 2;
-  options.directory = testing::TempDir() + "stride-lookup-" + std::to_string(getpid());
+  options.directory = std::filesystem::temp_directory_path().string() + "/stride-lookup-" +
+                      std::to_string(getpid());
   return options;
 }
 
 std::vector<std::string> phases_named(const std::vector<ResultRow>& rows, const std::string& name) {
   std::vector<std::string> phases;
   for (const ResultRow& row : rows) {
-    EXPECT_GT(row.records_per_second(), 0) << row.engine_name() << " " << row.phase;
+    CHECK_MESSAGE(row.records_per_second() > 0, row.engine_name() << " " << row.phase);
     if (row.engine_name() == name) phases.push_back(row.phase);
   }
   return phases;
@@ -36,55 +37,54 @@ std::vector<std::string> phases_named(const std::vector<ResultRow>& rows, const 
 
 using Phases = std::vector<std::string>;
 
-class LookupTest : public testing::TestWithParam<EngineConfiguration> {
+class LookupTest {
  protected:
-  ~LookupTest() override { std::filesystem::remove_all(small(GetParam()).directory); }
+  const EngineConfiguration engine_ = GENERATE(from_range(all_engines()));
+  test::RunsWith name_{engine_.name()};
+
+  ~LookupTest() { std::filesystem::remove_all(small(engine_).directory); }
 };
 
-TEST_P(LookupTest, AllPhases) {
-  bool ours = GetParam().engine == "stride";
+TEST_CASE_METHOD(LookupTest, "LookupTest.AllPhases", "[LookupTest]") {
+  bool ours = engine_.engine == "stride";
   for (uint32_t value_bytes : {44, 0}) {
-    LookupWorkloadOptions options = small(GetParam());
+    LookupWorkloadOptions options = small(engine_);
     options.records.value_bytes = value_bytes;
     std::vector<ResultRow> rows;
     Status status = run_lookup(options, Progress(false), &rows);
-    ASSERT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(phases_named(rows, GetParam().name()),
-              ours ? Phases({"load", "lookup_1", "find_1", "lookup_3k", "find_3k", "open"})
-                   : Phases({"load", "lookup_1", "lookup_3k", "open"}));
-    EXPECT_EQ(phases_named(rows, "limit:memory copy"), Phases({"load"}));
-    EXPECT_EQ(phases_named(rows, "limit:gather"),
-              value_bytes ? Phases({"lookup_1", "lookup_3k"}) : Phases());
-    EXPECT_EQ(phases_named(rows, "limit:reads"),
-              value_bytes ? Phases({"find_1", "find_3k"})
-                          : Phases({"lookup_1", "lookup_3k", "find_1", "find_3k"}));
+    REQUIRE_OK(status);
+    CHECK(phases_named(rows, engine_.name()) ==
+          (ours ? Phases({"load", "lookup_1", "find_1", "lookup_3k", "find_3k", "open"})
+                : Phases({"load", "lookup_1", "lookup_3k", "open"})));
+    CHECK(phases_named(rows, "limit:memory copy") == Phases({"load"}));
+    CHECK(phases_named(rows, "limit:gather") ==
+          (value_bytes ? Phases({"lookup_1", "lookup_3k"}) : Phases()));
+    CHECK(phases_named(rows, "limit:reads") ==
+          (value_bytes ? Phases({"find_1", "find_3k"})
+                       : Phases({"lookup_1", "lookup_3k", "find_1", "find_3k"})));
     for (const ResultRow& row : rows) {
       bool limited = row.engine != "limit" && row.phase != "open";
-      EXPECT_EQ(row.numbers.contains("limit_percent"), limited) << row.phase;
-      EXPECT_EQ(row.texts.contains("limit"), limited) << row.phase;
+      CHECK_MESSAGE(row.numbers.contains("limit_percent") == limited, row.phase);
+      CHECK_MESSAGE(row.texts.contains("limit") == limited, row.phase);
     }
   }
 }
 
-TEST_P(LookupTest, Cold) {
-  LookupWorkloadOptions options = small(GetParam());
+TEST_CASE_METHOD(LookupTest, "LookupTest.Cold", "[LookupTest]") {
+  LookupWorkloadOptions options = small(engine_);
   options.cold = true;
   options.cold_memory_bytes = 1 << 20;
   options.batches = {100};
   std::vector<ResultRow> rows;
   Status status = run_lookup(options, Progress(false), &rows);
-  ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(phases_named(rows, GetParam().name()), Phases({"load", "cold_100", "warm_100"}));
-  EXPECT_EQ(phases_named(rows, "limit:gather"), Phases({"warm_100"}));
-  EXPECT_TRUE(rows[1].numbers.contains("cached_bytes"));
-  EXPECT_FALSE(rows[1].numbers.contains("limit_percent"));
-  EXPECT_GT(rows[1].bytes_on_disk, 5000u * 52);
-  EXPECT_EQ(rows[1].records, rows[2].records);
+  REQUIRE_OK(status);
+  CHECK(phases_named(rows, engine_.name()) == Phases({"load", "cold_100", "warm_100"}));
+  CHECK(phases_named(rows, "limit:gather") == Phases({"warm_100"}));
+  CHECK(rows[1].numbers.contains("cached_bytes"));
+  CHECK_FALSE(rows[1].numbers.contains("limit_percent"));
+  CHECK(rows[1].bytes_on_disk > 5000u * 52);
+  CHECK(rows[1].records == rows[2].records);
 }
-
-INSTANTIATE_TEST_SUITE_P(All, LookupTest, testing::ValuesIn(all_engines()), [](const auto& test) {
-  return test.param.engine + "_" + test.param.configuration;
-});
 
 // StrideDB with one planted fault.
 enum class AnswerFault { none, reference, copy_after_reopening };
@@ -118,7 +118,7 @@ class FaultyStride : public EngineUnderTest {
   AnswerFault fault_;
 };
 
-TEST(FaultyLookupTest, EveryFaultStopsTheWorkload) {
+TEST_CASE("FaultyLookupTest.EveryFaultStopsTheWorkload", "[FaultyLookupTest]") {
   EngineConfiguration stride = (*choose_engines("stride"))[0];
   for (AnswerFault fault :
        {AnswerFault::none, AnswerFault::reference, AnswerFault::copy_after_reopening}) {
@@ -133,20 +133,20 @@ TEST(FaultyLookupTest, EveryFaultStopsTheWorkload) {
     Status status = run_lookup(options, Progress(false), &rows);
     std::filesystem::remove_all(options.directory);
     if (fault == AnswerFault::none) {
-      EXPECT_TRUE(status.ok()) << status.to_string();
+      CHECK_OK(status);
     } else {
-      EXPECT_EQ(status.code(), StatusCode::corruption) << static_cast<int>(fault);
-      EXPECT_NE(status.message().find("stride:defaults: wrong answer"), std::string::npos)
-          << status.message();
+      CHECK_MESSAGE(status.code() == StatusCode::corruption, static_cast<int>(fault));
+      CHECK_MESSAGE(status.message().find("stride:defaults: wrong answer") != std::string::npos,
+                    status.message());
     }
   }
 }
 
-TEST(FastestEnginesTest, AreOfThisBuild) {
+TEST_CASE("FastestEnginesTest.AreOfThisBuild", "[FastestEnginesTest]") {
   auto engines = choose_engines(fastest_engines());
-  ASSERT_TRUE(engines.ok());
-  EXPECT_EQ(engines->front().engine, "stride");
-  EXPECT_EQ(engines->back().engine, "hash");
+  REQUIRE_OK(engines);
+  CHECK(engines->front().engine == "stride");
+  CHECK(engines->back().engine == "hash");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "engine/prefixes.h"
 #include "gpu/location.h"
 #include "tests/benchmark/harness/command_line_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -39,72 +40,73 @@ class LpmTest : public CommandLineFixture {
   std::string json_ = directory_ + "/rows.json", plot_ = directory_ + "/plot.svg";
 };
 
-TEST_F(LpmTest, TablesAndFiles) {
-  ASSERT_EQ(lpm({"--json", json_, "--plot", plot_}), 0) << error_;
-  EXPECT_EQ(error_, "");
-  EXPECT_NE(out_.find("ipv4: 4 prefixes"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("ipv6: 3 prefixes, 5 intervals"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nbinary search:2 threads"), std::string::npos);
-  EXPECT_NE(out_.find("updates a second"), std::string::npos);
+TEST_CASE_METHOD(LpmTest, "LpmTest.TablesAndFiles", "[LpmTest]") {
+  REQUIRE_MESSAGE(lpm({"--json", json_, "--plot", plot_}) == 0, error_);
+  CHECK(error_ == "");
+  CHECK_MESSAGE(out_.find("ipv4: 4 prefixes") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("ipv6: 3 prefixes, 5 intervals") != std::string::npos, out_);
+  CHECK(out_.find("\nbinary search:2 threads") != std::string::npos);
+  CHECK(out_.find("updates a second") != std::string::npos);
   auto rows = read_rows(json_);
-  for (const auto& row : rows) EXPECT_GT(row["records_per_second"], 0) << row["phase"];
+  for (const auto& row : rows) CHECK_MESSAGE(row["records_per_second"] > 0, row["phase"]);
   // Of both families.
   std::vector<std::string> twice = {"build", "match_uniform", "match_table",
                                     "build", "match_uniform", "match_table"};
-  EXPECT_EQ(phases_of(rows, "stride", "1 thread"), twice);
-  EXPECT_EQ(phases_of(rows, "stride", "2 threads"), twice);
+  CHECK(phases_of(rows, "stride", "1 thread") == twice);
+  CHECK(phases_of(rows, "stride", "2 threads") == twice);
   std::vector<std::string> database;
   for (int family = 0; family < 2; ++family) {
     for (const char* phase :
          {"load", "match_uniform", "match_table", "match_alone", "update", "match_meanwhile"})
       database.push_back(phase);
   }
-  EXPECT_EQ(phases_of(rows, "stride", "database"), database);
-  EXPECT_NE(read_text(plot_).find("</svg>"), std::string::npos);
+  CHECK(phases_of(rows, "stride", "database") == database);
+  CHECK(read_text(plot_).find("</svg>") != std::string::npos);
 }
 
-TEST_F(LpmTest, AddressesOfAFileAndNoUpdates) {
+TEST_CASE_METHOD(LpmTest, "LpmTest.AddressesOfAFileAndNoUpdates", "[LpmTest]") {
   std::string addresses = file("asked.txt", "10.1.2.3\n10.9.9.9\n1.1.1.1\n");
-  ASSERT_EQ(lpm({"--addresses", addresses + ",table", "--update-rate", "0", "--json", json_}), 0)
-      << error_;
+  REQUIRE_MESSAGE(
+      lpm({"--addresses", addresses + ",table", "--update-rate", "0", "--json", json_}) == 0,
+      error_);
   auto rows = read_rows(json_);
   std::vector<std::string> database = phases_of(rows, "stride", "database");
   // There are no IPv6 addresses in the file.
-  EXPECT_EQ(database, (std::vector<std::string>{"load", "match_asked", "match_table", "load",
-                                                "match_table"}));
+  CHECK(database ==
+        (std::vector<std::string>{"load", "match_asked", "match_table", "load", "match_table"}));
 }
 
-TEST_F(LpmTest, AFileWithoutAddressesOfAFamily) {
+TEST_CASE_METHOD(LpmTest, "LpmTest.AFileWithoutAddressesOfAFamily", "[LpmTest]") {
   std::string addresses = file("asked.txt", "10.1.2.3\n");
-  ASSERT_EQ(lpm({"--addresses", addresses}), 0) << error_;
-  EXPECT_NE(out_.find("ipv6: 3 prefixes"), std::string::npos) << out_;
+  REQUIRE_MESSAGE(lpm({"--addresses", addresses}) == 0, error_);
+  CHECK_MESSAGE(out_.find("ipv6: 3 prefixes") != std::string::npos, out_);
 }
 
-TEST_F(LpmTest, RefusesWhatIsWrong) {
+TEST_CASE_METHOD(LpmTest, "LpmTest.RefusesWhatIsWrong", "[LpmTest]") {
   expect_refused(lpm({"--prefixes", file("bad", "10.0.0.0/8\ta\n10.0.0.1/8\tb\n")}), "bad:2: ");
   expect_refused(lpm({"--prefixes", file("none", "")}), "no prefixes in the files");
   expect_refused(lpm({"--addresses", file("bad", "10.0.0.0/8\n")}), "bad:1: ");
   expect_refused(lpm({"--queries", "0"}), "--queries must be");
   expect_refused(lpm({"--update-batch", "0"}), "--update-batch must be");
   expect_refused(lpm({"--addresses", ""}), "--addresses");
-  EXPECT_EQ(lpm({"--prefixes", directory_ + "/missing"}), 1);
-  EXPECT_NE(error_.find("missing"), std::string::npos) << error_;
+  CHECK(lpm({"--prefixes", directory_ + "/missing"}) == 1);
+  CHECK_MESSAGE(error_.find("missing") != std::string::npos, error_);
 }
 
-TEST_F(LpmTest, Help) {
-  EXPECT_EQ(run({"lpm", "--help"}), 0);
+TEST_CASE_METHOD(LpmTest, "LpmTest.Help", "[LpmTest]") {
+  CHECK(run({"lpm", "--help"}) == 0);
   for (const char* option :
        {"--prefixes", "--addresses", "--queries", "--update-rate", "--backend"})
-    EXPECT_NE(out_.find(option), std::string::npos) << option;
+    CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
 }
 
-TEST_F(LpmTest, IntervalsGiveTheLongestPrefix) {
+TEST_CASE_METHOD(LpmTest, "LpmTest.IntervalsGiveTheLongestPrefix", "[LpmTest]") {
   auto tables = read_routes({routes_});
-  ASSERT_TRUE(tables.ok()) << tables.status().to_string();
-  ASSERT_EQ(tables->size(), 2u);
+  REQUIRE_OK(tables);
+  REQUIRE(tables->size() == 2u);
   const RouteTable& ipv4 = (*tables)[0];
-  ASSERT_EQ(ipv4.size(), 4u);
-  EXPECT_EQ(as_text(ipv4.values.view()[1]), "e");  // the later line
+  REQUIRE(ipv4.size() == 4u);
+  CHECK(as_text(ipv4.values.view()[1]) == "e");  // the later line
   std::map<std::string, std::string> expected = {
       {"9.255.255.255", "-"}, {"10.0.0.0", "a"},        {"10.1.0.0", "e"},
       {"10.1.2.2", "e"},      {"10.1.2.3", "c"},        {"10.1.2.4", "e"},
@@ -116,32 +118,33 @@ TEST_F(LpmTest, IntervalsGiveTheLongestPrefix) {
     std::string address = *parse_address(text, 32);
     uint32_t rank;
     intervals.match(Column::fixed(address.data(), 4, 1), &parallel, {&rank, 1});
-    EXPECT_EQ(rank == Location::absent ? "-" : as_text(ipv4.values.view()[rank]), value) << text;
+    CHECK_MESSAGE((rank == Location::absent ? "-" : as_text(ipv4.values.view()[rank])) == value,
+                  text);
   }
   // A prefix that ends where all addresses end, and one of all bits.
   const RouteTable& ipv6 = (*tables)[1];
   RouteIntervals wide(ipv6.keys.view(), 128);
-  EXPECT_EQ(wide.size(), 5u);
+  CHECK(wide.size() == 5u);
   for (const auto& [text, rank] : std::map<std::string, uint32_t>{
            {"::", 0}, {"2001:db8::", 1}, {"2001:db8::1", 2}, {"2001:db8::2", 1}, {"ffff::", 0}}) {
     std::string address = *parse_address(text, 128);
     uint32_t found;
     wide.match(Column::fixed(address.data(), 16, 1), &parallel, {&found, 1});
-    EXPECT_EQ(found, rank) << text;
+    CHECK_MESSAGE(found == rank, text);
   }
 }
 
-TEST_F(LpmTest, TableAddressesLieInThePrefixes) {
+TEST_CASE_METHOD(LpmTest, "LpmTest.TableAddressesLieInThePrefixes", "[LpmTest]") {
   auto tables = read_routes({file("routes", "10.1.0.0/16\ta\n172.16.0.0/12\tb\n")});
-  ASSERT_TRUE(tables.ok());
+  REQUIRE_OK(tables);
   OwnedColumn addresses = table_addresses((*tables)[0], 1000, 5);
-  ASSERT_EQ(addresses.rows, 1000u);
+  REQUIRE(addresses.rows == 1000u);
   RouteIntervals intervals((*tables)[0].keys.view(), 32);
   Parallel parallel(1);
   std::vector<uint32_t> ranks(1000);
   intervals.match(addresses.view(), &parallel, ranks);
-  EXPECT_EQ(std::count(ranks.begin(), ranks.end(), Location::absent), 0);
-  EXPECT_GT(std::count(ranks.begin(), ranks.end(), 0u), 300);
+  CHECK(std::count(ranks.begin(), ranks.end(), Location::absent) == 0);
+  CHECK(std::count(ranks.begin(), ranks.end(), 0u) > 300);
 }
 
 }  // namespace

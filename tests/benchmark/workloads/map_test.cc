@@ -3,6 +3,7 @@
 
 #include "benchmark/workloads/map/workload.h"
 #include "tests/benchmark/harness/command_line_fixture.h"
+#include "tests/support/catch.h"
 
 namespace stride::benchmark {
 namespace {
@@ -32,35 +33,34 @@ std::vector<ResultRow> run_quickly(MapOptions options, Status* status) {
   return rows;
 }
 
-TEST_F(MapTest, TablesAndFiles) {
-  ASSERT_EQ(map({"--mode", "fast", "--threads", "1", "--json", json_, "--plot", plot_}), 0)
-      << error_;
-  EXPECT_EQ(error_, "");
-  EXPECT_NE(out_.find("f32: 2,000 sources (keys u64), 100 targets"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nloop:1 thread"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nstride:map_weights, 1 thread"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\nstride:route, fast, 1 thread"), std::string::npos) << out_;
+TEST_CASE_METHOD(MapTest, "MapTest.TablesAndFiles", "[MapTest]") {
+  REQUIRE_MESSAGE(map({"--mode", "fast", "--threads", "1", "--json", json_, "--plot", plot_}) == 0,
+                  error_);
+  CHECK(error_ == "");
+  CHECK_MESSAGE(out_.find("f32: 2,000 sources (keys u64), 100 targets") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nloop:1 thread") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nstride:map_weights, 1 thread") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nstride:route, fast, 1 thread") != std::string::npos, out_);
   auto rows = read_rows(json_);
-  EXPECT_EQ(phases_of(rows, "loop", "1 thread"),
-            (std::vector<std::string>{"prepare", "map", "whole"}));
-  EXPECT_EQ(phases_of(rows, "stride", "map_weights, 1 thread"),
-            (std::vector<std::string>{"whole"}));
-  EXPECT_EQ(phases_of(rows, "stride", "route, fast, 1 thread"),
-            (std::vector<std::string>{"prepare", "map"}));
-  EXPECT_EQ(rows.size(), 6u);
+  CHECK(phases_of(rows, "loop", "1 thread") ==
+        (std::vector<std::string>{"prepare", "map", "whole"}));
+  CHECK(phases_of(rows, "stride", "map_weights, 1 thread") == (std::vector<std::string>{"whole"}));
+  CHECK(phases_of(rows, "stride", "route, fast, 1 thread") ==
+        (std::vector<std::string>{"prepare", "map"}));
+  CHECK(rows.size() == 6u);
   for (const auto& row : rows) {
-    EXPECT_EQ(row["workload"], "map");
-    EXPECT_EQ(row["type"], "f32");
-    EXPECT_EQ(row["keys"], "u64");
-    EXPECT_EQ(row["records"], 2000);
-    EXPECT_EQ(row["targets"], 100);
-    EXPECT_GT(row["records_per_second"], 0);
+    CHECK(row["workload"] == "map");
+    CHECK(row["type"] == "f32");
+    CHECK(row["keys"] == "u64");
+    CHECK(row["records"] == 2000);
+    CHECK(row["targets"] == 100);
+    CHECK(row["records_per_second"] > 0);
   }
-  EXPECT_NE(read_text(plot_).find("</svg>"), std::string::npos);
+  CHECK(read_text(plot_).find("</svg>") != std::string::npos);
 }
 
 // Also on a device, where there is one.
-TEST_F(MapTest, EveryTypeAndMode) {
+TEST_CASE_METHOD(MapTest, "MapTest.EveryTypeAndMode", "[MapTest]") {
   std::string lines = directory_ + "/lines.txt";
   std::ofstream(lines) << "one\ntwo\nthree\n\ntwo\n";
   for (const char* keys : {"u64", "u32", "fixed:16", lines.c_str()}) {
@@ -76,21 +76,21 @@ TEST_F(MapTest, EveryTypeAndMode) {
     options.directory = directory_;
     Status status;
     auto rows = run_quickly(options, &status);
-    ASSERT_TRUE(status.ok()) << status.to_string();
+    REQUIRE_OK(status);
     std::set<std::string> types, configurations;
     for (const ResultRow& row : rows) {
       types.insert(row.texts.at("type"));
       configurations.insert(row.engine_name());
-      EXPECT_EQ(row.records % (options.sources ? options.sources : 3), 0u);
+      CHECK(row.records % (options.sources ? options.sources : 3) == 0u);
     }
-    EXPECT_EQ(types.size(), options.types.size());
-    EXPECT_TRUE(configurations.contains("stride:route, reproducible, 2 threads"));
-    EXPECT_TRUE(configurations.contains("stride:map_weights, 1 thread"));
-    EXPECT_FALSE(map_tables(rows).empty());
+    CHECK(types.size() == options.types.size());
+    CHECK(configurations.contains("stride:route, reproducible, 2 threads"));
+    CHECK(configurations.contains("stride:map_weights, 1 thread"));
+    CHECK_FALSE(map_tables(rows).empty());
   }
 }
 
-TEST_F(MapTest, RefusesWhatIsWrong) {
+TEST_CASE_METHOD(MapTest, "MapTest.RefusesWhatIsWrong", "[MapTest]") {
   expect_refused(map({"--sources", "0"}), "--sources must be");
   expect_refused(map({"--targets", "x"}), "--targets must be");
   expect_refused(map({"--type", "f16"}), "--type: unknown 'f16': there are i32, i64, f32, f64");
@@ -99,10 +99,10 @@ TEST_F(MapTest, RefusesWhatIsWrong) {
   expect_refused(map({"--engines", "rocksdb"}), "there are stride, loop");
   expect_refused(map({"--calls", "0"}), "--calls must be");
   expect_refused(map({"--keys", "genomes"}), "genomes");
-  EXPECT_EQ(run({"map", "--help"}), 0);
+  CHECK(run({"map", "--help"}) == 0);
   for (const char* option : {"--sources", "--targets", "--keys", "--type", "--mode", "--calls",
                              "--backend", "--repeat", "--threads", "--json", "--plot", "--seed"})
-    EXPECT_NE(out_.find(option), std::string::npos) << option;
+    CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
 }
 
 }  // namespace

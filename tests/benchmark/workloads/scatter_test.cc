@@ -11,6 +11,7 @@
 #include "benchmark/workloads/scatter/report.h"
 #include "benchmark/workloads/scatter/workload.h"
 #include "tests/benchmark/harness/command_line_fixture.h"
+#include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
 
 namespace stride::benchmark {
@@ -66,56 +67,58 @@ class ScatterTest : public CommandLineFixture {
   Parallel parallel_{2};
 };
 
-TEST_F(ScatterTest, TargetsAreTheSameForAllThreadsAndWidths) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.TargetsAreTheSameForAllThreadsAndWidths",
+                 "[ScatterTest]") {
   Parallel one(1);
   for (const char* text : {"uniform", "sorted", "zipf:0", "zipf:1", "zipf:1.5"}) {
     TargetOptions options{200'000, 12'345, distribution(text), 7};
     OwnedIndexes narrow = make_targets(options, 4, &parallel_);
     OwnedIndexes wide = make_targets(options, 8, &one);
-    ASSERT_EQ(narrow.size, options.sources);
+    REQUIRE(narrow.size == options.sources);
     for (uint64_t i = 0; i < narrow.size; ++i) {
-      ASSERT_EQ(narrow[i], wide[i]) << text;
-      ASSERT_LT(narrow[i], options.targets) << text;
+      REQUIRE_MESSAGE(narrow[i] == wide[i], text);
+      REQUIRE_MESSAGE(narrow[i] < options.targets, text);
     }
     options.seed = 8;
-    EXPECT_NE(make_targets(options, 4, &one).words, narrow.words) << text;
+    CHECK_MESSAGE(make_targets(options, 4, &one).words != narrow.words, text);
   }
-  EXPECT_EQ(targets(100, 1, "zipf:1.1")[99], 0u);
-  EXPECT_EQ(targets(100, 1, "sorted")[99], 0u);
+  CHECK(targets(100, 1, "zipf:1.1")[99] == 0u);
+  CHECK(targets(100, 1, "sorted")[99] == 0u);
 }
 
-TEST_F(ScatterTest, TargetsAreDistributedAsTheirNameSays) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.TargetsAreDistributedAsTheirNameSays", "[ScatterTest]") {
   constexpr uint64_t n = 1'000'000, count = 1000;
   for (const char* text : {"uniform", "sorted", "zipf:0"}) {
     OwnedIndexes made = targets(n, count, text);
     // 1000 of each, give or take a standard deviation of 32: 6 of them are hardly ever seen.
     double squares = 0;
     for (uint64_t found : counts(made, count)) {
-      EXPECT_NEAR(static_cast<double>(found), 1000, 200) << text;
+      CHECK_MESSAGE(std::abs(static_cast<double>(found) - 1000) <= 200, text);
       squares += std::pow(static_cast<double>(found) - 1000, 2);
     }
-    EXPECT_NEAR(squares / count, 1000, 200) << text;
+    CHECK_MESSAGE(std::abs(squares / count - 1000) <= 200, text);
     bool ascending = true;
     for (uint64_t i = 1; i < n; ++i) ascending &= made[i - 1] <= made[i];
-    EXPECT_EQ(ascending, std::string(text) == "sorted") << text;
+    CHECK_MESSAGE(ascending == (std::string(text) == "sorted"), text);
   }
   for (double exponent : {0.5, 1.0, 1.1, 2.0}) {
     std::vector<uint64_t> found =
         counts(targets(n, count, "zipf:" + std::to_string(exponent)), count);
     uint64_t hottest =
         static_cast<uint64_t>(std::max_element(found.begin(), found.end()) - found.begin());
-    EXPECT_NE(hottest, 0u) << "hot targets lie anywhere";
+    CHECK_MESSAGE(hottest != 0u, "hot targets lie anywhere");
     std::sort(found.rbegin(), found.rend());
     double all = 0;
     for (uint64_t k = 1; k <= count; ++k) all += std::pow(k, -exponent);
     for (uint64_t k : {1u, 2u, 3u}) {
       double expected = n * std::pow(k, -exponent) / all;
-      EXPECT_NEAR(static_cast<double>(found[k - 1]), expected, 0.05 * expected + 50) << exponent;
+      CHECK_MESSAGE(std::abs(static_cast<double>(found[k - 1]) - expected) <= 0.05 * expected + 50,
+                    exponent);
     }
   }
 }
 
-TEST_F(ScatterTest, SourcesAreNumbersOfTheirType) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.SourcesAreNumbersOfTheirType", "[ScatterTest]") {
   constexpr uint64_t n = 10'000;
   for (NumberType type : {NumberType::f32, NumberType::f64, NumberType::f16, NumberType::bf16}) {
     OwnedNumbers made = make_sources(type, n, 1, &parallel_);
@@ -140,14 +143,14 @@ TEST_F(ScatterTest, SourcesAreNumbersOfTheirType) {
       least = std::min(least, x);
       most = std::max(most, x);
     }
-    EXPECT_GE(least, -1.0) << to_string(type);
-    EXPECT_LE(least, -0.99) << to_string(type);
-    EXPECT_LE(most, 1.0) << to_string(type);
-    EXPECT_GE(most, 0.99) << to_string(type);
+    CHECK_MESSAGE(least >= -1.0, to_string(type));
+    CHECK_MESSAGE(least <= -0.99, to_string(type));
+    CHECK_MESSAGE(most <= 1.0, to_string(type));
+    CHECK_MESSAGE(most >= 0.99, to_string(type));
   }
 }
 
-TEST_F(ScatterTest, WrongSumsAreFound) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.WrongSumsAreFound", "[ScatterTest]") {
   constexpr uint64_t n = 5000, count = 40;
   OwnedIndexes r = targets(n, count, "uniform");
   for (NumberType type : {NumberType::i32, NumberType::i64, NumberType::f32, NumberType::f64,
@@ -159,7 +162,7 @@ TEST_F(ScatterTest, WrongSumsAreFound) {
       std::vector<uint64_t> memory(count);
       MutableNumbers t{sum_type_of(type), memory.data(), count};
       scatter_loop(s.view(), r.view(), t, operation);
-      EXPECT_TRUE(reference.check(t.data, ScatterMode::fast, &parallel_).ok()) << to_string(type);
+      CHECK_MESSAGE(reference.check(t.data, ScatterMode::fast, &parallel_).ok(), to_string(type));
       uint64_t hash = hash_numbers(t.type, t.data, count, &parallel_);
       // One source more.
       OwnedNumbers more = make_sources(type, 3, 3, &parallel_);
@@ -171,68 +174,70 @@ TEST_F(ScatterTest, WrongSumsAreFound) {
       } else {
         reinterpret_cast<uint8_t*>(memory.data())[5 * width_of(t.type)] ^= 1;
       }
-      EXPECT_NE(hash_numbers(t.type, t.data, count, &parallel_), hash);
+      CHECK(hash_numbers(t.type, t.data, count, &parallel_) != hash);
       for (ScatterMode mode : {ScatterMode::fast, ScatterMode::reproducible}) {
         Status status = reference.check(t.data, mode, &parallel_);
-        EXPECT_EQ(status.code(), StatusCode::corruption) << to_string(type);
-        EXPECT_NE(status.message().find("wrong answer: T["), std::string::npos) << status.message();
+        CHECK_MESSAGE(status.code() == StatusCode::corruption, to_string(type));
+        CHECK_MESSAGE(status.message().find("wrong answer: T[") != std::string::npos,
+                      status.message());
       }
     }
   }
 }
 
-TEST_F(ScatterTest, TablesAndFiles) {
-  ASSERT_EQ(scatter({"--distribution", "sorted", "--mode", "both", "--route", "--json", json_,
-                     "--plot", plot_}),
-            0)
-      << error_;
-  EXPECT_EQ(error_, "");
-  EXPECT_NE(out_.find("f32 add, u32 targets"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\n3k to 100, sorted\n  loop:1 thread"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("\n  stride:2 threads, reproducible, route"), std::string::npos) << out_;
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.TablesAndFiles", "[ScatterTest]") {
+  REQUIRE_MESSAGE(scatter({"--distribution", "sorted", "--mode", "both", "--route", "--json", json_,
+                           "--plot", plot_}) == 0,
+                  error_);
+  CHECK(error_ == "");
+  CHECK_MESSAGE(out_.find("f32 add, u32 targets") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\n3k to 100, sorted\n  loop:1 thread") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\n  stride:2 threads, reproducible, route") != std::string::npos, out_);
   auto rows = read_rows(json_);
   using Phases = std::vector<std::string>;
-  EXPECT_EQ(phases_of(rows, "loop", "1 thread"), Phases{"scatter"});
-  EXPECT_EQ(phases_of(rows, "stride", "2 threads, fast"), Phases{"scatter"});
-  EXPECT_EQ(phases_of(rows, "stride", "2 threads, reproducible"), Phases{"scatter"});
-  EXPECT_EQ(phases_of(rows, "stride", "2 threads, fast, route"), (Phases{"prepare", "apply"}));
+  CHECK(phases_of(rows, "loop", "1 thread") == Phases{"scatter"});
+  CHECK(phases_of(rows, "stride", "2 threads, fast") == Phases{"scatter"});
+  CHECK(phases_of(rows, "stride", "2 threads, reproducible") == Phases{"scatter"});
+  CHECK(phases_of(rows, "stride", "2 threads, fast, route") == (Phases{"prepare", "apply"}));
   std::set<std::string> hashes;
   for (const auto& row : rows) {
-    EXPECT_EQ(row["workload"], "scatter");
-    EXPECT_EQ(row["distribution"], "sorted");
-    EXPECT_EQ(row["records"], 3000);
-    EXPECT_EQ(row["targets"], 100);
-    EXPECT_EQ(row["raw_bytes"], 3000 * 8);
-    EXPECT_GT(row["records_per_second"], 0);
+    CHECK(row["workload"] == "scatter");
+    CHECK(row["distribution"] == "sorted");
+    CHECK(row["records"] == 3000);
+    CHECK(row["targets"] == 100);
+    CHECK(row["raw_bytes"] == 3000 * 8);
+    CHECK(row["records_per_second"] > 0);
     if (row["phase"] == "prepare") continue;
-    EXPECT_GT(row["to_loop"], 0);
-    EXPECT_GT(row["bytes_per_second"], 0);
-    EXPECT_GT(row["bound_percent"], 0);
+    CHECK(row["to_loop"] > 0);
+    CHECK(row["bytes_per_second"] > 0);
+    CHECK(row["bound_percent"] > 0);
     bool reproducible = row.contains("mode") && row["mode"] == "reproducible";
-    EXPECT_EQ(row.contains("hash"), reproducible);
+    CHECK(row.contains("hash") == reproducible);
     if (reproducible) hashes.insert(row["hash"]);
   }
-  EXPECT_EQ(hashes.size(), 1u);
-  EXPECT_NE(read_text(plot_).find("M sources a second"), std::string::npos);
+  CHECK(hashes.size() == 1u);
+  CHECK(read_text(plot_).find("M sources a second") != std::string::npos);
 }
 
-TEST_F(ScatterTest, AMethodThatABackendDoesNotHaveHasNoTimes) {
-  ASSERT_EQ(scatter({"--method", "automatic,direct,copies,hot,partition", "--json", json_}), 0)
-      << error_;
-  EXPECT_NE(out_.find("hot: invalid_argument: ScatterMethod::hot, which the host does not know"),
-            std::string::npos)
-      << out_;
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.AMethodThatABackendDoesNotHaveHasNoTimes",
+                 "[ScatterTest]") {
+  REQUIRE_MESSAGE(
+      scatter({"--method", "automatic,direct,copies,hot,partition", "--json", json_}) == 0, error_);
+  CHECK_MESSAGE(
+      out_.find("hot: invalid_argument: ScatterMethod::hot, which the host does not know") !=
+          std::string::npos,
+      out_);
   std::map<std::string, double> rates;
   for (const auto& row : read_rows(json_)) {
     if (row["engine"] != "stride") continue;
     rates[row["method"]] = row["records_per_second"];
-    EXPECT_EQ(row.contains("refused"), row["method"] == "hot");
+    CHECK(row.contains("refused") == (row["method"] == "hot"));
   }
-  EXPECT_EQ(rates.size(), 5u);
-  for (const auto& [method, rate] : rates) EXPECT_EQ(rate > 0, method != "hot") << method;
+  CHECK(rates.size() == 5u);
+  for (const auto& [method, rate] : rates) CHECK_MESSAGE((rate > 0) == (method != "hot"), method);
 }
 
-TEST_F(ScatterTest, EveryTypeAndOperation) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.EveryTypeAndOperation", "[ScatterTest]") {
   ScatterWorkloadOptions options = quick();
   options.types = {NumberType::i32, NumberType::i64, NumberType::f32,
                    NumberType::f64, NumberType::f16, NumberType::bf16};
@@ -242,9 +247,9 @@ TEST_F(ScatterTest, EveryTypeAndOperation) {
   auto host = Backend::host(2);
   std::vector<ResultRow> rows;
   Status status = run_scatter(options, {.host = host.get()}, Progress(false), &rows);
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
   // The loop and, of sums of floats, both modes; of the others one.
-  EXPECT_EQ(rows.size(), 2u * 2 * 2 * (6 * 3 * 2 + 4));
+  CHECK(rows.size() == 2u * 2 * 2 * (6 * 3 * 2 + 4));
   // Exact results of all engines have one hash.
   std::map<std::string, std::set<std::string>> hashes;
   for (const ResultRow& row : rows) {
@@ -254,11 +259,11 @@ TEST_F(ScatterTest, EveryTypeAndOperation) {
            std::to_string(row.numbers.at("targets"))]
         .insert(row.texts.at("hash"));
   }
-  EXPECT_EQ(hashes.size(), (2u + 6 * 2) * 2 * 2);
-  for (const auto& [name, same] : hashes) EXPECT_EQ(same.size(), 1u) << name;
+  CHECK(hashes.size() == (2u + 6 * 2) * 2 * 2);
+  for (const auto& [name, same] : hashes) CHECK_MESSAGE(same.size() == 1u, name);
 }
 
-TEST_F(ScatterTest, OnADeviceBesideDirect) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnADeviceBesideDirect", "[ScatterTest]") {
   ScatterWorkloadOptions options = quick();
   options.distributions.pop_back();
   options.targets = {300};
@@ -269,37 +274,37 @@ TEST_F(ScatterTest, OnADeviceBesideDirect) {
   test::FakeDevice device(1 << 20);
   std::vector<ResultRow> rows;
   Status status = run_scatter(options, {host.get(), &device}, Progress(false), &rows);
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
   std::map<std::string, std::vector<std::string>> phases;
   std::set<std::string> hashes;
   for (const ResultRow& row : rows) {
     phases[row.engine_name()].push_back(row.phase);
     if (row.texts.contains("hash")) hashes.insert(row.texts.at("hash"));
     bool on_device = row.backend == "fake device" && row.phase != "prepare";
-    EXPECT_EQ(row.numbers.contains("to_direct"), on_device) << row.engine_name();
+    CHECK_MESSAGE(row.numbers.contains("to_direct") == on_device, row.engine_name());
   }
   using Phases = std::vector<std::string>;
-  EXPECT_EQ(phases["loop:1 thread"], Phases{"scatter"});
-  EXPECT_EQ(phases["stride:device memory, fast, direct"], (Phases{"scatter", "scatter_stream"}));
-  EXPECT_EQ(phases["stride:device memory, fast"], (Phases{"scatter", "scatter_stream"}));
-  EXPECT_EQ(phases["stride:device memory, reproducible, route"],
-            (Phases{"prepare", "apply", "apply_stream"}));
-  EXPECT_EQ(phases["stride:pinned memory, fast"], Phases{"scatter"});
-  EXPECT_EQ(phases["stride:host memory, reproducible"], Phases{"scatter"});
-  EXPECT_EQ(hashes.size(), 1u) << "the host and the device have the same bits";
+  CHECK(phases["loop:1 thread"] == Phases{"scatter"});
+  CHECK(phases["stride:device memory, fast, direct"] == (Phases{"scatter", "scatter_stream"}));
+  CHECK(phases["stride:device memory, fast"] == (Phases{"scatter", "scatter_stream"}));
+  CHECK(phases["stride:device memory, reproducible, route"] ==
+        (Phases{"prepare", "apply", "apply_stream"}));
+  CHECK(phases["stride:pinned memory, fast"] == Phases{"scatter"});
+  CHECK(phases["stride:host memory, reproducible"] == Phases{"scatter"});
+  CHECK_MESSAGE(hashes.size() == 1u, "the host and the device have the same bits");
   std::string text = scatter_tables(rows);
-  EXPECT_NE(text.find("stream G/s"), std::string::npos) << text;
-  EXPECT_NE(text.find("prepare ms"), std::string::npos) << text;
+  CHECK_MESSAGE(text.find("stream G/s") != std::string::npos, text);
+  CHECK_MESSAGE(text.find("prepare ms") != std::string::npos, text);
   std::vector<ResultRow> plot = scatter_plot(rows);
-  EXPECT_TRUE(std::any_of(plot.begin(), plot.end(), [](const ResultRow& row) {
+  CHECK(std::any_of(plot.begin(), plot.end(), [](const ResultRow& row) {
     return row.engine_name() == "stride:device memory, fast, stream" && row.phase == "uniform";
   }));
   // A failure ends it.
   device.fail_call(20, StatusCode::io_error);
-  EXPECT_FALSE(run_scatter(options, {nullptr, &device}, Progress(false), &rows).ok());
+  CHECK_FALSE(run_scatter(options, {nullptr, &device}, Progress(false), &rows).ok());
 }
 
-TEST_F(ScatterTest, RefusesWhatIsWrong) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.RefusesWhatIsWrong", "[ScatterTest]") {
   expect_refused(scatter({"--sources", "0"}), "--sources must be a number from 1");
   expect_refused(scatter({"--sources", ""}), "--sources is empty");
   expect_refused(scatter({"--targets", "many"}), "--targets must be a number from 1");
@@ -315,8 +320,8 @@ TEST_F(ScatterTest, RefusesWhatIsWrong) {
   expect_refused(scatter({"--method", "best"}), "--method: there is no 'best'");
   expect_refused(scatter({"--memory", "disk"}), "--memory: there is no 'disk'");
   expect_refused(scatter({"--targets", "5000m"}), "use --index u64");
-  EXPECT_EQ(scatter({"--sources", "99999m", "--index", "u64"}), 1);
-  EXPECT_NE(error_.find("lower --sources or --targets"), std::string::npos) << error_;
+  CHECK(scatter({"--sources", "99999m", "--index", "u64"}) == 1);
+  CHECK_MESSAGE(error_.find("lower --sources or --targets") != std::string::npos, error_);
   expect_refused(accumulate({"--deltas", "0"}), "--deltas must be");
   expect_refused(accumulate({"--keys", "x"}), "--keys must be");
   expect_refused(accumulate({"--batch", "0"}), "--batch must be");
@@ -324,34 +329,35 @@ TEST_F(ScatterTest, RefusesWhatIsWrong) {
   expect_refused(accumulate({"--engines", ""}), "--engines is empty");
 }
 
-TEST_F(ScatterTest, Accumulate) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.Accumulate", "[ScatterTest]") {
   for (const char* batch : {"", "999"}) {
     std::vector<std::string> arguments = {"--distribution", "zipf:1", "--json", json_};
     if (*batch) arguments.insert(arguments.end(), {"--batch", batch});
-    ASSERT_EQ(accumulate(arguments), 0) << error_;
-    EXPECT_NE(out_.find("Accumulate: 5,000 deltas on 700 keys, zipf:1, seed 1"), std::string::npos)
-        << out_;
+    REQUIRE_MESSAGE(accumulate(arguments) == 0, error_);
+    CHECK_MESSAGE(
+        out_.find("Accumulate: 5,000 deltas on 700 keys, zipf:1, seed 1") != std::string::npos,
+        out_);
     auto rows = read_rows(json_);
     std::vector<std::string> phases{"load", "accumulate", "read"};
     for (const AccumulateConfiguration& engine : accumulate_engines())
-      EXPECT_EQ(phases_of(rows, engine.engine, engine.configuration), phases) << engine.name();
+      CHECK_MESSAGE(phases_of(rows, engine.engine, engine.configuration) == phases, engine.name());
     for (const auto& row : rows)
-      EXPECT_EQ(row["records"], row["phase"] == "accumulate" ? 5000 : 700);
+      CHECK(row["records"] == (row["phase"] == "accumulate" ? 5000 : 700));
   }
-  ASSERT_EQ(accumulate({"--engines", "loop,stride:defaults", "--json", json_}), 0) << error_;
-  EXPECT_EQ(read_rows(json_).size(), 6u);
+  REQUIRE_MESSAGE(accumulate({"--engines", "loop,stride:defaults", "--json", json_}) == 0, error_);
+  CHECK(read_rows(json_).size() == 6u);
 }
 
-TEST_F(ScatterTest, Help) {
-  EXPECT_EQ(run({"scatter", "--help"}), 0);
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.Help", "[ScatterTest]") {
+  CHECK(run({"scatter", "--help"}) == 0);
   for (const char* option : {"--sources", "--targets", "--distribution", "--type", "--index",
                              "--operation", "--mode", "--method", "--memory", "--route",
                              "--backend", "--threads", "--repeat", "--seed", "--json", "--plot"})
-    EXPECT_NE(out_.find(option), std::string::npos) << option;
-  EXPECT_EQ(run({"accumulate", "--help"}), 0);
+    CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
+  CHECK(run({"accumulate", "--help"}) == 0);
   for (const char* option : {"--deltas", "--keys", "--distribution", "--batch", "--engines",
                              "--durability", "--directory", "stride:defaults"})
-    EXPECT_NE(out_.find(option), std::string::npos) << option;
+    CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "engine/analytics/bridge.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
@@ -38,11 +39,9 @@ struct Expected {
   }
 };
 
-class RouteTest : public testing::Test {
+class RouteTest {
  protected:
-  RouteTest() {
-    reopen();
-  }
+  RouteTest() { reopen(); }
   void reopen(std::shared_ptr<Backend> backend = nullptr) {
     db_.reset();
     Options options;
@@ -61,17 +60,17 @@ class RouteTest : public testing::Test {
       values.add(value);
       model_[key] = value;
     }
-    STRIDE_ASSERT_OK(t.put(bridge_, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(bridge_, keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
   }
   void erase(const std::string& key) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.erase(bridge_, key));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.erase(bridge_, key));
+    REQUIRE_OK(t.commit());
     model_.erase(key);
   }
   void clear_bridge() {
-    STRIDE_ASSERT_OK(db_->drop_table("bridge"));
+    REQUIRE_OK(db_->drop_table("bridge"));
     bridge_ = *db_->create_table("bridge");
     model_.clear();
   }
@@ -98,11 +97,11 @@ class RouteTest : public testing::Test {
   }
 
   void expect_report(const Route& route, const Expected& expected) {
-    EXPECT_EQ(route.sources(), expected.targets.size());
-    ASSERT_EQ(route.targets(), expected.count);
-    EXPECT_EQ(route.unrouted(), expected.unrouted);
-    EXPECT_EQ(route.first_unrouted(), expected.first);
-    EXPECT_GE(route.memory_bytes(), 4 * route.sources());
+    CHECK(route.sources() == expected.targets.size());
+    REQUIRE(route.targets() == expected.count);
+    CHECK(route.unrouted() == expected.unrouted);
+    CHECK(route.first_unrouted() == expected.first);
+    CHECK(route.memory_bytes() >= 4 * route.sources());
   }
   // T, of numbers so small that floats add them exactly.
   template <class T>
@@ -120,9 +119,9 @@ class RouteTest : public testing::Test {
       for (uint64_t i = 0; i < weights.size(); ++i)
         if (expected.targets[i] != nowhere) sums[expected.targets[i]] += weights[i];
       ScatterMode mode = random_() % 2 ? ScatterMode::fast : ScatterMode::reproducible;
-      STRIDE_ASSERT_OK(route.map(Numbers::of<T>(weights), MutableNumbers::of<T>(into),
-                                 {.mode = mode, .clear = clear}));
-      ASSERT_EQ(into, sums) << route.backend_name();
+      REQUIRE_OK(route.map(Numbers::of<T>(weights), MutableNumbers::of<T>(into),
+                           {.mode = mode, .clear = clear}));
+      REQUIRE_MESSAGE(into == sums, route.backend_name());
     }
   }
   void expect_route(const Route& route, const Expected& expected) {
@@ -142,16 +141,15 @@ class RouteTest : public testing::Test {
     for (uint64_t i = 0; i < weights.size(); ++i)
       if (expected.targets[i] != nowhere) sums[expected.targets[i]] += weights[i];
     ScatterReport report;
-    STRIDE_ASSERT_OK(map_weights(db_->snapshot(), bridge_, keys.column(),
-                                 Numbers::of<int32_t>(weights), MutableNumbers::of<int32_t>(into),
-                                 options, {.clear = clear}, &report));
-    EXPECT_EQ(into, sums);
-    EXPECT_EQ(report.out_of_range, expected.unrouted);
-    EXPECT_EQ(report.first_out_of_range, expected.first);
+    REQUIRE_OK(map_weights(db_->snapshot(), bridge_, keys.column(), Numbers::of<int32_t>(weights),
+                           MutableNumbers::of<int32_t>(into), options, {.clear = clear}, &report));
+    CHECK(into == sums);
+    CHECK(report.out_of_range == expected.unrouted);
+    CHECK(report.first_out_of_range == expected.first);
   }
   void refused(const Status& s, StatusCode code, const std::string& mentions) {
-    EXPECT_EQ(to_string(s.code()), to_string(code)) << s.to_string();
-    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+    CHECK_MESSAGE(to_string(s.code()) == to_string(code), s.to_string());
+    CHECK_MESSAGE(s.to_string().find(mentions) != std::string::npos, s.to_string());
   }
 
   std::mt19937_64 random_{seed()};
@@ -162,7 +160,7 @@ class RouteTest : public testing::Test {
   Model model_;
 };
 
-TEST_F(RouteTest, NumbersAreThoseOfAMap) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.NumbersAreThoseOfAMap", "[RouteTest]") {
   for (int round = 0; round < 12; ++round) {
     clear_bridge();
     const uint32_t width = round % 2 ? 4 : 8;
@@ -186,25 +184,23 @@ TEST_F(RouteTest, NumbersAreThoseOfAMap) {
         RouteOptions options{.targets = given, .backend = backend};
         Expected expected = expect_numbers(sources, given);
         auto route = Route::make(db_->snapshot(), bridge_, keys.column(), options);
-        ASSERT_TRUE(route.ok()) << route.status().to_string();
-        EXPECT_EQ(route->backend(), backend);
+        REQUIRE_OK(route);
+        CHECK(route->backend() == backend);
         expect_route(*route, expected);
-        EXPECT_EQ(route->target_keys().size, 0u);
+        CHECK(route->target_keys().size == 0u);
         // Without a number of targets there are as many as T has.
         if (given) expect_map_weights(sources, expected, {.targets = given % 2 ? given : 0});
-        if (HasFatalFailure()) return;
         // The bridge itself.
         Expected all = expect_numbers(all_keys(), given);
         auto matrix = Route::of_table(db_->snapshot(), bridge_, options);
-        ASSERT_TRUE(matrix.ok()) << matrix.status().to_string();
+        REQUIRE_OK(matrix);
         expect_route(*matrix, all);
-        if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST_F(RouteTest, NamesAreNumberedInTheirOrder) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.NamesAreNumberedInTheirOrder", "[RouteTest]") {
   const std::string zero(1, '\0'), high(1, '\xFF');
   for (int round = 0; round < 6; ++round) {
     clear_bridge();
@@ -238,25 +234,24 @@ TEST_F(RouteTest, NamesAreNumberedInTheirOrder) {
       return std::pair(e, places);
     };
     auto check = [&](const Result<Route>& route, const std::vector<std::string>& of) {
-      ASSERT_TRUE(route.ok()) << route.status().to_string();
+      REQUIRE_OK(route);
       auto [expected, places] = expect_names(of);
       expect_route(*route, expected);
       KeyColumn keys = route->target_keys();
-      ASSERT_EQ(keys.size, places.size());
+      REQUIRE(keys.size == places.size());
       uint64_t at = 0;
-      for (const auto& place : places) ASSERT_EQ(text(keys[at++]), place.first);
+      for (const auto& place : places) REQUIRE(text(keys[at++]) == place.first);
     };
     for (const auto& backend : backends_) {
       RouteOptions options{.values = RouteTargets::keys, .backend = backend};
       check(Route::make(db_->snapshot(), bridge_, Rows(sources).column(), options), sources);
       check(Route::of_table(db_->snapshot(), bridge_, options), all_keys());
-      if (HasFatalFailure()) return;
     }
     expect_map_weights(sources, expect_names(sources).first, {.values = RouteTargets::keys});
   }
 }
 
-TEST_F(RouteTest, WhatHasNoTarget) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.WhatHasNoTarget", "[RouteTest]") {
   put({{"a", number(1, 4)}, {"b", number(7, 4)}, {"c", number(0, 4)}});
   Snapshot now = db_->snapshot();
   std::vector<float> weights = {1, 2, 4, 8, 16}, into = {0, 0};
@@ -264,17 +259,17 @@ TEST_F(RouteTest, WhatHasNoTarget) {
     return Route::make(now, bridge_, Rows(sources).column(), options);
   };
   auto route = make({"c", "x", "a", "b", "a"}, {.targets = 2});
-  EXPECT_EQ(route->unrouted(), 2u);
-  EXPECT_EQ(route->first_unrouted(), 1u);
-  STRIDE_ASSERT_OK(route->map(Numbers::of<float>(weights), MutableNumbers::of<float>(into)));
-  EXPECT_EQ(into, (std::vector<float>{1, 20}));
+  CHECK(route->unrouted() == 2u);
+  CHECK(route->first_unrouted() == 1u);
+  REQUIRE_OK(route->map(Numbers::of<float>(weights), MutableNumbers::of<float>(into)));
+  CHECK(into == (std::vector<float>{1, 20}));
   // Or not at all.
   RouteOptions strict{.targets = 2, .unrouted = Unrouted::error};
   refused(make({"c", "x", "a", "b"}, strict).status(), StatusCode::not_found,
           "table 'bridge': source 1 (key 'x') is not there");
   refused(make({"c", "b", "x"}, strict).status(), StatusCode::invalid_argument,
           "source 1 (key 'b') has the target 7, and there are 2");
-  EXPECT_TRUE(make({"c", "a"}, strict).ok());
+  CHECK_OK(make({"c", "a"}, strict));
   refused(Route::of_table(now, bridge_, strict).status(), StatusCode::invalid_argument,
           "source 1 (key 'b') has the target 7");
   refused(make({"\x01"}, {.values = RouteTargets::keys, .unrouted = Unrouted::error}).status(),
@@ -283,10 +278,10 @@ TEST_F(RouteTest, WhatHasNoTarget) {
   refused(map_weights(now, bridge_, Rows(sources).column(), Numbers::of<float>(weights),
                       MutableNumbers::of<float>(into), strict, {.clear = true}),
           StatusCode::not_found, "source 1");
-  EXPECT_EQ(into, (std::vector<float>{1, 20}));
+  CHECK(into == (std::vector<float>{1, 20}));
 }
 
-TEST_F(RouteTest, ValuesOfAnotherWidth) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.ValuesOfAnotherWidth", "[RouteTest]") {
   for (const std::string& wrong : {std::string(), std::string("abc"), number(1, 8)}) {
     clear_bridge();
     put({{"a", number(1, 4)}, {"b", wrong}, {"c", number(1, 4)}});
@@ -301,10 +296,10 @@ TEST_F(RouteTest, ValuesOfAnotherWidth) {
         map_weights(db_->snapshot(), bridge_, Rows(sources).column(), Numbers::of<int32_t>(weights),
                     MutableNumbers::of<int32_t>(into), {}, {.clear = true}),
         StatusCode::invalid_argument, bytes);
-    EXPECT_EQ(into, (std::vector<int32_t>{5, 5}));
+    CHECK(into == (std::vector<int32_t>{5, 5}));
     // What is not asked for is not looked at.
     sources.pop_back();
-    EXPECT_TRUE(Route::make(db_->snapshot(), bridge_, Rows(sources).column()).ok());
+    CHECK_OK(Route::make(db_->snapshot(), bridge_, Rows(sources).column()));
   }
   clear_bridge();
   put({{"a", "123"}});
@@ -312,21 +307,21 @@ TEST_F(RouteTest, ValuesOfAnotherWidth) {
           "3 bytes");
 }
 
-TEST_F(RouteTest, NothingAndOne) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.NothingAndOne", "[RouteTest]") {
   for (const auto& backend : backends_) {
     clear_bridge();
     Snapshot empty = db_->snapshot();
     for (RouteTargets values : {RouteTargets::numbers, RouteTargets::keys}) {
       RouteOptions options{.values = values, .backend = backend};
       auto none = Route::make(empty, bridge_, KeyColumn(), options);
-      ASSERT_TRUE(none.ok()) << none.status().to_string();
+      REQUIRE_OK(none);
       expect_route(*none, {});
       none = Route::of_table(empty, bridge_, options);
-      ASSERT_TRUE(none.ok()) << none.status().to_string();
+      REQUIRE_OK(none);
       expect_route(*none, {});
       std::vector<std::string> sources = {"a", "b"};
       auto lost = Route::make(empty, bridge_, Rows(sources).column(), options);
-      ASSERT_TRUE(lost.ok()) << lost.status().to_string();
+      REQUIRE_OK(lost);
       expect_route(*lost, {.targets = {nowhere, nowhere}, .unrouted = 2, .first = 0});
       expect_map_weights({}, {}, {.values = values});
     }
@@ -341,7 +336,7 @@ TEST_F(RouteTest, NothingAndOne) {
   }
 }
 
-TEST_F(RouteTest, ARouteIsWhatTheBridgeWas) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.ARouteIsWhatTheBridgeWas", "[RouteTest]") {
   put({{"a", number(0, 8)}, {"b", number(1, 8)}});
   std::vector<std::string> sources = {"b", "a", "b"};
   Expected before = expect_numbers(sources, 0);
@@ -352,7 +347,7 @@ TEST_F(RouteTest, ARouteIsWhatTheBridgeWas) {
   auto late = Route::make(then, bridge_, Rows(sources).column());
   auto now = Route::make(db_->snapshot(), bridge_, Rows(sources).column());
   Expected after = expect_numbers(sources, 0);
-  STRIDE_ASSERT_OK(db_->compact());
+  REQUIRE_OK(db_->compact());
   for (int life = 0; life < 2; ++life) {
     expect_route(*early, before);
     expect_route(*late, before);
@@ -368,12 +363,12 @@ TEST_F(RouteTest, ARouteIsWhatTheBridgeWas) {
   expect_route(*early, before);
 }
 
-TEST_F(RouteTest, LargeNumbers) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.LargeNumbers", "[RouteTest]") {
   auto host = Backend::host(2);
   auto read = [&](const RouteOptions& options) {
     BridgeTargets targets;
     Status s = read_bridge(db_->snapshot(), bridge_, nullptr, true, options, *host, &targets);
-    EXPECT_TRUE(s.ok()) << s.to_string();
+    CHECK_OK(s);
     return targets;
   };
   auto list = [](const BridgeTargets& targets) {
@@ -387,34 +382,34 @@ TEST_F(RouteTest, LargeNumbers) {
   constexpr uint64_t most32 = 0xFFFFFFFF;
   put({{"a", number(5, 8)}, {"b", number(most32 - 1, 8)}});
   BridgeTargets targets = read({});
-  EXPECT_EQ(targets.targets.view().width, 4u);
-  EXPECT_EQ(targets.target_count, most32);
-  EXPECT_EQ(list(targets), (std::vector<uint64_t>{5, most32 - 1}));
+  CHECK(targets.targets.view().width == 4u);
+  CHECK(targets.target_count == most32);
+  CHECK(list(targets) == (std::vector<uint64_t>{5, most32 - 1}));
   put({{"c", number(most32, 8)}});
   targets = read({});
-  EXPECT_EQ(targets.targets.view().width, 8u);
-  EXPECT_EQ(targets.target_count, most32 + 1);
-  EXPECT_EQ(list(targets), (std::vector<uint64_t>{5, most32 - 1, most32}));
-  EXPECT_EQ(targets.report.out_of_range, 0u);
+  CHECK(targets.targets.view().width == 8u);
+  CHECK(targets.target_count == most32 + 1);
+  CHECK(list(targets) == (std::vector<uint64_t>{5, most32 - 1, most32}));
+  CHECK(targets.report.out_of_range == 0u);
   // With a bound what is beyond it is out of range, also in 32 bits.
   targets = read({.targets = most32});
-  EXPECT_EQ(targets.targets.view().width, 4u);
-  EXPECT_EQ(targets.report.out_of_range, 1u);
-  EXPECT_EQ(targets.report.first_out_of_range, 2u);
-  EXPECT_EQ(read({.targets = most32 + 1}).targets.view().width, 8u);
+  CHECK(targets.targets.view().width == 4u);
+  CHECK(targets.report.out_of_range == 1u);
+  CHECK(targets.report.first_out_of_range == 2u);
+  CHECK(read({.targets = most32 + 1}).targets.view().width == 8u);
   put({{"d", number(max_route_targets, 8)}, {"e", number(UINT64_MAX, 8)}});
   targets = read({});
-  EXPECT_EQ(targets.target_count, most32 + 1);
-  EXPECT_EQ(targets.report.out_of_range, 2u);
-  EXPECT_EQ(list(targets)[3], UINT64_MAX);
+  CHECK(targets.target_count == most32 + 1);
+  CHECK(targets.report.out_of_range == 2u);
+  CHECK(list(targets)[3] == UINT64_MAX);
   // Of 4 bytes, too.
   clear_bridge();
   put({{"a", number(most32, 4)}});
-  EXPECT_EQ(read({}).target_count, most32 + 1);
-  EXPECT_EQ(list(read({})), std::vector<uint64_t>{most32});
+  CHECK(read({}).target_count == most32 + 1);
+  CHECK(list(read({})) == std::vector<uint64_t>{most32});
 }
 
-TEST_F(RouteTest, ReproducibleSumsHaveTheSameBits) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.ReproducibleSumsHaveTheSameBits", "[RouteTest]") {
   Model rows;
   constexpr uint64_t n = 30'000;
   for (uint64_t i = 0; i < n; ++i) rows[std::to_string(i)] = number(random_() % 50, 4);
@@ -428,15 +423,16 @@ TEST_F(RouteTest, ReproducibleSumsHaveTheSameBits) {
     auto route = Route::of_table(db_->snapshot(), bridge_, {.targets = 50, .backend = backend});
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::vector<float> into(50, 1e9f);
-      STRIDE_ASSERT_OK(route->map(Numbers::of<float>(weights), MutableNumbers::of<float>(into),
-                                  {.mode = ScatterMode::reproducible, .clear = true}));
+      REQUIRE_OK(route->map(Numbers::of<float>(weights), MutableNumbers::of<float>(into),
+                            {.mode = ScatterMode::reproducible, .clear = true}));
       if (first.empty()) first = into;
-      ASSERT_EQ(std::memcmp(first.data(), into.data(), 50 * sizeof(float)), 0) << backend->name();
+      REQUIRE_MESSAGE(std::memcmp(first.data(), into.data(), 50 * sizeof(float)) == 0,
+                      backend->name());
     }
   }
 }
 
-TEST_F(RouteTest, WhatIsRefused) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.WhatIsRefused", "[RouteTest]") {
   put({{"a", number(1, 4)}});
   Snapshot now = db_->snapshot();
   refused(Route::of_table(now, bridge_, {.targets = max_route_targets + 1}).status(),
@@ -460,8 +456,8 @@ TEST_F(RouteTest, WhatIsRefused) {
   refused(map(one, two, {.clear = true, .stream = &one}), StatusCode::invalid_argument,
           "cannot be cleared on a stream");
   refused(map(one, two, {.stream = &one}), StatusCode::unavailable, "are a device's");
-  EXPECT_EQ(two, std::vector<float>(2, 2.0f));
-  EXPECT_EQ(doubles, std::vector<double>(2, 2.0));
+  CHECK(two == std::vector<float>(2, 2.0f));
+  CHECK(doubles == std::vector<double>(2, 2.0));
   std::vector<std::string> sources = {"a"};
   auto weights = Numbers::of<float>(one);
   refused(map_weights(now, bridge_, Rows(sources).column(), weights, MutableNumbers::of<float>(two),
@@ -473,33 +469,33 @@ TEST_F(RouteTest, WhatIsRefused) {
 }
 
 // Counts, numbers on a device, and a device that fails.
-TEST_F(RouteTest, OnADevice) {
+TEST_CASE_METHOD(RouteTest, "RouteTest.OnADevice", "[RouteTest]") {
   auto device = std::make_shared<FakeDevice>(1 << 30);
   reopen(device);
   put({{"a", number(1, 4)}, {"b", number(0, 4)}, {"c", number(1, 4)}});
   auto on_device = Route::of_table(db_->snapshot(), bridge_);
-  EXPECT_EQ(on_device->backend_name(), "fake device");
+  CHECK(on_device->backend_name() == "fake device");
   std::vector<float> weights = {1, 2, 4};
   auto s = std::move(*device->allocate(12)), t = std::move(*device->allocate(8));
-  STRIDE_ASSERT_OK(device->copy(s->data(), weights.data(), 12));
+  REQUIRE_OK(device->copy(s->data(), weights.data(), 12));
   std::vector<float> sums(2, 7.0f);
-  STRIDE_ASSERT_OK(device->copy(t->data(), sums.data(), 8));
+  REQUIRE_OK(device->copy(t->data(), sums.data(), 8));
   Numbers from{NumberType::f32, s->data(), 3};
   MutableNumbers into{NumberType::f32, t->data(), 2};
   auto expect_sums = [&](const std::vector<float>& expected) {
-    STRIDE_ASSERT_OK(device->copy(sums.data(), t->data(), 8));
-    EXPECT_EQ(sums, expected);
+    REQUIRE_OK(device->copy(sums.data(), t->data(), 8));
+    CHECK(sums == expected);
   };
-  STRIDE_ASSERT_OK(on_device->map(from, into));
+  REQUIRE_OK(on_device->map(from, into));
   expect_sums({9, 12});
   uint64_t before = on_device->memory_bytes();
-  STRIDE_ASSERT_OK(on_device->map(from, into, {.clear = true}));
-  STRIDE_ASSERT_OK(on_device->map(Numbers::ones(NumberType::f32, 3), into));
+  REQUIRE_OK(on_device->map(from, into, {.clear = true}));
+  REQUIRE_OK(on_device->map(Numbers::ones(NumberType::f32, 3), into));
   expect_sums({3, 7});
-  EXPECT_GT(on_device->memory_bytes(), before);
+  CHECK(on_device->memory_bytes() > before);
   std::vector<std::string> sources = {"a", "b", "c"};
-  STRIDE_ASSERT_OK(map_weights(db_->snapshot(), bridge_, Rows(sources).column(), from, into, {},
-                               {.clear = true}));
+  REQUIRE_OK(map_weights(db_->snapshot(), bridge_, Rows(sources).column(), from, into, {},
+                         {.clear = true}));
   expect_sums({2, 5});
   // One that is made on the host has no use for a device's memory.
   auto on_host = Route::of_table(db_->snapshot(), bridge_, {.backend = Backend::host(1)});
@@ -511,8 +507,8 @@ TEST_F(RouteTest, OnADevice) {
           StatusCode::resource_exhausted, "");
   device->fail_call(1, StatusCode::io_error);
   auto fallen = Route::of_table(db_->snapshot(), bridge_);
-  ASSERT_TRUE(fallen.ok()) << fallen.status().to_string();
-  EXPECT_NE(fallen->backend_name(), "fake device");
+  REQUIRE_OK(fallen);
+  CHECK(fallen->backend_name() != "fake device");
   expect_route(*fallen, expect_numbers(all_keys(), 0));
 }
 

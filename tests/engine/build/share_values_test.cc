@@ -1,5 +1,4 @@
 // Tables whose segments keep equal values once: the same answers as of any table, and smaller.
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "storage/checksum.h"
 #include "storage/memory_file_system.h"
 #include "storage/segment_format.h"
+#include "tests/support/catch.h"
 #include "tests/support/cold_files.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
@@ -28,7 +28,6 @@ struct Kind {
   const char* name;
   uint64_t distinct;  // 0: all differ
   uint64_t shortest, longest;
-  friend void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 };
 
 std::string value_of(const Kind& kind, uint64_t number) {
@@ -43,9 +42,15 @@ std::string random_value(const Kind& kind, std::mt19937_64& random) {
   return value_of(kind, kind.distinct ? number % kind.distinct : number);
 }
 
-class ShareValuesTest : public ::testing::TestWithParam<Kind> {
+class ShareValuesTest {
  protected:
-  std::string value() { return random_value(GetParam(), random_); }
+  const Kind kind_ =
+      GENERATE(Kind{"few", 5, 0, 40}, Kind{"one", 1, 30, 30}, Kind{"distinct", 0, 10, 60},
+               Kind{"empty", 1, 0, 0}, Kind{"fixed", 40, 12, 12}, Kind{"codes", 200, 2, 2},
+               Kind{"mixed", 400, 0, 900}, Kind{"bytes", 250, 1, 1});
+  RunsWith name_{kind_.name};
+
+  std::string value() { return random_value(kind_, random_); }
   std::string key(uint32_t width) {
     std::string k(width ? width : random_() % 12, 'k');
     for (char& c : k) c = static_cast<char>('a' + random_() % 3);
@@ -61,7 +66,7 @@ class ShareValuesTest : public ::testing::TestWithParam<Kind> {
       values.add(v);
       (*model)[k] = v;
     }
-    STRIDE_ASSERT_OK(t.put(table, keys.column(), values.column()));
+    REQUIRE_OK(t.put(table, keys.column(), values.column()));
     if (random_() % 2) {
       Rows gone;
       for (uint64_t n = random_() % 40; n > 0; --n) {
@@ -71,15 +76,15 @@ class ShareValuesTest : public ::testing::TestWithParam<Kind> {
         gone.add(k);
         model->erase(k);
       }
-      STRIDE_ASSERT_OK(t.erase(table, gone.column()));
+      REQUIRE_OK(t.erase(table, gone.column()));
     }
-    STRIDE_ASSERT_OK(t.commit(static_cast<Durability>(random_() % 3)));
+    REQUIRE_OK(t.commit(static_cast<Durability>(random_() % 3)));
   }
 
   std::mt19937_64 random_{seed()};
 };
 
-TEST_P(ShareValuesTest, AnswersAsAMapDoes) {
+TEST_CASE_METHOD(ShareValuesTest, "ShareValuesTest.AnswersAsAMapDoes", "[ShareValuesTest]") {
   for (int round = 0; round < 4; ++round) {
     TemporaryDirectory directory;
     Options options;
@@ -89,28 +94,26 @@ TEST_P(ShareValuesTest, AnswersAsAMapDoes) {
     Model model;
     for (int reopen = 0; reopen < 3; ++reopen) {
       auto db = Database::open(directory.path(), options);
-      ASSERT_TRUE(db.ok()) << db.status().to_string();
+      REQUIRE_OK(db);
       auto table =
           (*db)->open_or_create_table("t", {.key_width = width, .share_equal_values = true});
-      ASSERT_TRUE(table.ok()) << table.status().to_string();
+      REQUIRE_OK(table);
       for (int i = 0; i < 3; ++i) {
         Snapshot before = (*db)->snapshot();
         Model model_before = model;
         commit(**db, *table, &model, width);
-        if (HasFatalFailure()) return;
-        if (random_() % 4 == 0) STRIDE_ASSERT_OK((*db)->compact());
+        if (random_() % 4 == 0) REQUIRE_OK((*db)->compact());
         expect_equal((*db)->snapshot(), *table, model, random_);
         if (random_() % 3 == 0) expect_equal(before, *table, model_before, random_);
-        if (HasFatalFailure()) return;
       }
-      STRIDE_ASSERT_OK((*db)->verify());
-      if (random_() % 2) STRIDE_ASSERT_OK((*db)->close());
+      REQUIRE_OK((*db)->verify());
+      if (random_() % 2) REQUIRE_OK((*db)->close());
     }
   }
 }
 
 // Batches of the same queries on a device, which has the keys and not the values.
-TEST_P(ShareValuesTest, ValuesStayOnTheHost) {
+TEST_CASE_METHOD(ShareValuesTest, "ShareValuesTest.ValuesStayOnTheHost", "[ShareValuesTest]") {
   for (ValuePlacement placement : {ValuePlacement::host, ValuePlacement::device}) {
     TemporaryDirectory directory;
     auto device = std::make_shared<FakeDevice>(uint64_t{1} << 40);
@@ -118,31 +121,22 @@ TEST_P(ShareValuesTest, ValuesStayOnTheHost) {
     options.shared_backend = device;
     options.value_placement = placement;
     auto db = Database::open(directory.path(), options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     auto table = (*db)->create_table("t", {.share_equal_values = true});
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     Model model;
     for (int i = 0; i < 3; ++i) {
       commit(**db, *table, &model, 0);
-      if (HasFatalFailure()) return;
       std::vector<std::string> queries;
       for (int q = 0; q < 1500; ++q) queries.push_back(key(0));
       for (int again = 0; again < 3; ++again)
         expect_lookups((*db)->snapshot(), *table, model, queries);
-      if (HasFatalFailure()) return;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ShareValuesTest,
-                         ::testing::Values(Kind{"few", 5, 0, 40}, Kind{"one", 1, 30, 30},
-                                           Kind{"distinct", 0, 10, 60}, Kind{"empty", 1, 0, 0},
-                                           Kind{"fixed", 40, 12, 12}, Kind{"codes", 200, 2, 2},
-                                           Kind{"mixed", 400, 0, 900}, Kind{"bytes", 250, 1, 1}),
-                         [](const auto& kind) { return kind.param.name; });
-
 // Of 1,000,000 rows and more, in which numbers take 1, 2 and 4 bytes.
-class SharedSizesTest : public ::testing::Test {
+class SharedSizesTest {
  protected:
   // Keys of 8 bytes; row r has value r % distinct.
   void load(uint64_t rows, uint64_t distinct, uint64_t bytes, bool share) {
@@ -156,15 +150,15 @@ class SharedSizesTest : public ::testing::Test {
     db_.reset();
     directory_.emplace();
     auto db = Database::open(directory_->path());
-    ASSERT_TRUE(db.ok());
+    REQUIRE_OK(db);
     db_ = std::move(*db);
     auto table = db_->create_table("t", {.key_width = 8, .share_equal_values = share});
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     table_ = *table;
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put_view(table_, Column::fixed(keys.data(), 8, rows),
-                                Column::fixed(values.data(), static_cast<uint32_t>(bytes), rows)));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put_view(table_, Column::fixed(keys.data(), 8, rows),
+                          Column::fixed(values.data(), static_cast<uint32_t>(bytes), rows)));
+    REQUIRE_OK(t.commit());
   }
   static std::string value(uint64_t number, uint64_t bytes) {
     std::string v = std::to_string(number) + "-";
@@ -173,8 +167,8 @@ class SharedSizesTest : public ::testing::Test {
   }
   SegmentReport report() {
     auto segments = db_->segments(table_);
-    EXPECT_TRUE(segments.ok());
-    EXPECT_EQ(segments->size(), 1u);
+    CHECK_OK(segments);
+    CHECK(segments->size() == 1u);
     return segments->front();
   }
 
@@ -183,104 +177,107 @@ class SharedSizesTest : public ::testing::Test {
   Table table_;
 };
 
-TEST_F(SharedSizesTest, AMillionRowsOfThreeValues) {
+TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.AMillionRowsOfThreeValues",
+                 "[SharedSizesTest]") {
   load(1'000'000, 3, 200, /*share=*/true);
   SegmentReport shared = report();
-  EXPECT_EQ(shared.distinct_values, 3u);
-  EXPECT_EQ(shared.value_bytes, 600u);
-  EXPECT_TRUE(shared.fixed_values);
-  EXPECT_EQ(shared.saved_bytes, 200'000'000u - 600 - 1'000'000);
-  EXPECT_LT(shared.bytes_on_disk, 10'000'000u);
+  CHECK(shared.distinct_values == 3u);
+  CHECK(shared.value_bytes == 600u);
+  CHECK(shared.fixed_values);
+  CHECK(shared.saved_bytes == 200'000'000u - 600 - 1'000'000);
+  CHECK(shared.bytes_on_disk < 10'000'000u);
   TableStatistics table = db_->tables()[0];
-  EXPECT_TRUE(table.share_equal_values);
-  EXPECT_EQ(table.rows, 1'000'000u);
-  EXPECT_EQ(table.stored_values, 3u);
-  EXPECT_EQ(table.saved_bytes, shared.saved_bytes);
+  CHECK(table.share_equal_values);
+  CHECK(table.rows == 1'000'000u);
+  CHECK(table.stored_values == 3u);
+  CHECK(table.saved_bytes == shared.saved_bytes);
   // Slices of keys, copies of values.
   auto scan = db_->snapshot().scan(table_);
-  ASSERT_TRUE(scan.ok());
+  REQUIRE_OK(scan);
   uint64_t row = 0;
   for (ScanBatch batch; scan->next(&batch); row += batch.keys.size) {
-    ASSERT_TRUE(batch.values.is_fixed());
+    REQUIRE(batch.values.is_fixed());
     for (uint64_t i = 0; i < batch.keys.size; i += 97)
-      ASSERT_EQ(text(batch.values[i]), value((row + i) % 3, 200));
+      REQUIRE(text(batch.values[i]) == value((row + i) % 3, 200));
   }
-  EXPECT_EQ(row, 1'000'000u);
-  STRIDE_ASSERT_OK(db_->verify());
+  CHECK(row == 1'000'000u);
+  REQUIRE_OK(db_->verify());
 
   load(1'000'000, 3, 200, /*share=*/false);
   SegmentReport plain = report();
-  EXPECT_EQ(plain.distinct_values, 0u);
-  EXPECT_EQ(plain.saved_bytes, 0u);
-  EXPECT_EQ(db_->tables()[0].stored_values, 1'000'000u);
+  CHECK(plain.distinct_values == 0u);
+  CHECK(plain.saved_bytes == 0u);
+  CHECK(db_->tables()[0].stored_values == 1'000'000u);
   // Padding to multiples of 64, and of 8 bytes a block of 64 KiB.
-  EXPECT_NEAR(static_cast<double>(plain.bytes_on_disk - shared.bytes_on_disk),
-              static_cast<double>(shared.saved_bytes), 40'000);
+  CHECK_THAT(static_cast<double>(plain.bytes_on_disk - shared.bytes_on_disk),
+             Catch::Matchers::WithinAbs(static_cast<double>(shared.saved_bytes), 40'000));
 }
 
-TEST_F(SharedSizesTest, NumbersOfEveryWidth) {
+TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.NumbersOfEveryWidth", "[SharedSizesTest]") {
   for (auto [distinct, width] : {std::pair{256, 1}, {257, 2}, {65536, 2}, {65537, 4}}) {
     load(300'000, distinct, 50, /*share=*/true);
     SegmentReport shared = report();
-    EXPECT_EQ(shared.distinct_values, static_cast<uint64_t>(distinct));
-    EXPECT_EQ(shared.saved_bytes, (300'000u - distinct) * 50 - 300'000 * width);
+    CHECK(shared.distinct_values == static_cast<uint64_t>(distinct));
+    CHECK(shared.saved_bytes == (300'000u - distinct) * 50 - 300'000 * width);
     std::vector<uint64_t> keys;
     for (uint64_t i = 0; i < 300'000; i += 37) keys.push_back(__builtin_bswap64(i * 1000));
     GetResult got;
-    STRIDE_ASSERT_OK(db_->snapshot().get(table_, Column::fixed(keys.data(), 8, keys.size()), &got));
+    REQUIRE_OK(db_->snapshot().get(table_, Column::fixed(keys.data(), 8, keys.size()), &got));
     for (uint64_t i = 0; i < keys.size(); ++i)
-      ASSERT_EQ(text(got.values[i]), value(i * 37 % distinct, 50));
+      REQUIRE(text(got.values[i]) == value(i * 37 % distinct, 50));
   }
 }
 
 // The numbers would take as much as what they save.
-TEST_F(SharedSizesTest, NothingIsSharedWhereThatSavesNothing) {
+TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.NothingIsSharedWhereThatSavesNothing",
+                 "[SharedSizesTest]") {
   for (auto [distinct, bytes] : {std::pair{60'000, 60}, {100, 1}, {48'000, 6}}) {
     load(60'000, distinct, bytes, /*share=*/true);
     SegmentReport plain = report();
-    EXPECT_EQ(plain.distinct_values, 0u) << distinct;
-    EXPECT_EQ(plain.saved_bytes, 0u);
-    EXPECT_EQ(plain.value_bytes, 60'000u * bytes);
+    CHECK_MESSAGE(plain.distinct_values == 0u, distinct);
+    CHECK(plain.saved_bytes == 0u);
+    CHECK(plain.value_bytes == 60'000u * bytes);
     // Any version reads such a segment.
     for (const auto& entry : fs::directory_iterator(directory_->path())) {
       if (entry.path().extension() != ".seg") continue;
       std::ifstream file(entry.path(), std::ios::binary);
       SegmentHeader header;
       file.read(reinterpret_cast<char*>(&header), sizeof header);
-      EXPECT_EQ(header.format_version, segment_version_plain);
+      CHECK(header.format_version == segment_version_plain);
     }
   }
 }
 
-TEST_F(SharedSizesTest, ValuesOfSeveralRunsBecomeOne) {
+TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.ValuesOfSeveralRunsBecomeOne",
+                 "[SharedSizesTest]") {
   load(20'000, 2, 100, /*share=*/true);
   uint64_t of_one_run = report().bytes_on_disk;
   for (int run = 1; run < 4; ++run) {
     WriteTransaction t = db_->begin();
     for (uint64_t i = 0; i < 500; ++i) {
       uint64_t k = __builtin_bswap64(i * 1000 + static_cast<uint64_t>(run));
-      STRIDE_ASSERT_OK(
+      REQUIRE_OK(
           t.put(table_, Bytes(reinterpret_cast<std::byte*>(&k), 8), as_bytes(value(i % 3, 100))));
     }
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.commit());
   }
-  EXPECT_EQ(db_->tables()[0].stored_values, 2u + 3 * 3);
-  STRIDE_ASSERT_OK(db_->compact());
-  EXPECT_EQ(report().distinct_values, 3u);
-  EXPECT_LT(report().bytes_on_disk, of_one_run + 40'000);
+  CHECK(db_->tables()[0].stored_values == 2u + 3 * 3);
+  REQUIRE_OK(db_->compact());
+  CHECK(report().distinct_values == 3u);
+  CHECK(report().bytes_on_disk < of_one_run + 40'000);
 }
 
 // Where memory is short a run is cut into segments, by what they are going to have; and a batch of
 // a scan holds no more than a few values.
-TEST_F(SharedSizesTest, LargeValuesOfManyRows) {
+TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.LargeValuesOfManyRows", "[SharedSizesTest]") {
   constexpr uint64_t rows = 200, bytes = 1 << 20;
   directory_.emplace();
   Options options;
   options.memory_limit_bytes = 32 << 20;
   auto db = Database::open(directory_->path(), options);
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto table = (*db)->create_table("t", {.share_equal_values = true});
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   const std::string large(bytes, 'l');
   const Column value = Column::fixed(large.data(), bytes, 1);
   std::vector<std::string> keys;
@@ -288,85 +285,82 @@ TEST_F(SharedSizesTest, LargeValuesOfManyRows) {
   for (uint64_t run = 0; run < 2; ++run) {
     WriteTransaction t = (*db)->begin();
     for (uint64_t i = run; i < 2 * rows; i += 2)
-      STRIDE_ASSERT_OK(t.put_view(*table, Column::fixed(keys[i].data(), 5, 1), value));
-    STRIDE_ASSERT_OK(t.commit());
+      REQUIRE_OK(t.put_view(*table, Column::fixed(keys[i].data(), 5, 1), value));
+    REQUIRE_OK(t.commit());
   }
   uint64_t segments = (*db)->tables()[0].segments;
-  EXPECT_GT(segments, 10u);  // staged rows have their values each
-  EXPECT_EQ((*db)->tables()[0].stored_values, segments);
-  STRIDE_ASSERT_OK((*db)->compact());
-  EXPECT_LE((*db)->tables()[0].segments, 3u);
-  EXPECT_LE((*db)->tables()[0].bytes_on_disk, 4 * bytes);
+  CHECK(segments > 10u);  // staged rows have their values each
+  CHECK((*db)->tables()[0].stored_values == segments);
+  REQUIRE_OK((*db)->compact());
+  CHECK((*db)->tables()[0].segments <= 3u);
+  CHECK((*db)->tables()[0].bytes_on_disk <= 4 * bytes);
   auto scan = (*db)->snapshot().scan(*table);
   uint64_t seen = 0;
   for (ScanBatch batch; scan->next(&batch); seen += batch.keys.size) {
-    EXPECT_LE(batch.keys.size, 5u);
-    for (uint64_t i = 0; i < batch.keys.size; ++i) ASSERT_EQ(text(batch.values[i]), large);
+    CHECK(batch.keys.size <= 5u);
+    for (uint64_t i = 0; i < batch.keys.size; ++i) REQUIRE(text(batch.values[i]) == large);
   }
-  EXPECT_EQ(seen, 2 * rows);
+  CHECK(seen == 2 * rows);
 }
 
-TEST(ShareValuesOptionTest, ItIsKeptAndCannotBeChanged) {
+TEST_CASE("ShareValuesOptionTest.ItIsKeptAndCannotBeChanged", "[ShareValuesOptionTest]") {
   MemoryFileSystem files;
   Options options{.backend = BackendKind::host, .file_system = &files};
   {
     auto db = Database::open("/db", options);
-    ASSERT_TRUE(db.ok());
-    ASSERT_TRUE((*db)->create_table("shared", {.share_equal_values = true}).ok());
-    ASSERT_TRUE((*db)->create_table("plain").ok());
-    ASSERT_TRUE(
-        (*db)->create_table("routes", {.address_bits = 32, .share_equal_values = true}).ok());
+    REQUIRE_OK(db);
+    REQUIRE_OK((*db)->create_table("shared", {.share_equal_values = true}));
+    REQUIRE_OK((*db)->create_table("plain"));
+    REQUIRE_OK((*db)->create_table("routes", {.address_bits = 32, .share_equal_values = true}));
   }
   auto db = Database::open("/db", options);
-  ASSERT_TRUE(db.ok()) << db.status().to_string();
-  EXPECT_TRUE((*db)->open_table("shared")->share_equal_values());
-  EXPECT_FALSE((*db)->open_table("plain")->share_equal_values());
-  EXPECT_EQ((*db)->open_table("routes")->address_bits(), 32u);
-  EXPECT_TRUE((*db)->tables()[2].share_equal_values);
-  EXPECT_TRUE((*db)->open_or_create_table("shared", {.share_equal_values = true}).ok());
-  EXPECT_TRUE((*db)->open_or_create_table("plain").ok());
+  REQUIRE_OK(db);
+  CHECK((*db)->open_table("shared")->share_equal_values());
+  CHECK_FALSE((*db)->open_table("plain")->share_equal_values());
+  CHECK((*db)->open_table("routes")->address_bits() == 32u);
+  CHECK((*db)->tables()[2].share_equal_values);
+  CHECK_OK((*db)->open_or_create_table("shared", {.share_equal_values = true}));
+  CHECK_OK((*db)->open_or_create_table("plain"));
   Status status = (*db)->open_or_create_table("shared").status();
-  EXPECT_EQ(status.to_string(),
-            "invalid_argument: table 'shared' was made with share_equal_values, which cannot be "
-            "changed: leave that as it is, or copy the rows into a new table");
+  CHECK(status.to_string() ==
+        "invalid_argument: table 'shared' was made with share_equal_values, which cannot be "
+        "changed: leave that as it is, or copy the rows into a new table");
   status = (*db)->open_or_create_table("plain", {.share_equal_values = true}).status();
-  EXPECT_EQ(status.code(), StatusCode::invalid_argument);
-  EXPECT_NE(status.message().find("without share_equal_values"), std::string::npos);
+  CHECK(status.code() == StatusCode::invalid_argument);
+  CHECK(status.message().find("without share_equal_values") != std::string::npos);
 }
 
-TEST(SharePrefixesTest, MatchFindsSharedValues) {
+TEST_CASE("SharePrefixesTest.MatchFindsSharedValues", "[SharePrefixesTest]") {
   TemporaryDirectory directory;
   auto db = Database::open(directory.path());
   auto table = (*db)->create_table("t", {.address_bits = 32, .share_equal_values = true});
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   for (uint32_t run = 0; run < 2; ++run) {
     WriteTransaction t = (*db)->begin();
     for (uint32_t i = run; i < 4000; i += 2) {
       uint32_t address = __builtin_bswap32(i << 16);
       char key[5] = {0, 0, 0, 0, 16};
       std::memcpy(key, &address, 4);
-      STRIDE_ASSERT_OK(
-          t.put(*table, std::string_view(key, 5), "a country " + std::to_string(i % 9)));
+      REQUIRE_OK(t.put(*table, std::string_view(key, 5), "a country " + std::to_string(i % 9)));
     }
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.commit());
   }
   std::vector<uint32_t> addresses;
   for (uint32_t i = 0; i < 5000; ++i) addresses.push_back(__builtin_bswap32(i << 16 | i));
   MatchResult result;
   Snapshot snapshot = (*db)->snapshot();
-  STRIDE_ASSERT_OK(
-      snapshot.match(*table, Column::fixed(addresses.data(), 4, addresses.size()), &result));
+  REQUIRE_OK(snapshot.match(*table, Column::fixed(addresses.data(), 4, addresses.size()), &result));
   for (uint32_t i = 0; i < 5000; ++i) {
-    ASSERT_EQ(result.found[i], i < 4000);
-    if (i < 4000) ASSERT_EQ(text(result.value(i)), "a country " + std::to_string(i % 9));
+    REQUIRE(result.found[i] == (i < 4000));
+    if (i < 4000) REQUIRE(text(result.value(i)) == "a country " + std::to_string(i % 9));
   }
   auto one = snapshot.match(*table, Bytes(reinterpret_cast<std::byte*>(&addresses[77]), 4));
-  ASSERT_TRUE(one.ok() && one->has_value());
-  EXPECT_EQ(text((*one)->value), "a country 5");
+  REQUIRE((one.ok() && one->has_value()));
+  CHECK(text((*one)->value) == "a country 5");
 }
 
 // A segment whose file is damaged in its numbers.
-class SharedDamageTest : public ::testing::Test {
+class SharedDamageTest {
  protected:
   // Blocks of numbers, and then of values: opening reads what is behind those.
   static constexpr uint64_t rows = 40000, distinct = 300;
@@ -385,8 +379,8 @@ class SharedDamageTest : public ::testing::Test {
       values.add(value);
       model_[key] = value;
     }
-    EXPECT_TRUE(t.put(*table, keys.column(), values.column()).ok());
-    EXPECT_TRUE(t.commit().ok());
+    CHECK_OK(t.put(*table, keys.column(), values.column()));
+    CHECK_OK(t.commit());
     for (const auto& entry : fs::directory_iterator(directory_.path()))
       if (entry.path().extension() == ".seg") file_ = entry.path();
     std::ifstream in(file_, std::ios::binary);
@@ -448,7 +442,7 @@ class SharedDamageTest : public ::testing::Test {
     for (const auto& [key, value] : model_) {
       if (++i % 1000) continue;
       auto one = snapshot.get(*table, std::string_view(key));
-      if (!failed(one.status())) EXPECT_EQ(text(**one), value) << what;
+      if (!failed(one.status())) CHECK_MESSAGE(text(**one) == value, what);
     }
     GetResult got;
     FindResult found;
@@ -474,10 +468,10 @@ class SharedDamageTest : public ::testing::Test {
     (void)failed((*db)->verify());
     // A compaction, which needs something to do.
     WriteTransaction t = (*db)->begin();
-    EXPECT_TRUE(t.put(*table, "a", "b").ok() && t.commit().ok());
+    CHECK((t.put(*table, "a", "b").ok() && t.commit().ok()));
     if (failed((*db)->compact())) {
       // Nothing of it is left.
-      EXPECT_EQ((*db)->tables()[0].segments, 2u) << what;
+      CHECK_MESSAGE((*db)->tables()[0].segments == 2u, what);
     }
     return failures;
   }
@@ -485,13 +479,13 @@ class SharedDamageTest : public ::testing::Test {
   static void expect_value(Bytes found, const std::string& value, const std::string& what) {
     if (found.size() == value.size() && std::memcmp(found.data(), value.data(), value.size()) == 0)
       return;
-    EXPECT_EQ(text(found), value) << what;
+    CHECK_MESSAGE(text(found) == value, what);
   }
   void check(const Status& s) {
-    EXPECT_EQ(s.code(), StatusCode::corruption) << s.to_string();
-    EXPECT_EQ(s.file(), file_) << s.to_string();
-    EXPECT_TRUE(s.offset().has_value()) << s.to_string();
-    EXPECT_FALSE(s.remedy().empty()) << s.to_string();
+    CHECK_MESSAGE(s.code() == StatusCode::corruption, s.to_string());
+    CHECK_MESSAGE(s.file() == file_, s.to_string());
+    CHECK_MESSAGE(s.offset().has_value(), s.to_string());
+    CHECK_MESSAGE(!s.remedy().empty(), s.to_string());
     last_ = s.to_string();
   }
 
@@ -501,27 +495,31 @@ class SharedDamageTest : public ::testing::Test {
   Model model_;
 };
 
-TEST_F(SharedDamageTest, BytesOfTheNumbers) {
-  ASSERT_EQ(numbers_.bytes, rows * 2);
+TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.BytesOfTheNumbers", "[SharedDamageTest]") {
+  REQUIRE(numbers_.bytes == rows * 2);
   for (uint64_t at = 0; at < numbers_.bytes; at += 331) {
     std::string bytes = good_;
     bytes[numbers_.offset + at] = static_cast<char>(bytes[numbers_.offset + at] ^ 1 << at % 8);
     write(bytes);
     auto db = Database::open(directory_.path(), {.read_only = true});
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     auto table = (*db)->open_table("t");
     std::string key = "key" + std::to_string(10000 + at / 2);
     auto one = (*db)->snapshot().get(*table, std::string_view(key));
-    ASSERT_FALSE(one.ok()) << at;
+    REQUIRE_MESSAGE(!one.ok(), at);
     check(one.status());
-    ASSERT_NE(last_.find("value_numbers"), std::string::npos) << last_;
+    REQUIRE_MESSAGE(last_.find("value_numbers") != std::string::npos, last_);
     check((*db)->verify());
   }
 }
 
-TEST_F(SharedDamageTest, UndamagedFilesAreReadToTheEnd) { EXPECT_EQ(read_all("undamaged"), 0); }
+TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.UndamagedFilesAreReadToTheEnd",
+                 "[SharedDamageTest]") {
+  CHECK(read_all("undamaged") == 0);
+}
 
-TEST_F(SharedDamageTest, ReadsGiveTheRightAnswerOrCorruption) {
+TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.ReadsGiveTheRightAnswerOrCorruption",
+                 "[SharedDamageTest]") {
   std::mt19937_64 random(seed());
   for (int round = 0; round < 8; ++round) {
     make_anew();
@@ -531,11 +529,12 @@ TEST_F(SharedDamageTest, ReadsGiveTheRightAnswerOrCorruption) {
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << random() % 8);
     write(bytes);
     bool of_numbers = at - numbers_.offset < numbers_.bytes;
-    EXPECT_GE(read_all("offset " + std::to_string(at)), of_numbers ? 6 : 0);
+    CHECK(read_all("offset " + std::to_string(at)) >= (of_numbers ? 6 : 0));
   }
 }
 
-TEST_F(SharedDamageTest, NumbersOutOfRangeWithGoodChecksums) {
+TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.NumbersOutOfRangeWithGoodChecksums",
+                 "[SharedDamageTest]") {
   for (uint64_t row : {uint64_t{0}, uint64_t{33333}, rows - 1}) {
     for (uint16_t number : {uint16_t{distinct}, uint16_t{0xFFFF}}) {
       if (row == 33333 && number == distinct) continue;
@@ -545,52 +544,54 @@ TEST_F(SharedDamageTest, NumbersOutOfRangeWithGoodChecksums) {
       std::memcpy(bytes.data() + offset, &number, 2);
       seal(&bytes);
       write(bytes);
-      EXPECT_GE(read_all("row " + std::to_string(row)), 6);
-      EXPECT_NE(last_.find("section value_numbers gives row " + std::to_string(row) + " value " +
-                           std::to_string(number) + " of 300"),
-                std::string::npos)
-          << last_;
-      EXPECT_NE(last_.find("offset " + std::to_string(offset)), std::string::npos) << last_;
+      CHECK(read_all("row " + std::to_string(row)) >= 6);
+      CHECK_MESSAGE(last_.find("section value_numbers gives row " + std::to_string(row) +
+                               " value " + std::to_string(number) + " of 300") != std::string::npos,
+                    last_);
+      CHECK_MESSAGE(last_.find("offset " + std::to_string(offset)) != std::string::npos, last_);
     }
   }
 }
 
-TEST_F(SharedDamageTest, Truncations) {
+TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.Truncations", "[SharedDamageTest]") {
   for (uint64_t keep : {numbers_.offset, numbers_.offset + 1, numbers_.offset + numbers_.bytes - 1,
                         numbers_.offset + numbers_.bytes}) {
     write(good_.substr(0, keep));
     auto db = Database::open(directory_.path(), {.read_only = true});
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     check((*db)->snapshot().count(*(*db)->open_table("t")).status());
   }
 }
 
 // What a batch needs is brought in three steps: numbers, where the values lie, the values.
-class SharedColdReadTest : public ::testing::TestWithParam<bool> {
+class SharedColdReadTest {
  protected:
+  const bool fixed_ = GENERATE(false, true);
+  RunsWith name_{fixed_ ? "fixed" : "variable"};
+
   static constexpr uint64_t rows = 40000, distinct = 3000;
 
   SharedColdReadTest() {
     std::vector<Row> list;
     for (uint64_t i = 0; i < rows; ++i)
       list.push_back({std::to_string(100000 + i), value(i < distinct ? i : random_() % distinct)});
-    SegmentOptions options{.fixed_keys = true, .fixed_values = GetParam(), .delta_width = 4};
+    SegmentOptions options{.fixed_keys = true, .fixed_values = fixed_, .delta_width = 4};
     options.keep_resident = false;
     options.share_values = true;
-    EXPECT_TRUE(write_segment(files_, "s", 1, list, options).ok());
+    CHECK_OK(write_segment(files_, "s", 1, list, options));
   }
   std::string value(uint64_t number) const {
     std::string v = std::to_string(number) + ":";
-    v.resize(GetParam() ? 500 : 400 + number % 200, 'v');
+    v.resize(fixed_ ? 500 : 400 + number % 200, 'v');
     return v;
   }
   std::shared_ptr<Segment> open(bool checked) {
     auto segment = Segment::open(files_, "s", 1);
-    EXPECT_TRUE(segment.ok()) << segment.status().to_string();
+    CHECK_OK(segment);
     Bytes file = (*segment)->mapping()->bytes();
     for (uint64_t at = 0; checked && at < file.size(); at += segment_block_bytes)
       (void)(*segment)->ensure(file.data() + at, 1);
-    EXPECT_EQ((*segment)->intact(), checked);
+    CHECK((*segment)->intact() == checked);
     files_.log().set_warm(false);
     (void)files_.log().take_fetches();
     return *segment;
@@ -632,22 +633,24 @@ class SharedColdReadTest : public ::testing::TestWithParam<bool> {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_P(SharedColdReadTest, BringsAllThatRowsNeed) {
+TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.BringsAllThatRowsNeed",
+                 "[SharedColdReadTest]") {
   for (uint64_t whole_bytes : {uint64_t{1}, uint64_t{1} << 30}) {
     for (bool checked : {true, false}) {
       auto segment = open(checked);
       std::vector<Location> list = random_rows(50);
       ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = whole_bytes});
       uint64_t end = 0;
-      STRIDE_ASSERT_OK(cold.bring_rows(list, 0, &end));
-      ASSERT_EQ(end, list.size());
+      REQUIRE_OK(cold.bring_rows(list, 0, &end));
+      REQUIRE(end == list.size());
       for (Location row : list)
-        if (row.found()) ASSERT_TRUE(row_there(*segment, row.rank)) << row.rank;
+        if (row.found()) REQUIRE_MESSAGE(row_there(*segment, row.rank), row.rank);
     }
   }
 }
 
-TEST_P(SharedColdReadTest, WindowsEndAtWholeTasks) {
+TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WindowsEndAtWholeTasks",
+                 "[SharedColdReadTest]") {
   auto segment = open(/*checked=*/true);
   std::vector<Location> list = random_rows(9000);
   ColdReader cold({segment.get()},
@@ -655,28 +658,30 @@ TEST_P(SharedColdReadTest, WindowsEndAtWholeTasks) {
   uint64_t windows = 0;
   for (uint64_t begin = 0, end = 0; begin < list.size(); begin = end, ++windows) {
     files_.log().set_warm(false);
-    STRIDE_ASSERT_OK(cold.bring_rows(list, begin, &end));
-    ASSERT_GT(end, begin);
-    ASSERT_TRUE(end == list.size() || end % 64 == 0);
+    REQUIRE_OK(cold.bring_rows(list, begin, &end));
+    REQUIRE(end > begin);
+    REQUIRE((end == list.size() || end % 64 == 0));
     for (uint64_t i = begin; i < end; ++i)
-      if (list[i].found()) ASSERT_TRUE(row_there(*segment, list[i].rank));
+      if (list[i].found()) REQUIRE(row_there(*segment, list[i].rank));
   }
-  EXPECT_GT(windows, 1u);
+  CHECK(windows > 1u);
 }
 
-TEST_P(SharedColdReadTest, PlacesAreBroughtWithoutTheValues) {
+TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.PlacesAreBroughtWithoutTheValues",
+                 "[SharedColdReadTest]") {
   auto segment = open(/*checked=*/true);
   std::vector<Location> list = random_rows(20);
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = 1});
   uint64_t end = 0;
-  STRIDE_ASSERT_OK(cold.bring_places(list, 0, &end));
-  ASSERT_EQ(end, list.size());
+  REQUIRE_OK(cold.bring_places(list, 0, &end));
+  REQUIRE(end == list.size());
   for (Location row : list)
-    if (row.found()) ASSERT_TRUE(number_there(*segment, row.rank));
-  EXPECT_FALSE(row_there(*segment, list[0].rank));
+    if (row.found()) REQUIRE(number_there(*segment, row.rank));
+  CHECK_FALSE(row_there(*segment, list[0].rank));
 }
 
-TEST_P(SharedColdReadTest, WhatCannotBeReadFails) {
+TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WhatCannotBeReadFails",
+                 "[SharedColdReadTest]") {
   auto segment = open(/*checked=*/true);
   std::vector<Location> list = random_rows(100);
   const ValueRows values = segment->values();
@@ -697,13 +702,10 @@ TEST_P(SharedColdReadTest, WhatCannotBeReadFails) {
     });
     ColdReader cold({segment.get()}, {.whole_bytes = 1});
     uint64_t end = 0;
-    EXPECT_EQ(cold.bring_rows(list, 0, &end).code(), StatusCode::io_error);
+    CHECK(cold.bring_rows(list, 0, &end).code() == StatusCode::io_error);
     files_.log().set_fault({});
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Values, SharedColdReadTest, ::testing::Bool(),
-                         [](const auto& fixed) { return fixed.param ? "fixed" : "variable"; });
 
 }  // namespace
 }  // namespace stride::test

@@ -7,6 +7,7 @@
 
 #include "engine/prefixes.h"
 #include "storage/segment_format.h"
+#include "tests/support/catch.h"
 #include "tests/support/forged_files.h"
 #include "tests/support/model.h"
 
@@ -16,20 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Tables `first`, `second` and `routes` of two runs each.
-class DamagedSegmentTest : public ::testing::Test {
+class DamagedSegmentTest {
  protected:
   DamagedSegmentTest() {
     auto db = open();
-    for (const char* name : {"first", "second"}) EXPECT_TRUE((*db)->create_table(name).ok());
-    EXPECT_TRUE((*db)->create_table("routes", {.address_bits = 32}).ok());
+    for (const char* name : {"first", "second"}) CHECK_OK((*db)->create_table(name));
+    CHECK_OK((*db)->create_table("routes", {.address_bits = 32}));
     for (int run = 0; run < 2; ++run) {
       WriteTransaction t = (*db)->begin();
       for (const char* name : {"first", "second"})
-        for (int i = run; i < 200; i += 2)
-          EXPECT_TRUE(t.put(*(*db)->open_table(name), key(i), name).ok());
+        for (int i = run; i < 200; i += 2) CHECK_OK(t.put(*(*db)->open_table(name), key(i), name));
       std::string network = *parse_prefix(run ? "10.0.0.0/8" : "10.1.0.0/16", 32);
-      EXPECT_TRUE(t.put(*(*db)->open_table("routes"), network, "hop").ok());
-      EXPECT_TRUE(t.commit().ok());
+      CHECK_OK(t.put(*(*db)->open_table("routes"), network, "hop"));
+      CHECK_OK(t.commit());
     }
   }
   static std::string key(int i) { return "key" + std::to_string(1000 + i); }
@@ -46,15 +46,15 @@ class DamagedSegmentTest : public ::testing::Test {
     return files.at(i);
   }
   void expect_damage(const Status& status, const std::string& file) const {
-    EXPECT_EQ(to_string(status.code()), "corruption") << status.to_string();
-    EXPECT_EQ(status.file(), file) << status.to_string();
-    EXPECT_FALSE(status.remedy().empty());
+    CHECK_MESSAGE(to_string(status.code()) == "corruption", status.to_string());
+    CHECK_MESSAGE(status.file() == file, status.to_string());
+    CHECK_FALSE(status.remedy().empty());
   }
   // Of the table whose segment is damaged.
   void expect_reads_fail(Database& db, const std::string& name, const std::string& file) {
-    SCOPED_TRACE(name);
+    INFO(name);
     auto table = db.open_table(name);
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     Snapshot snapshot = db.snapshot();
     Rows few({key(0), key(1)}), many;
     for (int i = 0; i < 100; ++i) many.add(key(i));
@@ -75,18 +75,18 @@ class DamagedSegmentTest : public ::testing::Test {
   }
   void expect_table_is_whole(Database& db, const std::string& name, int rows = 200) {
     auto table = db.open_table(name);
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     Snapshot snapshot = db.snapshot();
     for (int i : {0, 1, 77, 199}) {
       auto value = snapshot.get(*table, std::string_view(key(i)));
-      ASSERT_TRUE(value.ok()) << value.status().to_string();
-      ASSERT_TRUE(value->has_value());
-      EXPECT_EQ(text(**value), name);
+      REQUIRE_OK(value);
+      REQUIRE(value->has_value());
+      CHECK(text(**value) == name);
     }
     auto count = snapshot.count(*table);
-    ASSERT_TRUE(count.ok()) << count.status().to_string();
-    EXPECT_EQ(*count, static_cast<uint64_t>(rows));
-    EXPECT_TRUE(db.segments(*table).ok());
+    REQUIRE_OK(count);
+    CHECK(*count == static_cast<uint64_t>(rows));
+    CHECK_OK(db.segments(*table));
   }
 
   // Damages a file so that it cannot be opened, and expects no more than what is said above.
@@ -98,42 +98,42 @@ class DamagedSegmentTest : public ::testing::Test {
     damage(damaged);
     {
       auto reader = open({.read_only = true});
-      ASSERT_TRUE(reader.ok()) << reader.status().to_string();
+      REQUIRE_OK(reader);
       expect_reads_fail(**reader, name, damaged);
       expect_table_is_whole(**reader, other);
     }
     auto db = open();
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     expect_reads_fail(**db, name, damaged);
     expect_table_is_whole(**db, other);
     for (const TableStatistics& s : (*db)->tables())
-      EXPECT_EQ(s.rows, s.name == "routes" ? 2u : 200u) << s.name;
+      CHECK_MESSAGE(s.rows == (s.name == "routes" ? 2u : 200u), s.name);
     // Commits to both tables.
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*(*db)->open_table(name), "new", "row"));
-    STRIDE_ASSERT_OK(t.put(*(*db)->open_table(other), "new", other));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(*(*db)->open_table(name), "new", "row"));
+    REQUIRE_OK(t.put(*(*db)->open_table(other), "new", other));
+    REQUIRE_OK(t.commit());
     expect_table_is_whole(**db, other, 201);
     expect_damage((*db)->snapshot().get(*(*db)->open_table(name), "another").status(), damaged);
     // The other tables are compacted; of this one nothing is gone.
     const bool was_there = fs::exists(damaged);
     expect_damage((*db)->compact(), damaged);
     for (const TableStatistics& s : (*db)->tables())
-      EXPECT_EQ(s.segments, s.name == name ? 3u : 1u);
-    EXPECT_EQ(fs::exists(damaged), was_there);
+      CHECK(s.segments == (s.name == name ? 3u : 1u));
+    CHECK(fs::exists(damaged) == was_there);
     expect_table_is_whole(**db, other, 201);
-    STRIDE_ASSERT_OK((*db)->close());
+    REQUIRE_OK((*db)->close());
     db = open();
-    ASSERT_TRUE(db.ok());
+    REQUIRE_OK(db);
     expect_table_is_whole(**db, other, 201);
-    STRIDE_ASSERT_OK((*db)->drop_table(name));
-    STRIDE_ASSERT_OK((*db)->verify());
+    REQUIRE_OK((*db)->drop_table(name));
+    REQUIRE_OK((*db)->verify());
   }
 
   TemporaryDirectory directory_;
 };
 
-TEST_F(DamagedSegmentTest, ADamagedHeader) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.ADamagedHeader", "[DamagedSegmentTest]") {
   expect_no_more_than_that(0, [](const std::string& file) {
     std::string bytes = read_bytes(file);
     bytes[20] ^= 1;
@@ -141,7 +141,8 @@ TEST_F(DamagedSegmentTest, ADamagedHeader) {
   });
 }
 
-TEST_F(DamagedSegmentTest, ADamagedFooterOfTheOldestRun) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.ADamagedFooterOfTheOldestRun",
+                 "[DamagedSegmentTest]") {
   expect_no_more_than_that(1, [](const std::string& file) {
     std::string bytes = read_bytes(file);
     bytes[bytes.size() - 10] ^= 1;
@@ -149,115 +150,119 @@ TEST_F(DamagedSegmentTest, ADamagedFooterOfTheOldestRun) {
   });
 }
 
-TEST_F(DamagedSegmentTest, AMissingFile) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.AMissingFile", "[DamagedSegmentTest]") {
   expect_no_more_than_that(3, [](const std::string& file) { fs::remove(file); });
 }
 
-TEST_F(DamagedSegmentTest, AnEmptyFile) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.AnEmptyFile", "[DamagedSegmentTest]") {
   expect_no_more_than_that(4, [](const std::string& file) { fs::resize_file(file, 0); });
 }
 
 // A directory, a FIFO that nobody writes, and a link that leads nowhere.
-TEST_F(DamagedSegmentTest, WhatIsNoFile) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.WhatIsNoFile", "[DamagedSegmentTest]") {
   const std::string damaged = file(0);
   for (int kind = 0; kind < 3; ++kind) {
     fs::remove(damaged);
     if (kind == 0) {
       fs::create_directory(damaged);
     } else if (kind == 1) {
-      ASSERT_EQ(mkfifo(damaged.c_str(), 0644), 0);
+      REQUIRE(mkfifo(damaged.c_str(), 0644) == 0);
     } else {
       fs::create_symlink("/no such file", damaged);
     }
     auto db = open();
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     expect_damage((*db)->snapshot().count(*(*db)->open_table("first")).status(), damaged);
     expect_damage((*db)->compact(), damaged);
     expect_table_is_whole(**db, "second");
   }
 }
 
-TEST_F(DamagedSegmentTest, FilesThatChangedPlaces) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.FilesThatChangedPlaces",
+                 "[DamagedSegmentTest]") {
   std::string one = read_bytes(file(0)), other = read_bytes(file(1));
   write_bytes(file(0), other);
   write_bytes(file(1), one);
   auto db = open();
-  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  REQUIRE_OK(db);
   expect_reads_fail(**db, "first", file(0));
   Status status = (*db)->snapshot().count(*(*db)->open_table("second")).status();
   expect_damage(status, file(1));
 }
 
 // It names other segments: those that are there may be all that is left.
-TEST_F(DamagedSegmentTest, AManifestOfAnotherDatabase) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.AManifestOfAnotherDatabase",
+                 "[DamagedSegmentTest]") {
   const std::string manifest = path() + "/MANIFEST-000001", good = read_bytes(manifest);
   {
     auto other = Database::open(directory_.file("other"));
     auto table = (*other)->create_table("t");
     for (int i = 0; i < 20; ++i) {
       WriteTransaction t = (*other)->begin();
-      STRIDE_ASSERT_OK(t.put(*table, key(i), "value"));
-      STRIDE_ASSERT_OK(t.commit());
+      REQUIRE_OK(t.put(*table, key(i), "value"));
+      REQUIRE_OK(t.commit());
     }
   }
   write_bytes(manifest, read_bytes(directory_.file("other") + "/MANIFEST-000001"));
   {
     auto db = open();
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
-    EXPECT_EQ((*db)->verify().code(), StatusCode::corruption);
-    EXPECT_EQ((*db)->snapshot().count(*(*db)->open_table("t")).status().code(),
-              StatusCode::corruption);
+    REQUIRE_OK(db);
+    CHECK((*db)->verify().code() == StatusCode::corruption);
+    CHECK((*db)->snapshot().count(*(*db)->open_table("t")).status().code() ==
+          StatusCode::corruption);
   }
   write_bytes(manifest, good);
   auto db = open();
-  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  REQUIRE_OK(db);
   expect_table_is_whole(**db, "first");
   expect_table_is_whole(**db, "second");
-  STRIDE_ASSERT_OK((*db)->verify());
+  REQUIRE_OK((*db)->verify());
 }
 
-TEST_F(DamagedSegmentTest, APrefixTable) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.APrefixTable", "[DamagedSegmentTest]") {
   const std::string damaged = file(2);
   fs::remove(damaged);
   auto db = open();
-  ASSERT_TRUE(db.ok()) << db.status().to_string();
+  REQUIRE_OK(db);
   auto table = (*db)->open_table("routes");
   std::string address = *parse_address("10.1.2.3", 32);
   auto match = [&] { return (*db)->snapshot().match(*table, as_bytes(address)).status(); };
   expect_damage(match(), damaged);
   WriteTransaction t = (*db)->begin();
-  STRIDE_ASSERT_OK(t.put(*table, *parse_prefix("10.1.2.0/24", 32), "hop"));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put(*table, *parse_prefix("10.1.2.0/24", 32), "hop"));
+  REQUIRE_OK(t.commit());
   expect_damage(match(), damaged);
   expect_damage((*db)->snapshot().match_all(*table, as_bytes(address)).status(), damaged);
 }
 
 // A read-only handle that was opened before goes on, whatever becomes of the files.
-TEST_F(DamagedSegmentTest, AReaderBesideAWriterThatCompacts) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.AReaderBesideAWriterThatCompacts",
+                 "[DamagedSegmentTest]") {
   auto reader = open({.read_only = true});
-  ASSERT_TRUE(reader.ok());
+  REQUIRE_OK(reader);
   auto db = open();
-  ASSERT_TRUE(db.ok());
-  STRIDE_ASSERT_OK((*db)->compact());
+  REQUIRE_OK(db);
+  REQUIRE_OK((*db)->compact());
   expect_table_is_whole(**reader, "first");
-  STRIDE_ASSERT_OK((*reader)->verify());
+  REQUIRE_OK((*reader)->verify());
   auto later = open({.read_only = true});
-  ASSERT_TRUE(later.ok()) << later.status().to_string();
+  REQUIRE_OK(later);
   expect_table_is_whole(**later, "second");
 }
 
 // What the writing process holds in memory is not what it has on the disk.
-TEST_F(DamagedSegmentTest, VerifyReadsTheDiskInTheWritingProcessToo) {
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.VerifyReadsTheDiskInTheWritingProcessToo",
+                 "[DamagedSegmentTest]") {
   for (Durability durability : {Durability::sync, Durability::none}) {
     auto db = open({.durability = durability});
-    ASSERT_TRUE(db.ok());
+    REQUIRE_OK(db);
     auto table = (*db)->open_or_create_table("third");
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*table, "key", "value"));
-    STRIDE_ASSERT_OK(t.commit());
-    STRIDE_ASSERT_OK((*db)->verify());
+    REQUIRE_OK(t.put(*table, "key", "value"));
+    REQUIRE_OK(t.commit());
+    REQUIRE_OK((*db)->verify());
     const auto files = std::distance(fs::directory_iterator(path()), fs::directory_iterator());
-    ASSERT_GT(files, 3);
+    REQUIRE(files > 3);
     std::string written;
     for (auto& f : fs::directory_iterator(path()))
       if (f.path().extension() == ".seg") written = std::max(written, f.path().string());
@@ -268,8 +273,8 @@ TEST_F(DamagedSegmentTest, VerifyReadsTheDiskInTheWritingProcessToo) {
     fs::remove(written);
     expect_damage((*db)->verify(), written);
     write_bytes(written, good);
-    STRIDE_ASSERT_OK((*db)->verify());
-    EXPECT_EQ(text(**(*db)->snapshot().get(*table, "key")), "value");
+    REQUIRE_OK((*db)->verify());
+    CHECK(text(**(*db)->snapshot().get(*table, "key")) == "value");
   }
 }
 

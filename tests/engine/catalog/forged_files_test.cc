@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "gpu/tree/tree_layout.h"
+#include "tests/support/catch.h"
 #include "tests/support/forged_database.h"
 #include "tests/support/forged_edits.h"
 #include "tests/support/printed_seed.h"
@@ -10,7 +11,7 @@
 namespace stride::test {
 namespace {
 
-class ForgedFilesTest : public ::testing::Test {
+class ForgedFilesTest {
  protected:
   static const ForgedDatabase& database() {
     static const ForgedDatabase made(150);
@@ -20,7 +21,7 @@ class ForgedFilesTest : public ::testing::Test {
     Files files = database().files();
     std::string before = files.at(name);
     change(&files.at(name));
-    EXPECT_NE(files.at(name), before) << "nothing was forged";
+    CHECK_MESSAGE(files.at(name) != before, "nothing was forged");
     seal(name, &files.at(name));
     return files;
   }
@@ -29,14 +30,14 @@ class ForgedFilesTest : public ::testing::Test {
     auto fs = file_system_of(files);
     Asked asked(*fs, database().rows(), /*change=*/true);
     asked.expect_sound();
-    ASSERT_TRUE(asked.opened.ok()) << asked.opened.to_string();
+    REQUIRE_OK(asked.opened);
     for (const Status& status : {asked.verified, asked.compacted, asked.verified_again}) {
-      EXPECT_EQ(to_string(status.code()), "corruption") << status.to_string();
-      EXPECT_EQ(status.file(), "db/" + name) << status.to_string();
-      EXPECT_TRUE(status.offset().has_value());
-      EXPECT_NE(status.message().find(why), std::string::npos) << status.to_string();
+      CHECK_MESSAGE(to_string(status.code()) == "corruption", status.to_string());
+      CHECK_MESSAGE(status.file() == "db/" + name, status.to_string());
+      CHECK(status.offset().has_value());
+      CHECK_MESSAGE(status.message().find(why) != std::string::npos, status.to_string());
     }
-    EXPECT_EQ(files_of(*fs).at(name), files.at(name)) << "compact() took the damaged file away";
+    CHECK_MESSAGE(files_of(*fs).at(name) == files.at(name), "compact() took the damaged file away");
   }
   // The record of a segment, in the manifest: its field's body.
   static uint64_t record_of(const std::string& manifest, const std::string& segment) {
@@ -46,7 +47,7 @@ class ForgedFilesTest : public ::testing::Test {
           get<uint32_t>(manifest, at + 4) == sizeof(AddedSegment) &&
           get<uint64_t>(manifest, at + 8) == id)
         return at + 8;
-    ADD_FAILURE() << "no record of segment " << id;
+    FAIL_CHECK("no record of segment " << id);
     return 0;
   }
   static uint64_t table_of(const std::string& manifest, const std::string& name, EditTag tag) {
@@ -56,14 +57,15 @@ class ForgedFilesTest : public ::testing::Test {
   }
 };
 
-TEST_F(ForgedFilesTest, AnUntouchedDatabaseIsSound) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.AnUntouchedDatabaseIsSound",
+                 "[ForgedFilesTest]") {
   auto fs = file_system_of(database().files());
   Asked asked(*fs, database().rows(), /*change=*/true);
-  EXPECT_TRUE(asked.first_failure().ok()) << asked.first_failure().to_string();
+  CHECK_OK(asked.first_failure());
   asked.expect_sound();
 }
 
-TEST_F(ForgedFilesTest, KeysThatDescendOrRepeat) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.KeysThatDescendOrRepeat", "[ForgedFilesTest]") {
   for (const char* table : {"bytes", "fixed", "names", "routes", "shared", "sums"}) {
     for (size_t run : {0, 1, 2}) {
       const std::string name = database().segment(table, run);
@@ -84,14 +86,15 @@ TEST_F(ForgedFilesTest, KeysThatDescendOrRepeat) {
             std::memset(bytes->data() + row, 0, width);
           }
         });
-        SCOPED_TRACE(std::string(table) + " run " + std::to_string(run));
+        INFO(std::string(table) + " run " + std::to_string(run));
         expect_found(files, name, "section key_data");
       }
     }
   }
 }
 
-TEST_F(ForgedFilesTest, FirstAndLastKeysThatAreOthers) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.FirstAndLastKeysThatAreOthers",
+                 "[ForgedFilesTest]") {
   const std::string name = database().segment("fixed", 1);
   expect_found(forged(name,
                       [](std::string* bytes) {
@@ -101,7 +104,7 @@ TEST_F(ForgedFilesTest, FirstAndLastKeysThatAreOthers) {
                name, "section statistics names other");
 }
 
-TEST_F(ForgedFilesTest, UnknownEntryKinds) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.UnknownEntryKinds", "[ForgedFilesTest]") {
   const std::string name = database().segment("bytes", 2);
   for (int kind : {2, 200})
     expect_found(forged(name,
@@ -112,7 +115,7 @@ TEST_F(ForgedFilesTest, UnknownEntryKinds) {
                  name, "section kinds has the unknown entry kind");
 }
 
-TEST_F(ForgedFilesTest, OffsetsThatDescend) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.OffsetsThatDescend", "[ForgedFilesTest]") {
   for (SectionType deltas : {SectionType::key_deltas, SectionType::value_deltas}) {
     const std::string name = database().segment("bytes", 1);
     expect_found(forged(name,
@@ -123,7 +126,8 @@ TEST_F(ForgedFilesTest, OffsetsThatDescend) {
   }
 }
 
-TEST_F(ForgedFilesTest, NumbersOfValuesThatAreNone) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.NumbersOfValuesThatAreNone",
+                 "[ForgedFilesTest]") {
   const std::string name = database().segment("shared", 0);
   expect_found(forged(name,
                       [&](std::string* bytes) {
@@ -133,7 +137,7 @@ TEST_F(ForgedFilesTest, NumbersOfValuesThatAreNone) {
                name, "section value_numbers gives row 7 value 200");
 }
 
-TEST_F(ForgedFilesTest, PrefixesThatAreNone) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.PrefixesThatAreNone", "[ForgedFilesTest]") {
   const std::string name = database().segment("routes", 1);
   for (bool length : {true, false}) {
     expect_found(forged(name,
@@ -145,7 +149,7 @@ TEST_F(ForgedFilesTest, PrefixesThatAreNone) {
   }
 }
 
-TEST_F(ForgedFilesTest, NumbersOfAnotherWidth) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.NumbersOfAnotherWidth", "[ForgedFilesTest]") {
   // Among erased rows the values of a table of numbers have no common width.
   const std::string name = database().segment("sums", 2);
   expect_found(forged(name,
@@ -159,7 +163,7 @@ TEST_F(ForgedFilesTest, NumbersOfAnotherWidth) {
 }
 
 // A tree that is sound in itself, but not of these keys.
-TEST_F(ForgedFilesTest, ATreeOfOtherKeys) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.ATreeOfOtherKeys", "[ForgedFilesTest]") {
   const std::string name = database().segment("bytes", 0);
   Files files = forged(name, [&](std::string* bytes) {
     uint64_t at = section_of(*bytes, SectionType::tree).offset + offsetof(TreeHeader, prefix_bits);
@@ -168,11 +172,12 @@ TEST_F(ForgedFilesTest, ATreeOfOtherKeys) {
   auto fs = file_system_of(files);
   Asked asked(*fs, database().rows(), /*change=*/true);
   asked.expect_sound();
-  EXPECT_EQ(asked.verified.file(), "db/" + name) << asked.verified.to_string();
-  EXPECT_NE(asked.verified.message().find("section tree does not lead"), std::string::npos);
+  CHECK_MESSAGE(asked.verified.file() == "db/" + name, asked.verified.to_string());
+  CHECK(asked.verified.message().find("section tree does not lead") != std::string::npos);
 }
 
-TEST_F(ForgedFilesTest, SegmentsOfARunThatOverlap) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.SegmentsOfARunThatOverlap",
+                 "[ForgedFilesTest]") {
   Files files = forged(database().manifest(), [&](std::string* bytes) {
     uint64_t first = record_of(*bytes, database().segment("fixed", 0));
     uint64_t second = record_of(*bytes, database().segment("fixed", 1));
@@ -181,12 +186,13 @@ TEST_F(ForgedFilesTest, SegmentsOfARunThatOverlap) {
   auto fs = file_system_of(files);
   Asked asked(*fs, database().rows(), /*change=*/true);
   asked.expect_sound();
-  EXPECT_EQ(to_string(asked.verified.code()), "corruption");
-  EXPECT_NE(asked.verified.message().find("same run"), std::string::npos)
-      << asked.verified.to_string();
+  CHECK(to_string(asked.verified.code()) == "corruption");
+  CHECK_MESSAGE(asked.verified.message().find("same run") != std::string::npos,
+                asked.verified.to_string());
 }
 
-TEST_F(ForgedFilesTest, RecordsThatAreNotTheSegments) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.RecordsThatAreNotTheSegments",
+                 "[ForgedFilesTest]") {
   const std::string name = database().segment("bytes", 1);
   for (uint64_t field : {offsetof(AddedSegment, rows), offsetof(AddedSegment, tombstones),
                          offsetof(AddedSegment, bytes)}) {
@@ -198,7 +204,8 @@ TEST_F(ForgedFilesTest, RecordsThatAreNotTheSegments) {
   }
 }
 
-TEST_F(ForgedFilesTest, WidthsThatAreNotTheTables) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.WidthsThatAreNotTheTables",
+                 "[ForgedFilesTest]") {
   auto with = [&](const std::string& table, EditTag tag, uint64_t field, uint32_t value) {
     return forged(database().manifest(), [&](std::string* bytes) {
       put(bytes, table_of(*bytes, table, tag) + field, value);
@@ -214,51 +221,51 @@ TEST_F(ForgedFilesTest, WidthsThatAreNotTheTables) {
   Asked sums(*narrow, database().rows(), /*change=*/true);
   sums.expect_sound();
   // Of some runs the values have one width, of others only those that are there.
-  EXPECT_EQ(sums.verified.file(), "db/" + database().segment("sums", 2));
-  EXPECT_EQ(sums.compacted.file(), "db/" + database().segment("sums", 0));
-  EXPECT_EQ(sums.verified.code(), StatusCode::corruption) << sums.verified.to_string();
-  EXPECT_EQ(sums.compacted.code(), StatusCode::corruption) << sums.compacted.to_string();
+  CHECK(sums.verified.file() == "db/" + database().segment("sums", 2));
+  CHECK(sums.compacted.file() == "db/" + database().segment("sums", 0));
+  CHECK_MESSAGE(sums.verified.code() == StatusCode::corruption, sums.verified.to_string());
+  CHECK_MESSAGE(sums.compacted.code() == StatusCode::corruption, sums.compacted.to_string());
   for (uint32_t wide : {uint32_t{65'536}, ~uint32_t{0}}) {
     auto fs = file_system_of(with("fixed", EditTag::created_table, width, wide));
     Asked asked(*fs, database().rows(), true);
-    EXPECT_EQ(asked.opened.code(), StatusCode::corruption) << asked.opened.to_string();
-    EXPECT_EQ(asked.opened.file(), "db/" + database().manifest());
+    CHECK_MESSAGE(asked.opened.code() == StatusCode::corruption, asked.opened.to_string());
+    CHECK(asked.opened.file() == "db/" + database().manifest());
   }
 }
 
 // Costs that are absurd change no answer.
-TEST_F(ForgedFilesTest, CostsThatAreNone) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.CostsThatAreNone", "[ForgedFilesTest]") {
   for (std::string costs : {std::string(3 << 20, '1'), std::string("host\thost 1 nan 1 1 1 1 1\n"),
                             std::string("\t\t\t\n\n\0x", 7), std::string()}) {
     Files files = database().files();
     files["COSTS"] = costs;
     auto fs = file_system_of(files);
     Asked asked(*fs, database().rows(), true);
-    EXPECT_TRUE(asked.first_failure().ok()) << asked.first_failure().to_string();
+    CHECK_OK(asked.first_failure());
   }
 }
 
 // Only large segments have a sample of their keys.
-TEST_F(ForgedFilesTest, SamplesOfKeysThatAreNone) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.SamplesOfKeysThatAreNone", "[ForgedFilesTest]") {
   MemoryFileSystem fs({.crashable = false});
   {
     auto db = Database::open(forged_path, forged_options(fs));
-    ASSERT_TRUE(db.ok());
+    REQUIRE_OK(db);
     auto table = (*db)->create_table("large", {.key_width = 4});
     std::string keys;
     for (uint32_t i = 0; i < 70'000; ++i) keys += number_key(i * 1000, 4);
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*table, Column::fixed(keys.data(), 4, 70'000),
-                           Column::fixed(keys.data(), 0, 70'000)));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(*table, Column::fixed(keys.data(), 4, 70'000),
+                     Column::fixed(keys.data(), 0, 70'000)));
+    REQUIRE_OK(t.commit());
   }
   const Files good = files_of(fs);
   std::string name;
   for (const auto& [file, bytes] : good)
     if (file.ends_with(".seg")) name = file;
-  ASSERT_NE(name, "");
+  REQUIRE(name != "");
   const SectionEntry sample = section_of(good.at(name), SectionType::key_sample);
-  ASSERT_GT(sample.bytes, 0u);
+  REQUIRE(sample.bytes > 0u);
   std::mt19937_64 random(seed());
   for (int i = 0; i < 300; ++i) {
     Files files = good;
@@ -271,17 +278,17 @@ TEST_F(ForgedFilesTest, SamplesOfKeysThatAreNone) {
     seal(name, &bytes);
     auto forged = file_system_of(files);
     auto db = Database::open(forged_path, forged_options(*forged));
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     auto reports = (*db)->segments(*(*db)->open_table("large"));
     if (reports.ok()) continue;
-    EXPECT_EQ(to_string(reports.status().code()), "corruption") << reports.status().to_string();
-    EXPECT_EQ(reports.status().file(), "db/" + name);
-    EXPECT_EQ((*db)->verify().code(), StatusCode::corruption);
+    CHECK_MESSAGE(to_string(reports.status().code()) == "corruption", reports.status().to_string());
+    CHECK(reports.status().file() == "db/" + name);
+    CHECK((*db)->verify().code() == StatusCode::corruption);
   }
 }
 
 // Whatever else the bytes are. forged_soak_test.cc goes on for longer.
-TEST_F(ForgedFilesTest, RandomEditsOfRandomFiles) {
+TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.RandomEditsOfRandomFiles", "[ForgedFilesTest]") {
   std::mt19937_64 random(seed());
   forge_at_random(database(), random, 3);
 }

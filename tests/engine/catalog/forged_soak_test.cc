@@ -1,11 +1,12 @@
 // Random edits of random files with right checksums, for as long as STRIDE_SOAK_SECONDS says.
+#include "tests/support/catch.h"
 #include "tests/support/forged_edits.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {
 
-TEST(ForgedSoakTest, RandomEditsOfRandomFiles) {
+TEST_CASE("ForgedSoakTest.RandomEditsOfRandomFiles", "[ForgedSoakTest]") {
   std::mt19937_64 random(seed());
   const double seconds = soak_seconds(60);
   // Of few rows most bytes tell how many there are of something; more take several blocks.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
@@ -19,28 +20,28 @@ int in_child(const std::function<int()>& body) {
     _exit(body());
   }
   int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_MESSAGE(WIFEXITED(status), "signal " << WTERMSIG(status));
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-class ForkTest : public ::testing::Test {
+class ForkTest {
  protected:
-  void SetUp() override {
+  ForkTest() : db_(open()), table_(*db_->create_table("t")) {
 #if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "ThreadSanitizer knows no forks of processes with threads";
+    SKIP("ThreadSanitizer knows no forks of processes with threads");
 #endif
+    put("key", "value");
   }
-  ForkTest() : db_(open()), table_(*db_->create_table("t")) { put("key", "value"); }
   std::unique_ptr<Database> open() {
     auto db = Database::open(directory_.file("db"), {.threads = 2});
-    EXPECT_TRUE(db.ok()) << db.status().to_string();
+    CHECK_OK(db);
     return std::move(*db);
   }
   void put(const std::string& key, const std::string& value) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, key, value));
-    STRIDE_ASSERT_OK(t.commit(Durability::none));
+    REQUIRE_OK(t.put(table_, key, value));
+    REQUIRE_OK(t.commit(Durability::none));
   }
 
   TemporaryDirectory directory_;
@@ -48,63 +49,59 @@ class ForkTest : public ::testing::Test {
   Table table_;
 };
 
-TEST_F(ForkTest, EveryCallInTheChildIsRefused) {
+TEST_CASE_METHOD(ForkTest, "ForkTest.EveryCallInTheChildIsRefused", "[ForkTest]") {
   // A write in the background is pending meanwhile.
   put("large", std::string(20 << 20, 'l'));
   WriteTransaction before = db_->begin();
-  STRIDE_ASSERT_OK(before.put(table_, "staged", "value"));
+  REQUIRE_OK(before.put(table_, "staged", "value"));
   Snapshot snapshot = db_->snapshot();
-  EXPECT_EQ(
-      in_child([&] {
-        auto refused = [](const Status& s) { return s.code() == StatusCode::closed; };
-        WriteTransaction t = db_->begin();
-        int call = 1;
-        for (const Status& s :
-             {t.put(table_, "k", "v"), t.commit(), before.put(table_, "k", "v"), before.commit(),
-              db_->create_table("new").status(), db_->drop_table("t"),
-              db_->open_table("t").status(), db_->segments(table_).status(), db_->compact(),
-              db_->calibrate(), db_->sync(), db_->verify(), db_->close(),
-              snapshot.get(table_, "key").status(), db_->snapshot().get(table_, "key").status(),
-              snapshot.count(table_).status(), snapshot.scan(table_).status()}) {
-          if (!refused(s)) return call;
-          ++call;
-        }
-        if (!db_->tables().empty()) return call;
-        db_.reset();
-        return 0;
-      }),
-      0);
-  STRIDE_ASSERT_OK(before.commit());
+  CHECK(in_child([&] {
+          auto refused = [](const Status& s) { return s.code() == StatusCode::closed; };
+          WriteTransaction t = db_->begin();
+          int call = 1;
+          for (const Status& s :
+               {t.put(table_, "k", "v"), t.commit(), before.put(table_, "k", "v"), before.commit(),
+                db_->create_table("new").status(), db_->drop_table("t"),
+                db_->open_table("t").status(), db_->segments(table_).status(), db_->compact(),
+                db_->calibrate(), db_->sync(), db_->verify(), db_->close(),
+                snapshot.get(table_, "key").status(), db_->snapshot().get(table_, "key").status(),
+                snapshot.count(table_).status(), snapshot.scan(table_).status()}) {
+            if (!refused(s)) return call;
+            ++call;
+          }
+          if (!db_->tables().empty()) return call;
+          db_.reset();
+          return 0;
+        }) == 0);
+  REQUIRE_OK(before.commit());
   put("after", "value");
-  EXPECT_EQ(*db_->snapshot().count(table_), 4u);
+  CHECK(*db_->snapshot().count(table_) == 4u);
   db_.reset();
   db_ = open();
-  STRIDE_ASSERT_OK(db_->verify());
-  EXPECT_EQ(*db_->snapshot().count(*db_->open_table("t")), 4u);
+  REQUIRE_OK(db_->verify());
+  CHECK(*db_->snapshot().count(*db_->open_table("t")) == 4u);
 }
 
-TEST_F(ForkTest, TheParentKeepsItsLock) {
+TEST_CASE_METHOD(ForkTest, "ForkTest.TheParentKeepsItsLock", "[ForkTest]") {
   auto locked = [&] { return Database::open(directory_.file("db")).status().code(); };
-  EXPECT_EQ(in_child([&] {
-              db_.reset();
-              return locked() == StatusCode::locked ? 0 : 1;
-            }),
-            0);
-  EXPECT_EQ(locked(), StatusCode::locked);
-  EXPECT_EQ(in_child([&] {
-              auto reader = Database::open(directory_.file("db"), {.read_only = true});
-              if (!reader.ok()) return 1;
-              auto table = (*reader)->open_table("t");
-              return table.ok() && *(*reader)->snapshot().count(*table) == 1 ? 0 : 2;
-            }),
-            0);
+  CHECK(in_child([&] {
+          db_.reset();
+          return locked() == StatusCode::locked ? 0 : 1;
+        }) == 0);
+  CHECK(locked() == StatusCode::locked);
+  CHECK(in_child([&] {
+          auto reader = Database::open(directory_.file("db"), {.read_only = true});
+          if (!reader.ok()) return 1;
+          auto table = (*reader)->open_table("t");
+          return table.ok() && *(*reader)->snapshot().count(*table) == 1 ? 0 : 2;
+        }) == 0);
 }
 
 // A child that lives on does not keep the database locked once its parent was killed.
-TEST_F(ForkTest, AChildDoesNotInheritTheLock) {
+TEST_CASE_METHOD(ForkTest, "ForkTest.AChildDoesNotInheritTheLock", "[ForkTest]") {
   int ready[2], hold[2];
-  ASSERT_EQ(pipe(ready), 0);
-  ASSERT_EQ(pipe(hold), 0);
+  REQUIRE(pipe(ready) == 0);
+  REQUIRE(pipe(hold) == 0);
   char byte = 0;
   db_.reset();
   pid_t parent = fork();
@@ -120,29 +117,28 @@ TEST_F(ForkTest, AChildDoesNotInheritTheLock) {
     pause();
     _exit(1);
   }
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_EQ(Database::open(directory_.file("db")).status().code(), StatusCode::locked);
-  EXPECT_EQ(kill(parent, SIGKILL), 0);
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  CHECK(Database::open(directory_.file("db")).status().code() == StatusCode::locked);
+  CHECK(kill(parent, SIGKILL) == 0);
   int status = 0;
-  EXPECT_EQ(waitpid(parent, &status, 0), parent);
+  CHECK(waitpid(parent, &status, 0) == parent);
   db_ = open();
-  EXPECT_EQ(db_->tables().size(), 1u);
+  CHECK(db_->tables().size() == 1u);
   close(hold[1]);
 }
 
 // What only the child's snapshot still pins must not go when the child drops it.
-TEST_F(ForkTest, AChildRemovesNoFiles) {
+TEST_CASE_METHOD(ForkTest, "ForkTest.AChildRemovesNoFiles", "[ForkTest]") {
   Snapshot old = db_->snapshot();
   put("key", "newer");
-  STRIDE_ASSERT_OK(db_->compact());  // the old snapshot alone pins the first segments
-  EXPECT_EQ(in_child([&] {
-              old = db_->snapshot();
-              db_.reset();
-              return 0;
-            }),
-            0);
-  EXPECT_EQ(text(**old.get(table_, "key")), "value");
-  STRIDE_ASSERT_OK(db_->verify());
+  REQUIRE_OK(db_->compact());  // the old snapshot alone pins the first segments
+  CHECK(in_child([&] {
+          old = db_->snapshot();
+          db_.reset();
+          return 0;
+        }) == 0);
+  CHECK(text(**old.get(table_, "key")) == "value");
+  REQUIRE_OK(db_->verify());
 }
 
 }  // namespace

@@ -2,35 +2,37 @@
 #include <time.h>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::test {
 namespace {
 
-class ManySegmentsTest : public ::testing::Test {
+class ManySegmentsTest {
  protected:
   void open(FileSystem* fs) {
     db_.reset();
     auto db =
         Database::open("db", {.durability = Durability::none, .threads = 1, .file_system = fs});
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     db_ = std::move(*db);
     auto table = db_->open_or_create_table("t");
-    ASSERT_TRUE(table.ok()) << table.status().to_string();
+    REQUIRE_OK(table);
     table_ = *table;
   }
   void put(const std::string& key, const std::string& value) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, key, value));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table_, key, value));
+    REQUIRE_OK(t.commit());
   }
 
   std::unique_ptr<Database> db_;
   Table table_;
 };
 
-TEST_F(ManySegmentsTest, ReadsFindTheNewestAndSnapshotsTheirOwn) {
+TEST_CASE_METHOD(ManySegmentsTest, "ManySegmentsTest.ReadsFindTheNewestAndSnapshotsTheirOwn",
+                 "[ManySegmentsTest]") {
   MemoryFileSystem fs({.crashable = false});
   open(&fs);
   std::mt19937_64 random(seed());
@@ -46,18 +48,18 @@ TEST_F(ManySegmentsTest, ReadsFindTheNewestAndSnapshotsTheirOwn) {
     put(key, value);
     model[key] = value;
     if (i % 97 == 0) earlier.push_back({db_->snapshot(), table_, model});
-    if (i == 400) STRIDE_ASSERT_OK(db_->compact());
+    if (i == 400) REQUIRE_OK(db_->compact());
     if (i == 500) open(&fs);
   }
   earlier.push_back({db_->snapshot(), table_, model});
   for (const Earlier& e : earlier) expect_equal(e.snapshot, e.table, e.rows, random);
-  EXPECT_EQ(db_->tables()[0].segments, 300u);
+  CHECK(db_->tables()[0].segments == 300u);
   earlier.clear();
-  STRIDE_ASSERT_OK(db_->compact());
-  EXPECT_EQ(db_->tables()[0].segments, 1u);
+  REQUIRE_OK(db_->compact());
+  CHECK(db_->tables()[0].segments == 1u);
   auto manifest = fs.open("db/MANIFEST-000001", OpenMode::read);
-  ASSERT_TRUE(manifest.ok());
-  EXPECT_EQ(db_->size_bytes(), *(*manifest)->size() + db_->tables()[0].bytes_on_disk);
+  REQUIRE_OK(manifest);
+  CHECK(db_->size_bytes() == *(*manifest)->size() + db_->tables()[0].bytes_on_disk);
   open(&fs);
   expect_equal(db_->snapshot(), table_, model, random);
 }
@@ -68,21 +70,22 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-TEST_F(ManySegmentsTest, OpeningTakesAsLongForEachOfThem) {
+TEST_CASE_METHOD(ManySegmentsTest, "ManySegmentsTest.OpeningTakesAsLongForEachOfThem",
+                 "[ManySegmentsTest]") {
   auto seconds_to_open = [&](int segments) {
     MemoryFileSystem fs({.crashable = false});
     open(&fs);
     for (int i = 0; i < segments; ++i) put("key" + std::to_string(i), "value");
-    EXPECT_TRUE(db_->close().ok());
+    CHECK_OK(db_->close());
     double before = cpu_seconds();
     open(&fs);
     double seconds = cpu_seconds() - before;
-    EXPECT_EQ(db_->tables()[0].segments, static_cast<uint64_t>(segments));
+    CHECK(db_->tables()[0].segments == static_cast<uint64_t>(segments));
     db_.reset();
     return seconds;
   };
   double few = seconds_to_open(250), many = seconds_to_open(4000);
-  EXPECT_LT(many, 48 * few) << "16 times as many segments";
+  CHECK_MESSAGE(many < 48 * few, "16 times as many segments");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
@@ -37,7 +38,7 @@ Options options_of(FileSystem& fs) {
 Seconds measure(int tables) {
   MemoryFileSystem fs({.crashable = false});
   auto opened = Database::open("db", options_of(fs));
-  EXPECT_TRUE(opened.ok()) << opened.status().to_string();
+  CHECK_OK(opened);
   Database& db = **opened;
   Seconds taken;
   double start = cpu_seconds();
@@ -50,21 +51,20 @@ Seconds measure(int tables) {
   std::vector<Table> created;
   for (int i = 0; i < tables; ++i) created.push_back(*t.create_table(name_of(i)));
   lap(&taken.create);
-  for (const Table& table : created) EXPECT_TRUE(t.put(table, "key", table.name()).ok());
+  for (const Table& table : created) CHECK_OK(t.put(table, "key", table.name()));
   lap(&taken.put);
-  EXPECT_TRUE(t.commit().ok());
+  CHECK_OK(t.commit());
   lap(&taken.commit);
-  for (int i = 0; i < tables; ++i) EXPECT_TRUE(db.open_table(name_of(i)).ok());
+  for (int i = 0; i < tables; ++i) CHECK_OK(db.open_table(name_of(i)));
   lap(&taken.find);
-  for (int i = 0; i < more_tables; ++i)
-    EXPECT_TRUE(db.create_table("more " + std::to_string(i)).ok());
+  for (int i = 0; i < more_tables; ++i) CHECK_OK(db.create_table("more " + std::to_string(i)));
   lap(&taken.more);
   Snapshot snapshot = db.snapshot();
   for (const Table& table : created) {
     auto row = snapshot.get(table, "key");
-    EXPECT_TRUE(row.ok() && row->has_value() && text(**row) == table.name()) << table.name();
+    CHECK_MESSAGE((row.ok() && row->has_value() && text(**row) == table.name()), table.name());
   }
-  EXPECT_EQ(db.tables().size(), created.size() + more_tables);
+  CHECK(db.tables().size() == created.size() + more_tables);
   return taken;
 }
 
@@ -80,48 +80,48 @@ Seconds least(int tables, int runs) {
   return least;
 }
 
-TEST(ManyTablesTest, TakesAsLongForEachOfThem) {
+TEST_CASE("ManyTablesTest.TakesAsLongForEachOfThem", "[ManyTablesTest]") {
   constexpr int factor = 16;
   Seconds few = least(500, 5), many = least(500 * factor, 2);
-  EXPECT_LT(many.create, 3 * factor * few.create);
-  EXPECT_LT(many.put, 3 * factor * few.put);
-  EXPECT_LT(many.commit, 3 * factor * few.commit);
-  EXPECT_LT(many.find, 3 * factor * few.find);
-  EXPECT_LT(many.more, 2 * factor * few.more);  // pointers are copied
+  CHECK(many.create < 3 * factor * few.create);
+  CHECK(many.put < 3 * factor * few.put);
+  CHECK(many.commit < 3 * factor * few.commit);
+  CHECK(many.find < 3 * factor * few.find);
+  CHECK(many.more < 2 * factor * few.more);  // pointers are copied
 }
 
-TEST(ManyTablesTest, AreFoundByNameWhateverWasCreatedAndDropped) {
+TEST_CASE("ManyTablesTest.AreFoundByNameWhateverWasCreatedAndDropped", "[ManyTablesTest]") {
   MemoryFileSystem fs({.crashable = false});
   auto db = Database::open("db", options_of(fs));
-  STRIDE_ASSERT_OK(db.status());
+  REQUIRE_OK(db.status());
   WriteTransaction t = (*db)->begin();
   for (int i = 0; i < 100; ++i) {
     auto table = t.create_table(name_of(i));
-    STRIDE_ASSERT_OK(table.status());
-    STRIDE_ASSERT_OK(t.put(*table, "key", name_of(i)));
+    REQUIRE_OK(table.status());
+    REQUIRE_OK(t.put(*table, "key", name_of(i)));
   }
-  EXPECT_EQ(t.create_table(name_of(50)).status().code(), StatusCode::already_exists);
-  STRIDE_ASSERT_OK(t.open_or_create_table(name_of(50)).status());
-  STRIDE_ASSERT_OK(t.commit());
-  for (int i = 0; i < 100; i += 3) STRIDE_ASSERT_OK((*db)->drop_table(name_of(i)));
+  CHECK(t.create_table(name_of(50)).status().code() == StatusCode::already_exists);
+  REQUIRE_OK(t.open_or_create_table(name_of(50)).status());
+  REQUIRE_OK(t.commit());
+  for (int i = 0; i < 100; i += 3) REQUIRE_OK((*db)->drop_table(name_of(i)));
   // The last one to be created has the first name.
-  STRIDE_ASSERT_OK((*db)->create_table("a").status());
+  REQUIRE_OK((*db)->create_table("a").status());
   auto expect_tables = [&] {
     for (int i = 0; i < 100; ++i) {
       auto table = (*db)->open_table(name_of(i));
-      ASSERT_EQ(table.ok(), i % 3 != 0) << name_of(i);
+      REQUIRE_MESSAGE(table.ok() == (i % 3 != 0), name_of(i));
       if (!table.ok()) continue;
       auto row = (*db)->snapshot().get(*table, "key");
-      ASSERT_TRUE(row.ok() && row->has_value()) << name_of(i);
-      EXPECT_EQ(text(**row), name_of(i));
+      REQUIRE_MESSAGE((row.ok() && row->has_value()), name_of(i));
+      CHECK(text(**row) == name_of(i));
     }
-    EXPECT_TRUE((*db)->open_table("a").ok());
-    EXPECT_EQ((*db)->tables().size(), 67u);
+    CHECK_OK((*db)->open_table("a"));
+    CHECK((*db)->tables().size() == 67u);
   };
   expect_tables();
-  STRIDE_ASSERT_OK((*db)->close());
+  REQUIRE_OK((*db)->close());
   db = Database::open("db", options_of(fs));
-  STRIDE_ASSERT_OK(db.status());
+  REQUIRE_OK(db.status());
   expect_tables();
 }
 

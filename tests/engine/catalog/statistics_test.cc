@@ -1,61 +1,61 @@
 // What a database says about its tables and their segments.
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "engine/database.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 
 namespace stride {
 namespace {
 
-TEST(StatisticsTest, SegmentsNewestFirst) {
+TEST_CASE("StatisticsTest.SegmentsNewestFirst", "[StatisticsTest]") {
   MemoryFileSystem files;
   auto db = Database::open("/db", {.backend = BackendKind::host, .file_system = &files});
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto table = (*db)->create_table("t", {.key_width = 4});
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   auto none = (*db)->segments(*table);
-  ASSERT_TRUE(none.ok());
-  EXPECT_TRUE(none->empty());
+  REQUIRE_OK(none);
+  CHECK(none->empty());
 
   WriteTransaction first = (*db)->begin();
-  for (int i = 1000; i < 9000; ++i) ASSERT_TRUE(first.put(*table, std::to_string(i), "five!").ok());
-  ASSERT_TRUE(first.commit().ok());
+  for (int i = 1000; i < 9000; ++i) REQUIRE_OK(first.put(*table, std::to_string(i), "five!"));
+  REQUIRE_OK(first.commit());
   WriteTransaction second = (*db)->begin();
-  ASSERT_TRUE(second.put(*table, "1000", "longer").ok());
-  ASSERT_TRUE(second.put(*table, "1001", "x").ok());
-  ASSERT_TRUE(second.erase(*table, "1002").ok());
-  ASSERT_TRUE(second.commit().ok());
+  REQUIRE_OK(second.put(*table, "1000", "longer"));
+  REQUIRE_OK(second.put(*table, "1001", "x"));
+  REQUIRE_OK(second.erase(*table, "1002"));
+  REQUIRE_OK(second.commit());
 
   auto segments = (*db)->segments(*table);
-  ASSERT_TRUE(segments.ok());
-  ASSERT_EQ(segments->size(), 2u);
+  REQUIRE_OK(segments);
+  REQUIRE(segments->size() == 2u);
   const SegmentReport& newer = (*segments)[0];
-  EXPECT_EQ(newer.rows, 3u);
-  EXPECT_EQ(newer.tombstones, 1u);
-  EXPECT_EQ(newer.value_bytes, 7u);
-  EXPECT_FALSE(newer.fixed_values);
+  CHECK(newer.rows == 3u);
+  CHECK(newer.tombstones == 1u);
+  CHECK(newer.value_bytes == 7u);
+  CHECK_FALSE(newer.fixed_values);
   const SegmentReport& older = (*segments)[1];
-  EXPECT_LT(older.run, newer.run);
-  EXPECT_EQ(older.rows, 8000u);
-  EXPECT_EQ(older.tombstones, 0u);
-  EXPECT_EQ(older.key_bytes, 32000u);
-  EXPECT_EQ(older.value_bytes, 40000u);
-  EXPECT_TRUE(older.fixed_keys);
-  EXPECT_TRUE(older.fixed_values);
-  EXPECT_GT(older.bytes_on_disk, 72000u);
-  EXPECT_EQ(older.device_bytes, 0u);
-  ASSERT_FALSE(older.strides.empty());
-  EXPECT_EQ(older.nodes.size(), older.strides.size());
-  EXPECT_EQ(older.kinds.size(), older.strides.size());
-  EXPECT_EQ(older.nodes[0], 1u);
-  EXPECT_EQ(older.prefix_bits, 4u);  // '1' to '8' begin with 0011
-  EXPECT_GT(older.tree_bytes, 0u);
+  CHECK(older.run < newer.run);
+  CHECK(older.rows == 8000u);
+  CHECK(older.tombstones == 0u);
+  CHECK(older.key_bytes == 32000u);
+  CHECK(older.value_bytes == 40000u);
+  CHECK(older.fixed_keys);
+  CHECK(older.fixed_values);
+  CHECK(older.bytes_on_disk > 72000u);
+  CHECK(older.device_bytes == 0u);
+  REQUIRE_FALSE(older.strides.empty());
+  CHECK(older.nodes.size() == older.strides.size());
+  CHECK(older.kinds.size() == older.strides.size());
+  CHECK(older.nodes[0] == 1u);
+  CHECK(older.prefix_bits == 4u);  // '1' to '8' begin with 0011
+  CHECK(older.tree_bytes > 0u);
 
-  ASSERT_TRUE((*db)->drop_table("t").ok());
-  EXPECT_EQ((*db)->segments(*table).status().code(), StatusCode::not_found);
+  REQUIRE_OK((*db)->drop_table("t"));
+  CHECK((*db)->segments(*table).status().code() == StatusCode::not_found);
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // The same random work on the host, on a device and on both at once: the same answers, whatever
 // fails on the way. The device is a fake one, and a real one too where there is one.
-#include <gtest/gtest.h>
 
 #include <functional>
-#include <thread>
 
 #include "gpu/device/device_faults.h"
+#include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -24,29 +24,38 @@ struct Setting {
   uint64_t memory;  // of a fake device
 };
 
-std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+constexpr ValuePlacement on_host = ValuePlacement::host, on_device = ValuePlacement::device;
 
-class ResidencyTest : public testing::TestWithParam<Setting> {
+class ResidencyTest {
  protected:
-  void SetUp() override {
-    if (GetParam().real) {
+  const Setting setting_ = GENERATE(Setting{"fake", false, on_host, all_memory},
+                                    Setting{"fake_values", false, on_device, all_memory},
+                                    Setting{"fake_small", false, on_host, 100'000},
+                                    Setting{"fake_small_values", false, on_device, 160'000},
+                                    Setting{"fake_none", false, on_device, 0},
+                                    Setting{"cuda", true, on_host, all_memory},
+                                    Setting{"cuda_values", true, on_device, all_memory});
+  RunsWith name_{setting_.name};
+
+  ResidencyTest() {
+    if (setting_.real) {
       auto device = Backend::cuda({.host_threads = 2});
-      if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+      if (!device.ok()) SKIP(device.status().to_string());
       device_ = std::move(*device);
     } else {
-      fake_ = std::make_shared<FakeDevice>(GetParam().memory);
+      fake_ = std::make_shared<FakeDevice>(setting_.memory);
       device_ = fake_;
     }
   }
-  void TearDown() override { DeviceFaults::clear(); }
+  ~ResidencyTest() { DeviceFaults::clear(); }
 
   std::unique_ptr<Database> open(const std::string& path) {
     Options options;
     options.shared_backend = device_;
-    options.value_placement = GetParam().values;
+    options.value_placement = setting_.values;
     options.durability = Durability::none;
     auto db = Database::open(path, options);
-    EXPECT_TRUE(db.ok()) << db.status().to_string();
+    CHECK_OK(db);
     return db.ok() ? std::move(*db) : nullptr;
   }
   // The n-th call to the device fails.
@@ -111,7 +120,7 @@ std::vector<std::string> random_queries(std::mt19937_64& random, uint32_t width)
   return queries;
 }
 
-TEST_P(ResidencyTest, AnswersAsTheHost) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.AnswersAsTheHost", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   for (uint32_t width : {0u, 8u, 11u}) {
     TemporaryDirectory directory;
@@ -120,12 +129,12 @@ TEST_P(ResidencyTest, AnswersAsTheHost) {
     Table other = *db->open_or_create_table("other", {.key_width = width});
     Model model, others;
     for (int round = 0; round < 8; ++round) {
-      SCOPED_TRACE("width " + std::to_string(width) + ", round " + std::to_string(round));
-      STRIDE_ASSERT_OK(change(*db, table, random, round % 2, &model));
-      if (round % 3 == 0) STRIDE_ASSERT_OK(change(*db, other, random, true, &others));
-      if (round == 4) STRIDE_ASSERT_OK(db->compact());
+      INFO("width " + std::to_string(width) + ", round " + std::to_string(round));
+      REQUIRE_OK(change(*db, table, random, round % 2, &model));
+      if (round % 3 == 0) REQUIRE_OK(change(*db, other, random, true, &others));
+      if (round == 4) REQUIRE_OK(db->compact());
       if (round == 6) {  // what is read from the file is checked before it goes to the device
-        STRIDE_ASSERT_OK(db->close());
+        REQUIRE_OK(db->close());
         db = open(directory.file("db"));
         table = *db->open_table("t");
         other = *db->open_table("other");
@@ -134,13 +143,13 @@ TEST_P(ResidencyTest, AnswersAsTheHost) {
       expect_lookups(db->snapshot(), other, others, random_queries(random, width));
     }
     if (fake_) {
-      EXPECT_EQ(fake_->searches() > 0, GetParam().memory > 0);
-      EXPECT_LE(fake_->used(), GetParam().memory);
+      CHECK((fake_->searches() > 0) == (setting_.memory > 0));
+      CHECK(fake_->used() <= setting_.memory);
     }
   }
 }
 
-TEST_P(ResidencyTest, SnapshotsOutliveTheDatabase) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.SnapshotsOutliveTheDatabase", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   Model model;
   std::optional<Snapshot> snapshot;
@@ -148,58 +157,58 @@ TEST_P(ResidencyTest, SnapshotsOutliveTheDatabase) {
   {
     auto db = open(directory_.file("db"));
     table = *db->open_or_create_table("t");
-    STRIDE_ASSERT_OK(change(*db, table, random, true, &model));
+    REQUIRE_OK(change(*db, table, random, true, &model));
     snapshot = db->snapshot();
     expect_lookups(*snapshot, table, model, random_queries(random, 0));
-    STRIDE_ASSERT_OK(db->drop_table("t"));
+    REQUIRE_OK(db->drop_table("t"));
     fake_ = nullptr;
     device_ = nullptr;
   }
   expect_lookups(*snapshot, table, model, random_queries(random, 0));
 }
 
-TEST_P(ResidencyTest, ReadersMeetOnTheDevice) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.ReadersMeetOnTheDevice", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   auto db = open(directory_.file("db"));
   Table tables[] = {*db->open_or_create_table("a"), *db->open_or_create_table("b")};
   Model models[2];
-  for (int i = 0; i < 6; ++i)
-    STRIDE_ASSERT_OK(change(*db, tables[i % 2], random, true, &models[i % 2]));
-  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) REQUIRE_OK(change(*db, tables[i % 2], random, true, &models[i % 2]));
+  TestThreads threads;
   for (uint64_t t = 0; t < 4; ++t) {
     uint64_t seed_of_thread = random();
-    threads.emplace_back([&, t, seed_of_thread] {
+    threads.start([&, t, seed_of_thread] {
       std::mt19937_64 mine(seed_of_thread);
       for (int i = 0; i < 4; ++i)
         expect_lookups(db->snapshot(), tables[t % 2], models[t % 2], random_queries(mine, 0));
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
 }
 
 // Every call to the device fails once, in the middle of commits and of reads.
-TEST_P(ResidencyTest, FailuresOfTheDeviceAreTheHostsWork) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.FailuresOfTheDeviceAreTheHostsWork",
+                 "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted}) {
     uint64_t calls_of_all = 0;
     for (uint64_t n = 0; n <= calls_of_all; n += 1 + n / 40) {
-      SCOPED_TRACE("call " + std::to_string(n));
+      INFO("call " + std::to_string(n));
       TemporaryDirectory directory;
       auto db = open(directory.file("db"));
       Table table = *db->open_or_create_table("t");
       Model model;
       fail_call(n, code);  // 0: none, to count them
       for (int round = 0; round < 2; ++round) {
-        STRIDE_ASSERT_OK(change(*db, table, random, true, &model));
+        REQUIRE_OK(change(*db, table, random, true, &model));
         expect_lookups(db->snapshot(), table, model, random_queries(random, 0));
       }
       if (n == 0) calls_of_all = calls();
       work_again();
-      STRIDE_ASSERT_OK(change(*db, table, random, true, &model));
+      REQUIRE_OK(change(*db, table, random, true, &model));
       expect_lookups(db->snapshot(), table, model, random_queries(random, 0));
-      STRIDE_ASSERT_OK(db->verify());
+      REQUIRE_OK(db->verify());
     }
-    if (GetParam().memory > 0) EXPECT_GT(calls_of_all, 2u);
+    if (setting_.memory > 0) CHECK(calls_of_all > 2u);
   }
 }
 
@@ -213,14 +222,14 @@ class ManyMatches {
   void expect_equal(const Snapshot& snapshot, const Table& table, const Snapshot& other,
                     const Table& table_there) const {
     MatchResult here, there;
-    STRIDE_ASSERT_OK(snapshot.match(table, column(), &here));
-    STRIDE_ASSERT_OK(other.match(table_there, column(), &there));
+    REQUIRE_OK(snapshot.match(table, column(), &here));
+    REQUIRE_OK(other.match(table_there, column(), &there));
     for (uint64_t i = 0; i < addresses_.size(); ++i) {
-      ASSERT_EQ(here.found[i], there.found[i]) << i;
+      REQUIRE_MESSAGE(here.found[i] == there.found[i], i);
       if (!here.found[i]) continue;
-      ASSERT_EQ(as_text(here.prefix(i)), as_text(there.prefix(i))) << i;
-      ASSERT_EQ(as_text(here.value(i)), as_text(there.value(i))) << i;
-      ASSERT_EQ(here.lengths[i], there.lengths[i]) << i;
+      REQUIRE_MESSAGE(as_text(here.prefix(i)) == as_text(there.prefix(i)), i);
+      REQUIRE_MESSAGE(as_text(here.value(i)) == as_text(there.value(i)), i);
+      REQUIRE_MESSAGE(here.lengths[i] == there.lengths[i], i);
     }
   }
 
@@ -240,14 +249,14 @@ void change_prefixes(std::mt19937_64& random, uint64_t n, Database& a, const Tab
     key += static_cast<char>(length);
     bool erase = random() % 4 == 0;
     std::string value = std::to_string(random() % 1000);
-    STRIDE_ASSERT_OK(erase ? to_a.erase(in_a, key) : to_a.put(in_a, key, value));
-    STRIDE_ASSERT_OK(erase ? to_b.erase(in_b, key) : to_b.put(in_b, key, value));
+    REQUIRE_OK(erase ? to_a.erase(in_a, key) : to_a.put(in_a, key, value));
+    REQUIRE_OK(erase ? to_b.erase(in_b, key) : to_b.put(in_b, key, value));
   }
-  STRIDE_ASSERT_OK(to_a.commit());
-  STRIDE_ASSERT_OK(to_b.commit());
+  REQUIRE_OK(to_a.commit());
+  REQUIRE_OK(to_b.commit());
 }
 
-TEST_P(ResidencyTest, PrefixesMatchAsOnTheHost) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesMatchAsOnTheHost", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   ManyMatches matches(random);
   Options on_host;
@@ -257,11 +266,11 @@ TEST_P(ResidencyTest, PrefixesMatchAsOnTheHost) {
   for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted}) {
     uint64_t calls_of_all = 0;
     for (uint64_t n = 0; n <= calls_of_all; n += 1 + n / 8) {
-      SCOPED_TRACE("call " + std::to_string(n));
+      INFO("call " + std::to_string(n));
       TemporaryDirectory directory;
       auto db = open(directory.file("db"));
       auto opened = Database::open(directory.file("host"), on_host);
-      ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+      REQUIRE_OK(opened);
       Database* host = opened->get();
       Table table = *db->create_table("t", {.address_bits = 32});
       Table there = *host->create_table("t", {.address_bits = 32});
@@ -269,25 +278,23 @@ TEST_P(ResidencyTest, PrefixesMatchAsOnTheHost) {
       fail_call(n, code);  // 0: none, to count them
       for (int round = 0; round < 3; ++round) {
         matches.expect_equal(db->snapshot(), table, host->snapshot(), there);
-        if (HasFatalFailure()) return;
         change_prefixes(random, 200, *db, table, *host, there);
       }
       if (n == 0) calls_of_all = calls();
       work_again();
-      STRIDE_ASSERT_OK(db->compact());  // a new base
+      REQUIRE_OK(db->compact());  // a new base
       matches.expect_equal(db->snapshot(), table, host->snapshot(), there);
-      if (HasFatalFailure()) return;
     }
-    EXPECT_GT(calls_of_all, 0u);
-    if (fake_) EXPECT_EQ(fake_->used(), 0u);
+    CHECK(calls_of_all > 0u);
+    if (fake_) CHECK(fake_->used() == 0u);
   }
 }
 
-TEST_P(ResidencyTest, PrefixesOfAddressesOnTheDevice) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesOfAddressesOnTheDevice", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   constexpr uint64_t n = 3000;
   for (uint32_t bits : {32u, 128u, byte_strings}) {
-    SCOPED_TRACE(bits);
+    INFO(bits);
     TemporaryDirectory directory;
     auto db = open(directory.file("db"));
     Table table = *db->create_table("t", {.address_bits = bits});
@@ -302,32 +309,32 @@ TEST_P(ResidencyTest, PrefixesOfAddressesOnTheDevice) {
     for (uint64_t i = 0; i < n; ++i) all += address();
     auto allocate = [&](uint64_t size) {
       auto memory = device_->allocate(size);
-      EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+      CHECK_OK(memory);
       return std::move(*memory);
     };
     auto there = allocate(all.size()), room = allocate(n * sizeof(Location));
-    STRIDE_ASSERT_OK(device_->copy(there->data(), all.data(), all.size()));
+    REQUIRE_OK(device_->copy(there->data(), all.data(), all.size()));
     KeyColumn column = KeyColumn::fixed(there->data(), bytes, n);
     auto* out = reinterpret_cast<Location*>(room->data());
     // An empty table, one segment, changes over it, and a new base of several segments.
     for (int round = 0; round < 5; ++round) {
       Snapshot snapshot = db->snapshot();
       Status s = snapshot.match_device(table, column, out, nullptr);
-      if (bits == byte_strings || GetParam().memory != all_memory) {
-        EXPECT_FALSE(s.ok() && bits == byte_strings) << s.to_string();
+      if (bits == byte_strings || setting_.memory != all_memory) {
+        CHECK_MESSAGE(!(s.ok() && bits == byte_strings), s.to_string());
       } else {
-        STRIDE_ASSERT_OK(s);
+        REQUIRE_OK(s);
       }
       if (s.ok()) {
         std::vector<Location> locations(n);
-        STRIDE_ASSERT_OK(device_->copy(locations.data(), out, n * sizeof(Location)));
+        REQUIRE_OK(device_->copy(locations.data(), out, n * sizeof(Location)));
         MatchResult expected;
-        STRIDE_ASSERT_OK(snapshot.match(table, KeyColumn::fixed(all.data(), bytes, n), &expected));
+        REQUIRE_OK(snapshot.match(table, KeyColumn::fixed(all.data(), bytes, n), &expected));
         for (uint64_t i = 0; i < n; ++i) {
-          ASSERT_EQ(locations[i].found(), expected.found[i]) << i;
+          REQUIRE_MESSAGE(locations[i].found() == expected.found[i], i);
           if (!expected.found[i]) continue;
-          EXPECT_EQ(locations[i].index, expected.locations[i].index) << i;
-          EXPECT_EQ(locations[i].rank, expected.locations[i].rank) << i;
+          CHECK_MESSAGE(locations[i].index == expected.locations[i].index, i);
+          CHECK_MESSAGE(locations[i].rank == expected.locations[i].rank, i);
         }
       }
       WriteTransaction t = db->begin();
@@ -340,23 +347,23 @@ TEST_P(ResidencyTest, PrefixesOfAddressesOnTheDevice) {
           clear_host_bits(reinterpret_cast<std::byte*>(key.data()), bytes, length);
           key += static_cast<char>(length);
         }
-        STRIDE_ASSERT_OK(random() % 3 ? t.put(table, key, "v") : t.erase(table, key));
+        REQUIRE_OK(random() % 3 ? t.put(table, key, "v") : t.erase(table, key));
       }
-      STRIDE_ASSERT_OK(t.commit());
-      if (round == 3) STRIDE_ASSERT_OK(db->compact());
+      REQUIRE_OK(t.commit());
+      if (round == 3) REQUIRE_OK(db->compact());
     }
     static Location here[n];
-    EXPECT_EQ(db->snapshot().match_device(table, column, here, nullptr).code(),
-              StatusCode::invalid_argument);
-    EXPECT_EQ(db->snapshot()
-                  .match_device(table, KeyColumn::fixed(there->data(), 3, 5), out, nullptr)
-                  .ok(),
-              false);
+    CHECK(db->snapshot().match_device(table, column, here, nullptr).code() ==
+          StatusCode::invalid_argument);
+    CHECK(db->snapshot()
+              .match_device(table, KeyColumn::fixed(there->data(), 3, 5), out, nullptr)
+              .ok() == false);
   }
 }
 
 // A commit that is large enough to be sorted and built on the device.
-TEST_P(ResidencyTest, LargeCommitsGoOnWhereTheDeviceFails) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.LargeCommitsGoOnWhereTheDeviceFails",
+                 "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   constexpr uint64_t rows = 300'000, copies = 20'000;
   std::vector<uint64_t> keys(rows), values(rows);
@@ -368,25 +375,25 @@ TEST_P(ResidencyTest, LargeCommitsGoOnWhereTheDeviceFails) {
   }
   for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted}) {
     for (uint64_t n : {0, 1, 2, 3, 5, 9, 14, 20, 27, 35, 50}) {
-      SCOPED_TRACE("call " + std::to_string(n));
+      INFO("call " + std::to_string(n));
       TemporaryDirectory directory;
       auto db = open(directory.file("db"));
       Table table = *db->open_or_create_table("t", {.key_width = 8});
       fail_call(n, code);
       WriteTransaction t = db->begin();
       for (uint64_t at = 0; at < rows; at += 50'000)
-        STRIDE_ASSERT_OK(t.put(table, KeyColumn::fixed(&keys[at], 8, 50'000),
-                               ValueColumn::fixed(&values[at], 8, 50'000)));
-      STRIDE_ASSERT_OK(t.commit());
+        REQUIRE_OK(t.put(table, KeyColumn::fixed(&keys[at], 8, 50'000),
+                         ValueColumn::fixed(&values[at], 8, 50'000)));
+      REQUIRE_OK(t.commit());
       GetResult got;
-      STRIDE_ASSERT_OK(db->snapshot().get(table, KeyColumn::fixed(keys.data(), 8, rows), &got));
+      REQUIRE_OK(db->snapshot().get(table, KeyColumn::fixed(keys.data(), 8, rows), &got));
       for (uint64_t i = 0; i < rows; ++i) {
-        ASSERT_TRUE(got.found[i]) << i;
+        REQUIRE_MESSAGE(got.found[i], i);
         uint64_t value;
         std::memcpy(&value, got.values[i].data(), 8);
-        ASSERT_EQ(value, model[keys[i]]) << i;
+        REQUIRE_MESSAGE(value == model[keys[i]], i);
       }
-      EXPECT_EQ(*db->snapshot().count(table), model.size());
+      CHECK(*db->snapshot().count(table) == model.size());
       work_again();
       if (fake_ && n > 3) break;  // it has no more calls
     }
@@ -394,12 +401,12 @@ TEST_P(ResidencyTest, LargeCommitsGoOnWhereTheDeviceFails) {
 }
 
 // Queries and results in the memory of the device.
-TEST_P(ResidencyTest, CallersMayStayOnTheDevice) {
+TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.CallersMayStayOnTheDevice", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   auto db = open(directory_.file("db"));
   Table table = *db->open_or_create_table("t", {.key_width = 8});
   Model model;
-  for (int i = 0; i < 4; ++i) STRIDE_ASSERT_OK(change(*db, table, random, i % 2, &model));
+  for (int i = 0; i < 4; ++i) REQUIRE_OK(change(*db, table, random, i % 2, &model));
   std::vector<std::string> queries;
   std::string bytes;
   for (uint64_t i = 0; i < many_queries; ++i) {
@@ -408,27 +415,27 @@ TEST_P(ResidencyTest, CallersMayStayOnTheDevice) {
   }
   auto allocate = [&](uint64_t size) {
     auto memory = device_->allocate(size);
-    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    CHECK_OK(memory);
     return std::move(*memory);
   };
   auto there = allocate(bytes.size());
-  STRIDE_ASSERT_OK(device_->copy(there->data(), bytes.data(), bytes.size()));
+  REQUIRE_OK(device_->copy(there->data(), bytes.data(), bytes.size()));
   KeyColumn column = KeyColumn::fixed(there->data(), 8, many_queries);
   Snapshot snapshot = db->snapshot();
 
   // Results in host memory, wherever the table is.
   GetResult got;
   FindResult refs;
-  STRIDE_ASSERT_OK(snapshot.get(table, column, &got));
-  STRIDE_ASSERT_OK(snapshot.find(table, column, &refs));
+  REQUIRE_OK(snapshot.get(table, column, &got));
+  REQUIRE_OK(snapshot.find(table, column, &refs));
 
   auto locations = allocate(many_queries * sizeof(Location));
   auto found = allocate(many_queries / 8 + 8), offsets = allocate((many_queries + 1) * 8);
   auto values = allocate(1 << 20);
-  if (GetParam().memory > 0) {
+  if (setting_.memory > 0) {
     std::vector<Location> room(many_queries);
     Status refused = snapshot.find_device(table, column, room.data(), nullptr);
-    EXPECT_EQ(refused.code(), StatusCode::invalid_argument) << refused.to_string();
+    CHECK_MESSAGE(refused.code() == StatusCode::invalid_argument, refused.to_string());
   }
   Status located =
       snapshot.find_device(table, column, reinterpret_cast<Location*>(locations->data()), nullptr);
@@ -437,77 +444,66 @@ TEST_P(ResidencyTest, CallersMayStayOnTheDevice) {
                           {reinterpret_cast<uint32_t*>(found->data()),
                            reinterpret_cast<uint64_t*>(offsets->data()), values->data(), 1 << 20},
                           nullptr);
-  bool some = GetParam().memory > 0, all = GetParam().memory == all_memory;
+  bool some = setting_.memory > 0, all = setting_.memory == all_memory;
   bool with_values = status.ok();
   if (some == all) {
-    EXPECT_EQ(located.code(), all ? StatusCode::ok : StatusCode::unavailable);
-    EXPECT_EQ(with_values, all && GetParam().values == ValuePlacement::device);
+    CHECK(located.code() == (all ? StatusCode::ok : StatusCode::unavailable));
+    CHECK(with_values == (all && setting_.values == ValuePlacement::device));
   }
   for (const Status& s : {located, status})
-    if (!s.ok()) EXPECT_EQ(s.code(), StatusCode::unavailable) << s.to_string();
+    if (!s.ok()) CHECK_MESSAGE(s.code() == StatusCode::unavailable, s.to_string());
 
   std::vector<Location> at(many_queries);
   std::vector<uint32_t> bits(many_queries / 32 + 1);
   std::vector<uint64_t> ends(many_queries + 1);
   std::string bytes_of_all(1 << 20, 0);
-  STRIDE_ASSERT_OK(device_->copy(at.data(), locations->data(), many_queries * sizeof(Location)));
-  STRIDE_ASSERT_OK(device_->copy(bits.data(), found->data(), (many_queries + 31) / 32 * 4));
-  STRIDE_ASSERT_OK(device_->copy(ends.data(), offsets->data(), ends.size() * 8));
-  STRIDE_ASSERT_OK(device_->copy(bytes_of_all.data(), values->data(), bytes_of_all.size()));
+  REQUIRE_OK(device_->copy(at.data(), locations->data(), many_queries * sizeof(Location)));
+  REQUIRE_OK(device_->copy(bits.data(), found->data(), (many_queries + 31) / 32 * 4));
+  REQUIRE_OK(device_->copy(ends.data(), offsets->data(), ends.size() * 8));
+  REQUIRE_OK(device_->copy(bytes_of_all.data(), values->data(), bytes_of_all.size()));
   for (uint64_t i = 0; i < many_queries; ++i) {
     auto expected = model.find(queries[i]);
     bool is_there = expected != model.end();
-    ASSERT_EQ(got.found[i], is_there) << i;
-    ASSERT_EQ(refs.found[i], is_there) << i;
-    if (is_there) ASSERT_EQ(text(got.values[i]), expected->second) << i;
-    if (is_there) ASSERT_EQ(text(refs.value(i)), expected->second) << i;
+    REQUIRE_MESSAGE(got.found[i] == is_there, i);
+    REQUIRE_MESSAGE(refs.found[i] == is_there, i);
+    if (is_there) REQUIRE_MESSAGE(text(got.values[i]) == expected->second, i);
+    if (is_there) REQUIRE_MESSAGE(text(refs.value(i)) == expected->second, i);
     if (located.ok()) {
-      ASSERT_EQ(at[i].found(), is_there) << i;
-      if (is_there) ASSERT_EQ(text(refs.columns[at[i].index][at[i].rank]), expected->second) << i;
+      REQUIRE_MESSAGE(at[i].found() == is_there, i);
+      if (is_there)
+        REQUIRE_MESSAGE(text(refs.columns[at[i].index][at[i].rank]) == expected->second, i);
     }
     if (!with_values) continue;
-    ASSERT_EQ(bits[i / 32] >> (i % 32) & 1, is_there) << i;
+    REQUIRE_MESSAGE((bits[i / 32] >> (i % 32) & 1) == is_there, i);
     if (is_there)
-      ASSERT_EQ(bytes_of_all.substr(ends[i], ends[i + 1] - ends[i]), expected->second) << i;
+      REQUIRE_MESSAGE(bytes_of_all.substr(ends[i], ends[i + 1] - ends[i]) == expected->second, i);
   }
 }
 
-constexpr ValuePlacement on_host = ValuePlacement::host, on_device = ValuePlacement::device;
-
-INSTANTIATE_TEST_SUITE_P(Devices, ResidencyTest,
-                         testing::Values(Setting{"fake", false, on_host, all_memory},
-                                         Setting{"fake_values", false, on_device, all_memory},
-                                         Setting{"fake_small", false, on_host, 100'000},
-                                         Setting{"fake_small_values", false, on_device, 160'000},
-                                         Setting{"fake_none", false, on_device, 0},
-                                         Setting{"cuda", true, on_host, all_memory},
-                                         Setting{"cuda_values", true, on_device, all_memory}),
-                         [](const auto& test) { return std::string(test.param.name); });
-
-TEST(ResidencyOptionsTest, RefusesALimitBelowAChunk) {
+TEST_CASE("ResidencyOptionsTest.RefusesALimitBelowAChunk", "[ResidencyOptionsTest]") {
   TemporaryDirectory directory;
   Options options;
   options.gpu_memory_limit_bytes = 1 << 20;
   auto db = Database::open(directory.file("db"), options);
-  ASSERT_FALSE(db.ok());
-  EXPECT_EQ(db.status().code(), StatusCode::invalid_argument);
-  EXPECT_NE(db.status().to_string().find("gpu_memory_limit_bytes is 1048576"), std::string::npos);
+  REQUIRE_FALSE(db.ok());
+  CHECK(db.status().code() == StatusCode::invalid_argument);
+  CHECK(db.status().to_string().find("gpu_memory_limit_bytes is 1048576") != std::string::npos);
 }
 
-TEST(ResidencyOptionsTest, SaysWhyThereIsNoDevice) {
-  if (Backend::cuda().ok()) GTEST_SKIP() << "there is one";
+TEST_CASE("ResidencyOptionsTest.SaysWhyThereIsNoDevice", "[ResidencyOptionsTest]") {
+  if (Backend::cuda().ok()) SKIP("there is one");
   TemporaryDirectory directory;
   Options options;
   options.backend = BackendKind::cuda;
   auto db = Database::open(directory.file("db"), options);
-  ASSERT_FALSE(db.ok());
-  EXPECT_EQ(db.status().code(), StatusCode::unavailable) << db.status().to_string();
+  REQUIRE_FALSE(db.ok());
+  CHECK_MESSAGE(db.status().code() == StatusCode::unavailable, db.status().to_string());
   options.backend = BackendKind::automatic;
   auto host = Database::open(directory.file("db"), options);
-  ASSERT_TRUE(host.ok()) << host.status().to_string();
+  REQUIRE_OK(host);
   Table table = *(*host)->open_or_create_table("t");
   Status s = (*host)->snapshot().find_device(table, {}, nullptr, nullptr);
-  EXPECT_EQ(s.code(), StatusCode::unavailable) << s.to_string();
+  CHECK_MESSAGE(s.code() == StatusCode::unavailable, s.to_string());
 }
 
 }  // namespace

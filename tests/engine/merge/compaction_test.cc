@@ -6,6 +6,7 @@
 #include "engine/read/lookup.h"
 #include "engine/write/committer.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
@@ -36,14 +37,14 @@ struct Parts {
   Committer committer{context, versions, unsynced, builder, [](uint32_t) {}};
 };
 
-class CompactionTest : public ::testing::Test {
+class CompactionTest {
  protected:
   CompactionTest() {
     auto db = open();
-    EXPECT_TRUE(db->create_table("t").ok());
-    EXPECT_TRUE(db->close().ok());
+    CHECK_OK(db->create_table("t"));
+    CHECK_OK(db->close());
     parts_ = std::make_unique<Parts>(fs_);
-    EXPECT_TRUE(parts_->versions.open().ok());
+    CHECK_OK(parts_->versions.open());
   }
   std::unique_ptr<Database> open() {
     return std::move(*Database::open("db", {.file_system = &fs_}));
@@ -58,25 +59,25 @@ class CompactionTest : public ::testing::Test {
     for (const auto& [key, value] : rows) {
       Rows keys({key}), values({value});
       Column column = values.column();
-      STRIDE_ASSERT_OK(staging.stage(record, keys.column(), value.empty() ? nullptr : &column));
+      REQUIRE_OK(staging.stage(record, keys.column(), value.empty() ? nullptr : &column));
       expected_[key] = value;
       if (value.empty()) expected_.erase(key);
     }
     CommitRequest request{&staging, Durability::sync, {}};
     parts_->committer.commit({&request});
-    STRIDE_ASSERT_OK(request.status);
+    REQUIRE_OK(request.status);
   }
   void expect_rows(const SegmentList& segments) {
-    for (const auto& s : segments) STRIDE_ASSERT_OK(s->prepare());
+    for (const auto& s : segments) REQUIRE_OK(s->prepare());
     for (std::string key : {"a", "b", "c", "d"}) {
       auto found = lookup_one(segments, as_bytes(key));
-      STRIDE_ASSERT_OK(found.status());
-      ASSERT_EQ(found->has_value(), expected_.count(key) == 1) << key;
-      if (found->has_value()) EXPECT_EQ(text(**found), expected_[key]);
+      REQUIRE_OK(found.status());
+      REQUIRE_MESSAGE(found->has_value() == (expected_.count(key) == 1), key);
+      if (found->has_value()) CHECK(text(**found) == expected_[key]);
     }
   }
   void expect_rows_after_reopening() {
-    STRIDE_ASSERT_OK(parts_->versions.close());
+    REQUIRE_OK(parts_->versions.close());
     auto db = open();
     auto scan = db->snapshot().scan(*db->open_table("t"));
     ScanBatch batch;
@@ -84,7 +85,7 @@ class CompactionTest : public ::testing::Test {
     while (scan->next(&batch))
       for (uint64_t i = 0; i < batch.keys.size; ++i)
         rows[text(batch.keys[i])] = text(batch.values[i]);
-    EXPECT_EQ(rows, expected_);
+    CHECK(rows == expected_);
   }
   uint64_t segment_files() {
     auto names = *fs_.list("db");
@@ -98,83 +99,87 @@ class CompactionTest : public ::testing::Test {
   Model expected_;
 };
 
-TEST_F(CompactionTest, ChoosesWhatIsNotOneRunWithoutTombstones) {
-  EXPECT_FALSE(choose_compaction(table()));
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.ChoosesWhatIsNotOneRunWithoutTombstones",
+                 "[CompactionTest]") {
+  CHECK_FALSE(choose_compaction(table()));
   commit({{"a", "1"}, {"b", "1"}});
-  EXPECT_FALSE(choose_compaction(table()));
+  CHECK_FALSE(choose_compaction(table()));
   commit({{"a", ""}});
   std::shared_ptr<const Version> version = current();
   auto choice = choose_compaction(*version->find_name("t"));
-  ASSERT_TRUE(choice);
-  EXPECT_EQ(choice->inputs.size(), 2u);
-  EXPECT_EQ(choice->run, choice->inputs[0]->record().run);
-  EXPECT_EQ(choice->table->name, "t");
+  REQUIRE(choice);
+  CHECK(choice->inputs.size() == 2u);
+  CHECK(choice->run == choice->inputs[0]->record().run);
+  CHECK(choice->table->name == "t");
   // Nothing has come of it yet.
-  EXPECT_EQ(current(), version);
-  EXPECT_EQ(segment_files(), 2u);
+  CHECK(current() == version);
+  CHECK(segment_files() == 2u);
 }
 
-TEST_F(CompactionTest, MergesAndInstallsBesideCommits) {
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.MergesAndInstallsBesideCommits",
+                 "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   commit({{"a", "2"}, {"c", ""}});
   auto choice = choose_compaction(table());
-  ASSERT_TRUE(choice);
+  REQUIRE(choice);
   PendingEdit merged(parts_->unsynced);
   commit({{"b", "3"}});
-  STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &merged));
+  REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
   commit({{"a", ""}, {"d", "4"}});
   expect_rows(table().segments);
   auto installed = parts_->compactor.install(*choice, &merged);
-  STRIDE_ASSERT_OK(installed.status());
-  EXPECT_TRUE(*installed);
-  EXPECT_EQ(table().segments.size(), 3u);
+  REQUIRE_OK(installed.status());
+  CHECK(*installed);
+  CHECK(table().segments.size() == 3u);
   expect_rows(table().segments);
   merged.obsolete.clear();
   choice.reset();
-  EXPECT_EQ(segment_files(), 3u);
-  EXPECT_EQ(current()->file_bytes, table().segments.file_bytes());
+  CHECK(segment_files() == 3u);
+  CHECK(current()->file_bytes == table().segments.file_bytes());
   expect_rows_after_reopening();
 }
 
-TEST_F(CompactionTest, InstallsNothingWhereAnInputIsGone) {
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGone",
+                 "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}});
   commit({{"a", "2"}});
   auto choice = choose_compaction(table());
-  ASSERT_TRUE(choice);
+  REQUIRE(choice);
   {
     PendingEdit late(parts_->unsynced);
-    STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &late));
-    STRIDE_ASSERT_OK(parts_->compactor.compact_all());
+    REQUIRE_OK(parts_->compactor.merge(*choice, &late));
+    REQUIRE_OK(parts_->compactor.compact_all());
     auto version = current();
     auto installed = parts_->compactor.install(*choice, &late);
-    STRIDE_ASSERT_OK(installed.status());
-    EXPECT_FALSE(*installed);
-    EXPECT_EQ(current(), version);
-    EXPECT_EQ(segment_files(), 4u);
+    REQUIRE_OK(installed.status());
+    CHECK_FALSE(*installed);
+    CHECK(current() == version);
+    CHECK(segment_files() == 4u);
   }
   choice.reset();
-  EXPECT_EQ(segment_files(), 1u);
+  CHECK(segment_files() == 1u);
   expect_rows(table().segments);
   expect_rows_after_reopening();
 }
 
-TEST_F(CompactionTest, InstallsNothingWhereTheTableIsGone) {
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereTheTableIsGone",
+                 "[CompactionTest]") {
   commit({{"a", "1"}});
   commit({{"a", "2"}});
   auto choice = choose_compaction(table());
-  ASSERT_TRUE(choice);
+  REQUIRE(choice);
   {
     PendingEdit late(parts_->unsynced), drop(parts_->unsynced);
-    STRIDE_ASSERT_OK(parts_->compactor.merge(*choice, &late));
+    REQUIRE_OK(parts_->compactor.merge(*choice, &late));
     drop.edit.dropped.push_back(choice->table->id);
     drop.obsolete.assign(choice->inputs.begin(), choice->inputs.end());
-    STRIDE_ASSERT_OK(parts_->versions.apply(*current(), &drop, Durability::sync));
+    REQUIRE_OK(parts_->versions.apply(*current(), &drop, Durability::sync));
     auto installed = parts_->compactor.install(*choice, &late);
-    STRIDE_ASSERT_OK(installed.status());
-    EXPECT_FALSE(*installed);
+    REQUIRE_OK(installed.status());
+    CHECK_FALSE(*installed);
   }
   choice.reset();
-  EXPECT_EQ(segment_files(), 0u);
+  CHECK(segment_files() == 0u);
 }
 
 }  // namespace

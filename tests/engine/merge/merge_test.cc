@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 
@@ -13,7 +14,6 @@ namespace {
 struct KeySet {
   const char* name;
   std::function<std::string(uint64_t)> make;  // ascending in its argument
-  friend void PrintTo(const KeySet& keys, std::ostream* out) { *out << keys.name; }
 };
 
 std::string big_endian(uint64_t n, int bytes) {
@@ -36,11 +36,14 @@ const KeySet key_sets[] = {
      }},
 };
 
-class MergeTest : public ::testing::TestWithParam<KeySet> {
+class MergeTest {
  protected:
+  const KeySet key_set_ = GENERATE(from_range(std::begin(key_sets), std::end(key_sets)));
+  RunsWith name_{key_set_.name};
+
   static constexpr uint64_t key_count = 6000;
 
-  void SetUp() override { reopen(); }
+  MergeTest() { reopen(); }
 
   void reopen() {
     database_.reset();
@@ -49,10 +52,10 @@ class MergeTest : public ::testing::TestWithParam<KeySet> {
     options.memory_limit_bytes = 1;  // what is reopened is checked as it is read
     options.threads = 2;
     auto db = Database::open("/db", options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     database_ = std::move(*db);
     auto table = database_->open_or_create_table("t");
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     table_ = *table;
   }
 
@@ -61,7 +64,7 @@ class MergeTest : public ::testing::TestWithParam<KeySet> {
     Rows keys, values, gone;
     for (uint64_t n = 0; n < rows; ++n) {
       if (!belongs(n)) continue;
-      std::string key = GetParam().make(n);
+      std::string key = key_set_.make(n);
       if (erased && random_() % erased == 0) {
         gone.add(key);
         model_.erase(key);
@@ -73,13 +76,13 @@ class MergeTest : public ::testing::TestWithParam<KeySet> {
       }
     }
     WriteTransaction t = database_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.erase(table_, gone.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table_, keys.column(), values.column()));
+    REQUIRE_OK(t.erase(table_, gone.column()));
+    REQUIRE_OK(t.commit());
   }
 
   void expect_scans() {
-    auto any = [&] { return GetParam().make(random_() % key_count); };
+    auto any = [&] { return key_set_.make(random_() % key_count); };
     Snapshot snapshot = database_->snapshot();
     expect_scan(snapshot, table_, model_, {});
     expect_scan(snapshot, table_, model_, {.reverse = true});
@@ -104,7 +107,7 @@ class MergeTest : public ::testing::TestWithParam<KeySet> {
   Model model_;
 };
 
-TEST_P(MergeTest, AnyInterleaving) {
+TEST_CASE_METHOD(MergeTest, "MergeTest.AnyInterleaving", "[MergeTest]") {
   for (uint64_t run = 2 + random_() % 8, stretch = 1; run > 0;
        --run, stretch *= 1 + random_() % 6) {
     uint64_t of = 1 + random_() % 4;
@@ -118,14 +121,14 @@ TEST_P(MergeTest, AnyInterleaving) {
   expect_scans();
   reopen();
   expect_scans();
-  STRIDE_ASSERT_OK(database_->compact());
+  REQUIRE_OK(database_->compact());
   expect_scans();
   reopen();
   expect_scans();
 }
 
 // What comes before the damage is handed out and right, whatever the direction.
-TEST_P(MergeTest, DamageEndsAScan) {
+TEST_CASE_METHOD(MergeTest, "MergeTest.DamageEndsAScan", "[MergeTest]") {
   constexpr uint64_t rows = 20'000;
   for (int run = 0; run < 3; ++run) add_run(rows, 50, [&](uint64_t) { return random_() % 3 == 0; });
   add_run(rows, 0, [](uint64_t n) { return n / 3000 % 2 == 0; });
@@ -133,25 +136,25 @@ TEST_P(MergeTest, DamageEndsAScan) {
   for (int round = 0; round < 12; ++round) {
     auto damaged = files_.crash(0, CrashPolicy::keep_unsynced);
     auto names = damaged->list("/db");
-    ASSERT_TRUE(names.ok());
+    REQUIRE_OK(names);
     std::erase_if(*names, [](const std::string& name) { return !name.ends_with(".seg"); });
     auto file = damaged->open("/db/" + (*names)[random_() % names->size()], OpenMode::write);
-    ASSERT_TRUE(file.ok());
+    REQUIRE_OK(file);
     uint64_t offset = 4096 + random_() % (*(*file)->size() * 3 / 4);
     std::byte byte;
-    STRIDE_ASSERT_OK((*file)->read_at(offset, {&byte, 1}));
+    REQUIRE_OK((*file)->read_at(offset, {&byte, 1}));
     byte ^= std::byte{0x10};
-    STRIDE_ASSERT_OK((*file)->write_at(offset, {&byte, 1}));
+    REQUIRE_OK((*file)->write_at(offset, {&byte, 1}));
     Options options;
     options.file_system = damaged.get();
     auto db = Database::open("/db", options);
     if (!db.ok()) continue;
     auto table = (*db)->open_table("t");
-    ASSERT_TRUE(table.ok());
+    REQUIRE_OK(table);
     for (bool reverse : {false, true}) {
       auto scan = (*db)->snapshot().scan(*table, {.reverse = reverse});
       if (!scan.ok()) {
-        EXPECT_EQ(scan.status().code(), StatusCode::corruption);
+        CHECK(scan.status().code() == StatusCode::corruption);
         continue;
       }
       std::vector<std::pair<std::string, std::string>> expected(model_.begin(), model_.end());
@@ -160,23 +163,20 @@ TEST_P(MergeTest, DamageEndsAScan) {
       ScanBatch batch;
       while (scan->next(&batch))
         for (uint64_t i = 0; i < batch.keys.size; ++i, ++row) {
-          ASSERT_EQ(text(batch.keys[i]), expected[row].first);
-          ASSERT_EQ(text(batch.values[i]), expected[row].second);
+          REQUIRE(text(batch.keys[i]) == expected[row].first);
+          REQUIRE(text(batch.values[i]) == expected[row].second);
         }
-      ASSERT_FALSE(scan->next(&batch));
+      REQUIRE_FALSE(scan->next(&batch));
       if (scan->status().ok()) {
-        ASSERT_EQ(row, expected.size());
+        REQUIRE(row == expected.size());
       } else {
-        EXPECT_EQ(scan->status().code(), StatusCode::corruption);
+        CHECK(scan->status().code() == StatusCode::corruption);
         ++noticed;
       }
     }
   }
-  EXPECT_GT(noticed, 0);
+  CHECK(noticed > 0);
 }
-
-INSTANTIATE_TEST_SUITE_P(KeySets, MergeTest, ::testing::ValuesIn(key_sets),
-                         [](const auto& keys) { return keys.param.name; });
 
 }  // namespace
 }  // namespace stride::test

@@ -2,11 +2,12 @@
 // prefixes come and go.
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/prefix_model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -14,12 +15,11 @@ namespace {
 struct Addresses {
   const char* name;
   uint32_t bits;
-  friend void PrintTo(const Addresses& addresses, std::ostream* out) { *out << addresses.name; }
 };
 
 void expect_status(const Status& s, StatusCode code, const std::string& needle) {
-  EXPECT_EQ(s.code(), code) << s.to_string();
-  EXPECT_NE(s.to_string().find(needle), std::string::npos) << s.to_string();
+  CHECK_MESSAGE(s.code() == code, s.to_string());
+  CHECK_MESSAGE(s.to_string().find(needle) != std::string::npos, s.to_string());
 }
 
 class PrefixTestBase {
@@ -36,10 +36,10 @@ class PrefixTestBase {
     options.threads = 2;
     options.memory_limit_bytes = limit_;
     auto db = Database::open("/db", options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     database_ = std::move(*db);
     auto table = database_->open_or_create_table("t", {.address_bits = bits_});
-    ASSERT_TRUE(table.ok()) << table.status().to_string();
+    REQUIRE_OK(table);
     table_ = *table;
   }
 
@@ -49,14 +49,14 @@ class PrefixTestBase {
     WriteTransaction t = database_->begin();
     for (const auto& [key, value] : changes) {
       if (value) {
-        STRIDE_ASSERT_OK(t.put(table_, key, *value));
+        REQUIRE_OK(t.put(table_, key, *value));
         model_.entries()[key] = *value;
       } else {
-        STRIDE_ASSERT_OK(t.erase(table_, key));
+        REQUIRE_OK(t.erase(table_, key));
         model_.entries().erase(key);
       }
     }
-    STRIDE_ASSERT_OK(t.commit(Durability::none));
+    REQUIRE_OK(t.commit(Durability::none));
   }
   std::string value() { return "v" + std::to_string(values_++); }
 
@@ -118,19 +118,30 @@ class PrefixTestBase {
   uint64_t values_ = 0;
 };
 
-class PrefixTest : public PrefixTestBase, public ::testing::TestWithParam<Addresses> {
+class PrefixTest : public PrefixTestBase {
  protected:
-  PrefixTest() : PrefixTestBase(GetParam().bits) {}
+  PrefixTest()
+      : PrefixTest(GENERATE(Addresses{"bits1", 1}, Addresses{"bits7", 7}, Addresses{"bits8", 8},
+                            Addresses{"bits12", 12}, Addresses{"bits32", 32},
+                            Addresses{"bits33", 33}, Addresses{"bits64", 64},
+                            Addresses{"bits128", 128}, Addresses{"bits200", 200},
+                            Addresses{"bits300", 300}, Addresses{"strings", byte_strings})) {}
+
+ private:
+  explicit PrefixTest(const Addresses& addresses)
+      : PrefixTestBase(addresses.bits), name_(addresses.name) {}
+
+  RunsWith name_;
 };
 
 // Reads between commits now and then, so that matchers follow one another, are made late, and begin
 // anew after a compaction.
-TEST_P(PrefixTest, AgreesWithAModelWhilePrefixesComeAndGo) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.AgreesWithAModelWhilePrefixesComeAndGo", "[PrefixTest]") {
   expect_all();
   std::vector<std::pair<Snapshot, PrefixModel>> kept;
   for (int round = 0; round < 24; ++round) {
     commit(random_changes(1 + random_() % 40));
-    if (round % 9 == 8) STRIDE_ASSERT_OK(database_->compact());
+    if (round % 9 == 8) REQUIRE_OK(database_->compact());
     if (round % 11 == 10) {
       kept.clear();
       limit_ = round % 2 ? 0 : 1;  // resident, or read from the files and checked
@@ -138,12 +149,11 @@ TEST_P(PrefixTest, AgreesWithAModelWhilePrefixesComeAndGo) {
     }
     if (round % 4 == 0) kept.emplace_back(database_->snapshot(), model_);
     if (round % 3 != 1) expect_all();
-    if (HasFatalFailure()) return;
   }
   for (const auto& [snapshot, model] : kept) expect_all(snapshot, model);
 }
 
-TEST_P(PrefixTest, NestsAsDeepAsAddressesAreLong) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.NestsAsDeepAsAddressesAreLong", "[PrefixTest]") {
   std::string address = prefixes_.address();
   if (bits_ == byte_strings) address = std::string(100, 'x') + std::string(60, '\0');
   Changes changes;
@@ -159,13 +169,12 @@ TEST_P(PrefixTest, NestsAsDeepAsAddressesAreLong) {
     for (; n > 0; --n, changes.pop_back()) erased.emplace_back(changes.back().first, std::nullopt);
     commit(erased);
     expect_match_of_one(database_->snapshot(), table_, model_, address);
-    if (::testing::Test::HasFatalFailure()) return;
   }
-  EXPECT_TRUE(model_.entries().empty());
+  CHECK(model_.entries().empty());
   expect_all();
 }
 
-TEST_P(PrefixTest, EmptyAndDefaultOnly) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.EmptyAndDefaultOnly", "[PrefixTest]") {
   std::vector<std::string> addresses = random_addresses(model_, 50);
   expect_match(database_->snapshot(), table_, model_, addresses);
   expect_match(database_->snapshot(), table_, model_, {});
@@ -184,8 +193,8 @@ TEST_P(PrefixTest, EmptyAndDefaultOnly) {
 }
 
 // Every address is covered twice and more, by both halves of all and by all.
-TEST_P(PrefixTest, ErasuresUncoverWhatIsBelow) {
-  if (bits_ == byte_strings) GTEST_SKIP() << "prefixes of byte strings have no halves";
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.ErasuresUncoverWhatIsBelow", "[PrefixTest]") {
+  if (bits_ == byte_strings) SKIP("prefixes of byte strings have no halves");
   std::string zeros(address_bytes(bits_), '\0'),
       ones = first_bits(std::string(zeros.size(), '\xFF'), bits_);
   commit({{model_.key(zeros, 0), "all"},
@@ -210,7 +219,7 @@ TEST_P(PrefixTest, ErasuresUncoverWhatIsBelow) {
 
 // Each version has a matcher with the same base and more changes than the one before; what later
 // ones change is not theirs.
-TEST_P(PrefixTest, EachVersionKeepsItsChanges) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.EachVersionKeepsItsChanges", "[PrefixTest]") {
   std::vector<std::pair<Snapshot, PrefixModel>> kept;
   auto keep = [&] {
     kept.emplace_back(database_->snapshot(), model_);
@@ -221,14 +230,13 @@ TEST_P(PrefixTest, EachVersionKeepsItsChanges) {
   for (int round = 0; round < 30; ++round) {
     commit(random_changes(1 + random_() % 20));
     if (round % 3) keep();  // else the next one has the changes of two commits
-    if (HasFatalFailure()) return;
   }
   for (const auto& [snapshot, model] : kept)
     expect_match(snapshot, table_, model, random_addresses(model, 60));
 }
 
 // What was put and erased again since the base, and what was erased and put again, is as it was.
-TEST_P(PrefixTest, ChangesAreTakenBack) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesAreTakenBack", "[PrefixTest]") {
   commit(random_changes(60));
   expect_all();
   const PrefixModel before = model_;
@@ -240,20 +248,19 @@ TEST_P(PrefixTest, ChangesAreTakenBack) {
       if (!before.entries().contains(k)) back.emplace_back(k, std::nullopt);
     for (const auto& [k, v] : before.entries()) back.emplace_back(k, v);
     commit(back);
-    EXPECT_EQ(model_.entries(), before.entries());
+    CHECK(model_.entries() == before.entries());
     expect_all();
-    if (HasFatalFailure()) return;
   }
 }
 
 // The base has nothing, or one prefix for all addresses: all changes are in one place.
-TEST_P(PrefixTest, ManyChangesInOnePlace) {
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.ManyChangesInOnePlace", "[PrefixTest]") {
   for (bool with_default : {false, true}) {
     Changes all;
     for (const auto& [k, v] : model_.entries()) all.emplace_back(k, std::nullopt);
     if (with_default) all.emplace_back(model_.key(prefixes_.address(), 0), "default");
     commit(all);
-    STRIDE_ASSERT_OK(database_->compact());
+    REQUIRE_OK(database_->compact());
     expect_all();
     for (int round = 0; round < 5; ++round) {
       Changes changes = random_changes(150);
@@ -270,14 +277,13 @@ TEST_P(PrefixTest, ManyChangesInOnePlace) {
       commit(changes);
       expect_all();
       expect_match(database_->snapshot(), table_, model_, addresses);
-      if (HasFatalFailure()) return;
     }
   }
 }
 
 // Prefixes that differ only behind what is compared first, or in how many zeros they end with.
-TEST_P(PrefixTest, ChangesThatBeginAlike) {
-  if (bits_ != byte_strings && bits_ <= 64) GTEST_SKIP() << "they are compared as a whole";
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesThatBeginAlike", "[PrefixTest]") {
+  if (bits_ != byte_strings && bits_ <= 64) SKIP("they are compared as a whole");
   auto any = [&] {
     std::string address(bits_ == byte_strings ? random_() % 13 : address_bytes(bits_), '\0');
     for (size_t i = 0; i < address.size(); ++i)
@@ -300,21 +306,11 @@ TEST_P(PrefixTest, ChangesThatBeginAlike) {
     }
     commit(changes);
     check();
-    if (round == 6) STRIDE_ASSERT_OK(database_->compact());
-    if (HasFatalFailure()) return;
+    if (round == 6) REQUIRE_OK(database_->compact());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Widths, PrefixTest,
-                         ::testing::Values(Addresses{"bits1", 1}, Addresses{"bits7", 7},
-                                           Addresses{"bits8", 8}, Addresses{"bits12", 12},
-                                           Addresses{"bits32", 32}, Addresses{"bits33", 33},
-                                           Addresses{"bits64", 64}, Addresses{"bits128", 128},
-                                           Addresses{"bits200", 200}, Addresses{"bits300", 300},
-                                           Addresses{"strings", byte_strings}),
-                         [](const auto& i) { return std::string(i.param.name); });
-
-class PrefixOf32Test : public PrefixTestBase, public ::testing::Test {
+class PrefixOf32Test : public PrefixTestBase {
  protected:
   PrefixOf32Test() : PrefixTestBase(32) {}
   static std::string key(std::string_view text) { return *parse_prefix(text, 32); }
@@ -322,32 +318,32 @@ class PrefixOf32Test : public PrefixTestBase, public ::testing::Test {
   // Value of the longest prefix, or "none".
   std::string hop(const Snapshot& snapshot, std::string_view of) {
     auto entry = snapshot.match(table_, as_bytes(address(of)));
-    EXPECT_TRUE(entry.ok()) << entry.status().to_string();
+    CHECK_OK(entry);
     return entry.ok() && *entry ? text((*entry)->value) : "none";
   }
 };
 
-TEST_F(PrefixOf32Test, RoutesAsInAnExample) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.RoutesAsInAnExample", "[PrefixOf32Test]") {
   commit({{key("0.0.0.0/0"), "default"}, {key("10.0.0.0/8"), "ten"}, {key("10.1.0.0/16"), "one"}});
   Snapshot before = database_->snapshot();
-  EXPECT_EQ(hop(before, "10.1.2.3"), "one");
-  EXPECT_EQ(hop(before, "10.2.0.0"), "ten");
-  EXPECT_EQ(hop(before, "11.0.0.0"), "default");
+  CHECK(hop(before, "10.1.2.3") == "one");
+  CHECK(hop(before, "10.2.0.0") == "ten");
+  CHECK(hop(before, "11.0.0.0") == "default");
   commit({{key("10.1.0.0/16"), std::nullopt}, {key("10.1.2.0/24"), "two"}});
   Snapshot after = database_->snapshot();
-  EXPECT_EQ(hop(after, "10.1.2.3"), "two");
-  EXPECT_EQ(hop(after, "10.1.3.3"), "ten");
-  EXPECT_EQ(hop(before, "10.1.2.3"), "one");
+  CHECK(hop(after, "10.1.2.3") == "two");
+  CHECK(hop(after, "10.1.3.3") == "ten");
+  CHECK(hop(before, "10.1.2.3") == "one");
   std::vector<std::string> inside;
   auto scan = after.inside(table_, as_bytes(key("10.0.0.0/8")));
-  ASSERT_TRUE(scan.ok());
+  REQUIRE_OK(scan);
   Iterator it(std::move(*scan));
   for (; it.valid(); it.next()) inside.push_back(format_prefix(it.key(), 32));
-  EXPECT_EQ(inside, (std::vector<std::string>{"10.0.0.0/8", "10.1.2.0/24"}));
+  CHECK(inside == (std::vector<std::string>{"10.0.0.0/8", "10.1.2.0/24"}));
 }
 
 // A matcher that is made late serves versions that were committed before it was there.
-TEST_F(PrefixOf32Test, LateMatchersAreRight) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.LateMatchersAreRight", "[PrefixOf32Test]") {
   std::vector<std::pair<Snapshot, PrefixModel>> kept;
   for (int i = 0; i < 6; ++i) {
     commit(random_changes(50));
@@ -358,7 +354,7 @@ TEST_F(PrefixOf32Test, LateMatchersAreRight) {
 
 // A base of several segments with erasures, changes over it, and a new base once they are too
 // many.
-TEST_F(PrefixOf32Test, ManyPrefixes) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.ManyPrefixes", "[PrefixOf32Test]") {
   auto load = [&](size_t n) {
     Rows keys, values;
     for (size_t i = 0; i < n; ++i) {
@@ -370,8 +366,8 @@ TEST_F(PrefixOf32Test, ManyPrefixes) {
       values.add(model_.entries()[k] = value());
     }
     WriteTransaction t = database_->begin();
-    STRIDE_ASSERT_OK(t.put_view(table_, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit(Durability::none));
+    REQUIRE_OK(t.put_view(table_, keys.column(), values.column()));
+    REQUIRE_OK(t.commit(Durability::none));
   };
   auto erase_some = [&] {
     Changes changes;
@@ -400,7 +396,7 @@ TEST_F(PrefixOf32Test, ManyPrefixes) {
   check();
   Snapshot before = database_->snapshot();
   PrefixModel model = model_;
-  STRIDE_ASSERT_OK(database_->compact());
+  REQUIRE_OK(database_->compact());
   check();
   load(1'000);
   erase_some();
@@ -408,7 +404,7 @@ TEST_F(PrefixOf32Test, ManyPrefixes) {
   expect_match(before, table_, model, random_addresses(model, 1000));
 }
 
-TEST_F(PrefixOf32Test, FoldsItself) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.FoldsItself", "[PrefixOf32Test]") {
   Snapshot first = database_->snapshot();
   uint64_t most = 0;
   for (int i = 0; i < 150; ++i) {
@@ -417,7 +413,7 @@ TEST_F(PrefixOf32Test, FoldsItself) {
     if (i % 10 == 0)
       expect_match(database_->snapshot(), table_, model_, random_addresses(model_, 20));
   }
-  EXPECT_EQ(most, 64u);
+  CHECK(most == 64u);
   expect_all();
   expect_all(first, PrefixModel(32));
   open();
@@ -426,15 +422,15 @@ TEST_F(PrefixOf32Test, FoldsItself) {
 
 // The n-th change of the file system fails: first the commit's own, then those of the compaction,
 // until none does.
-TEST_F(PrefixOf32Test, AFailedFoldLeavesTheCommit) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.AFailedFoldLeavesTheCommit", "[PrefixOf32Test]") {
   while (runs() < 64) commit({{prefixes_.key(model_), value()}});
-  ASSERT_TRUE(database_->create_table("z").ok());  // and with it all commits before are synced
+  REQUIRE_OK(database_->create_table("z"));  // and with it all commits before are synced
   int failed_commits = 0, failed_folds = 0;
   for (uint64_t n = 1; runs() >= 64; ++n) {
-    ASSERT_LT(n, 100u);
+    REQUIRE(n < 100u);
     std::string k = prefixes_.key(model_), v = value();
     WriteTransaction t = database_->begin();
-    STRIDE_ASSERT_OK(t.put(table_, k, v));
+    REQUIRE_OK(t.put(table_, k, v));
     files_.fail_call(n, StatusCode::no_space);
     Status s = t.commit(Durability::sync);
     files_.fail_call(0, StatusCode::no_space);
@@ -446,20 +442,21 @@ TEST_F(PrefixOf32Test, AFailedFoldLeavesTheCommit) {
       open();
       // After a failed sync nobody knows whether the commit is in the log.
       auto there = database_->snapshot().get(table_, k);
-      ASSERT_TRUE(there.ok());
+      REQUIRE_OK(there);
       if (*there) model_.entries()[k] = text(**there);
     }
     expect_match(database_->snapshot(), table_, model_, random_addresses(model_, 30));
   }
-  EXPECT_GT(failed_commits, 0);
-  EXPECT_GT(failed_folds, 0);
-  EXPECT_EQ(runs(), 1u);
+  CHECK(failed_commits > 0);
+  CHECK(failed_folds > 0);
+  CHECK(runs() == 1u);
   expect_all();
 }
 
 // All prefixes have the number of the commit as their value; each commit takes the longest ones
 // away or brings them back.
-TEST_F(PrefixOf32Test, ReadersMatchWhileAWriterCommits) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.ReadersMatchWhileAWriterCommits",
+                 "[PrefixOf32Test]") {
   constexpr int commits = 80, subnets = 200;
   std::vector<std::string> keys, longer;
   Rows addresses;
@@ -477,33 +474,31 @@ TEST_F(PrefixOf32Test, ReadersMatchWhileAWriterCommits) {
     commit(changes);
   };
   write(0);
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> readers;
+  TestThreads readers;
   for (int r = 0; r < 2; ++r)
-    readers.emplace_back([&] {
+    readers.start([&] {
       int last = 0;
       MatchResult result;
-      while (!stop) {
+      while (!readers.stopping()) {
         Snapshot snapshot = database_->snapshot();
-        STRIDE_ASSERT_OK(snapshot.match(table_, addresses.column(), &result));
+        REQUIRE_OK(snapshot.match(table_, addresses.column(), &result));
         int seen = std::stoi(text(result.value(0)));
         for (int i = 0; i < subnets; ++i) {
-          ASSERT_EQ(text(result.value(i)), std::to_string(seen));
-          ASSERT_EQ(result.lengths[i], seen % 2 ? 24u : 25u);
+          REQUIRE_MESSAGE(text(result.value(i)) == std::to_string(seen), "subnet " << i);
+          REQUIRE_MESSAGE(result.lengths[i] == (seen % 2 ? 24u : 25u), "subnet " << i);
         }
-        ASSERT_GE(seen, last);
+        REQUIRE_MESSAGE(seen >= last, "a later snapshot");
         last = seen;
       }
     });
   for (int c = 1; c <= commits; ++c) {
     write(c);
-    if (c % 30 == 0) EXPECT_TRUE(database_->compact().ok());
+    if (c % 30 == 0) CHECK_OK(database_->compact());
   }
-  stop = true;
-  for (auto& reader : readers) reader.join();
+  readers.join();
 }
 
-TEST_F(PrefixOf32Test, RefusesWhatIsNoPrefix) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.RefusesWhatIsNoPrefix", "[PrefixOf32Test]") {
   WriteTransaction t = database_->begin();
   std::string good = key("10.0.0.0/8"), host_bits = good, too_long = good;
   host_bits[3] = 1;
@@ -523,18 +518,18 @@ TEST_F(PrefixOf32Test, RefusesWhatIsNoPrefix) {
     expect_status(t.put(table_, bad, "v"), StatusCode::invalid_argument, why);
     expect_status(t.erase(table_, bad), StatusCode::invalid_argument, why);
   }
-  EXPECT_EQ(t.staged_rows(), 0u);
-  STRIDE_ASSERT_OK(t.commit());
+  CHECK(t.staged_rows() == 0u);
+  REQUIRE_OK(t.commit());
   // A range's bounds are any bytes.
   commit({{good, "1"}});
   t = database_->begin();
-  STRIDE_ASSERT_OK(t.erase_range(table_, as_bytes("\x0A"), as_bytes("\x0B")));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.erase_range(table_, as_bytes("\x0A"), as_bytes("\x0B")));
+  REQUIRE_OK(t.commit());
   model_.entries().clear();
   expect_all();
 }
 
-TEST_F(PrefixOf32Test, RefusesWhatIsNoAddress) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.RefusesWhatIsNoAddress", "[PrefixOf32Test]") {
   commit({{key("0.0.0.0/0"), "default"}});
   Snapshot snapshot = database_->snapshot();
   MatchResult result;
@@ -548,8 +543,8 @@ TEST_F(PrefixOf32Test, RefusesWhatIsNoAddress) {
                 "3");
   expect_status(snapshot.inside(table_, as_bytes("123")).status(), StatusCode::invalid_argument,
                 "3 bytes");
-  STRIDE_ASSERT_OK(snapshot.match(table_, Column(), &result));
-  EXPECT_EQ(result.found.size(), 0u);
+  REQUIRE_OK(snapshot.match(table_, Column(), &result));
+  CHECK(result.found.size() == 0u);
   Table plain = *database_->create_table("plain", {.key_width = 5});
   snapshot = database_->snapshot();
   expect_status(snapshot.match(plain, Rows({"1234"}).column(), &result),
@@ -558,23 +553,23 @@ TEST_F(PrefixOf32Test, RefusesWhatIsNoAddress) {
                 "address_bits");
   expect_status(snapshot.inside(plain, as_bytes("1234")).status(), StatusCode::invalid_argument,
                 "'plain'");
-  STRIDE_ASSERT_OK(database_->drop_table("t"));
+  REQUIRE_OK(database_->drop_table("t"));
   expect_status(database_->snapshot().match(table_, Rows({"1234"}).column(), &result),
                 StatusCode::not_found, "'t'");
 }
 
-TEST_F(PrefixOf32Test, TablesSayWhatTheyAre) {
-  EXPECT_EQ(table_.address_bits(), 32u);
-  EXPECT_EQ(table_.key_width(), 5u);
-  EXPECT_EQ(database_->create_table("plain", {.key_width = 5})->address_bits(), 0u);
-  EXPECT_EQ(database_->create_table("widest", {.address_bits = 65535})->key_width(), 8194u);
-  EXPECT_EQ(database_->create_table("strings", {.address_bits = byte_strings})->key_width(), 0u);
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.TablesSayWhatTheyAre", "[PrefixOf32Test]") {
+  CHECK(table_.address_bits() == 32u);
+  CHECK(table_.key_width() == 5u);
+  CHECK(database_->create_table("plain", {.key_width = 5})->address_bits() == 0u);
+  CHECK(database_->create_table("widest", {.address_bits = 65535})->key_width() == 8194u);
+  CHECK(database_->create_table("strings", {.address_bits = byte_strings})->key_width() == 0u);
   open();
-  EXPECT_EQ(database_->open_table("strings")->address_bits(), byte_strings);
-  EXPECT_EQ(database_->open_table("widest")->address_bits(), 65535u);
-  ASSERT_EQ(database_->tables().size(), 4u);
-  EXPECT_EQ(database_->tables()[0].address_bits, 32u);
-  EXPECT_EQ(database_->tables()[1].address_bits, 0u);
+  CHECK(database_->open_table("strings")->address_bits() == byte_strings);
+  CHECK(database_->open_table("widest")->address_bits() == 65535u);
+  REQUIRE(database_->tables().size() == 4u);
+  CHECK(database_->tables()[0].address_bits == 32u);
+  CHECK(database_->tables()[1].address_bits == 0u);
   auto refused = [&](const char* name, const TableOptions& options, const char* why) {
     expect_status(database_->open_or_create_table(name, options).status(),
                   StatusCode::invalid_argument, why);
@@ -592,7 +587,7 @@ TEST_F(PrefixOf32Test, TablesSayWhatTheyAre) {
 }
 
 // What a match is built from, or what it refers to, is damaged.
-TEST_F(PrefixOf32Test, DamageIsReported) {
+TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.DamageIsReported", "[PrefixOf32Test]") {
   limit_ = 1;
   open();
   Rows keys, values;
@@ -603,27 +598,27 @@ TEST_F(PrefixOf32Test, DamageIsReported) {
     values.add("value" + std::to_string(i));
   }
   WriteTransaction t = database_->begin();
-  STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put(table_, keys.column(), values.column()));
+  REQUIRE_OK(t.commit());
   database_.reset();
   std::string path;
   auto names = files_.list("/db");
   for (const std::string& name : *names)
     if (name.ends_with(".seg")) path = "/db/" + name;
   auto file = files_.open(path, OpenMode::write);
-  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  REQUIRE_OK(file);
   uint64_t size = *(*file)->size();
   std::string bytes(size, '\0');
-  STRIDE_ASSERT_OK((*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), size}));
+  REQUIRE_OK((*file)->read_at(0, {reinterpret_cast<std::byte*>(bytes.data()), size}));
   auto damaged = [&](const std::string& what, const auto& check) {
     uint64_t at = bytes.find(what);
-    ASSERT_NE(at, std::string::npos);
+    REQUIRE(at != std::string::npos);
     char flipped = static_cast<char>(bytes[at] ^ 1);
-    STRIDE_ASSERT_OK((*file)->write_at(at, as_bytes({&flipped, 1})));
+    REQUIRE_OK((*file)->write_at(at, as_bytes({&flipped, 1})));
     open();
     check();
     database_.reset();
-    STRIDE_ASSERT_OK((*file)->write_at(at, as_bytes({&bytes[at], 1})));
+    REQUIRE_OK((*file)->write_at(at, as_bytes({&bytes[at], 1})));
   };
   std::string good = {0, 1, 2, 3},
               bad = {static_cast<char>(30'000 >> 8), static_cast<char>(30'000 & 255), 0, 0};
@@ -634,8 +629,8 @@ TEST_F(PrefixOf32Test, DamageIsReported) {
   });
   damaged("value30000", [&] {
     auto entry = database_->snapshot().match(table_, as_bytes(good));
-    ASSERT_TRUE(entry.ok()) << entry.status().to_string();
-    EXPECT_EQ(text((*entry)->value), "value1");
+    REQUIRE_OK(entry);
+    CHECK(text((*entry)->value) == "value1");
     expect_status(database_->snapshot().match(table_, as_bytes(bad)).status(),
                   StatusCode::corruption, path);
     MatchResult result;
@@ -645,27 +640,27 @@ TEST_F(PrefixOf32Test, DamageIsReported) {
 }
 
 // They are stored as keys of one width.
-TEST(PrefixesOfStringsTest, PrefixesThatAllHaveOneLength) {
+TEST_CASE("PrefixesOfStringsTest.PrefixesThatAllHaveOneLength", "[PrefixesOfStringsTest]") {
   MemoryFileSystem files;
   Options options;
   options.file_system = &files;
   for (int run = 0; run < 2; ++run) {  // as they were written, and as they are read from a file
     auto db = Database::open("/db", options);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     auto table = (*db)->open_or_create_table("t", {.address_bits = byte_strings});
     if (run == 0) {
       WriteTransaction t = (*db)->begin();
-      for (std::string key : {"aa", "bb"}) STRIDE_ASSERT_OK(t.put(*table, key, "value of " + key));
-      STRIDE_ASSERT_OK(t.commit());
+      for (std::string key : {"aa", "bb"}) REQUIRE_OK(t.put(*table, key, "value of " + key));
+      REQUIRE_OK(t.commit());
     }
     for (std::string key : {"aa", "bb"}) {
       auto found = (*db)->snapshot().match(*table, as_bytes(key + "/more"));
-      ASSERT_TRUE(found.ok()) << found.status().to_string();
-      ASSERT_TRUE(found->has_value());
-      EXPECT_EQ(text((*found)->value), "value of " + key);
-      EXPECT_EQ((*found)->length, 16u);
+      REQUIRE_OK(found);
+      REQUIRE(found->has_value());
+      CHECK(text((*found)->value) == "value of " + key);
+      CHECK((*found)->length == 16u);
     }
-    EXPECT_FALSE((*db)->snapshot().match(*table, as_bytes("ab/more"))->has_value());
+    CHECK_FALSE((*db)->snapshot().match(*table, as_bytes("ab/more"))->has_value());
   }
 }
 

@@ -1,7 +1,7 @@
 // Keys of prefixes: made of columns, read from text and written.
-#include <gtest/gtest.h>
 
 #include "engine/prefixes.h"
+#include "tests/support/catch.h"
 #include "tests/support/prefix_model.h"
 #include "tests/support/printed_seed.h"
 
@@ -9,11 +9,11 @@ namespace stride::test {
 namespace {
 
 void expect_refused(const Status& s, const std::string& why) {
-  EXPECT_EQ(s.code(), StatusCode::invalid_argument) << s.to_string();
-  EXPECT_NE(s.to_string().find(why), std::string::npos) << s.to_string();
+  CHECK_MESSAGE(s.code() == StatusCode::invalid_argument, s.to_string());
+  CHECK_MESSAGE(s.to_string().find(why) != std::string::npos, s.to_string());
 }
 
-TEST(PrefixKeysTest, RandomColumnsAgreeWithBitByBit) {
+TEST_CASE("PrefixKeysTest.RandomColumnsAgreeWithBitByBit", "[PrefixKeysTest]") {
   std::mt19937_64 random(seed());
   PrefixKeys keys;
   for (uint32_t bits : {1u, 7u, 8u, 12u, 32u, 33u, 64u, 128u, 200u, 255u, 256u, 300u, 65535u}) {
@@ -33,62 +33,62 @@ TEST(PrefixKeysTest, RandomColumnsAgreeWithBitByBit) {
     for (bool is_fixed : {false, true}) {
       KeyColumn column = is_fixed ? Column::fixed(fixed.data(), address_bytes(bits), lengths.size())
                                   : addresses.column();
-      STRIDE_ASSERT_OK(make_prefix_keys({column, lengths.data()}, bits, HostBits::mask, &keys));
-      ASSERT_EQ(keys.keys().size, lengths.size());
+      REQUIRE_OK(make_prefix_keys({column, lengths.data()}, bits, HostBits::mask, &keys));
+      REQUIRE(keys.keys().size == lengths.size());
       for (size_t i = 0; i < lengths.size(); ++i) {
-        ASSERT_EQ(text(keys.keys()[i]), expected[i]);
-        ASSERT_TRUE(is_prefix_key(keys.keys()[i], bits));
-        ASSERT_EQ(prefix_length(keys.keys()[i], bits), lengths[i]);
+        REQUIRE(text(keys.keys()[i]) == expected[i]);
+        REQUIRE(is_prefix_key(keys.keys()[i], bits));
+        REQUIRE(prefix_length(keys.keys()[i], bits) == lengths[i]);
         std::string written = format_prefix(keys.keys()[i], bits);
         auto read = parse_prefix(written, bits);
-        ASSERT_TRUE(read.ok()) << read.status().to_string();
-        ASSERT_EQ(*read, expected[i]) << written;
+        REQUIRE_OK(read);
+        REQUIRE_MESSAGE(*read == expected[i], written);
       }
     }
   }
 }
 
-TEST(PrefixKeysTest, SaysWhichRowIsWrong) {
+TEST_CASE("PrefixKeysTest.SaysWhichRowIsWrong", "[PrefixKeysTest]") {
   PrefixKeys keys;
   Rows addresses({std::string("\x0A\0\0\0", 4), std::string("\x0A\x01\0\0", 4)});
   auto make = [&](const KeyColumn& column, std::vector<uint16_t> lengths, HostBits host_bits) {
     Status s = make_prefix_keys({column, lengths.data()}, 32, host_bits, &keys);
-    if (!s.ok()) EXPECT_EQ(keys.keys().size, 0u);
+    if (!s.ok()) CHECK(keys.keys().size == 0u);
     return s;
   };
-  STRIDE_ASSERT_OK(make(addresses.column(), {8, 16}, HostBits::refuse));
-  STRIDE_ASSERT_OK(make(addresses.column(), {8, 8}, HostBits::mask));
-  EXPECT_EQ(text(keys.keys()[0]), text(keys.keys()[1]));
+  REQUIRE_OK(make(addresses.column(), {8, 16}, HostBits::refuse));
+  REQUIRE_OK(make(addresses.column(), {8, 8}, HostBits::mask));
+  CHECK(text(keys.keys()[0]) == text(keys.keys()[1]));
   expect_refused(make(addresses.column(), {8, 15}, HostBits::refuse), "row 1");
   expect_refused(make(addresses.column(), {8, 15}, HostBits::refuse), "15 bits are set");
   expect_refused(make(addresses.column(), {8, 33}, HostBits::mask), "row 1: a prefix has 33 bits");
   expect_refused(make(addresses.column(), {0, 0}, HostBits::refuse), "row 0");
   expect_refused(make(Rows({"1234", "123"}).column(), {32, 0}, HostBits::mask), "3 bytes, not 4");
   expect_refused(make(Column::fixed("12345678", 8, 1), {8}, HostBits::mask), "8 bytes, not 4");
-  STRIDE_ASSERT_OK(make(Column(), {}, HostBits::refuse));
+  REQUIRE_OK(make(Column(), {}, HostBits::refuse));
   expect_refused(make_prefix_keys({addresses.column()}, 32, HostBits::mask, &keys), "lengths");
   expect_refused(make_prefix_keys({addresses.column()}, 0, HostBits::mask, &keys), "0 bits");
   expect_refused(make_prefix_keys({addresses.column()}, 65536, HostBits::mask, &keys), "65535");
 }
 
-TEST(PrefixKeysTest, ByteStringsAreTheirOwnKeys) {
+TEST_CASE("PrefixKeysTest.ByteStringsAreTheirOwnKeys", "[PrefixKeysTest]") {
   PrefixKeys keys;
   Rows paths({"", "/usr", "/usr/lib"});
-  STRIDE_ASSERT_OK(make_prefix_keys({paths.column()}, byte_strings, HostBits::refuse, &keys));
-  EXPECT_EQ(text(keys.keys()[2]), "/usr/lib");
+  REQUIRE_OK(make_prefix_keys({paths.column()}, byte_strings, HostBits::refuse, &keys));
+  CHECK(text(keys.keys()[2]) == "/usr/lib");
   uint16_t lengths[] = {0, 0, 0};
   expect_refused(make_prefix_keys({paths.column(), lengths}, byte_strings, HostBits::mask, &keys),
                  "lengths");
   Rows long_row({"x", std::string(65536, 'x')});
   expect_refused(make_prefix_keys({long_row.column()}, byte_strings, HostBits::mask, &keys),
                  "row 1");
-  EXPECT_EQ(*parse_prefix("/a/b", byte_strings), "/a/b");
-  EXPECT_EQ(*parse_address("/a/b", byte_strings), "/a/b");
-  EXPECT_EQ(format_prefix(as_bytes("/a/b"), byte_strings), "/a/b");
+  CHECK(*parse_prefix("/a/b", byte_strings) == "/a/b");
+  CHECK(*parse_address("/a/b", byte_strings) == "/a/b");
+  CHECK(format_prefix(as_bytes("/a/b"), byte_strings) == "/a/b");
   expect_refused(parse_prefix(std::string(65536, 'x'), byte_strings).status(), "65536 bytes");
 }
 
-TEST(PrefixTextTest, ReadsAndWrites) {
+TEST_CASE("PrefixTextTest.ReadsAndWrites", "[PrefixTextTest]") {
   struct Case {
     uint32_t bits;
     const char* text;
@@ -129,17 +129,17 @@ TEST(PrefixTextTest, ReadsAndWrites) {
   };
   for (const Case& c : cases) {
     auto key = parse_prefix(c.text, c.bits);
-    ASSERT_TRUE(key.ok()) << c.text << ": " << key.status().to_string();
-    EXPECT_EQ(*key, c.key) << c.text;
-    EXPECT_TRUE(is_prefix_key(as_bytes(*key), c.bits)) << c.text;
-    if (c.written) EXPECT_EQ(format_prefix(as_bytes(*key), c.bits), c.written);
+    REQUIRE_MESSAGE(key.ok(), c.text << ": " << key.status().to_string());
+    CHECK_MESSAGE(*key == c.key, c.text);
+    CHECK_MESSAGE(is_prefix_key(as_bytes(*key), c.bits), c.text);
+    if (c.written) CHECK(format_prefix(as_bytes(*key), c.bits) == c.written);
   }
-  EXPECT_EQ(*parse_prefix("10.1.2.3/8", 32, HostBits::mask), *parse_prefix("10.0.0.0/8", 32));
-  EXPECT_EQ(*parse_prefix("ff/7", 7, HostBits::mask), *parse_prefix("fe/7", 7));
-  EXPECT_EQ(format_prefix(as_bytes("abc"), 32), "616263");
+  CHECK(*parse_prefix("10.1.2.3/8", 32, HostBits::mask) == *parse_prefix("10.0.0.0/8", 32));
+  CHECK(*parse_prefix("ff/7", 7, HostBits::mask) == *parse_prefix("fe/7", 7));
+  CHECK(format_prefix(as_bytes("abc"), 32) == "616263");
 }
 
-TEST(PrefixTextTest, RefusesWhatIsNone) {
+TEST_CASE("PrefixTextTest.RefusesWhatIsNone", "[PrefixTextTest]") {
   struct Case {
     uint32_t bits;
     std::string text;
@@ -180,23 +180,23 @@ TEST(PrefixTextTest, RefusesWhatIsNone) {
   };
   for (const Case& c : cases) {
     auto key = parse_prefix(c.text, c.bits);
-    ASSERT_FALSE(key.ok()) << c.text;
+    REQUIRE_MESSAGE(!key.ok(), c.text);
     expect_refused(key.status(), c.why);
   }
 }
 
-TEST(PrefixTextTest, Addresses) {
-  EXPECT_EQ(*parse_address("10.1.2.3", 32), "\x0A\x01\x02\x03");
-  EXPECT_EQ(*parse_address("0a010203", 32), "\x0A\x01\x02\x03");
-  EXPECT_EQ(*parse_address("0a1", 12), "\x0A\x10");
-  EXPECT_EQ(format_address(as_bytes("\x0A\x01\x02\x03"), 32), "10.1.2.3");
-  EXPECT_EQ(format_address(as_bytes("\x0A\x10"), 12), "0a1");
-  EXPECT_EQ(format_address(as_bytes(*parse_address("2001:DB8:0::1", 128)), 128), "2001:db8::1");
-  EXPECT_EQ(format_address(as_bytes("abc"), 32), "616263");
+TEST_CASE("PrefixTextTest.Addresses", "[PrefixTextTest]") {
+  CHECK(*parse_address("10.1.2.3", 32) == "\x0A\x01\x02\x03");
+  CHECK(*parse_address("0a010203", 32) == "\x0A\x01\x02\x03");
+  CHECK(*parse_address("0a1", 12) == "\x0A\x10");
+  CHECK(format_address(as_bytes("\x0A\x01\x02\x03"), 32) == "10.1.2.3");
+  CHECK(format_address(as_bytes("\x0A\x10"), 12) == "0a1");
+  CHECK(format_address(as_bytes(*parse_address("2001:DB8:0::1", 128)), 128) == "2001:db8::1");
+  CHECK(format_address(as_bytes("abc"), 32) == "616263");
   for (uint32_t bits : {0u, 65536u, 0xFFFFFFF9u, 0xFFFFFFFAu, 0xFFFFFFFEu}) {  // no addresses
-    EXPECT_EQ(format_address(as_bytes(""), bits), "");
-    EXPECT_EQ(format_address(as_bytes("ab"), bits), "6162");
-    EXPECT_EQ(format_prefix(as_bytes("ab"), bits), "6162");
+    CHECK(format_address(as_bytes(""), bits) == "");
+    CHECK(format_address(as_bytes("ab"), bits) == "6162");
+    CHECK(format_prefix(as_bytes("ab"), bits) == "6162");
   }
   expect_refused(parse_address("10.0.0.0/8", 32).status(), "IPv4");
   expect_refused(parse_address("0a", 32).status(), "not an IPv4 address");
@@ -206,16 +206,16 @@ TEST(PrefixTextTest, Addresses) {
   expect_refused(parse_address("0a0/3", 12).status(), "digits");
 }
 
-TEST(PrefixScanTest, Bounds) {
+TEST_CASE("PrefixScanTest.Bounds", "[PrefixScanTest]") {
   auto bounds = [](const char* text, uint32_t bits) {
     return *scan_inside(as_bytes(*parse_prefix(text, bits)), bits);
   };
-  EXPECT_EQ(bounds("10.0.0.0/8", 32).to, std::string("\x0B\0\0\0", 4));
-  EXPECT_EQ(bounds("10.0.0.0/7", 32).to, std::string("\x0C\0\0\0", 4));
-  EXPECT_EQ(bounds("9.255.255.255", 32).to, std::string("\x0A\0\0\0", 4));
-  EXPECT_FALSE(bounds("0.0.0.0/0", 32).to);
-  EXPECT_FALSE(bounds("255.255.0.0/16", 32).to);
-  EXPECT_EQ(bounds("a/b", byte_strings).prefix, "a/b");
+  CHECK(bounds("10.0.0.0/8", 32).to == std::string("\x0B\0\0\0", 4));
+  CHECK(bounds("10.0.0.0/7", 32).to == std::string("\x0C\0\0\0", 4));
+  CHECK(bounds("9.255.255.255", 32).to == std::string("\x0A\0\0\0", 4));
+  CHECK_FALSE(bounds("0.0.0.0/0", 32).to);
+  CHECK_FALSE(bounds("255.255.0.0/16", 32).to);
+  CHECK(bounds("a/b", byte_strings).prefix == "a/b");
   expect_refused(scan_inside(as_bytes("abc"), 32).status(), "no prefix");
   expect_refused(scan_inside(as_bytes("abc"), 0).status(), "0 bits");
 }

@@ -1,8 +1,6 @@
 // Reading ahead of batches: what is brought, in which order and how much at a time.
 #include "engine/read/cold_read.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/cold_files.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/segments.h"
@@ -20,8 +19,11 @@ namespace {
 
 using test::page_bytes;
 
-class ColdReadTest : public testing::TestWithParam<bool> {
+class ColdReadTest {
  protected:
+  const bool fixed_ = GENERATE(true, false);
+  test::RunsWith name_{fixed_ ? "fixed" : "variable"};
+
   // Rows of about 500 bytes, fixed or variable; every 50th a tombstone where `tombstones`.
   std::shared_ptr<Segment> make(uint64_t rows, bool tombstones = false, bool resident = false) {
     std::vector<test::Row> list;
@@ -29,19 +31,19 @@ class ColdReadTest : public testing::TestWithParam<bool> {
       char key[24];
       std::snprintf(key, sizeof key, "%08llu", static_cast<unsigned long long>(i));
       bool gone = tombstones && i % 50 == 7;
-      std::string value(gone ? 0 : GetParam() ? 512 : 400 + random_() % 200, 'v');
+      std::string value(gone ? 0 : fixed_ ? 512 : 400 + random_() % 200, 'v');
       list.push_back({key, value, gone ? EntryKind::tombstone : EntryKind::put});
     }
-    test::SegmentOptions options{.fixed_keys = true, .fixed_values = GetParam() && !tombstones};
+    test::SegmentOptions options{.fixed_keys = true, .fixed_values = fixed_ && !tombstones};
     options.delta_width = 4;
     options.tree = std::string(40 * page_bytes, 't');
     options.keep_resident = resident;
     std::string path = "s" + std::to_string(++made_);
     auto segment = test::write_segment(files_, path, made_, list, options);
-    EXPECT_TRUE(segment.ok()) << segment.status().to_string();
+    CHECK_OK(segment);
     // What this process did not write is checked as it is read.
     if (!resident) segment = Segment::open(files_, path, made_);
-    EXPECT_TRUE(segment.ok()) << segment.status().to_string();
+    CHECK_OK(segment);
     log().set_warm(false);
     (void)log().take_fetches();
     (void)log().take_probes();
@@ -53,7 +55,7 @@ class ColdReadTest : public testing::TestWithParam<bool> {
     // All but the tables, which no checksum of a block covers.
     for (uint64_t at = 0; at < file.size(); at += segment_block_bytes)
       (void)segment->ensure(file.data() + at, 1);
-    EXPECT_TRUE(segment->intact());
+    CHECK(segment->intact());
     return segment;
   }
   std::vector<Location> random_rows(const Segment& segment, uint64_t n) {
@@ -80,7 +82,7 @@ class ColdReadTest : public testing::TestWithParam<bool> {
   }
   static void expect_ascending(const test::ColdLog::Ranges& ranges, uint64_t gap) {
     for (size_t i = 1; i < ranges.size(); ++i)
-      EXPECT_GT(ranges[i].offset, ranges[i - 1].offset + ranges[i - 1].bytes + gap);
+      CHECK(ranges[i].offset > ranges[i - 1].offset + ranges[i - 1].bytes + gap);
   }
   test::ColdLog& log() { return files_.log(); }
 
@@ -91,17 +93,18 @@ class ColdReadTest : public testing::TestWithParam<bool> {
   uint64_t made_ = 0;
 };
 
-TEST_P(ColdReadTest, BringsTheRowsInFileOrderAndOnlyThose) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.BringsTheRowsInFileOrderAndOnlyThose",
+                 "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 200);
   rows.push_back({Location::absent, Location::absent});
   rows.push_back({7, 0});
   rows.push_back({0, 4000000000});
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
-  EXPECT_FALSE(cold.idle());
+  CHECK_FALSE(cold.idle());
   uint64_t end = 0;
-  ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
+  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  CHECK(end == rows.size());
   std::set<uint64_t> needed;
   auto need = [&](Bytes bytes) {
     uint64_t first = offset_of(*segment, bytes.data());
@@ -111,32 +114,32 @@ TEST_P(ColdReadTest, BringsTheRowsInFileOrderAndOnlyThose) {
   for (size_t i = 0; i < 200; ++i) {
     Bytes value = segment->values()[rows[i].rank];
     need(value);
-    EXPECT_TRUE(there(*segment, value));
+    CHECK(there(*segment, value));
     PackedOffsets o = segment->values().column.offsets;
     if (segment->values().column.fixed) continue;
     need({reinterpret_cast<const std::byte*>(o.bases + (rows[i].rank >> 7)), 8});
     need({reinterpret_cast<const std::byte*>(o.bases + ((rows[i].rank + 1) >> 7)), 8});
     need({static_cast<const std::byte*>(o.deltas) + rows[i].rank * 4, 8});
   }
-  EXPECT_EQ(log().pages(), needed.size());
+  CHECK(log().pages() == needed.size());
   auto fetches = log().take_fetches();
-  EXPECT_EQ(fetches.size(), GetParam() ? 1u : 2u) << "offsets first, then values";
+  CHECK_MESSAGE(fetches.size() == (fixed_ ? 1u : 2u), "offsets first, then values");
   for (const auto& ranges : fetches) expect_ascending(ranges, 0);
 }
 
-TEST_P(ColdReadTest, NeighboursAreOneRead) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NeighboursAreOneRead", "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 300);
   uint64_t end;
   ColdReader cold({segment.get()}, {.gap_bytes = 32 << 10, .whole_bytes = never_whole});
-  ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
+  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
   auto fetches = log().take_fetches();
-  ASSERT_FALSE(fetches.empty());
+  REQUIRE_FALSE(fetches.empty());
   for (const auto& ranges : fetches) expect_ascending(ranges, 32 << 10);
-  EXPECT_LT(fetches.back().size(), 150u);
+  CHECK(fetches.back().size() < 150u);
 }
 
-TEST_P(ColdReadTest, WindowsAreBounded) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WindowsAreBounded", "[ColdReadTest]") {
   auto segment = make_checked(20000, /*tombstones=*/true);
   std::vector<Location> rows = random_rows(*segment, 1000);
   constexpr uint64_t window = 64 * page_bytes;
@@ -145,19 +148,20 @@ TEST_P(ColdReadTest, WindowsAreBounded) {
       {.window_bytes = window, .gap_bytes = 0, .grain_rows = 8, .whole_bytes = never_whole});
   uint64_t windows = 0;
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end, ++windows) {
-    ASSERT_TRUE(cold.bring_rows(rows, begin, &end).ok());
-    ASSERT_GT(end, begin);
-    EXPECT_TRUE(end == rows.size() || end % 8 == 0);
+    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
+    REQUIRE(end > begin);
+    CHECK((end == rows.size() || end % 8 == 0));
     for (const auto& ranges : log().take_fetches())
-      EXPECT_LE(total(ranges), window + 8 * 4 * page_bytes);
+      CHECK(total(ranges) <= window + 8 * 4 * page_bytes);
     for (uint64_t i = begin; i < end; ++i)
-      ASSERT_TRUE(there(*segment, segment->values()[rows[i].rank]));
+      REQUIRE(there(*segment, segment->values()[rows[i].rank]));
     log().set_warm(false);  // a window finds nothing of the ones before
   }
-  EXPECT_GE(windows, 10u);
+  CHECK(windows >= 10u);
 }
 
-TEST_P(ColdReadTest, WhereMuchIsNeededASectionIsReadWhole) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhereMuchIsNeededASectionIsReadWhole",
+                 "[ColdReadTest]") {
   auto segment = make_checked(20000);
   uint64_t pages = segment->values().column.row_bytes() / page_bytes;
   for (bool much : {false, true}) {
@@ -166,136 +170,137 @@ TEST_P(ColdReadTest, WhereMuchIsNeededASectionIsReadWhole) {
     std::vector<Location> rows = random_rows(*segment, much ? pages / 2 : pages / 8);
     ColdReader cold({segment.get()}, {.window_bytes = 1 << 20, .gap_bytes = 0});
     uint64_t end;
-    ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
+    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
     auto fetches = log().take_fetches();
-    ASSERT_FALSE(fetches.empty());
+    REQUIRE_FALSE(fetches.empty());
     if (!much) {
-      EXPECT_GT(fetches.back().size(), 100u);
+      CHECK(fetches.back().size() > 100u);
       continue;
     }
-    EXPECT_EQ(fetches.back().size(), 1u);
-    EXPECT_EQ(end, rows.size());
-    EXPECT_TRUE(there(*segment, segment->section(SectionType::value_data)));
+    CHECK(fetches.back().size() == 1u);
+    CHECK(end == rows.size());
+    CHECK(there(*segment, segment->section(SectionType::value_data)));
     // Once a batch, even where it does not stay.
     log().set_warm(false);
-    ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-    EXPECT_TRUE(log().take_fetches().empty());
+    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+    CHECK(log().take_fetches().empty());
   }
 }
 
-TEST_P(ColdReadTest, WhatDoesNotStayIsReadInWindows) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhatDoesNotStayIsReadInWindows", "[ColdReadTest]") {
   auto segment = make_checked(20000);
   std::vector<Location> rows = random_rows(*segment, 3000);
   log().set_capacity(1000);
   ColdReader cold({segment.get()}, {.window_bytes = 800 * page_bytes, .grain_rows = 8});
   uint64_t windows = 0;
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end, ++windows) {
-    ASSERT_TRUE(cold.bring_rows(rows, begin, &end).ok());
-    ASSERT_GT(end, begin);
+    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
+    REQUIRE(end > begin);
   }
-  EXPECT_GE(windows, 2u);
+  CHECK(windows >= 2u);
   uint64_t whole = 0;
   uint64_t bytes = segment->section(SectionType::value_data).size();
   for (const auto& ranges : log().take_fetches()) whole += ranges.front().bytes >= bytes;
-  EXPECT_EQ(whole, 1u) << "tried once";
+  CHECK_MESSAGE(whole == 1u, "tried once");
 }
 
-TEST_P(ColdReadTest, StrayFaultsReadSinglePagesUntilTheReaderEnds) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.StrayFaultsReadSinglePagesUntilTheReaderEnds",
+                 "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 100);
   uint64_t end;
   {
     ColdReader cold({segment.get()});
-    EXPECT_EQ(log().random(), 0);
-    ASSERT_TRUE(cold.bring_search(1).ok());
-    EXPECT_EQ(log().random(), 1) << "a search that nothing was brought for";
-    ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-    EXPECT_EQ(log().random(), 1);
+    CHECK(log().random() == 0);
+    REQUIRE_OK(cold.bring_search(1));
+    CHECK_MESSAGE(log().random() == 1, "a search that nothing was brought for");
+    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+    CHECK(log().random() == 1);
   }
-  EXPECT_EQ(log().random(), 0);
+  CHECK(log().random() == 0);
   log().set_warm(true);
   ColdReader warm({segment.get()});
-  ASSERT_TRUE(warm.bring_search(1).ok());
-  ASSERT_TRUE(warm.bring_rows(rows, 0, &end).ok());
-  EXPECT_EQ(log().random(), 0);
+  REQUIRE_OK(warm.bring_search(1));
+  REQUIRE_OK(warm.bring_rows(rows, 0, &end));
+  CHECK(log().random() == 0);
 }
 
-TEST_P(ColdReadTest, WhatACopyReadsPastAShortValueIsBrought) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhatACopyReadsPastAShortValueIsBrought",
+                 "[ColdReadTest]") {
   auto segment = make_checked(5000);
   Bytes data = segment->section(SectionType::value_data);
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
   uint64_t begin = (offset_of(*segment, data.data()) / page_bytes + 5) * page_bytes - 20;
   uint64_t end;
   Bytes value = segment->mapping()->bytes().subspan(begin, 20);
-  ASSERT_TRUE(cold.bring_values(
-                      0, 1, [&](uint64_t) { return value; }, &end)
-                  .ok());
-  EXPECT_TRUE(log().has(begin));
-  EXPECT_TRUE(log().has(begin + 63));
-  EXPECT_EQ(log().pages(), 2u);
+  REQUIRE_OK(cold.bring_values(
+      0, 1, [&](uint64_t) { return value; }, &end));
+  CHECK(log().has(begin));
+  CHECK(log().has(begin + 63));
+  CHECK(log().pages() == 2u);
 }
 
-TEST_P(ColdReadTest, NothingIsReadWhereAllIsWarm) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NothingIsReadWhereAllIsWarm", "[ColdReadTest]") {
   auto segment = make_checked(5000, /*tombstones=*/true);
   std::vector<Location> rows = random_rows(*segment, 3000);
   log().set_warm(true);
   ColdReader cold({segment.get()});
   uint64_t end = 0;
-  ASSERT_TRUE(cold.bring_search(1000000).ok());
-  ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
-  ASSERT_TRUE(cold.bring_places(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
-  ASSERT_TRUE(bring_whole(*segment, segment->tree()).ok());
-  EXPECT_TRUE(log().take_fetches().empty());
-  EXPECT_LE(log().take_probes(), 64u * 6 * 2 + 33 * 5);
+  REQUIRE_OK(cold.bring_search(1000000));
+  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  CHECK(end == rows.size());
+  REQUIRE_OK(cold.bring_places(rows, 0, &end));
+  CHECK(end == rows.size());
+  REQUIRE_OK(bring_whole(*segment, segment->tree()));
+  CHECK(log().take_fetches().empty());
+  CHECK(log().take_probes() <= 64u * 6 * 2 + 33 * 5);
 }
 
-TEST_P(ColdReadTest, AFewColdPagesAmongWarmOnesAreLeftToTheMapping) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.AFewColdPagesAmongWarmOnesAreLeftToTheMapping",
+                 "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 3000);
   ColdReader cold({segment.get()});
   uint64_t end;
-  ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_FALSE(log().take_fetches().empty());
-  ASSERT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_TRUE(log().take_fetches().empty()) << "they are there now";
+  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  CHECK_FALSE(log().take_fetches().empty());
+  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  CHECK_MESSAGE(log().take_fetches().empty(), "they are there now");
 }
 
-TEST_P(ColdReadTest, UncheckedBlocksAreBroughtWhole) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.UncheckedBlocksAreBroughtWhole", "[ColdReadTest]") {
   auto segment = make(5000);
-  ASSERT_FALSE(segment->intact());
+  REQUIRE_FALSE(segment->intact());
   std::vector<Location> rows{{0, 1000}, {0, 1001}};
   Bytes value = segment->values()[1000];
   uint64_t block = offset_of(*segment, value.data()) / segment_block_bytes;
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
   uint64_t end;
-  ASSERT_TRUE(cold.bring_places(rows, 0, &end).ok());
+  REQUIRE_OK(cold.bring_places(rows, 0, &end));
   for (uint64_t at = 0; at < segment_block_bytes; at += page_bytes)
-    EXPECT_TRUE(log().has(block * segment_block_bytes + at));
+    CHECK(log().has(block * segment_block_bytes + at));
   log().set_warm(false);
   (void)log().take_fetches();
-  ASSERT_TRUE(segment->ensure(value.data(), 2 * value.size()));
-  ASSERT_TRUE(cold.bring_values(
-                      0, 1, [&](uint64_t) { return value; }, &end)
-                  .ok());
+  REQUIRE(segment->ensure(value.data(), 2 * value.size()));
+  REQUIRE_OK(cold.bring_values(
+      0, 1, [&](uint64_t) { return value; }, &end));
   auto fetches = log().take_fetches();
-  ASSERT_EQ(fetches.size(), 1u);
-  EXPECT_LE(total(fetches[0]), 2 * page_bytes) << "the block has been checked";
+  REQUIRE(fetches.size() == 1u);
+  CHECK_MESSAGE(total(fetches[0]) <= 2 * page_bytes, "the block has been checked");
 }
 
-TEST_P(ColdReadTest, PlacesAreBroughtWithoutValues) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.PlacesAreBroughtWithoutValues", "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 100);
   ColdReader cold({segment.get()}, {.gap_bytes = 0});
   uint64_t end = 0;
-  ASSERT_TRUE(cold.bring_places(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
+  REQUIRE_OK(cold.bring_places(rows, 0, &end));
+  CHECK(end == rows.size());
   // Deltas of 5,000 rows lie in 6 pages, their bases in 2.
-  EXPECT_LE(log().pages(), GetParam() ? 0u : 8u);
+  CHECK(log().pages() <= (fixed_ ? 0u : 8u));
 }
 
-TEST_P(ColdReadTest, ValuesAreFoundByTheirAddress) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ValuesAreFoundByTheirAddress", "[ColdReadTest]") {
   auto a = make_checked(3000), b = make_checked(3000);
   auto resident = make(3000, false, /*resident=*/true);
   const Segment* segments[] = {a.get(), resident.get(), b.get()};
@@ -306,28 +311,27 @@ TEST_P(ColdReadTest, ValuesAreFoundByTheirAddress) {
   }
   ColdReader cold({a.get(), resident.get(), b.get()}, {.whole_bytes = never_whole});
   uint64_t end = 0;
-  ASSERT_TRUE(cold.bring_values(
-                      0, 1000, [&](uint64_t i) { return values[i]; }, &end)
-                  .ok());
-  EXPECT_EQ(end, 1000u);
-  EXPECT_EQ(log().take_fetches().size(), 2u);
+  REQUIRE_OK(cold.bring_values(
+      0, 1000, [&](uint64_t i) { return values[i]; }, &end));
+  CHECK(end == 1000u);
+  CHECK(log().take_fetches().size() == 2u);
 }
 
-TEST_P(ColdReadTest, ResidentSegmentsCostNothing) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ResidentSegmentsCostNothing", "[ColdReadTest]") {
   auto segment = make(1000, false, /*resident=*/true);
   std::vector<Location> rows = random_rows(*segment, 1000);
   ColdReader cold({segment.get()});
-  EXPECT_TRUE(cold.idle());
+  CHECK(cold.idle());
   uint64_t end = 0;
-  EXPECT_TRUE(cold.bring_search(1000).ok());
-  EXPECT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
-  EXPECT_TRUE(bring_whole(*segment, segment->tree()).ok());
-  EXPECT_EQ(log().take_probes(), 0u);
-  EXPECT_TRUE(log().take_fetches().empty());
+  CHECK_OK(cold.bring_search(1000));
+  CHECK_OK(cold.bring_rows(rows, 0, &end));
+  CHECK(end == rows.size());
+  CHECK_OK(bring_whole(*segment, segment->tree()));
+  CHECK(log().take_probes() == 0u);
+  CHECK(log().take_fetches().empty());
 }
 
-TEST_P(ColdReadTest, OnlyWhatCannotBeReadFails) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.OnlyWhatCannotBeReadFails", "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 100);
   ColdReader cold({segment.get()}, {.gap_bytes = 1 << 20, .whole_bytes = never_whole});
@@ -340,93 +344,90 @@ TEST_P(ColdReadTest, OnlyWhatCannotBeReadFails) {
     });
   };
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()), StatusCode::io_error);
-  EXPECT_EQ(cold.bring_rows(rows, 0, &end).code(), StatusCode::io_error);
+  CHECK(cold.bring_rows(rows, 0, &end).code() == StatusCode::io_error);
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()), StatusCode::corruption);
-  EXPECT_EQ(cold.bring_rows(rows, 0, &end).code(), StatusCode::corruption);
+  CHECK(cold.bring_rows(rows, 0, &end).code() == StatusCode::corruption);
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()),
           StatusCode::resource_exhausted);
-  EXPECT_TRUE(cold.bring_rows(rows, 0, &end).ok());
+  CHECK_OK(cold.bring_rows(rows, 0, &end));
   // Between two rows, where only the joined read comes.
   std::set<uint32_t> ranks;
   for (Location row : rows) ranks.insert(row.rank);
   std::optional<uint32_t> middle;
   for (auto it = ranks.begin(); std::next(it) != ranks.end(); ++it)
     if (*std::next(it) - *it > 40) middle = *it + 20;
-  ASSERT_TRUE(middle);
+  REQUIRE(middle);
   fail_at(offset_of(*segment, segment->values()[*middle].data()), StatusCode::io_error);
-  EXPECT_TRUE(cold.bring_rows(rows, 0, &end).ok());
-  EXPECT_EQ(end, rows.size());
-  for (Location row : rows) EXPECT_TRUE(there(*segment, segment->values()[row.rank]));
+  CHECK_OK(cold.bring_rows(rows, 0, &end));
+  CHECK(end == rows.size());
+  for (Location row : rows) CHECK(there(*segment, segment->values()[row.rank]));
   log().set_fault({});
 }
 
-TEST_P(ColdReadTest, ASearchOfManyKeysBringsTreeAndKeys) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ASearchOfManyKeysBringsTreeAndKeys",
+                 "[ColdReadTest]") {
   auto segment = make_checked(20000);  // 40 pages of keys, 40 of the tree
   ColdReader few({segment.get()});
-  ASSERT_TRUE(few.bring_search(3).ok());
-  EXPECT_EQ(log().pages(), 0u);
-  ASSERT_TRUE(few.bring_search(6).ok());
-  EXPECT_TRUE(there(*segment, segment->tree()));
-  EXPECT_TRUE(there(*segment, segment->section(SectionType::key_data)));
-  EXPECT_LE(log().pages(), 85u);
+  REQUIRE_OK(few.bring_search(3));
+  CHECK(log().pages() == 0u);
+  REQUIRE_OK(few.bring_search(6));
+  CHECK(there(*segment, segment->tree()));
+  CHECK(there(*segment, segment->section(SectionType::key_data)));
+  CHECK(log().pages() <= 85u);
   log().set_warm(false);
   ColdReader small({segment.get()}, {.whole_bytes = 50 * page_bytes});
-  ASSERT_TRUE(small.bring_search(1000).ok());
-  EXPECT_TRUE(there(*segment, segment->tree()));
-  EXPECT_FALSE(there(*segment, segment->section(SectionType::key_data)));
+  REQUIRE_OK(small.bring_search(1000));
+  CHECK(there(*segment, segment->tree()));
+  CHECK_FALSE(there(*segment, segment->section(SectionType::key_data)));
 }
 
-TEST_P(ColdReadTest, WholeSectionsAreBroughtOnce) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WholeSectionsAreBroughtOnce", "[ColdReadTest]") {
   auto segment = make(5000);
-  ASSERT_TRUE(bring_whole(*segment, segment->tree()).ok());
-  EXPECT_TRUE(there(*segment, segment->tree()));
-  EXPECT_EQ(log().take_fetches().size(), 1u);
-  ASSERT_TRUE(bring_whole(*segment, segment->tree()).ok());
-  ASSERT_TRUE(bring_whole(*segment, {}).ok());
-  EXPECT_TRUE(log().take_fetches().empty());
+  REQUIRE_OK(bring_whole(*segment, segment->tree()));
+  CHECK(there(*segment, segment->tree()));
+  CHECK(log().take_fetches().size() == 1u);
+  REQUIRE_OK(bring_whole(*segment, segment->tree()));
+  REQUIRE_OK(bring_whole(*segment, {}));
+  CHECK(log().take_fetches().empty());
   log().set_warm(false);
   log().set_fault([](FileRange) { return Status(StatusCode::io_error, "on order"); });
-  EXPECT_EQ(bring_whole(*segment, segment->tree()).code(), StatusCode::io_error);
+  CHECK(bring_whole(*segment, segment->tree()).code() == StatusCode::io_error);
 }
 
-TEST_P(ColdReadTest, DamagedOffsetsLeadNowhere) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.DamagedOffsetsLeadNowhere", "[ColdReadTest]") {
   auto segment = make_checked(3000);
   std::string path = segment->path();
-  uint64_t deltas = GetParam() ? 0 : offset_of(*segment, segment->values().column.offsets.deltas);
-  if (GetParam()) GTEST_SKIP() << "no offsets";
+  uint64_t deltas = fixed_ ? 0 : offset_of(*segment, segment->values().column.offsets.deltas);
+  if (fixed_) SKIP("no offsets");
   uint64_t bases = offset_of(*segment, segment->values().column.offsets.bases);
   segment.reset();
   {
     auto file = memory_.open(path, OpenMode::write);
     std::string noise(3000 * 4, '\0');
     for (char& c : noise) c = static_cast<char>(random_());
-    ASSERT_TRUE((*file)->write_at(deltas, as_bytes(noise)).ok());
-    ASSERT_TRUE((*file)->write_at(bases, as_bytes(noise).first(100)).ok());
+    REQUIRE_OK((*file)->write_at(deltas, as_bytes(noise)));
+    REQUIRE_OK((*file)->write_at(bases, as_bytes(noise).first(100)));
   }
   auto damaged = Segment::open(files_, path, 1);
-  ASSERT_TRUE(damaged.ok());
+  REQUIRE_OK(damaged);
   std::vector<Location> rows = random_rows(**damaged, 500);
   ColdReader cold({damaged->get()}, {.window_bytes = 1 << 20});
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end)
-    ASSERT_TRUE(cold.bring_rows(rows, begin, &end).ok());
+    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
 }
 
-TEST_P(ColdReadTest, NoRowsAreNoWork) {
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NoRowsAreNoWork", "[ColdReadTest]") {
   auto segment = make_checked(100);
   ColdReader cold({segment.get()});
   uint64_t end = 7;
-  ASSERT_TRUE(cold.bring_rows({}, 0, &end).ok());
-  EXPECT_EQ(end, 0u);
-  ASSERT_TRUE(cold.bring_values(
-                      0, 0, [](uint64_t) { return Bytes(); }, &end)
-                  .ok());
-  EXPECT_EQ(end, 0u);
-  ASSERT_TRUE(ColdReader({}).bring_search(10).ok());
-  EXPECT_TRUE(log().take_fetches().empty());
+  REQUIRE_OK(cold.bring_rows({}, 0, &end));
+  CHECK(end == 0u);
+  REQUIRE_OK(cold.bring_values(
+      0, 0, [](uint64_t) { return Bytes(); }, &end));
+  CHECK(end == 0u);
+  REQUIRE_OK(ColdReader({}).bring_search(10));
+  CHECK(log().take_fetches().empty());
 }
-
-INSTANTIATE_TEST_SUITE_P(Values, ColdReadTest, testing::Values(true, false),
-                         [](const auto& fixed) { return fixed.param ? "fixed" : "variable"; });
 
 }  // namespace
 }  // namespace stride

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
@@ -26,7 +27,7 @@ T value_of(const std::string& bytes) {
   return x;
 }
 
-class GroupByTest : public testing::Test {
+class GroupByTest {
  protected:
   GroupByTest() {
     backends_ = all_backends();
@@ -50,8 +51,8 @@ class GroupByTest : public testing::Test {
       values.add(value);
       model_[key] = value;
     }
-    STRIDE_ASSERT_OK(t.put(table_, keys.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table_, keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
   }
   Result<GroupResult> group(const ScanOptions& range, const GroupOptions& options) {
     return group_by(db_->snapshot(), table_, range, options);
@@ -69,27 +70,27 @@ class GroupByTest : public testing::Test {
       options.min = random_() % 4;
       options.max = random_() % 4;
       auto result = group(range, options);
-      ASSERT_TRUE(result.ok()) << result.status().to_string();
-      ASSERT_EQ(result->size(), groups.size());
-      ASSERT_EQ(result->keys().size, groups.size());
+      REQUIRE_OK(result);
+      REQUIRE(result->size() == groups.size());
+      REQUIRE(result->keys().size == groups.size());
       bool floats = std::is_floating_point_v<T>;
-      EXPECT_EQ(result->integer_sums().size(), options.sum && !floats ? groups.size() : 0);
-      EXPECT_EQ(result->float_sums().size(), options.sum && floats ? groups.size() : 0);
-      EXPECT_EQ(result->mins_as<T>().size(), options.min ? groups.size() : 0);
-      EXPECT_EQ(result->maxes_as<T>().size(), options.max ? groups.size() : 0);
+      CHECK(result->integer_sums().size() == (options.sum && !floats ? groups.size() : 0));
+      CHECK(result->float_sums().size() == (options.sum && floats ? groups.size() : 0));
+      CHECK(result->mins_as<T>().size() == (options.min ? groups.size() : 0));
+      CHECK(result->maxes_as<T>().size() == (options.max ? groups.size() : 0));
       uint64_t g = 0;
       for (const auto& [key, values] : groups) {
-        ASSERT_EQ(text(result->keys()[g]), key);
-        ASSERT_EQ(result->counts()[g], values.size());
+        REQUIRE(text(result->keys()[g]) == key);
+        REQUIRE(result->counts()[g] == values.size());
         using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
         Sum sum = 0;
         for (T x : values) sum += static_cast<Sum>(x);
-        if (options.sum && floats) ASSERT_EQ(result->float_sums()[g], sum);
-        if (options.sum && !floats) ASSERT_EQ(result->integer_sums()[g], sum);
+        if (options.sum && floats) REQUIRE(result->float_sums()[g] == sum);
+        if (options.sum && !floats) REQUIRE(result->integer_sums()[g] == sum);
         if (options.min)
-          ASSERT_EQ(result->mins_as<T>()[g], *std::min_element(values.begin(), values.end()));
+          REQUIRE(result->mins_as<T>()[g] == *std::min_element(values.begin(), values.end()));
         if (options.max)
-          ASSERT_EQ(result->maxes_as<T>()[g], *std::max_element(values.begin(), values.end()));
+          REQUIRE(result->maxes_as<T>()[g] == *std::max_element(values.begin(), values.end()));
         ++g;
       }
     }
@@ -117,13 +118,12 @@ class GroupByTest : public testing::Test {
         range.reverse = random_() % 2;
         range.batch_rows = static_cast<uint32_t>(random_() % 100);
         expect_groups<T>(type, range, prefix_bytes);
-        if (HasFatalFailure()) return;
       }
     }
   }
   void refused(const Status& s, StatusCode code, const std::string& mentions) {
-    EXPECT_EQ(to_string(s.code()), to_string(code)) << s.to_string();
-    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+    CHECK_MESSAGE(to_string(s.code()) == to_string(code), s.to_string());
+    CHECK_MESSAGE(s.to_string().find(mentions) != std::string::npos, s.to_string());
   }
 
   std::mt19937_64 random_{seed()};
@@ -135,7 +135,7 @@ class GroupByTest : public testing::Test {
   Model model_;
 };
 
-TEST_F(GroupByTest, RandomGroupsAreThoseOfAMap) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.RandomGroupsAreThoseOfAMap", "[GroupByTest]") {
   expect_random_groups<int32_t>(NumberType::i32);
   expect_random_groups<int64_t>(NumberType::i64);
   expect_random_groups<float>(NumberType::f32);
@@ -143,7 +143,7 @@ TEST_F(GroupByTest, RandomGroupsAreThoseOfAMap) {
 }
 
 // Groups that are cut by the blocks in which rows are combined, of 2^20 rows each.
-TEST_F(GroupByTest, MoreRowsThanABlock) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.MoreRowsThanABlock", "[GroupByTest]") {
   constexpr uint64_t n = 2'300'000, of_first = 1'100'000;
   std::vector<uint64_t> keys(n);
   std::vector<int64_t> values(n);
@@ -166,28 +166,28 @@ TEST_F(GroupByTest, MoreRowsThanABlock) {
   Table parts = *db_->create_table("parts", {.key_width = 8});
   KeyColumn key_column = Column::fixed(keys.data(), 8, n);
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.put_view(wide, key_column, Column::fixed(values.data(), 8, n)));
-  STRIDE_ASSERT_OK(t.put_view(floats, key_column, Column::fixed(doubles.data(), 8, n)));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put_view(wide, key_column, Column::fixed(values.data(), 8, n)));
+  REQUIRE_OK(t.put_view(floats, key_column, Column::fixed(doubles.data(), 8, n)));
+  REQUIRE_OK(t.commit());
   for (uint64_t from : {uint64_t{0}, n / 3, n / 2}) {
     uint64_t to = from == 0 ? n / 3 : from == n / 3 ? n / 2 : n;
     WriteTransaction part = db_->begin();
-    STRIDE_ASSERT_OK(part.put_view(parts, key_column.slice(from, to - from),
-                                   Column::fixed(doubles.data() + from, 8, to - from)));
-    STRIDE_ASSERT_OK(part.commit());
+    REQUIRE_OK(part.put_view(parts, key_column.slice(from, to - from),
+                             Column::fixed(doubles.data() + from, 8, to - from)));
+    REQUIRE_OK(part.commit());
   }
   Snapshot now = db_->snapshot();
   for (const auto& backend : backends_) {
     GroupOptions options{.prefix_bytes = 1, .type = NumberType::i64, .backend = backend};
     options.sum = options.min = true;
     auto result = group_by(now, wide, {}, options);
-    ASSERT_TRUE(result.ok()) << result.status().to_string();
-    ASSERT_EQ(result->size(), 2u);
-    EXPECT_EQ(result->counts()[0], of_first);
-    EXPECT_EQ(result->counts()[1], n - of_first);
+    REQUIRE_OK(result);
+    REQUIRE(result->size() == 2u);
+    CHECK(result->counts()[0] == of_first);
+    CHECK(result->counts()[1] == n - of_first);
     for (int g : {0, 1}) {
-      EXPECT_EQ(result->integer_sums()[g], sums[g]);
-      EXPECT_EQ(result->mins_as<int64_t>()[g], mins[g]);
+      CHECK(result->integer_sums()[g] == sums[g]);
+      CHECK(result->mins_as<int64_t>()[g] == mins[g]);
     }
     options.prefix_bytes = 0;
     ScanOptions first_half{.to = std::string(as_text(key_column[of_first / 2]))};
@@ -201,19 +201,19 @@ TEST_F(GroupByTest, MoreRowsThanABlock) {
       auto result =
           group_by(now, table, {},
                    {.prefix_bytes = 1, .type = NumberType::f64, .sum = true, .backend = backend});
-      ASSERT_TRUE(result.ok()) << result.status().to_string();
+      REQUIRE_OK(result);
       std::vector<double> found(result->float_sums().begin(), result->float_sums().end());
-      ASSERT_EQ(found.size(), 2u);
+      REQUIRE(found.size() == 2u);
       if (first.empty()) first = found;
-      ASSERT_EQ(std::memcmp(found.data(), first.data(), 16), 0);
+      REQUIRE(std::memcmp(found.data(), first.data(), 16) == 0);
     }
   }
   double plain = 0;
   for (uint64_t i = 0; i < of_first; ++i) plain += doubles[i];
-  EXPECT_NEAR(first[0] / plain, 1, 1e-9);
+  CHECK_THAT(first[0] / plain, Catch::Matchers::WithinAbs(1, 1e-9));
 }
 
-TEST_F(GroupByTest, SumsThatDoNotFit) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.SumsThatDoNotFit", "[GroupByTest]") {
   auto sums = [&](NumberType type) {
     return group({}, {.prefix_bytes = 1, .type = type, .sum = true});
   };
@@ -221,19 +221,19 @@ TEST_F(GroupByTest, SumsThatDoNotFit) {
   refused(sums(NumberType::i64).status(), StatusCode::invalid_argument, "with 'a' does not fit");
   // In any order, and without sums.
   put({{"a3", bytes_of(INT64_MIN)}});
-  EXPECT_EQ(sums(NumberType::i64)->integer_sums()[0], INT64_MAX - 1);
+  CHECK(sums(NumberType::i64)->integer_sums()[0] == INT64_MAX - 1);
   put({{"c1", bytes_of(INT64_MIN)}, {"c2", bytes_of(int64_t{-1})}});
   refused(sums(NumberType::i64).status(), StatusCode::invalid_argument, "with 'c' does not fit");
   auto counts = group({}, {.prefix_bytes = 1, .type = NumberType::i64, .min = true});
-  ASSERT_TRUE(counts.ok());
-  EXPECT_EQ(counts->mins_as<int64_t>()[2], INT64_MIN);
+  REQUIRE_OK(counts);
+  CHECK(counts->mins_as<int64_t>()[2] == INT64_MIN);
   // What 32 bits do not hold is no matter.
   new_table();
   put({{"a1", bytes_of(INT32_MAX)}, {"a2", bytes_of(INT32_MAX)}});
-  EXPECT_EQ(sums(NumberType::i32)->integer_sums()[0], 2 * int64_t{INT32_MAX});
+  CHECK(sums(NumberType::i32)->integer_sums()[0] == 2 * int64_t{INT32_MAX});
 }
 
-TEST_F(GroupByTest, FloatsThatAreNotFinite) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.FloatsThatAreNotFinite", "[GroupByTest]") {
   constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   put({{"a1", bytes_of(1.0f)}, {"a2", bytes_of(infinity)}});
   put({{"b1", bytes_of(-infinity)}, {"b2", bytes_of(infinity)}});
@@ -247,34 +247,34 @@ TEST_F(GroupByTest, FloatsThatAreNotFinite) {
                              .min = true,
                              .max = true,
                              .backend = backend});
-    ASSERT_TRUE(result.ok()) << result.status().to_string();
+    REQUIRE_OK(result);
     auto sums = result->float_sums();
     auto mins = result->mins_as<float>(), maxes = result->maxes_as<float>();
-    EXPECT_EQ(sums[0], infinity);
-    for (int g : {1, 2, 3}) EXPECT_TRUE(std::isnan(sums[g])) << g;
-    EXPECT_EQ(mins[1], -infinity);
-    EXPECT_EQ(maxes[1], infinity);
-    EXPECT_EQ(mins[2], 2);
-    EXPECT_EQ(maxes[2], 2);
-    EXPECT_TRUE(std::isnan(mins[3]) && std::isnan(maxes[3]));
-    EXPECT_TRUE(std::signbit(mins[4]));
-    EXPECT_FALSE(std::signbit(maxes[4]));
+    CHECK(sums[0] == infinity);
+    for (int g : {1, 2, 3}) CHECK_MESSAGE(std::isnan(sums[g]), g);
+    CHECK(mins[1] == -infinity);
+    CHECK(maxes[1] == infinity);
+    CHECK(mins[2] == 2);
+    CHECK(maxes[2] == 2);
+    CHECK((std::isnan(mins[3]) && std::isnan(maxes[3])));
+    CHECK(std::signbit(mins[4]));
+    CHECK_FALSE(std::signbit(maxes[4]));
   }
 }
 
-TEST_F(GroupByTest, NothingAndWhatIsRefused) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.NothingAndWhatIsRefused", "[GroupByTest]") {
   GroupOptions sums{.type = NumberType::i32, .sum = true};
   auto result = group({}, sums);
-  ASSERT_TRUE(result.ok());
-  EXPECT_EQ(result->size(), 0u);
-  EXPECT_EQ(result->keys().size, 0u);
-  EXPECT_TRUE(result->integer_sums().empty());
+  REQUIRE_OK(result);
+  CHECK(result->size() == 0u);
+  CHECK(result->keys().size == 0u);
+  CHECK(result->integer_sums().empty());
   for (NumberType type : {NumberType::none, NumberType::f16, NumberType::bf16})
     refused(group({}, {.type = type}).status(), StatusCode::invalid_argument, "cannot be grouped");
   put({{"a", bytes_of(1)}, {"b", "12345"}, {std::string("\1\2"), bytes_of(2)}});
   refused(group({}, sums).status(), StatusCode::invalid_argument,
           "table 't0', key 'b': a value of 5 bytes, which is no i32");
-  EXPECT_EQ(group({.to = "b"}, sums)->integer_sums()[0], 3);
+  CHECK(group({.to = "b"}, sums)->integer_sums()[0] == 3);
   refused(group({}, {.type = NumberType::f64}).status(), StatusCode::invalid_argument,
           "key 0x0102: a value of 4 bytes, which is no f64");
   new_table();
@@ -285,16 +285,16 @@ TEST_F(GroupByTest, NothingAndWhatIsRefused) {
   refused(group_by(then, later, {}, sums).status(), StatusCode::not_found, "'later'");
   // What the snapshot has, and nothing later.
   put({{"b", bytes_of(20)}, {"c", bytes_of(30)}});
-  EXPECT_EQ(group_by(then, table_, {}, sums)->integer_sums()[0], 3);
-  EXPECT_EQ(group({}, sums)->integer_sums()[0], 51);
+  CHECK(group_by(then, table_, {}, sums)->integer_sums()[0] == 3);
+  CHECK(group({}, sums)->integer_sums()[0] == 51);
   // A result goes on after the move.
   auto moved = std::move(*group({}, sums));
-  EXPECT_EQ(moved.counts()[0], 3u);
-  EXPECT_EQ(text(moved.keys()[0]), "");
+  CHECK(moved.counts()[0] == 3u);
+  CHECK(text(moved.keys()[0]) == "");
 }
 
 // A device that was asked for does it, until it fails.
-TEST_F(GroupByTest, ADeviceThatFails) {
+TEST_CASE_METHOD(GroupByTest, "GroupByTest.ADeviceThatFails", "[GroupByTest]") {
   auto device = std::make_shared<FakeDevice>(1 << 30);
   MemoryFileSystem files;
   Options options;
@@ -311,19 +311,19 @@ TEST_F(GroupByTest, ADeviceThatFails) {
   }
   Table table = *db->create_table("t", {.key_width = 8});
   WriteTransaction t = db->begin();
-  STRIDE_ASSERT_OK(
+  REQUIRE_OK(
       t.put_view(table, Column::fixed(keys.data(), 8, n), Column::fixed(values.data(), 4, n)));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.commit());
   for (uint64_t failing : {0, 2, 1}) {
     device->fail_call(failing, StatusCode::io_error);
     uint64_t before = device->calls();
     auto result = group_by(db->snapshot(), table, {},
                            {.type = NumberType::i32, .sum = true, .min = true, .max = true});
-    ASSERT_TRUE(result.ok()) << result.status().to_string();
-    EXPECT_EQ(result->integer_sums()[0], sum);
-    EXPECT_EQ(result->mins_as<int32_t>()[0], *std::min_element(values.begin(), values.end()));
-    EXPECT_EQ(result->maxes_as<int32_t>()[0], *std::max_element(values.begin(), values.end()));
-    EXPECT_EQ(device->calls() - before, failing == 0 ? 3u : failing == 2 ? 2u : 0u);
+    REQUIRE_OK(result);
+    CHECK(result->integer_sums()[0] == sum);
+    CHECK(result->mins_as<int32_t>()[0] == *std::min_element(values.begin(), values.end()));
+    CHECK(result->maxes_as<int32_t>()[0] == *std::max_element(values.begin(), values.end()));
+    CHECK(device->calls() - before == (failing == 0 ? 3u : failing == 2 ? 2u : 0u));
   }
 }
 

@@ -11,12 +11,14 @@
 #include "engine/prefixes.h"
 #include "gpu/backend.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gated_file_system.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -33,7 +35,7 @@ std::string bytes(T number) {
 template <class T>
 T number(std::string_view b) {
   T n;
-  EXPECT_EQ(b.size(), sizeof n);
+  CHECK(b.size() == sizeof n);
   std::memcpy(&n, b.data(), sizeof n);
   return n;
 }
@@ -113,7 +115,7 @@ class Changes {
       Status s = backend->scatter().apply(
           Numbers::of(std::span<const T>(sources)), Indexes::of(targets),
           MutableNumbers::of(std::span<T>(sums)), {.mode = ScatterMode::reproducible});
-      EXPECT_TRUE(s.ok()) << s.to_string();
+      CHECK_OK(s);
     }
     for (size_t i = 0; i < sums.size(); ++i) after[of_sums[i]] = bytes(sums[i]);
     for (auto& [key, value] : absent_) after.emplace(key, bytes(value));
@@ -140,7 +142,7 @@ Model read(const Database& db, const Table& table) {
   return model;
 }
 
-class AccumulateTest : public ::testing::Test {
+class AccumulateTest {
  protected:
   AccumulateTest() { reopen(); }
   void reopen() {
@@ -152,7 +154,7 @@ class AccumulateTest : public ::testing::Test {
   }
   Table make(const std::string& name, TableOptions options = {.numbers = NumberType::i64}) {
     auto table = db_->create_table(name, options);
-    EXPECT_TRUE(table.ok()) << table.status().to_string();
+    CHECK_OK(table);
     return *table;
   }
   std::map<std::string, int64_t> sums(const Table& table) {
@@ -171,60 +173,61 @@ class AccumulateTest : public ::testing::Test {
 
 using Sums = std::map<std::string, int64_t>;
 
-TEST_F(AccumulateTest, AddsToWhatIsThereAndToNothing) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.AddsToWhatIsThereAndToNothing",
+                 "[AccumulateTest]") {
   Table table = make("t");
   for (int i = 1; i <= 3; ++i) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(add(t, table, {"a", "b", "a", "a"}, {1, -10, 2, 3}));
-    STRIDE_ASSERT_OK(t.accumulate(table, "c", 0));
-    EXPECT_EQ(t.staged_rows(), 5u);
-    STRIDE_ASSERT_OK(t.commit());
-    EXPECT_EQ(sums(table), (Sums{{"a", 6 * i}, {"b", -10 * i}, {"c", 0}}));
-    EXPECT_EQ(db_->tables()[0].rows, 3u * i);
+    REQUIRE_OK(add(t, table, {"a", "b", "a", "a"}, {1, -10, 2, 3}));
+    REQUIRE_OK(t.accumulate(table, "c", 0));
+    CHECK(t.staged_rows() == 5u);
+    REQUIRE_OK(t.commit());
+    CHECK(sums(table) == (Sums{{"a", 6 * i}, {"b", -10 * i}, {"c", 0}}));
+    CHECK(db_->tables()[0].rows == 3u * i);
   }
   reopen();
   table = *db_->open_table("t");
-  EXPECT_EQ(table.numbers(), NumberType::i64);
-  EXPECT_EQ(table.overflow(), Overflow::error);
-  STRIDE_ASSERT_OK(db_->compact());
-  EXPECT_EQ(sums(table), (Sums{{"a", 18}, {"b", -30}, {"c", 0}}));
+  CHECK(table.numbers() == NumberType::i64);
+  CHECK(table.overflow() == Overflow::error);
+  REQUIRE_OK(db_->compact());
+  CHECK(sums(table) == (Sums{{"a", 18}, {"b", -30}, {"c", 0}}));
 }
 
-TEST_F(AccumulateTest, CallsCountInTheirOrder) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.CallsCountInTheirOrder", "[AccumulateTest]") {
   Table table = make("t");
   WriteTransaction before = db_->begin();
   for (const char* key :
        {"added", "erased", "put", "ranged", "ranged then", "then erased", "untouched"})
-    STRIDE_ASSERT_OK(before.put(table, key, bytes(int64_t{100})));
-  STRIDE_ASSERT_OK(before.commit());
+    REQUIRE_OK(before.put(table, key, bytes(int64_t{100})));
+  REQUIRE_OK(before.commit());
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(add(t, table, {"added", "put", "erased", "ranged", "then erased"},
-                       {1, INT64_MAX, INT64_MAX, 1, 1}));
-  STRIDE_ASSERT_OK(add(t, table, {"new then put", "ranged new", "zz"}, {7, 7, 7}));
-  STRIDE_ASSERT_OK(t.put(table, "put", bytes(int64_t{5})));
-  STRIDE_ASSERT_OK(t.put(table, "new then put", bytes(int64_t{6})));
-  STRIDE_ASSERT_OK(t.erase(table, "erased"));
-  STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("ranged"), as_bytes("s")));
-  STRIDE_ASSERT_OK(add(t, table, {"erased", "put", "ranged then", "erased"}, {1, 1, 1, 1}));
-  STRIDE_ASSERT_OK(t.erase(table, "then erased"));
+  REQUIRE_OK(add(t, table, {"added", "put", "erased", "ranged", "then erased"},
+                 {1, INT64_MAX, INT64_MAX, 1, 1}));
+  REQUIRE_OK(add(t, table, {"new then put", "ranged new", "zz"}, {7, 7, 7}));
+  REQUIRE_OK(t.put(table, "put", bytes(int64_t{5})));
+  REQUIRE_OK(t.put(table, "new then put", bytes(int64_t{6})));
+  REQUIRE_OK(t.erase(table, "erased"));
+  REQUIRE_OK(t.erase_range(table, as_bytes("ranged"), as_bytes("s")));
+  REQUIRE_OK(add(t, table, {"erased", "put", "ranged then", "erased"}, {1, 1, 1, 1}));
+  REQUIRE_OK(t.erase(table, "then erased"));
   std::vector<uint64_t> was_new(1);
   Rows absent({"added", "then erased", "zz", "absent"});
   std::vector<int64_t> values = {-1, -2, -3, -4};
-  STRIDE_ASSERT_OK(t.put_if_absent(table, absent.column(), column(values), was_new));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(sums(table), (Sums{{"absent", -4},
-                               {"added", 101},
-                               {"erased", 2},
-                               {"new then put", 6},
-                               {"put", 6},
-                               {"ranged then", 1},
-                               {"then erased", -2},
-                               {"untouched", 100},
-                               {"zz", 7}}));
-  EXPECT_EQ(was_new[0], 0b1010u);
+  REQUIRE_OK(t.put_if_absent(table, absent.column(), column(values), was_new));
+  REQUIRE_OK(t.commit());
+  CHECK(sums(table) == (Sums{{"absent", -4},
+                             {"added", 101},
+                             {"erased", 2},
+                             {"new then put", 6},
+                             {"put", 6},
+                             {"ranged then", 1},
+                             {"then erased", -2},
+                             {"untouched", 100},
+                             {"zz", 7}}));
+  CHECK(was_new[0] == 0b1010u);
 }
 
-TEST_F(AccumulateTest, AnyKeys) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.AnyKeys", "[AccumulateTest]") {
   Keys keys = {"",
                std::string(1, '\0'),
                std::string(2, '\0'),
@@ -243,27 +246,27 @@ TEST_F(AccumulateTest, AnyKeys) {
   std::vector<int64_t> ones(keys.size(), 1);
   for (int64_t round = 1; round <= 3; ++round) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(add(t, table, keys, ones));
-    STRIDE_ASSERT_OK(add(t, table, keys, ones));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(add(t, table, keys, ones));
+    REQUIRE_OK(add(t, table, keys, ones));
+    REQUIRE_OK(t.commit());
     Sums expected;
     for (const std::string& key : keys) expected[key] = 2 * round;
-    EXPECT_EQ(sums(table), expected);
+    CHECK(sums(table) == expected);
     reopen();
     table = *db_->open_table("t");
   }
 }
 
-TEST_F(AccumulateTest, WhatIsRefused) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.WhatIsRefused", "[AccumulateTest]") {
   Table plain = make("plain", {}),
         ints = make("ints", {.key_width = 2, .numbers = NumberType::i32}),
         doubles = make("doubles", {.numbers = NumberType::f64});
   WriteTransaction t = db_->begin();
   auto refused = [&](Status s, std::initializer_list<const char*> mentions) {
-    EXPECT_EQ(s.code(), StatusCode::invalid_argument) << s.to_string();
+    CHECK_MESSAGE(s.code() == StatusCode::invalid_argument, s.to_string());
     for (const char* m : mentions)
-      EXPECT_NE(s.to_string().find(m), std::string::npos) << m << " in " << s.to_string();
-    EXPECT_FALSE(s.remedy().empty()) << s.to_string();
+      CHECK_MESSAGE(s.to_string().find(m) != std::string::npos, m << " in " << s.to_string());
+    CHECK_MESSAGE(!s.remedy().empty(), s.to_string());
   };
   Rows ab({"aa", "bb"});
   refused(add(t, plain, {"a"}, {1}), {"plain", "bytes", "TableOptions::numbers"});
@@ -281,13 +284,13 @@ TEST_F(AccumulateTest, WhatIsRefused) {
   refused(t.accumulate(doubles, ab.column(), wide), {"i64", "doubles", "f64"});
   refused(t.accumulate(doubles, "a", 1), {"doubles", "f64"});
   refused(t.accumulate(ints, "aa", int64_t{1} << 31), {"ints", "i32", "2147483648"});
-  EXPECT_EQ(t.accumulate(ints, "a", 1).code(), StatusCode::invalid_argument);  // key's width
-  EXPECT_EQ(add(t, doubles, {"a"}, {1, 2}).code(), StatusCode::invalid_argument);
-  EXPECT_EQ(t.accumulate(Table(), "a", 1).code(), StatusCode::invalid_argument);
-  EXPECT_EQ(t.staged_rows(), 0u);
-  STRIDE_ASSERT_OK(t.accumulate(doubles, Column(), Column()));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(t.accumulate(ints, "aa", 1).code(), StatusCode::closed);
+  CHECK(t.accumulate(ints, "a", 1).code() == StatusCode::invalid_argument);  // key's width
+  CHECK(add(t, doubles, {"a"}, {1, 2}).code() == StatusCode::invalid_argument);
+  CHECK(t.accumulate(Table(), "a", 1).code() == StatusCode::invalid_argument);
+  CHECK(t.staged_rows() == 0u);
+  REQUIRE_OK(t.accumulate(doubles, Column(), Column()));
+  REQUIRE_OK(t.commit());
+  CHECK(t.accumulate(ints, "aa", 1).code() == StatusCode::closed);
 
   for (NumberType type : {NumberType::f16, NumberType::bf16, static_cast<NumberType>(77)})
     refused(db_->create_table("bad", {.numbers = type}).status(), {"i32, i64, f32 or f64"});
@@ -299,14 +302,14 @@ TEST_F(AccumulateTest, WhatIsRefused) {
                  "ints", {.key_width = 2, .numbers = NumberType::i32, .overflow = Overflow::wrap})
               .status(),
           {"ints", "wrap"});
-  EXPECT_TRUE(db_->open_or_create_table("ints", {.key_width = 2, .numbers = NumberType::i32}).ok());
+  CHECK_OK(db_->open_or_create_table("ints", {.key_width = 2, .numbers = NumberType::i32}));
 }
 
-TEST_F(AccumulateTest, SumsThatDoNotFit) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.SumsThatDoNotFit", "[AccumulateTest]") {
   for_each_type([&](auto type, TableOptions options) {
     using T = decltype(type);
     if constexpr (std::is_integral_v<T>) {
-      SCOPED_TRACE(name_of(options));
+      INFO(name_of(options));
       constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
       Table table = make(name_of(options), options);
       auto commit = [&](const Keys& keys, const std::vector<T>& deltas) {
@@ -320,39 +323,39 @@ TEST_F(AccumulateTest, SumsThatDoNotFit) {
         return found->has_value() ? std::optional<T>(number<T>(**found)) : std::nullopt;
       };
       // Only the sum has to fit.
-      STRIDE_ASSERT_OK(
+      REQUIRE_OK(
           commit({"a", "a", "a", "b", "b", "b", "b"}, {most, most, least, least, least, most, 1}));
-      EXPECT_EQ(value("a"), most - 1);
-      EXPECT_EQ(value("b"), least);
-      STRIDE_ASSERT_OK(commit({"a", "c"}, {1, least}));
-      EXPECT_EQ(value("a"), most);
-      EXPECT_EQ(value("c"), least);
+      CHECK(value("a") == most - 1);
+      CHECK(value("b") == least);
+      REQUIRE_OK(commit({"a", "c"}, {1, least}));
+      CHECK(value("a") == most);
+      CHECK(value("c") == least);
       bool wraps = options.overflow == Overflow::wrap;
       Status s = commit({"d", "a"}, {1, 1});
-      EXPECT_EQ(s.ok(), wraps);
-      EXPECT_EQ(value("a"), wraps ? least : most);
-      EXPECT_EQ(value("d"), wraps ? std::optional<T>(1) : std::nullopt);
+      CHECK(s.ok() == wraps);
+      CHECK(value("a") == (wraps ? least : most));
+      CHECK(value("d") == (wraps ? std::optional<T>(1) : std::nullopt));
       if (!wraps) {
-        EXPECT_EQ(s.code(), StatusCode::invalid_argument);
+        CHECK(s.code() == StatusCode::invalid_argument);
         for (std::string m : {std::string("'a'"), name_of(options),
                               std::string(sizeof(T) == 4 ? "2147483648" : "9223372036854775808")})
-          EXPECT_NE(s.message().find(m), std::string::npos) << s.to_string();
-        EXPECT_FALSE(s.remedy().empty());
+          CHECK_MESSAGE(s.message().find(m) != std::string::npos, s.to_string());
+        CHECK_FALSE(s.remedy().empty());
         std::string odd("\x01'\\\xFF", 4);
         s = commit({odd, odd}, {least, least});
-        EXPECT_NE(s.message().find("'\\x01'\\x5c\\xff'"), std::string::npos) << s.to_string();
-        EXPECT_NE(s.message().find(sizeof(T) == 4 ? "-4294967296" : "-18446744073709551616"),
-                  std::string::npos)
-            << s.to_string();
+        CHECK_MESSAGE(s.message().find("'\\x01'\\x5c\\xff'") != std::string::npos, s.to_string());
+        CHECK_MESSAGE(s.message().find(sizeof(T) == 4 ? "-4294967296" : "-18446744073709551616") !=
+                          std::string::npos,
+                      s.to_string());
       } else {
-        STRIDE_ASSERT_OK(commit({"c", "c", "c"}, {least, least, -1}));
-        EXPECT_EQ(value("c"), most);
+        REQUIRE_OK(commit({"c", "c", "c"}, {least, least, -1}));
+        CHECK(value("c") == most);
       }
     }
   });
 }
 
-TEST_F(AccumulateTest, EqualRowsOnly) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.EqualRowsOnly", "[AccumulateTest]") {
   Table table = make("t", {.key_width = 3, .numbers = NumberType::i32});
   constexpr uint64_t rows = 150'000;
   std::string keys;
@@ -360,67 +363,69 @@ TEST_F(AccumulateTest, EqualRowsOnly) {
   std::vector<int32_t> deltas(rows, 7);
   for (int32_t round = 1; round <= 2; ++round) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.accumulate(table, Column::fixed(keys.data(), 3, rows), deltas));
-    STRIDE_ASSERT_OK(t.commit());
-    EXPECT_EQ(read(*db_, table), (Model{{"key", bytes(round * 7 * int32_t{rows})}}));
+    REQUIRE_OK(t.accumulate(table, Column::fixed(keys.data(), 3, rows), deltas));
+    REQUIRE_OK(t.commit());
+    CHECK(read(*db_, table) == (Model{{"key", bytes(round * 7 * int32_t{rows})}}));
   }
 }
 
-TEST_F(AccumulateTest, PrefixTables) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.PrefixTables", "[AccumulateTest]") {
   Table table = make("t", {.address_bits = 32, .numbers = NumberType::i64});
   std::string net = {10, 0, 0, 0, 8}, inner = {10, 1, 0, 0, 16}, bad = {10, 1, 0, 0, 8};
   for (int64_t round = 1; round <= 2; ++round) {
     WriteTransaction t = db_->begin();
-    EXPECT_EQ(t.accumulate(table, bad, 1).code(), StatusCode::invalid_argument);
-    STRIDE_ASSERT_OK(add(t, table, {net, inner, net}, {1, 2, 3}));
-    STRIDE_ASSERT_OK(t.commit());
+    CHECK(t.accumulate(table, bad, 1).code() == StatusCode::invalid_argument);
+    REQUIRE_OK(add(t, table, {net, inner, net}, {1, 2, 3}));
+    REQUIRE_OK(t.commit());
     auto found = db_->snapshot().match(table, as_bytes(std::string{10, 1, 2, 3}));
-    ASSERT_TRUE(found.ok() && found->has_value());
-    EXPECT_EQ(number<int64_t>((*found)->value), 2 * round);
-    EXPECT_EQ(sums(table)[net], 4 * round);
+    REQUIRE((found.ok() && found->has_value()));
+    CHECK(number<int64_t>((*found)->value) == 2 * round);
+    CHECK(sums(table)[net] == 4 * round);
   }
 }
 
-TEST_F(AccumulateTest, DroppedTablesAndClosedDatabases) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.DroppedTablesAndClosedDatabases",
+                 "[AccumulateTest]") {
   Table table = make("t"), other = make("u");
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.accumulate(table, "a", 1));
-  STRIDE_ASSERT_OK(t.accumulate(other, "a", 1));
-  STRIDE_ASSERT_OK(db_->drop_table("u"));
-  EXPECT_EQ(t.commit().code(), StatusCode::not_found);
-  EXPECT_EQ(sums(table), Sums());
+  REQUIRE_OK(t.accumulate(table, "a", 1));
+  REQUIRE_OK(t.accumulate(other, "a", 1));
+  REQUIRE_OK(db_->drop_table("u"));
+  CHECK(t.commit().code() == StatusCode::not_found);
+  CHECK(sums(table) == Sums());
   WriteTransaction late = db_->begin();
-  STRIDE_ASSERT_OK(late.accumulate(table, "a", INT64_MAX));
-  STRIDE_ASSERT_OK(late.accumulate(table, "a", INT64_MAX));
-  STRIDE_ASSERT_OK(db_->close());
-  EXPECT_EQ(late.commit().code(), StatusCode::closed);
+  REQUIRE_OK(late.accumulate(table, "a", INT64_MAX));
+  REQUIRE_OK(late.accumulate(table, "a", INT64_MAX));
+  REQUIRE_OK(db_->close());
+  CHECK(late.commit().code() == StatusCode::closed);
 }
 
-TEST_F(AccumulateTest, ThreadsOfOneTransactionAddUp) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ThreadsOfOneTransactionAddUp",
+                 "[AccumulateTest]") {
   Table table = make("t");
   constexpr int threads = 4, calls = 30;
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.put(table, "0", bytes(int64_t{1000})));
+  REQUIRE_OK(t.put(table, "0", bytes(int64_t{1000})));
   t.hand_over();
-  std::vector<std::thread> pool;
+  TestThreads pool;
   for (int w = 0; w < threads; ++w)
-    pool.emplace_back([&, w] {
+    pool.start([&, w] {
       for (int c = 0; c < calls; ++c) {
-        EXPECT_TRUE(t.accumulate(table, std::to_string(c % 3), 1 + w).ok());
-        EXPECT_TRUE(t.put(table, "own " + std::to_string(w), bytes(int64_t{c})).ok());
-        EXPECT_TRUE(t.accumulate(table, "own " + std::to_string(w), 5).ok());
+        CHECK_OK(t.accumulate(table, std::to_string(c % 3), 1 + w));
+        CHECK_OK(t.put(table, "own " + std::to_string(w), bytes(int64_t{c})));
+        CHECK_OK(t.accumulate(table, "own " + std::to_string(w), 5));
       }
     });
-  for (auto& thread : pool) thread.join();
-  STRIDE_ASSERT_OK(t.commit());
+  pool.join();
+  REQUIRE_OK(t.commit());
   Sums expected = {{"0", 1100}, {"1", 100}, {"2", 100}};
   for (int w = 0; w < threads; ++w) expected["own " + std::to_string(w)] = calls + 4;
-  EXPECT_EQ(sums(table), expected);
+  CHECK(sums(table) == expected);
 }
 
 // The last bits of floats depend neither on the threads nor on the order of the rows nor on the
 // backend, and are those of a reproducible sum.
-TEST(AccumulateFloatsTest, TheSameBitsFromEveryDatabase) {
+TEST_CASE("AccumulateFloatsTest.TheSameBitsFromEveryDatabase", "[AccumulateFloatsTest]") {
   std::mt19937_64 random(seed());
   for_each_type([&](auto type, TableOptions options) {
     using T = decltype(type);
@@ -435,7 +440,7 @@ TEST(AccumulateFloatsTest, TheSameBitsFromEveryDatabase) {
       }
       auto oracle = Backend::host(1);
       for (int round = 0; round < 2; ++round)
-        STRIDE_ASSERT_OK(oracle->scatter().apply(
+        REQUIRE_OK(oracle->scatter().apply(
             Numbers::of(std::span<const T>(deltas)), Indexes::of(targets),
             MutableNumbers::of(std::span<T>(sums)), {.mode = ScatterMode::reproducible}));
       options.key_width = 8;
@@ -452,33 +457,32 @@ TEST(AccumulateFloatsTest, TheSameBitsFromEveryDatabase) {
           if (!threads && round == 1) device->fail_call(4, StatusCode::io_error);
           WriteTransaction t = db->begin();
           uint64_t step = rows / (threads + 1);
-          std::vector<std::thread> pool;
+          TestThreads pool;
           for (uint64_t first = 0; first < rows; first += step)
-            pool.emplace_back([&, first] {
+            pool.start([&, first] {
               uint64_t n = std::min(step, rows - first);
-              EXPECT_TRUE(t.accumulate(table, Column::fixed(targets.data() + first, 8, n),
-                                       std::span<const T>(deltas).subspan(first, n))
-                              .ok());
+              CHECK_OK(t.accumulate(table, Column::fixed(targets.data() + first, 8, n),
+                                    std::span<const T>(deltas).subspan(first, n)));
             });
-          for (auto& thread : pool) thread.join();
-          STRIDE_ASSERT_OK(t.commit());
+          pool.join();
+          REQUIRE_OK(t.commit());
         }
-        if (!threads) EXPECT_GE(device->scatters(), 1u);
+        if (!threads) CHECK(device->scatters() >= 1u);
         auto got = read(*db, table);
-        ASSERT_EQ(got.size(), keys);
+        REQUIRE(got.size() == keys);
         for (uint64_t key = 0; key < keys; ++key)
-          ASSERT_EQ(got[bytes(key)], bytes(sums[key])) << threads << " threads, key " << key;
+          REQUIRE_MESSAGE(got[bytes(key)] == bytes(sums[key]), threads << " threads, key " << key);
       }
     }
   });
 }
 
 // Many rows of few and of many keys, in several commits, by reference to arrays.
-TEST_F(AccumulateTest, ManyRows) {
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ManyRows", "[AccumulateTest]") {
   std::mt19937_64 random(seed());
   for (uint32_t width : {8u, 0u, 3u, 20u}) {
     for (uint64_t keys : {uint64_t{10}, uint64_t{100'000}}) {
-      SCOPED_TRACE(std::to_string(width) + " bytes, " + std::to_string(keys));
+      INFO(std::to_string(width) + " bytes, " + std::to_string(keys));
       Table table = make(std::to_string(width) + " " + std::to_string(keys),
                          {.key_width = width, .numbers = NumberType::i64});
       constexpr uint64_t rows = 250'000;
@@ -499,23 +503,23 @@ TEST_F(AccumulateTest, ManyRows) {
         WriteTransaction t = db_->begin();
         for (uint64_t first = 0; first < rows;) {
           uint64_t n = std::min(random() % 2 ? random() % 100 : random() % 100'000, rows - first);
-          STRIDE_ASSERT_OK(t.accumulate(table, column.slice(first, n),
-                                        std::span<const int64_t>(deltas).subspan(first, n)));
+          REQUIRE_OK(t.accumulate(table, column.slice(first, n),
+                                  std::span<const int64_t>(deltas).subspan(first, n)));
           first += n;
         }
-        STRIDE_ASSERT_OK(t.commit());
+        REQUIRE_OK(t.commit());
       }
       auto got = sums(table);
       for (uint64_t key = 0; key < keys; ++key) {
         auto found = got.find(bytes(key).substr(0, 3) + std::string(bytes_of - 3, '\0'));
-        ASSERT_EQ(found == got.end() ? 0 : found->second, model[key]) << key;
+        REQUIRE_MESSAGE((found == got.end() ? 0 : found->second) == model[key], key);
       }
-      STRIDE_ASSERT_OK(db_->verify());
+      REQUIRE_OK(db_->verify());
     }
   }
 }
 
-class AccumulateGroupTest : public ::testing::Test {
+class AccumulateGroupTest {
  protected:
   AccumulateGroupTest() : gate_(files_) {
     Options options;
@@ -532,10 +536,10 @@ class AccumulateGroupTest : public ::testing::Test {
     gate_.shut();
     std::vector<WriteTransaction> transactions;
     transactions.push_back(db_->begin());
-    EXPECT_TRUE(transactions[0].put(table_, "gate", bytes(int64_t{0})).ok());
+    CHECK_OK(transactions[0].put(table_, "gate", bytes(int64_t{0})));
     for (const Change& change : changes) {
       Status s = change(transactions.emplace_back(db_->begin()));
-      EXPECT_TRUE(s.ok()) << s.to_string();
+      CHECK_OK(s);
     }
     std::vector<std::future<Status>> commits;
     for (WriteTransaction& t : transactions) {
@@ -545,7 +549,7 @@ class AccumulateGroupTest : public ::testing::Test {
     gate_.open_gate();
     std::vector<Status> result;
     for (auto& commit : commits) result.push_back(commit.get());
-    EXPECT_TRUE(result[0].ok());
+    CHECK_OK(result[0]);
     result.erase(result.begin());
     return result;
   }
@@ -561,7 +565,8 @@ class AccumulateGroupTest : public ::testing::Test {
 };
 
 // One whose sums do not fit fails alone, whatever comes before and behind it.
-TEST_F(AccumulateGroupTest, OneThatOverflows) {
+TEST_CASE_METHOD(AccumulateGroupTest, "AccumulateGroupTest.OneThatOverflows",
+                 "[AccumulateGroupTest]") {
   std::vector<Status> s = commit_together({
       [&](auto& t) { return t.accumulate(table_, "x", INT64_MAX - 5); },
       [&](auto& t) {
@@ -580,16 +585,17 @@ TEST_F(AccumulateGroupTest, OneThatOverflows) {
   });
   for (size_t i = 0; i < s.size(); ++i) {
     bool fails = i == 2 || i == 4;
-    EXPECT_EQ(s[i].code(), fails ? StatusCode::invalid_argument : StatusCode::ok) << i;
-    if (fails) EXPECT_NE(s[i].message().find("'x'"), std::string::npos) << s[i].to_string();
+    CHECK_MESSAGE(s[i].code() == (fails ? StatusCode::invalid_argument : StatusCode::ok), i);
+    if (fails) CHECK_MESSAGE(s[i].message().find("'x'") != std::string::npos, s[i].to_string());
   }
-  EXPECT_EQ(value(table_, "x"), std::to_string(INT64_MAX - 7));
-  EXPECT_EQ(value(table_, "failed"), "none");
-  EXPECT_EQ(value(other_, "x"), "11");
-  EXPECT_EQ(db_->tables()[0].runs, 2u);  // the gate's, and one of all others
+  CHECK(value(table_, "x") == std::to_string(INT64_MAX - 7));
+  CHECK(value(table_, "failed") == "none");
+  CHECK(value(other_, "x") == "11");
+  CHECK(db_->tables()[0].runs == 2u);  // the gate's, and one of all others
 }
 
-TEST_F(AccumulateGroupTest, CommitsCountInTheirOrder) {
+TEST_CASE_METHOD(AccumulateGroupTest, "AccumulateGroupTest.CommitsCountInTheirOrder",
+                 "[AccumulateGroupTest]") {
   std::vector<uint64_t> was_new(1), again(1);
   int64_t one = 1;
   Rows xy({"x", "y"});
@@ -612,28 +618,28 @@ TEST_F(AccumulateGroupTest, CommitsCountInTheirOrder) {
       },
       [&](auto& t) { return t.accumulate(table_, "z", 5); },
   });
-  for (const Status& each : s) EXPECT_TRUE(each.ok()) << each.to_string();
-  EXPECT_EQ(value(table_, "x"), "8");
-  EXPECT_EQ(value(table_, "y"), "2001");
-  EXPECT_EQ(value(table_, "z"), "5");
-  EXPECT_EQ(was_new[0], 0b10u);
-  EXPECT_EQ(again[0], 0u);
+  for (const Status& each : s) CHECK_OK(each);
+  CHECK(value(table_, "x") == "8");
+  CHECK(value(table_, "y") == "2001");
+  CHECK(value(table_, "z") == "5");
+  CHECK(was_new[0] == 0b10u);
+  CHECK(again[0] == 0u);
 }
 
 // Whatever groups commits make, no delta is lost and none counts twice.
-TEST_F(AccumulateGroupTest, ManyThreads) {
+TEST_CASE_METHOD(AccumulateGroupTest, "AccumulateGroupTest.ManyThreads", "[AccumulateGroupTest]") {
   std::mt19937_64 random(seed());
   constexpr int threads = 4, rounds = 25, keys = 20;
   Model start;
   WriteTransaction full = db_->begin();
-  STRIDE_ASSERT_OK(full.put(table_, "full", bytes(INT64_MAX)));
-  STRIDE_ASSERT_OK(full.commit());
+  REQUIRE_OK(full.put(table_, "full", bytes(INT64_MAX)));
+  REQUIRE_OK(full.commit());
   std::vector<std::atomic<int64_t>> sums(keys);
   std::vector<uint64_t> seeds;
   for (int w = 0; w < threads; ++w) seeds.push_back(random());
-  std::vector<std::thread> pool;
+  TestThreads pool;
   for (int w = 0; w < threads; ++w)
-    pool.emplace_back([&, w] {
+    pool.start([&, w] {
       std::mt19937_64 mine(seeds[w]);
       for (int round = 0; round < rounds; ++round) {
         WriteTransaction t = db_->begin();
@@ -642,22 +648,22 @@ TEST_F(AccumulateGroupTest, ManyThreads) {
           int key = static_cast<int>(mine() % keys);
           int64_t delta = static_cast<int64_t>(mine()) >> 20;
           added[key] += delta;
-          EXPECT_TRUE(t.accumulate(table_, "key " + std::to_string(key), delta).ok());
+          CHECK_OK(t.accumulate(table_, "key " + std::to_string(key), delta));
         }
         bool overflows = mine() % 4 == 0;
-        if (overflows) EXPECT_TRUE(t.accumulate(table_, "full", 1).ok());
-        EXPECT_EQ(t.commit(Durability::flush).ok(), !overflows);
+        if (overflows) CHECK_OK(t.accumulate(table_, "full", 1));
+        CHECK_MESSAGE(t.commit(Durability::flush).ok() == !overflows, "round " << round);
         for (int key = 0; key < keys && !overflows; ++key) sums[key] += added[key];
       }
     });
-  for (auto& thread : pool) thread.join();
-  EXPECT_EQ(value(table_, "full"), std::to_string(INT64_MAX));
+  pool.join();
+  CHECK(value(table_, "full") == std::to_string(INT64_MAX));
   for (int key = 0; key < keys; ++key)
-    EXPECT_EQ(value(table_, ("key " + std::to_string(key)).c_str()), std::to_string(sums[key]));
+    CHECK(value(table_, ("key " + std::to_string(key)).c_str()) == std::to_string(sums[key]));
 }
 
 // Whichever call fails, nothing of the commit is there.
-TEST(AccumulateFailureTest, EveryCallMayFail) {
+TEST_CASE("AccumulateFailureTest.EveryCallMayFail", "[AccumulateFailureTest]") {
   for (bool forever : {false, true}) {
     for (uint64_t n = 1;; ++n) {
       MemoryFileSystem files;
@@ -667,11 +673,11 @@ TEST(AccumulateFailureTest, EveryCallMayFail) {
       TableOptions numbers = {.numbers = NumberType::i64};
       Table table = *db->create_table("t", numbers), other = *db->create_table("u", numbers);
       WriteTransaction before = db->begin();
-      STRIDE_ASSERT_OK(before.put(table, "b", bytes(int64_t{5})));
-      STRIDE_ASSERT_OK(before.commit());
+      REQUIRE_OK(before.put(table, "b", bytes(int64_t{5})));
+      REQUIRE_OK(before.commit());
       WriteTransaction t = db->begin();
-      for (const char* key : {"a", "b", "a"}) STRIDE_ASSERT_OK(t.accumulate(table, key, 1));
-      STRIDE_ASSERT_OK(t.accumulate(other, "x", 1));
+      for (const char* key : {"a", "b", "a"}) REQUIRE_OK(t.accumulate(table, key, 1));
+      REQUIRE_OK(t.accumulate(other, "x", 1));
       files.fail_call(n, StatusCode::io_error, forever);
       bool failed = !t.commit().ok();
       files.fail_call(0, StatusCode::ok);
@@ -679,14 +685,14 @@ TEST(AccumulateFailureTest, EveryCallMayFail) {
       std::string one = bytes(int64_t{1}), two = bytes(int64_t{2});
       Tables old = {{"t", {{"b", bytes(int64_t{5})}}}, {"u", {}}};
       Tables now = {{"t", {{"a", two}, {"b", bytes(int64_t{6})}}}, {"u", {{"x", one}}}};
-      ASSERT_EQ(found, failed ? old : now) << "call " << n;
+      REQUIRE_MESSAGE(found == (failed ? old : now), "call " << n);
       db.reset();
       db = std::move(*Database::open("/db", options));
       found = *read_all(*db);
       // A failed sync of the manifest may have reached the disk all the same.
-      ASSERT_TRUE(found == now || (failed && found == old)) << "call " << n;
+      REQUIRE_MESSAGE((found == now || (failed && found == old)), "call " << n);
       if (!failed) break;
-      ASSERT_LT(n, 1000u);
+      REQUIRE(n < 1000u);
     }
   }
 }
@@ -712,13 +718,12 @@ class ModelRun {
     for (int reopen = 0; reopen < 2; ++reopen) {
       auto db = std::move(*Database::open("/db", options));
       auto table = db->open_or_create_table("t", options_);
-      ASSERT_TRUE(table.ok()) << table.status().to_string();
+      REQUIRE_OK(table);
       Snapshot held = db->snapshot();
       Model of_held = model_;
       for (int i = 0; i < 8; ++i) {
         commit(*db, *table);
-        if (::testing::Test::HasFatalFailure()) return;
-        if (random_() % 6 == 0) STRIDE_ASSERT_OK(db->compact());
+        if (random_() % 6 == 0) REQUIRE_OK(db->compact());
         if (random_() % 4 == 0) {
           held = db->snapshot();
           of_held = model_;
@@ -726,9 +731,8 @@ class ModelRun {
       }
       expect_equal(db->snapshot(), *table, model_, random_);
       expect_equal(held, *table, of_held, random_);
-      if (::testing::Test::HasFatalFailure()) return;
-      STRIDE_ASSERT_OK(db->verify());
-      STRIDE_ASSERT_OK(db->close());
+      REQUIRE_OK(db->verify());
+      REQUIRE_OK(db->close());
     }
   }
 
@@ -783,38 +787,38 @@ class ModelRun {
       }
       switch (random_() % 8) {
         case 0:
-          STRIDE_ASSERT_OK(t.put(table, Rows(keys).column(), column(numbers)));
+          REQUIRE_OK(t.put(table, Rows(keys).column(), column(numbers)));
           for (size_t i = 0; i < keys.size(); ++i) changes.put(keys[i], numbers[i]);
           break;
         case 1:
-          STRIDE_ASSERT_OK(t.erase(table, Rows(keys).column()));
+          REQUIRE_OK(t.erase(table, Rows(keys).column()));
           for (const std::string& k : keys) changes.erase(k);
           break;
         case 2: {
           std::string from = rows_.key(), to = rows_.key();
-          STRIDE_ASSERT_OK(t.erase_range(table, as_bytes(from), as_bytes(to)));
+          REQUIRE_OK(t.erase_range(table, as_bytes(from), as_bytes(to)));
           changes.erase_range(from, to);
           break;
         }
         case 3:
-          STRIDE_ASSERT_OK(t.put_if_absent(table, Rows(keys).column(), column(numbers)));
+          REQUIRE_OK(t.put_if_absent(table, Rows(keys).column(), column(numbers)));
           for (size_t i = 0; i < keys.size(); ++i) changes.put_if_absent(keys[i], numbers[i]);
           break;
         default:
-          STRIDE_ASSERT_OK(accumulate(t, table, keys, numbers));
+          REQUIRE_OK(accumulate(t, table, keys, numbers));
           for (size_t i = 0; i < keys.size(); ++i) changes.add(keys[i], numbers[i]);
       }
     }
     std::optional<Model> after = changes.finish();
     Status s = t.commit(static_cast<Durability>(random_() % 3));
     if (after) {
-      STRIDE_ASSERT_OK(s);
+      REQUIRE_OK(s);
       model_ = std::move(*after);
     } else {
-      ASSERT_EQ(s.code(), StatusCode::invalid_argument) << s.to_string();
-      ASSERT_NE(s.message().find("does not fit"), std::string::npos) << s.to_string();
+      REQUIRE_MESSAGE(s.code() == StatusCode::invalid_argument, s.to_string());
+      REQUIRE_MESSAGE(s.message().find("does not fit") != std::string::npos, s.to_string());
     }
-    ASSERT_EQ(read(db, table), model_);
+    REQUIRE(read(db, table) == model_);
   }
 
   TableOptions options_;
@@ -823,14 +827,13 @@ class ModelRun {
   Model model_;
 };
 
-TEST(AccumulateModelTest, AnswersAsAMapDoes) {
+TEST_CASE("AccumulateModelTest.AnswersAsAMapDoes", "[AccumulateModelTest]") {
   std::mt19937_64 random(seed());
   for (const Shape& shape :
        {Shape{"short", 0, 4, 4, 8}, Shape{"dense", 0, 2, 9, 8}, Shape{"long", 0, 3, 300, 8},
         Shape{"wide", 8, 3, 8, 8}, Shape{"narrow", 3, 26, 3, 8}, Shape{"fixed20", 20, 3, 20, 8}})
     for_each_type([&](auto type, const TableOptions& options) {
-      if (::testing::Test::HasFatalFailure()) return;
-      SCOPED_TRACE(std::string(shape.name) + ", " + name_of(options));
+      INFO(std::string(shape.name) + ", " + name_of(options));
       ModelRun<decltype(type)>(shape, options, random).run();
     });
 }

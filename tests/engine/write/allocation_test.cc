@@ -10,6 +10,7 @@
 #include <new>
 
 #include "engine/prefixes.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
@@ -71,16 +72,19 @@ bool fail_allocation(int64_t n, const Call& call) {
   return left.exchange(never) < 0;
 }
 
-class AllocationTest : public ::testing::TestWithParam<bool> {
+class AllocationTest {
  protected:
-  void SetUp() override {
-    only_one = GetParam();
+  const bool one_ = GENERATE(true, false);
+  RunsWith name_{one_ ? "one" : "all that follow"};
+
+  AllocationTest() {
+    only_one = one_;
     open();
     for (const char* name : {"rows", "numbers", "prefixes"}) {
       TableOptions options;
       if (name[0] == 'n') options.numbers = NumberType::i64;
       if (name[0] == 'p') options.address_bits = 32;
-      STRIDE_ASSERT_OK(db_->create_table(name, options).status());
+      REQUIRE_OK(db_->create_table(name, options).status());
       expected_[name];
     }
     for (int run = 0; run < 3; ++run) {
@@ -88,19 +92,19 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
       for (int i = 0; i < 40; ++i) {
         std::string key = "key" + std::to_string(i * (run + 1));
         std::string value(run * 50, 'v');
-        STRIDE_ASSERT_OK(t.put(table("rows"), key, value));
+        REQUIRE_OK(t.put(table("rows"), key, value));
         expected_["rows"][key] = value;
       }
       int64_t number = run;
       std::string key = "n" + std::to_string(run);
       std::string_view bytes(reinterpret_cast<const char*>(&number), sizeof number);
-      STRIDE_ASSERT_OK(t.put(table("numbers"), key, bytes));
+      REQUIRE_OK(t.put(table("numbers"), key, bytes));
       expected_["numbers"][key] = bytes;
       auto prefix = parse_prefix("10." + std::to_string(run) + ".0.0/16", 32);
-      ASSERT_TRUE(prefix.ok());
-      STRIDE_ASSERT_OK(t.put(table("prefixes"), *prefix, "p"));
+      REQUIRE_OK(prefix);
+      REQUIRE_OK(t.put(table("prefixes"), *prefix, "p"));
       expected_["prefixes"][*prefix] = "p";
-      STRIDE_ASSERT_OK(t.commit(Durability::flush));
+      REQUIRE_OK(t.commit(Durability::flush));
     }
   }
 
@@ -108,51 +112,51 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
     db_.reset();
     auto opened =
         Database::open(directory_.path(), {.durability = Durability::flush, .threads = 2});
-    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    REQUIRE_OK(opened);
     db_ = std::move(*opened);
   }
   Table table(const std::string& name) { return *db_->open_table(name); }
 
   void expect_content() {
     auto read = read_all(*db_);
-    ASSERT_TRUE(read.has_value());
-    ASSERT_EQ(*read, expected_);
+    REQUIRE(read.has_value());
+    REQUIRE(*read == expected_);
   }
 
   // Calls change(&after), which makes one change that `after` becomes if it succeeds, until it does
   // so without an allocation that fails.
   void sweep_change(const std::function<Status(Tables* after)>& change) {
     for (int64_t n = 0;; n = next_after(n)) {
-      SCOPED_TRACE("allocation " + std::to_string(n));
+      INFO("allocation " + std::to_string(n));
       Tables after = expected_;
       Status s;
       bool failed = fail_allocation(n, [&] { s = change(&after); });
       if (s.ok()) expected_ = after;
-      if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
-      ASSERT_NO_FATAL_FAILURE(expect_content());
+      if (!s.ok()) REQUIRE_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
+      expect_content();
       if (n % 16 == 15) {
-        ASSERT_NO_FATAL_FAILURE(open());
-        ASSERT_NO_FATAL_FAILURE(expect_content());
+        open();
+        expect_content();
       }
       if (failed) continue;
-      ASSERT_TRUE(s.ok()) << s.to_string();
-      ASSERT_GT(n, 0);
+      REQUIRE_OK(s);
+      REQUIRE(n > 0);
       break;
     }
-    STRIDE_ASSERT_OK(db_->verify());
-    ASSERT_NO_FATAL_FAILURE(open());
-    ASSERT_NO_FATAL_FAILURE(expect_content());
+    REQUIRE_OK(db_->verify());
+    open();
+    expect_content();
   }
 
   // Calls read(), which checks its result where it is ok, likewise.
   void sweep_read(const std::function<Status()>& read) {
     for (int64_t n = 0;; ++n) {
-      SCOPED_TRACE("allocation " + std::to_string(n));
+      INFO("allocation " + std::to_string(n));
       Status s;
       bool failed = fail_allocation(n, [&] { s = read(); });
-      if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
+      if (!s.ok()) REQUIRE_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
       if (failed) continue;
-      ASSERT_TRUE(s.ok()) << s.to_string();
+      REQUIRE_OK(s);
       break;
     }
   }
@@ -170,7 +174,7 @@ Status check(bool right) {
   return right ? Status() : Status(StatusCode::corruption, "a wrong answer");
 }
 
-TEST_P(AllocationTest, Commit) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.Commit", "[AllocationTest]") {
   Table rows = table("rows");
   int round = 0;
   sweep_change([&](Tables* after) {
@@ -185,7 +189,7 @@ TEST_P(AllocationTest, Commit) {
   });
 }
 
-TEST_P(AllocationTest, CommitWithAllKindsOfChanges) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.CommitWithAllKindsOfChanges", "[AllocationTest]") {
   int round = 0;
   sweep_change([&](Tables* after) {
     int64_t armed = left.exchange(never);
@@ -215,7 +219,7 @@ TEST_P(AllocationTest, CommitWithAllKindsOfChanges) {
 }
 
 // Some pieces, which are written in the background.
-TEST_P(AllocationTest, LargeCommit) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.LargeCommit", "[AllocationTest]") {
   std::string large(5 << 20, 'l');
   sweep_change([&](Tables* after) {
     int64_t armed = left.exchange(never);
@@ -229,33 +233,33 @@ TEST_P(AllocationTest, LargeCommit) {
 }
 
 // What a call that fails has staged before it failed is not committed by the next one.
-TEST_P(AllocationTest, StagingIsWholeOrNotAtAll) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.StagingIsWholeOrNotAtAll", "[AllocationTest]") {
   Rows keys, values;
   for (int i = 0; i < 100'000; ++i) {
     keys.add("s" + std::to_string(i));
     values.add("v");
   }
   for (int64_t n = 0;; ++n) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
-    ASSERT_NO_FATAL_FAILURE(open());
+    INFO("allocation " + std::to_string(n));
+    open();
     Table rows = table("rows");
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(rows, "first", "1"));
+    REQUIRE_OK(t.put(rows, "first", "1"));
     expected_["rows"]["first"] = "1";
     Status s, absent;
     bool failed = fail_allocation(n, [&] { s = t.put(rows, keys.column(), values.column()); });
     if (!failed) break;
     failed =
         fail_allocation(n, [&] { absent = t.put_if_absent(rows, keys.column(), values.column()); });
-    ASSERT_EQ(s.code(), StatusCode::resource_exhausted);
-    ASSERT_EQ(absent.ok(), !failed);
+    REQUIRE(s.code() == StatusCode::resource_exhausted);
+    REQUIRE(absent.ok() == !failed);
     if (absent.ok()) continue;
-    STRIDE_ASSERT_OK(t.commit());
-    ASSERT_NO_FATAL_FAILURE(expect_content());
+    REQUIRE_OK(t.commit());
+    expect_content();
   }
 }
 
-TEST_P(AllocationTest, CreateAndDropTables) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.CreateAndDropTables", "[AllocationTest]") {
   int round = 0;
   auto name = [&] { return "table" + std::to_string(round); };
   sweep_change([&](Tables* after) {
@@ -286,21 +290,21 @@ TEST_P(AllocationTest, CreateAndDropTables) {
   });
 }
 
-TEST_P(AllocationTest, Compact) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.Compact", "[AllocationTest]") {
   sweep_change([&](Tables*) { return db_->compact(); });
 }
 
-TEST_P(AllocationTest, Sync) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.Sync", "[AllocationTest]") {
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.put(table("rows"), "k", "v"));
-  STRIDE_ASSERT_OK(t.commit(Durability::none));
+  REQUIRE_OK(t.put(table("rows"), "k", "v"));
+  REQUIRE_OK(t.commit(Durability::none));
   expected_["rows"]["k"] = "v";
   sweep_change([&](Tables*) { return db_->sync(); });
 }
 
-TEST_P(AllocationTest, OpenVerifyAndClose) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenVerifyAndClose", "[AllocationTest]") {
   for (int64_t n = 0;; n = next_after(n)) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
+    INFO("allocation " + std::to_string(n));
     Status s;
     bool close_failed = fail_allocation(n, [&] { s = db_->close(); });
     db_.reset();
@@ -309,16 +313,16 @@ TEST_P(AllocationTest, OpenVerifyAndClose) {
       s = opened.status();
       if (opened.ok()) s = (*opened)->verify();
     });
-    if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
-    ASSERT_NO_FATAL_FAILURE(open());
-    ASSERT_NO_FATAL_FAILURE(expect_content());
+    if (!s.ok()) REQUIRE_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
+    open();
+    expect_content();
     if (!failed && !close_failed) break;
   }
 }
 
 // After a process was killed, what it had not synced is read when the database is next opened. It
 // stays, too, where that cannot be done for want of memory or of descriptors.
-TEST_P(AllocationTest, OpenAfterAKill) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenAfterAKill", "[AllocationTest]") {
   const std::string copy = directory_.path() + "-copy";
   auto kill = [&] {  // what is on the disk now is what a killed process leaves
     std::filesystem::remove_all(copy);
@@ -326,34 +330,34 @@ TEST_P(AllocationTest, OpenAfterAKill) {
   };
   auto expect_whole = [&] {
     auto again = Database::open(copy, {.threads = 2});
-    STRIDE_ASSERT_OK(again.status());
-    ASSERT_EQ(read_all(**again), expected_);
+    REQUIRE_OK(again.status());
+    REQUIRE(read_all(**again) == expected_);
   };
   for (int64_t n = 0;; n = next_after(n)) {
-    SCOPED_TRACE("allocation " + std::to_string(n));
+    INFO("allocation " + std::to_string(n));
     kill();
     Status s;
     bool failed = fail_allocation(n, [&] { s = Database::open(copy, {.threads = 2}).status(); });
-    if (!s.ok()) ASSERT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
-    ASSERT_NO_FATAL_FAILURE(expect_whole());
+    if (!s.ok()) REQUIRE_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
+    expect_whole();
     if (!failed) break;
   }
   struct rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   for (rlim_t most = 4; most < 40; ++most) {
-    SCOPED_TRACE(std::to_string(most) + " descriptors");
+    INFO(std::to_string(most) + " descriptors");
     kill();
     struct rlimit few = {most, before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
     Status s = Database::open(copy, {.threads = 2}).status();
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-    if (!s.ok()) EXPECT_EQ(s.code(), StatusCode::resource_exhausted) << s.to_string();
-    ASSERT_NO_FATAL_FAILURE(expect_whole());
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    if (!s.ok()) CHECK_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
+    expect_whole();
   }
   std::filesystem::remove_all(copy);
 }
 
-TEST_P(AllocationTest, Reads) {
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.Reads", "[AllocationTest]") {
   Table rows = table("rows"), prefixes = table("prefixes");
   Snapshot snapshot = db_->snapshot();
   const Model& model = expected_["rows"];
@@ -417,9 +421,6 @@ TEST_P(AllocationTest, Reads) {
   });
   sweep_read([&] { return db_->verify(); });
 }
-
-INSTANTIATE_TEST_SUITE_P(Failing, AllocationTest, ::testing::Values(true, false),
-                         [](const auto& which) { return which.param ? "One" : "AllThatFollow"; });
 
 }  // namespace
 }  // namespace stride::test

@@ -1,21 +1,22 @@
 // Writers, readers and compactions at once.
 #include <atomic>
-#include <thread>
 
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
 
 // Every commit sets all keys to one number, so that any snapshot must see equal numbers everywhere,
 // and a later snapshot of the same reader no smaller ones.
-TEST(ConcurrencyTest, ReadersSeeWholeCommits) {
+TEST_CASE("ConcurrencyTest.ReadersSeeWholeCommits", "[ConcurrencyTest]") {
   TemporaryDirectory directory;
   auto db = Database::open(directory.path());
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto table = (*db)->create_table("t");
-  ASSERT_TRUE(table.ok());
+  REQUIRE_OK(table);
   constexpr int keys = 500, commits = 60;
   Rows key_rows;
   for (int i = 0; i < keys; ++i) key_rows.add("key" + std::to_string(i));
@@ -23,27 +24,26 @@ TEST(ConcurrencyTest, ReadersSeeWholeCommits) {
     Rows values;
     for (int i = 0; i < keys; ++i) values.add(std::to_string(number));
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(*table, key_rows.column(), values.column()));
-    STRIDE_ASSERT_OK(t.commit(Durability::flush));
+    REQUIRE_OK(t.put(*table, key_rows.column(), values.column()));
+    REQUIRE_OK(t.commit(Durability::flush));
   };
   write(0);
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> readers;
+  TestThreads threads;
   for (int r = 0; r < 3; ++r)
-    readers.emplace_back([&, r] {
+    threads.start([&, r] {
       int last = 0;
       GetResult got;
-      while (!stop) {
+      while (!threads.stopping()) {
         Snapshot s = (*db)->snapshot();
         int seen = -1;
         auto check = [&](Bytes value) {
           int v = std::stoi(text(value));
           if (seen < 0) seen = v;
-          EXPECT_EQ(v, seen);
+          CHECK_MESSAGE(v == seen, "in one snapshot");
         };
         if (r == 0) {
           Status status = s.get(*table, key_rows.column(), &got);
-          EXPECT_TRUE(status.ok()) << status.to_string();
+          CHECK_OK(status);
           for (int i = 0; i < keys; ++i) check(got.values[i]);
         } else if (r == 1) {
           auto it = s.iterate(*table);
@@ -51,86 +51,84 @@ TEST(ConcurrencyTest, ReadersSeeWholeCommits) {
         } else {
           for (int i = 0; i < keys; i += 50) {
             auto one = s.get(*table, std::string_view("key" + std::to_string(i)));
-            EXPECT_TRUE(one.ok() && one->has_value());
+            REQUIRE_OK(one);
+            REQUIRE_MESSAGE(one->has_value(), "key" << i);
             check(**one);
           }
         }
-        EXPECT_GE(seen, last);
+        CHECK_MESSAGE(seen >= last, "a later snapshot");
         last = seen;
       }
     });
-  std::thread compactor([&] {
-    while (!stop) EXPECT_TRUE((*db)->compact().ok());
+  threads.start([&] {
+    while (!threads.stopping()) CHECK_OK((*db)->compact());
   });
   for (int c = 1; c <= commits; ++c) write(c);
-  stop = true;
-  for (auto& t : readers) t.join();
-  compactor.join();
-  STRIDE_ASSERT_OK((*db)->verify());
+  threads.join();
+  REQUIRE_OK((*db)->verify());
 }
 
-TEST(ConcurrencyTest, ManyWritersOnSeveralTables) {
+TEST_CASE("ConcurrencyTest.ManyWritersOnSeveralTables", "[ConcurrencyTest]") {
   TemporaryDirectory directory;
   constexpr int writers = 6, commits = 15;
   {
     auto db = Database::open(directory.path());
-    ASSERT_TRUE(db.ok());
-    std::vector<std::thread> threads;
+    REQUIRE_OK(db);
+    TestThreads threads;
     for (int w = 0; w < writers; ++w)
-      threads.emplace_back([&, w] {
+      threads.start([&, w] {
         auto own = (*db)->open_or_create_table("table" + std::to_string(w % 2));
         auto shared = (*db)->open_or_create_table("shared");
-        ASSERT_TRUE(own.ok() && shared.ok());
+        REQUIRE_OK(own);
+        REQUIRE_OK(shared);
         for (int c = 0; c < commits; ++c) {
           WriteTransaction t = (*db)->begin();
           std::string key = std::to_string(w) + ":" + std::to_string(c);
-          EXPECT_TRUE(t.put(*own, key, "own").ok());
-          EXPECT_TRUE(t.put(*shared, key, "shared").ok());
+          CHECK_OK(t.put(*own, key, "own"));
+          CHECK_OK(t.put(*shared, key, "shared"));
           Status s = t.commit(static_cast<Durability>(c % 3));
-          EXPECT_TRUE(s.ok()) << s.to_string();
+          CHECK_OK(s);
         }
       });
-    for (auto& t : threads) t.join();
+    threads.join();
   }
   auto db = Database::open(directory.path());
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   auto shared = (*db)->open_table("shared");
   auto count = (*db)->snapshot().count(*shared);
-  ASSERT_TRUE(count.ok());
-  EXPECT_EQ(*count, uint64_t{writers} * commits);
-  EXPECT_EQ((*db)->tables().size(), 3u);
+  REQUIRE_OK(count);
+  CHECK(*count == uint64_t{writers} * commits);
+  CHECK((*db)->tables().size() == 3u);
 }
 
 // What lists, reports and checks holds on to the version that it looks at.
-TEST(ConcurrencyTest, ListsReportsAndChecksBesideCommits) {
+TEST_CASE("ConcurrencyTest.ListsReportsAndChecksBesideCommits", "[ConcurrencyTest]") {
   TemporaryDirectory directory;
   auto db = Database::open(directory.path());
-  ASSERT_TRUE(db.ok());
+  REQUIRE_OK(db);
   Table table = *(*db)->create_table("t");
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> others;
+  TestThreads others;
   auto repeat = [&](auto call) {
-    others.emplace_back([&stop, call] {
-      while (!stop) call();
+    others.start([&others, call] {
+      while (!others.stopping()) call();
     });
   };
   repeat([&] {
     for (const TableStatistics& t : (*db)->tables())
-      EXPECT_TRUE(t.name == "t" || t.name == "dropped") << t.name;
+      CHECK_MESSAGE((t.name == "t" || t.name == "dropped"), t.name);
   });
-  repeat([&] { EXPECT_TRUE((*db)->verify().ok()); });
-  repeat([&] { EXPECT_TRUE((*db)->segments(table).ok()); });
-  repeat([&] { EXPECT_EQ((*db)->open_table("t")->id(), table.id()); });
+  repeat([&] { CHECK_OK((*db)->verify()); });
+  repeat([&] { CHECK_OK((*db)->segments(table)); });
+  repeat([&] { CHECK_MESSAGE((*db)->open_table("t")->id() == table.id(), "the id of t"); });
   for (int i = 0; i < 300; ++i) {
     WriteTransaction t = (*db)->begin();
-    STRIDE_ASSERT_OK(t.put(table, std::to_string(i), "value"));
-    STRIDE_ASSERT_OK(t.put(*t.create_table("dropped"), "key", "value"));
-    STRIDE_ASSERT_OK(t.commit(Durability::none));
-    STRIDE_ASSERT_OK((*db)->drop_table("dropped"));
-    if (i % 10 == 0) STRIDE_ASSERT_OK((*db)->compact());
+    REQUIRE_OK(t.put(table, std::to_string(i), "value"));
+    REQUIRE_OK(t.put(*t.create_table("dropped"), "key", "value"));
+    REQUIRE_OK(t.commit(Durability::none));
+    REQUIRE_OK((*db)->drop_table("dropped"));
+    if (i % 10 == 0) REQUIRE_OK((*db)->compact());
   }
-  stop = true;
-  for (std::thread& other : others) other.join();
+  others.join();
 }
 
 }  // namespace

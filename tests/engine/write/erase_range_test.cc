@@ -1,6 +1,7 @@
 // Erasing ranges of keys, beside a model that does so one change after the other.
 #include <sys/resource.h>
 
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
@@ -8,14 +9,14 @@
 namespace stride::test {
 namespace {
 
-class EraseRangeTest : public ::testing::Test {
+class EraseRangeTest {
  protected:
   EraseRangeTest() : db_(std::move(*Database::open(directory_.file("db")))) {}
 
   void put(const Table& table, const std::vector<std::string>& keys) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(table, Rows(keys).column(), Rows(keys).column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table, Rows(keys).column(), Rows(keys).column()));
+    REQUIRE_OK(t.commit());
   }
   std::vector<std::string> keys_of(const Table& table) {
     std::vector<std::string> keys;
@@ -30,94 +31,95 @@ class EraseRangeTest : public ::testing::Test {
 
 using Keys = std::vector<std::string>;
 
-TEST_F(EraseRangeTest, BoundsAreHalfOpenAndMayBeMissing) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.BoundsAreHalfOpenAndMayBeMissing",
+                 "[EraseRangeTest]") {
   Table table = *db_->create_table("t");
   auto erase = [&](std::optional<Bytes> from, std::optional<Bytes> to) {
     put(table, {"", "a", "b", "b\xFF", "c", "\xFF\xFF"});
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.erase_range(table, from, to));
-    EXPECT_EQ(t.staged_rows(), 1u);
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.erase_range(table, from, to));
+    CHECK(t.staged_rows() == 1u);
+    REQUIRE_OK(t.commit());
   };
   erase(as_bytes("a"), as_bytes("c"));
-  EXPECT_EQ(keys_of(table), (Keys{"", "c", "\xFF\xFF"}));
+  CHECK(keys_of(table) == (Keys{"", "c", "\xFF\xFF"}));
   erase(std::nullopt, as_bytes("b"));
-  EXPECT_EQ(keys_of(table), (Keys{"b", "b\xFF", "c", "\xFF\xFF"}));
+  CHECK(keys_of(table) == (Keys{"b", "b\xFF", "c", "\xFF\xFF"}));
   erase(as_bytes("b"), std::nullopt);
-  EXPECT_EQ(keys_of(table), (Keys{"", "a"}));
+  CHECK(keys_of(table) == (Keys{"", "a"}));
   erase(as_bytes("c"), as_bytes("a"));  // nothing lies in between
   erase(as_bytes("b"), as_bytes("b"));
-  EXPECT_EQ(keys_of(table).size(), 6u);
+  CHECK(keys_of(table).size() == 6u);
   erase(std::nullopt, std::nullopt);
-  EXPECT_EQ(keys_of(table), Keys{});
+  CHECK(keys_of(table) == Keys{});
 }
 
-TEST_F(EraseRangeTest, ErasesWhatWasPutBeforeAndNotWhatComesAfter) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ErasesWhatWasPutBeforeAndNotWhatComesAfter",
+                 "[EraseRangeTest]") {
   Table table = *db_->create_table("t");
   put(table, {"a", "b", "c"});
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.put(table, "b", "staged before"));
-  STRIDE_ASSERT_OK(t.put(table, "b2", "staged before"));
-  STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("b"), as_bytes("c")));
-  STRIDE_ASSERT_OK(t.put(table, "b3", "staged after"));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(keys_of(table), (Keys{"a", "b3", "c"}));
+  REQUIRE_OK(t.put(table, "b", "staged before"));
+  REQUIRE_OK(t.put(table, "b2", "staged before"));
+  REQUIRE_OK(t.erase_range(table, as_bytes("b"), as_bytes("c")));
+  REQUIRE_OK(t.put(table, "b3", "staged after"));
+  REQUIRE_OK(t.commit());
+  CHECK(keys_of(table) == (Keys{"a", "b3", "c"}));
 }
 
 // The range means the table at the commit, not at the call.
-TEST_F(EraseRangeTest, ErasesWhatOthersCommittedMeanwhile) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ErasesWhatOthersCommittedMeanwhile",
+                 "[EraseRangeTest]") {
   Table table = *db_->create_table("t");
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("a"), as_bytes("c")));
+  REQUIRE_OK(t.erase_range(table, as_bytes("a"), as_bytes("c")));
   put(table, {"a", "b", "c"});
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(keys_of(table), (Keys{"c"}));
+  REQUIRE_OK(t.commit());
+  CHECK(keys_of(table) == (Keys{"c"}));
 }
 
-TEST_F(EraseRangeTest, ColumnsOfRanges) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ColumnsOfRanges", "[EraseRangeTest]") {
   Table table = *db_->create_table("t");
   put(table, {"a", "b", "c", "d", "e", "f"});
   WriteTransaction t = db_->begin();
   Rows from({"d", "a", "a5"}), to({"f", "b", "c"});
-  STRIDE_ASSERT_OK(t.erase_ranges(table, from.column(), to.column()));
-  STRIDE_ASSERT_OK(t.erase_ranges(table, Column(), Column()));
-  EXPECT_EQ(t.staged_rows(), 3u);
-  EXPECT_EQ(t.erase_ranges(table, from.column(), Rows({"f"}).column()).code(),
-            StatusCode::invalid_argument);
+  REQUIRE_OK(t.erase_ranges(table, from.column(), to.column()));
+  REQUIRE_OK(t.erase_ranges(table, Column(), Column()));
+  CHECK(t.staged_rows() == 3u);
+  CHECK(t.erase_ranges(table, from.column(), Rows({"f"}).column()).code() ==
+        StatusCode::invalid_argument);
   uint64_t descending[] = {2, 1};
-  EXPECT_EQ(
-      t.erase_ranges(table, Column::variable("ab", descending, 1), Rows({"f"}).column()).code(),
-      StatusCode::invalid_argument);
-  EXPECT_EQ(t.erase_range(Table(), std::nullopt, std::nullopt).code(),
-            StatusCode::invalid_argument);
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(keys_of(table), (Keys{"c", "f"}));
+  CHECK(t.erase_ranges(table, Column::variable("ab", descending, 1), Rows({"f"}).column()).code() ==
+        StatusCode::invalid_argument);
+  CHECK(t.erase_range(Table(), std::nullopt, std::nullopt).code() == StatusCode::invalid_argument);
+  REQUIRE_OK(t.commit());
+  CHECK(keys_of(table) == (Keys{"c", "f"}));
 }
 
-TEST_F(EraseRangeTest, NothingThereAndALargeTable) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.NothingThereAndALargeTable", "[EraseRangeTest]") {
   Table table = *db_->create_table("t", {.key_width = 4});
   WriteTransaction empty = db_->begin();
-  STRIDE_ASSERT_OK(empty.erase_range(table, std::nullopt, std::nullopt));
-  STRIDE_ASSERT_OK(empty.commit());
+  REQUIRE_OK(empty.erase_range(table, std::nullopt, std::nullopt));
+  REQUIRE_OK(empty.commit());
   constexpr uint32_t n = 200'000;
   std::string keys;
   for (uint32_t i = 0; i < n; ++i)
     for (int shift = 24; shift >= 0; shift -= 8) keys += static_cast<char>(i >> shift);
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(
-      t.put(table, Column::fixed(keys.data(), 4, n), Column::fixed(keys.data(), 4, n)));
-  STRIDE_ASSERT_OK(t.commit());
+  REQUIRE_OK(t.put(table, Column::fixed(keys.data(), 4, n), Column::fixed(keys.data(), 4, n)));
+  REQUIRE_OK(t.commit());
   WriteTransaction most = db_->begin();
   // A bound need not have the width of the keys.
-  STRIDE_ASSERT_OK(most.erase_range(table, as_bytes(std::string_view("\0\0\1", 3)), std::nullopt));
-  STRIDE_ASSERT_OK(most.commit());
-  EXPECT_EQ(*db_->snapshot().count(table), 256u);
-  STRIDE_ASSERT_OK(db_->compact());
-  EXPECT_EQ(*db_->snapshot().count(table), 256u);
+  REQUIRE_OK(most.erase_range(table, as_bytes(std::string_view("\0\0\1", 3)), std::nullopt));
+  REQUIRE_OK(most.commit());
+  CHECK(*db_->snapshot().count(table) == 256u);
+  REQUIRE_OK(db_->compact());
+  CHECK(*db_->snapshot().count(table) == 256u);
 }
 
 // Puts, erases and ranges in any order, several commits, and reopening.
-TEST_F(EraseRangeTest, RandomChangesAgreeWithAModel) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.RandomChangesAgreeWithAModel",
+                 "[EraseRangeTest]") {
   std::mt19937_64 random(seed());
   for (uint32_t width : {0u, 3u}) {
     RandomRows rows({"few keys", width, 4, 4, 10}, random);
@@ -129,19 +131,19 @@ TEST_F(EraseRangeTest, RandomChangesAgreeWithAModel) {
         std::string a = rows.key(), b = rows.key();
         switch (random() % 6) {
           case 0:
-            STRIDE_ASSERT_OK(t.erase_range(table, as_bytes(a), as_bytes(b)));
+            REQUIRE_OK(t.erase_range(table, as_bytes(a), as_bytes(b)));
             if (a < b) model.erase(model.lower_bound(a), model.lower_bound(b));
             break;
           case 1:
-            STRIDE_ASSERT_OK(t.erase(table, a));
+            REQUIRE_OK(t.erase(table, a));
             model.erase(a);
             break;
           default:
-            STRIDE_ASSERT_OK(t.put(table, a, b));
+            REQUIRE_OK(t.put(table, a, b));
             model[a] = b;
         }
       }
-      STRIDE_ASSERT_OK(t.commit());
+      REQUIRE_OK(t.commit());
       if (commit % 10 == 9) expect_equal(db_->snapshot(), table, model, random);
     }
     db_.reset();
@@ -152,7 +154,8 @@ TEST_F(EraseRangeTest, RandomChangesAgreeWithAModel) {
 }
 
 // Rows of a view stay the caller's: they are erased by tombstones behind them.
-TEST_F(EraseRangeTest, RowsOfViewsBeforeARangeAreErased) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.RowsOfViewsBeforeARangeAreErased",
+                 "[EraseRangeTest]") {
   Table table = *db_->create_table("t", {.key_width = 4});
   std::string keys, values(20'000, 'v');
   for (uint32_t i = 0; i < 20'000; ++i)
@@ -161,40 +164,40 @@ TEST_F(EraseRangeTest, RowsOfViewsBeforeARangeAreErased) {
   WriteTransaction t = db_->begin();
   KeyColumn key_column = Column::fixed(keys.data(), 4, 20'000);
   ValueColumn value_column = Column::fixed(values.data(), 1, 20'000);
-  STRIDE_ASSERT_OK(t.put_view(table, key_column, value_column));
-  STRIDE_ASSERT_OK(t.erase_range(table, bound(100), bound(19'000)));
-  STRIDE_ASSERT_OK(t.put(table, bound(5'000), as_bytes("again")));
-  STRIDE_ASSERT_OK(t.erase_range(table, bound(19'500), std::nullopt));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(*db_->snapshot().count(table), 100u + 1 + 500);
-  EXPECT_EQ(text(**db_->snapshot().get(table, bound(5'000))), "again");
+  REQUIRE_OK(t.put_view(table, key_column, value_column));
+  REQUIRE_OK(t.erase_range(table, bound(100), bound(19'000)));
+  REQUIRE_OK(t.put(table, bound(5'000), as_bytes("again")));
+  REQUIRE_OK(t.erase_range(table, bound(19'500), std::nullopt));
+  REQUIRE_OK(t.commit());
+  CHECK(*db_->snapshot().count(table) == 100u + 1 + 500);
+  CHECK(text(**db_->snapshot().get(table, bound(5'000))) == "again");
 }
 
 // A range between any two rows makes a chunk of each row: more than a sort takes.
-TEST_F(EraseRangeTest, ManyRangesAndRowsInTurns) {
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ManyRangesAndRowsInTurns", "[EraseRangeTest]") {
   std::mt19937_64 random(seed());
   Table table = *db_->create_table("t");
   put(table, {"0", "stays", "k5", "k50", "k69999"});
   struct rusage before, after;
-  ASSERT_EQ(getrusage(RUSAGE_SELF, &before), 0);
+  REQUIRE(getrusage(RUSAGE_SELF, &before) == 0);
   Model model = {{"0", "0"}, {"stays", "stays"}};
   WriteTransaction t = db_->begin();
   for (int i = 0; i < 70'000; ++i) {
     std::string key = "k" + std::to_string(i), end = key + '\0';
-    if (random() % 2) STRIDE_ASSERT_OK(t.erase_range(table, as_bytes(key), as_bytes(end)));
-    STRIDE_ASSERT_OK(t.put(table, key, "row"));
+    if (random() % 2) REQUIRE_OK(t.erase_range(table, as_bytes(key), as_bytes(end)));
+    REQUIRE_OK(t.put(table, key, "row"));
     model[key] = "row";
     if (i % 10 == 0) {
-      STRIDE_ASSERT_OK(t.put(table, "erased", "row"));
-      STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("e"), as_bytes("f")));
+      REQUIRE_OK(t.put(table, "erased", "row"));
+      REQUIRE_OK(t.erase_range(table, as_bytes("e"), as_bytes("f")));
     }
-    STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("x"), as_bytes("y")));
+    REQUIRE_OK(t.erase_range(table, as_bytes("x"), as_bytes("y")));
   }
-  STRIDE_ASSERT_OK(t.commit(Durability::none));
-  ASSERT_EQ(getrusage(RUSAGE_SELF, &after), 0);
-  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 400 << 10) << "KiB";
+  REQUIRE_OK(t.commit(Durability::none));
+  REQUIRE(getrusage(RUSAGE_SELF, &after) == 0);
+  CHECK_MESSAGE(after.ru_maxrss - before.ru_maxrss < 400 << 10, "KiB");
   Snapshot snapshot = db_->snapshot();
-  ASSERT_NO_FATAL_FAILURE(expect_scan(snapshot, table, model, {}));
+  expect_scan(snapshot, table, model, {});
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Batches that are larger than the memory for them, and so become several segments.
-#include <gtest/gtest.h>
 
 #include "engine/build/row_source.h"
 #include "engine/database.h"
 #include "engine/write/staged_rows.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 
@@ -20,9 +20,9 @@ std::string key_of(uint64_t i) {
   return key;
 }
 
-class LargeBatchTest : public testing::Test {
+class LargeBatchTest {
  protected:
-  void SetUp() override {
+  LargeBatchTest() {
     for (uint64_t i = 0; i < rows; ++i) {
       keys_.add(key_of(i));
       std::string value = std::to_string(i);
@@ -37,7 +37,7 @@ class LargeBatchTest : public testing::Test {
   void open() {
     db_.reset();
     auto db = Database::open("db", options_);
-    ASSERT_TRUE(db.ok()) << db.status().to_string();
+    REQUIRE_OK(db);
     db_ = std::move(*db);
     table_ = *db_->open_or_create_table("t", {.key_width = 8});
   }
@@ -57,8 +57,8 @@ class LargeBatchTest : public testing::Test {
     expect_lookups(db_->snapshot(), table_, model_, queries);
     expect_scan(db_->snapshot(), table_, model_, {});
     expect_scan(db_->snapshot(), table_, model_, {.from = key_of(17), .reverse = true});
-    EXPECT_EQ(*db_->snapshot().count(table_), model_.size());
-    STRIDE_ASSERT_OK(db_->verify());
+    CHECK(*db_->snapshot().count(table_) == model_.size());
+    REQUIRE_OK(db_->verify());
   }
 
   MemoryFileSystem fs_;
@@ -69,52 +69,53 @@ class LargeBatchTest : public testing::Test {
   Table table_;
 };
 
-TEST_F(LargeBatchTest, BecomesOneRunOfSeveralSegments) {
-  STRIDE_ASSERT_OK(commit());
+TEST_CASE_METHOD(LargeBatchTest, "LargeBatchTest.BecomesOneRunOfSeveralSegments",
+                 "[LargeBatchTest]") {
+  REQUIRE_OK(commit());
   TableStatistics statistics = db_->tables()[0];
-  EXPECT_EQ(statistics.runs, 1u);
-  EXPECT_EQ(statistics.segments, 4u);  // of 60 MB, 16 MiB each
-  EXPECT_EQ(statistics.rows, rows);
+  CHECK(statistics.runs == 1u);
+  CHECK(statistics.segments == 4u);  // of 60 MB, 16 MiB each
+  CHECK(statistics.rows == rows);
   expect_all();
   open();
   expect_all();
-  STRIDE_ASSERT_OK(db_->compact());  // nothing to be done
-  EXPECT_EQ(db_->tables()[0].segments, 4u);
+  REQUIRE_OK(db_->compact());  // nothing to be done
+  CHECK(db_->tables()[0].segments == 4u);
 
   // What is newer lies over all of them, and compaction makes one run of both.
   WriteTransaction t = db_->begin();
   for (uint64_t i = 0; i < rows; i += 1000) {
-    STRIDE_ASSERT_OK(t.erase(table_, key_of(i)));
+    REQUIRE_OK(t.erase(table_, key_of(i)));
     model_.erase(key_of(i));
-    STRIDE_ASSERT_OK(t.put(table_, key_of(i + 1), "new"));
+    REQUIRE_OK(t.put(table_, key_of(i + 1), "new"));
     model_[key_of(i + 1)] = "new";
   }
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(db_->tables()[0].runs, 2u);
+  REQUIRE_OK(t.commit());
+  CHECK(db_->tables()[0].runs == 2u);
   expect_all();
-  STRIDE_ASSERT_OK(db_->compact());
-  EXPECT_EQ(db_->tables()[0].runs, 1u);
-  EXPECT_EQ(db_->tables()[0].segments, 4u);
+  REQUIRE_OK(db_->compact());
+  CHECK(db_->tables()[0].runs == 1u);
+  CHECK(db_->tables()[0].segments == 4u);
   expect_all();
   open();
   expect_all();
 }
 
-TEST_F(LargeBatchTest, FailsWhole) {
+TEST_CASE_METHOD(LargeBatchTest, "LargeBatchTest.FailsWhole", "[LargeBatchTest]") {
   fs_.set_capacity(40 << 20);
   Status s = commit();
-  EXPECT_EQ(s.code(), StatusCode::no_space) << s.to_string();
-  EXPECT_EQ(db_->tables()[0].rows, 0u);
+  CHECK_MESSAGE(s.code() == StatusCode::no_space, s.to_string());
+  CHECK(db_->tables()[0].rows == 0u);
   auto names = fs_.list("db");
-  ASSERT_TRUE(names.ok());
-  for (const std::string& name : *names) EXPECT_FALSE(name.ends_with(".seg")) << name;
+  REQUIRE_OK(names);
+  for (const std::string& name : *names) CHECK_MESSAGE(!name.ends_with(".seg"), name);
   fs_.set_capacity(UINT64_MAX);
-  STRIDE_ASSERT_OK(commit());
+  REQUIRE_OK(commit());
   expect_all();
 }
 
 // A segment has no more rows than ranks, however few bytes they have.
-TEST(CutRowsTest, PartsHaveNeitherTooManyBytesNorRows) {
+TEST_CASE("CutRowsTest.PartsHaveNeitherTooManyBytesNorRows", "[CutRowsTest]") {
   StagedChunk chunk(0, {1000, 1000, 100'000});
   Rows keys, values;
   for (int i = 0; i < 1000; ++i) {
@@ -122,17 +123,17 @@ TEST(CutRowsTest, PartsHaveNeitherTooManyBytesNorRows) {
     values.add(std::string(i < 500 ? 0 : 100, 'v'));
   }
   ValueColumn value_column = values.column();
-  ASSERT_EQ(chunk.append(keys.column(), &value_column, 0, EntryKind::put), 1000u);
+  REQUIRE(chunk.append(keys.column(), &value_column, 0, EntryKind::put) == 1000u);
   StagedRows rows;
   rows.chunks = {&chunk};
   rows.keys = {chunk.keys()};
   rows.values = {chunk.values()};
   for (uint32_t i = 0; i < 1000; ++i) rows.sorted.order.push_back(make_row_id(0, i));
-  EXPECT_EQ(cut_rows(rows, 1 << 20, 1000), (std::vector<uint64_t>{0}));
-  EXPECT_EQ(cut_rows(rows, 1 << 20, 400), (std::vector<uint64_t>{0, 400, 800}));
-  EXPECT_EQ(cut_rows(rows, 20'000, 1000), (std::vector<uint64_t>{0, 700, 900}));
-  EXPECT_EQ(cut_rows(rows, 20'000, 300), (std::vector<uint64_t>{0, 300, 600, 800}));
-  EXPECT_EQ(cut_rows(rows, 1, 1000).size(), 500u);
+  CHECK(cut_rows(rows, 1 << 20, 1000) == (std::vector<uint64_t>{0}));
+  CHECK(cut_rows(rows, 1 << 20, 400) == (std::vector<uint64_t>{0, 400, 800}));
+  CHECK(cut_rows(rows, 20'000, 1000) == (std::vector<uint64_t>{0, 700, 900}));
+  CHECK(cut_rows(rows, 20'000, 300) == (std::vector<uint64_t>{0, 300, 600, 800}));
+  CHECK(cut_rows(rows, 1, 1000).size() == 500u);
 }
 
 }  // namespace

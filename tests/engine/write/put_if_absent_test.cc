@@ -7,11 +7,13 @@
 
 #include "engine/prefixes.h"
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/gated_file_system.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -23,7 +25,7 @@ Bits bits_for(uint64_t rows) { return Bits((rows + 63) / 64, ~uint64_t{0}); }
 bool bit(const Bits& bits, uint64_t i) { return bits[i / 64] >> i % 64 & 1; }
 bool none(const Bits& bits) { return bits == Bits(bits.size(), 0); }
 
-class PutIfAbsentTest : public ::testing::Test {
+class PutIfAbsentTest {
  protected:
   PutIfAbsentTest() { reopen(); }
   void reopen() {
@@ -36,8 +38,8 @@ class PutIfAbsentTest : public ::testing::Test {
 
   void put(const Table& table, const Keys& keys) {
     WriteTransaction t = db_->begin();
-    STRIDE_ASSERT_OK(t.put(table, Rows(keys).column(), Rows(keys).column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table, Rows(keys).column(), Rows(keys).column()));
+    REQUIRE_OK(t.commit());
   }
   // Their values are the keys with `mark` behind.
   Status put_if_absent(WriteTransaction& t, const Table& table, const Keys& keys,
@@ -58,49 +60,51 @@ class PutIfAbsentTest : public ::testing::Test {
   std::unique_ptr<Database> db_;
 };
 
-TEST_F(PutIfAbsentTest, KeepsWhatIsThereAndTheFirstOfEqualRows) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.KeepsWhatIsThereAndTheFirstOfEqualRows",
+                 "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t");
   put(table, {"b"});
   WriteTransaction t = db_->begin();
   Bits first, second;
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"c", "b", "a", "c", "a"}, "1", &first));
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"a", "d", "d"}, "2", &second));
-  EXPECT_EQ(t.staged_rows(), 8u);
-  EXPECT_TRUE(none(first) && none(second));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(first, Bits{0b00101});
-  EXPECT_EQ(second, Bits{0b010});
-  EXPECT_EQ(read(table), (Model{{"a", "a1"}, {"b", "b"}, {"c", "c1"}, {"d", "d2"}}));
+  REQUIRE_OK(put_if_absent(t, table, {"c", "b", "a", "c", "a"}, "1", &first));
+  REQUIRE_OK(put_if_absent(t, table, {"a", "d", "d"}, "2", &second));
+  CHECK(t.staged_rows() == 8u);
+  CHECK((none(first) && none(second)));
+  REQUIRE_OK(t.commit());
+  CHECK(first == Bits{0b00101});
+  CHECK(second == Bits{0b010});
+  CHECK(read(table) == (Model{{"a", "a1"}, {"b", "b"}, {"c", "c1"}, {"d", "d2"}}));
 }
 
-TEST_F(PutIfAbsentTest, ComesAfterAllOtherChanges) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.ComesAfterAllOtherChanges",
+                 "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t");
   put(table, {"a", "b", "c", "d"});
   WriteTransaction t = db_->begin();
   Bits bits;
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"a", "b", "c", "d", "e", "f", "g"}, "!", &bits));
-  STRIDE_ASSERT_OK(t.erase(table, "a"));
-  STRIDE_ASSERT_OK(t.erase_range(table, as_bytes("c"), as_bytes("d")));
-  STRIDE_ASSERT_OK(t.put(table, "e", "put"));
-  STRIDE_ASSERT_OK(t.erase(table, "f"));
-  STRIDE_ASSERT_OK(t.put(table, "g", "put"));
-  STRIDE_ASSERT_OK(t.erase(table, "g"));
+  REQUIRE_OK(put_if_absent(t, table, {"a", "b", "c", "d", "e", "f", "g"}, "!", &bits));
+  REQUIRE_OK(t.erase(table, "a"));
+  REQUIRE_OK(t.erase_range(table, as_bytes("c"), as_bytes("d")));
+  REQUIRE_OK(t.put(table, "e", "put"));
+  REQUIRE_OK(t.erase(table, "f"));
+  REQUIRE_OK(t.put(table, "g", "put"));
+  REQUIRE_OK(t.erase(table, "g"));
   Bits again;
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"g", "a", "e", "h"}, "?", &again));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(bits, Bits{0b1100101});
-  EXPECT_EQ(again, Bits{0b1000});
-  EXPECT_EQ(read(table), (Model{{"a", "a!"},
-                                {"b", "b"},
-                                {"c", "c!"},
-                                {"d", "d"},
-                                {"e", "put"},
-                                {"f", "f!"},
-                                {"g", "g!"},
-                                {"h", "h?"}}));
+  REQUIRE_OK(put_if_absent(t, table, {"g", "a", "e", "h"}, "?", &again));
+  REQUIRE_OK(t.commit());
+  CHECK(bits == Bits{0b1100101});
+  CHECK(again == Bits{0b1000});
+  CHECK(read(table) == (Model{{"a", "a!"},
+                              {"b", "b"},
+                              {"c", "c!"},
+                              {"d", "d"},
+                              {"e", "put"},
+                              {"f", "f!"},
+                              {"g", "g!"},
+                              {"h", "h?"}}));
 }
 
-TEST_F(PutIfAbsentTest, AnyKeys) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.AnyKeys", "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t");
   Keys keys = {"",
                std::string(1, '\0'),
@@ -120,39 +124,40 @@ TEST_F(PutIfAbsentTest, AnyKeys) {
   for (int round = 0; round < 2; ++round) {
     WriteTransaction t = db_->begin();
     Bits bits;
-    STRIDE_ASSERT_OK(put_if_absent(t, table, keys, "", &bits));
-    STRIDE_ASSERT_OK(t.commit());
-    EXPECT_EQ(bits, Bits{round == 0 ? 0b1111011111111u : 0});
+    REQUIRE_OK(put_if_absent(t, table, keys, "", &bits));
+    REQUIRE_OK(t.commit());
+    CHECK(bits == Bits{round == 0 ? 0b1111011111111u : 0});
     reopen();
     table = *db_->open_table("t");
     Model model = read(table);
-    EXPECT_EQ(model.size(), 12u);
-    for (const std::string& key : keys) EXPECT_EQ(model[key], key);
+    CHECK(model.size() == 12u);
+    for (const std::string& key : keys) CHECK(model[key] == key);
   }
 }
 
-TEST_F(PutIfAbsentTest, WithoutNewRowsNothingIsWritten) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.WithoutNewRowsNothingIsWritten",
+                 "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t");
   put(table, {"a", "b"});
   uint64_t bytes = db_->size_bytes();
   WriteTransaction t = db_->begin();
   Bits bits;
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"b", "a", "b"}, "!", &bits));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_TRUE(none(bits));
-  EXPECT_EQ(db_->size_bytes(), bytes);
-  EXPECT_EQ(db_->tables()[0].runs, 1u);
+  REQUIRE_OK(put_if_absent(t, table, {"b", "a", "b"}, "!", &bits));
+  REQUIRE_OK(t.commit());
+  CHECK(none(bits));
+  CHECK(db_->size_bytes() == bytes);
+  CHECK(db_->tables()[0].runs == 1u);
 }
 
-TEST_F(PutIfAbsentTest, WhatIsRefused) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.WhatIsRefused", "[PutIfAbsentTest]") {
   Table any = *db_->create_table("any"), wide = *db_->create_table("wide", {.key_width = 8});
   WriteTransaction t = db_->begin();
   Bits bits = {7};
   auto refused = [&](const Table& table, const Keys& keys, const Keys& values,
                      std::span<uint64_t> was_new, const std::string& mentions) {
     Status s = t.put_if_absent(table, Rows(keys).column(), Rows(values).column(), was_new);
-    EXPECT_EQ(s.code(), StatusCode::invalid_argument) << s.to_string();
-    EXPECT_NE(s.to_string().find(mentions), std::string::npos) << s.to_string();
+    CHECK_MESSAGE(s.code() == StatusCode::invalid_argument, s.to_string());
+    CHECK_MESSAGE(s.to_string().find(mentions) != std::string::npos, s.to_string());
   };
   refused(any, {"a", "b"}, {"v"}, bits, "2 rows");
   refused(wide, {"12345678", "short"}, {"", ""}, bits, "row 1");
@@ -160,38 +165,38 @@ TEST_F(PutIfAbsentTest, WhatIsRefused) {
   refused(any, Keys(65, "a"), Keys(65, "v"), bits, "need 2");
   refused(any, {}, {}, bits, "need 0");
   refused(Table(), {"a"}, {"v"}, bits, "table");
-  EXPECT_EQ(bits, Bits{7});
-  EXPECT_EQ(t.staged_rows(), 0u);
-  STRIDE_ASSERT_OK(t.put_if_absent(any, Column(), Column()));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(t.put_if_absent(any, Column(), Column()).code(), StatusCode::closed);
+  CHECK(bits == Bits{7});
+  CHECK(t.staged_rows() == 0u);
+  REQUIRE_OK(t.put_if_absent(any, Column(), Column()));
+  REQUIRE_OK(t.commit());
+  CHECK(t.put_if_absent(any, Column(), Column()).code() == StatusCode::closed);
 }
 
-TEST_F(PutIfAbsentTest, NoBitIsSetWithoutACommit) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.NoBitIsSetWithoutACommit", "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t"), other = *db_->create_table("u");
   Bits aborted, gone, dropped, unaffected;
   {
     WriteTransaction t = db_->begin(), u = db_->begin();
-    STRIDE_ASSERT_OK(put_if_absent(t, table, {"a"}, "", &aborted));
-    STRIDE_ASSERT_OK(put_if_absent(u, table, {"a"}, "", &gone));
+    REQUIRE_OK(put_if_absent(t, table, {"a"}, "", &aborted));
+    REQUIRE_OK(put_if_absent(u, table, {"a"}, "", &gone));
     t.abort();
   }
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"a"}, "", &unaffected));
-  STRIDE_ASSERT_OK(put_if_absent(t, other, {"a"}, "", &dropped));
-  STRIDE_ASSERT_OK(db_->drop_table("u"));
-  EXPECT_EQ(t.commit().code(), StatusCode::not_found);
-  EXPECT_TRUE(none(aborted) && none(gone) && none(dropped) && none(unaffected));
-  EXPECT_EQ(read(table), Model());
+  REQUIRE_OK(put_if_absent(t, table, {"a"}, "", &unaffected));
+  REQUIRE_OK(put_if_absent(t, other, {"a"}, "", &dropped));
+  REQUIRE_OK(db_->drop_table("u"));
+  CHECK(t.commit().code() == StatusCode::not_found);
+  CHECK((none(aborted) && none(gone) && none(dropped) && none(unaffected)));
+  CHECK(read(table) == Model());
   WriteTransaction late = db_->begin();
-  STRIDE_ASSERT_OK(put_if_absent(late, table, {"a"}, "", &aborted));
-  STRIDE_ASSERT_OK(db_->close());
-  EXPECT_EQ(late.commit().code(), StatusCode::closed);
-  EXPECT_TRUE(none(aborted));
+  REQUIRE_OK(put_if_absent(late, table, {"a"}, "", &aborted));
+  REQUIRE_OK(db_->close());
+  CHECK(late.commit().code() == StatusCode::closed);
+  CHECK(none(aborted));
 }
 
 // Chunks are cut at 65,536 rows, and calls need not begin at a word's first bit.
-TEST_F(PutIfAbsentTest, ManyRowsInCallsOfAnySize) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.ManyRowsInCallsOfAnySize", "[PutIfAbsentTest]") {
   std::mt19937_64 random(seed());
   for (bool fixed : {true, false}) {
     Table table = *db_->create_table(fixed ? "fixed" : "any", {.key_width = fixed ? 8u : 0u});
@@ -206,30 +211,30 @@ TEST_F(PutIfAbsentTest, ManyRowsInCallsOfAnySize) {
       for (uint64_t first = 0; first < rows;) {
         uint64_t n = std::min(random() % 4 ? random() % 100 : random() % 100'000, rows - first);
         auto& [at, bits] = calls.emplace_back(first, bits_for(n));
-        STRIDE_ASSERT_OK(t.put_if_absent(table, keys.slice(first, n), keys.slice(first, n), bits));
+        REQUIRE_OK(t.put_if_absent(table, keys.slice(first, n), keys.slice(first, n), bits));
         first += n;
       }
-      STRIDE_ASSERT_OK(t.commit());
+      REQUIRE_OK(t.commit());
       uint64_t row = 0;
       for (size_t c = 0; c < calls.size(); ++c) {
         uint64_t end = c + 1 < calls.size() ? calls[c + 1].first : rows;
         for (; row < end; ++row) {
-          ASSERT_EQ(bit(calls[c].second, row - calls[c].first), !seen[numbers[row]]) << row;
+          REQUIRE_MESSAGE(bit(calls[c].second, row - calls[c].first) == !seen[numbers[row]], row);
           seen[numbers[row]] = 1;
         }
       }
       uint64_t distinct = static_cast<uint64_t>(std::count(seen.begin(), seen.end(), 1));
-      ASSERT_EQ(*db_->snapshot().count(table), distinct);
+      REQUIRE(*db_->snapshot().count(table) == distinct);
     }
     GetResult got;
     KeyColumn keys = Column::fixed(numbers.data(), 8, rows);
-    STRIDE_ASSERT_OK(db_->snapshot().get(table, keys, &got));
-    for (uint64_t i = 0; i < rows; ++i) ASSERT_EQ(compare(got.values[i], keys[i]), 0);
-    STRIDE_ASSERT_OK(db_->verify());
+    REQUIRE_OK(db_->snapshot().get(table, keys, &got));
+    for (uint64_t i = 0; i < rows; ++i) REQUIRE(compare(got.values[i], keys[i]) == 0);
+    REQUIRE_OK(db_->verify());
   }
 }
 
-TEST_F(PutIfAbsentTest, EqualRowsOnly) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.EqualRowsOnly", "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t", {.key_width = 3});
   constexpr uint64_t rows = 70'000;
   std::string keys;
@@ -239,14 +244,14 @@ TEST_F(PutIfAbsentTest, EqualRowsOnly) {
   Bits bits = bits_for(rows), expected((rows + 63) / 64);
   expected[0] = 1;
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(t.put_if_absent(table, Column::fixed(keys.data(), 3, rows),
-                                   Column::fixed(values.data(), 8, rows), bits));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(bits, expected);
-  EXPECT_EQ(read(table), (Model{{"key", std::string(8, '\0')}}));
+  REQUIRE_OK(t.put_if_absent(table, Column::fixed(keys.data(), 3, rows),
+                             Column::fixed(values.data(), 8, rows), bits));
+  REQUIRE_OK(t.commit());
+  CHECK(bits == expected);
+  CHECK(read(table) == (Model{{"key", std::string(8, '\0')}}));
 }
 
-TEST_F(PutIfAbsentTest, PrefixTables) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.PrefixTables", "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t", {.address_bits = 32});
   auto key = [](std::initializer_list<uint8_t> bytes) {
     return std::string(bytes.begin(), bytes.end());
@@ -254,47 +259,47 @@ TEST_F(PutIfAbsentTest, PrefixTables) {
   Keys keys = {key({10, 0, 0, 0, 8}), key({10, 1, 0, 0, 16}), key({10, 0, 0, 0, 8})};
   WriteTransaction bad = db_->begin();
   Bits bits;
-  EXPECT_EQ(put_if_absent(bad, table, {key({10, 1, 0, 0, 8})}, "", &bits).code(),
-            StatusCode::invalid_argument);
+  CHECK(put_if_absent(bad, table, {key({10, 1, 0, 0, 8})}, "", &bits).code() ==
+        StatusCode::invalid_argument);
   WriteTransaction t = db_->begin();
-  STRIDE_ASSERT_OK(put_if_absent(t, table, keys, "", &bits));
-  STRIDE_ASSERT_OK(t.commit());
-  EXPECT_EQ(bits, Bits{0b011});
+  REQUIRE_OK(put_if_absent(t, table, keys, "", &bits));
+  REQUIRE_OK(t.commit());
+  CHECK(bits == Bits{0b011});
   auto found = db_->snapshot().match(table, as_bytes(key({10, 1, 2, 3})));
-  ASSERT_TRUE(found.ok() && found->has_value());
-  EXPECT_EQ((*found)->length, 16u);
+  REQUIRE((found.ok() && found->has_value()));
+  CHECK((*found)->length == 16u);
   // A matcher that is there is kept up to date.
   WriteTransaction more = db_->begin();
-  STRIDE_ASSERT_OK(put_if_absent(more, table, {keys[0], key({10, 1, 2, 0, 24})}, "", &bits));
-  STRIDE_ASSERT_OK(more.commit());
-  EXPECT_EQ(bits, Bits{0b10});
+  REQUIRE_OK(put_if_absent(more, table, {keys[0], key({10, 1, 2, 0, 24})}, "", &bits));
+  REQUIRE_OK(more.commit());
+  CHECK(bits == Bits{0b10});
   found = db_->snapshot().match(table, as_bytes(key({10, 1, 2, 3})));
-  ASSERT_TRUE(found.ok() && found->has_value());
-  EXPECT_EQ((*found)->length, 24u);
+  REQUIRE((found.ok() && found->has_value()));
+  CHECK((*found)->length == 24u);
 }
 
-TEST_F(PutIfAbsentTest, HandOverOrdersThreads) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.HandOverOrdersThreads", "[PutIfAbsentTest]") {
   Table table = *db_->create_table("t");
   WriteTransaction t = db_->begin();
   Bits first, second;
-  std::thread([&] { EXPECT_TRUE(put_if_absent(t, table, {"a", "b"}, "1", &first).ok()); }).join();
+  run_elsewhere([&] { CHECK_OK(put_if_absent(t, table, {"a", "b"}, "1", &first)); });
   t.hand_over();
-  STRIDE_ASSERT_OK(put_if_absent(t, table, {"b", "c"}, "2", &second));
+  REQUIRE_OK(put_if_absent(t, table, {"b", "c"}, "2", &second));
   t.hand_over();
-  std::thread([&] {
+  run_elsewhere([&] {
     Bits third;
-    EXPECT_TRUE(put_if_absent(t, table, {"c"}, "3", &third).ok());
+    CHECK_OK(put_if_absent(t, table, {"c"}, "3", &third));
     t.hand_over();
-    STRIDE_ASSERT_OK(t.commit());
-    EXPECT_TRUE(none(third));
-  }).join();
-  EXPECT_EQ(first, Bits{0b11});
-  EXPECT_EQ(second, Bits{0b10});
-  EXPECT_EQ(read(table), (Model{{"a", "a1"}, {"b", "b1"}, {"c", "c2"}}));
+    REQUIRE_OK(t.commit());
+    CHECK_MESSAGE(none(third), "the key is there");
+  });
+  CHECK(first == Bits{0b11});
+  CHECK(second == Bits{0b10});
+  CHECK(read(table) == (Model{{"a", "a1"}, {"b", "b1"}, {"c", "c2"}}));
 }
 
 // Of all rows of a key, of all threads, one is new, and its value is the one that is there.
-TEST_F(PutIfAbsentTest, OneOfAllThreadsIsTold) {
+TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.OneOfAllThreadsIsTold", "[PutIfAbsentTest]") {
   std::mt19937_64 random(seed());
   for (bool one_transaction : {true, false}) {
     Table table = *db_->create_table(one_transaction ? "one" : "each");
@@ -309,21 +314,21 @@ TEST_F(PutIfAbsentTest, OneOfAllThreadsIsTold) {
       for (auto& of_thread : numbers)
         for (auto& of_call : of_thread)
           for (int i = 0; i < 40; ++i) of_call.push_back(static_cast<int>(random() % keys));
-      std::vector<std::thread> pool;
+      TestThreads pool;
       for (int w = 0; w < threads; ++w)
-        pool.emplace_back([&, w] {
+        pool.start([&, w] {
           WriteTransaction own = db_->begin();
           WriteTransaction& t = one_transaction ? *shared : own;
           for (int c = 0; c < calls; ++c) {
             Keys texts;
             for (int n : numbers[w][c]) texts.push_back(std::to_string(n));
             std::string mark = " " + std::to_string((round * threads + w) * calls + c);
-            EXPECT_TRUE(put_if_absent(t, table, texts, mark, &bits[w][c]).ok());
+            CHECK_OK(put_if_absent(t, table, texts, mark, &bits[w][c]));
           }
-          if (!one_transaction) EXPECT_TRUE(own.commit(Durability::flush).ok());
+          if (!one_transaction) CHECK_OK(own.commit(Durability::flush));
         });
-      for (auto& thread : pool) thread.join();
-      if (one_transaction) STRIDE_ASSERT_OK(shared->commit(Durability::flush));
+      pool.join();
+      if (one_transaction) REQUIRE_OK(shared->commit(Durability::flush));
       for (int w = 0; w < threads; ++w)
         for (int c = 0; c < calls; ++c)
           for (size_t i = 0; i < numbers[w][c].size(); ++i)
@@ -335,15 +340,15 @@ TEST_F(PutIfAbsentTest, OneOfAllThreadsIsTold) {
     Model model = read(table);
     for (int n = 0; n < keys; ++n) {
       auto found = model.find(std::to_string(n));
-      EXPECT_EQ(told[n], found != model.end()) << n;
+      CHECK_MESSAGE(told[n] == (found != model.end()), n);
       if (found != model.end())
-        EXPECT_EQ(found->second, std::to_string(n) + " " + std::to_string(winners[n]));
+        CHECK(found->second == std::to_string(n) + " " + std::to_string(winners[n]));
     }
   }
 }
 
 // Transactions that are carried out together count in the order of their commits.
-TEST(PutIfAbsentGroupTest, TransactionsOfOneGroup) {
+TEST_CASE("PutIfAbsentGroupTest.TransactionsOfOneGroup", "[PutIfAbsentGroupTest]") {
   using namespace std::chrono_literals;
   MemoryFileSystem files;
   GatedFileSystem gate(files);
@@ -361,24 +366,24 @@ TEST(PutIfAbsentGroupTest, TransactionsOfOneGroup) {
     std::vector<std::future<Status>> commits;
     std::vector<WriteTransaction> transactions;
     transactions.push_back(db->begin());
-    STRIDE_ASSERT_OK(transactions[0].put(table, "gate", "v"));
+    REQUIRE_OK(transactions[0].put(table, "gate", "v"));
     for (size_t i = 0; i < changes.size(); ++i) {
       const auto& [kind, keys] = changes[i];
       Rows values;
       for (size_t k = 0; k < keys.size(); ++k) values.add(std::to_string(i));
       WriteTransaction& t = transactions.emplace_back(db->begin());
       (*bits)[i] = bits_for(keys.size());
-      STRIDE_ASSERT_OK(kind == Kind::put     ? t.put(table, Rows(keys).column(), values.column())
-                       : kind == Kind::erase ? t.erase(table, Rows(keys).column())
-                                             : t.put_if_absent(table, Rows(keys).column(),
-                                                               values.column(), (*bits)[i]));
+      REQUIRE_OK(kind == Kind::put ? t.put(table, Rows(keys).column(), values.column())
+                 : kind == Kind::erase
+                     ? t.erase(table, Rows(keys).column())
+                     : t.put_if_absent(table, Rows(keys).column(), values.column(), (*bits)[i]));
     }
     for (WriteTransaction& t : transactions) {
       commits.push_back(std::async(std::launch::async, [&t] { return t.commit(); }));
       std::this_thread::sleep_for(100ms);
     }
     gate.open_gate();
-    for (auto& commit : commits) STRIDE_ASSERT_OK(commit.get());
+    for (auto& commit : commits) REQUIRE_OK(commit.get());
   };
   auto value = [&](const char* key) {
     auto found = db->snapshot().get(table, key);
@@ -386,22 +391,22 @@ TEST(PutIfAbsentGroupTest, TransactionsOfOneGroup) {
   };
   std::vector<Bits> bits;
   commit_together({{Kind::absent, {"a", "b", "b"}}, {Kind::absent, {"b", "c"}}}, &bits);
-  EXPECT_EQ(bits, (std::vector<Bits>{{0b011}, {0b10}}));
-  EXPECT_EQ(value("b") + value("c"), "01");
-  EXPECT_EQ(db->tables()[0].runs, 2u);  // the gate's, and one of both
+  CHECK(bits == (std::vector<Bits>{{0b011}, {0b10}}));
+  CHECK(value("b") + value("c") == "01");
+  CHECK(db->tables()[0].runs == 2u);  // the gate's, and one of both
   commit_together({{Kind::put, {"d"}},
                    {Kind::absent, {"d", "a", "e"}},
                    {Kind::erase, {"e", "a"}},
                    {Kind::absent, {"e", "d", "a"}},
                    {Kind::put, {"a"}}},
                   &bits);
-  EXPECT_EQ(bits[1], Bits{0b100});
-  EXPECT_EQ(bits[3], Bits{0b101});
-  EXPECT_EQ(value("d") + value("e") + value("a"), "034");
+  CHECK(bits[1] == Bits{0b100});
+  CHECK(bits[3] == Bits{0b101});
+  CHECK(value("d") + value("e") + value("a") == "034");
 }
 
 // Whichever call fails, nothing of the commit is there and no bit is set.
-TEST(PutIfAbsentFailureTest, EveryCallMayFail) {
+TEST_CASE("PutIfAbsentFailureTest.EveryCallMayFail", "[PutIfAbsentFailureTest]") {
   for (bool forever : {false, true}) {
     for (uint64_t n = 1;; ++n) {
       MemoryFileSystem files;
@@ -411,34 +416,34 @@ TEST(PutIfAbsentFailureTest, EveryCallMayFail) {
       Table table = *db->create_table("t"), other = *db->create_table("u");
       Bits bits = bits_for(3), others = bits_for(1);
       WriteTransaction before = db->begin();
-      STRIDE_ASSERT_OK(before.put(table, "b", "old"));
-      STRIDE_ASSERT_OK(before.commit());
+      REQUIRE_OK(before.put(table, "b", "old"));
+      REQUIRE_OK(before.commit());
       WriteTransaction t = db->begin();
       Rows keys({"a", "b", "a"});
-      STRIDE_ASSERT_OK(t.put_if_absent(table, keys.column(), keys.column(), bits));
-      STRIDE_ASSERT_OK(t.put_if_absent(other, Rows({"x"}).column(), Rows({"y"}).column(), others));
+      REQUIRE_OK(t.put_if_absent(table, keys.column(), keys.column(), bits));
+      REQUIRE_OK(t.put_if_absent(other, Rows({"x"}).column(), Rows({"y"}).column(), others));
       files.fail_call(n, StatusCode::io_error, forever);
       bool failed = !t.commit().ok();
       files.fail_call(0, StatusCode::ok);
       Tables found = *read_all(*db);
       Tables old = {{"t", {{"b", "old"}}}, {"u", {}}};
       Tables now = {{"t", {{"a", "a"}, {"b", "old"}}}, {"u", {{"x", "y"}}}};
-      ASSERT_EQ(found, failed ? old : now) << "call " << n;
-      ASSERT_EQ(bits, Bits{failed ? 0 : 0b001u});
-      ASSERT_EQ(others, Bits{failed ? 0 : 1u});
+      REQUIRE_MESSAGE(found == (failed ? old : now), "call " << n);
+      REQUIRE(bits == Bits{failed ? 0 : 0b001u});
+      REQUIRE(others == Bits{failed ? 0 : 1u});
       db.reset();
       db = std::move(*Database::open("/db", options));
       found = *read_all(*db);
       // A failed sync of the manifest may have reached the disk all the same.
-      ASSERT_TRUE(found == now || (failed && found == old)) << "call " << n;
+      REQUIRE_MESSAGE((found == now || (failed && found == old)), "call " << n);
       if (!failed) break;
-      ASSERT_LT(n, 1000u);
+      REQUIRE(n < 1000u);
     }
   }
 }
 
 // A damaged table: the commit says where, and changes nothing.
-TEST(PutIfAbsentFailureTest, DamagedBytes) {
+TEST_CASE("PutIfAbsentFailureTest.DamagedBytes", "[PutIfAbsentFailureTest]") {
   TemporaryDirectory directory;
   std::string path = directory.file("db");
   Rows keys;
@@ -447,8 +452,8 @@ TEST(PutIfAbsentFailureTest, DamagedBytes) {
     auto db = std::move(*Database::open(path));
     Table table = *db->create_table("t");
     WriteTransaction t = db->begin();
-    STRIDE_ASSERT_OK(t.put(table, keys.column(), keys.column()));
-    STRIDE_ASSERT_OK(t.commit());
+    REQUIRE_OK(t.put(table, keys.column(), keys.column()));
+    REQUIRE_OK(t.commit());
   }
   std::string segment;
   for (auto& f : std::filesystem::directory_iterator(path))
@@ -462,17 +467,23 @@ TEST(PutIfAbsentFailureTest, DamagedBytes) {
   WriteTransaction t = db->begin();
   Bits bits = bits_for(50'001);
   keys.add("new");
-  STRIDE_ASSERT_OK(t.put_if_absent(table, keys.column(), keys.column(), bits));
+  REQUIRE_OK(t.put_if_absent(table, keys.column(), keys.column(), bits));
   Status s = t.commit();
-  EXPECT_EQ(s.code(), StatusCode::corruption) << s.to_string();
-  EXPECT_EQ(s.file(), segment);
-  EXPECT_TRUE(none(bits));
-  EXPECT_EQ(db->tables()[0].runs, 1u);
+  CHECK_MESSAGE(s.code() == StatusCode::corruption, s.to_string());
+  CHECK(s.file() == segment);
+  CHECK(none(bits));
+  CHECK(db->tables()[0].runs == 1u);
 }
 
 // All kinds of changes in one transaction, several commits, reopening, compactions.
-class PutIfAbsentModelTest : public ::testing::TestWithParam<Shape> {
+class PutIfAbsentModelTest {
  protected:
+  const Shape shape_ = GENERATE(Shape{"short", 0, 4, 4, 20}, Shape{"dense", 0, 2, 9, 5},
+                                Shape{"long", 0, 3, 300, 700}, Shape{"wide", 8, 26, 8, 44},
+                                Shape{"clustered", 8, 3, 8, 44}, Shape{"narrow", 3, 26, 3, 0},
+                                Shape{"fixed20", 20, 3, 20, 3});
+  RunsWith name_{shape_.name};
+
   void commit(Database& db, const Table& table, Model* model) {
     struct Call {
       Keys keys, values;
@@ -492,30 +503,30 @@ class PutIfAbsentModelTest : public ::testing::TestWithParam<Shape> {
       }
       switch (random_() % 6) {
         case 0:
-          STRIDE_ASSERT_OK(t.put(table, keys.column(), values.column()));
+          REQUIRE_OK(t.put(table, keys.column(), values.column()));
           for (size_t i = 0; i < call.keys.size(); ++i) (*model)[call.keys[i]] = call.values[i];
           break;
         case 1:
-          STRIDE_ASSERT_OK(t.erase(table, keys.column()));
+          REQUIRE_OK(t.erase(table, keys.column()));
           for (const std::string& k : call.keys) model->erase(k);
           break;
         case 2: {
           std::string from = rows_.key(), to = rows_.key();
-          STRIDE_ASSERT_OK(t.erase_range(table, as_bytes(from), as_bytes(to)));
+          REQUIRE_OK(t.erase_range(table, as_bytes(from), as_bytes(to)));
           if (from < to) model->erase(model->lower_bound(from), model->lower_bound(to));
           break;
         }
         default:
           call.bits = bits_for(call.keys.size());
           calls.push_back(std::move(call));
-          STRIDE_ASSERT_OK(
-              t.put_if_absent(table, keys.column(), values.column(), calls.back().bits));
+          REQUIRE_OK(t.put_if_absent(table, keys.column(), values.column(), calls.back().bits));
       }
     }
-    STRIDE_ASSERT_OK(t.commit(static_cast<Durability>(random_() % 3)));
+    REQUIRE_OK(t.commit(static_cast<Durability>(random_() % 3)));
     for (const Call& call : calls)
       for (size_t i = 0; i < call.keys.size(); ++i)
-        ASSERT_EQ(bit(call.bits, i), model->emplace(call.keys[i], call.values[i]).second) << i;
+        REQUIRE_MESSAGE(bit(call.bits, i) == model->emplace(call.keys[i], call.values[i]).second,
+                        i);
   }
   std::string key(const Model& model) {
     if (model.empty() || random_() % 2) return rows_.key();
@@ -523,10 +534,11 @@ class PutIfAbsentModelTest : public ::testing::TestWithParam<Shape> {
   }
 
   std::mt19937_64 random_{seed()};
-  RandomRows rows_{GetParam(), random_};
+  RandomRows rows_{shape_, random_};
 };
 
-TEST_P(PutIfAbsentModelTest, AnswersAsAMapDoes) {
+TEST_CASE_METHOD(PutIfAbsentModelTest, "PutIfAbsentModelTest.AnswersAsAMapDoes",
+                 "[PutIfAbsentModelTest]") {
   for (int round = 0; round < 4; ++round) {
     MemoryFileSystem files;
     Options options;
@@ -536,29 +548,18 @@ TEST_P(PutIfAbsentModelTest, AnswersAsAMapDoes) {
     Model model;
     for (int reopen = 0; reopen < 3; ++reopen) {
       auto db = std::move(*Database::open("/db", options));
-      auto table = db->open_or_create_table("t", {.key_width = GetParam().key_width});
-      ASSERT_TRUE(table.ok());
+      auto table = db->open_or_create_table("t", {.key_width = shape_.key_width});
+      REQUIRE_OK(table);
       for (int i = 0; i < 8; ++i) {
         commit(*db, *table, &model);
-        if (HasFatalFailure()) return;
-        if (random_() % 6 == 0) STRIDE_ASSERT_OK(db->compact());
+        if (random_() % 6 == 0) REQUIRE_OK(db->compact());
       }
       expect_equal(db->snapshot(), *table, model, random_);
-      if (HasFatalFailure()) return;
-      STRIDE_ASSERT_OK(db->verify());
-      STRIDE_ASSERT_OK(db->close());
+      REQUIRE_OK(db->verify());
+      REQUIRE_OK(db->close());
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Shapes, PutIfAbsentModelTest,
-                         ::testing::Values(Shape{"short", 0, 4, 4, 20}, Shape{"dense", 0, 2, 9, 5},
-                                           Shape{"long", 0, 3, 300, 700},
-                                           Shape{"wide", 8, 26, 8, 44},
-                                           Shape{"clustered", 8, 3, 8, 44},
-                                           Shape{"narrow", 3, 26, 3, 0},
-                                           Shape{"fixed20", 20, 3, 20, 3}),
-                         [](const auto& shape) { return shape.param.name; });
 
 }  // namespace
 }  // namespace stride::test

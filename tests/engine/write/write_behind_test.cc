@@ -5,6 +5,7 @@
 #include <future>
 
 #include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
 #include "tests/support/gated_file_system.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr int pieces = 3;  // full ones, of each large commit
 
-class WriteBehindTest : public ::testing::Test {
+class WriteBehindTest {
  protected:
   std::unique_ptr<Database> open(FileSystem& fs, Durability durability = Durability::none) {
     Options o;
@@ -24,20 +25,20 @@ class WriteBehindTest : public ::testing::Test {
     o.threads = 2;
     o.durability = durability;
     auto db = Database::open("/db", o);
-    EXPECT_TRUE(db.ok()) << db.status().to_string();
+    CHECK_OK(db);
     return std::move(*db);
   }
   // With the gate open: table "t" with one synced row.
-  void SetUp() override { start(Durability::none); }
+  WriteBehindTest() { start(Durability::none); }
   void start(Durability durability) {
     db_ = open(gate_, durability);
-    STRIDE_ASSERT_OK(db_->open_or_create_table("t").status());
+    REQUIRE_OK(db_->open_or_create_table("t").status());
     table_ = *db_->open_table("t");
-    STRIDE_ASSERT_OK(put("first", "row", Durability::sync));
+    REQUIRE_OK(put("first", "row", Durability::sync));
     before_["t"]["first"] = "row";
     expected_ = before_;
   }
-  void TearDown() override { gate_.open_gate(); }
+  ~WriteBehindTest() { gate_.open_gate(); }
 
   Status put(const std::string& key, const std::string& value, Durability durability) {
     WriteTransaction t = db_->begin();
@@ -54,7 +55,7 @@ class WriteBehindTest : public ::testing::Test {
   template <class Call>
   Status expect_waits(const Call& call) {
     auto status = std::async(std::launch::async, call);
-    EXPECT_EQ(status.wait_for(50ms), std::future_status::timeout);
+    CHECK(status.wait_for(50ms) == std::future_status::timeout);
     gate_.open_gate();
     return status.get();
   }
@@ -71,11 +72,11 @@ class WriteBehindTest : public ::testing::Test {
   void expect_after_crash(CrashPolicy policy, const Tables& tables) {
     auto after = fs_.crash(seed(), policy);
     auto db = open(*after);
-    EXPECT_EQ(read_all(*db), tables);
-    STRIDE_ASSERT_OK(db->verify());
+    CHECK(read_all(*db) == tables);
+    REQUIRE_OK(db->verify());
     uint64_t segments = 0;
     for (const TableStatistics& t : db->tables()) segments += t.runs;
-    EXPECT_EQ(files(*after).size(), segments);
+    CHECK(files(*after).size() == segments);
   }
 
   MemoryFileSystem fs_;
@@ -85,97 +86,102 @@ class WriteBehindTest : public ::testing::Test {
   Tables before_, expected_;
 };
 
-TEST_F(WriteBehindTest, CommitsAndReadsGoOnWhileTheDiskStalls) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.CommitsAndReadsGoOnWhileTheDiskStalls",
+                 "[WriteBehindTest]") {
   gate_.shut();
-  for (int i = 0; i < 10; ++i) STRIDE_ASSERT_OK(put_large(std::string(1, char('a' + i))));
-  EXPECT_EQ(read_all(*db_), expected_);
-  EXPECT_GT(db_->tables()[0].bytes_on_disk, uint64_t{10 * pieces} << 21);
+  for (int i = 0; i < 10; ++i) REQUIRE_OK(put_large(std::string(1, char('a' + i))));
+  CHECK(read_all(*db_) == expected_);
+  CHECK(db_->tables()[0].bytes_on_disk > uint64_t{10 * pieces} << 21);
   gate_.wait_for_waiting(1);
-  EXPECT_LE(gate_.most_waiting(), 4u);
-  STRIDE_ASSERT_OK(expect_waits([&] { return db_->verify(); }));
-  STRIDE_ASSERT_OK(db_->close());
-  EXPECT_EQ(read_all(*db_), expected_);
+  CHECK(gate_.most_waiting() <= 4u);
+  REQUIRE_OK(expect_waits([&] { return db_->verify(); }));
+  REQUIRE_OK(db_->close());
+  CHECK(read_all(*db_) == expected_);
   expect_after_crash(CrashPolicy::lose_unsynced, expected_);
 }
 
-TEST_F(WriteBehindTest, CloseWaitsAndMakesDurable) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.CloseWaitsAndMakesDurable",
+                 "[WriteBehindTest]") {
   gate_.shut();
-  STRIDE_ASSERT_OK(put_large("a"));
+  REQUIRE_OK(put_large("a"));
   Snapshot snapshot = db_->snapshot();
-  STRIDE_ASSERT_OK(expect_waits([&] { return db_->close(); }));
+  REQUIRE_OK(expect_waits([&] { return db_->close(); }));
   expect_after_crash(CrashPolicy::lose_unsynced, expected_);
   db_.reset();
   auto value = snapshot.get(table_, "a");
-  ASSERT_TRUE(value.ok() && *value);
-  EXPECT_EQ(text(**value), expected_["t"]["a"]);
+  REQUIRE((value.ok() && *value));
+  CHECK(text(**value) == expected_["t"]["a"]);
 }
 
-TEST_F(WriteBehindTest, ALaterFlushOrSyncWaits) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.ALaterFlushOrSyncWaits", "[WriteBehindTest]") {
   for (Durability durability : {Durability::flush, Durability::sync}) {
-    STRIDE_ASSERT_OK(db_->close());
+    REQUIRE_OK(db_->close());
     start(durability);
     gate_.shut();
-    STRIDE_ASSERT_OK(put_large("a"));
+    REQUIRE_OK(put_large("a"));
     // Writes nothing but the log.
-    STRIDE_ASSERT_OK(expect_waits([&] { return db_->create_table("u").status(); }));
+    REQUIRE_OK(expect_waits([&] { return db_->create_table("u").status(); }));
     expected_["u"];
     bool sync = durability == Durability::sync;
     expect_after_crash(sync ? CrashPolicy::lose_unsynced : CrashPolicy::keep_unsynced, expected_);
-    STRIDE_ASSERT_OK(db_->drop_table("u"));
-    STRIDE_ASSERT_OK(db_->drop_table("t"));
+    REQUIRE_OK(db_->drop_table("u"));
+    REQUIRE_OK(db_->drop_table("t"));
   }
 }
 
-TEST_F(WriteBehindTest, WhatIsHalfWrittenIsCutOff) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.WhatIsHalfWrittenIsCutOff",
+                 "[WriteBehindTest]") {
   // Pieces that a power loss finds written: none, some, all, and all but the footer.
   for (uint64_t written = 0; written <= pieces; ++written) {
     gate_.shut(written);
-    STRIDE_ASSERT_OK(put_large("a"));
-    STRIDE_ASSERT_OK(db_->create_table("u").status());
+    REQUIRE_OK(put_large("a"));
+    REQUIRE_OK(db_->create_table("u").status());
     gate_.wait_for_waiting(1);
     expect_after_crash(CrashPolicy::keep_unsynced, before_);
     expect_after_crash(CrashPolicy::lose_unsynced, before_);
     expect_after_crash(CrashPolicy::random, before_);
     gate_.open_gate();
-    STRIDE_ASSERT_OK(db_->drop_table("u"));
-    STRIDE_ASSERT_OK(db_->drop_table("t"));
-    STRIDE_ASSERT_OK(db_->close());
+    REQUIRE_OK(db_->drop_table("u"));
+    REQUIRE_OK(db_->drop_table("t"));
+    REQUIRE_OK(db_->close());
     start(Durability::none);
   }
 }
 
-TEST_F(WriteBehindTest, AFailedWritePoisonsTheHandleAtItsNextCall) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.AFailedWritePoisonsTheHandleAtItsNextCall",
+                 "[WriteBehindTest]") {
   gate_.shut();
-  STRIDE_ASSERT_OK(put_large("a"));
+  REQUIRE_OK(put_large("a"));
   fail_waiting();
   Status s = expect_waits([&] { return db_->verify(); });
-  EXPECT_EQ(s.code(), StatusCode::io_error) << s.to_string();
+  CHECK_MESSAGE(s.code() == StatusCode::io_error, s.to_string());
   s = put("b", "refused", Durability::none);
-  EXPECT_EQ(s.code(), StatusCode::poisoned) << s.to_string();
-  EXPECT_TRUE(s.file().ends_with(".seg")) << s.to_string();
-  EXPECT_NE(s.to_string().find("the disk is broken"), std::string::npos) << s.to_string();
-  EXPECT_EQ(read_all(*db_), expected_);
+  CHECK_MESSAGE(s.code() == StatusCode::poisoned, s.to_string());
+  CHECK_MESSAGE(s.file().ends_with(".seg"), s.to_string());
+  CHECK_MESSAGE(s.to_string().find("the disk is broken") != std::string::npos, s.to_string());
+  CHECK(read_all(*db_) == expected_);
   s = db_->close();
-  EXPECT_NE(s.to_string().find("the disk is broken"), std::string::npos) << s.to_string();
+  CHECK_MESSAGE(s.to_string().find("the disk is broken") != std::string::npos, s.to_string());
   db_.reset();
   expect_after_crash(CrashPolicy::keep_unsynced, before_);
 }
 
-TEST_F(WriteBehindTest, AFailedWriteFailsWhatWaitsForIt) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.AFailedWriteFailsWhatWaitsForIt",
+                 "[WriteBehindTest]") {
   std::vector<std::function<Status()>> calls = {
       [&] { return db_->close(); }, [&] { return db_->drop_table("t"); },
       [&] { return db_->compact(); }, [&] { return put("b", "c", Durability::sync); },
       [&] { return put("b", "c", Durability::flush); }};
   for (size_t i = 0; i < calls.size(); ++i) {
     gate_.shut();
-    STRIDE_ASSERT_OK(put_large("a"));
+    REQUIRE_OK(put_large("a"));
     fail_waiting();
     Status s = expect_waits(calls[i]);
-    EXPECT_EQ(s.code(), StatusCode::io_error) << i << s.to_string();
-    EXPECT_NE(s.to_string().find("the disk is broken"), std::string::npos) << s.to_string();
-    EXPECT_EQ(read_all(*db_), expected_) << i;
-    EXPECT_EQ(db_->create_table("u").status().code(),
-              i == 0 ? StatusCode::closed : StatusCode::poisoned);
+    CHECK_MESSAGE(s.code() == StatusCode::io_error, i << s.to_string());
+    CHECK_MESSAGE(s.to_string().find("the disk is broken") != std::string::npos, s.to_string());
+    CHECK_MESSAGE(read_all(*db_) == expected_, i);
+    CHECK(db_->create_table("u").status().code() ==
+          (i == 0 ? StatusCode::closed : StatusCode::poisoned));
     db_.reset();
     gate_.fail_writes("", {});
     expect_after_crash(CrashPolicy::keep_unsynced, before_);
@@ -183,50 +189,53 @@ TEST_F(WriteBehindTest, AFailedWriteFailsWhatWaitsForIt) {
   }
 }
 
-TEST_F(WriteBehindTest, DroppingATableOrCompactingWaitsAndLeavesNoFile) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.DroppingATableOrCompactingWaitsAndLeavesNoFile",
+                 "[WriteBehindTest]") {
   for (bool drop : {false, true}) {
     gate_.shut();
-    STRIDE_ASSERT_OK(put_large("a"));
+    REQUIRE_OK(put_large("a"));
     Snapshot snapshot = db_->snapshot();
-    STRIDE_ASSERT_OK(expect_waits([&] { return drop ? db_->drop_table("t") : db_->compact(); }));
+    REQUIRE_OK(expect_waits([&] { return drop ? db_->drop_table("t") : db_->compact(); }));
     auto value = snapshot.get(table_, "a");
-    ASSERT_TRUE(value.ok() && *value);
-    EXPECT_EQ(text(**value), expected_["t"]["a"]);
+    REQUIRE((value.ok() && *value));
+    CHECK(text(**value) == expected_["t"]["a"]);
     snapshot = db_->snapshot();
     if (drop) expected_.clear();
-    EXPECT_EQ(read_all(*db_), expected_);
-    STRIDE_ASSERT_OK(fs_.sync_directory("/db"));
+    CHECK(read_all(*db_) == expected_);
+    REQUIRE_OK(fs_.sync_directory("/db"));
     expect_after_crash(CrashPolicy::lose_unsynced, expected_);
   }
 }
 
-TEST_F(WriteBehindTest, AFullDiskFailsTheCommitWhole) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.AFullDiskFailsTheCommitWhole",
+                 "[WriteBehindTest]") {
   for (uint64_t room : {uint64_t{0}, uint64_t{4096}, uint64_t{3} << 20, uint64_t{pieces} << 21}) {
     fs_.set_capacity(fs_.used_bytes() + room);
-    EXPECT_EQ(put_large("a").code(), StatusCode::no_space);
-    EXPECT_EQ(read_all(*db_), before_);
+    CHECK(put_large("a").code() == StatusCode::no_space);
+    CHECK(read_all(*db_) == before_);
   }
   fs_.set_capacity(~uint64_t{0});
   gate_.shut();
-  STRIDE_ASSERT_OK(put_large("a"));
+  REQUIRE_OK(put_large("a"));
   // The rest of the write has its space already.
   fs_.set_capacity(fs_.used_bytes());
   gate_.open_gate();
-  STRIDE_ASSERT_OK(db_->verify());
+  REQUIRE_OK(db_->verify());
   fs_.set_capacity(~uint64_t{0});
-  STRIDE_ASSERT_OK(db_->close());
+  REQUIRE_OK(db_->close());
   expect_after_crash(CrashPolicy::lose_unsynced, expected_);
 }
 
-TEST_F(WriteBehindTest, ACommitThatIsNotLoggedLeavesNoFile) {
+TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.ACommitThatIsNotLoggedLeavesNoFile",
+                 "[WriteBehindTest]") {
   gate_.fail_writes("MANIFEST", Status(StatusCode::no_space, "full"));
-  EXPECT_EQ(put_large("a").code(), StatusCode::no_space);
-  EXPECT_EQ(read_all(*db_), before_);
+  CHECK(put_large("a").code() == StatusCode::no_space);
+  CHECK(read_all(*db_) == before_);
   gate_.fail_writes("", {});
   expect_after_crash(CrashPolicy::keep_unsynced, before_);
-  EXPECT_EQ(files(fs_).size(), 1u);
-  STRIDE_ASSERT_OK(put_large("a"));
-  STRIDE_ASSERT_OK(db_->close());
+  CHECK(files(fs_).size() == 1u);
+  REQUIRE_OK(put_large("a"));
+  REQUIRE_OK(db_->close());
   expect_after_crash(CrashPolicy::lose_unsynced, expected_);
 }
 

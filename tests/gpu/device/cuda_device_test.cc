@@ -2,7 +2,6 @@
 #include "gpu/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,19 +11,19 @@
 
 #include "gpu/backend.h"
 #include "gpu/device/device_faults.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
 
 int current_device() {
   int device = -1;
-  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  CHECK(cudaGetDevice(&device) == cudaSuccess);
   return device;
 }
 
-TEST(CudaDeviceTest, MakingOneThatFailsLeavesNothing) {
-  if (auto one = Backend::cuda({.host_threads = 1}); !one.ok())
-    GTEST_SKIP() << one.status().to_string();
+TEST_CASE("CudaDeviceTest.MakingOneThatFailsLeavesNothing", "[CudaDeviceTest]") {
+  if (auto one = Backend::cuda({.host_threads = 1}); !one.ok()) SKIP(one.status().to_string());
   const int before = current_device();
   for (DeviceFault fault : {DeviceFault::out_of_memory, DeviceFault::lost}) {
     bool is_made = false;
@@ -34,27 +33,27 @@ TEST(CudaDeviceTest, MakingOneThatFailsLeavesNothing) {
       auto made = Backend::cuda({.host_threads = 1});
       is_made = made.ok();
       DeviceFaults::clear();
-      EXPECT_EQ(current_device(), before);
+      CHECK(current_device() == before);
     }
-    EXPECT_TRUE(is_made);
-    EXPECT_GT(call, 5u) << "calls of a construction";
+    CHECK(is_made);
+    CHECK_MESSAGE(call > 5u, "calls of a construction");
   }
-  EXPECT_EQ(Backend::cuda({.device = 1000}).status().code(), StatusCode::unavailable);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-  EXPECT_EQ(current_device(), before);
+  CHECK(Backend::cuda({.device = 1000}).status().code() == StatusCode::unavailable);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(current_device() == before);
 }
 
 // On another device than the caller's, of which there have to be two.
-TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
+TEST_CASE("CudaDeviceTest.TheCallersDeviceStaysCurrent", "[CudaDeviceTest]") {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) GTEST_SKIP() << "needs two devices";
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) SKIP("needs two devices");
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
   auto made = Backend::cuda({.device = 1, .host_threads = 2});
-  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  REQUIRE_OK(made);
   std::unique_ptr<Backend> backend = std::move(*made);
   auto unchanged = [](const Status& status) {
-    EXPECT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(current_device(), 0);
+    CHECK_OK(status);
+    CHECK(current_device() == 0);
   };
   unchanged({});
   constexpr uint64_t n = 300'000;
@@ -71,7 +70,7 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   unchanged(index.status());
   std::vector<uint32_t> ranks(n);
   unchanged(backend->tree_index().find_ranks((*index)->view(), column, ranks));
-  EXPECT_EQ(ranks[n - 1], n - 1);
+  CHECK(ranks[n - 1] == n - 1);
 
   // Values that were found, as long as they live and when they go.
   std::vector<std::byte> image;
@@ -88,12 +87,14 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
     auto result = backend->tree_index().find_values({&resident, 1}, column, found, offsets);
     unchanged(result.status());
     unchanged((*result)->copy(reinterpret_cast<std::byte*>(back.data())));
-    EXPECT_EQ(back, keys);
+    CHECK(back == keys);
     // On another thread than the one that asked.
+    int device_there = -1;
     std::thread([&, values_found = std::move(*result)]() mutable {
       values_found.reset();
-      EXPECT_EQ(current_device(), 0);
+      cudaGetDevice(&device_there);
     }).join();
+    CHECK(device_there == 0);
   }
   unchanged({});
 
@@ -107,7 +108,7 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
     unchanged(route.status());
     unchanged((*route)->apply(sources, into));
   }
-  EXPECT_EQ(sums[5], 2.0f * n);
+  CHECK(sums[5] == 2.0f * n);
   {
     auto set = backend->sets().make_vector_set({.words = 2});
     unchanged(set.status());
@@ -119,7 +120,7 @@ TEST(CudaDeviceTest, TheCallersDeviceStaysCurrent) {
   {
     auto memory = backend->allocate(1 << 20);
     unchanged(memory.status());
-    EXPECT_TRUE(backend->is_on_device((*memory)->data()));
+    CHECK(backend->is_on_device((*memory)->data()));
     auto pinned = backend->allocate_host(1 << 20);
     unchanged(pinned.status());
     unchanged(backend->copy((*memory)->data(), (*pinned)->data(), 1 << 20));

@@ -1,4 +1,3 @@
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -7,35 +6,37 @@
 #include <vector>
 
 #include "gpu/backend.h"
+#include "tests/support/catch.h"
 
 namespace stride::test {
 namespace {
 
-TEST(ParallelForTest, CoversEachNumberOnce) {
+TEST_CASE("ParallelForTest.CoversEachNumberOnce", "[ParallelForTest]") {
   for (unsigned threads : {1u, 2u, 7u}) {
     auto backend = Backend::host(threads);
-    EXPECT_GE(backend->threads(), 1u);
-    EXPECT_LE(backend->threads(), threads);
+    CHECK(backend->threads() >= 1u);
+    CHECK(backend->threads() <= threads);
     for (uint64_t n : {0, 1, 99, 100, 101, 12345}) {
       std::vector<int> seen(n);
+      std::atomic<int> short_ranges{0};
       backend->parallel_for(n, 100, [&](uint64_t begin, uint64_t end) {
-        EXPECT_LT(begin, end);
-        EXPECT_GE(end - begin, std::min<uint64_t>(n, 100));
+        short_ranges += begin >= end || end - begin < std::min<uint64_t>(n, 100);
         for (uint64_t i = begin; i < end; ++i) ++seen[i];
       });
-      EXPECT_EQ(seen, std::vector<int>(n, 1));
+      CHECK(short_ranges == 0);
+      CHECK(seen == std::vector<int>(n, 1));
     }
   }
 }
 
-TEST(ParallelForTest, RunsASingleRangeOnTheCaller) {
+TEST_CASE("ParallelForTest.RunsASingleRangeOnTheCaller", "[ParallelForTest]") {
   auto backend = Backend::host(4);
-  backend->parallel_for(199, 100, [caller = std::this_thread::get_id()](uint64_t, uint64_t) {
-    EXPECT_EQ(std::this_thread::get_id(), caller);
-  });
+  std::thread::id runner;
+  backend->parallel_for(199, 100, [&](uint64_t, uint64_t) { runner = std::this_thread::get_id(); });
+  CHECK((runner == std::this_thread::get_id()));
 }
 
-TEST(ParallelForTest, MayBeCalledFromManyThreadsAndNested) {
+TEST_CASE("ParallelForTest.MayBeCalledFromManyThreadsAndNested", "[ParallelForTest]") {
   auto backend = Backend::host(2);
   std::atomic<uint64_t> sum{0};
   std::vector<std::thread> callers;
@@ -47,11 +48,11 @@ TEST(ParallelForTest, MayBeCalledFromManyThreadsAndNested) {
     });
   }
   for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(sum, 400u);
+  CHECK(sum == 400u);
 }
 
 // Both threads of the pool are held until another call is done.
-TEST(ParallelForTest, ACallDoesNotWaitForOthers) {
+TEST_CASE("ParallelForTest.ACallDoesNotWaitForOthers", "[ParallelForTest]") {
   auto backend = Backend::host(2);
   std::atomic<int> held{0};
   std::atomic<bool> done{false};
@@ -66,12 +67,12 @@ TEST(ParallelForTest, ACallDoesNotWaitForOthers) {
   backend->parallel_for(100, 1, [&](uint64_t begin, uint64_t end) { sum += end - begin; });
   done = true;
   holder.join();
-  EXPECT_EQ(sum, 100u);
+  CHECK(sum == 100u);
 }
 
-TEST(ParallelForTest, HandsExceptionsOn) {
+TEST_CASE("ParallelForTest.HandsExceptionsOn", "[ParallelForTest]") {
   auto backend = Backend::host(2);
-  EXPECT_THROW(
+  CHECK_THROWS_AS(
       backend->parallel_for(100, 1, [](uint64_t, uint64_t) { throw std::runtime_error("stop"); }),
       std::runtime_error);
 }

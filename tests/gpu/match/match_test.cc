@@ -1,4 +1,3 @@
-#include <gtest/gtest.h>
 
 #include <map>
 #include <set>
@@ -6,6 +5,7 @@
 #include "gpu/backend.h"
 #include "gpu/match/match_build_host.h"
 #include "gpu/match/match_layout.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 
@@ -118,20 +118,20 @@ class Case {
     for (const std::string& address : addresses_) expected.push_back(longest(address));
     std::vector<std::byte> first;
     for (const auto& backend : backends) {
-      SCOPED_TRACE(backend->name());
+      INFO(backend->name());
       std::vector<std::byte> image{std::byte{7}};  // what is there already goes
       std::vector<uint32_t> parents{1, 2, 3};
       Status s =
           backend->longest_prefix().build_matches(packed.column(), address_bits_, &image, &parents);
-      ASSERT_TRUE(s.ok()) << s.to_string();
+      REQUIRE_OK(s);
       if (first.empty()) first = image;
-      ASSERT_EQ(image, first);
-      ASSERT_EQ(parents.size(), keys.size());
-      for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(parents[i], parent(keys[i])) << i;
+      REQUIRE(image == first);
+      REQUIRE(parents.size() == keys.size());
+      for (size_t i = 0; i < keys.size(); ++i) REQUIRE_MESSAGE(parents[i] == parent(keys[i]), i);
       std::vector<uint32_t> out(addresses_.size(), 77);
       s = backend->longest_prefix().longest_match({image.data(), image.size()}, addresses.column(),
                                                   out);
-      ASSERT_TRUE(s.ok()) << s.to_string();
+      REQUIRE_OK(s);
       expect_answers(out, expected);
       expect_resident_right(*backend, image, addresses.column(), expected);
     }
@@ -142,18 +142,18 @@ class Case {
       std::vector<std::byte> image{std::byte{7}};
       std::vector<uint32_t> parents;
       build_matches_parallel(pool, packed.column(), address_bits_, &image, &parents);
-      ASSERT_EQ(image, first);
-      ASSERT_EQ(parents.size(), keys.size());
-      for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(parents[i], parent(keys[i])) << i;
+      REQUIRE(image == first);
+      REQUIRE(parents.size() == keys.size());
+      for (size_t i = 0; i < keys.size(); ++i) REQUIRE_MESSAGE(parents[i] == parent(keys[i]), i);
     }
   }
 
   void expect_answers(const std::vector<uint32_t>& out, const std::vector<uint32_t>& expected) {
-    ASSERT_EQ(out.size(), expected.size());
+    REQUIRE(out.size() == expected.size());
     for (size_t i = 0; i < out.size(); ++i) {
-      ASSERT_EQ(out[i], expected[i])
-          << "address " << i << " of " << out.size() << ", " << ranks_.size() << " prefixes of "
-          << address_bits_ << " bits";
+      REQUIRE_MESSAGE(out[i] == expected[i], "address " << i << " of " << out.size() << ", "
+                                                        << ranks_.size() << " prefixes of "
+                                                        << address_bits_ << " bits");
     }
   }
 
@@ -163,15 +163,15 @@ class Case {
     MatchView view{image.data(), image.size()};
     auto resident = backend.longest_prefix().make_resident(view);
     if (!backend.has_device() || address_bits_ > max_tree_address_bits) {
-      EXPECT_EQ(resident.status().code(), StatusCode::unavailable);
+      CHECK(resident.status().code() == StatusCode::unavailable);
       return;
     }
-    ASSERT_TRUE(resident.ok()) << resident.status().to_string();
-    EXPECT_GE((*resident)->memory_bytes(), image.size());
+    REQUIRE_OK(resident);
+    CHECK((*resident)->memory_bytes() >= image.size());
     view.resident = resident->get();
     std::vector<uint32_t> out(expected.size(), 77);
     Status s = backend.longest_prefix().longest_match(view, addresses, out);
-    ASSERT_TRUE(s.ok()) << s.to_string();
+    REQUIRE_OK(s);
     expect_answers(out, expected);
 
     std::vector<uint64_t> ends;
@@ -179,21 +179,21 @@ class Case {
     std::fill(out.begin(), out.end(), 77);
     s = backend.longest_prefix().longest_match(
         view, Column::variable(addresses.data, ends.data(), addresses.size), out);
-    ASSERT_TRUE(s.ok()) << s.to_string();
+    REQUIRE_OK(s);
     expect_answers(out, expected);
 
     // One byte further, too: what is not aligned.
     for (uint64_t skew : {0, 1}) {
       auto there = backend.allocate(addresses.bytes() + skew);
       auto results = backend.allocate(expected.size() * sizeof(uint32_t));
-      ASSERT_TRUE(there.ok() && results.ok());
+      REQUIRE((there.ok() && results.ok()));
       std::byte* data = (*there)->data() + skew;
-      ASSERT_TRUE(backend.copy(data, addresses.data, addresses.bytes()).ok());
+      REQUIRE_OK(backend.copy(data, addresses.data, addresses.bytes()));
       std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), expected.size());
       s = backend.longest_prefix().longest_match(
           view, Column::fixed(data, addresses.width, addresses.size), room);
-      ASSERT_TRUE(s.ok()) << s.to_string();
-      ASSERT_TRUE(backend.copy(out.data(), room.data(), room.size_bytes()).ok());
+      REQUIRE_OK(s);
+      REQUIRE_OK(backend.copy(out.data(), room.data(), room.size_bytes()));
       expect_answers(out, expected);
     }
   }
@@ -207,9 +207,9 @@ class Case {
   Keys addresses_;
 };
 
-class MatchTest : public testing::Test {
+class MatchTest {
  protected:
-  void SetUp() override {
+  MatchTest() {
     backends_.push_back(Backend::host(1));
     backends_.push_back(Backend::host(3));
     auto device = Backend::cuda({.host_threads = 2});
@@ -227,7 +227,7 @@ class MatchTest : public testing::Test {
 constexpr uint32_t widths[] = {1,  2,  5,  7,  8,   12,  16,  24,  31,  32, 33,
                                48, 63, 64, 65, 100, 127, 128, 129, 200, 300};
 
-TEST_F(MatchTest, RandomNestedTables) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.RandomNestedTables", "[MatchTest]") {
   for (uint32_t bits : widths) {
     for (size_t n : {1, 2, 10, 150}) {
       Case c(bits);
@@ -245,7 +245,7 @@ TEST_F(MatchTest, RandomNestedTables) {
   }
 }
 
-TEST_F(MatchTest, ManyPrefixes) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.ManyPrefixes", "[MatchTest]") {
   for (uint32_t bits : {32u, 128u}) {
     Case c(bits);
     for (int i = 0; i < 2000; ++i) {
@@ -260,7 +260,7 @@ TEST_F(MatchTest, ManyPrefixes) {
 }
 
 // As many as make backends use all they have.
-TEST_F(MatchTest, LargeTables) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.LargeTables", "[MatchTest]") {
   for (uint32_t bits : {32u, 64u, 128u}) {
     uint32_t bytes = bits / 8;
     std::set<std::string> set;
@@ -287,36 +287,34 @@ TEST_F(MatchTest, LargeTables) {
     std::vector<std::byte> expected;
     std::vector<uint32_t> expected_parents, answers(looked_for.size());
     Backend& one = *backends_.front();  // of one thread, checked by the other tests
-    ASSERT_TRUE(one.longest_prefix()
-                    .build_matches(packed.column(), bits, &expected, &expected_parents)
-                    .ok());
+    REQUIRE_OK(
+        one.longest_prefix().build_matches(packed.column(), bits, &expected, &expected_parents));
     MatchView view{expected.data(), expected.size()};
-    ASSERT_TRUE(one.longest_prefix().longest_match(view, addresses.column(), answers).ok());
+    REQUIRE_OK(one.longest_prefix().longest_match(view, addresses.column(), answers));
     TaskPool pool(3);
     std::vector<std::byte> image;
     std::vector<uint32_t> parents, out(answers.size());
     build_matches_parallel(pool, packed.column(), bits, &image, &parents);
-    EXPECT_TRUE(image == expected);
-    EXPECT_TRUE(parents == expected_parents);
+    CHECK(image == expected);
+    CHECK(parents == expected_parents);
     for (const auto& backend : backends_) {
-      SCOPED_TRACE(backend->name());
-      ASSERT_TRUE(
-          backend->longest_prefix().build_matches(packed.column(), bits, &image, &parents).ok());
-      EXPECT_TRUE(image == expected);
-      EXPECT_TRUE(parents == expected_parents);
+      INFO(backend->name());
+      REQUIRE_OK(backend->longest_prefix().build_matches(packed.column(), bits, &image, &parents));
+      CHECK(image == expected);
+      CHECK(parents == expected_parents);
       auto resident = backend->longest_prefix().make_resident(view);
       view.resident = resident.ok() ? resident->get() : nullptr;
-      EXPECT_EQ(resident.ok(), backend->has_device());
-      ASSERT_TRUE(backend->longest_prefix().longest_match(view, addresses.column(), out).ok());
-      EXPECT_TRUE(out == answers);
+      CHECK(resident.ok() == backend->has_device());
+      REQUIRE_OK(backend->longest_prefix().longest_match(view, addresses.column(), out));
+      CHECK(out == answers);
     }
   }
 }
 
 // Ranks that 3 bytes cannot hold.
-TEST_F(MatchTest, MoreThanEightMillion) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.MoreThanEightMillion", "[MatchTest]") {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "much memory and time, and nothing that threads share";
+  SKIP("much memory and time, and nothing that threads share");
 #endif
   constexpr uint32_t n = end_of_narrow_entries + 1000, step = 300;
   std::vector<std::byte> keys(n * uint64_t{5});
@@ -345,26 +343,26 @@ TEST_F(MatchTest, MoreThanEightMillion) {
   for (const auto& backend : backends_) {
     if (backend == backends_[1]) continue;  // as the first
     Status s = backend->longest_prefix().build_matches(column, 32, &image);
-    ASSERT_TRUE(s.ok()) << s.to_string();
+    REQUIRE_OK(s);
     if (first.empty()) first = image;
-    ASSERT_TRUE(image == first);
+    REQUIRE(image == first);
     MatchView view{image.data(), image.size()};
     auto resident = backend->longest_prefix().make_resident(view);
     for (bool on_device : {false, true}) {
       if (on_device && !resident.ok()) continue;
       view.resident = on_device ? resident->get() : nullptr;
-      ASSERT_TRUE(backend->longest_prefix().longest_match(view, addresses.column(), out).ok());
-      ASSERT_TRUE(out == expected);
+      REQUIRE_OK(backend->longest_prefix().longest_match(view, addresses.column(), out));
+      REQUIRE(out == expected);
     }
   }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // it would take long
   TaskPool pool(3);
   build_matches_parallel(pool, column, 32, &image, nullptr);
-  EXPECT_TRUE(image == first);
+  CHECK(image == first);
 #endif
 }
 
-TEST_F(MatchTest, DeepNesting) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.DeepNesting", "[MatchTest]") {
   for (uint32_t bits : {32u, 128u, 256u}) {
     for (char way : {'0', '1', '?'}) {
       Case c(bits);
@@ -379,7 +377,7 @@ TEST_F(MatchTest, DeepNesting) {
   }
 }
 
-TEST_F(MatchTest, EveryAddressCoveredTwice) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.EveryAddressCoveredTwice", "[MatchTest]") {
   for (uint32_t bits : {8u, 12u}) {
     Case c(bits);
     c.add("");
@@ -391,7 +389,7 @@ TEST_F(MatchTest, EveryAddressCoveredTwice) {
   }
 }
 
-TEST_F(MatchTest, FewPrefixes) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.FewPrefixes", "[MatchTest]") {
   for (uint32_t bits : widths) {
     Case none(bits);
     check(none);
@@ -411,7 +409,7 @@ TEST_F(MatchTest, FewPrefixes) {
   }
 }
 
-TEST_F(MatchTest, ByteStrings) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.ByteStrings", "[MatchTest]") {
   for (unsigned alphabet : {1u, 2u, 256u}) {
     for (size_t n : {0, 1, 30, 2000}) {
       Case c(byte_strings);
@@ -432,40 +430,38 @@ TEST_F(MatchTest, ByteStrings) {
   check(longest);
 }
 
-TEST_F(MatchTest, SaysWhatIsWrong) {
+TEST_CASE_METHOD(MatchTest, "MatchTest.SaysWhatIsWrong", "[MatchTest]") {
   for (const auto& backend : backends_) {
     std::vector<std::byte> image;
     auto build = [&](const Keys& keys, uint32_t bits) {
       return backend->longest_prefix().build_matches(OwnedIndex(keys, true).column(), bits, &image);
     };
-    EXPECT_EQ(build({}, 0).code(), StatusCode::invalid_argument);
-    EXPECT_EQ(build({}, 65536).code(), StatusCode::invalid_argument);
+    CHECK(build({}, 0).code() == StatusCode::invalid_argument);
+    CHECK(build({}, 65536).code() == StatusCode::invalid_argument);
     using std::string_literals::operator""s;
     Status s = build({"\x0A\0\0\0\x08"s, "\x0A\0\0\1\x08"s}, 32);  // bits behind the length
-    EXPECT_EQ(s.code(), StatusCode::invalid_argument);
-    EXPECT_NE(s.to_string().find("row 1"), std::string::npos) << s.to_string();
-    EXPECT_FALSE(build({"\x0A\0\0\0\x21"s}, 32).ok());                     // longer than an address
-    EXPECT_FALSE(build({"\x0A\0\0\x08"s}, 32).ok());                       // too short for a key
-    EXPECT_FALSE(build({"\x0B\0\0\0\x08"s, "\x0A\0\0\0\x08"s}, 32).ok());  // descending
-    EXPECT_FALSE(build({"\x0A\0\0\0\x08"s, "\x0A\0\0\0\x08"s}, 32).ok());  // twice
-    ASSERT_TRUE(build({"\x0A\0\0\0\x08"s}, 32).ok());
+    CHECK(s.code() == StatusCode::invalid_argument);
+    CHECK_MESSAGE(s.to_string().find("row 1") != std::string::npos, s.to_string());
+    CHECK_FALSE(build({"\x0A\0\0\0\x21"s}, 32).ok());                     // longer than an address
+    CHECK_FALSE(build({"\x0A\0\0\x08"s}, 32).ok());                       // too short for a key
+    CHECK_FALSE(build({"\x0B\0\0\0\x08"s, "\x0A\0\0\0\x08"s}, 32).ok());  // descending
+    CHECK_FALSE(build({"\x0A\0\0\0\x08"s, "\x0A\0\0\0\x08"s}, 32).ok());  // twice
+    REQUIRE_OK(build({"\x0A\0\0\0\x08"s}, 32));
     uint32_t out[2];
     MatchView view{image.data(), image.size()};
-    EXPECT_EQ(backend->longest_prefix()
-                  .longest_match(view, Column::fixed("12345678", 8, 1), {out, 1})
-                  .code(),
-              StatusCode::invalid_argument);
+    CHECK(backend->longest_prefix()
+              .longest_match(view, Column::fixed("12345678", 8, 1), {out, 1})
+              .code() == StatusCode::invalid_argument);
     uint64_t offsets[] = {0, 4, 7};
     s = backend->longest_prefix().longest_match(view, Column::variable("\x0A\0\0\0123", offsets, 2),
                                                 out);
-    EXPECT_EQ(s.code(), StatusCode::invalid_argument);
-    EXPECT_NE(s.to_string().find("address 1"), std::string::npos) << s.to_string();
+    CHECK(s.code() == StatusCode::invalid_argument);
+    CHECK_MESSAGE(s.to_string().find("address 1") != std::string::npos, s.to_string());
     offsets[2] = 8;
-    EXPECT_TRUE(backend->longest_prefix()
-                    .longest_match(view, Column::variable("\x0A\0\0\0\x0B\0\0\0", offsets, 2), out)
-                    .ok());
-    EXPECT_EQ(out[0], 0u);
-    EXPECT_EQ(out[1], Location::absent);
+    CHECK_OK(backend->longest_prefix().longest_match(
+        view, Column::variable("\x0A\0\0\0\x0B\0\0\0", offsets, 2), out));
+    CHECK(out[0] == 0u);
+    CHECK(out[1] == Location::absent);
   }
 }
 

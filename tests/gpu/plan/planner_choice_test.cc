@@ -1,5 +1,4 @@
 // Which trees the planner chooses, by the size of the keys and of what searches need.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +9,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/plan/tree_planner.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 
@@ -83,9 +83,9 @@ std::string text_of(const TreeOptions& options) {
 // No simple list is expected to be better by more than that, nor as good with half of the memory.
 void expect_best(const KeyStatistics& statistics, const PlanTarget& target, double most) {
   PlannedTree plan = plan_tree(statistics, target);
-  SCOPED_TRACE("planned " + text_of(plan.options));
+  INFO("planned " + text_of(plan.options));
   const auto limit = static_cast<double>(default_image_bytes(statistics));
-  EXPECT_LE(plan.estimate.image_bytes, limit);
+  CHECK(plan.estimate.image_bytes <= limit);
   double least = 1e300, memory = 1e300;
   std::string best, smallest;
   for (const TreeOptions& options : simple_lists()) {
@@ -98,41 +98,41 @@ void expect_best(const KeyStatistics& statistics, const PlanTarget& target, doub
     smallest = text_of(options);
   }
   double rank = plan_rank(plan.estimate, plan.nanoseconds, statistics, target);
-  EXPECT_LE(rank, (1 + most) * least) << "better: " << best;
-  EXPECT_LE(plan.estimate.memory_bytes, 2.2 * (memory + (1 << 16))) << "smaller: " << smallest;
+  CHECK_MESSAGE(rank <= (1 + most) * least, "better: " << best);
+  CHECK_MESSAGE(plan.estimate.memory_bytes <= 2.2 * (memory + (1 << 16)), "smaller: " << smallest);
 }
 
-TEST(PlannerChoiceTest, RandomNumbersOnADeviceGetOneLevel) {
+TEST_CASE("PlannerChoiceTest.RandomNumbersOnADeviceGetOneLevel", "[PlannerChoiceTest]") {
   Random random(seed());
   for (double keys : {1e6, 3e6, 1e7, 2e7, 3e7, 1e8, 3e8, 1e9}) {
     for (int round = 0; round < 4; ++round) {
       KeyStatistics statistics = random_numbers_of(static_cast<uint64_t>(keys), random);
       PlannedTree plan = plan_tree(statistics, {.costs = h200(), .batch = 1 << 24});
-      EXPECT_EQ(plan.options.strides.size(), 1u)
-          << keys << " keys, root " << plan.options.strides[0];
-      EXPECT_LE(plan.estimate.memory_bytes, 12 * keys);
+      CHECK_MESSAGE(plan.options.strides.size() == 1u,
+                    keys << " keys, root " << plan.options.strides[0]);
+      CHECK(plan.estimate.memory_bytes <= 12 * keys);
     }
   }
 }
 
-TEST(PlannerChoiceTest, NoSimpleListIsBetterForRandomNumbers) {
+TEST_CASE("PlannerChoiceTest.NoSimpleListIsBetterForRandomNumbers", "[PlannerChoiceTest]") {
   Random random(seed());
   for (double keys : {1e5, 1e6, 1e7, 1e8, 1e9}) {
-    SCOPED_TRACE(keys);
+    INFO(keys);
     KeyStatistics statistics = random_numbers_of(static_cast<uint64_t>(keys), random);
     expect_best(statistics, {.costs = h200()}, 0.03);
     expect_best(statistics, {.costs = AccessCosts::typical_host(16)}, 0.03);
   }
 }
 
-TEST(PlannerChoiceTest, NoSimpleListIsBetterForOtherKeys) {
+TEST_CASE("PlannerChoiceTest.NoSimpleListIsBetterForOtherKeys", "[PlannerChoiceTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (const KeySet& set : key_sets()) {
-    SCOPED_TRACE(set.name);
+    INFO(set.name);
     OwnedIndex index(sorted_unique(set.make(random, 30'000)), true);
     KeyStatistics statistics;
-    ASSERT_TRUE(backend->tree_index().measure_keys(index.column(), {}, &statistics).ok());
+    REQUIRE_OK(backend->tree_index().measure_keys(index.column(), {}, &statistics));
     expect_best(statistics, {.costs = h200()}, 0.15);
     expect_best(statistics, {.costs = AccessCosts::typical_host(2)}, 0.15);
   }

@@ -1,5 +1,4 @@
 // Statistics of keys, what is expected of trees over them, and the choice of a tree.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "gpu/plan/tree_planner.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_search.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/tree_option_sets.h"
@@ -22,13 +22,13 @@ namespace {
 KeyStatistics measure(Backend& backend, const OwnedIndex& index, bool exact) {
   KeyStatistics statistics;
   Status status = backend.tree_index().measure_keys(index.column(), {.exact = exact}, &statistics);
-  EXPECT_TRUE(status.ok()) << status.to_string();
+  CHECK_OK(status);
   return statistics;
 }
 
 PlanTarget host_target() { return {.costs = AccessCosts::typical_host(2)}; }
 
-TEST(KeyStatisticsTest, ExactOnesGiveTheNodesOfEveryTree) {
+TEST_CASE("KeyStatisticsTest.ExactOnesGiveTheNodesOfEveryTree", "[KeyStatisticsTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (const KeySet& set : key_sets()) {
@@ -39,37 +39,41 @@ TEST(KeyStatisticsTest, ExactOnesGiveTheNodesOfEveryTree) {
         TreeOptions options = random_options(random);
         if (options.strides.empty()) options.strides = {4, 4, 4};
         if (options.leaf_capacity == 0) options.leaf_capacity = 5;
-        SCOPED_TRACE(describe(set, n, options));
+        INFO(describe(set, n, options));
         std::vector<std::byte> image;
-        ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
+        REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &image));
         TreeStatistics built = tree_statistics({image.data(), image.size()});
         TreeEstimate estimate = estimate_tree(statistics, host_target(), options);
-        ASSERT_EQ(estimate.levels.size(), built.strides.size());
+        REQUIRE(estimate.levels.size() == built.strides.size());
         for (size_t level = 0; level < built.strides.size(); ++level) {
-          EXPECT_NEAR(estimate.levels[level].nodes, static_cast<double>(built.nodes[level]), 1e-2)
-              << "level " << level;
-          if (level > 0) EXPECT_EQ(estimate.levels[level].kind, built.kinds[level]);
+          CHECK_MESSAGE(std::abs(estimate.levels[level].nodes -
+                                 static_cast<double>(built.nodes[level])) <= 1e-2,
+                        "level " << level);
+          if (level > 0) CHECK(estimate.levels[level].kind == built.kinds[level]);
         }
         // Arrays begin at multiples of 64 bytes.
         double slack = 64 + 256.0 * static_cast<double>(built.strides.size());
-        EXPECT_NEAR(estimate.image_bytes, static_cast<double>(image.size()), slack);
+        CHECK_THAT(estimate.image_bytes,
+                   Catch::Matchers::WithinAbs(static_cast<double>(image.size()), slack));
       }
     }
   }
 }
 
-TEST(KeyStatisticsTest, ASampleComesNear) {
+TEST_CASE("KeyStatisticsTest.ASampleComesNear", "[KeyStatisticsTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, clusters, words, urls}) {
     OwnedIndex index(sorted_unique(make(random, 3000)), false);
     TreeOptions options{.strides = {8, 4, 4, 4}, .leaf_capacity = 8};
     KeyStatistics sample;
-    ASSERT_TRUE(backend->tree_index().measure_keys(index.column(), {.samples = 700}, &sample).ok());
+    REQUIRE_OK(backend->tree_index().measure_keys(index.column(), {.samples = 700}, &sample));
     TreeEstimate expected = estimate_tree(measure(*backend, index, true), host_target(), options);
     TreeEstimate estimate = estimate_tree(sample, host_target(), options);
-    EXPECT_NEAR(estimate.nanoseconds, expected.nanoseconds, 0.1 * expected.nanoseconds);
-    EXPECT_NEAR(estimate.image_bytes, expected.image_bytes, 0.35 * expected.image_bytes);
+    CHECK_THAT(estimate.nanoseconds,
+               Catch::Matchers::WithinAbs(expected.nanoseconds, 0.1 * expected.nanoseconds));
+    CHECK_THAT(estimate.image_bytes,
+               Catch::Matchers::WithinAbs(expected.image_bytes, 0.35 * expected.image_bytes));
   }
 }
 
@@ -79,13 +83,13 @@ struct CountVisits {
   void visit(const LevelRef&, uint32_t, uint32_t) { visits += 1; }
 };
 
-TEST(TreeEstimateTest, TheDeepestOfAGroupIsExpected) {
+TEST_CASE("TreeEstimateTest.TheDeepestOfAGroupIsExpected", "[TreeEstimateTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, clusters, words, urls}) {
     OwnedIndex index(sorted_unique(make(random, 800)), false);
     TreeOptions options{.strides = {4, 3, 3, 3, 3, 3, 3}, .leaf_capacity = 3};
-    ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
+    REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &index.image()));
     TreeEstimate estimate = estimate_tree(measure(*backend, index, true), host_target(), options);
     TreeRef tree(index.image().data());
     std::vector<double> visits;
@@ -103,9 +107,11 @@ TEST(TreeEstimateTest, TheDeepestOfAGroupIsExpected) {
         most = std::max(most, visits[random() % visits.size()]);
       deepest += most - 1;
     }
-    EXPECT_NEAR(estimate.visits(), sum / static_cast<double>(visits.size()), 1e-6);
-    EXPECT_NEAR(estimate[SearchWork::levels_together], deepest / groups, 0.03);
-    EXPECT_GE(estimate[SearchWork::words_together], estimate[SearchWork::compare_words]);
+    CHECK_THAT(estimate.visits(),
+               Catch::Matchers::WithinAbs(sum / static_cast<double>(visits.size()), 1e-6));
+    CHECK_THAT(estimate[SearchWork::levels_together],
+               Catch::Matchers::WithinAbs(deepest / groups, 0.03));
+    CHECK(estimate[SearchWork::words_together] >= estimate[SearchWork::compare_words]);
   }
 }
 
@@ -120,7 +126,7 @@ struct MeetLines {
   }
 };
 
-TEST(TreeEstimateTest, SearchesThatGoTogetherShareLines) {
+TEST_CASE("TreeEstimateTest.SearchesThatGoTogetherShareLines", "[TreeEstimateTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, clusters, words, urls}) {
@@ -128,7 +134,7 @@ TEST(TreeEstimateTest, SearchesThatGoTogetherShareLines) {
     for (uint32_t root : {4, 8, 12}) {
       TreeOptions options{.strides = {root, 4, 4, 4}, .leaf_capacity = 8};
       options.node_kind = NodeKind::dense;
-      ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
+      REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &index.image()));
       PlanTarget device{.costs = AccessCosts::typical_device()};
       TreeEstimate estimate = estimate_tree(measure(*backend, index, true), device, options);
       TreeRef tree(index.image().data());
@@ -145,12 +151,13 @@ TEST(TreeEstimateTest, SearchesThatGoTogetherShareLines) {
         met += static_cast<double>(lines.size()) / searches_together;
       }
       // Nodes lie side by side, and so a line may belong to two.
-      EXPECT_NEAR(estimate[SearchWork::lines_apart] / (met / groups), 1, 0.1);
+      CHECK_THAT(estimate[SearchWork::lines_apart] / (met / groups),
+                 Catch::Matchers::WithinAbs(1, 0.1));
     }
   }
 }
 
-TEST(TreeEstimateTest, BusyEntriesAreThoseThatSearchesMeet) {
+TEST_CASE("TreeEstimateTest.BusyEntriesAreThoseThatSearchesMeet", "[TreeEstimateTest]") {
   auto backend = Backend::host(1);
   TreeOptions options{.strides = {8, 8}, .leaf_capacity = 1};
   Keys even, uneven;
@@ -162,16 +169,17 @@ TEST(TreeEstimateTest, BusyEntriesAreThoseThatSearchesMeet) {
     OwnedIndex index(sorted_unique(keys), true);
     return estimate_tree(measure(*backend, index, true), host_target(), options).levels;
   };
-  EXPECT_NEAR(busy(even)[0].busy_entries, 256, 0.1);
-  EXPECT_NEAR(busy(even)[1].busy_nodes, 256, 0.1);
-  EXPECT_NEAR(busy(even)[1].busy_entries, 1024, 0.1);
+  CHECK_THAT(busy(even)[0].busy_entries, Catch::Matchers::WithinAbs(256, 0.1));
+  CHECK_THAT(busy(even)[1].busy_nodes, Catch::Matchers::WithinAbs(256, 0.1));
+  CHECK_THAT(busy(even)[1].busy_entries, Catch::Matchers::WithinAbs(1024, 0.1));
   // Half of the searches meet one entry: 2^(1/2 log2(511/256) + 255/511 log2(511)).
-  EXPECT_NEAR(busy(uneven)[0].busy_entries,
-              std::pow(511.0 / 256, 256.0 / 511) * std::pow(511, 255.0 / 511), 0.1);
-  EXPECT_NEAR(busy(uneven)[1].busy_nodes, 1, 0.01);
+  CHECK_THAT(busy(uneven)[0].busy_entries,
+             Catch::Matchers::WithinAbs(
+                 std::pow(511.0 / 256, 256.0 / 511) * std::pow(511, 255.0 / 511), 0.1));
+  CHECK_THAT(busy(uneven)[1].busy_nodes, Catch::Matchers::WithinAbs(1, 0.01));
 }
 
-TEST(KeyStatisticsTest, GoToBytesAndBack) {
+TEST_CASE("KeyStatisticsTest.GoToBytesAndBack", "[KeyStatisticsTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   OwnedIndex index(sorted_unique(urls(random, 3000)), false);
@@ -179,15 +187,15 @@ TEST(KeyStatisticsTest, GoToBytesAndBack) {
   std::string bytes = statistics.serialize();
   auto parse = [](const std::string& text) { return KeyStatistics::parse(as_bytes(text)); };
   Result<KeyStatistics> parsed = parse(bytes);
-  ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
-  EXPECT_EQ(parsed->serialize(), bytes);
-  EXPECT_EQ(parsed->keys, index.keys().size());
-  EXPECT_EQ(parsed->ranks, statistics.ranks);
-  EXPECT_EQ(parsed->shared, statistics.shared);
+  REQUIRE_OK(parsed);
+  CHECK(parsed->serialize() == bytes);
+  CHECK(parsed->keys == index.keys().size());
+  CHECK(parsed->ranks == statistics.ranks);
+  CHECK(parsed->shared == statistics.shared);
   // Whatever the bytes are, a plan can be made of what is accepted.
-  EXPECT_EQ(parse("").status().code(), StatusCode::corruption);
-  EXPECT_EQ(parse(bytes.substr(1)).status().code(), StatusCode::corruption);
-  EXPECT_EQ(parse(bytes + "x").status().code(), StatusCode::corruption);
+  CHECK(parse("").status().code() == StatusCode::corruption);
+  CHECK(parse(bytes.substr(1)).status().code() == StatusCode::corruption);
+  CHECK(parse(bytes + "x").status().code() == StatusCode::corruption);
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = bytes;
     size_t most = round % 2 ? damaged.size() : 64;
@@ -195,7 +203,7 @@ TEST(KeyStatisticsTest, GoToBytesAndBack) {
     Result<KeyStatistics> result = parse(damaged);
     if (!result.ok()) continue;
     if (round % 10 == 0) {
-      EXPECT_GE(plan_tree(*result, host_target()).options.strides.size(), 1u);
+      CHECK(plan_tree(*result, host_target()).options.strides.size() >= 1u);
     }
   }
 }
@@ -216,7 +224,7 @@ void each_list(std::vector<uint32_t>* strides, std::vector<NodeKind>* kinds, uin
   }
 }
 
-TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
+TEST_CASE("PlannerTest.FindsWhatTryingAllListsFinds", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   for (int round = 0; round < 12; ++round) {
@@ -253,14 +261,16 @@ TEST(PlannerTest, FindsWhatTryingAllListsFinds) {
         best = strides;
       }
     });
-    EXPECT_NEAR(plan_rank(plan.estimate, plan.nanoseconds, statistics, target), least, 1e-9 * least)
-        << "round " << round << ", " << index.keys().size() << " keys, best of " << best.size()
-        << " levels, root " << best[0] << ", planned " << plan.options.strides.size()
-        << " levels, root " << plan.options.strides[0];
+    CHECK_MESSAGE(
+        std::abs(plan_rank(plan.estimate, plan.nanoseconds, statistics, target) - least) <=
+            1e-9 * least,
+        "round " << round << ", " << index.keys().size() << " keys, best of " << best.size()
+                 << " levels, root " << best[0] << ", planned " << plan.options.strides.size()
+                 << " levels, root " << plan.options.strides[0]);
   }
 }
 
-TEST(PlannerTest, KeepsTheLimitOfMemory) {
+TEST_CASE("PlannerTest.KeepsTheLimitOfMemory", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (const KeySet& set : key_sets()) {
@@ -270,16 +280,16 @@ TEST(PlannerTest, KeepsTheLimitOfMemory) {
         TreeOptions options;
         options.max_image_bytes = limit;
         std::vector<std::byte> image;
-        ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
+        REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &image));
         uint64_t most = limit ? limit : default_image_bytes(measure(*backend, index, false));
-        EXPECT_LE(image.size(), most) << set.name << " " << n;
-        EXPECT_TRUE(check_tree(image, index.keys().size()).ok());
+        CHECK_MESSAGE(image.size() <= most, set.name << " " << n);
+        CHECK_OK(check_tree(image, index.keys().size()));
       }
     }
   }
 }
 
-TEST(PlannerTest, ALevelThatDoesNotFitGetsFewerBits) {
+TEST_CASE("PlannerTest.ALevelThatDoesNotFitGetsFewerBits", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   OwnedIndex index(sorted_unique(random_numbers(random, 5000)), true);
@@ -287,19 +297,19 @@ TEST(PlannerTest, ALevelThatDoesNotFitGetsFewerBits) {
   auto built = [&](uint64_t limit) {
     options.max_image_bytes = limit;
     std::vector<std::byte> image;
-    EXPECT_TRUE(backend->tree_index().build_tree(index.column(), options, &image).ok());
-    EXPECT_TRUE(limit == 0 || image.size() <= limit);
+    CHECK_OK(backend->tree_index().build_tree(index.column(), options, &image));
+    CHECK((limit == 0 || image.size() <= limit));
     return tree_statistics({image.data(), image.size()}).strides;
   };
-  EXPECT_EQ(built(0)[1], 12u);
-  EXPECT_EQ(built(4 << 20)[1], 12u);
+  CHECK(built(0)[1] == 12u);
+  CHECK(built(4 << 20)[1] == 12u);
   // 64 nodes of 4 << stride bytes.
-  EXPECT_EQ(built(400 << 10)[1], 10u);
-  EXPECT_EQ(built(100 << 10)[1], 8u);
-  EXPECT_EQ(built(1000).size(), 1u);
+  CHECK(built(400 << 10)[1] == 10u);
+  CHECK(built(100 << 10)[1] == 8u);
+  CHECK(built(1000).size() == 1u);
 }
 
-TEST(PlannerTest, TakesWhatIsAskedFor) {
+TEST_CASE("PlannerTest.TakesWhatIsAskedFor", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   OwnedIndex index(sorted_unique(words(random, 20'000)), false);
@@ -308,16 +318,16 @@ TEST(PlannerTest, TakesWhatIsAskedFor) {
   wanted.node_kind = NodeKind::bitmap;
   wanted.path_compression = false;
   std::vector<std::byte> image;
-  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), wanted, &image).ok());
+  REQUIRE_OK(backend->tree_index().build_tree(index.column(), wanted, &image));
   TreeStatistics built = tree_statistics({image.data(), image.size()});
-  EXPECT_EQ(built.leaf_capacity, 7u);
-  EXPECT_EQ(built.prefix_bits, 0u);
-  ASSERT_GT(built.kinds.size(), 1u);
+  CHECK(built.leaf_capacity == 7u);
+  CHECK(built.prefix_bits == 0u);
+  REQUIRE(built.kinds.size() > 1u);
   for (size_t level = 1; level < built.kinds.size(); ++level)
-    EXPECT_EQ(built.kinds[level], NodeKind::bitmap);
+    CHECK(built.kinds[level] == NodeKind::bitmap);
 }
 
-TEST(PlannerTest, ThreadsChangeNothing) {
+TEST_CASE("PlannerTest.ThreadsChangeNothing", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(4);
   auto run_each = [&](uint64_t n, const auto& body) { backend->parallel_for(n, 1, body); };
@@ -327,16 +337,16 @@ TEST(PlannerTest, ThreadsChangeNothing) {
     for (const AccessCosts& costs : {AccessCosts::typical_host(4), AccessCosts::typical_device()}) {
       PlannedTree one = plan_tree(statistics, {.costs = costs});
       PlannedTree many = plan_tree(statistics, {.costs = costs}, {}, {.run_each = run_each});
-      EXPECT_EQ(one.options.strides, many.options.strides);
-      EXPECT_EQ(one.options.kinds, many.options.kinds);
-      EXPECT_EQ(one.options.leaf_capacity, many.options.leaf_capacity);
-      EXPECT_EQ(one.nanoseconds, many.nanoseconds);
-      EXPECT_EQ(one.considered, many.considered);
+      CHECK(one.options.strides == many.options.strides);
+      CHECK(one.options.kinds == many.options.kinds);
+      CHECK(one.options.leaf_capacity == many.options.leaf_capacity);
+      CHECK(one.nanoseconds == many.nanoseconds);
+      CHECK(one.considered == many.considered);
     }
   }
 }
 
-TEST(PlannerTest, FewKeysAndNone) {
+TEST_CASE("PlannerTest.FewKeysAndNone", "[PlannerTest]") {
   auto backend = Backend::host(1);
   for (const Keys& keys :
        {Keys{}, Keys{""}, Keys{"a"}, Keys{"a", "b"}, Keys{"", std::string(1, '\0')},
@@ -344,20 +354,20 @@ TEST(PlannerTest, FewKeysAndNone) {
     OwnedIndex index(keys, false);
     KeyStatistics statistics = measure(*backend, index, false);
     PlannedTree plan = plan_tree(statistics, host_target());
-    EXPECT_TRUE(plan.options.check().ok());
-    EXPECT_TRUE(std::isfinite(plan.nanoseconds));
+    CHECK_OK(plan.options.check());
+    CHECK(std::isfinite(plan.nanoseconds));
     std::vector<std::byte> image;
-    ASSERT_TRUE(backend->tree_index().build_tree(index.column(), TreeOptions(), &image).ok());
+    REQUIRE_OK(backend->tree_index().build_tree(index.column(), TreeOptions(), &image));
     index.image() = image;
     for (uint32_t rank = 0; rank < keys.size(); ++rank) {
       uint32_t found = 0;
-      ASSERT_TRUE(find_one(index.view(), as_bytes(keys[rank]), &found).ok());
-      EXPECT_EQ(found, rank);
+      REQUIRE_OK(find_one(index.view(), as_bytes(keys[rank]), &found));
+      CHECK(found == rank);
     }
   }
 }
 
-TEST(PlannerTest, CorrectionsAreSmallAndFinite) {
+TEST_CASE("PlannerTest.CorrectionsAreSmallAndFinite", "[PlannerTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   for (const KeySet& set : key_sets()) {
@@ -367,77 +377,76 @@ TEST(PlannerTest, CorrectionsAreSmallAndFinite) {
       PlanTarget target{.costs =
                             device ? AccessCosts::typical_device() : AccessCosts::typical_host(4)};
       PlannedTree plan = plan_tree(statistics, target, {}, {.kind = PlannerKind::learned});
-      EXPECT_GT(plan.nanoseconds, 0.3 * plan.estimate.nanoseconds);
-      EXPECT_LT(plan.nanoseconds, 3 * plan.estimate.nanoseconds);
-      for (float x : learned_inputs(plan.estimate, statistics, target))
-        EXPECT_TRUE(std::isfinite(x));
+      CHECK(plan.nanoseconds > 0.3 * plan.estimate.nanoseconds);
+      CHECK(plan.nanoseconds < 3 * plan.estimate.nanoseconds);
+      for (float x : learned_inputs(plan.estimate, statistics, target)) CHECK(std::isfinite(x));
     }
   }
 }
 
-TEST(AccessCostsTest, GoToTextAndBack) {
+TEST_CASE("AccessCostsTest.GoToTextAndBack", "[AccessCostsTest]") {
   AccessCosts costs = AccessCosts::typical_host(3);
   Result<AccessCosts> parsed = AccessCosts::parse(costs.to_text());
-  ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(parsed->to_text(), costs.to_text());
-  EXPECT_EQ(parsed->threads, 3u);
-  EXPECT_FALSE(parsed->device);
-  EXPECT_TRUE(AccessCosts::parse(AccessCosts::typical_device().to_text())->device);
-  EXPECT_DOUBLE_EQ(costs.nanoseconds(0), costs.nanoseconds_at[0]);
-  EXPECT_DOUBLE_EQ(costs.nanoseconds(1e12), costs.nanoseconds_at[AccessCosts::sizes - 1]);
+  REQUIRE_OK(parsed);
+  CHECK(parsed->to_text() == costs.to_text());
+  CHECK(parsed->threads == 3u);
+  CHECK_FALSE(parsed->device);
+  CHECK(AccessCosts::parse(AccessCosts::typical_device().to_text())->device);
+  CHECK_THAT(costs.nanoseconds(0), Catch::Matchers::WithinULP(costs.nanoseconds_at[0], 4));
+  CHECK_THAT(costs.nanoseconds(1e12),
+             Catch::Matchers::WithinULP(costs.nanoseconds_at[AccessCosts::sizes - 1], 4));
   double between = costs.nanoseconds(1.5 * static_cast<double>(AccessCosts::bytes_of(5)));
-  EXPECT_GT(between, costs.nanoseconds_at[5]);
-  EXPECT_LT(between, costs.nanoseconds_at[6]);
+  CHECK(between > costs.nanoseconds_at[5]);
+  CHECK(between < costs.nanoseconds_at[6]);
   for (std::string bad : {"", "host", "host 0 1 1", "gpu 1", "host 2 a b"})
-    EXPECT_EQ(AccessCosts::parse(bad).status().code(), StatusCode::invalid_argument) << bad;
-  EXPECT_FALSE(AccessCosts::parse(costs.to_text() + " 1").ok());
+    CHECK_MESSAGE(AccessCosts::parse(bad).status().code() == StatusCode::invalid_argument, bad);
+  CHECK_FALSE(AccessCosts::parse(costs.to_text() + " 1").ok());
 }
 
-TEST(AccessCostsTest, AreMeasured) {
+TEST_CASE("AccessCostsTest.AreMeasured", "[AccessCostsTest]") {
   auto backend = Backend::host(1);
   AccessCosts costs;
-  ASSERT_TRUE(backend->tree_index().measure_costs(&costs).ok());
-  EXPECT_EQ(costs.threads, 1u);
+  REQUIRE_OK(backend->tree_index().measure_costs(&costs));
+  CHECK(costs.threads == 1u);
   for (size_t i = 0; i < AccessCosts::sizes; ++i) {
-    EXPECT_GT(costs.nanoseconds_at[i], 0);
-    EXPECT_GE(costs.latency_at[i], costs.nanoseconds_at[i]);
+    CHECK(costs.nanoseconds_at[i] > 0);
+    CHECK(costs.latency_at[i] >= costs.nanoseconds_at[i]);
     if (i > 0) {
-      EXPECT_GE(costs.nanoseconds_at[i], costs.nanoseconds_at[i - 1]);
-      EXPECT_GE(costs.latency_at[i], costs.latency_at[i - 1]);
+      CHECK(costs.nanoseconds_at[i] >= costs.nanoseconds_at[i - 1]);
+      CHECK(costs.latency_at[i] >= costs.latency_at[i - 1]);
     }
   }
   backend->tree_index().set_access_costs(costs);
-  EXPECT_EQ(backend->tree_index().access_costs().to_text(), costs.to_text());
+  CHECK(backend->tree_index().access_costs().to_text() == costs.to_text());
 }
 
 // Both backends see the same keys, and build the same tree of one plan.
-TEST(CudaPlannerTest, SeesWhatTheHostSees) {
+TEST_CASE("CudaPlannerTest.SeesWhatTheHostSees", "[CudaPlannerTest]") {
   auto device = Backend::cuda();
-  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  if (!device.ok()) SKIP(device.status().message());
   Random random(seed());
   auto host = Backend::host(2);
   for (const KeySet& set : key_sets()) {
     for (size_t n : {1, 50, 20'000}) {
       OwnedIndex index(sorted_unique(set.make(random, n)), true);
-      ASSERT_TRUE(
-          host->tree_index().build_tree(index.column(), TreeOptions(), &index.image()).ok());
+      REQUIRE_OK(host->tree_index().build_tree(index.column(), TreeOptions(), &index.image()));
       auto resident = (*device)->tree_index().make_resident(index.view());
-      ASSERT_TRUE(resident.ok()) << resident.status().to_string();
+      REQUIRE_OK(resident);
       KeyStatistics there;
-      ASSERT_TRUE((*device)->tree_index().measure_keys((*resident)->view().keys, {}, &there).ok());
-      EXPECT_EQ(there.serialize(), measure(*host, index, false).serialize()) << set.name;
+      REQUIRE_OK((*device)->tree_index().measure_keys((*resident)->view().keys, {}, &there));
+      CHECK_MESSAGE(there.serialize() == measure(*host, index, false).serialize(), set.name);
       std::vector<std::byte> here, image;
       TreeOptions plan =
           plan_tree(there, {.costs = (*device)->tree_index().access_costs()}).options;
-      ASSERT_TRUE(host->tree_index().build_tree(index.column(), plan, &here).ok());
-      ASSERT_TRUE((*device)->tree_index().build_tree(index.column(), plan, &image).ok());
-      EXPECT_EQ(image, here) << set.name;
+      REQUIRE_OK(host->tree_index().build_tree(index.column(), plan, &here));
+      REQUIRE_OK((*device)->tree_index().build_tree(index.column(), plan, &image));
+      CHECK_MESSAGE(image == here, set.name);
     }
   }
   AccessCosts costs;
-  ASSERT_TRUE((*device)->tree_index().measure_costs(&costs).ok());
-  EXPECT_TRUE(costs.device);
-  EXPECT_GT(costs.nanoseconds_at[7], costs.nanoseconds_at[1]);
+  REQUIRE_OK((*device)->tree_index().measure_costs(&costs));
+  CHECK(costs.device);
+  CHECK(costs.nanoseconds_at[7] > costs.nanoseconds_at[1]);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Scatter-add against plain loops, on the host and on a device.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
@@ -15,6 +14,7 @@
 #include "gpu/backend.h"
 #include "gpu/scatter/route_plan.h"
 #include "gpu/scatter/scatter_arith.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
 namespace stride::test {
@@ -95,15 +95,18 @@ constexpr ScatterMethod methods[] = {ScatterMethod::automatic, ScatterMethod::di
                                      ScatterMethod::copies, ScatterMethod::hot,
                                      ScatterMethod::partition};
 
-class ScatterTest : public testing::TestWithParam<Side> {
+class ScatterTest {
  protected:
-  void SetUp() override {
-    if (GetParam().name != "cuda") {
-      backend_ = Backend::host(GetParam().threads);
+  const Side side_ = GENERATE(Side{"host", 1}, Side{"host_threads", 2}, Side{"cuda", 0});
+  RunsWith name_{side_.name};
+
+  ScatterTest() {
+    if (side_.name != "cuda") {
+      backend_ = Backend::host(side_.threads);
       return;
     }
     auto device = Backend::cuda({.host_threads = 2});
-    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    if (!device.ok()) SKIP(device.status().to_string());
     backend_ = std::move(*device);
   }
 
@@ -113,16 +116,16 @@ class ScatterTest : public testing::TestWithParam<Side> {
   template <class T>
   T* place(const std::vector<T>& column, uint64_t skip) {
     auto memory = backend_->allocate((column.size() + skip) * sizeof(T) + 64);
-    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    CHECK_OK(memory);
     T* at = reinterpret_cast<T*>((*memory)->data()) + skip;
-    EXPECT_TRUE(backend_->copy(at, column.data(), column.size() * sizeof(T)).ok());
+    CHECK_OK(backend_->copy(at, column.data(), column.size() * sizeof(T)));
     placed_.push_back(std::move(*memory));
     return at;
   }
   template <class T>
   std::vector<T> fetch(const T* from, uint64_t n) {
     std::vector<T> column(n);
-    EXPECT_TRUE(backend_->copy(column.data(), from, n * sizeof(T)).ok());
+    CHECK_OK(backend_->copy(column.data(), from, n * sizeof(T)));
     return column;
   }
 
@@ -140,7 +143,7 @@ class ScatterTest : public testing::TestWithParam<Side> {
       into.data = place(t, skip);
     }
     Status status = backend_->scatter().apply(sources, targets, into, options, report);
-    EXPECT_TRUE(status.ok()) << status.to_string();
+    CHECK_OK(status);
     if (here) t = fetch(static_cast<const T*>(into.data), t.size());
     placed_.clear();
     return t;
@@ -189,7 +192,7 @@ std::vector<Index> random_targets(std::mt19937_64& rng, uint64_t n, uint64_t lim
   return r;
 }
 
-TEST_P(ScatterTest, IntegersAreExact) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.IntegersAreExact", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T, class Index>(T, Index) {
     for (uint64_t n : {0, 1, 3, 4, 127, 128, 129, 1000, 40000}) {
@@ -220,10 +223,10 @@ TEST_P(ScatterTest, IntegersAreExact) {
               auto found = scattered(number_type_of<T>(), s, r, t,
                                      {.operation = operation, .method = method},
                                      n % 2 == 0 || n == 129, n % 3, &report);
-              ASSERT_EQ(found, expected) << n << " to " << limit << ", kind " << kind << ", method "
-                                         << static_cast<int>(method);
-              ASSERT_EQ(report.out_of_range, left.out_of_range);
-              ASSERT_EQ(report.first_out_of_range, left.first_out_of_range);
+              REQUIRE_MESSAGE(found == expected, n << " to " << limit << ", kind " << kind
+                                                   << ", method " << static_cast<int>(method));
+              REQUIRE(report.out_of_range == left.out_of_range);
+              REQUIRE(report.first_out_of_range == left.first_out_of_range);
             }
           }
         }
@@ -235,7 +238,7 @@ TEST_P(ScatterTest, IntegersAreExact) {
 }
 
 // Columns that are large enough for each method to be what it is elsewhere.
-TEST_P(ScatterTest, LargeColumns) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.LargeColumns", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   // So many that the backend looks at a sample of them.
   const uint64_t n = (uint64_t{1} << (on_device() ? 21 : 18)) + 77;
@@ -258,24 +261,25 @@ TEST_P(ScatterTest, LargeColumns) {
         for (bool here : {true, false}) {
           if (!on_device() && here) continue;
           ScatterReport report;
-          SCOPED_TRACE(std::to_string(limit) + " targets, kind " + std::to_string(kind) +
-                       ", method " + std::to_string(static_cast<int>(method)));
-          ASSERT_EQ(scattered(NumberType::i64, s, r, t, {.method = method}, here, 0, &report),
-                    expected);
+          INFO(std::to_string(limit) + " targets, kind " + std::to_string(kind) + ", method " +
+               std::to_string(static_cast<int>(method)));
+          REQUIRE(scattered(NumberType::i64, s, r, t, {.method = method}, here, 0, &report) ==
+                  expected);
           auto found =
               scattered(NumberType::f32, f, r, tf,
                         {.mode = ScatterMode::reproducible, .method = method}, here, 0, &report);
-          ASSERT_EQ(found, expected_floats);
+          REQUIRE(found == expected_floats);
           found = scattered(NumberType::f32, f, r, tf, {.method = method}, here, 0, &report);
           for (uint64_t i = 0; i < limit; ++i)
-            ASSERT_NEAR(found[i], expected_floats[i], sums[i] * 1e-3) << i;
+            REQUIRE_MESSAGE(std::abs(found[i] - expected_floats[i]) <= sums[i] * 1e-3, i);
         }
       }
     }
   }
 }
 
-TEST_P(ScatterTest, ReproducibleSumsHaveTheBitsOfTheDefinition) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheBitsOfTheDefinition",
+                 "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T>(T) {
     for (int round = 0; round < 40; ++round) {
@@ -302,9 +306,9 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheBitsOfTheDefinition) {
                                  {.mode = ScatterMode::reproducible, .method = method}, here,
                                  rng() % 4, &report);
           for (uint64_t i = 0; i < limit; ++i)
-            ASSERT_TRUE(same(found[i], expected[i]))
-                << found[i] << " for " << expected[i] << ", round " << round << ", method "
-                << static_cast<int>(method);
+            REQUIRE_MESSAGE(same(found[i], expected[i]),
+                            found[i] << " for " << expected[i] << ", round " << round << ", method "
+                                     << static_cast<int>(method));
         }
       }
     }
@@ -315,7 +319,8 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheBitsOfTheDefinition) {
 
 // Whatever the method, the place of the columns and the order of the sources: blocks then get
 // others.
-TEST_P(ScatterTest, ReproducibleSumsHaveTheSameBitsOnEveryRun) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheSameBitsOnEveryRun",
+                 "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   const uint64_t n = on_device() ? 3000000 : 20000;
   for (uint64_t limit : {500, 70000}) {
@@ -335,12 +340,12 @@ TEST_P(ScatterTest, ReproducibleSumsHaveTheSameBitsOnEveryRun) {
           scattered(NumberType::f32, s, r, t,
                     {.mode = ScatterMode::reproducible, .method = known[run % known.size()]},
                     run / known.size() % 2 == 0, rng() % 4, &report);
-      ASSERT_EQ(bytes_of(found), expected) << "run " << run << ", " << limit << " targets";
+      REQUIRE_MESSAGE(bytes_of(found) == expected, "run " << run << ", " << limit << " targets");
     }
   }
 }
 
-TEST_P(ScatterTest, ReproducibleSumsOfExtremes) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsOfExtremes", "[ScatterTest]") {
   auto check = [&]<class T>(T) {
     constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::denorm_min();
     for (const std::vector<T>& s : {std::vector<T>{most, -most, most},
@@ -355,7 +360,7 @@ TEST_P(ScatterTest, ReproducibleSumsOfExtremes) {
       auto expected = reproducible(s, r, t);
       auto found = scattered(number_type_of<T>(), s, r, t, {.mode = ScatterMode::reproducible},
                              true, 0, &report);
-      for (size_t i = 0; i < t.size(); ++i) EXPECT_TRUE(same(found[i], expected[i])) << found[i];
+      for (size_t i = 0; i < t.size(); ++i) CHECK_MESSAGE(same(found[i], expected[i]), found[i]);
     }
   };
   check(float());
@@ -363,7 +368,7 @@ TEST_P(ScatterTest, ReproducibleSumsOfExtremes) {
 }
 
 // Within the documented bound of the exact sums.
-TEST_P(ScatterTest, FloatsAreAsNearAsIsPromised) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.FloatsAreAsNearAsIsPromised", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   const uint64_t n = 300000, limit = 1000;
   auto r = random_targets<uint32_t>(rng, n, limit, 2);
@@ -384,15 +389,15 @@ TEST_P(ScatterTest, FloatsAreAsNearAsIsPromised) {
     for (uint64_t i = 0; i < limit; ++i) {
       long double off = std::abs(found[i] - sums[i]);
       if (mode == ScatterMode::fast)
-        ASSERT_LE(off, sizes[i] * static_cast<long double>(counts[i]) * 0x1p-24);
+        REQUIRE(off <= sizes[i] * static_cast<long double>(counts[i]) * 0x1p-24);
       else
-        ASSERT_LE(off,
-                  static_cast<long double>(counts[i]) * cut + std::abs(sums[i]) * 0x1.0001p-24);
+        REQUIRE(off <=
+                static_cast<long double>(counts[i]) * cut + std::abs(sums[i]) * 0x1.0001p-24);
     }
   }
 }
 
-TEST_P(ScatterTest, MinAndMaxOfFloats) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.MinAndMaxOfFloats", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T>(T) {
     const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
@@ -414,14 +419,14 @@ TEST_P(ScatterTest, MinAndMaxOfFloats) {
       auto found = scattered(number_type_of<T>(), s, r, t,
                              {.operation = is_min ? ScatterOperation::min : ScatterOperation::max},
                              true, 1, &report);
-      ASSERT_EQ(bytes_of(found), bytes_of(expected));
+      REQUIRE(bytes_of(found) == bytes_of(expected));
     }
   };
   check(float());
   check(double());
 }
 
-TEST_P(ScatterTest, HalvesAreWidenedExactly) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.HalvesAreWidenedExactly", "[ScatterTest]") {
   std::vector<uint16_t> halves(1 << 16);
   std::iota(halves.begin(), halves.end(), uint16_t{0});
   std::vector<uint32_t> own(halves.size());
@@ -436,7 +441,7 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
           scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
                     {.operation = ScatterOperation::max, .method = ScatterMethod::partition}, true,
                     0, &report);
-      ASSERT_EQ(bytes_of(together), bytes_of(found));
+      REQUIRE(bytes_of(together) == bytes_of(found));
     }
     for (uint32_t bits = 0; bits < halves.size(); ++bits) {
       const int sign = bits >> 15 ? -1 : 1, exponent_bits = type == NumberType::f16 ? 5 : 8;
@@ -447,12 +452,12 @@ TEST_P(ScatterTest, HalvesAreWidenedExactly) {
       double x = exponent ? std::ldexp(1 + std::ldexp(mantissa, -mantissa_bits), exponent - bias)
                           : std::ldexp(mantissa, 1 - bias - mantissa_bits);
       if (exponent == (1 << exponent_bits) - 1) x = mantissa ? -sign * INFINITY : INFINITY;
-      ASSERT_EQ(found[bits], static_cast<float>(sign * x)) << bits;
+      REQUIRE_MESSAGE(found[bits] == static_cast<float>(sign * x), bits);
     }
   }
 }
 
-TEST_P(ScatterTest, OnesCount) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnesCount", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto r = random_targets<uint32_t>(rng, 10000, 50, 0);
   std::vector<int64_t> counts(50);
@@ -460,20 +465,17 @@ TEST_P(ScatterTest, OnesCount) {
   for (uint32_t x : r) ++counts[x];
   for (ScatterMethod method : known_methods(ScatterOperation::add, r.size(), 50, 4)) {
     std::vector<int64_t> found(50);
-    ASSERT_TRUE(backend_->scatter()
-                    .apply(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r),
-                           numbers_of(&found), {.method = method})
-                    .ok());
-    EXPECT_EQ(found, counts);
+    REQUIRE_OK(backend_->scatter().apply(Numbers::ones(NumberType::i64, r.size()), Indexes::of(r),
+                                         numbers_of(&found), {.method = method}));
+    CHECK(found == counts);
   }
-  ASSERT_TRUE(backend_->scatter()
-                  .apply(Numbers::ones(NumberType::f32, r.size()), Indexes::of(r),
-                         numbers_of(&floats), {.mode = ScatterMode::reproducible})
-                  .ok());
-  EXPECT_EQ(floats, std::vector<float>(counts.begin(), counts.end()));
+  REQUIRE_OK(backend_->scatter().apply(Numbers::ones(NumberType::f32, r.size()), Indexes::of(r),
+                                       numbers_of(&floats), {.mode = ScatterMode::reproducible}));
+  CHECK(floats == std::vector<float>(counts.begin(), counts.end()));
 }
 
-TEST_P(ScatterTest, WhatIsOutOfRangeIsRefusedWhereThatIsAsked) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.WhatIsOutOfRangeIsRefusedWhereThatIsAsked",
+                 "[ScatterTest]") {
   for (bool here : {true, false}) {
     std::vector<uint64_t> r(300000, 3);
     std::vector<double> s(r.size(), 1.0), t = {1, 2, 3, 4};
@@ -491,21 +493,20 @@ TEST_P(ScatterTest, WhatIsOutOfRangeIsRefusedWhereThatIsAsked) {
     ScatterReport report;
     Status status = backend_->scatter().apply(sources, targets, into,
                                               {.out_of_range = OutOfRange::error}, &report);
-    EXPECT_EQ(status.code(), StatusCode::invalid_argument);
-    EXPECT_NE(status.to_string().find("the target of source 77777 is 4, and T has 4 numbers (2 "
-                                      "sources are out of range)"),
-              std::string::npos)
-        << status.to_string();
-    EXPECT_EQ(report.out_of_range, 2u);
-    EXPECT_EQ(here ? fetch(static_cast<const double*>(into.data), 4) : t, before);
+    CHECK(status.code() == StatusCode::invalid_argument);
+    CHECK_MESSAGE(status.to_string().find("the target of source 77777 is 4, and T has 4 numbers (2 "
+                                          "sources are out of range)") != std::string::npos,
+                  status.to_string());
+    CHECK(report.out_of_range == 2u);
+    CHECK((here ? fetch(static_cast<const double*>(into.data), 4) : t) == before);
     auto route = backend_->scatter().make_route(targets, 4, OutOfRange::error);
-    EXPECT_EQ(route.status().to_string(), status.to_string());
+    CHECK(route.status().to_string() == status.to_string());
     placed_.clear();
   }
 }
 
 // None is done in another way than it was asked for.
-TEST_P(ScatterTest, RefusesMethodsThatItDoesNotHave) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.RefusesMethodsThatItDoesNotHave", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class Index>(Index, uint64_t n, uint64_t limit) {
     const auto r = random_targets<Index>(rng, n, limit, 0);
@@ -516,10 +517,9 @@ TEST_P(ScatterTest, RefusesMethodsThatItDoesNotHave) {
       for (ScatterMode mode : {ScatterMode::fast, ScatterMode::reproducible}) {
         for (ScatterMethod method : methods) {
           for (ScatterOperation operation : {ScatterOperation::add, ScatterOperation::max}) {
-            SCOPED_TRACE(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
-                         std::to_string(static_cast<int>(method)) + ", operation " +
-                         std::to_string(static_cast<int>(operation)) +
-                         (here ? ", here" : ", elsewhere"));
+            INFO(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
+                 std::to_string(static_cast<int>(method)) + ", operation " +
+                 std::to_string(static_cast<int>(operation)) + (here ? ", here" : ", elsewhere"));
             const bool is_add = operation == ScatterOperation::add;
             std::vector<float> t = before;
             Numbers sources = numbers_of(s);
@@ -534,13 +534,13 @@ TEST_P(ScatterTest, RefusesMethodsThatItDoesNotHave) {
                 sources, targets, into, {.operation = operation, .mode = mode, .method = method});
             if (here) t = fetch(static_cast<const float*>(into.data), limit);
             if (is_known(method, operation, n, limit, sizeof(Index))) {
-              EXPECT_TRUE(status.ok()) << status.to_string();
-              EXPECT_EQ(t, is_add ? expected : before);
+              CHECK_OK(status);
+              CHECK(t == (is_add ? expected : before));
             } else {
-              EXPECT_EQ(status.code(), StatusCode::invalid_argument) << status.to_string();
-              EXPECT_NE(status.to_string().find("ScatterMethod::"), std::string::npos)
-                  << status.to_string();
-              EXPECT_EQ(t, before);
+              CHECK_MESSAGE(status.code() == StatusCode::invalid_argument, status.to_string());
+              CHECK_MESSAGE(status.to_string().find("ScatterMethod::") != std::string::npos,
+                            status.to_string());
+              CHECK(t == before);
             }
             placed_.clear();
           }
@@ -556,14 +556,14 @@ TEST_P(ScatterTest, RefusesMethodsThatItDoesNotHave) {
   }
 }
 
-TEST_P(ScatterTest, WrongArguments) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.WrongArguments", "[ScatterTest]") {
   std::vector<float> s = {1, 2}, t = {0};
   std::vector<uint32_t> r = {0};
   auto refused = [&](const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                      const std::string& message) {
     Status status = backend_->scatter().apply(sources, targets, into);
-    EXPECT_EQ(status.code(), StatusCode::invalid_argument) << status.to_string();
-    EXPECT_NE(status.to_string().find(message), std::string::npos) << status.to_string();
+    CHECK_MESSAGE(status.code() == StatusCode::invalid_argument, status.to_string());
+    CHECK_MESSAGE(status.to_string().find(message) != std::string::npos, status.to_string());
   };
   refused(numbers_of(s), Indexes::of(r), numbers_of(&t), "2 sources with 1 targets");
   refused({NumberType::f64, nullptr, 1}, Indexes::of(r), numbers_of(&t),
@@ -577,40 +577,38 @@ TEST_P(ScatterTest, WrongArguments) {
   for (const Indexes& wrong : {Indexes{r.data(), 1, 2}, Indexes{nullptr, 1, 4},
                                Indexes{reinterpret_cast<std::byte*>(r.data()) + 1, 1, 4}}) {
     auto none = backend_->scatter().make_route(wrong, 1, OutOfRange::count);
-    EXPECT_EQ(none.status().code(), StatusCode::invalid_argument) << none.status().to_string();
+    CHECK_MESSAGE(none.status().code() == StatusCode::invalid_argument, none.status().to_string());
   }
   auto route = backend_->scatter().make_route(Indexes::of(r), 1, OutOfRange::count);
-  ASSERT_TRUE(route.ok());
-  EXPECT_EQ((*route)->apply(numbers_of(s), numbers_of(&t)).code(), StatusCode::invalid_argument);
-  EXPECT_EQ((*route)->apply({NumberType::f32, s.data(), 1}, numbers_of(&s)).code(),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(t[0], 0);
+  REQUIRE_OK(route);
+  CHECK((*route)->apply(numbers_of(s), numbers_of(&t)).code() == StatusCode::invalid_argument);
+  CHECK((*route)->apply({NumberType::f32, s.data(), 1}, numbers_of(&s)).code() ==
+        StatusCode::invalid_argument);
+  CHECK(t[0] == 0);
 }
 
-TEST_P(ScatterTest, EmptyColumns) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.EmptyColumns", "[ScatterTest]") {
   std::vector<float> none, t = {3};
   std::vector<uint32_t> no_targets;
   ScatterReport report{5, 5};
-  EXPECT_TRUE(backend_->scatter()
-                  .apply(numbers_of(none), Indexes::of(no_targets), numbers_of(&t), {}, &report)
-                  .ok());
-  EXPECT_EQ(report.out_of_range, 0u);
-  EXPECT_EQ(report.first_out_of_range, UINT64_MAX);
+  CHECK_OK(backend_->scatter().apply(numbers_of(none), Indexes::of(no_targets), numbers_of(&t), {},
+                                     &report));
+  CHECK(report.out_of_range == 0u);
+  CHECK(report.first_out_of_range == UINT64_MAX);
   auto route = backend_->scatter().make_route(Indexes::of(no_targets), 1, OutOfRange::error);
-  ASSERT_TRUE(route.ok()) << route.status().to_string();
-  EXPECT_TRUE((*route)->apply(numbers_of(none), numbers_of(&t)).ok());
+  REQUIRE_OK(route);
+  CHECK_OK((*route)->apply(numbers_of(none), numbers_of(&t)));
   // No targets at all: everything is out of range.
   std::vector<float> s = {1, 2};
   std::vector<uint32_t> r = {0, 1};
-  ASSERT_TRUE(backend_->scatter()
-                  .apply(numbers_of(s), Indexes::of(r), numbers_of(&none), {}, &report)
-                  .ok());
-  EXPECT_EQ(report.out_of_range, 2u);
-  EXPECT_EQ(report.first_out_of_range, 0u);
-  EXPECT_EQ(t[0], 3);
+  REQUIRE_OK(
+      backend_->scatter().apply(numbers_of(s), Indexes::of(r), numbers_of(&none), {}, &report));
+  CHECK(report.out_of_range == 2u);
+  CHECK(report.first_out_of_range == 0u);
+  CHECK(t[0] == 3);
 }
 
-TEST_P(ScatterTest, RoutesGiveTheSame) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.RoutesGiveTheSame", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   struct Size {
     uint64_t n, limit;
@@ -621,14 +619,14 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
     for (int kind : {0, 2, 3, 4}) {
       if (size.n > 2000000 && kind == 4) continue;
       auto r = random_targets<uint32_t>(rng, size.n, size.limit, kind);
-      SCOPED_TRACE(std::to_string(size.n) + " to " + std::to_string(size.limit) + ", kind " +
-                   std::to_string(kind));
+      INFO(std::to_string(size.n) + " to " + std::to_string(size.limit) + ", kind " +
+           std::to_string(kind));
       auto route = backend_->scatter().make_route(Indexes::of(r), size.limit, OutOfRange::count);
-      ASSERT_TRUE(route.ok()) << route.status().to_string();
-      EXPECT_GE((*route)->memory_bytes(), size.n * 4);
+      REQUIRE_OK(route);
+      CHECK((*route)->memory_bytes() >= size.n * 4);
       uint64_t out_of_range = 0;
       for (uint32_t x : r) out_of_range += x >= size.limit;
-      EXPECT_EQ((*route)->report().out_of_range, out_of_range);
+      CHECK((*route)->report().out_of_range == out_of_range);
 
       std::vector<int64_t> s(size.n), t(size.limit, 3);
       for (int64_t& x : s) x = static_cast<int64_t>(rng());
@@ -636,8 +634,8 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
       for (uint64_t i = 0; i < size.n; ++i)
         if (r[i] < size.limit) expected[r[i]] = wrapped(expected[r[i]], s[i]);
       std::vector<int64_t> found = t;
-      ASSERT_TRUE((*route)->apply(numbers_of(s), numbers_of(&found)).ok());
-      ASSERT_EQ(found, expected);
+      REQUIRE_OK((*route)->apply(numbers_of(s), numbers_of(&found)));
+      REQUIRE(found == expected);
 
       std::vector<float> f(size.n), tf(size.limit, 1);
       for (float& x : f) x = static_cast<float>(static_cast<double>(rng()) / 0x1p64);
@@ -650,20 +648,20 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
           sources.data = place(f, 1);
           into.data = place(floats, 0);
         }
-        ASSERT_TRUE((*route)->apply(sources, into, ScatterMode::reproducible).ok());
+        REQUIRE_OK((*route)->apply(sources, into, ScatterMode::reproducible));
         if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
-        ASSERT_EQ(bytes_of(floats), bytes_of(exact));
+        REQUIRE(bytes_of(floats) == bytes_of(exact));
         // Twice, with the same bits on a device.
         std::vector<float> first;
         for (int time = 0; time < 2; ++time) {
           floats = tf;
           if (here) into.data = place(tf, 0);
-          ASSERT_TRUE((*route)->apply(sources, into).ok());
+          REQUIRE_OK((*route)->apply(sources, into));
           if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
           for (uint64_t i = 0; i < size.limit; ++i)
-            ASSERT_NEAR(floats[i], exact[i], 1e-4 * std::abs(exact[i])) << i;
+            REQUIRE_MESSAGE(std::abs(floats[i] - exact[i]) <= 1e-4 * std::abs(exact[i]), i);
           if (time == 1 && on_device() && is_exchanged(size.n, size.limit))
-            ASSERT_EQ(floats, first);
+            REQUIRE(floats == first);
           first = floats;
         }
         placed_.clear();
@@ -672,7 +670,7 @@ TEST_P(ScatterTest, RoutesGiveTheSame) {
   }
 }
 
-TEST_P(ScatterTest, WorkOnAStream) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.WorkOnAStream", "[ScatterTest]") {
   std::vector<float> s(5000, 1.0f), t(10);
   std::vector<uint32_t> r(s.size());
   for (size_t i = 0; i < r.size(); ++i) r[i] = static_cast<uint32_t>(i % 10);
@@ -681,17 +679,17 @@ TEST_P(ScatterTest, WorkOnAStream) {
   Indexes targets = Indexes::of(r);
   MutableNumbers into = numbers_of(&t);
   auto route = backend_->scatter().make_route(targets, 10, OutOfRange::count);
-  ASSERT_TRUE(route.ok());
-  EXPECT_FALSE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
-  EXPECT_FALSE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
+  REQUIRE_OK(route);
+  CHECK_FALSE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
+  CHECK_FALSE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
   if (!on_device()) return;
   sources.data = place(s, 0);
   targets.data = place(r, 0);
   into.data = place(t, 0);
   for (int time = 0; time < 20; ++time) {
-    ASSERT_TRUE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
-    ASSERT_TRUE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
-    ASSERT_TRUE((*route)->apply(sources, into, ScatterMode::reproducible, per_thread).ok());
+    REQUIRE_OK(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}));
+    REQUIRE_OK((*route)->apply(sources, into, ScatterMode::fast, per_thread));
+    REQUIRE_OK((*route)->apply(sources, into, ScatterMode::reproducible, per_thread));
   }
   // A call that waits on the same stream comes behind them.
   std::vector<float> found;
@@ -699,11 +697,11 @@ TEST_P(ScatterTest, WorkOnAStream) {
     found = fetch(static_cast<const float*>(into.data), 10);
     if (found == std::vector<float>(10, 60 * 500.0f)) break;
   }
-  EXPECT_EQ(found, std::vector<float>(10, 60 * 500.0f));
+  CHECK(found == std::vector<float>(10, 60 * 500.0f));
 }
 
 // Pinned and pageable memory, in pieces, and T where it is.
-TEST_P(ScatterTest, SourcesInHostMemoryComeInPieces) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.SourcesInHostMemoryComeInPieces", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   const uint64_t n = 5'000'001, limit = 70000;
   auto r = random_targets<uint32_t>(rng, n, limit, 2);
@@ -711,7 +709,7 @@ TEST_P(ScatterTest, SourcesInHostMemoryComeInPieces) {
   for (int32_t& x : s) x = static_cast<int32_t>(rng());
   for (uint64_t i = 0; i < n; ++i) expected[r[i]] = wrapped(expected[r[i]], s[i]);
   auto pinned_s = backend_->allocate_host(n * 4), pinned_r = backend_->allocate_host(n * 4);
-  ASSERT_TRUE(pinned_s.ok() && pinned_r.ok());
+  REQUIRE((pinned_s.ok() && pinned_r.ok()));
   std::memcpy((*pinned_s)->data(), s.data(), n * 4);
   std::memcpy((*pinned_r)->data(), r.data(), n * 4);
   const void* sources[] = {s.data(), (*pinned_s)->data(), place(s, 0)};
@@ -720,17 +718,16 @@ TEST_P(ScatterTest, SourcesInHostMemoryComeInPieces) {
     for (const void* to : targets) {
       std::vector<int32_t> found(limit);
       ScatterReport report;
-      ASSERT_TRUE(
-          backend_->scatter()
-              .apply({NumberType::i32, from, n}, {to, n, 4}, numbers_of(&found), {}, &report)
-              .ok());
-      ASSERT_EQ(found, expected);
+      REQUIRE_OK(backend_->scatter().apply({NumberType::i32, from, n}, {to, n, 4},
+                                           numbers_of(&found), {}, &report));
+      REQUIRE(found == expected);
     }
   }
 }
 
 // What the host does with few and many sources, for any number of threads.
-TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
+TEST_CASE("HostScatterTest.HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether",
+          "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
   std::vector<std::unique_ptr<Backend>> backends;
 #if defined(__SANITIZE_THREAD__)
@@ -740,7 +737,7 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
 #endif
   auto check = [&]<class T, class Index>(T, const std::vector<Index>& r, uint64_t limit,
                                          const std::string& name) {
-    SCOPED_TRACE(name);
+    INFO(name);
     constexpr bool is_float = std::is_floating_point_v<T>;
     std::vector<T> s(r.size()), t(limit);
     for (T& x : s)
@@ -765,17 +762,17 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
         ScatterReport report;
         Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r), numbers_of(&into),
                                                  options, &report);
-        EXPECT_TRUE(status.ok()) << status.to_string();
-        EXPECT_EQ(report.out_of_range, left.out_of_range);
-        EXPECT_EQ(report.first_out_of_range, left.first_out_of_range);
+        CHECK_OK(status);
+        CHECK(report.out_of_range == left.out_of_range);
+        CHECK(report.first_out_of_range == left.first_out_of_range);
         return bytes_of(into);
       };
       for (ScatterMethod method : {ScatterMethod::partition, ScatterMethod::automatic}) {
         if (!is_float || method == ScatterMethod::partition)
-          ASSERT_EQ(found({.method = method}), bytes_of(sums));
-        ASSERT_EQ(found({.operation = ScatterOperation::max, .method = method}), bytes_of(most));
+          REQUIRE(found({.method = method}) == bytes_of(sums));
+        REQUIRE(found({.operation = ScatterOperation::max, .method = method}) == bytes_of(most));
         if constexpr (is_float)
-          ASSERT_EQ(found({.mode = ScatterMode::reproducible, .method = method}), bytes_of(exact));
+          REQUIRE(found({.mode = ScatterMode::reproducible, .method = method}) == bytes_of(exact));
       }
     }
   };
@@ -806,7 +803,7 @@ TEST(HostScatterTest, HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether) {
 }
 
 // Of sizes around those where the host does it in another way, with all that numbers can be.
-TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
+TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
   const std::vector<uint64_t> sizes = {
       1,    2,    3,    4,     5,     63,    64,    65,    511,   512,    513,    2047,   2048,
@@ -853,31 +850,30 @@ TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
     for (const auto& backend : backends) {
       for (ScatterMethod method : {ScatterMethod::automatic, ScatterMethod::direct,
                                    ScatterMethod::copies, ScatterMethod::partition}) {
-        SCOPED_TRACE(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
-                     std::to_string(static_cast<int>(method)) + (is_sorted ? ", sorted" : ""));
+        INFO(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
+             std::to_string(static_cast<int>(method)) + (is_sorted ? ", sorted" : ""));
         auto agrees = [&](const ScatterOptions& options, const std::vector<T>& expected) {
           std::vector<T> found = t;
           ScatterReport report;
           Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r),
                                                    numbers_of(&found), options, &report);
-          ASSERT_TRUE(status.ok()) << status.to_string();
-          ASSERT_EQ(first_other(found, expected), limit);
-          ASSERT_EQ(report.out_of_range, left.out_of_range);
-          ASSERT_EQ(report.first_out_of_range, left.first_out_of_range);
+          REQUIRE_OK(status);
+          REQUIRE(first_other(found, expected) == limit);
+          REQUIRE(report.out_of_range == left.out_of_range);
+          REQUIRE(report.first_out_of_range == left.first_out_of_range);
         };
         agrees({.method = method}, sums);
         agrees({.operation = ScatterOperation::max, .method = method}, most);
         if (is_float) agrees({.mode = ScatterMode::reproducible, .method = method}, exact);
-        if (testing::Test::HasFatalFailure()) return;
       }
       auto route = backend->scatter().make_route(Indexes::of(r), limit, OutOfRange::count);
-      ASSERT_TRUE(route.ok());
+      REQUIRE_OK(route);
       std::vector<T> found = t;
-      ASSERT_TRUE((*route)->apply(numbers_of(s), numbers_of(&found)).ok());
-      ASSERT_EQ(first_other(found, sums), limit);
+      REQUIRE_OK((*route)->apply(numbers_of(s), numbers_of(&found)));
+      REQUIRE(first_other(found, sums) == limit);
     }
   };
-  for (int round = 0; round < 12 && !HasFatalFailure(); ++round) {
+  for (int round = 0; round < 12; ++round) {
     check(float(), uint32_t());
     check(double(), uint64_t());
     check(int32_t(), uint64_t());
@@ -886,7 +882,7 @@ TEST(HostScatterTest, AgreesWithTheLoopAtLimits) {
 }
 
 // Targets that ascend, nearly do, or only where the backend looks at a sample of them.
-TEST(HostScatterTest, TargetsThatNearlyAscend) {
+TEST_CASE("HostScatterTest.TargetsThatNearlyAscend", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
   const uint64_t n = 300'007, limit = 90'000;
   auto ascending = [&](uint64_t most, uint64_t run) {
@@ -943,15 +939,15 @@ TEST(HostScatterTest, TargetsThatNearlyAscend) {
         ScatterReport report;
         Status status = backend->scatter().apply(numbers_of(s), Indexes::of(r), numbers_of(&found),
                                                  options, &report);
-        ASSERT_TRUE(status.ok()) << status.to_string();
-        ASSERT_EQ(found, options.operation == ScatterOperation::min ? least : sums);
-        ASSERT_EQ(report.out_of_range, left.out_of_range);
-        ASSERT_EQ(report.first_out_of_range, left.first_out_of_range);
+        REQUIRE_OK(status);
+        REQUIRE(found == (options.operation == ScatterOperation::min ? least : sums));
+        REQUIRE(report.out_of_range == left.out_of_range);
+        REQUIRE(report.first_out_of_range == left.first_out_of_range);
       }
     }
   };
   for (const auto& [name, r] : cases) {
-    SCOPED_TRACE(name);
+    INFO(name);
     std::vector<uint32_t> narrow(n);
     for (uint64_t i = 0; i < n; ++i)
       narrow[i] = static_cast<uint32_t>(std::min<uint64_t>(r[i], UINT32_MAX));
@@ -964,39 +960,32 @@ TEST(HostScatterTest, TargetsThatNearlyAscend) {
 }
 
 // Targets that no number of 32 bits can tell.
-TEST_P(ScatterTest, MoreThanFourBillionTargets) {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.MoreThanFourBillionTargets", "[ScatterTest]") {
   const uint64_t limit = (uint64_t{1} << 32) + 10;
-  if (!on_device()) GTEST_SKIP() << "needs 17 GB of memory";
+  if (!on_device()) SKIP("needs 17 GB of memory");
   auto t = backend_->allocate(limit * 4);
-  if (!t.ok()) GTEST_SKIP() << t.status().to_string();
+  if (!t.ok()) SKIP(t.status().to_string());
   std::vector<uint64_t> r = {0, UINT32_MAX, uint64_t{UINT32_MAX} - 1, limit - 1, limit, UINT64_MAX};
   std::vector<int32_t> s = {1, 2, 3, 4, 5, 6};
   auto* into = reinterpret_cast<int32_t*>((*t)->data());
   const std::vector<int32_t> zero = {0};
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(backend_->copy(into + r[i], zero.data(), 4).ok());
+  for (int i = 0; i < 4; ++i) REQUIRE_OK(backend_->copy(into + r[i], zero.data(), 4));
   ScatterReport report;
-  ASSERT_TRUE(backend_->scatter()
-                  .apply(numbers_of(s), Indexes::of(r), {NumberType::i32, into, limit}, {}, &report)
-                  .ok());
-  EXPECT_EQ(report.out_of_range, 2u);
-  EXPECT_EQ(report.first_out_of_range, 4u);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(fetch(into + r[i], 1)[0], s[i]);
+  REQUIRE_OK(backend_->scatter().apply(numbers_of(s), Indexes::of(r),
+                                       {NumberType::i32, into, limit}, {}, &report));
+  CHECK(report.out_of_range == 2u);
+  CHECK(report.first_out_of_range == 4u);
+  for (int i = 0; i < 4; ++i) CHECK(fetch(into + r[i], 1)[0] == s[i]);
   // Targets of 32 bits that are all there.
   std::vector<uint32_t> narrow = {UINT32_MAX, 0};
-  ASSERT_TRUE(backend_->scatter()
-                  .apply(Numbers::ones(NumberType::i32, 2), Indexes::of(narrow),
-                         {NumberType::i32, into, limit}, {}, &report)
-                  .ok());
-  EXPECT_EQ(report.out_of_range, 0u);
-  EXPECT_EQ(fetch(into + UINT32_MAX, 1)[0], 3);
+  REQUIRE_OK(backend_->scatter().apply(Numbers::ones(NumberType::i32, 2), Indexes::of(narrow),
+                                       {NumberType::i32, into, limit}, {}, &report));
+  CHECK(report.out_of_range == 0u);
+  CHECK(fetch(into + UINT32_MAX, 1)[0] == 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ScatterTest,
-                         testing::Values(Side{"host", 1}, Side{"host_threads", 2}, Side{"cuda", 0}),
-                         [](const auto& side) { return side.param.name; });
-
 // The plan of a route, carried out by loops as a device does.
-TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
+TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
   std::mt19937_64 rng(seed());
   struct Case {
     uint64_t n, limit;
@@ -1008,31 +997,31 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
     auto r = random_targets<uint64_t>(rng, c.n + 10, c.limit, c.kind);
     const uint64_t first = 10;
     RouteSlab slab = plan_slab(Indexes::of(r), first, c.n, c.limit, c.processors);
-    ASSERT_EQ(slab.sources, c.n);
-    ASSERT_LE(slab.chunk_sources, route_chunk_sources);
-    ASSERT_EQ(slab.part_target.size(), slab.parts + 1u);
-    ASSERT_EQ(slab.chunk_piece.size(), slab.chunks + 1u);
+    REQUIRE(slab.sources == c.n);
+    REQUIRE(slab.chunk_sources <= route_chunk_sources);
+    REQUIRE(slab.part_target.size() == slab.parts + 1u);
+    REQUIRE(slab.chunk_piece.size() == slab.chunks + 1u);
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
     std::vector<std::vector<uint64_t>> sums(slab.hot_sums());
     for (uint32_t chunk = 0; chunk < slab.chunks; ++chunk) {
       const uint64_t begin = uint64_t{chunk} * slab.chunk_sources;
       const uint32_t first_pick = slab.chunk_pick[chunk];
       const uint32_t picks = slab.chunk_pick[chunk + 1] - first_pick;
-      ASSERT_EQ(first_pick % 8, 0u);
-      ASSERT_LE(picks, slab.most_picks);
+      REQUIRE(first_pick % 8 == 0u);
+      REQUIRE(picks <= slab.most_picks);
       for (uint32_t p = slab.chunk_piece[chunk]; p < slab.chunk_piece[chunk + 1]; ++p) {
         const RouteSlab::Piece& piece = slab.pieces[p];
         const bool is_sum = piece.to >= slab.items;
-        ASSERT_GT(piece.count, 0u);
-        ASSERT_LE(piece.begin + piece.count, picks);
+        REQUIRE(piece.count > 0u);
+        REQUIRE(piece.begin + piece.count <= picks);
         if (!is_sum) {
-          ASSERT_LE(piece.count, route_piece_sources);
-          ASSERT_EQ(piece.begin % route_quad + piece.count % route_quad + piece.to % route_quad,
-                    0u);
+          REQUIRE(piece.count <= route_piece_sources);
+          REQUIRE(piece.begin % route_quad + piece.count % route_quad + piece.to % route_quad ==
+                  0u);
         }
         for (uint32_t j = 0; j < piece.count; ++j) {
           const uint64_t source = begin + slab.picks[first_pick + piece.begin + j];
-          ASSERT_LT(source, c.n);
+          REQUIRE(source < c.n);
           if (is_sum) {
             sums.at(piece.to - slab.items).push_back(source);
           } else {
@@ -1044,20 +1033,20 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
     std::vector<std::vector<uint64_t>> sources(c.limit);
     for (uint32_t p = 0; p < slab.parts; ++p) {
       const uint32_t size = slab.part_item[p + 1] - slab.part_item[p];
-      ASSERT_LE(size, slab.most_items);
-      ASSERT_LE(size, route_part_sources + (route_quad - 1) * slab.chunks);
-      ASSERT_LE(slab.part_target[p + 1] - slab.part_target[p], slab.most_targets);
-      ASSERT_LE(slab.most_targets, route_part_targets);
+      REQUIRE(size <= slab.most_items);
+      REQUIRE(size <= route_part_sources + (route_quad - 1) * slab.chunks);
+      REQUIRE(slab.part_target[p + 1] - slab.part_target[p] <= slab.most_targets);
+      REQUIRE(slab.most_targets <= route_part_targets);
       const uint32_t first_group = slab.part_group[p], last_group = slab.part_group[p + 1];
-      ASSERT_EQ(slab.group_list[first_group] % 8, 0u);
-      ASSERT_LE(slab.group_list[last_group] - slab.group_list[first_group], slab.most_list);
+      REQUIRE(slab.group_list[first_group] % 8 == 0u);
+      REQUIRE(slab.group_list[last_group] - slab.group_list[first_group] <= slab.most_list);
       for (uint32_t g = first_group; g < last_group; ++g) {
         for (uint32_t at = slab.group_list[g]; at < slab.group_list[g + 1]; ++at) {
           if (slab.list[at] == size) continue;
           const uint32_t k = (at - slab.group_list[g]) % route_group_targets;
           const uint32_t t = slab.group_targets[g * route_group_targets + k];
-          ASSERT_GE(t, slab.part_target[p]);
-          ASSERT_LT(t, slab.part_target[p + 1]);
+          REQUIRE(t >= slab.part_target[p]);
+          REQUIRE(t < slab.part_target[p + 1]);
           sources[t].push_back(items[slab.part_item[p] + slab.list[at]]);
         }
       }
@@ -1066,13 +1055,13 @@ TEST(RoutePlanTest, LeadsEverySourceToItsTarget) {
       for (uint64_t at = slab.hot[h].begin; at < slab.hot[h + 1].begin; ++at) {
         auto& of = sources[slab.hot[h].target];
         const auto& sum = sums[at - slab.items];
-        ASSERT_FALSE(sum.empty());
+        REQUIRE_FALSE(sum.empty());
         of.insert(of.end(), sum.begin(), sum.end());
       }
     std::vector<std::vector<uint64_t>> expected(c.limit);
     for (uint64_t i = 0; i < c.n; ++i)
       if (r[first + i] < c.limit) expected[r[first + i]].push_back(i);
-    ASSERT_EQ(sources, expected) << c.n << " to " << c.limit;
+    REQUIRE_MESSAGE(sources == expected, c.n << " to " << c.limit);
   }
 }
 

@@ -1,5 +1,4 @@
 // Sets of vectors against standard maps, on the host and on a device.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +6,6 @@
 #include <numeric>
 #include <random>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -15,7 +13,9 @@
 #include "gpu/set/dense_table.h"
 #include "gpu/set/slot_table.h"
 #include "gpu/set/vector_layout.h"
+#include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -26,6 +26,8 @@ struct Side {
   std::string name;
   unsigned threads;
 };
+
+std::vector<Side> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
 
 struct Form {
   std::string name;
@@ -41,40 +43,41 @@ std::vector<Form> forms() {
           {"wide", VectorForm::compressed, true, {1, 2, 7, 16}}};
 }
 
-class VectorSetTest : public testing::TestWithParam<std::tuple<Side, Form>> {
+class VectorSetTest {
  protected:
-  void SetUp() override {
-    const Side& side = std::get<0>(GetParam());
-    if (side.name != "cuda") {
-      backend_ = Backend::host(side.threads);
+  const Side side_ = GENERATE(from_range(sides()));
+  const Form form_ = GENERATE(from_range(forms()));
+  RunsWith name_{side_.name + "_" + form_.name};
+
+  VectorSetTest() {
+    if (side_.name != "cuda") {
+      backend_ = Backend::host(side_.threads);
       return;
     }
     auto device = Backend::cuda({.host_threads = 2});
-    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    if (!device.ok()) SKIP(device.status().to_string());
     backend_ = std::move(*device);
   }
-  const Form& form() const { return std::get<1>(GetParam()); }
-  bool dense() const { return form().form == VectorForm::dense; }
+  bool dense() const { return form_.form == VectorForm::dense; }
   // Calls test() with words_ set to each length.
   template <class Test>
   void each_length(const Test& test) {
-    for (uint32_t words : form().words) {
-      SCOPED_TRACE(std::to_string(words) + " words");
+    for (uint32_t words : form_.words) {
+      INFO(std::to_string(words) + " words");
       words_ = words;
       test();
-      if (HasFatalFailure()) return;
     }
   }
   VectorSetOptions options() const {
     VectorSetOptions options;
     options.words = words_;
-    options.form = form().form;
-    options.wide_nodes = form().wide;
+    options.form = form_.form;
+    options.wide_nodes = form_.wide;
     return options;
   }
   std::unique_ptr<VectorSet> make(const VectorSetOptions& options) {
     auto set = backend_->sets().make_vector_set(options);
-    EXPECT_TRUE(set.ok()) << set.status().to_string();
+    CHECK_OK(set);
     return set.ok() ? std::move(*set) : nullptr;
   }
   // Vectors that are few where `values` is small.
@@ -109,31 +112,32 @@ class Oracle {
     std::vector<uint64_t> ids(vectors.size(), 12345),
         bits((vectors.size() + 63) / 64, ~uint64_t{0});
     Status status = set.find_or_put(column, ids, bits);
-    ASSERT_TRUE(status.ok()) << status.to_string();
+    REQUIRE_OK(status);
     std::unordered_map<Vector, uint64_t, Hash> news;
     for (uint64_t i = 0; i < vectors.size(); ++i) {
       bool known = ids_.contains(vectors[i]);
       if (bit(bits, i)) {
-        ASSERT_FALSE(known) << "row " << i << " is new twice";
+        REQUIRE_MESSAGE(!known, "row " << i << " is new twice");
         ++news[vectors[i]];
-        ASSERT_EQ(news[vectors[i]], 1u) << "row " << i << " is new twice in a batch";
-        ASSERT_TRUE(vectors_.emplace(ids[i], vectors[i]).second) << "id " << ids[i] << " twice";
+        REQUIRE_MESSAGE(news[vectors[i]] == 1u, "row " << i << " is new twice in a batch");
+        REQUIRE_MESSAGE(vectors_.emplace(ids[i], vectors[i]).second, "id " << ids[i] << " twice");
       }
-      ASSERT_LT(ids[i], set.id_limit());
+      REQUIRE(ids[i] < set.id_limit());
       if (dense_ && !known && !first_.contains(vectors[i])) {
-        ASSERT_TRUE(bit(bits, i)) << "row " << i << " comes first";
-        ASSERT_EQ(ids[i], ids_.size() + first_.size());
+        REQUIRE_MESSAGE(bit(bits, i), "row " << i << " comes first");
+        REQUIRE(ids[i] == ids_.size() + first_.size());
         first_[vectors[i]] = ids[i];
       }
     }
     for (uint64_t i = 0; i < vectors.size(); ++i) {
-      ASSERT_TRUE(ids_.contains(vectors[i]) || news.contains(vectors[i])) << "row " << i << " lost";
-      ASSERT_EQ(vectors_.at(ids[i]), vectors[i]);
+      REQUIRE_MESSAGE((ids_.contains(vectors[i]) || news.contains(vectors[i])),
+                      "row " << i << " lost");
+      REQUIRE(vectors_.at(ids[i]) == vectors[i]);
     }
-    for (uint64_t i = vectors.size(); i < bits.size() * 64; ++i) ASSERT_FALSE(bit(bits, i));
+    for (uint64_t i = vectors.size(); i < bits.size() * 64; ++i) REQUIRE_FALSE(bit(bits, i));
     for (uint64_t i = 0; i < vectors.size(); ++i) ids_[vectors[i]] = ids[i];
     first_.clear();
-    ASSERT_EQ(set.size(), ids_.size());
+    REQUIRE(set.size() == ids_.size());
   }
   void check(VectorSet& set, const std::vector<Vector>& others) const {
     std::vector<Vector> asked = others;
@@ -145,17 +149,17 @@ class Oracle {
     std::vector<uint32_t> words = flat(asked);
     std::vector<uint64_t> found(asked.size());
     Status status = set.find(Column::fixed(words.data(), set.words() * 4, asked.size()), found);
-    ASSERT_TRUE(status.ok()) << status.to_string();
+    REQUIRE_OK(status);
     for (uint64_t i = 0; i < asked.size(); ++i) {
       auto there = ids_.find(asked[i]);
-      ASSERT_EQ(found[i], there == ids_.end() ? VectorSet::absent : there->second) << i;
+      REQUIRE_MESSAGE(found[i] == (there == ids_.end() ? VectorSet::absent : there->second), i);
     }
     std::vector<uint32_t> back(ids.size() * set.words());
     status = set.get(ids, std::as_writable_bytes(std::span(back)));
-    ASSERT_TRUE(status.ok()) << status.to_string();
+    REQUIRE_OK(status);
     uint64_t i = 0;
     for (const auto& [vector, id] : ids_) {
-      ASSERT_TRUE(std::equal(vector.begin(), vector.end(), back.begin() + static_cast<int64_t>(i)));
+      REQUIRE(std::equal(vector.begin(), vector.end(), back.begin() + static_cast<int64_t>(i)));
       i += set.words();
     }
   }
@@ -173,7 +177,7 @@ class Oracle {
   std::unordered_map<uint64_t, Vector> vectors_;
 };
 
-TEST_P(VectorSetTest, AgreesWithAMap) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.AgreesWithAMap", "[VectorSetTest]") {
   each_length([&] {
     std::mt19937_64 rng(seed());
     uint32_t scale = 1 + words_ / 4;
@@ -182,18 +186,15 @@ TEST_P(VectorSetTest, AgreesWithAMap) {
       o.capacity = capacity;
       o.seed = rng();
       auto set = make(o);
-      ASSERT_TRUE(set);
+      REQUIRE(set);
       Oracle oracle(dense());
       for (uint64_t n : {0ull, 1ull, 63ull, 64ull, 1000ull, 6000ull, 7ull, 3000ull}) {
         oracle.put(*set, random(rng, n / scale, n % 2 ? 3 : 50));
-        if (HasFatalFailure()) return;
         oracle.put(*set, random(rng, n / scale, 0));
-        if (HasFatalFailure()) return;
       }
       oracle.check(*set, random(rng, 1000, 40));
-      if (HasFatalFailure()) return;
-      ASSERT_TRUE(set->clear().ok());
-      EXPECT_EQ(set->size(), 0u);
+      REQUIRE_OK(set->clear());
+      CHECK(set->size() == 0u);
       Oracle again(dense());
       again.put(*set, random(rng, 500, 4));
       again.check(*set, random(rng, 100, 40));
@@ -201,15 +202,15 @@ TEST_P(VectorSetTest, AgreesWithAMap) {
   });
 }
 
-TEST_P(VectorSetTest, GrowsWithoutLosingIds) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.GrowsWithoutLosingIds", "[VectorSetTest]") {
   each_length([&] {
     std::mt19937_64 rng(seed());
     VectorSetOptions o = options();
     o.capacity = 1;
     auto set = make(o);
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     uint64_t n = 80'000, batches = 4;
-    if (form().form == VectorForm::compressed || words_ > 16) n /= (words_ + 3) / 4 * 4;
+    if (form_.form == VectorForm::compressed || words_ > 16) n /= (words_ + 3) / 4 * 4;
     std::vector<uint32_t> words(n * batches * set->words());
     for (uint32_t& w : words) w = static_cast<uint32_t>(rng());
     std::vector<uint64_t> ids(n * batches), found(n * batches);
@@ -218,40 +219,40 @@ TEST_P(VectorSetTest, GrowsWithoutLosingIds) {
     for (uint64_t b = 0; b < batches; ++b) {
       std::vector<uint64_t> bits((n + 63) / 64);
       std::span<uint64_t> out = std::span(ids).subspan(b * n, n);
-      ASSERT_TRUE(set->find_or_put(all.slice(b * n, n), out, bits).ok());
+      REQUIRE_OK(set->find_or_put(all.slice(b * n, n), out, bits));
       for (uint64_t word : bits) size += static_cast<uint64_t>(std::popcount(word));
-      EXPECT_EQ(set->size(), size);
-      EXPECT_GE(set->id_limit(), limit);
+      CHECK(set->size() == size);
+      CHECK(set->id_limit() >= limit);
       limit = set->id_limit();
     }
-    ASSERT_TRUE(set->find_or_put(all, found, {}).ok());
-    EXPECT_TRUE(found == ids);
-    EXPECT_EQ(set->size(), size);
-    ASSERT_TRUE(set->find(all, found).ok());
-    EXPECT_TRUE(found == ids);
+    REQUIRE_OK(set->find_or_put(all, found, {}));
+    CHECK(found == ids);
+    CHECK(set->size() == size);
+    REQUIRE_OK(set->find(all, found));
+    CHECK(found == ids);
     std::vector<uint32_t> back(words.size());
-    ASSERT_TRUE(set->get(ids, std::as_writable_bytes(std::span(back))).ok());
-    EXPECT_TRUE(back == words);
+    REQUIRE_OK(set->get(ids, std::as_writable_bytes(std::span(back))));
+    CHECK(back == words);
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
-    EXPECT_EQ(found.size(), size);
-    EXPECT_LT(found.back(), set->id_limit());
+    CHECK(found.size() == size);
+    CHECK(found.back() < set->id_limit());
 
     // Emptied, it has the room that it began with, and grows no sooner than that is full.
-    ASSERT_TRUE(set->clear().ok());
+    REQUIRE_OK(set->clear());
     limit = set->id_limit();
-    ASSERT_TRUE(set->find_or_put(all.slice(0, 1), std::span(ids).first(1), {}).ok());
-    EXPECT_EQ(set->size(), 1u);
-    if (form().form == VectorForm::slots && std::get<0>(GetParam()).name != "cuda") {
-      EXPECT_EQ(set->id_limit(), limit);
+    REQUIRE_OK(set->find_or_put(all.slice(0, 1), std::span(ids).first(1), {}));
+    CHECK(set->size() == 1u);
+    if (form_.form == VectorForm::slots && side_.name != "cuda") {
+      CHECK(set->id_limit() == limit);
     }
   });
 }
 
-TEST_P(VectorSetTest, EveryBitPatternIsData) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.EveryBitPatternIsData", "[VectorSetTest]") {
   each_length([&] {
     auto set = make(options());
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     std::vector<Vector> vectors;
     for (uint32_t word : {0u, 1u, 0xFFFFFFFFu, 0x80000000u, 0xFFFFFFFEu, 0x7FFFFFFFu}) {
       vectors.push_back(Vector(words_, word));
@@ -270,26 +271,26 @@ TEST_P(VectorSetTest, EveryBitPatternIsData) {
   });
 }
 
-TEST_P(VectorSetTest, EqualVectorsHaveOneId) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.EqualVectorsHaveOneId", "[VectorSetTest]") {
   each_length([&] {
     VectorSetOptions o = options();
     o.capacity = 10;
     auto set = make(o);
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     Oracle oracle(dense());
     for (uint32_t word : {0u, 7u}) {
       oracle.put(*set, std::vector<Vector>(100'000 / words_, Vector(words_, word)));
       oracle.put(*set, std::vector<Vector>(1, Vector(words_, word)));
     }
-    EXPECT_EQ(set->size(), 2u);
+    CHECK(set->size() == 2u);
   });
 }
 
-TEST_P(VectorSetTest, BatchesOfOne) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.BatchesOfOne", "[VectorSetTest]") {
   each_length([&] {
     std::mt19937_64 rng(seed());
     auto set = make(options());
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     Oracle oracle(dense());
     for (const Vector& v : random(rng, 50, 5)) oracle.put(*set, {v});
     oracle.check(*set, random(rng, 50, 5));
@@ -297,7 +298,7 @@ TEST_P(VectorSetTest, BatchesOfOne) {
 }
 
 // What fits is there, and what does not is told.
-TEST_P(VectorSetTest, AFullSetSaysSo) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.AFullSetSaysSo", "[VectorSetTest]") {
   each_length([&] {
     std::mt19937_64 rng(seed());
     VectorSetOptions o = options();
@@ -306,142 +307,135 @@ TEST_P(VectorSetTest, AFullSetSaysSo) {
     o.grows = false;
     o.node_capacity = uint64_t{20'000} * words_;
     auto set = make(o);
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     uint64_t n = 20'000;  // many times what fits
     std::vector<Vector> vectors = random(rng, n, 0);
     std::vector<uint32_t> words = flat(vectors);
     KeyColumn column = Column::fixed(words.data(), set->words() * 4, n);
     std::vector<uint64_t> ids(n), bits((n + 63) / 64), found(n);
     Status status = set->find_or_put(column, ids, bits);
-    ASSERT_EQ(status.code(), StatusCode::resource_exhausted) << status.to_string();
-    EXPECT_NE(status.to_string().find("20000"), std::string::npos);
-    EXPECT_GE(set->size(), 3000u);
-    EXPECT_LT(set->size(), 16'000u);
+    REQUIRE_MESSAGE(status.code() == StatusCode::resource_exhausted, status.to_string());
+    CHECK(status.to_string().find("20000") != std::string::npos);
+    CHECK(set->size() >= 3000u);
+    CHECK(set->size() < 16'000u);
     uint64_t there = 0;
     std::vector<uint32_t> back(set->words());
     for (uint64_t i = 0; i < n; ++i) {
       there += bit(bits, i);
       if (ids[i] == VectorSet::absent) {
-        EXPECT_FALSE(bit(bits, i));
+        CHECK_FALSE(bit(bits, i));
         continue;
       }
-      ASSERT_TRUE(set->get({&ids[i], 1}, std::as_writable_bytes(std::span(back))).ok());
-      ASSERT_EQ(back, vectors[i]);
+      REQUIRE_OK(set->get({&ids[i], 1}, std::as_writable_bytes(std::span(back))));
+      REQUIRE(back == vectors[i]);
       if (i > 200 && set->words() > 8 && i % 64) i += 40;  // a device takes one at a time slowly
     }
-    ASSERT_TRUE(set->find(column, found).ok());
-    EXPECT_EQ(found, ids);
-    if (set->words() <= 8) EXPECT_EQ(there, set->size());
+    REQUIRE_OK(set->find(column, found));
+    CHECK(found == ids);
+    if (set->words() <= 8) CHECK(there == set->size());
     // Those that are there are found again, and new ones are refused as before.
     status = set->find_or_put(column.slice(0, 64), found = std::vector<uint64_t>(64), {});
-    EXPECT_EQ(found, std::vector<uint64_t>(ids.begin(), ids.begin() + 64));
+    CHECK(found == std::vector<uint64_t>(ids.begin(), ids.begin() + 64));
   });
 }
 
-TEST_P(VectorSetTest, AnIdThatWasNeverGiven) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.AnIdThatWasNeverGiven", "[VectorSetTest]") {
   each_length([&] {
     auto set = make(options());
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     std::vector<uint32_t> words(set->words() * 3, 5), back(set->words() * 3);
     std::vector<uint64_t> ids(3);
     auto out = std::as_writable_bytes(std::span(back));
-    ASSERT_EQ(set->get(ids, out).code(), StatusCode::not_found);  // 0, of an empty set
-    ASSERT_TRUE(set->find_or_put(Column::fixed(words.data(), set->words() * 4, 3), ids, {}).ok());
-    ASSERT_TRUE(set->get(ids, out).ok());
-    EXPECT_EQ(back, words);
+    REQUIRE(set->get(ids, out).code() == StatusCode::not_found);  // 0, of an empty set
+    REQUIRE_OK(set->find_or_put(Column::fixed(words.data(), set->words() * 4, 3), ids, {}));
+    REQUIRE_OK(set->get(ids, out));
+    CHECK(back == words);
     for (uint64_t bad : {set->id_limit(), set->id_limit() + 1, VectorSet::absent, ids[0] + 1}) {
       std::vector<uint64_t> asked = {ids[0], bad, bad};
       Status status = set->get(asked, out);
-      EXPECT_EQ(status.code(), StatusCode::not_found) << bad;
-      EXPECT_NE(status.to_string().find("row 1"), std::string::npos) << status.to_string();
+      CHECK_MESSAGE(status.code() == StatusCode::not_found, bad);
+      CHECK_MESSAGE(status.to_string().find("row 1") != std::string::npos, status.to_string());
     }
   });
 }
 
 // What one call finds is not told to another.
-TEST_P(VectorSetTest, GetsFromSeveralThreads) {
-  words_ = form().words[1];
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.GetsFromSeveralThreads", "[VectorSetTest]") {
+  words_ = form_.words[1];
   auto set = make(options());
-  ASSERT_TRUE(set);
+  REQUIRE(set);
   constexpr uint64_t n = 5000;
   std::vector<uint32_t> words(n * words_);
   std::iota(words.begin(), words.end(), 1u);
   std::vector<uint64_t> ids(n), bad;
-  ASSERT_TRUE(set->find_or_put(Column::fixed(words.data(), words_ * 4, n), ids, {}).ok());
+  REQUIRE_OK(set->find_or_put(Column::fixed(words.data(), words_ * 4, n), ids, {}));
   bad = ids;
   bad[n - 7] = set->id_limit();
-  std::vector<std::thread> threads;
+  TestThreads threads;
   for (const bool is_good : {true, false, true, false})
-    threads.emplace_back([&, is_good] {
+    threads.start([&, is_good] {
       std::vector<uint32_t> back(words.size());
       for (int round = 0; round < 100; ++round) {
         Status status = set->get(is_good ? ids : bad, std::as_writable_bytes(std::span(back)));
-        ASSERT_EQ(status.code(), is_good ? StatusCode::ok : StatusCode::not_found)
-            << status.to_string();
+        REQUIRE_MESSAGE(status.code() == (is_good ? StatusCode::ok : StatusCode::not_found),
+                        status.to_string());
         if (is_good)
-          ASSERT_EQ(back, words);
+          REQUIRE_MESSAGE(back == words, "round " << round);
         else
-          ASSERT_NE(status.to_string().find("row 4993:"), std::string::npos) << status.to_string();
+          REQUIRE_MESSAGE(status.to_string().find("row 4993:") != std::string::npos,
+                          status.to_string());
       }
     });
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
 }
 
-TEST_P(VectorSetTest, WrongRoom) {
+TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.WrongRoom", "[VectorSetTest]") {
   each_length([&] {
     auto set = make(options());
-    ASSERT_TRUE(set);
+    REQUIRE(set);
     std::vector<uint32_t> words(set->words() * 65 + 1, 5);
     std::vector<uint64_t> ids(65), bits(2);
     KeyColumn column = Column::fixed(words.data(), set->words() * 4, 65);
     auto code = [](const Status& s) { return s.code(); };
     auto bad = StatusCode::invalid_argument;
-    EXPECT_EQ(code(set->find_or_put(column, std::span(ids).first(64), bits)), bad);
-    EXPECT_EQ(code(set->find_or_put(column, ids, std::span(bits).first(1))), bad);
-    EXPECT_EQ(code(set->find(column, std::span(ids).first(3))), bad);
+    CHECK(code(set->find_or_put(column, std::span(ids).first(64), bits)) == bad);
+    CHECK(code(set->find_or_put(column, ids, std::span(bits).first(1))) == bad);
+    CHECK(code(set->find(column, std::span(ids).first(3))) == bad);
     KeyColumn other = Column::fixed(words.data(), set->words() * 4 + 1, 2);
-    EXPECT_EQ(code(set->find_or_put(other, std::span(ids).first(2), {})), bad);
-    EXPECT_EQ(set->size(), 0u);
-    EXPECT_TRUE(set->find_or_put(column, {}, {}).ok());
-    EXPECT_EQ(set->size(), 1u);
+    CHECK(code(set->find_or_put(other, std::span(ids).first(2), {})) == bad);
+    CHECK(set->size() == 0u);
+    CHECK_OK(set->find_or_put(column, {}, {}));
+    CHECK(set->size() == 1u);
   });
 }
 
-std::vector<Side> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
-
-INSTANTIATE_TEST_SUITE_P(All, VectorSetTest,
-                         testing::Combine(testing::ValuesIn(sides()), testing::ValuesIn(forms())),
-                         [](const auto& test) {
-                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
-                         });
-
-TEST(VectorSetOptionsTest, WhatDoesNotHold) {
+TEST_CASE("VectorSetOptionsTest.WhatDoesNotHold", "[VectorSetOptionsTest]") {
   auto backend = Backend::host(1);
   auto code = [&](const VectorSetOptions& o) {
     auto set = backend->sets().make_vector_set(o);
     return set.ok() ? StatusCode::ok : set.status().code();
   };
   auto bad = StatusCode::invalid_argument;
-  EXPECT_EQ(code({.words = 0}), bad);
-  EXPECT_EQ(code({.words = 65}), bad);
-  EXPECT_EQ(code({.words = 64}), StatusCode::ok);
-  EXPECT_EQ(code({.words = 3, .form = VectorForm::slots}), bad);
-  EXPECT_EQ(code({.load = 0}), bad);
-  EXPECT_EQ(code({.load = 1.01}), bad);
-  EXPECT_EQ(code({.load = 1e-300}), bad);
-  EXPECT_EQ(code({.form = VectorForm::compressed, .load = 1e-18, .node_capacity = 1}), bad);
-  EXPECT_EQ(code({.bucket_slots = 3}), bad);
-  EXPECT_EQ(code({.bucket_slots = 128}), bad);
-  EXPECT_EQ(code({.neighbours = 16}), bad);
-  EXPECT_EQ(code({.capacity = uint64_t{1} << 33}), bad);
-  EXPECT_EQ(code({.form = VectorForm::compressed, .node_capacity = uint64_t{1} << 33}), bad);
+  CHECK(code({.words = 0}) == bad);
+  CHECK(code({.words = 65}) == bad);
+  CHECK(code({.words = 64}) == StatusCode::ok);
+  CHECK(code({.words = 3, .form = VectorForm::slots}) == bad);
+  CHECK(code({.load = 0}) == bad);
+  CHECK(code({.load = 1.01}) == bad);
+  CHECK(code({.load = 1e-300}) == bad);
+  CHECK(code({.form = VectorForm::compressed, .load = 1e-18, .node_capacity = 1}) == bad);
+  CHECK(code({.bucket_slots = 3}) == bad);
+  CHECK(code({.bucket_slots = 128}) == bad);
+  CHECK(code({.neighbours = 16}) == bad);
+  CHECK(code({.capacity = uint64_t{1} << 33}) == bad);
+  CHECK(code({.form = VectorForm::compressed, .node_capacity = uint64_t{1} << 33}) == bad);
 }
 
 // A table that could not grow may when it is cleared.
-TEST(SlotTableTest, GrowsAgainWhenItIsCleared) {
+TEST_CASE("SlotTableTest.GrowsAgainWhenItIsCleared", "[SlotTableTest]") {
   TaskPool pool(2);
   VectorSetOptions options{.form = VectorForm::slots, .capacity = 1};
-  ASSERT_TRUE(complete_options(&options).ok());
+  REQUIRE_OK(complete_options(&options));
   constexpr uint64_t n = 166'000, fits_in_two = 110'000;
   // So many ids that there is room for two parts, not for three.
   SlotTable<uint64_t> table(pool, options, options.capacity, 200'000);
@@ -449,26 +443,26 @@ TEST(SlotTableTest, GrowsAgainWhenItIsCleared) {
   std::vector<uint64_t> ids(n);
   auto entry_of = [](uint64_t i) { return (i + 1) * 0x9E3779B97F4A7C15; };
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(table.put(fits_in_two, entry_of, ids.data(), nullptr), 0u) << "round " << round;
-    EXPECT_EQ(table.size(), fits_in_two);
-    EXPECT_EQ(table.id_limit(), 2 * first_limit - 1);
-    EXPECT_GT(table.put(n, entry_of, ids.data(), nullptr), 0u);
-    EXPECT_EQ(table.id_limit(), 2 * first_limit - 1);
+    CHECK_MESSAGE(table.put(fits_in_two, entry_of, ids.data(), nullptr) == 0u, "round " << round);
+    CHECK(table.size() == fits_in_two);
+    CHECK(table.id_limit() == 2 * first_limit - 1);
+    CHECK(table.put(n, entry_of, ids.data(), nullptr) > 0u);
+    CHECK(table.id_limit() == 2 * first_limit - 1);
     table.clear();
-    EXPECT_EQ(table.size(), 0u);
-    EXPECT_EQ(table.id_limit(), first_limit);
+    CHECK(table.size() == 0u);
+    CHECK(table.id_limit() == first_limit);
     table.find(n, entry_of, ids.data());
-    EXPECT_EQ(std::count(ids.begin(), ids.end(), VectorSet::absent), static_cast<int64_t>(n));
+    CHECK(std::count(ids.begin(), ids.end(), VectorSet::absent) == static_cast<int64_t>(n));
   }
 }
 
 // Which of the last vectors fit depends on the order in which a device's threads come, so that the
 // size is about the same.
-TEST(DeviceVectorSetTest, AClearedSetHoldsAsMuchAgain) {
+TEST_CASE("DeviceVectorSetTest.AClearedSetHoldsAsMuchAgain", "[DeviceVectorSetTest]") {
   auto backend = Backend::cuda({.memory_limit = 64 << 20, .host_threads = 2});
-  if (!backend.ok()) GTEST_SKIP() << backend.status().to_string();
+  if (!backend.ok()) SKIP(backend.status().to_string());
   auto set = (*backend)->sets().make_vector_set({.form = VectorForm::slots, .capacity = 1});
-  ASSERT_TRUE(set.ok()) << set.status().to_string();
+  REQUIRE_OK(set);
   constexpr uint64_t n = 100'000, most_batches = 1000;
   auto fill = [&] {
     Status status;
@@ -482,22 +476,23 @@ TEST(DeviceVectorSetTest, AClearedSetHoldsAsMuchAgain) {
   const Status first = fill();
   const uint64_t first_size = (*set)->size(), first_limit = (*set)->id_limit();
   Status cleared = (*set)->clear();
-  ASSERT_TRUE(cleared.ok()) << cleared.to_string();
-  EXPECT_EQ((*set)->size(), 0u);
-  EXPECT_LT((*set)->id_limit(), first_limit);
+  REQUIRE_OK(cleared);
+  CHECK((*set)->size() == 0u);
+  CHECK((*set)->id_limit() < first_limit);
   const Status second = fill();
   const uint64_t second_size = (*set)->size();
-  SCOPED_TRACE("first " + std::to_string(first_size) + ", " + first.to_string() + "; then " +
-               std::to_string(second_size) + ", " + second.to_string());
-  EXPECT_EQ(first.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(second.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ((*set)->id_limit(), first_limit);
-  EXPECT_NEAR(static_cast<double>(second_size), static_cast<double>(first_size),
-              0.01 * static_cast<double>(first_size));
+  INFO("first " + std::to_string(first_size) + ", " + first.to_string() + "; then " +
+       std::to_string(second_size) + ", " + second.to_string());
+  CHECK(first.code() == StatusCode::resource_exhausted);
+  CHECK(second.code() == StatusCode::resource_exhausted);
+  CHECK((*set)->id_limit() == first_limit);
+  CHECK_THAT(static_cast<double>(second_size),
+             Catch::Matchers::WithinAbs(static_cast<double>(first_size),
+                                        0.01 * static_cast<double>(first_size)));
 }
 
 // Any number of threads, and a device, give the same dense ids, where batches are large too.
-TEST(DenseIdsTest, AreTheSameEverywhere) {
+TEST_CASE("DenseIdsTest.AreTheSameEverywhere", "[DenseIdsTest]") {
   std::mt19937_64 rng(seed());
   uint64_t n = 400'000;
   std::vector<uint32_t> words(n * 3);
@@ -510,11 +505,11 @@ TEST(DenseIdsTest, AreTheSameEverywhere) {
   std::vector<uint64_t> expected;
   for (auto& backend : backends) {
     auto set = backend->sets().make_vector_set({.words = 3, .capacity = 300'000});
-    ASSERT_TRUE(set.ok());
+    REQUIRE_OK(set);
     std::vector<uint64_t> ids(n);
-    ASSERT_TRUE((*set)->find_or_put(column, ids, {}).ok());
+    REQUIRE_OK((*set)->find_or_put(column, ids, {}));
     if (expected.empty()) expected = ids;
-    EXPECT_TRUE(ids == expected) << backend->name();
+    CHECK_MESSAGE(ids == expected, backend->name());
   }
 }
 
@@ -541,14 +536,14 @@ std::vector<uint32_t> colliding(uint64_t n) {
   return words;
 }
 
-TEST(CollidingVectorsTest, AreToldApart) {
+TEST_CASE("CollidingVectorsTest.AreToldApart", "[CollidingVectorsTest]") {
   uint64_t n = 20'000;
   std::vector<uint32_t> words = colliding(n);
   VectorHash hash{0};
   auto hash_of = [&](uint64_t row) {
     return hash.first([&](uint32_t i) { return words[row * 4 + i]; }, 4);
   };
-  ASSERT_EQ(hash_of(1), hash_of(19'999));
+  REQUIRE(hash_of(1) == hash_of(19'999));
   std::vector<std::unique_ptr<Backend>> backends;
   backends.push_back(Backend::host(2));
   if (auto device = Backend::cuda({.host_threads = 2}); device.ok())
@@ -556,26 +551,26 @@ TEST(CollidingVectorsTest, AreToldApart) {
   for (auto& backend : backends) {
     for (VectorForm form : {VectorForm::dense, VectorForm::compressed}) {
       auto set = backend->sets().make_vector_set({.words = 4, .form = form, .capacity = 1000});
-      ASSERT_TRUE(set.ok());
+      REQUIRE_OK(set);
       std::vector<uint64_t> ids(n), again(n);
       KeyColumn column = Column::fixed(words.data(), 16, n);
       Status status = (*set)->find_or_put(column, ids, {});
-      ASSERT_TRUE(status.ok()) << status.to_string();
-      EXPECT_EQ((*set)->size(), n);
-      ASSERT_TRUE((*set)->find(column, again).ok());
-      EXPECT_EQ(ids, again);
+      REQUIRE_OK(status);
+      CHECK((*set)->size() == n);
+      REQUIRE_OK((*set)->find(column, again));
+      CHECK(ids == again);
       std::sort(again.begin(), again.end());
-      EXPECT_EQ(std::unique(again.begin(), again.end()), again.end());
+      CHECK(std::unique(again.begin(), again.end()) == again.end());
     }
   }
 }
 
-TEST(ByteSetTest, AgreesWithAMap) {
+TEST_CASE("ByteSetTest.AgreesWithAMap", "[ByteSetTest]") {
   std::mt19937_64 rng(seed());
   for (unsigned threads : {1u, 4u}) {
     auto backend = Backend::host(threads);
     auto set = backend->sets().make_byte_set();
-    ASSERT_TRUE(set.ok());
+    REQUIRE_OK(set);
     std::map<std::string, uint64_t> expected;
     for (uint64_t n : {0ull, 1ull, 64ull, 100'000ull, 3ull, 50'000ull}) {
       std::vector<std::byte> bytes;
@@ -589,19 +584,19 @@ TEST(ByteSetTest, AgreesWithAMap) {
       KeyColumn rows = Column::variable(bytes.data(), offsets.data(), n);
       std::vector<uint64_t> ids(n), bits((n + 63) / 64);
       Status status = (*set)->find_or_put(rows, ids, bits);
-      ASSERT_TRUE(status.ok()) << status.to_string();
+      REQUIRE_OK(status);
       for (uint64_t i = 0; i < n; ++i) {
         auto [at, is_new] = expected.emplace(as_text(rows[i]), expected.size());
-        ASSERT_EQ(ids[i], at->second) << i;
-        ASSERT_EQ(bit(bits, i), is_new) << i;
+        REQUIRE_MESSAGE(ids[i] == at->second, i);
+        REQUIRE_MESSAGE(bit(bits, i) == is_new, i);
       }
-      ASSERT_EQ((*set)->size(), expected.size());
+      REQUIRE((*set)->size() == expected.size());
     }
     std::vector<uint64_t> short_ids(1);
     uint64_t one = 7;
-    EXPECT_EQ((*set)->find_or_put(Column::fixed(&one, 4, 2), short_ids, {}).code(),
-              StatusCode::invalid_argument);
-    EXPECT_TRUE((*set)->find_or_put(Column::fixed(&one, 8, 1), {}, {}).ok());
+    CHECK((*set)->find_or_put(Column::fixed(&one, 4, 2), short_ids, {}).code() ==
+          StatusCode::invalid_argument);
+    CHECK_OK((*set)->find_or_put(Column::fixed(&one, 8, 1), {}, {}));
   }
 }
 

@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
 
 #include <map>
 
 #include "gpu/backend.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 
@@ -36,29 +36,33 @@ struct Batch {
 void expect_sorted(Backend& backend, const Batch& batch) {
   Sorted sorted;
   sorted.order = {1, 2, 3};  // what is there already goes
-  ASSERT_TRUE(backend.sorter().sort(batch.chunks, &sorted).ok());
-  ASSERT_EQ(sorted.order.size(), batch.newest.size());
+  REQUIRE_OK(backend.sorter().sort(batch.chunks, &sorted));
+  REQUIRE(sorted.order.size() == batch.newest.size());
   size_t i = 0;
-  for (const auto& [key, id] : batch.newest) ASSERT_EQ(sorted.order[i++], id) << "rank " << i - 1;
+  for (const auto& [key, id] : batch.newest)
+    REQUIRE_MESSAGE(sorted.order[i++] == id, "rank " << i - 1);
   bool numbers = true;
   for (const KeyColumn& chunk : batch.chunks) {
     numbers &= chunk.size == 0 || (chunk.is_fixed() && chunk.width == 8);
   }
-  ASSERT_EQ(sorted.keys8.size(), numbers ? sorted.order.size() : 0);
+  REQUIRE(sorted.keys8.size() == (numbers ? sorted.order.size() : 0));
   if (!numbers) return;
   i = 0;
   for (const auto& [key, id] : batch.newest) {
-    ASSERT_EQ(0, std::memcmp(key.data(), &sorted.keys8[i++], 8));
+    REQUIRE(0 == std::memcmp(key.data(), &sorted.keys8[i++], 8));
   }
 }
 
 // With so many threads of the host, or a device.
-class SortTest : public testing::TestWithParam<const char*> {
+class SortTest {
  protected:
-  void SetUp() override {
-    if (GetParam() != std::string("cuda")) return;
+  const std::string side_ = GENERATE(as<std::string>{}, "host", "cuda");
+  RunsWith name_{side_};
+
+  SortTest() {
+    if (side_ != "cuda") return;
     auto device = Backend::cuda({.host_threads = 2});
-    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    if (!device.ok()) SKIP(device.status().to_string());
     device_ = std::move(*device);
   }
   std::shared_ptr<Backend> backend(unsigned threads) {
@@ -67,13 +71,13 @@ class SortTest : public testing::TestWithParam<const char*> {
   std::shared_ptr<Backend> device_;
 };
 
-TEST_P(SortTest, SortsEveryKindOfKeys) {
+TEST_CASE_METHOD(SortTest, "SortTest.SortsEveryKindOfKeys", "[SortTest]") {
   Random random(seed());
   for (unsigned threads : {1u, 3u}) {
     auto backend = this->backend(threads);
     for (const KeySet& set : key_sets()) {
       for (size_t n : {0, 1, 2, 25, 1000, 20000}) {
-        SCOPED_TRACE(std::string(set.name) + " " + std::to_string(n));
+        INFO(std::string(set.name) + " " + std::to_string(n));
         if (n > 1000 && set.make == only_zeros) n = 3000;
         Keys keys = set.make(random, n);
         expect_sorted(*backend, Batch(random, keys, 1 + random() % 3000, random() % 2));
@@ -85,7 +89,7 @@ TEST_P(SortTest, SortsEveryKindOfKeys) {
 }
 
 // Large enough that parts are divided by all threads together.
-TEST_P(SortTest, SortsLargeBatches) {
+TEST_CASE_METHOD(SortTest, "SortTest.SortsLargeBatches", "[SortTest]") {
   Random random(seed());
   auto backend = this->backend(0);
   Keys half_equal = random_numbers(random, 300000);
@@ -96,7 +100,7 @@ TEST_P(SortTest, SortsLargeBatches) {
   }
 }
 
-TEST_P(SortTest, SettlesLargeGroupsOfEqualSlices) {
+TEST_CASE_METHOD(SortTest, "SortTest.SettlesLargeGroupsOfEqualSlices", "[SortTest]") {
   Random random(seed());
   auto backend = this->backend(2);
   Keys keys;
@@ -108,27 +112,24 @@ TEST_P(SortTest, SettlesLargeGroupsOfEqualSlices) {
   expect_sorted(*backend, Batch(random, keys, 65536, false));
 }
 
-TEST_P(SortTest, SaysWhichLimitIsExceeded) {
+TEST_CASE_METHOD(SortTest, "SortTest.SaysWhichLimitIsExceeded", "[SortTest]") {
   auto backend = this->backend(1);
   Sorted sorted;
   std::vector<std::byte> bytes(65537);
   KeyColumn chunk = KeyColumn::fixed(bytes.data(), 1, 65537);
-  EXPECT_EQ(backend->sorter().sort({&chunk, 1}, &sorted).code(), StatusCode::invalid_argument);
+  CHECK(backend->sorter().sort({&chunk, 1}, &sorted).code() == StatusCode::invalid_argument);
   chunk.size = 65536;
-  EXPECT_TRUE(backend->sorter().sort({&chunk, 1}, &sorted).ok());
-  EXPECT_EQ(sorted.order, BulkVector<uint32_t>{65535});
+  CHECK_OK(backend->sorter().sort({&chunk, 1}, &sorted));
+  CHECK(sorted.order == BulkVector<uint32_t>{65535});
   std::vector<KeyColumn> chunks(65537, KeyColumn::fixed(bytes.data(), 1, 1));
-  EXPECT_EQ(backend->sorter().sort(chunks, &sorted).code(), StatusCode::invalid_argument);
+  CHECK(backend->sorter().sort(chunks, &sorted).code() == StatusCode::invalid_argument);
   chunks.resize(65536);
-  EXPECT_TRUE(backend->sorter().sort(chunks, &sorted).ok());
-  EXPECT_EQ(sorted.order, BulkVector<uint32_t>{make_row_id(65535, 0)});
+  CHECK_OK(backend->sorter().sort(chunks, &sorted));
+  CHECK(sorted.order == BulkVector<uint32_t>{make_row_id(65535, 0)});
   chunk.size = 65536;
   std::fill(chunks.begin(), chunks.end(), chunk);
-  EXPECT_EQ(backend->sorter().sort(chunks, &sorted).code(), StatusCode::invalid_argument);
+  CHECK(backend->sorter().sort(chunks, &sorted).code() == StatusCode::invalid_argument);
 }
-
-INSTANTIATE_TEST_SUITE_P(Backends, SortTest, testing::Values("host", "cuda"),
-                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace stride::test

@@ -1,11 +1,11 @@
 // No image whatever may send a search outside the image or the column: check_tree() refuses it, or
 // the searches stay inside (which a sanitizer sees).
-#include <gtest/gtest.h>
 
 #include <memory>
 
 #include "gpu/backend.h"
 #include "gpu/tree/tree_layout.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 
@@ -23,26 +23,26 @@ bool search_if_sound(Backend& backend, const OwnedIndex& index, const std::vecto
   view.tree = {copy.get(), image.size()};
   KeyColumn column = queries.column();
   std::vector<Location> found(column.size);
-  EXPECT_TRUE(backend.tree_index().find({&view, 1}, column, found).ok());
+  CHECK_OK(backend.tree_index().find({&view, 1}, column, found));
   std::vector<uint32_t> lower(column.size);
-  EXPECT_TRUE(backend.tree_index().lower_bound(view, column, lower).ok());
+  CHECK_OK(backend.tree_index().lower_bound(view, column, lower));
   for (uint64_t i = 0; i < column.size; ++i) {
     if (found[i].found()) {
-      EXPECT_LT(found[i].rank, view.keys.size);
-      EXPECT_EQ(compare(view.keys[found[i].rank], column[i]), 0);
+      CHECK(found[i].rank < view.keys.size);
+      CHECK(compare(view.keys[found[i].rank], column[i]) == 0);
     }
-    EXPECT_LE(lower[i], view.keys.size);
+    CHECK(lower[i] <= view.keys.size);
     uint32_t rank;
-    EXPECT_TRUE(find_one(view, column[i], &rank).ok());
-    EXPECT_TRUE(rank == Location::absent || rank < view.keys.size);
-    EXPECT_TRUE(lower_bound_one(view, column[i], &rank).ok());
-    EXPECT_LE(rank, view.keys.size);
+    CHECK_OK(find_one(view, column[i], &rank));
+    CHECK((rank == Location::absent || rank < view.keys.size));
+    CHECK_OK(lower_bound_one(view, column[i], &rank));
+    CHECK(rank <= view.keys.size);
   }
   tree_statistics(view.tree);
   return true;
 }
 
-TEST(DamagedTreeTest, FlippedBytesDoNoHarm) {
+TEST_CASE("DamagedTreeTest.FlippedBytesDoNoHarm", "[DamagedTreeTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   int passed = 0, refused = 0;
@@ -52,9 +52,9 @@ TEST(DamagedTreeTest, FlippedBytesDoNoHarm) {
           TreeOptions{{4, 7, 3}, 2, NodeKind::bitmap, true},
           TreeOptions{{6, 6}, 2, NodeKind::automatic, false}}) {
       OwnedIndex index(sorted_unique(make(random, 400)), true);
-      ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
+      REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &index.image()));
       OwnedColumn queries(queries_for(random, index.keys(), 70, true), true);
-      ASSERT_TRUE(search_if_sound(*backend, index, index.image(), queries));
+      REQUIRE(search_if_sound(*backend, index, index.image(), queries));
       for (int round = 0; round < 400; ++round) {
         std::vector<std::byte> image = index.image();
         // The header and the level records now and then, and anything else.
@@ -67,15 +67,15 @@ TEST(DamagedTreeTest, FlippedBytesDoNoHarm) {
       }
     }
   }
-  EXPECT_GT(refused, passed);
+  CHECK(refused > passed);
 }
 
-TEST(DamagedTreeTest, RandomNumbersInPlaceOfAnyNumber) {
+TEST_CASE("DamagedTreeTest.RandomNumbersInPlaceOfAnyNumber", "[DamagedTreeTest]") {
   Random random(seed());
   auto backend = Backend::host(1);
   OwnedIndex index(sorted_unique(words(random, 500)), true);
   TreeOptions options{{5, 5, 5}, 3, NodeKind::bitmap, true};
-  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), options, &index.image()).ok());
+  REQUIRE_OK(backend->tree_index().build_tree(index.column(), options, &index.image()));
   OwnedColumn queries(queries_for(random, index.keys(), 64, false), true);
   for (size_t at = 0; at + 4 <= index.image().size(); at += 4) {
     std::vector<std::byte> image = index.image();
@@ -85,26 +85,26 @@ TEST(DamagedTreeTest, RandomNumbersInPlaceOfAnyNumber) {
   }
 }
 
-TEST(DamagedTreeTest, SaysWhatIsWrong) {
+TEST_CASE("DamagedTreeTest.SaysWhatIsWrong", "[DamagedTreeTest]") {
   auto backend = Backend::host(1);
   OwnedIndex index({"a", "b", "c"}, true);
-  ASSERT_TRUE(backend->tree_index().build_tree(index.column(), {}, &index.image()).ok());
+  REQUIRE_OK(backend->tree_index().build_tree(index.column(), {}, &index.image()));
   std::vector<std::byte>& image = index.image();
-  EXPECT_TRUE(check_tree(image, 3).ok());
-  EXPECT_EQ(check_tree(image, 4).code(), StatusCode::corruption);
-  EXPECT_EQ(check_tree({}, 3).code(), StatusCode::corruption);
-  EXPECT_EQ(check_tree({image.data(), 64}, 3).code(), StatusCode::corruption);
+  CHECK_OK(check_tree(image, 3));
+  CHECK(check_tree(image, 4).code() == StatusCode::corruption);
+  CHECK(check_tree({}, 3).code() == StatusCode::corruption);
+  CHECK(check_tree({image.data(), 64}, 3).code() == StatusCode::corruption);
   Random random(seed());
   for (size_t size : {1, 64, 128, 1000, 5000}) {
     std::string noise = random_bytes(random, size);
     std::vector<uint64_t> aligned(size / 8 + 1);
     std::memcpy(aligned.data(), noise.data(), size);
-    EXPECT_EQ(check_tree({reinterpret_cast<const std::byte*>(aligned.data()), size}, 3).code(),
-              StatusCode::corruption);
+    CHECK(check_tree({reinterpret_cast<const std::byte*>(aligned.data()), size}, 3).code() ==
+          StatusCode::corruption);
   }
   uint32_t version = tree_version + 1;
   std::memcpy(image.data() + offsetof(TreeHeader, version), &version, sizeof version);
-  EXPECT_EQ(check_tree(image, 3).code(), StatusCode::unsupported_version);
+  CHECK(check_tree(image, 3).code() == StatusCode::unsupported_version);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Indexes where a backend searches them: the same images and the same answers from the host and
 // from a device. What needs a device is skipped where there is none.
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
 #include "gpu/backend.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/tree_option_sets.h"
@@ -13,17 +13,20 @@
 namespace stride::test {
 namespace {
 
-class ResidentTest : public testing::TestWithParam<const char*> {
+class ResidentTest {
  protected:
-  void SetUp() override {
-    if (GetParam() == std::string("host")) {
+  const std::string side_ = GENERATE(as<std::string>{}, "host", "cuda");
+  RunsWith name_{side_};
+
+  ResidentTest() {
+    if (side_ == "host") {
       backend_ = Backend::host(2);
       return;
     }
     auto device = Backend::cuda({.host_threads = 2});
-    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    if (!device.ok()) SKIP(device.status().to_string());
     backend_ = std::move(*device);
-    EXPECT_TRUE(backend_->has_device());
+    CHECK(backend_->has_device());
   }
   // A copy of a column in the memory that the backend searches.
   struct There {
@@ -33,18 +36,18 @@ class ResidentTest : public testing::TestWithParam<const char*> {
   There bring(const KeyColumn& keys) {
     There there;
     there.data = allocate(std::max<uint64_t>(keys.bytes(), 1));
-    EXPECT_TRUE(backend_->copy(there.data->data(), keys.data, keys.bytes()).ok());
+    CHECK_OK(backend_->copy(there.data->data(), keys.data, keys.bytes()));
     there.column = keys;
     there.column.data = there.data->data();
     if (keys.is_fixed()) return there;
     there.offsets = allocate((keys.size + 1) * 8);
-    EXPECT_TRUE(backend_->copy(there.offsets->data(), keys.offsets, (keys.size + 1) * 8).ok());
+    CHECK_OK(backend_->copy(there.offsets->data(), keys.offsets, (keys.size + 1) * 8));
     there.column.offsets = reinterpret_cast<const uint64_t*>(there.offsets->data());
     return there;
   }
   std::unique_ptr<BackendMemory> allocate(uint64_t bytes) {
     auto memory = backend_->allocate(bytes);
-    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+    CHECK_OK(memory);
     return std::move(*memory);
   }
 
@@ -54,13 +57,13 @@ class ResidentTest : public testing::TestWithParam<const char*> {
     std::vector<T> out(n);
     if (!there || n == 0) {
       Status status = search(std::span<T>(out));
-      EXPECT_TRUE(status.ok()) << status.to_string();
+      CHECK_OK(status);
       return out;
     }
     auto memory = allocate(n * sizeof(T));
     Status status = search(std::span<T>(reinterpret_cast<T*>(memory->data()), n));
-    EXPECT_TRUE(status.ok()) << status.to_string();
-    EXPECT_TRUE(backend_->copy(out.data(), memory->data(), n * sizeof(T)).ok());
+    CHECK_OK(status);
+    CHECK_OK(backend_->copy(out.data(), memory->data(), n * sizeof(T)));
     return out;
   }
 
@@ -70,7 +73,7 @@ class ResidentTest : public testing::TestWithParam<const char*> {
   std::shared_ptr<ResidentIndex> build(const KeyColumn& keys, KeyOrder order,
                                        const TreeOptions& options) {
     auto index = backend_->tree_index().build_index(keys, order, options);
-    EXPECT_TRUE(index.ok()) << index.status().to_string();
+    CHECK_OK(index);
     return index.ok() ? *index : nullptr;
   }
 
@@ -105,20 +108,20 @@ void ResidentTest::expect_searches(const IndexView& view, const Keys& keys, cons
   for (size_t i = 0; i < n; ++i) {
     uint32_t below = rank_below(keys, queries[i]);
     bool equal = below < keys.size() && keys[below] == queries[i];
-    ASSERT_EQ(found[i], equal ? below : Location::absent) << i;
-    ASSERT_EQ(located[i].index, equal ? 0 : Location::absent) << i;
-    ASSERT_EQ(located[i].rank, found[i]) << i;
-    ASSERT_EQ(lower[i], below) << i;
-    ASSERT_EQ(upper[i], below + equal) << i;
+    REQUIRE_MESSAGE(found[i] == (equal ? below : Location::absent), i);
+    REQUIRE_MESSAGE(located[i].index == (equal ? 0 : Location::absent), i);
+    REQUIRE_MESSAGE(located[i].rank == found[i], i);
+    REQUIRE_MESSAGE(lower[i] == below, i);
+    REQUIRE_MESSAGE(upper[i] == below + equal, i);
     uint32_t last = below;
     while (last < keys.size() && keys[last].starts_with(queries[i])) ++last;
     // Empty prefixes and those of one byte match very many: the count is checked for few queries.
-    ASSERT_EQ(prefixes[i].first, below) << i;
-    ASSERT_EQ(prefixes[i].last, last) << i;
+    REQUIRE_MESSAGE(prefixes[i].first == below, i);
+    REQUIRE_MESSAGE(prefixes[i].last == last, i);
   }
 }
 
-TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.ImagesAreTheHostsBytes", "[ResidentTest]") {
   Random random(seed());
   auto host = Backend::host(2);
   host->tree_index().set_access_costs(
@@ -128,12 +131,12 @@ TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
       if (set.make == only_zeros || set.make == long_among_short) n = std::min<size_t>(n, 300);
       for (int round = 0; round < 3; ++round) {
         TreeOptions options = round == 0 ? TreeOptions{} : random_options(random);
-        SCOPED_TRACE(describe(set, n, options));
+        INFO(describe(set, n, options));
         Keys keys = set.make(random, n);
         OwnedIndex expected(sorted_unique(keys), true);
         std::vector<std::byte> image, built;
         Status status = host->tree_index().build_tree(expected.column(), options, &image);
-        ASSERT_TRUE(status.ok()) << status.to_string();
+        REQUIRE_OK(status);
         OwnedColumn unsorted(keys, true), sorted(expected.keys(), true);
         bool there = random() % 2;
         for (KeyOrder order : {KeyOrder::any, KeyOrder::ascending}) {
@@ -144,74 +147,72 @@ TEST_P(ResidentTest, ImagesAreTheHostsBytes) {
             column = brought.column;
           }
           auto index = build(column, order, options);
-          ASSERT_TRUE(index);
-          ASSERT_TRUE(index->copy_image(&built).ok());
-          ASSERT_EQ(built == image, true) << static_cast<int>(order);
+          REQUIRE(index);
+          REQUIRE_OK(index->copy_image(&built));
+          REQUIRE_MESSAGE((built == image) == true, static_cast<int>(order));
           std::vector<std::byte> rows;
           std::vector<uint64_t> offsets;
-          ASSERT_TRUE(index->copy_keys(&rows, &offsets).ok());
-          ASSERT_EQ(offsets.size(), expected.keys().size() + 1);
+          REQUIRE_OK(index->copy_keys(&rows, &offsets));
+          REQUIRE(offsets.size() == expected.keys().size() + 1);
           for (size_t i = 0; i < expected.keys().size(); ++i) {
             Bytes row(rows.data() + offsets[i], offsets[i + 1] - offsets[i]);
-            ASSERT_EQ(as_text(row), expected.keys()[i]) << i;
+            REQUIRE_MESSAGE(as_text(row) == expected.keys()[i], i);
           }
-          EXPECT_GE(index->memory_bytes(), image.size() + rows.size());
+          CHECK(index->memory_bytes() >= image.size() + rows.size());
         }
-        ASSERT_TRUE(backend_->tree_index().build_tree(expected.column(), options, &built).ok());
-        ASSERT_EQ(built == image, true);
+        REQUIRE_OK(backend_->tree_index().build_tree(expected.column(), options, &built));
+        REQUIRE((built == image) == true);
       }
     }
   }
 }
 
-TEST_P(ResidentTest, AgreesWithTheStandardLibrary) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.AgreesWithTheStandardLibrary", "[ResidentTest]") {
   Random random(seed());
   for (const KeySet& set : key_sets()) {
     for (size_t n : {0, 1, 2, 8, 9, 100, 3000}) {
       if (set.make == only_zeros || set.make == long_among_short) n = std::min<size_t>(n, 300);
       for (int round = 0; round < 3; ++round) {
         TreeOptions options = random_options(random);
-        SCOPED_TRACE(describe(set, n, options));
+        INFO(describe(set, n, options));
         Keys keys = set.make(random, n);
         OwnedColumn owned(keys, random() % 4 != 0);
         auto index = build(owned.column(), KeyOrder::any, options);
-        ASSERT_TRUE(index);
+        REQUIRE(index);
         keys = sorted_unique(keys);
         Keys queries = queries_for(random, keys, 200, random() % 2);
         expect_searches(index->view(), keys, queries, random() % 2, random() % 2, random() % 2);
-        if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST_P(ResidentTest, AgreesAtEveryBatchSize) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.AgreesAtEveryBatchSize", "[ResidentTest]") {
   Random random(seed());
   for (auto make : {random_numbers, fixed_width<4>, fixed_width<16>, words}) {
     Keys keys = sorted_unique(make(random, 20000));
     OwnedColumn owned(keys, true);
     auto index = build(owned.column(), KeyOrder::ascending, {});
-    ASSERT_TRUE(index);
+    REQUIRE(index);
     for (size_t n : {0, 1, 31, 32, 33, 1000, 4097, 20000}) {
-      SCOPED_TRACE(n);
+      INFO(n);
       Keys queries = queries_for(random, keys, n, true);
       // So long that few keys begin with it.
       for (std::string& query : queries)
         if (query.empty()) query = "q";
       expect_searches(index->view(), keys, queries, true, random() % 2, random() % 2);
-      if (HasFatalFailure()) return;
     }
   }
 }
 
 // More than fits one piece of staging memory.
-TEST_P(ResidentTest, FindsManyNumbers) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.FindsManyNumbers", "[ResidentTest]") {
   Random random(seed());
   for (auto make : {random_numbers, clusters, exponential}) {
     Keys keys = make(random, 200000);
     OwnedColumn owned(keys, true);
     auto index = build(owned.column(), KeyOrder::any, {});
-    ASSERT_TRUE(index);
+    REQUIRE(index);
     keys = sorted_unique(keys);
     Keys queries;
     for (int i = 0; i < 1500000; ++i) {
@@ -225,13 +226,13 @@ TEST_P(ResidentTest, FindsManyNumbers) {
       for (size_t i = 0; i < queries.size(); i += 7) {
         uint32_t below = rank_below(keys, queries[i]);
         bool equal = below < keys.size() && keys[below] == queries[i];
-        ASSERT_EQ(found[i], equal ? below : Location::absent) << i;
+        REQUIRE_MESSAGE(found[i] == (equal ? below : Location::absent), i);
       }
     }
   }
 }
 
-TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.TakesTheNewestOfSeveralIndexes", "[ResidentTest]") {
   Random random(seed());
   for (bool numbers : {true, false}) {
     Keys pool = numbers ? random_numbers(random, 5000) : words(random, 5000);
@@ -245,10 +246,9 @@ TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
       if (i % 7 == 3 && random() % 2) keys.push_back("odd one");
       indexes.push_back(std::make_unique<OwnedIndex>(sorted_unique(keys), true));
       OwnedIndex& index = *indexes.back();
-      if (i % 5)
-        ASSERT_TRUE(host->tree_index().build_tree(index.column(), {}, &index.image()).ok());
+      if (i % 5) REQUIRE_OK(host->tree_index().build_tree(index.column(), {}, &index.image()));
       auto made = backend_->tree_index().make_resident(index.view());
-      ASSERT_TRUE(made.ok()) << made.status().to_string();
+      REQUIRE_OK(made);
       resident.push_back(*made);
       // As the engine does it: the host's view, and what is resident beside it.
       IndexView view = index.view();
@@ -271,19 +271,19 @@ TEST_P(ResidentTest, TakesTheNewestOfSeveralIndexes) {
           expected = i;
           rank = below;
         }
-        ASSERT_EQ(out[q].index, expected) << q;
-        ASSERT_EQ(out[q].rank, rank) << q;
+        REQUIRE_MESSAGE(out[q].index == expected, q);
+        REQUIRE_MESSAGE(out[q].rank == rank, q);
       }
     }
   }
 }
 
 // A query larger than all staging memory is one that no key equals.
-TEST_P(ResidentTest, TakesQueriesOfAnyLength) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.TakesQueriesOfAnyLength", "[ResidentTest]") {
   Keys keys = {"a", "b", "xx"};
   OwnedColumn owned(keys, false);
   auto index = build(owned.column(), KeyOrder::any, {});
-  ASSERT_TRUE(index);
+  REQUIRE(index);
   Keys queries = {"a", std::string(9 << 20, 'x'), "b", std::string(3 << 20, 'a'), "", "xx"};
   expect_searches(index->view(), keys, queries, false, false, false);
   expect_searches(index->view(), keys, queries, false, true, true);
@@ -291,24 +291,24 @@ TEST_P(ResidentTest, TakesQueriesOfAnyLength) {
   expect_searches(index->view(), keys, queries, true, false, false);
 }
 
-TEST_P(ResidentTest, TakesSlicesOfColumns) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.TakesSlicesOfColumns", "[ResidentTest]") {
   Random random(seed());
   for (auto make : {random_numbers, words}) {
     Keys keys = make(random, 3000);
     OwnedColumn owned(keys, true);
     KeyColumn slice = owned.column().slice(1001, 1500);
     auto index = build(slice, KeyOrder::any, {});
-    ASSERT_TRUE(index);
+    REQUIRE(index);
     Keys sliced = sorted_unique({keys.begin() + 1001, keys.begin() + 2501});
     std::vector<uint32_t> ranks(slice.size);
-    ASSERT_TRUE(backend_->tree_index().find_ranks(index->view(), slice, ranks).ok());
+    REQUIRE_OK(backend_->tree_index().find_ranks(index->view(), slice, ranks));
     for (size_t i = 0; i < ranks.size(); ++i) {
-      ASSERT_EQ(ranks[i], rank_below(sliced, keys[1001 + i])) << i;
+      REQUIRE_MESSAGE(ranks[i] == rank_below(sliced, keys[1001 + i]), i);
     }
   }
 }
 
-TEST_P(ResidentTest, MayBeCalledFromManyThreads) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.MayBeCalledFromManyThreads", "[ResidentTest]") {
   Random random(seed());
   Keys keys = sorted_unique(words(random, 5000));
   OwnedColumn owned(keys, true);
@@ -330,129 +330,126 @@ TEST_P(ResidentTest, MayBeCalledFromManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
+  CHECK(wrong == 0);
 }
 
 // Such as the engine's: on the device, and in host memory too.
-TEST_P(ResidentTest, GoesOnWhereOneIndexIsEmpty) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.GoesOnWhereOneIndexIsEmpty", "[ResidentTest]") {
   OwnedIndex empty({}, true), other({"a", "b"}, true);
   auto host = Backend::host(1);
   for (OwnedIndex* index : {&empty, &other}) {
-    ASSERT_TRUE(host->tree_index().build_tree(index->column(), {}, &index->image()).ok());
+    REQUIRE_OK(host->tree_index().build_tree(index->column(), {}, &index->image()));
   }
   auto resident = backend_->tree_index().make_resident(empty.view());
-  ASSERT_TRUE(resident.ok());
+  REQUIRE_OK(resident);
   IndexView views[2] = {empty.view(), other.view()};
   views[0].resident = resident->get();
   OwnedColumn queries({"b", "c"}, true);
   std::vector<Location> found(2);
-  ASSERT_TRUE(backend_->tree_index().find(views, queries.column(), found).ok());
-  EXPECT_EQ(found[0].index, 1u);
-  EXPECT_EQ(found[0].rank, 1u);
-  EXPECT_FALSE(found[1].found());
+  REQUIRE_OK(backend_->tree_index().find(views, queries.column(), found));
+  CHECK(found[0].index == 1u);
+  CHECK(found[0].rank == 1u);
+  CHECK_FALSE(found[1].found());
   // Alone on the device: the host cannot search the other one's companion.
   views[0] = (*resident)->view();
   Status status = backend_->tree_index().find(views, queries.column(), found);
-  EXPECT_EQ(status.code(), backend_->has_device() ? StatusCode::invalid_argument : StatusCode::ok);
+  CHECK(status.code() == (backend_->has_device() ? StatusCode::invalid_argument : StatusCode::ok));
 }
 
-TEST_P(ResidentTest, RefusesWhatIsWrong) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.RefusesWhatIsWrong", "[ResidentTest]") {
   Keys keys = {"a", "b"};
   OwnedColumn owned(keys, true);
   auto index = build(owned.column(), KeyOrder::any, {});
-  ASSERT_TRUE(index);
+  REQUIRE(index);
   std::vector<uint32_t> ranks(3);
-  EXPECT_EQ(backend_->tree_index().find_ranks(index->view(), owned.column(), ranks).code(),
-            StatusCode::invalid_argument);
-  EXPECT_EQ(backend_->tree_index().upper_bound(index->view(), owned.column(), ranks).code(),
-            StatusCode::invalid_argument);
+  CHECK(backend_->tree_index().find_ranks(index->view(), owned.column(), ranks).code() ==
+        StatusCode::invalid_argument);
+  CHECK(backend_->tree_index().upper_bound(index->view(), owned.column(), ranks).code() ==
+        StatusCode::invalid_argument);
   std::vector<Location> locations(1);
   IndexView view = index->view();
-  EXPECT_EQ(backend_->tree_index().find({&view, 1}, owned.column(), locations).code(),
-            StatusCode::invalid_argument);
+  CHECK(backend_->tree_index().find({&view, 1}, owned.column(), locations).code() ==
+        StatusCode::invalid_argument);
   for (uint32_t stride : {0u, 29u}) {
     auto refused =
         backend_->tree_index().build_index(owned.column(), KeyOrder::any, {.strides = {stride}});
-    EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument) << stride;
+    CHECK_MESSAGE(refused.status().code() == StatusCode::invalid_argument, stride);
   }
   uint64_t number = 0;
   auto refused = backend_->tree_index().build_index(Column::fixed(&number, 8, uint64_t{1} << 32),
                                                     KeyOrder::ascending, {});
-  EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument);
-  EXPECT_NE(refused.status().message().find("4294967294"), std::string::npos);
+  CHECK(refused.status().code() == StatusCode::invalid_argument);
+  CHECK(refused.status().message().find("4294967294") != std::string::npos);
 }
 
-TEST_P(ResidentTest, RefusesADamagedImage) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.RefusesADamagedImage", "[ResidentTest]") {
   Random random(seed());
   OwnedIndex index(sorted_unique(random_numbers(random, 3000)), true);
   auto host = Backend::host(1);
-  ASSERT_TRUE(host->tree_index().build_tree(index.column(), {}, &index.image()).ok());
-  EXPECT_TRUE(backend_->tree_index().make_resident(index.view()).ok());
+  REQUIRE_OK(host->tree_index().build_tree(index.column(), {}, &index.image()));
+  CHECK_OK(backend_->tree_index().make_resident(index.view()));
   std::vector<std::byte> sound = index.image();
   for (size_t at : {0, 12, 24, 64, 128, 200}) {
     index.image() = sound;
     index.image()[at] ^= std::byte{0x40};
-    EXPECT_EQ(backend_->tree_index().make_resident(index.view()).status().code(),
-              StatusCode::corruption)
-        << at;
+    CHECK_MESSAGE(backend_->tree_index().make_resident(index.view()).status().code() ==
+                      StatusCode::corruption,
+                  at);
   }
   index.image() = sound;
   index.image().resize(100);
-  EXPECT_EQ(backend_->tree_index().make_resident(index.view()).status().code(),
-            StatusCode::corruption);
+  CHECK(backend_->tree_index().make_resident(index.view()).status().code() ==
+        StatusCode::corruption);
 }
 
-TEST_P(ResidentTest, MeasuresItsLimits) {
+TEST_CASE_METHOD(ResidentTest, "ResidentTest.MeasuresItsLimits", "[ResidentTest]") {
   BackendLimits limits;
-  ASSERT_TRUE(backend_->measure_limits(4 << 20, &limits).ok());
-  EXPECT_GT(limits.gathers_per_second, 1e6);
-  EXPECT_GT(limits.copy_bytes_per_second, 1e8);
-  EXPECT_EQ(limits.bus_in_bytes_per_second > 0, backend_->has_device());
+  REQUIRE_OK(backend_->measure_limits(4 << 20, &limits));
+  CHECK(limits.gathers_per_second > 1e6);
+  CHECK(limits.copy_bytes_per_second > 1e8);
+  CHECK((limits.bus_in_bytes_per_second > 0) == backend_->has_device());
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ResidentTest, testing::Values("host", "cuda"),
-                         [](const auto& test) { return std::string(test.param); });
-
-TEST(CudaTest, GoesOnWithTheHostWhereDeviceMemoryEnds) {
+TEST_CASE("CudaTest.GoesOnWithTheHostWhereDeviceMemoryEnds", "[CudaTest]") {
   auto device = Backend::cuda({.memory_limit = 1 << 20, .host_threads = 1});
-  if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+  if (!device.ok()) SKIP(device.status().to_string());
   Backend& backend = **device;
   Random random(seed());
   Keys keys = sorted_unique(random_numbers(random, 200000));
   OwnedIndex host_index(keys, true);
-  EXPECT_EQ(backend.tree_index().make_resident(host_index.view()).status().code(),
-            StatusCode::resource_exhausted);
-  EXPECT_EQ(backend.allocate(2 << 20).status().code(), StatusCode::resource_exhausted);
+  CHECK(backend.tree_index().make_resident(host_index.view()).status().code() ==
+        StatusCode::resource_exhausted);
+  CHECK(backend.allocate(2 << 20).status().code() == StatusCode::resource_exhausted);
   OwnedColumn owned(keys, true);
   auto index = backend.tree_index().build_index(owned.column(), KeyOrder::any, {});
-  ASSERT_TRUE(index.ok()) << index.status().to_string();
-  EXPECT_FALSE((*index)->on_device());
+  REQUIRE_OK(index);
+  CHECK_FALSE((*index)->on_device());
   std::vector<uint32_t> ranks(keys.size());
-  ASSERT_TRUE(backend.tree_index().find_ranks((*index)->view(), owned.column(), ranks).ok());
-  for (uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(ranks[i], i);
+  REQUIRE_OK(backend.tree_index().find_ranks((*index)->view(), owned.column(), ranks));
+  for (uint32_t i = 0; i < keys.size(); ++i) REQUIRE(ranks[i] == i);
   // Queries and results on the device, which the host then searches for.
   auto queries = backend.allocate(800), results = backend.allocate(400);
-  ASSERT_TRUE(queries.ok() && results.ok());
-  ASSERT_TRUE(backend.copy((*queries)->data(), owned.column().data, 800).ok());
+  REQUIRE((queries.ok() && results.ok()));
+  REQUIRE_OK(backend.copy((*queries)->data(), owned.column().data, 800));
   std::span<uint32_t> room(reinterpret_cast<uint32_t*>((*results)->data()), 100);
   Status status = backend.tree_index().find_ranks((*index)->view(),
                                                   Column::fixed((*queries)->data(), 8, 100), room);
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
   std::vector<uint32_t> back(100);
-  ASSERT_TRUE(backend.copy(back.data(), room.data(), 400).ok());
-  for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(back[i], i);
+  REQUIRE_OK(backend.copy(back.data(), room.data(), 400));
+  for (uint32_t i = 0; i < 100; ++i) REQUIRE(back[i] == i);
   std::vector<std::byte> image, expected;
-  ASSERT_TRUE(backend.tree_index().build_tree(host_index.column(), {}, &image).ok());
-  ASSERT_TRUE(Backend::host(1)->tree_index().build_tree(host_index.column(), {}, &expected).ok());
-  EXPECT_EQ(image == expected, true);
+  REQUIRE_OK(backend.tree_index().build_tree(host_index.column(), {}, &image));
+  REQUIRE_OK(Backend::host(1)->tree_index().build_tree(host_index.column(), {}, &expected));
+  CHECK((image == expected) == true);
 }
 
-TEST(CudaTest, SaysWhyThereIsNoDevice) {
+TEST_CASE("CudaTest.SaysWhyThereIsNoDevice", "[CudaTest]") {
   auto device = Backend::cuda({.device = 1000});
-  ASSERT_FALSE(device.ok());
-  EXPECT_EQ(device.status().code(), StatusCode::unavailable);
-  EXPECT_NE(device.status().to_string().find("host backend"), std::string::npos);
-  EXPECT_NE(Backend::automatic(1), nullptr);
+  REQUIRE_FALSE(device.ok());
+  CHECK(device.status().code() == StatusCode::unavailable);
+  CHECK(device.status().to_string().find("host backend") != std::string::npos);
+  CHECK(Backend::automatic(1) != nullptr);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "gpu/backend.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/tree_option_sets.h"
@@ -25,9 +25,9 @@ RankInterval ranks_with_prefix(const Keys& keys, const std::string& prefix) {
 
 void build(Backend& backend, const TreeOptions& options, OwnedIndex* index) {
   Status status = backend.tree_index().build_tree(index->column(), options, &index->image());
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
   status = check_tree(index->image(), index->keys().size());
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
 }
 
 void expect_searches(Backend& backend, const OwnedIndex& index, const Keys& queries, bool fixed,
@@ -36,37 +36,37 @@ void expect_searches(Backend& backend, const OwnedIndex& index, const Keys& quer
   KeyColumn column = owned.column();
   IndexView view = index.view(guard);
   std::vector<Location> found(queries.size());
-  ASSERT_TRUE(backend.tree_index().find({&view, 1}, column, found).ok());
+  REQUIRE_OK(backend.tree_index().find({&view, 1}, column, found));
   std::vector<uint32_t> lower(queries.size());
-  ASSERT_TRUE(backend.tree_index().lower_bound(view, column, lower).ok());
+  REQUIRE_OK(backend.tree_index().lower_bound(view, column, lower));
   for (size_t i = 0; i < queries.size(); ++i) {
     uint32_t expected = rank_of(index.keys(), queries[i]);
-    ASSERT_EQ(found[i].found(), expected != Location::absent) << i;
+    REQUIRE_MESSAGE(found[i].found() == (expected != Location::absent), i);
     if (found[i].found()) {
-      ASSERT_EQ(found[i].index, 0u);
-      ASSERT_EQ(found[i].rank, expected) << i;
+      REQUIRE(found[i].index == 0u);
+      REQUIRE_MESSAGE(found[i].rank == expected, i);
     }
-    ASSERT_EQ(lower[i], rank_below(index.keys(), queries[i])) << i;
+    REQUIRE_MESSAGE(lower[i] == rank_below(index.keys(), queries[i]), i);
     uint32_t rank;
-    ASSERT_TRUE(find_one(view, bytes_of(queries[i]), &rank).ok());
-    ASSERT_EQ(rank, expected) << i;
-    ASSERT_TRUE(lower_bound_one(view, bytes_of(queries[i]), &rank).ok());
-    ASSERT_EQ(rank, lower[i]) << i;
+    REQUIRE_OK(find_one(view, bytes_of(queries[i]), &rank));
+    REQUIRE_MESSAGE(rank == expected, i);
+    REQUIRE_OK(lower_bound_one(view, bytes_of(queries[i]), &rank));
+    REQUIRE_MESSAGE(rank == lower[i], i);
   }
 }
 
 void expect_prefixes(Backend& backend, const OwnedIndex& index, const Keys& queries) {
   OwnedColumn owned(queries, true);
   std::vector<RankInterval> ranks(queries.size());
-  ASSERT_TRUE(backend.tree_index().prefix_interval(index.view(), owned.column(), ranks).ok());
+  REQUIRE_OK(backend.tree_index().prefix_interval(index.view(), owned.column(), ranks));
   for (size_t i = 0; i < queries.size(); ++i) {
     RankInterval expected = ranks_with_prefix(index.keys(), queries[i]);
-    ASSERT_EQ(ranks[i].first, expected.first) << i;
-    ASSERT_EQ(ranks[i].last, expected.last) << i;
+    REQUIRE_MESSAGE(ranks[i].first == expected.first, i);
+    REQUIRE_MESSAGE(ranks[i].last == expected.last, i);
   }
 }
 
-TEST(SearchTest, AgreesWithTheStandardLibrary) {
+TEST_CASE("SearchTest.AgreesWithTheStandardLibrary", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (const KeySet& set : key_sets()) {
@@ -74,7 +74,7 @@ TEST(SearchTest, AgreesWithTheStandardLibrary) {
       if (n > 300 && set.make == only_zeros) n = 300;
       for (int round = 0; round < 6; ++round) {
         TreeOptions options = random_options(random);
-        SCOPED_TRACE(describe(set, n, options));
+        INFO(describe(set, n, options));
         OwnedIndex index(sorted_unique(set.make(random, n)), random() % 4 != 0);
         if (round > 0) build(*backend, options, &index);
         bool same_width = random() % 2;
@@ -82,27 +82,25 @@ TEST(SearchTest, AgreesWithTheStandardLibrary) {
         expect_searches(*backend, index, queries, true);
         queries.resize(50);
         expect_prefixes(*backend, index, queries);
-        if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST(SearchTest, AgreesAtEveryBatchSize) {
+TEST_CASE("SearchTest.AgreesAtEveryBatchSize", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, words}) {
     OwnedIndex index(sorted_unique(make(random, 20000)), true);
     build(*backend, {}, &index);
     for (size_t n : {0, 1, 15, 16, 17, 31, 32, 33, 1000, 1024, 1025, 4096, 100000}) {
-      SCOPED_TRACE(n);
+      INFO(n);
       expect_searches(*backend, index, queries_for(random, index.keys(), n, true), true);
-      if (HasFatalFailure()) return;
     }
   }
 }
 
-TEST(SearchTest, FindsManyNumbers) {
+TEST_CASE("SearchTest.FindsManyNumbers", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, clusters, exponential}) {
@@ -112,7 +110,7 @@ TEST(SearchTest, FindsManyNumbers) {
   }
 }
 
-TEST(SearchTest, TakesTheNewestOfSeveralIndexes) {
+TEST_CASE("SearchTest.TakesTheNewestOfSeveralIndexes", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (bool numbers : {true, false}) {
@@ -131,18 +129,18 @@ TEST(SearchTest, TakesTheNewestOfSeveralIndexes) {
     Keys queries = queries_for(random, pool, 10000, numbers);
     OwnedColumn owned(queries, true);
     std::vector<Location> out(queries.size());
-    ASSERT_TRUE(backend->tree_index().find(views, owned.column(), out).ok());
+    REQUIRE_OK(backend->tree_index().find(views, owned.column(), out));
     for (size_t q = 0; q < queries.size(); ++q) {
       uint32_t expected = Location::absent, rank = 0;
       for (uint32_t i = 0; i < indexes.size() && expected == Location::absent; ++i) {
         rank = rank_of(indexes[i]->keys(), queries[q]);
         if (rank != Location::absent) expected = i;
       }
-      ASSERT_EQ(out[q].index, expected);
-      ASSERT_TRUE(!out[q].found() || out[q].rank == rank);
+      REQUIRE(out[q].index == expected);
+      REQUIRE((!out[q].found() || out[q].rank == rank));
     }
-    ASSERT_TRUE(backend->tree_index().find({}, owned.column(), out).ok());
-    for (const Location& location : out) ASSERT_FALSE(location.found());
+    REQUIRE_OK(backend->tree_index().find({}, owned.column(), out));
+    for (const Location& location : out) REQUIRE_FALSE(location.found());
   }
 }
 
@@ -151,7 +149,7 @@ class TestGuard : public BlockGuard {
  public:
   explicit TestGuard(int64_t calls_before_damage) : left_(calls_before_damage) {}
   bool ensure(const void*, uint64_t bytes) override {
-    EXPECT_GT(bytes, 0u);
+    CHECK(bytes > 0u);
     return left_.fetch_sub(1) > 0;
   }
   Status failure() const override { return Status::corruption("000001.seg", 65536, "damaged"); }
@@ -162,7 +160,7 @@ class TestGuard : public BlockGuard {
   int64_t asked_at_ = left_;
 };
 
-TEST(SearchTest, AsksTheGuardAndReportsDamage) {
+TEST_CASE("SearchTest.AsksTheGuardAndReportsDamage", "[SearchTest]") {
   Random random(seed());
   auto backend = Backend::host(2);
   for (auto make : {random_numbers, words, fixed_width<16>}) {
@@ -171,38 +169,38 @@ TEST(SearchTest, AsksTheGuardAndReportsDamage) {
     Keys queries = queries_for(random, index.keys(), 3000, true);
     TestGuard sound(1ll << 60);
     expect_searches(*backend, index, queries, true, &sound);
-    EXPECT_TRUE(sound.asked());
+    CHECK(sound.asked());
     OwnedColumn owned(queries, true);
     for (int64_t calls : {0, 1, 1000}) {
       TestGuard damaged(calls);
       IndexView views[2] = {index.view(&damaged), index.view()};
       std::vector<Location> found(queries.size());
-      EXPECT_EQ(backend->tree_index().find(views, owned.column(), found).code(),
-                StatusCode::corruption);
+      CHECK(backend->tree_index().find(views, owned.column(), found).code() ==
+            StatusCode::corruption);
       std::vector<uint32_t> lower(queries.size());
-      EXPECT_EQ(backend->tree_index().lower_bound(views[0], owned.column(), lower).code(),
-                StatusCode::corruption);
+      CHECK(backend->tree_index().lower_bound(views[0], owned.column(), lower).code() ==
+            StatusCode::corruption);
       std::vector<RankInterval> ranks(queries.size());
-      EXPECT_EQ(backend->tree_index().prefix_interval(views[0], owned.column(), ranks).code(),
-                StatusCode::corruption);
+      CHECK(backend->tree_index().prefix_interval(views[0], owned.column(), ranks).code() ==
+            StatusCode::corruption);
       uint32_t rank;
       Status one = find_one(views[0], bytes_of(index.keys()[0]), &rank);
-      if (calls == 0) EXPECT_EQ(one.code(), StatusCode::corruption);
+      if (calls == 0) CHECK(one.code() == StatusCode::corruption);
     }
   }
 }
 
-TEST(SearchTest, RefusesRoomOfAnotherSize) {
+TEST_CASE("SearchTest.RefusesRoomOfAnotherSize", "[SearchTest]") {
   auto backend = Backend::host(1);
   OwnedIndex index({"a", "b"}, true);
   OwnedColumn queries({"a", "b", "c"}, true);
   std::vector<Location> found(2);
   IndexView view = index.view();
-  EXPECT_EQ(backend->tree_index().find({&view, 1}, queries.column(), found).code(),
-            StatusCode::invalid_argument);
+  CHECK(backend->tree_index().find({&view, 1}, queries.column(), found).code() ==
+        StatusCode::invalid_argument);
   std::vector<uint32_t> lower(4);
-  EXPECT_EQ(backend->tree_index().lower_bound(view, queries.column(), lower).code(),
-            StatusCode::invalid_argument);
+  CHECK(backend->tree_index().lower_bound(view, queries.column(), lower).code() ==
+        StatusCode::invalid_argument);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Searches that hand over blocks, and values that are kept on a device.
-#include <gtest/gtest.h>
 
 #include <map>
 #include <mutex>
 
 #include "gpu/backend.h"
+#include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
 
@@ -64,12 +64,12 @@ struct Runs {
       run.stored_keys = std::make_unique<Stored>(run.keys);
       run.stored_values = std::make_unique<Stored>(run.values);
       PackedColumn& keys = run.stored_keys->column;
-      EXPECT_TRUE(backend.tree_index().build_tree(keys, {}, &run.image).ok());
+      CHECK_OK(backend.tree_index().build_tree(keys, {}, &run.image));
       IndexView view{keys, {run.image.data(), run.image.size()}};
       IndexRows rows{with_values ? &run.stored_values->column : nullptr,
                      tombstones ? run.hidden.data() : nullptr};
       auto resident = backend.tree_index().make_resident(view, rows);
-      EXPECT_TRUE(resident.ok()) << resident.status().to_string();
+      CHECK_OK(resident);
       run.resident = *resident;
       runs.push_back(std::move(run));
     }
@@ -95,19 +95,22 @@ Keys some_queries(Random& random, const Runs& runs, const KeySet& set, size_t n)
   return queries;
 }
 
-class ValuesTest : public testing::TestWithParam<const char*> {
+class ValuesTest {
  protected:
-  void SetUp() override {
+  const std::string side_ = GENERATE(as<std::string>{}, "host", "cuda");
+  RunsWith name_{side_};
+
+  ValuesTest() {
     backend_ = Backend::host(2);
-    if (GetParam() == std::string("host")) return;
+    if (side_ == "host") return;
     auto device = Backend::cuda({.host_threads = 3});
-    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    if (!device.ok()) SKIP(device.status().to_string());
     backend_ = std::move(*device);
   }
   std::unique_ptr<BackendMemory> bring(const void* from, uint64_t bytes) {
     auto memory = backend_->allocate(std::max<uint64_t>(bytes, 8));
-    EXPECT_TRUE(memory.ok()) << memory.status().to_string();
-    EXPECT_TRUE(backend_->copy((*memory)->data(), from, bytes).ok());
+    CHECK_OK(memory);
+    CHECK_OK(backend_->copy((*memory)->data(), from, bytes));
     return std::move(*memory);
   }
   void expect_blocks(const Runs& runs, const Keys& queries, const KeyColumn& column);
@@ -130,36 +133,36 @@ void ValuesTest::expect_blocks(const Runs& runs, const Keys& queries, const KeyC
                   found.begin() + static_cast<ptrdiff_t>(first));
         return Status();
       });
-  ASSERT_TRUE(status.ok()) << status.to_string();
-  ASSERT_EQ(taken, queries.size());
+  REQUIRE_OK(status);
+  REQUIRE(taken == queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
     auto at = runs.newest.find(queries[i]);
-    ASSERT_EQ(found[i].found(), at != runs.newest.end()) << i;
+    REQUIRE_MESSAGE(found[i].found() == (at != runs.newest.end()), i);
     if (at == runs.newest.end()) continue;
-    ASSERT_EQ(found[i].index, at->second.first.index) << i;
-    ASSERT_EQ(found[i].rank, at->second.first.rank) << i;
+    REQUIRE_MESSAGE(found[i].index == at->second.first.index, i);
+    REQUIRE_MESSAGE(found[i].rank == at->second.first.rank, i);
   }
   if (queries.empty()) return;
   status = backend_->tree_index().find_blocks(
       views, column,
       [](uint64_t, std::span<const Location>) { return Status(StatusCode::corruption, "enough"); });
-  ASSERT_EQ(status.code(), StatusCode::corruption) << status.to_string();
+  REQUIRE_MESSAGE(status.code() == StatusCode::corruption, status.to_string());
 }
 
 void ValuesTest::expect_values(const Runs& runs, const Keys& queries, const KeyColumn& column) {
   std::vector<uint64_t> found((queries.size() + 63) / 64), offsets(queries.size() + 1);
   auto values = backend_->tree_index().find_values(runs.views(), column, found, offsets);
-  ASSERT_TRUE(values.ok()) << values.status().to_string();
+  REQUIRE_OK(values);
   std::string all((*values)->bytes(), '\0');
-  ASSERT_TRUE((*values)->copy(reinterpret_cast<std::byte*>(all.data())).ok());
-  ASSERT_EQ(offsets[0], 0u);
-  ASSERT_EQ(offsets.back(), all.size());
+  REQUIRE_OK((*values)->copy(reinterpret_cast<std::byte*>(all.data())));
+  REQUIRE(offsets[0] == 0u);
+  REQUIRE(offsets.back() == all.size());
   for (size_t i = 0; i < queries.size(); ++i) {
     auto at = runs.newest.find(queries[i]);
     bool there = at != runs.newest.end() && !runs.is_hidden(at->second.first);
-    ASSERT_EQ(found[i / 64] >> (i % 64) & 1, there) << i;
-    ASSERT_EQ(all.substr(offsets[i], offsets[i + 1] - offsets[i]), there ? at->second.second : "")
-        << i;
+    REQUIRE_MESSAGE((found[i / 64] >> (i % 64) & 1) == there, i);
+    REQUIRE_MESSAGE(
+        all.substr(offsets[i], offsets[i + 1] - offsets[i]) == (there ? at->second.second : ""), i);
   }
 }
 
@@ -179,47 +182,47 @@ void ValuesTest::expect_on_device(const Runs& runs, const Keys& queries, const K
   auto views = runs.views();
   Status located = backend_->tree_index().find_on_device(
       views, column, reinterpret_cast<Location*>(locations->data()), nullptr);
-  ASSERT_TRUE(located.ok()) << located.to_string();
+  REQUIRE_OK(located);
   Status status = backend_->tree_index().get_on_device(views, column, out, nullptr);
-  ASSERT_TRUE(status.ok()) << status.to_string();
+  REQUIRE_OK(status);
   std::vector<Location> at_device(n);
   std::vector<uint32_t> bits((n + 31) / 32);
   std::vector<uint64_t> ends(n + 1);
   std::string all(capacity, '\0');
-  ASSERT_TRUE(backend_->copy(at_device.data(), locations->data(), n * 8).ok());
-  ASSERT_TRUE(backend_->copy(bits.data(), found->data(), bits.size() * 4).ok());
-  ASSERT_TRUE(backend_->copy(ends.data(), offsets->data(), ends.size() * 8).ok());
-  ASSERT_TRUE(backend_->copy(all.data(), values->data(), capacity).ok());
+  REQUIRE_OK(backend_->copy(at_device.data(), locations->data(), n * 8));
+  REQUIRE_OK(backend_->copy(bits.data(), found->data(), bits.size() * 4));
+  REQUIRE_OK(backend_->copy(ends.data(), offsets->data(), ends.size() * 8));
+  REQUIRE_OK(backend_->copy(all.data(), values->data(), capacity));
   uint64_t end = 0;
   for (size_t i = 0; i < n; ++i) {
     auto at = runs.newest.find(queries[i]);
     bool there = at != runs.newest.end() && !runs.is_hidden(at->second.first);
-    ASSERT_EQ(at_device[i].found(), there) << i;
-    if (there) ASSERT_EQ(at_device[i].rank, at->second.first.rank) << i;
-    ASSERT_EQ(bits[i / 32] >> (i % 32) & 1, there) << i;
-    ASSERT_EQ(ends[i], end) << i;
+    REQUIRE_MESSAGE(at_device[i].found() == there, i);
+    if (there) REQUIRE_MESSAGE(at_device[i].rank == at->second.first.rank, i);
+    REQUIRE_MESSAGE((bits[i / 32] >> (i % 32) & 1) == there, i);
+    REQUIRE_MESSAGE(ends[i] == end, i);
     if (there) end += at->second.second.size();
     if (there && end <= capacity)
-      ASSERT_EQ(all.substr(ends[i], end - ends[i]), at->second.second) << i;
+      REQUIRE_MESSAGE(all.substr(ends[i], end - ends[i]) == at->second.second, i);
   }
-  ASSERT_EQ(ends[n], end);
+  REQUIRE(ends[n] == end);
 }
 
-TEST_P(ValuesTest, FindsTheNewestThatIsNotHidden) {
+TEST_CASE_METHOD(ValuesTest, "ValuesTest.FindsTheNewestThatIsNotHidden", "[ValuesTest]") {
   Random random(seed());
   for (const KeySet& set : key_sets()) {
     for (size_t n : {0, 1, 40, 3000}) {
       if (set.make == only_zeros || set.make == long_among_short) n = std::min<size_t>(n, 300);
       for (size_t count : {1, 3, 70}) {
         if (count == 70 && n > 40) continue;
-        SCOPED_TRACE(std::string(set.name) + ", " + std::to_string(n) + " keys in each of " +
-                     std::to_string(count) + " runs");
+        INFO(std::string(set.name) + ", " + std::to_string(n) + " keys in each of " +
+             std::to_string(count) + " runs");
         Runs runs(*backend_, random, set, n, count, true, random() % 60);
         Keys queries = some_queries(random, runs, set, n * 3);
         OwnedColumn owned(queries, true);
         KeyColumn column = owned.column();
         expect_blocks(runs, queries, column);
-        if (HasFatalFailure() || !backend_->has_device()) continue;
+        if (!backend_->has_device()) continue;
         expect_values(runs, queries, column);
         KeyColumn there = column;
         auto data = bring(column.data + column.begin(0), column.bytes());
@@ -232,14 +235,13 @@ TEST_P(ValuesTest, FindsTheNewestThatIsNotHidden) {
         expect_blocks(runs, queries, there);
         expect_values(runs, queries, there);
         expect_on_device(runs, queries, there);
-        ASSERT_FALSE(HasFatalFailure());
       }
     }
   }
 }
 
 // More than a chunk of queries, and values larger than a piece of staging memory.
-TEST_P(ValuesTest, GoesInPieces) {
+TEST_CASE_METHOD(ValuesTest, "ValuesTest.GoesInPieces", "[ValuesTest]") {
   Random random(seed());
   const KeySet numbers{"numbers", random_numbers};
   for (size_t longest : {0, 5, 44}) {
@@ -248,7 +250,6 @@ TEST_P(ValuesTest, GoesInPieces) {
     OwnedColumn owned(queries, true);
     expect_blocks(runs, queries, owned.column());
     if (backend_->has_device()) expect_values(runs, queries, owned.column());
-    ASSERT_FALSE(HasFatalFailure());
   }
   Runs runs(*backend_, random, numbers, 20, 2, true, 5 << 20);
   Keys queries = some_queries(random, runs, numbers, 60);
@@ -257,19 +258,16 @@ TEST_P(ValuesTest, GoesInPieces) {
   if (backend_->has_device()) expect_values(runs, queries, owned.column());
 }
 
-TEST_P(ValuesTest, SaysWhereValuesAreMissing) {
+TEST_CASE_METHOD(ValuesTest, "ValuesTest.SaysWhereValuesAreMissing", "[ValuesTest]") {
   Random random(seed());
   Runs runs(*backend_, random, {"numbers", random_numbers}, 100, 1, false, 5);
   std::vector<uint64_t> found(1), offsets(2);
   Keys query{runs.runs[0].keys[0]};
   OwnedColumn owned(query, true);
   auto values = backend_->tree_index().find_values(runs.views(), owned.column(), found, offsets);
-  ASSERT_FALSE(values.ok());
-  EXPECT_EQ(values.status().code(), StatusCode::unavailable) << values.status().to_string();
+  REQUIRE_FALSE(values.ok());
+  CHECK_MESSAGE(values.status().code() == StatusCode::unavailable, values.status().to_string());
 }
-
-INSTANTIATE_TEST_SUITE_P(Backends, ValuesTest, testing::Values("host", "cuda"),
-                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace stride::test
