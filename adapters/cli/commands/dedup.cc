@@ -18,7 +18,7 @@ struct Dedup {
   Dedup(Context* c, const DedupArguments& a, uint64_t total)
       : context(*c),
         arguments(a),
-        rejects(a.rows.rejects, max_rejects(a.rows)),
+        rejects(a.rows.rejects, rejects_allowed(a.rows)),
         progress(c->environment.err, "dedup", total) {}
 
   Context& context;
@@ -66,7 +66,7 @@ Outcome find_options(const DedupArguments& arguments, RowOptions* options) {
     if (options->format == Format::jsonl) options->format = Format::tsv;
     if (options->line_ends == LineEnds::automatic) options->line_ends = LineEnds::lf;
   }
-  if (arguments.table.empty()) options->max_key_bytes = options->max_row_bytes;
+  if (arguments.table.empty()) options->key_bytes_limit = options->max_row_bytes;
   return {};
 }
 

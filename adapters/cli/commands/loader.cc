@@ -41,7 +41,7 @@ Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions opti
       on_duplicate_(arguments.on_duplicate == "first"   ? OnDuplicate::first
                     : arguments.on_duplicate == "error" ? OnDuplicate::error
                                                         : OnDuplicate::last),
-      rejects_(arguments.rows.rejects, max_rejects(arguments.rows)),
+      rejects_(arguments.rows.rejects, rejects_allowed(arguments.rows)),
       max_bytes_(arguments.max_memory ? arguments.max_memory
                                       : memory_for_rows(context->environment.meminfo)) {}
 
@@ -164,7 +164,7 @@ Outcome Loader::look_at_first_key(BlockReader* reader) {
   if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
-    Rejects rejects("", max_rejects(arguments_.rows));
+    Rejects rejects("", rejects_allowed(arguments_.rows));
     if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
     return Outcome::usage("there is no key that tells what prefixes are of" + remedy);
   }

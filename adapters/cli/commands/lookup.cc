@@ -37,7 +37,7 @@ struct Lookup {
       : context(c),
         database(std::move(d)),
         snapshot(database->snapshot()),
-        rejects(arguments.rejects, max_rejects(arguments)),
+        rejects(arguments.rejects, rejects_allowed(arguments)),
         progress(c->environment.err, "look up", total) {}
 
   bool of_addresses() const { return key_form.type == KeyType::address; }

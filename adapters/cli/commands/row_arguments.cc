@@ -163,7 +163,7 @@ unsigned chosen_threads(const RowArguments& a) {
   return a.threads ? a.threads : available_threads();
 }
 
-uint64_t most_rejects(const RowArguments& a) {
+uint64_t rejects_allowed(const RowArguments& a) {
   if (a.max_rejects) return *a.max_rejects;
   return a.rejects.empty() ? 0 : std::numeric_limits<uint64_t>::max();
 }

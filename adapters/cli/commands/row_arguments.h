@@ -50,6 +50,6 @@ Outcome parse_row_options(const RowArguments& arguments, const std::string& firs
                           RowOptions* options);
 unsigned chosen_threads(const RowArguments& arguments);
 // How many bad rows are fine.
-uint64_t most_rejects(const RowArguments& arguments);
+uint64_t rejects_allowed(const RowArguments& arguments);
 
 }  // namespace stride::cli

@@ -48,7 +48,7 @@ class ParsedRows {
   // key, which has been refused then.
   bool key(std::string_view text, std::string_view row) {
     const KeyForm& form = plan_->options.key_form;
-    size_t most = plan_->options.max_key_bytes;
+    size_t most = plan_->options.key_bytes_limit;
     if (form.type == KeyType::bytes && text.size() > most) return refuse_key(text, row);
     ptrdiff_t n =
         encode_key(form, text, reinterpret_cast<std::byte*>(keys_.room(encoded_bound(form, text))));

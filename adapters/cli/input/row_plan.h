@@ -40,7 +40,7 @@ struct RowOptions {
   NumberType numbers = NumberType::none;
   bool values_wanted = true;  // false: only keys, for lookups
   bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
-  uint64_t most_key_bytes = max_key_bytes;
+  uint64_t key_bytes_limit = max_key_bytes;
   uint64_t block_bytes = 4 << 20;
   uint64_t max_row_bytes = 64 << 20;
 };

@@ -8,9 +8,9 @@
 #include "benchmark/harness/expected.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/sorted_rows.h"
+#include "tests/benchmark/sample_records.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
-#include "tests/support/sample_records.h"
 
 namespace stride::benchmark {
 namespace {

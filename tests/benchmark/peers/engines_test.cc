@@ -9,9 +9,9 @@
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/workloads/dedup/dictionary.h"
 #include "benchmark/workloads/sts/workload.h"
+#include "tests/benchmark/sample_records.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
-#include "tests/support/sample_records.h"
 
 namespace stride::benchmark {
 namespace {

@@ -1033,7 +1033,7 @@ TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
     std::vector<std::vector<uint64_t>> sources(c.limit);
     for (uint32_t p = 0; p < slab.parts; ++p) {
       const uint32_t size = slab.part_item[p + 1] - slab.part_item[p];
-      REQUIRE(size <= slab.most_items);
+      REQUIRE(size <= slab.max_items);
       REQUIRE(size <= route_part_sources + (route_quad - 1) * slab.chunks);
       REQUIRE(slab.part_target[p + 1] - slab.part_target[p] <= slab.most_targets);
       REQUIRE(slab.most_targets <= route_part_targets);
