@@ -16,7 +16,7 @@ PLOT ?= build/sts.svg
 ARGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help install build debug test asan tsan soak sts peers deb format clean distclean
+.PHONY: help install install-tests build debug test asan tsan soak sts peers deb format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,6 +25,9 @@ help: ## list the targets
 install: ## install the packages that are missing
 	@.ci/install-packages build
 
+install-tests:
+	@.ci/install-packages build test
+
 # $(call build_preset,NAME,TARGETS): configure and build; the programs go to build/NAME/bin.
 define build_preset
 	@! command -v ninja >/dev/null || [ -e build/$(1)/CMakeCache.txt ] || export CMAKE_GENERATOR=Ninja; \
@@ -32,30 +35,33 @@ define build_preset
 	@cmake --build build/$(1) -j $(JOBS) $(if $(2),--target $(2))
 endef
 
-build: install ## build the release programs into build/release/bin (the default)
-	$(call build_preset,release)
+build: install ## build the libraries and the programs into build/release/bin (the default)
+	$(call build_preset,release,stridedb stridedb_static stride stride-bench)
 
-debug: install ## build with assertions into build/debug/bin
+debug: install-tests ## build all with assertions into build/debug/bin
 	$(call build_preset,debug)
 
-test: build ## build and run the tests
+test: install-tests ## build and run the tests
+	$(call build_preset,release)
 	@JOBS=$(JOBS) tests/run release
 
-asan: install ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of stride-bench
+asan: install-tests ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of stride-bench
 	$(call build_preset,asan)
 	@JOBS=$(JOBS) tests/run asan
 
-tsan: install ## run the tests with threads under ThreadSanitizer, without those of stride-bench
+tsan: install-tests ## run the tests with threads under ThreadSanitizer, without those of stride-bench
 	$(call build_preset,tsan)
 	@JOBS=$(JOBS) tests/run tsan
 
-soak: build ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
+soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
+	$(call build_preset,release)
 	@STRIDE_SOAK_SECONDS=$(SOAK_SECONDS) JOBS=1 tests/run release -L soak
 	$(call build_preset,asan-all)
 	@JOBS=$(JOBS) tests/run asan-all
 	@STRIDE_ALL_TESTS=1 $(MAKE) --no-print-directory tsan
 
-sts: build ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
+sts: install ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
+	$(call build_preset,release,stride-bench)
 	build/release/bin/stride-bench sts --records $(RECORDS) --flows $(FLOWS) \
 	  --randomness $(RANDOMNESS) --seed $(SEED) --engines $(ENGINES) --durability $(DURABILITY) \
 	  --repeat $(REPEAT) --json $(JSON) --plot $(PLOT) $(ARGS)

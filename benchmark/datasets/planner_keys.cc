@@ -13,6 +13,7 @@
 #include "benchmark/datasets/planner_numbers.h"
 #include "benchmark/datasets/route_tables.h"
 #include "benchmark/datasets/text_source.h"
+#include "benchmark/harness/random_bits.h"
 
 namespace stride::benchmark {
 namespace {
@@ -25,8 +26,6 @@ std::string big_endian(uint64_t x) {
   store_big_endian(x, reinterpret_cast<std::byte*>(s.data()));
   return s;
 }
-
-double uniform(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 // Calls make() until there are so many different keys, or it has nothing new to say.
 std::vector<std::string> distinct(uint64_t keys, const std::function<std::string()>& make) {
@@ -57,7 +56,7 @@ std::vector<std::string> dates(uint64_t keys, Random& random) {
 
 std::vector<std::string> digits(uint64_t keys, Random& random) {
   return distinct(keys, [&] {
-    return std::to_string(static_cast<uint64_t>(std::exp2(20 + 20 * uniform(random))));
+    return std::to_string(static_cast<uint64_t>(std::exp2(20 + 20 * share_of_one(random()))));
   });
 }
 
@@ -75,9 +74,9 @@ std::vector<std::string> trie(uint64_t keys, Random& random) {
   const bool one_width = random() % 2;
   const uint64_t least = 3 + random() % 12, more = one_width ? 0 : 1 + random() % 30;
   const uint64_t base = 1 + random() % 200;
-  double skew = 3 * uniform(random);
+  double skew = 3 * share_of_one(random());
   std::array<uint64_t, 64> letters;
-  for (uint64_t& n : letters) n = 1 + static_cast<uint64_t>(std::exp2(7.9 * uniform(random)));
+  for (uint64_t& n : letters) n = 1 + static_cast<uint64_t>(std::exp2(7.9 * share_of_one(random())));
   const uint64_t salt = random();
   return distinct(keys, [&] {
     std::string key;
@@ -87,7 +86,7 @@ std::vector<std::string> trie(uint64_t keys, Random& random) {
       // Deeper letters may be fewer, and in places there is only one.
       uint64_t n = (context >> 40) % 4 == 0 ? 1 : letters[i];
       auto pick =
-          static_cast<uint64_t>(std::pow(uniform(random), 1 + skew) * static_cast<double>(n));
+          static_cast<uint64_t>(std::pow(share_of_one(random()), 1 + skew) * static_cast<double>(n));
       uint64_t letter = (base + pick * (1 + context % 3)) % 256;
       key += static_cast<char>(letter);
       if (i < 6) context = (context + letter + 1) * 0x9E3779B97F4A7C15ull;
@@ -105,17 +104,17 @@ std::vector<std::string> mixture(uint64_t keys, Random& random) {
   };
   std::vector<Part> parts(1 + random() % 24);
   for (Part& part : parts) {
-    part.bits = 10 + 50 * uniform(random);
+    part.bits = 10 + 50 * share_of_one(random());
     part.step = 1 + random() % 8;
     part.base = random() >> random() % 16;
   }
-  const double skew = 2 * uniform(random);
-  const double bend = 1 + (random() % 2 ? 3 * uniform(random) : 0);
+  const double skew = 2 * share_of_one(random());
+  const double bend = 1 + (random() % 2 ? 3 * share_of_one(random()) : 0);
   return distinct(keys, [&] {
-    auto which = static_cast<size_t>(std::pow(uniform(random), 1 + skew) *
+    auto which = static_cast<size_t>(std::pow(share_of_one(random()), 1 + skew) *
                                      static_cast<double>(parts.size()));
     const Part& part = parts[which];
-    double within = std::exp2(part.bits) * std::pow(uniform(random), bend);
+    double within = std::exp2(part.bits) * std::pow(share_of_one(random()), bend);
     return big_endian(part.base + static_cast<uint64_t>(within) * part.step);
   });
 }
@@ -135,7 +134,7 @@ std::vector<std::string> paths(uint64_t keys, Random& random) {
     uint64_t context = salt, depth = 2 + random() % 7;
     std::string path = "/";
     for (uint64_t level = 0; level < depth; ++level) {
-      double pick = static_cast<double>(1 + context % widest) * std::pow(uniform(random), 2);
+      double pick = static_cast<double>(1 + context % widest) * std::pow(share_of_one(random()), 2);
       context = (context + static_cast<uint64_t>(pick) + 1) * 0x9E3779B97F4A7C15ull;
       context ^= context >> 29;
       path += name_of(context) + "/";

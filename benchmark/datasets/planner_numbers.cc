@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "benchmark/harness/random_bits.h"
+
 namespace stride::benchmark {
 namespace {
 
@@ -14,8 +16,6 @@ using Numbers = BulkVector<uint64_t>;
 
 // Numbers are drawn in parts of so many, each with random numbers of its own.
 constexpr uint64_t part_size = 1 << 20;
-
-double uniform(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 // Calls f(part, numbers of it) for each part.
 template <class F>
@@ -56,7 +56,7 @@ void clustered(Numbers* numbers, uint64_t seed, Parallel* parallel) {
     for (uint64_t& number : part) {
       if (left == 0) {
         next = random();
-        left = static_cast<uint64_t>(std::exp2(16 * uniform(random)));
+        left = static_cast<uint64_t>(std::exp2(16 * share_of_one(random())));
       }
       --left;
       number = next++;
@@ -66,7 +66,7 @@ void clustered(Numbers* numbers, uint64_t seed, Parallel* parallel) {
 
 void zipf_gaps(Numbers* numbers, uint64_t seed, Parallel* parallel) {
   draw_parts(numbers, seed, parallel, [](Random& random, std::span<uint64_t> part) {
-    for (uint64_t& gap : part) gap = static_cast<uint64_t>(std::exp2(40 * uniform(random)));
+    for (uint64_t& gap : part) gap = static_cast<uint64_t>(std::exp2(40 * share_of_one(random())));
   });
   add_up(numbers, 0, parallel);
 }
@@ -80,9 +80,9 @@ void timestamps(Numbers* numbers, uint64_t seed, Parallel* parallel) {
     for (uint64_t& gap : part) {
       if (left-- == 0) {
         left = 1 + random() % 1000;
-        scale = std::exp2(8 * uniform(random) - 7);
+        scale = std::exp2(8 * share_of_one(random()) - 7);
       }
-      gap = 1 + static_cast<uint64_t>(-std::log(1 - uniform(random)) * scale * mean);
+      gap = 1 + static_cast<uint64_t>(-std::log(1 - share_of_one(random())) * scale * mean);
     }
   });
   add_up(numbers, 1'700'000'000'000'000'000ull, parallel);

@@ -10,7 +10,7 @@
 namespace stride::test {
 namespace {
 
-double cpu_seconds() {
+double processor_seconds() {
   timespec now;
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
@@ -27,7 +27,7 @@ struct Seconds {
 
 constexpr int more_tables = 200;
 
-std::string name_of(int i) { return "table " + std::to_string(i); }
+std::string table_name(int i) { return "table " + std::to_string(i); }
 
 Options options_of(FileSystem& fs) {
   Options options{.durability = Durability::none, .threads = 1, .file_system = &fs};
@@ -41,21 +41,21 @@ Seconds measure(int tables) {
   CHECK_OK(opened);
   Database& db = **opened;
   Seconds taken;
-  double start = cpu_seconds();
+  double start = processor_seconds();
   auto lap = [&](double* seconds) {
-    double now = cpu_seconds();
+    double now = processor_seconds();
     *seconds = now - start;
     start = now;
   };
   WriteTransaction t = db.begin();
   std::vector<Table> created;
-  for (int i = 0; i < tables; ++i) created.push_back(*t.create_table(name_of(i)));
+  for (int i = 0; i < tables; ++i) created.push_back(*t.create_table(table_name(i)));
   lap(&taken.create);
   for (const Table& table : created) CHECK_OK(t.put(table, "key", table.name()));
   lap(&taken.put);
   CHECK_OK(t.commit());
   lap(&taken.commit);
-  for (int i = 0; i < tables; ++i) CHECK_OK(db.open_table(name_of(i)));
+  for (int i = 0; i < tables; ++i) CHECK_OK(db.open_table(table_name(i)));
   lap(&taken.find);
   for (int i = 0; i < more_tables; ++i) CHECK_OK(db.create_table("more " + std::to_string(i)));
   lap(&taken.more);
@@ -68,21 +68,21 @@ Seconds measure(int tables) {
   return taken;
 }
 
-// The least of some runs, for others may be busy on the machine.
-Seconds least(int tables, int runs) {
-  Seconds least = measure(tables);
+// The shortest times of some runs, for others may be busy on the machine.
+Seconds fastest(int tables, int runs) {
+  Seconds best = measure(tables);
   for (int run = 1; run < runs; ++run) {
     Seconds taken = measure(tables);
     for (auto part :
          {&Seconds::create, &Seconds::put, &Seconds::commit, &Seconds::find, &Seconds::more})
-      least.*part = std::min(least.*part, taken.*part);
+      best.*part = std::min(best.*part, taken.*part);
   }
-  return least;
+  return best;
 }
 
 TEST_CASE("ManyTablesTest.TakesAsLongForEachOfThem", "[ManyTablesTest]") {
   constexpr int factor = 16;
-  Seconds few = least(500, 5), many = least(500 * factor, 2);
+  Seconds few = fastest(500, 5), many = fastest(500 * factor, 2);
   CHECK(many.create < 3 * factor * few.create);
   CHECK(many.put < 3 * factor * few.put);
   CHECK(many.commit < 3 * factor * few.commit);
@@ -96,24 +96,24 @@ TEST_CASE("ManyTablesTest.AreFoundByNameWhateverWasCreatedAndDropped", "[ManyTab
   REQUIRE_OK(db.status());
   WriteTransaction t = (*db)->begin();
   for (int i = 0; i < 100; ++i) {
-    auto table = t.create_table(name_of(i));
+    auto table = t.create_table(table_name(i));
     REQUIRE_OK(table.status());
-    REQUIRE_OK(t.put(*table, "key", name_of(i)));
+    REQUIRE_OK(t.put(*table, "key", table_name(i)));
   }
-  CHECK(t.create_table(name_of(50)).status().code() == StatusCode::already_exists);
-  REQUIRE_OK(t.open_or_create_table(name_of(50)).status());
+  CHECK(t.create_table(table_name(50)).status().code() == StatusCode::already_exists);
+  REQUIRE_OK(t.open_or_create_table(table_name(50)).status());
   REQUIRE_OK(t.commit());
-  for (int i = 0; i < 100; i += 3) REQUIRE_OK((*db)->drop_table(name_of(i)));
+  for (int i = 0; i < 100; i += 3) REQUIRE_OK((*db)->drop_table(table_name(i)));
   // The last one to be created has the first name.
   REQUIRE_OK((*db)->create_table("a").status());
   auto expect_tables = [&] {
     for (int i = 0; i < 100; ++i) {
-      auto table = (*db)->open_table(name_of(i));
-      REQUIRE_MESSAGE(table.ok() == (i % 3 != 0), name_of(i));
+      auto table = (*db)->open_table(table_name(i));
+      REQUIRE_MESSAGE(table.ok() == (i % 3 != 0), table_name(i));
       if (!table.ok()) continue;
       auto row = (*db)->snapshot().get(*table, "key");
-      REQUIRE_MESSAGE((row.ok() && row->has_value()), name_of(i));
-      CHECK(text(**row) == name_of(i));
+      REQUIRE_MESSAGE((row.ok() && row->has_value()), table_name(i));
+      CHECK(text(**row) == table_name(i));
     }
     CHECK_OK((*db)->open_table("a"));
     CHECK((*db)->tables().size() == 67u);
