@@ -29,15 +29,21 @@ const std::set<string, std::less<>> kRooms = {"storage",  "gpu",       "engine",
                                               "adapters", "benchmark", "tests"};
 const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", ".inc", ".c",
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
-// What gpu may see of storage, and engine and benchmark of gpu.
+// What gpu may see of storage.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",      "storage/column.h",       "storage/layout.h",
-    "storage/block_guard.h", "storage/number.h",       "storage/prefix_key.h",
-    "storage/prefetch.h",    "storage/stream_store.h", "storage/export.h"};
-const std::set<string, std::less<>> kBackendInterface = {
-    "gpu/access_costs.h", "gpu/backend.h",           "gpu/key_statistics.h",
-    "gpu/location.h",     "gpu/scatter_add.h",       "gpu/plan/tree_estimate.h",
-    "gpu/tree_options.h", "gpu/plan/tree_planner.h", "gpu/vector_set.h"};
+    "storage/status.h",       "storage/column.h",     "storage/block_guard.h",
+    "storage/number.h",       "storage/prefix_key.h", "storage/prefetch.h",
+    "storage/stream_store.h", "storage/export.h",     "storage/no_throw.h"};
+// The backend's interface is what lies at the top of gpu; of the folders below it the planner
+// alone.
+bool is_backend_interface(const string& name) {
+  if (!name.starts_with("gpu/") || !name.ends_with(".h")) return false;
+  return name.rfind('/') == name.find('/') || name == "gpu/plan/tree_planner.h" ||
+         name == "gpu/plan/tree_estimate.h";
+}
+// The folders of gpu, from the ground up: a folder knows those before it, and the interface.
+const std::vector<string> kGpuFloors = {"host", "keys",  "device", "sort",    "tree",
+                                        "plan", "match", "set",    "scatter", "backends"};
 
 // What the engine's public headers speak in, and so everybody who calls them.
 const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
@@ -177,14 +183,26 @@ bool may_include_engine_header(const string& file, const string& name) {
   return true;
 }
 
+// The number of a gpu file's folder among the floors; a file at the top of gpu is above none.
+size_t gpu_floor(const string& file) {
+  const size_t begin = string("gpu/").size(), end = file.find('/', begin);
+  if (end == string::npos) return 0;
+  return 1 + static_cast<size_t>(
+                 std::find(kGpuFloors.begin(), kGpuFloors.end(), file.substr(begin, end - begin)) -
+                 kGpuFloors.begin());
+}
+
 bool may_include_project_header(const string& room, const string& file, const string& name) {
   const string from = name.substr(0, name.find('/'));
-  if (from == room) return room != "engine" || may_include_engine_header(file, name);
+  if (from == room) {
+    if (room == "gpu") return gpu_floor(name) <= gpu_floor(file);
+    return room != "engine" || may_include_engine_header(file, name);
+  }
   if (room == "gpu") return kStorageForGpu.contains(name);
-  if (room == "engine") return from == "storage" || kBackendInterface.contains(name);
+  if (room == "engine") return from == "storage" || is_backend_interface(name);
   if (room == "adapters") return kPublicEngine.contains(name) || kVocabulary.contains(name);
   if (room == "benchmark") {
-    return from == "adapters" || from == "engine" || kBackendInterface.contains(name) ||
+    return from == "adapters" || from == "engine" || is_backend_interface(name) ||
            kVocabulary.contains(name);
   }
   if (room == "tests") return from != "benchmark" || file.starts_with("tests/benchmark/");
@@ -298,8 +316,8 @@ class PlantedTreeTest {
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
     root_ = name;
     for (const char* file :
-         {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree_ref.cuh", "gpu/sort.h",
-          "engine/database.h", "engine/options.h", "engine/build/row_source.h",
+         {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree/tree_ref.cuh",
+          "gpu/sort/sort.h", "engine/database.h", "engine/options.h", "engine/build/row_source.h",
           "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/harness/report.h",
           "tests/support/printed_seed.h"}) {
       plant(file, "#pragma once\n");
@@ -327,8 +345,8 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.AllowsWhatTheRulesAllow", "[P
       {"gpu/a.cc",
        "#include <thrust/sort.h>\n#include <tbb/task_arena.h>\n#include <vector>\n"
        "#include \"storage/status.h\"\n"},
-      {"gpu/a.cu",
-       "#include \"gpu/tree_ref.cuh\"\n__global__ void f(); void g() { f<<<1, 1>>>(); }\n"},
+      {"gpu/tree/a.cu",
+       "#include \"gpu/tree/tree_ref.cuh\"\n__global__ void f(); void g() { f<<<1, 1>>>(); }\n"},
       {"engine/a.cc", "#include \"storage/file.h\"\n#include \"gpu/backend.h\"\n"},
       {"engine/a.cc",
        "#include \"engine/database.h\"\n#include \"engine/build/row_source.h\"\n"
@@ -340,7 +358,7 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.AllowsWhatTheRulesAllow", "[P
       {"adapters/a.cc", "#include \"engine/database.h\"\n#include <nlohmann/json.hpp>\n"},
       {"benchmark/peers/a.cc", "#include <rocksdb/db.h>\n#include <lmdb.h>\n"},
       {"benchmark/a.cc", "#include \"adapters/sts/sts.h\"\n#include \"gpu/backend.h\"\n"},
-      {"tests/gpu/a.cu", "#include \"gpu/tree_ref.cuh\"\n#include <cub/cub.cuh>\n"},
+      {"tests/gpu/a.cu", "#include \"gpu/tree/tree_ref.cuh\"\n#include <cub/cub.cuh>\n"},
       {"tests/benchmark/a.cc",
        "#include \"benchmark/harness/report.h\"\n#include <nlohmann/json.hpp>\n"},
       // Comments and literals are no code; a digit separator starts no literal.
@@ -362,10 +380,12 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.CatchesEveryKindOfViolation",
       {"storage/a.cc", "#include <tbb/parallel_for.h>\n"},
       {"storage/a.cc", "#include <nlohmann/json.hpp>\n"},
       {"gpu/a.cc", "#include \"storage/file.h\"\n"},
+      {"gpu/a.h", "#include \"gpu/sort/sort.h\"\n"},
+      {"gpu/sort/a.cc", "#include \"gpu/tree/tree_ref.cuh\"\n"},
       {"gpu/a.cc", "#include \"engine/database.h\"\n"},
       {"gpu/a.cc", "#include <nlohmann/json.hpp>\n"},
-      {"engine/a.cc", "#include \"gpu/sort.h\"\n"},
-      {"engine/a.cc", "#include \"gpu/tree_ref.cuh\"\n"},
+      {"engine/a.cc", "#include \"gpu/sort/sort.h\"\n"},
+      {"engine/a.cc", "#include \"gpu/tree/tree_ref.cuh\"\n"},
       {"engine/a.cc", "#include \"adapters/sts/sts.h\"\n"},
       {"engine/catalog/a.cc", "#include \"engine/database.h\"\n"},
       {"engine/read/a.cc", "#include \"engine/write/commit_queue.h\"\n"},
@@ -381,17 +401,17 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.CatchesEveryKindOfViolation",
       {"engine/a.cc", "#include \"database.h\"\n"},
       {"engine/a.cc", "#include \"../storage/file.h\"\n"},
       {"engine/a.cc", "#include <storage/file.h>\n"},
-      {"engine/a.cc", "  #  include /* why */ \"gpu/sort.h\"\n"},
+      {"engine/a.cc", "  #  include /* why */ \"gpu/sort/sort.h\"\n"},
       {"adapters/a.cc", "#include \"storage/file.h\"\n"},
       {"adapters/a.cc", "#include \"engine/write/commit_queue.h\"\n"},
       {"adapters/a.cc", "#include \"benchmark/harness/report.h\"\n"},
-      {"benchmark/a.cc", "#include \"gpu/sort.h\"\n"},
+      {"benchmark/a.cc", "#include \"gpu/sort/sort.h\"\n"},
       {"benchmark/a.cc", "#include \"storage/file.h\"\n"},
       {"benchmark/a.cc", "#include <rocksdb/db.h>\n"},
       {"benchmark/a.cc", "#include \"tests/support/printed_seed.h\"\n"},
       {"tests/engine/a.cc", "#include <rocksdb/db.h>\n"},
       {"tests/engine/a.cc", "#include \"benchmark/harness/report.h\"\n"},
-      {"tests/engine/a.cc", "#include \"gpu/tree_ref.cuh\"\n"},
+      {"tests/engine/a.cc", "#include \"gpu/tree/tree_ref.cuh\"\n"},
       {"benchmark/run.sh", home.c_str()},
   };
   for (const Planted& planted : forbidden) {
