@@ -41,7 +41,7 @@ class DatabaseImpl {
   }
 
   CommitQueue& queue() { return queue_; }
-  // By way of the queue, together with others that arrive meanwhile.
+  // Goes through the queue, together with others that arrive meanwhile.
   Status commit(CommitRequest* request);
   Status writable();  // closed, read_only or poisoned
   Status sync();

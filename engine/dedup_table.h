@@ -27,7 +27,7 @@ namespace stride {
 
 struct DedupOptions {
   uint32_t words = 2;  // of each vector, 1 to 64
-  // Of each call that puts something; none: the database's.
+  // What each call that puts something waits for; none: the database's.
   std::optional<Durability> durability;
   unsigned threads = 0;  // 0: one for each core
   // What holds the hash table. Null: host threads of its own.

@@ -32,7 +32,7 @@ struct GroupOptions {
   // Rows whose keys begin with the same so many bytes are a group; a shorter key is one of its own.
   // 0: all rows are one group.
   uint32_t prefix_bytes = 0;
-  // Of the values: i32, i64, f32 or f64, little-endian. none: that of a table of numbers.
+  // The type of the values: i32, i64, f32 or f64, little-endian. none: that of a table of numbers.
   NumberType type = NumberType::none;
   // What is wanted; counts come in any case.
   bool sum = false, min = false, max = false;
@@ -51,10 +51,10 @@ class GroupResult {
     return Column::variable(key_data_.data(), key_offsets_.data(), key_offsets_.size() - 1);
   }
   std::span<const uint64_t> counts() const { return counts_; }
-  // Of i32 and i64, and of f32 and f64. NaN and infinities give what IEEE 754 says of a sum.
+  // Sums are i64 or f64. NaN and infinities give what IEEE 754 says of a sum.
   std::span<const int64_t> integer_sums() const { return integer_sums_; }
   std::span<const double> float_sums() const { return float_sums_; }
-  // Of the values' type, in host memory: columns of size() numbers. NaN is left out, but for groups
+  // Columns of size() numbers of the values' type, in host memory. NaN is left out, but for groups
   // that have nothing else; -0 is smaller than +0.
   std::span<const std::byte> mins() const { return mins_; }
   std::span<const std::byte> maxes() const { return maxes_; }

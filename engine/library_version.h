@@ -5,10 +5,10 @@
 
 namespace stride {
 
-// Of the header.
+// The version of the header.
 inline constexpr int version_major = 0, version_minor = 1, version_patch = 0;
 
-// Of the library that runs, as "0.1.0".
+// The version of the library that runs, as "0.1.0".
 STRIDE_API const char* version() noexcept;
 
 }  // namespace stride

@@ -46,7 +46,7 @@ struct Options {
   uint64_t memory_limit_bytes = 0;
   TreeOptions tree;  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
-  // Of the device's memory: resident segments and what batches need on their way, together.
+  // Limits the device's memory: resident segments and what batches need on their way, together.
   // invalid_argument at open where that is less than 256 MiB. 0: nine tenths of what is free.
   uint64_t gpu_memory_limit_bytes = 0;
   ValuePlacement value_placement = ValuePlacement::host;
@@ -67,7 +67,7 @@ struct TableOptions {
   // A prefix table (engine/prefixes.h): keys are prefixes of addresses of so many bits (1 to
   // 65,535), or, with byte_strings, of strings. key_width is 0 then; it follows from this.
   uint32_t address_bits = 0;
-  // Of equal values (the same bytes) a segment of the table keeps one, and for each row the number
+  // A segment of the table keeps one of equal values (the same bytes), and for each row the number
   // of its value, of 1, 2 or 4 bytes: smaller where values repeat within a commit or, once it is
   // compacted, within the table. Segments that this would not make smaller are written as ever.
   // Commits and compactions look for equal values, and scans copy values instead of handing out the

@@ -46,7 +46,7 @@ inline constexpr uint64_t max_route_targets = uint64_t{1} << 40;
 
 struct RouteOptions {
   RouteTargets values = RouteTargets::numbers;
-  // Of RouteTargets::numbers: how many targets there are. 0: one more than the largest number.
+  // For RouteTargets::numbers: how many targets there are. 0: one more than the largest number.
   uint64_t targets = 0;
   Unrouted unrouted = Unrouted::count;
   // What does the additions. Null: as Options::backend says of the database, a device where there
@@ -58,7 +58,7 @@ struct RouteMapOptions {
   // Integers are always exact, and wrap. Floats: see gpu/scatter_add.h.
   ScatterMode mode = ScatterMode::fast;
   bool clear = false;  // T starts from 0; else S is added to what it has
-  // Of a device: a cudaStream_t on which the work is started, with S and T in the device's memory
+  // For a device: a cudaStream_t on which the work is started, with S and T in the device's memory
   // until it is done. clear cannot be asked for then. Null: the call returns when all is done.
   void* stream = nullptr;
 };
@@ -66,7 +66,7 @@ struct RouteMapOptions {
 // May outlive its database. One thread at a time may use it; it uses several where that gains.
 class STRIDE_API Route {
  public:
-  // Of n keys, in host memory or the device's, any of which may come several times; they may go
+  // Looks up n keys, in host memory or the device's; any may come several times, and they may go
   // when this returns. Values are read in batches; what stays is 4 bytes a source (8 where there
   // are 2^32 - 1 targets or more) and what the backend makes of them.
   //
@@ -75,7 +75,7 @@ class STRIDE_API Route {
   // source is not in the bridge, or invalid_argument, its number is out of range.
   static Result<Route> make(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
                             const RouteOptions& options = {});
-  // Of all rows of the bridge in the order of their keys: source i is the i-th key.
+  // Takes all rows of the bridge in the order of their keys: source i is the i-th key.
   static Result<Route> of_table(const Snapshot& snapshot, const Table& bridge,
                                 const RouteOptions& options = {});
   Route(Route&&) noexcept;

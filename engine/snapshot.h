@@ -51,7 +51,7 @@ class STRIDE_API Snapshot {
   Status get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                     void* stream) const;
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
-  // Of prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
+  // For prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
   // another width than the table's, in host memory.
   //
   // The longest prefix of each address. The first call after a database was opened, or for a

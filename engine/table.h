@@ -23,7 +23,7 @@ class STRIDE_API Table {
   uint32_t id() const;
   const std::string& name() const;
   uint32_t key_width() const;  // bytes of every key; 0: any length
-  // Of a prefix table: bits of the addresses, or byte_strings. 0: an ordinary table.
+  // For a prefix table: bits of the addresses, or byte_strings. 0: an ordinary table.
   uint32_t address_bits() const;
   bool share_equal_values() const;
   NumberType numbers() const;  // of a table of numbers; none: values are any bytes

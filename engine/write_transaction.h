@@ -103,7 +103,7 @@ class STRIDE_API WriteTransaction {
   Status accumulate(const Table& table, const KeyColumn& keys, std::span<const double> deltas) {
     return accumulate_numbers(table, keys, NumberType::f64, column_of(deltas));
   }
-  // Of a table of i32 or i64.
+  // For a table of i32 or i64.
   Status accumulate(const Table& table, std::string_view key, int64_t delta);
 
   // Erasing a key that is not there is fine.

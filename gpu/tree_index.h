@@ -213,7 +213,7 @@ Status check_tree(std::span<const std::byte> image, uint64_t keys);
 uint64_t first_misled(const IndexView& index, uint64_t begin, uint64_t end);
 // The first of the ranks [begin, end) whose key is not larger than the one before it, or `end`.
 uint64_t first_not_ascending(const PackedColumn& keys, uint64_t begin, uint64_t end);
-// So much of an image, from its beginning, is all that tree_statistics() reads.
+// tree_statistics() reads this much of an image, from its beginning.
 inline constexpr uint64_t tree_head_bytes = 33 * 64;
 // Precondition: check_tree() passed.
 TreeStatistics tree_statistics(const TreeView& tree);

@@ -36,7 +36,7 @@ struct BridgeTargets {
   NumberList targets;  // of each source; those without one are out of range
   uint64_t target_count = 0;
   ScatterReport report;  // of those without one
-  // Of RouteTargets::keys.
+  // These are for RouteTargets::keys.
   std::vector<std::byte> key_data;
   std::vector<uint64_t> key_offsets;
 

@@ -24,7 +24,7 @@ struct EqualValues {
   BulkVector<uint32_t> firsts;   // of each value, the first row that has it
 
   bool empty() const { return firsts.empty(); }
-  // Of the section value_numbers.
+  // Bytes of the section value_numbers.
   uint64_t stored_bytes() const {
     return empty() ? 0 : numbers.size() * ValueRows::width_for(firsts.size());
   }

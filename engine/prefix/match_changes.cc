@@ -11,7 +11,7 @@
 namespace stride {
 namespace {
 
-// Of the addresses that have changes, so many are asked for ahead of their use.
+// This many of the addresses that have changes are asked for ahead of their use.
 constexpr size_t prefetch_distance = 8;
 // Places with more changes have a directory of their own: without a default route, or with one that
 // most addresses have, all that comes new may be in one place.
@@ -86,7 +86,7 @@ std::span<const MatchChanges::Change> MatchChanges::candidates(uint32_t place,
   return std::span(changes_).subspan(first, last - first);
 }
 
-// Of the place's changes that begin up to the address, the last is the longest that covers it, or
+// The last of the place's changes that begin up to the address is the longest that covers it, or
 // inside that one: what begins in it does not end behind it.
 const MatchChanges::Change* MatchChanges::longest(uint32_t place, Bytes address,
                                                   uint64_t head) const {

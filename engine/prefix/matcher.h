@@ -79,7 +79,7 @@ struct MatchBase {
   PrefixIndex index;
   std::vector<Location> rows;  // of each rank; empty: rank r is row r of the one segment
   mutable DeviceMatches device;
-  // By the commits of all matchers that have this base.
+  // The commits of all matchers that have this base note their changes here.
   mutable ChangedPlaces changed;
 
   MatchRows device_rows() const {

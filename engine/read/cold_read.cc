@@ -34,7 +34,7 @@ uint64_t offset_in(const Mapping& mapping, Bytes bytes) {
   return static_cast<uint64_t>(bytes.data() - mapping.bytes().data());
 }
 
-// Of a sample of pages of the bytes, how many are not in memory.
+// Counts the pages of a sample of the bytes that are not in memory.
 struct ColdSample {
   uint64_t pages = 0, cold = 0;
 };

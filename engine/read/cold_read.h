@@ -48,7 +48,7 @@
 namespace stride {
 
 struct ColdReadOptions {
-  // Of the batch. A segment in which a batch of much the same size found nothing missing is not
+  // The keys of the batch. A segment in which one of much the same size found nothing missing is not
   // looked at again for some milliseconds. 0: not known.
   uint64_t queries = 0;
   // Most bytes of needed pages in a window. 0: 64 MiB, or a sixteenth of the machine's memory

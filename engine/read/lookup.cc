@@ -39,7 +39,7 @@ void prefetch_place(const Source& source, uint32_t rank) {
   if (source.kinds) prefetch(source.kinds + rank);
 }
 
-// So few that a loop of single lookups is faster than to set up a batch.
+// For so few keys a loop of single lookups is faster than to set up a batch.
 constexpr uint64_t few_queries = 4;
 
 // Calls put(first + i, value) for each of the locations where something was found, absent(first +

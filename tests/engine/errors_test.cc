@@ -44,7 +44,7 @@ class ErrorsTest {
       if (f.path().filename().string().find(part) != std::string::npos) return f.path();
     return "";
   }
-  // Of opening the database and reading its table.
+  // The Status of opening the database and reading its table.
   Status read_status() {
     auto db = open();
     if (!db.ok()) return db.status();

@@ -25,7 +25,7 @@ class ForgedSegmentTest {
   const uint32_t width_ = GENERATE(2u, 4u, 8u);
   test::RunsWith name_{std::to_string(width_)};
 
-  // So many rows that the offsets of each column take several blocks.
+  // There are so many rows that the offsets of each column take several blocks.
   ForgedSegmentTest() {
     const int rows = width_ == 2 ? 70'000 : 20'000;
     std::vector<Row> all;

@@ -257,7 +257,7 @@ double cpu_seconds() {
 }
 
 TEST_CASE_METHOD(ManifestTest, "ManifestTest.RecoversInTheTimeThatItsEditsTake", "[ManifestTest]") {
-  // Of so many that each add a segment, and half as many that each remove one.
+  // There are so many that each add a segment, and half as many that each remove one.
   auto seconds_to_recover = [](uint64_t edits) {
     MemoryFileSystem fs({.crashable = false});
     CHECK_OK(fs.create_directory("db"));

@@ -83,7 +83,7 @@ class RunsWith {
 #define SKIP(...) ::stride::test::skip((std::ostringstream() << __VA_ARGS__).str())
 #endif
 
-// Of the test case that runs: how often it was skipped, once for each generated value, and how many
+// How often the test case that runs was skipped, once for each generated value, and how many
 // of its assertions failed.
 struct Progress {
   int skips = 0, failures = 0;
@@ -108,7 +108,7 @@ inline bool has_failed() { return progress().failures > 0; }
 #define REQUIRE_MESSAGE(condition, ...) \
   STRIDE_ASSERT_MESSAGE("REQUIRE_MESSAGE", true, condition, __VA_ARGS__)
 
-// Of a Status or a Result.
+// For a Status or a Result.
 #define CHECK_OK(...) \
   ::stride::test::check_ok(STRIDE_ASSERTION("CHECK_OK", #__VA_ARGS__, false), (__VA_ARGS__))
 #define REQUIRE_OK(...) \

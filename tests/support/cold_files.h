@@ -49,7 +49,7 @@ class ColdLog {
     pages_.clear();
     order_.clear();
   }
-  // Of pages; what is fetched first is dropped first.
+  // The cache has so many pages; what is fetched first is dropped first.
   void set_capacity(uint64_t pages) { capacity_ = pages; }
   void set_fault(std::function<Status(FileRange)> fault) { fault_ = std::move(fault); }
 

@@ -57,7 +57,7 @@ class CLookupTest : public CTest {
   // Into memory of the caller that has room for `data_bytes` of values.
   int got_into(const stride_column& queries, uint64_t data_bytes, stride_values* workspace,
                Found* rows, uint64_t* needed) {
-    // Of exactly that size, so that a sanitizer sees what goes beyond.
+    // Has exactly that size, so that a sanitizer sees what goes beyond.
     std::unique_ptr<char[]> data(new char[data_bytes]);
     std::vector<uint64_t> offsets(queries.size + 1), validity((queries.size + 63) / 64, ~0ull);
     stride_buffers b{sizeof b, data.get(), data_bytes, offsets.data(), validity.data(), 0};

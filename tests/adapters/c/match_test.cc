@@ -137,7 +137,7 @@ class CPrefixTest : public CTest {
                    stride_values* workspace, uint64_t data_bytes, int status) {
     uint64_t n = expected.size(), bytes = 0;
     for (const auto& match : expected) bytes += match ? match->value.size() : 0;
-    // Of exactly that size, so that a sanitizer sees what goes beyond.
+    // Has exactly that size, so that a sanitizer sees what goes beyond.
     std::unique_ptr<char[]> data(new char[data_bytes]);
     std::vector<uint64_t> offsets(n + 1), validity((n + 63) / 64, ~0ull);
     std::vector<uint32_t> lengths(n, 99);
@@ -177,7 +177,7 @@ class CPrefixTest : public CTest {
     for (uint64_t i = 0; i < n; ++i) all.push_back(match_of(keys[i], values[i], lengths[i]));
     return all;
   }
-  // Of snapshot_: keys and values.
+  // The keys and values of snapshot_.
   Model inside(stride_table* table, const std::string& key) {
     Model found;
     stride_scan* scan = nullptr;
@@ -210,7 +210,7 @@ TEST_CASE_METHOD(CPrefixTest, "CPrefixTest.OptionsOfTables", "[CPrefixTest]") {
   CHECK_C_ERROR(stride_table_options_init(&o, 8), invalid, "16");
   CHECK_C_ERROR(stride_table_options_init(nullptr, sizeof o), invalid, "options is NULL");
 
-  // By default, as without options.
+  // The defaults are as without options.
   stride_table* table = nullptr;
   uint32_t width = 99, bits = 99;
   for (const stride_table_options* given : {static_cast<stride_table_options*>(nullptr), &o}) {

@@ -17,7 +17,7 @@ class BadInputTest : public CliFixture {
                   error_);
     CHECK_MESSAGE(load(file("first.tsv", "1\tone\n")) == 0, error_);
   }
-  // Of a load into `t`: file:line: reason, exit code 3.
+  // A load into `t` says file:line: reason, exit code 3.
   void expect_bad(const std::string& name, const std::string& content, uint64_t line,
                   const std::string& reason, const std::vector<std::string>& options = {}) {
     std::string path = file(name, content);

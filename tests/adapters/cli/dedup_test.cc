@@ -159,7 +159,7 @@ TEST_CASE_METHOD(DedupTest, "DedupTest.ATableRemembers", "[DedupTest]") {
   REQUIRE_MESSAGE(dedup(to_table({"-"}), "c\na\n\n") == 0, error_);
   CHECK(out_ == "");
   CHECK(scan() == "\t\na\t\nb\t\nc\t\n");
-  // Of another command, with values of its own and keys that are numbers.
+  // Another command made it, with values of its own and keys that are numbers.
   REQUIRE_MESSAGE(load(file("n.tsv", "7\tseven\n"), {"--key-type", "u64"}, "n") == 0, error_);
   REQUIRE_MESSAGE(run({"dedup", "-", "--table", database_, "n"}, "8\n7\n08\n") == 0, error_);
   CHECK(out_ == "8\n");
@@ -173,7 +173,7 @@ TEST_CASE_METHOD(DedupTest, "DedupTest.KeyTypesOfANewTableAreRemembered", "[Dedu
   CHECK(out_ == "8\n");
 }
 
-// So that a lookup never visits more than a few runs.
+// A lookup never visits more than a few runs.
 TEST_CASE_METHOD(DedupTest, "DedupTest.ManyCommitsAreCompacted", "[DedupTest]") {
   std::string text;
   for (int i = 0; i < 100; ++i) text += std::to_string(i * 7 % 90) + "\n";

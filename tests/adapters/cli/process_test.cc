@@ -96,7 +96,7 @@ TEST_CASE_METHOD(ProcessTest, "ProcessTest.ADedupGoesOnAfterAnInterrupt", "[Proc
   CHECK(printed + out_ == expected);
 }
 
-// Of a process that is killed some rows may be in the table and not in the output, and none is
+// When a process is killed, some of its rows may be in the table and not in the output, and none is
 // printed twice.
 TEST_CASE_METHOD(ProcessTest, "ProcessTest.AKilledDedupPrintsNothingTwice", "[ProcessTest]") {
   std::string rows;

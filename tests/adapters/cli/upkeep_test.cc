@@ -150,7 +150,7 @@ TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.ExplainTellsWhatSearchesCost", "[Upkeep
   CHECK_MESSAGE(out_.find("#################### 100.0 % of searches\n") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find(" million finds a second in large batches, on host") != std::string::npos,
                 out_);
-  // Of few rows nothing is kept to tell it from.
+  // Nothing is kept of few rows to tell it from.
   REQUIRE_MESSAGE(run({"explain", database_, "few"}) == 0, error_);
   CHECK_MESSAGE(out_.find("finds a second") == std::string::npos, out_);
   REQUIRE_MESSAGE(run({"verify", database_}) == 0, error_);

@@ -49,7 +49,7 @@ TEST_CASE_METHOD(LpmTest, "LpmTest.TablesAndFiles", "[LpmTest]") {
   CHECK(out_.find("updates a second") != std::string::npos);
   auto rows = read_rows(json_);
   for (const auto& row : rows) CHECK_MESSAGE(row["records_per_second"] > 0, row["phase"]);
-  // Of both families.
+  // There are rows of both families.
   std::vector<std::string> twice = {"build", "match_uniform", "match_table",
                                     "build", "match_uniform", "match_table"};
   CHECK(phases_of(rows, "stride", "1 thread") == twice);

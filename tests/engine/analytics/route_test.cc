@@ -402,7 +402,7 @@ TEST_CASE_METHOD(RouteTest, "RouteTest.LargeNumbers", "[RouteTest]") {
   CHECK(targets.target_count == most32 + 1);
   CHECK(targets.report.out_of_range == 2u);
   CHECK(list(targets)[3] == UINT64_MAX);
-  // Of 4 bytes, too.
+  // Keys of 4 bytes do, too.
   clear_bridge();
   put({{"a", number(most32, 4)}});
   CHECK(read({}).target_count == most32 + 1);

@@ -135,7 +135,7 @@ TEST_CASE_METHOD(ShareValuesTest, "ShareValuesTest.ValuesStayOnTheHost", "[Share
   }
 }
 
-// Of 1,000,000 rows and more, in which numbers take 1, 2 and 4 bytes.
+// Tables of 1,000,000 rows and more, in which numbers take 1, 2 and 4 bytes.
 class SharedSizesTest {
  protected:
   // Keys of 8 bytes; row r has value r % distinct.

@@ -50,7 +50,7 @@ class DamagedSegmentTest {
     CHECK_MESSAGE(status.file() == file, status.to_string());
     CHECK_FALSE(status.remedy().empty());
   }
-  // Of the table whose segment is damaged.
+  // Belongs to the table whose segment is damaged.
   void expect_reads_fail(Database& db, const std::string& name, const std::string& file) {
     INFO(name);
     auto table = db.open_table(name);

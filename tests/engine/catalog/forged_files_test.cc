@@ -220,7 +220,7 @@ TEST_CASE_METHOD(ForgedFilesTest, "ForgedFilesTest.WidthsThatAreNotTheTables",
   auto narrow = file_system_of(with("sums", EditTag::created_table_with_flags, flags, 1 << 8));
   Asked sums(*narrow, database().rows(), /*change=*/true);
   sums.expect_sound();
-  // Of some runs the values have one width, of others only those that are there.
+  // In some runs the values have one width, in others only those that are there.
   CHECK(sums.verified.file() == "db/" + database().segment("sums", 2));
   CHECK(sums.compacted.file() == "db/" + database().segment("sums", 0));
   CHECK_MESSAGE(sums.verified.code() == StatusCode::corruption, sums.verified.to_string());

@@ -9,7 +9,7 @@ namespace {
 TEST_CASE("ForgedSoakTest.RandomEditsOfRandomFiles", "[ForgedSoakTest]") {
   std::mt19937_64 random(seed());
   const double seconds = soak_seconds(60);
-  // Of few rows most bytes tell how many there are of something; more take several blocks.
+  // With few rows most bytes tell how many there are of something; more take several blocks.
   forge_at_random(ForgedDatabase(40), random, seconds / 2);
   forge_at_random(ForgedDatabase(3000), random, seconds / 2);
 }

@@ -81,7 +81,7 @@ TEST_CASE_METHOD(ReadAheadTest, "ReadAheadTest.AWholeScanAsksForEverythingAheadA
       CHECK(range.bytes <= RowReadAhead::most_bytes + (4 << 20));
       asked += range.bytes;
     }
-    // Of seven sections in each of two segments.
+    // Seven sections are read in each of two segments.
     CHECK(asked <= value_bytes * 2 + 14 * RowReadAhead::most_bytes);
     CHECK_MESSAGE(asked >= value_bytes, "batch " << batches);
     ++batches;

@@ -298,7 +298,7 @@ TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.HandOverOrdersThreads", "[Put
   CHECK(read(table) == (Model{{"a", "a1"}, {"b", "b1"}, {"c", "c2"}}));
 }
 
-// Of all rows of a key, of all threads, one is new, and its value is the one that is there.
+// One row of a key, among those of all threads, is new, and its value is the one that is there.
 TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.OneOfAllThreadsIsTold", "[PutIfAbsentTest]") {
   std::mt19937_64 random(seed());
   for (bool one_transaction : {true, false}) {

@@ -91,7 +91,7 @@ class Case {
     if (address_bits_ == byte_strings) return longest(key, key.size());
     return longest(key, prefix_length(as_bytes(key), address_bits_));
   }
-  // Of those shorter than `below`, in bits or of byte strings in bytes.
+  // Takes those shorter than `below`, in bits or of byte strings in bytes.
   uint32_t longest(const std::string& address, size_t below) const {
     if (address_bits_ == byte_strings) {
       for (size_t n = below; n-- > 0;) {

@@ -240,7 +240,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.IntegersAreExact", "[ScatterTest]") {
 // Columns that are large enough for each method to be what it is elsewhere.
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.LargeColumns", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
-  // So many that the backend looks at a sample of them.
+  // There are so many that the backend looks at a sample of them.
   const uint64_t n = (uint64_t{1} << (on_device() ? 21 : 18)) + 77;
   for (uint64_t limit : {100, 9000, 300000}) {
     for (int kind = 0; kind < 5; ++kind) {
@@ -802,7 +802,7 @@ TEST_CASE("HostScatterTest.HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether",
   check(float(), random_targets<uint32_t>(rng, n, 3000, 3), 3000, "two blocks");
 }
 
-// Of sizes around those where the host does it in another way, with all that numbers can be.
+// Takes sizes around those where the host does it in another way, with all that numbers can be.
 TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
   const std::vector<uint64_t> sizes = {
@@ -905,7 +905,7 @@ TEST_CASE("HostScatterTest.TargetsThatNearlyAscend", "[HostScatterTest]") {
     auto& far = cases[std::string(name) + ", some anywhere"] = cases[name];
     for (uint64_t k = 0; k < n / 500; ++k) far[rng() % n] = rng() % 2 ? rng() % limit : rng();
   }
-  // Of each 5000 in any order.
+  // Each 5000 are in any order.
   auto& blocks = cases["blocks"] = ascending(limit, 1);
   for (uint64_t i = 0; i + 5000 <= n; i += 5000)
     std::shuffle(blocks.begin() + static_cast<std::ptrdiff_t>(i),

@@ -437,7 +437,7 @@ TEST_CASE("SlotTableTest.GrowsAgainWhenItIsCleared", "[SlotTableTest]") {
   VectorSetOptions options{.form = VectorForm::slots, .capacity = 1};
   REQUIRE_OK(complete_options(&options));
   constexpr uint64_t n = 166'000, fits_in_two = 110'000;
-  // So many ids that there is room for two parts, not for three.
+  // There are so many ids that there is room for two parts, not for three.
   SlotTable<uint64_t> table(pool, options, options.capacity, 200'000);
   const uint64_t first_limit = table.id_limit();
   std::vector<uint64_t> ids(n);

@@ -15,7 +15,7 @@ namespace {
 // Searches with an image that may be damaged, if it passes.
 bool search_if_sound(Backend& backend, const OwnedIndex& index, const std::vector<std::byte>& image,
                      const OwnedColumn& queries) {
-  // Of exactly this size, for the sanitizer's sake.
+  // Has exactly this size, for the sanitizer's sake.
   std::unique_ptr<std::byte[]> copy(new std::byte[image.size()]);
   std::copy(image.begin(), image.end(), copy.get());
   if (!check_tree({copy.get(), image.size()}, index.keys().size()).ok()) return false;

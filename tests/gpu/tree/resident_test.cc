@@ -197,7 +197,7 @@ TEST_CASE_METHOD(ResidentTest, "ResidentTest.AgreesAtEveryBatchSize", "[Resident
     for (size_t n : {0, 1, 31, 32, 33, 1000, 4097, 20000}) {
       INFO(n);
       Keys queries = queries_for(random, keys, n, true);
-      // So long that few keys begin with it.
+      // They are so long that few keys begin with it.
       for (std::string& query : queries)
         if (query.empty()) query = "q";
       expect_searches(index->view(), keys, queries, true, random() % 2, random() % 2);

@@ -120,7 +120,7 @@ TEST_CASE("SearchTest.TakesTheNewestOfSeveralIndexes", "[SearchTest]") {
     for (int i = 0; i < 20; ++i) {
       Keys keys;
       for (size_t k = random() % 1000; k > 0; --k) keys.push_back(pool[random() % pool.size()]);
-      // Of other widths among the numbers too.
+      // Keys of other widths lie among the numbers too.
       if (i % 7 == 3) keys.push_back("odd one");
       indexes.push_back(std::make_unique<OwnedIndex>(sorted_unique(keys), true));
       if (i % 5) build(*backend, {}, indexes.back().get());
