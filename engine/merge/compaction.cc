@@ -1,7 +1,7 @@
 #include "engine/merge/compaction.h"
 
 #include <algorithm>
-#include <string>
+#include <vector>
 
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/segment_check.h"
@@ -68,10 +68,13 @@ Status Compactor::compact(const Compaction& choice) {
 }
 
 Status Compactor::compact_all() {
-  auto version = versions_.current();
+  // A version pins the files of all its tables, so none is held while they are compacted: those of
+  // a table go before the next one needs room.
+  std::vector<uint32_t> tables;
+  for (const auto& table : versions_.current()->tables.all()) tables.push_back(table->table->id);
   Status damage;
-  for (size_t i = 0; i < version->tables.size(); ++i) {
-    auto choice = choose_compaction(*version->tables[i]);
+  for (uint32_t table : tables) {
+    auto choice = choose_compaction(*versions_.current()->find(table));
     if (!choice) continue;
     Status s = compact(*choice);
     if (!s.ok() && (!is_damage(s) || !versions_.writable().ok())) return s;

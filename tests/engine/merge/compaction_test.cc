@@ -182,5 +182,38 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereTheTableIsG
   CHECK(segment_files() == 0u);
 }
 
+// The files of a table that is compacted go before the next table needs room.
+TEST_CASE("CompactAllTest.NeedsRoomForOneTableAtATime", "[CompactAllTest]") {
+  constexpr int tables = 8, runs = 2;
+  constexpr uint64_t value_bytes = 1 << 20;
+  MemoryFileSystem fs;
+  auto db = std::move(*Database::open("db", {.file_system = &fs}));
+  for (int t = 0; t < tables; ++t) {
+    auto table = db->create_table("table " + std::to_string(t));
+    REQUIRE_OK(table);
+    for (int run = 0; run < runs; ++run) {
+      WriteTransaction w = db->begin();
+      REQUIRE_OK(w.put(*table, std::to_string(run), std::string(value_bytes, 'x')));
+      REQUIRE_OK(w.commit());
+    }
+  }
+  fs.set_capacity(db->size_bytes() + (2 * runs - 1) * value_bytes);
+  REQUIRE_OK(db->compact());
+  Snapshot snapshot = db->snapshot();
+  for (int t = 0; t < tables; ++t) {
+    auto table = db->open_table("table " + std::to_string(t));
+    REQUIRE_OK(table);
+    for (int run = 0; run < runs; ++run) {
+      auto value = snapshot.get(*table, std::to_string(run));
+      REQUIRE_OK(value);
+      REQUIRE(value->has_value());
+      CHECK((*value)->size() == value_bytes);
+    }
+    auto segments = db->segments(*table);
+    REQUIRE_OK(segments);
+    CHECK(segments->size() == 1);
+  }
+}
+
 }  // namespace
 }  // namespace stride::test
