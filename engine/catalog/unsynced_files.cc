@@ -55,7 +55,7 @@ Status UnsyncedFiles::finish_writes(bool wait) {
   return failure;
 }
 
-Status UnsyncedFiles::sync() {
+Status UnsyncedFiles::sync(bool new_names) {
   std::lock_guard lock(mutex_);
   for (const std::string& path : paths_) {
     auto file = fs_.open(path, OpenMode::write);
@@ -65,7 +65,7 @@ Status UnsyncedFiles::sync() {
     Status s = file.ok() ? no_throw([&] { return (*file)->sync(); }) : file.status();
     if (!s.ok()) return poison_.set(std::move(s));
   }
-  if (!paths_.empty()) STRIDE_TRY(sync_directory());
+  if (new_names || !paths_.empty()) STRIDE_TRY(sync_directory());
   paths_.clear();
   return {};
 }

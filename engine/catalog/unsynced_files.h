@@ -31,15 +31,16 @@ class UnsyncedFiles {
   // Ends what is written in the background; without `wait` only what has been written by now.
   // Poisons the handle and says why where a file never will be whole.
   Status finish_writes(bool wait);
-  // Makes all files durable, with their names. Precondition: finish_writes(/*wait=*/true) was ok.
+  // Makes all files durable, with their names. new_names: there are files of other names in the
+  // directory, synced but for these. Precondition: finish_writes(/*wait=*/true) was ok.
   //
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
-  Status sync();
-  // Makes the names of files durable. Fails as sync() does.
-  Status sync_directory();
+  Status sync(bool new_names);
 
  private:
+  Status sync_directory();
+
   FileSystem& fs_;
   const std::string directory_;
   Poison& poison_;

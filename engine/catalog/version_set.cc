@@ -87,8 +87,7 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
 Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durability) {
   const bool sync = durability == Durability::sync;
   if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
-  if (sync) STRIDE_TRY(unsynced_.sync());
-  if (sync && new_files) STRIDE_TRY(unsynced_.sync_directory());
+  if (sync) STRIDE_TRY(unsynced_.sync(new_files));
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;
   if (manifest_->poisoned() || s.code() == StatusCode::poisoned ||
