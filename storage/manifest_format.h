@@ -59,6 +59,8 @@ enum class EditTag : uint32_t {
   added_segment = 4,             // AddedSegment
   removed_segment = 5,           // uint64_t
   created_table_with_flags = 6,  // CreatedTable, flags in a uint32_t, then the name
+  created_log = 7,               // uint64_t
+  removed_log = 8,               // uint64_t
 };
 struct EditField {
   uint32_t tag;

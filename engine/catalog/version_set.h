@@ -40,6 +40,8 @@ class VersionSet {
   uint64_t next_id() const { return next_id_; }
   // The bytes of all files.
   uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  // The logs that the manifest names: what they hold is in the memtable.
+  const std::vector<uint64_t>& logs() const { return logs_; }
 
   // closed, read_only or poisoned.
   Status writable();
@@ -53,13 +55,16 @@ class VersionSet {
 
  private:
   Status log(const VersionEdit& edit, bool new_files, Durability durability);
+  void change_logs(const VersionEdit& edit, Durability durability) noexcept;
   void publish(std::shared_ptr<const Version> version) noexcept;
 
   const DatabaseContext& context_;
   UnsyncedFiles& unsynced_;
   Poison& poison_;
   std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
-  bool has_unsynced_edits_ = false;     // the log ends with some
+  bool has_unsynced_edits_ = false;     // the manifest ends with some
+  std::vector<uint64_t> logs_;
+  std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::atomic<uint64_t> size_bytes_{0};

@@ -34,7 +34,8 @@ struct Parts {
   VersionSet versions{context, unsynced, poison};
   RunBuilder builder{context, versions, unsynced, poison};
   Compactor compactor{context, versions, unsynced, builder};
-  Committer committer{context, versions, unsynced, builder, [](uint32_t) {}};
+  SmallCommits small_commits{context, versions, unsynced, builder, poison};
+  Committer committer{context, versions, unsynced, builder, small_commits, [](uint32_t) {}};
 };
 
 class CompactionTest {
