@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 
+#include "storage/first_failure.h"
 #include "storage/segment_format.h"
 
 namespace stride {
@@ -397,16 +397,13 @@ Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merg
   Ranks ranks;
   STRIDE_TRY(cut_into_parts(segments, &ranks));
   std::vector<std::vector<Location>> parts(ranks.size() - 1);
-  std::mutex mutex;
-  Status failure;
+  FirstFailure failure;
   backend.parallel_for(parts.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t p = begin; p < end; ++p) {
-      Status s = merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]);
-      std::lock_guard lock(mutex);
-      if (!s.ok()) failure = std::move(s);
+      failure.report(merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]));
     }
   });
-  STRIDE_TRY(failure);
+  STRIDE_TRY(failure.status());
   uint64_t total = 0;
   for (const auto& part : parts) total += part.size();
   merged->order.reserve(total);
