@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "storage/no_throw.h"
+#include "storage/quoted.h"
 
 namespace stride {
 namespace {
@@ -103,12 +104,6 @@ Status make_prefix_keys(const PrefixColumn& prefixes, uint32_t address_bits, Hos
 }
 
 namespace {
-
-// Text for a message: not all of a long one.
-std::string quoted(std::string_view text) {
-  constexpr size_t most = 100;
-  return "'" + std::string(text.substr(0, most)) + (text.size() > most ? "...'" : "'");
-}
 
 Status bad_text(std::string_view text, const std::string& why) {
   return Status::invalid(quoted(text) + ": " + why);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/catalog/shown_key.h"
+#include "storage/quoted.h"
 
 namespace stride {
 
@@ -128,7 +128,7 @@ Status BridgeReader::take(const BridgeRows& rows) {
 // "table 'bridge': source 7 ('link 7')"
 std::string BridgeReader::place(const BridgeRows& rows, uint64_t row) const {
   std::string text = "table '" + bridge_.name() + "': source " + std::to_string(rows.first + row);
-  return rows.keys ? text + " (key " + shown_key((*rows.keys)[row]) + ")" : text;
+  return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
 }
 
 Status BridgeReader::check_routed(const BridgeRows& rows, const Found& found) const {

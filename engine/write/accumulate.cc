@@ -9,6 +9,7 @@
 #include "engine/read/lookup.h"
 #include "gpu/backend.h"
 #include "gpu/scatter_add.h"
+#include "storage/quoted.h"
 
 namespace stride {
 namespace {
@@ -315,23 +316,6 @@ class Bases {
   Bitmap known_;
   GetResult found_;
 };
-
-// Text for a message: what cannot be printed is escaped, and much is cut.
-std::string quoted(Bytes key) {
-  constexpr size_t most = 100;
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text = "'";
-  for (std::byte b : key.first(std::min(key.size(), most))) {
-    char c = static_cast<char>(b);
-    if (c >= ' ' && c <= '~' && c != '\\') {
-      text += c;
-    } else {
-      auto value = static_cast<unsigned>(b);
-      text += {'\\', 'x', digits[value >> 4], digits[value & 15]};
-    }
-  }
-  return text + (key.size() > most ? "...'" : "'");
-}
 
 std::string decimal(Wide n) {
   std::string digits;
