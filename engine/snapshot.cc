@@ -4,6 +4,7 @@
 #include "engine/merge/merger.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
+#include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
 #include "engine/read/scan_impl.h"
 #include "storage/first_failure.h"

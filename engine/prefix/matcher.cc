@@ -6,6 +6,7 @@
 #include "engine/catalog/segment_check.h"
 #include "engine/merge/merger.h"
 #include "engine/read/cold_read.h"
+#include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
 #include "engine/read/row_tasks.h"
 #include "storage/no_throw.h"
