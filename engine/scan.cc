@@ -214,7 +214,7 @@ class MergeScan final : public Scan::Impl {
  private:
   bool next_slice(ScanBatch* batch) {
     RunMerger::Input rows;
-    if (!merger_.take_stretch(std::min(min_slice_rows, batch_rows_), batch_rows_, &rows))
+    if (!merger_.next_stretch(std::min(min_slice_rows, batch_rows_), batch_rows_, &rows))
       return false;
     ahead_.advance(rows);
     batch->keys = slice(rows.segment->keys(), rows.first, rows.last - rows.first, &key_offsets_);
@@ -260,8 +260,7 @@ uint64_t shared_bytes_of(const ScanOptions& options) {
   return std::max(shared, static_cast<uint64_t>(differ - from.begin()));
 }
 
-}  // namespace
-
+// The ranks of a segment that lie within the options' bounds. Precondition: prepared.
 Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, uint64_t* first,
                      uint64_t* last) {
   *first = 0;
@@ -286,6 +285,8 @@ Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, 
   *last = std::max(*first, *last);
   return {};
 }
+
+}  // namespace
 
 Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,
                        const ScanOptions& options) {

@@ -220,12 +220,4 @@ Status fetch_pages(int fd, const std::string& path, std::span<const FileRange> r
   return pieces.empty() ? Status() : fetch_by_threads(fd, path, pieces);
 }
 
-bool fetches_by_ring() {
-#ifdef STRIDE_HAVE_URING
-  return RingFetch(-1).usable();
-#else
-  return false;
-#endif
-}
-
 }  // namespace stride

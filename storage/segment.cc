@@ -56,8 +56,8 @@ bool Segment::State::matches_checksum(uint64_t block) {
   if (checksum(layout.block(block)) == layout.checksums[block]) return true;
   uint64_t offset = block * segment_block_bytes;
   uint64_t last = offset + layout.block(block).size() - 1;
-  std::string name = layout.place_name(offset);
-  std::string last_name = layout.place_name(last);
+  std::string name = layout.section_name_at(offset);
+  std::string last_name = layout.section_name_at(last);
   if (last_name != name) name += " to " + last_name;
   fail(offset, "the checksum of a block differs, in " + name);
   return false;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t rows_per_task = 1 << 14;
 // Rows that are looked up at once, and what their values may take.
-constexpr uint64_t first_rows = 1 << 16, most_rows = 1 << 20, most_value_bytes = 64 << 20;
+constexpr uint64_t first_rows = 1 << 16, max_rows = 1 << 20, max_value_bytes = 64 << 20;
 
 // Rows that are read at once: sources, or rows of the bridge.
 struct BridgeRows {
@@ -98,7 +98,7 @@ Status BridgeReader::look_up(const KeyColumn& sources, bool on_host) {
     STRIDE_TRY(take({first, &batch.found, batch.values, on_host ? &keys : nullptr}));
     first += n;
     uint64_t row_bytes = std::max<uint64_t>(batch.values.bytes() / n, 1);
-    rows = std::clamp<uint64_t>(most_value_bytes / row_bytes, 1, most_rows);
+    rows = std::clamp<uint64_t>(max_value_bytes / row_bytes, 1, max_rows);
   }
   return {};
 }

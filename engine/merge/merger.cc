@@ -268,7 +268,7 @@ uint64_t RunMerger::merge(std::span<Location> out) {
     }
     s.rank += by;
     if (++s.next == s.end) [[unlikely]] {
-      n += take_windows(top.source, out.subspan(n));
+      n += pop_windows(top.source, out.subspan(n));
       fill(&s);
       // Damage ends the merge at once: an entry after it might be missing a newer one.
       if (!status_.ok()) {
@@ -288,7 +288,7 @@ uint64_t RunMerger::merge(std::span<Location> out) {
 }
 
 // Hands out whole windows of the winner that come before every other source.
-uint64_t RunMerger::take_windows(uint64_t source, std::span<Location> out) {
+uint64_t RunMerger::pop_windows(uint64_t source, std::span<Location> out) {
   Source& s = sources_[source];
   const Prefix limit = challenger(source);
   const uint32_t by = step();
@@ -316,23 +316,23 @@ uint64_t RunMerger::next_rows(std::span<Location> out) {
   }
 }
 
-bool RunMerger::take_stretch(uint64_t least, uint64_t most, Input* stretch) {
+bool RunMerger::next_stretch(uint64_t min_rows, uint64_t max_rows, Input* stretch) {
   if (reverse_ || top_.source >= ended ||
       (top_.prefix.high == last_prefix_.high && handed_out_low(top_)))
     return false;
   Source& s = sources_[top_.source];
   const uint64_t left = static_cast<uint64_t>(s.end - s.next) + s.left, first = s.rank;
-  if (s.kind_mask || left < least) return false;
+  if (s.kind_mask || left < min_rows) return false;
   const Prefix limit = challenger(top_.source);
   auto comes_first = [&](uint64_t rows) {
     uint64_t last = first + rows - 1;
     return s.segment->ensure_rows(last, last + 1).ok() && wide(prefix(s, last)) < wide(limit);
   };
-  if (!comes_first(least)) return false;
-  uint64_t rows = std::min(most, left);
+  if (!comes_first(min_rows)) return false;
+  uint64_t rows = std::min(max_rows, left);
   if (!comes_first(rows)) {
     uint64_t high = rows;
-    for (rows = least; rows + 1 < high;) {
+    for (rows = min_rows; rows + 1 < high;) {
       uint64_t middle = (rows + high) / 2;
       (comes_first(middle) ? rows : high) = middle;
     }

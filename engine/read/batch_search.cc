@@ -44,7 +44,7 @@ Status BatchSearch::prepare(HostQueries* queries) {
   }
   if (!batch_.all_on_device()) {
     if (auto device = executor_.device_if_known()) STRIDE_TRY(queries->copy_from(*device));
-    STRIDE_TRY(cold_.bring_search(queries->column().size));
+    STRIDE_TRY(cold_.prefetch_search(queries->column().size));
   }
   return {};
 }

@@ -102,7 +102,7 @@ Status lookup_references(Executor& executor, const SegmentList& segments, const 
     return Status();
   }));
   for (uint64_t begin = 0, end; begin < n && !plain; begin = end) {
-    STRIDE_TRY(search.cold().bring_places({locations, n}, begin, &end));
+    STRIDE_TRY(search.cold().prefetch_positions({locations, n}, begin, &end));
     Status s = for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
       Status of_task = drop_tombstones(from, {locations + from, to - from});
       if (of_task.ok())
@@ -253,7 +253,7 @@ class CopyPasses {
       return Status();
     }));
     for (uint64_t begin = 0, end; begin < n_; begin = end) {
-      STRIDE_TRY(search_.cold().bring_places({locations, n_}, begin, &end));
+      STRIDE_TRY(search_.cold().prefetch_positions({locations, n_}, begin, &end));
       STRIDE_TRY(for_each_task(search_.host(), begin, end, [&](uint64_t from, uint64_t to) {
         return measure(from, {locations + from, to - from});
       }));
@@ -279,7 +279,7 @@ class CopyPasses {
       return Bytes{reinterpret_cast<const std::byte*>(addresses_[i]), offsets_[i + 1]};
     };
     for (uint64_t begin = 0, end; begin < n_; begin = end) {
-      STRIDE_TRY(search_.cold().bring_values(begin, n_, value, &end));
+      STRIDE_TRY(search_.cold().prefetch_values(begin, n_, value, &end));
       STRIDE_TRY(for_each_task(search_.host(), begin, end, [&](uint64_t from, uint64_t to) {
         copy(from, to, total > cached_bytes);
         return Status();

@@ -138,7 +138,7 @@ std::span<const Location> ValueGather::positions(std::span<const Location> rows)
   positions_.reset(rows.size());
   for (uint64_t i = 0; i < rows.size(); ++i) {
     const ValueRows& values = segments_[rows[i].index]->values();
-    positions_[i] = {rows[i].index, static_cast<uint32_t>(values.place(rows[i].rank))};
+    positions_[i] = {rows[i].index, static_cast<uint32_t>(values.position(rows[i].rank))};
   }
   return {positions_.data(), rows.size()};
 }
