@@ -34,7 +34,7 @@ class ManifestReplay {
   };
   struct ReplayedSegment {
     SegmentRecord record;
-    uint64_t place;  // among all that were ever added
+    uint64_t order;  // among all that were ever added
   };
   class Check;
 
@@ -48,7 +48,7 @@ class ManifestReplay {
   std::unordered_map<uint64_t, ReplayedSegment> segments_;
   std::set<uint64_t> logs_;
   uint64_t next_id_ = 1;
-  uint64_t places_ = 0;
+  uint64_t ever_added_ = 0;
 };
 
 }  // namespace stride

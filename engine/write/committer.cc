@@ -178,7 +178,7 @@ void Committer::commit(const std::vector<CommitRequest*>& group) {
 
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   Staging& staging = *request->staging;
-  std::vector<StagedTable> staged = staging.take();
+  std::vector<StagedTable> staged = staging.consume();
   const bool is_small = small_.takes(staging, staged);
   if (is_small || !round->has_room_for(staging, staged)) carry_out(round);
   if (!is_small) carry_out(small);
@@ -295,7 +295,7 @@ Status Committer::commit_rows(Round* round) {
   PendingEdit pending(unsynced_);
   AbsentAnswers& answers = round->answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
-  const uint64_t run = versions_.take_id();
+  const uint64_t run = versions_.new_id();
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(expand_ranges(round->version, nullptr, &table));
     STRIDE_TRY(answers.decide(*round->version, &table));

@@ -146,7 +146,7 @@ Status SmallCommits::open_log(Durability durability) {
   if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(flush(durability));
   const bool carries = !memtable().empty();
   const Durability reached = carries ? Durability::sync : durability;
-  const uint64_t number = versions_.take_id();
+  const uint64_t number = versions_.new_id();
   const std::string path = context_.log_path(number);
   auto log = LogWriter::create(*context_.fs, path, number, /*position=*/0);
   if (!log.ok()) return log.status();
@@ -198,7 +198,7 @@ Status SmallCommits::flush(Durability durability) {
 // Rows of tables that have been dropped meanwhile go with them.
 Status SmallCommits::build_runs(const Version& version, Durability durability,
                                 PendingEdit* pending) {
-  const uint64_t run = versions_.take_id();
+  const uint64_t run = versions_.new_id();
   const uint32_t commit = version.memtable->visible();
   for (const auto& tail : version.memtable->tails()) {
     const TableVersion* table = version.find(tail->table()->id);

@@ -18,7 +18,7 @@
 namespace stride {
 namespace {
 
-uint64_t most_mappings() {
+uint64_t max_mappings() {
   uint64_t most = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> most;
   return most;
@@ -31,7 +31,7 @@ uint64_t mappings_now() {
 }
 
 TEST_CASE("MapLimitTest.SmallFilesLeaveHalfOfTheMappings", "[MapLimitTest]") {
-  const uint64_t most = most_mappings();
+  const uint64_t most = max_mappings();
   if (most == 0 || most > 200'000) SKIP("the limit is " << most << " here");
   std::string path =
       std::filesystem::temp_directory_path() / ("map_limit_test." + std::to_string(::getpid()));
@@ -57,7 +57,7 @@ TEST_CASE("MapLimitTest.SaysThatMappingsAreUsedUp", "[MapLimitTest]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   SKIP("a sanitizer needs mappings of its own");
 #endif
-  const uint64_t most = most_mappings();
+  const uint64_t most = max_mappings();
   if (most == 0 || most > 200'000) SKIP("the limit is " << most << " here");
   std::vector<void*> used;
   used.reserve(most);

@@ -617,7 +617,7 @@ class SharedColdReadTest {
   bool row_there(const Segment& segment, uint64_t row) {
     const ValueRows values = segment.values();
     if (!number_there(segment, row)) return false;
-    uint64_t at = values.place(row);
+    uint64_t at = values.position(row);
     if (!values.column.fixed) {
       const PackedOffsets& o = values.column.offsets;
       auto* deltas = static_cast<const std::byte*>(o.deltas);
@@ -641,7 +641,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.BringsAllThatRowsNeed",
       std::vector<Location> list = random_rows(50);
       ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = whole_bytes});
       uint64_t end = 0;
-      REQUIRE_OK(cold.bring_rows(list, 0, &end));
+      REQUIRE_OK(cold.prefetch_rows(list, 0, &end));
       REQUIRE(end == list.size());
       for (Location row : list)
         if (row.found()) REQUIRE_MESSAGE(row_there(*segment, row.rank), row.rank);
@@ -658,7 +658,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WindowsEndAtWholeTasks"
   uint64_t windows = 0;
   for (uint64_t begin = 0, end = 0; begin < list.size(); begin = end, ++windows) {
     files_.log().set_warm(false);
-    REQUIRE_OK(cold.bring_rows(list, begin, &end));
+    REQUIRE_OK(cold.prefetch_rows(list, begin, &end));
     REQUIRE(end > begin);
     REQUIRE((end == list.size() || end % 64 == 0));
     for (uint64_t i = begin; i < end; ++i)
@@ -673,7 +673,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.PlacesAreBroughtWithout
   std::vector<Location> list = random_rows(20);
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = 1});
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_places(list, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(list, 0, &end));
   REQUIRE(end == list.size());
   for (Location row : list)
     if (row.found()) REQUIRE(number_there(*segment, row.rank));
@@ -691,7 +691,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WhatCannotBeReadFails",
       values[row].data()};
   if (!values.column.fixed)
     needed.push_back(static_cast<const std::byte*>(values.column.offsets.deltas) +
-                     values.place(row) * values.column.offsets.delta_width);
+                     values.position(row) * values.column.offsets.delta_width);
   for (const void* p : needed) {
     files_.log().set_warm(false);
     auto bad = static_cast<uint64_t>(static_cast<const std::byte*>(p) -
@@ -702,7 +702,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WhatCannotBeReadFails",
     });
     ColdReader cold({segment.get()}, {.whole_bytes = 1});
     uint64_t end = 0;
-    CHECK(cold.bring_rows(list, 0, &end).code() == StatusCode::io_error);
+    CHECK(cold.prefetch_rows(list, 0, &end).code() == StatusCode::io_error);
     files_.log().set_fault({});
   }
 }

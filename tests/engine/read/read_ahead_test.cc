@@ -78,11 +78,11 @@ TEST_CASE_METHOD(ReadAheadTest, "ReadAheadTest.AWholeScanAsksForEverythingAheadA
     seen += batch.keys.size;
     value_bytes += batch.values.bytes();
     for (FileRange range : log().take_hints()) {
-      CHECK(range.bytes <= RowReadAhead::most_bytes + (4 << 20));
+      CHECK(range.bytes <= RowReadAhead::max_bytes + (4 << 20));
       asked += range.bytes;
     }
     // Seven sections are read in each of two segments.
-    CHECK(asked <= value_bytes * 2 + 14 * RowReadAhead::most_bytes);
+    CHECK(asked <= value_bytes * 2 + 14 * RowReadAhead::max_bytes);
     CHECK_MESSAGE(asked >= value_bytes, "batch " << batches);
     ++batches;
   }
