@@ -27,76 +27,100 @@ TEST_CASE_METHOD(CPrefixTest, "CPrefixTest.KeysThatAreNoneAreNotWritten", "[CPre
   CHECK(scan(routes_) == Strings{});
 }
 
-TEST_CASE_METHOD(CPrefixTest, "CPrefixTest.WrongAddressesTablesAndResults", "[CPrefixTest]") {
-  put_routes({{"10.0.0.0/8", "ten"}});
-  snapshot();
-  CRows good({"\x0A\0\0\0"s}), wrong({"\x0A\0\0\0"s, "\x0A\0\0\0\0"s});
-  stride_column one = good.column(), two = wrong.column(), fixed{"12345678", nullptr, 1, 8};
-  char data[16];
-  uint64_t offsets[3], validity;
-  stride_buffers b{sizeof b, data, sizeof data, offsets, &validity, 99};
-  stride_bytes value, key;
-  stride_scan* scan = nullptr;
-  uint32_t length;
-  uint64_t n = 99;
-  CHECK_C_ERROR(stride_match(snapshot_, routes_, &two, values_), invalid,
+// What is asked of a match that is refused, and where its results would go.
+class WrongMatch : public CPrefixTest {
+ protected:
+  WrongMatch() {
+    put_routes({{"10.0.0.0/8", "ten"}});
+    snapshot();
+  }
+  void expect_addresses_refused();
+  void expect_plain_table_refused();
+  void expect_results_refused();
+  void expect_dropped_table_refused();
+
+  CRows good_{{"\x0A\0\0\0"s}}, wrong_{{"\x0A\0\0\0"s, "\x0A\0\0\0\0"s}};
+  stride_column one_ = good_.column(), two_ = wrong_.column(), fixed_{"12345678", nullptr, 1, 8};
+  char data_[16];
+  uint64_t offsets_[3], validity_, n_ = 99;
+  stride_buffers buffers_{sizeof buffers_, data_, sizeof data_, offsets_, &validity_, 99};
+  stride_bytes value_, key_;
+  stride_scan* scan_ = nullptr;
+  uint32_t length_;
+};
+
+void WrongMatch::expect_addresses_refused() {
+  CHECK_C_ERROR(stride_match(snapshot_, routes_, &two_, values_), invalid,
                 "row 1: an address has 5 bytes, but those of table 'routes' have 4");
-  CHECK_C_ERROR(stride_match(snapshot_, routes_, &fixed, values_), invalid, "8 bytes");
-  CHECK_C_ERROR(stride_match_into(snapshot_, routes_, &two, values_, &b, nullptr), invalid,
+  CHECK_C_ERROR(stride_match(snapshot_, routes_, &fixed_, values_), invalid, "8 bytes");
+  CHECK_C_ERROR(stride_match_into(snapshot_, routes_, &two_, values_, &buffers_, nullptr), invalid,
                 "row 1");
-  CHECK(b.needed == 0u);
-  CHECK_C_ERROR(stride_match_references(snapshot_, routes_, &two, references_), invalid, "row 1");
-  CHECK_C_ERROR(stride_match_one(snapshot_, routes_, "123", 3, &value, &key, &length), invalid,
+  CHECK(buffers_.needed == 0u);
+  CHECK_C_ERROR(stride_match_references(snapshot_, routes_, &two_, references_), invalid, "row 1");
+  CHECK_C_ERROR(stride_match_one(snapshot_, routes_, "123", 3, &value_, &key_, &length_), invalid,
                 "3 bytes");
-  CHECK_C_ERROR(stride_match_all(snapshot_, routes_, "123", 3, 1, &value, nullptr, nullptr, &n),
+  CHECK_C_ERROR(stride_match_all(snapshot_, routes_, "123", 3, 1, &value_, nullptr, nullptr, &n_),
                 invalid, "3 bytes");
-  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "123", 3, &scan), invalid, "3 bytes");
-  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "\x0A\0\0\x01\x08", 5, &scan), invalid,
+  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "123", 3, &scan_), invalid, "3 bytes");
+  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "\x0A\0\0\x01\x08", 5, &scan_), invalid,
                 "no prefix");
-  CHECK(scan == nullptr);
-  CHECK(n == 99u);
+  CHECK(scan_ == nullptr);
+  CHECK(n_ == 99u);
+}
 
-  // A table that has no prefixes.
+void WrongMatch::expect_plain_table_refused() {
   const char* why = "table 't' is no prefix table";
-  CHECK_C_ERROR(stride_match(snapshot_, table_, &one, values_), invalid, why);
-  CHECK_C_ERROR(stride_match_into(snapshot_, table_, &one, nullptr, &b, nullptr), invalid, why);
-  CHECK_C_ERROR(stride_match_references(snapshot_, table_, &one, references_), invalid, why);
-  CHECK_C_ERROR(stride_match_one(snapshot_, table_, "1234", 4, &value, nullptr, nullptr), invalid,
+  CHECK_C_ERROR(stride_match(snapshot_, table_, &one_, values_), invalid, why);
+  CHECK_C_ERROR(stride_match_into(snapshot_, table_, &one_, nullptr, &buffers_, nullptr), invalid,
                 why);
-  CHECK_C_ERROR(stride_match_all(snapshot_, table_, "1234", 4, 0, nullptr, nullptr, nullptr, &n),
+  CHECK_C_ERROR(stride_match_references(snapshot_, table_, &one_, references_), invalid, why);
+  CHECK_C_ERROR(stride_match_one(snapshot_, table_, "1234", 4, &value_, nullptr, nullptr), invalid,
+                why);
+  CHECK_C_ERROR(stride_match_all(snapshot_, table_, "1234", 4, 0, nullptr, nullptr, nullptr, &n_),
                 invalid, why);
-  CHECK_C_ERROR(stride_scan_inside(snapshot_, table_, "12345", 5, &scan), invalid, why);
+  CHECK_C_ERROR(stride_scan_inside(snapshot_, table_, "12345", 5, &scan_), invalid, why);
+}
 
-  // Nothing of it is a result, and a lookup is no match.
+// Nothing of what was refused is a result, and a lookup is no match.
+void WrongMatch::expect_results_refused() {
   const uint32_t* lengths;
   stride_column column;
   CHECK_C_ERROR(stride_values_read(values_, &column, nullptr), invalid, "first");
   CHECK_C_ERROR(stride_values_lengths(values_, &lengths), invalid, "stride_match()");
-  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 0, &key, &length), invalid, "first");
-  REQUIRE_C_OK(stride_match(snapshot_, routes_, &one, values_));
-  REQUIRE_C_OK(stride_match_references(snapshot_, routes_, &one, references_));
+  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 0, &key_, &length_), invalid, "first");
+  REQUIRE_C_OK(stride_match(snapshot_, routes_, &one_, values_));
+  REQUIRE_C_OK(stride_match_references(snapshot_, routes_, &one_, references_));
   CHECK_C_OK(stride_values_lengths(values_, &lengths));
   CHECK(lengths[0] == 8u);
   CHECK_C_ERROR(stride_values_lengths(values_, nullptr), invalid, "lengths is NULL");
   CHECK_C_OK(stride_references_prefixes(references_, 0, 1, nullptr, nullptr));
-  CHECK_C_OK(stride_references_prefixes(references_, 1, 0, &key, &length));
-  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 2, &key, &length), invalid,
+  CHECK_C_OK(stride_references_prefixes(references_, 1, 0, &key_, &length_));
+  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 2, &key_, &length_), invalid,
                 "addresses 0 and 2 in all were asked for, of 1");
-  CHECK_C_ERROR(stride_references_get(references_, 2, 0, &value), invalid, "of 1");
-  REQUIRE_C_OK(stride_get(snapshot_, routes_, &one, values_));
-  REQUIRE_C_OK(stride_find(snapshot_, routes_, &one, references_));
+  CHECK_C_ERROR(stride_references_get(references_, 2, 0, &value_), invalid, "of 1");
+  REQUIRE_C_OK(stride_get(snapshot_, routes_, &one_, values_));
+  REQUIRE_C_OK(stride_find(snapshot_, routes_, &one_, references_));
   CHECK_C_OK(stride_values_read(values_, &column, nullptr));
   CHECK_C_ERROR(stride_values_lengths(values_, &lengths), invalid, "no result of a match");
-  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 1, &key, &length), invalid,
+  CHECK_C_ERROR(stride_references_prefixes(references_, 0, 1, &key_, &length_), invalid,
                 "no result of a match");
+}
 
+void WrongMatch::expect_dropped_table_refused() {
   REQUIRE_C_OK(stride_table_drop(db_, "routes"));
   snapshot();
-  CHECK_C_ERROR(stride_match(snapshot_, routes_, &one, values_), STRIDE_NOT_FOUND, "'routes'");
-  CHECK_C_ERROR(stride_match_one(snapshot_, routes_, "1234", 4, &value, nullptr, nullptr),
+  CHECK_C_ERROR(stride_match(snapshot_, routes_, &one_, values_), STRIDE_NOT_FOUND, "'routes'");
+  CHECK_C_ERROR(stride_match_one(snapshot_, routes_, "1234", 4, &value_, nullptr, nullptr),
                 STRIDE_NOT_FOUND, "'routes'");
-  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "12345", 5, &scan), STRIDE_NOT_FOUND,
+  CHECK_C_ERROR(stride_scan_inside(snapshot_, routes_, "12345", 5, &scan_), STRIDE_NOT_FOUND,
                 "'routes'");
+}
+
+TEST_CASE_METHOD(WrongMatch, "CPrefixTest.WrongAddressesTablesAndResults", "[CPrefixTest]") {
+  expect_addresses_refused();
+  expect_plain_table_refused();
+  expect_results_refused();
+  expect_dropped_table_refused();
 }
 
 TEST_CASE_METHOD(CPrefixTest, "CPrefixTest.RoomForAllPrefixes", "[CPrefixTest]") {

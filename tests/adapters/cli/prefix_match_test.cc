@@ -63,7 +63,62 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.MatchesOfFiles", "[PrefixTest]") {
       error_);
 }
 
-// Beside a map that is asked for one length after the other.
+// Random prefixes of addresses of so many bits, and what match prints of them: from a map that is
+// asked for one length after the other.
+class MatchOracle {
+ public:
+  MatchOracle(uint32_t bits, std::mt19937_64& random)
+      : bits_(bits), bytes_(address_bytes(bits)), random_(random) {
+    for (int i = 0; i < 3000; ++i) {
+      std::string key = prefix_of(address(), static_cast<uint32_t>(random_() % (bits_ + 1)));
+      map_[key] = std::to_string(i);
+      rows_ += format_prefix(as_bytes(key), bits_) + "\t" + map_[key] + "\n";
+    }
+    for (int i = 0; i < 5000; ++i) look_up(address());
+  }
+  const std::string& rows() const { return rows_; }
+  const std::string& addresses() const { return addresses_; }
+  const std::string& longest() const { return longest_; }
+  const std::string& all() const { return all_; }
+  const std::string& found_only() const { return found_only_; }
+
+ private:
+  // Few values of each byte, so that prefixes nest.
+  std::string address() {
+    std::string text;
+    for (uint32_t i = 0; i < bytes_; ++i)
+      text +=
+          static_cast<char>(i < 2 ? random_() % 4 * 64 + 5 : random_() % 2 * 128 + random_() % 3);
+    clear_host_bits(reinterpret_cast<std::byte*>(text.data()), bytes_, bits_);
+    return text;
+  }
+  std::string prefix_of(std::string of, uint32_t length) const {
+    clear_host_bits(reinterpret_cast<std::byte*>(of.data()), bytes_, length);
+    std::byte end[2];
+    put_prefix_length(end, length, bits_);
+    return of + std::string(as_text({end, prefix_length_bytes(bits_)}));
+  }
+  void look_up(const std::string& of) {
+    std::string text = format_address(as_bytes(of), bits_), last;
+    addresses_ += text + "\tmore\n";
+    for (uint32_t length = 0; length <= bits_; ++length) {
+      auto found = map_.find(prefix_of(of, length));
+      if (found == map_.end()) continue;
+      last =
+          text + "\t" + format_prefix(as_bytes(found->first), bits_) + "\t" + found->second + "\n";
+      all_ += last;
+    }
+    found_only_ += last;
+    longest_ += last.empty() ? text + "\t\t\n" : last;
+    if (last.empty()) all_ += text + "\t\t\n";
+  }
+
+  uint32_t bits_, bytes_;
+  std::mt19937_64& random_;
+  std::map<std::string, std::string> map_;
+  std::string rows_, addresses_, longest_, all_, found_only_;
+};
+
 TEST_CASE_METHOD(PrefixTest, "PrefixTest.RandomMatchesAreThoseOfAMap", "[PrefixTest]") {
   std::mt19937_64 random(test::seed());
   struct Family {
@@ -71,47 +126,10 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.RandomMatchesAreThoseOfAMap", "[PrefixT
     uint32_t bits;
   };
   for (Family family : {Family{"four", 32}, Family{"six", 128}, Family{"odd", 19}}) {
-    const uint32_t bytes = address_bytes(family.bits);
-    // Few values of each byte, so that prefixes nest.
-    auto address = [&] {
-      std::string text;
-      for (uint32_t i = 0; i < bytes; ++i)
-        text +=
-            static_cast<char>(i < 2 ? random() % 4 * 64 + 5 : random() % 2 * 128 + random() % 3);
-      clear_host_bits(reinterpret_cast<std::byte*>(text.data()), bytes, family.bits);
-      return text;
-    };
-    auto prefix_of = [&](std::string of, uint32_t length) {
-      clear_host_bits(reinterpret_cast<std::byte*>(of.data()), bytes, length);
-      std::byte end[2];
-      put_prefix_length(end, length, family.bits);
-      return of + std::string(as_text({end, prefix_length_bytes(family.bits)}));
-    };
-    std::map<std::string, std::string> map;
-    std::string rows;
-    for (int i = 0; i < 3000; ++i) {
-      std::string key = prefix_of(address(), static_cast<uint32_t>(random() % (family.bits + 1)));
-      map[key] = std::to_string(i);
-      rows += format_prefix(as_bytes(key), family.bits) + "\t" + map[key] + "\n";
-    }
-    REQUIRE_MESSAGE(
-        load_prefixes(rows, {"--address-bits", std::to_string(family.bits)}, family.table) == 0,
-        error_);
-    std::string addresses, longest, all, found_only;
-    for (int i = 0; i < 5000; ++i) {
-      std::string of = address(), text = format_address(as_bytes(of), family.bits), last;
-      addresses += text + "\tmore\n";
-      for (uint32_t length = 0; length <= family.bits; ++length) {
-        auto found = map.find(prefix_of(of, length));
-        if (found == map.end()) continue;
-        last = text + "\t" + format_prefix(as_bytes(found->first), family.bits) + "\t" +
-               found->second + "\n";
-        all += last;
-      }
-      found_only += last;
-      longest += last.empty() ? text + "\t\t\n" : last;
-      if (last.empty()) all += text + "\t\t\n";
-    }
+    MatchOracle oracle(family.bits, random);
+    REQUIRE_MESSAGE(load_prefixes(oracle.rows(), {"--address-bits", std::to_string(family.bits)},
+                                  family.table) == 0,
+                    error_);
     for (const char* threads : {"1", "3"}) {
       std::vector<std::string> arguments = {"match",
                                             database_,
@@ -122,14 +140,15 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.RandomMatchesAreThoseOfAMap", "[PrefixT
                                             threads,
                                             "--block-bytes",
                                             std::to_string(1 + random() % 30000)};
-      REQUIRE_MESSAGE(run(arguments, addresses) == 0, error_);
-      CHECK_MESSAGE(out_ == longest, family.table);
+      REQUIRE_MESSAGE(run(arguments, oracle.addresses()) == 0, error_);
+      CHECK_MESSAGE(out_ == oracle.longest(), family.table);
       arguments.insert(arguments.end(), {"--missing", "skip"});
-      REQUIRE_MESSAGE(run(arguments, zstd(addresses)) == 0, error_);
-      CHECK_MESSAGE(out_ == found_only, family.table);
+      REQUIRE_MESSAGE(run(arguments, zstd(oracle.addresses())) == 0, error_);
+      CHECK_MESSAGE(out_ == oracle.found_only(), family.table);
     }
-    REQUIRE(run({"match", database_, family.table, "--keys", "-", "--all"}, addresses) == 0);
-    CHECK_MESSAGE(out_ == all, family.table);
+    REQUIRE(run({"match", database_, family.table, "--keys", "-", "--all"}, oracle.addresses()) ==
+            0);
+    CHECK_MESSAGE(out_ == oracle.all(), family.table);
   }
 }
 

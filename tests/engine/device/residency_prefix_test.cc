@@ -88,74 +88,99 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesMatchAsOnTheHost", "[Resi
   }
 }
 
+// Addresses in the memory of the device, and prefixes that they often have.
+class AddressesOnTheDevice {
+ public:
+  static constexpr uint64_t size = 3000;
+
+  AddressesOnTheDevice(Backend& device, uint32_t bits, std::mt19937_64& random)
+      : device_(device),
+        bits_(bits),
+        bytes_(bits == byte_strings ? 5 : address_bytes(bits)),
+        random_(random) {
+    for (uint64_t i = 0; i < size; ++i) all_ += address();
+    there_ = allocate(all_.size());
+    room_ = allocate(size * sizeof(Location));
+    CHECK_OK(device_.copy(there_->data(), all_.data(), all_.size()));
+  }
+  KeyColumn column() const { return KeyColumn::fixed(there_->data(), bytes_, size); }
+  Location* out() { return reinterpret_cast<Location*>(room_->data()); }
+
+  // What a match left in out() is what one on the host finds.
+  void expect_found(const Snapshot& snapshot, const Table& table) {
+    std::vector<Location> locations(size);
+    REQUIRE_OK(device_.copy(locations.data(), out(), size * sizeof(Location)));
+    MatchResult expected;
+    REQUIRE_OK(snapshot.match(table, KeyColumn::fixed(all_.data(), bytes_, size), &expected));
+    for (uint64_t i = 0; i < size; ++i) {
+      REQUIRE_MESSAGE(locations[i].found() == expected.found[i], i);
+      if (!expected.found[i]) continue;
+      CHECK_MESSAGE(locations[i].index == expected.locations[i].index, i);
+      CHECK_MESSAGE(locations[i].rank == expected.locations[i].rank, i);
+    }
+  }
+  std::string prefix() {
+    std::string key = address();
+    auto length = static_cast<uint32_t>(random_() % (bits_ == byte_strings ? 40 : 25));
+    if (bits_ == byte_strings) {
+      key.resize(length / 8);
+      return key;
+    }
+    clear_host_bits(reinterpret_cast<std::byte*>(key.data()), bytes_, length);
+    return key + static_cast<char>(length);
+  }
+
+ private:
+  // Few first bytes, so that many addresses have prefixes.
+  std::string address() {
+    std::string a;
+    for (uint32_t i = 0; i < bytes_; ++i) a += static_cast<char>(random_() % (i < 2 ? 3 : 256));
+    return a;
+  }
+  std::unique_ptr<BackendMemory> allocate(uint64_t bytes) {
+    auto memory = device_.allocate(bytes);
+    CHECK_OK(memory);
+    return std::move(*memory);
+  }
+
+  Backend& device_;
+  uint32_t bits_, bytes_;
+  std::mt19937_64& random_;
+  std::string all_;
+  std::unique_ptr<BackendMemory> there_, room_;
+};
+
 TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesOfAddressesOnTheDevice", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
-  constexpr uint64_t n = 3000;
   for (uint32_t bits : {32u, 128u, byte_strings}) {
     INFO(bits);
     TemporaryDirectory directory;
     auto db = open(directory.file("db"));
     Table table = *db->create_table("t", {.address_bits = bits});
-    uint32_t bytes = bits == byte_strings ? 5 : address_bytes(bits);
-    // Few first bytes, so that many addresses have prefixes.
-    auto address = [&] {
-      std::string a;
-      for (uint32_t i = 0; i < bytes; ++i) a += static_cast<char>(random() % (i < 2 ? 3 : 256));
-      return a;
-    };
-    std::string all;
-    for (uint64_t i = 0; i < n; ++i) all += address();
-    auto allocate = [&](uint64_t size) {
-      auto memory = device_->allocate(size);
-      CHECK_OK(memory);
-      return std::move(*memory);
-    };
-    auto there = allocate(all.size()), room = allocate(n * sizeof(Location));
-    REQUIRE_OK(device_->copy(there->data(), all.data(), all.size()));
-    KeyColumn column = KeyColumn::fixed(there->data(), bytes, n);
-    auto* out = reinterpret_cast<Location*>(room->data());
+    AddressesOnTheDevice addresses(*device_, bits, random);
     // An empty table, one segment, changes over it, and a new base of several segments.
     for (int round = 0; round < 5; ++round) {
       Snapshot snapshot = db->snapshot();
-      Status s = snapshot.match_device(table, column, out, nullptr);
+      Status s = snapshot.match_device(table, addresses.column(), addresses.out(), nullptr);
       if (bits == byte_strings || setting_.memory != all_memory) {
         CHECK_MESSAGE(!(s.ok() && bits == byte_strings), s.to_string());
       } else {
         REQUIRE_OK(s);
       }
-      if (s.ok()) {
-        std::vector<Location> locations(n);
-        REQUIRE_OK(device_->copy(locations.data(), out, n * sizeof(Location)));
-        MatchResult expected;
-        REQUIRE_OK(snapshot.match(table, KeyColumn::fixed(all.data(), bytes, n), &expected));
-        for (uint64_t i = 0; i < n; ++i) {
-          REQUIRE_MESSAGE(locations[i].found() == expected.found[i], i);
-          if (!expected.found[i]) continue;
-          CHECK_MESSAGE(locations[i].index == expected.locations[i].index, i);
-          CHECK_MESSAGE(locations[i].rank == expected.locations[i].rank, i);
-        }
-      }
+      if (s.ok()) addresses.expect_found(snapshot, table);
       WriteTransaction t = db->begin();
       for (int i = 0; i < (round == 0 ? 400 : 60); ++i) {
-        std::string key = address();
-        auto length = static_cast<uint32_t>(random() % (bits == byte_strings ? 40 : 25));
-        if (bits == byte_strings) {
-          key.resize(length / 8);
-        } else {
-          clear_host_bits(reinterpret_cast<std::byte*>(key.data()), bytes, length);
-          key += static_cast<char>(length);
-        }
+        std::string key = addresses.prefix();
         REQUIRE_OK(random() % 3 ? t.put(table, key, "v") : t.erase(table, key));
       }
       REQUIRE_OK(t.commit());
       if (round == 3) REQUIRE_OK(db->compact());
     }
-    static Location here[n];
-    CHECK(db->snapshot().match_device(table, column, here, nullptr).code() ==
+    static Location here[AddressesOnTheDevice::size];
+    CHECK(db->snapshot().match_device(table, addresses.column(), here, nullptr).code() ==
           StatusCode::invalid_argument);
-    CHECK(db->snapshot()
-              .match_device(table, KeyColumn::fixed(there->data(), 3, 5), out, nullptr)
-              .ok() == false);
+    KeyColumn narrow = KeyColumn::fixed(addresses.column().data, 3, 5);
+    CHECK(!db->snapshot().match_device(table, narrow, addresses.out(), nullptr).ok());
   }
 }
 

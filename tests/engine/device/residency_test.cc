@@ -147,6 +147,66 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.LargeCommitsGoOnWhereTheDeviceFai
 }
 
 // Queries and results in the memory of the device.
+class DeviceLookup {
+ public:
+  DeviceLookup(Backend& device, const std::vector<std::string>& queries) : device_(device) {
+    std::string bytes;
+    for (const std::string& query : queries) bytes += query;
+    there_ = allocate(bytes.size());
+    CHECK_OK(device_.copy(there_->data(), bytes.data(), bytes.size()));
+    column = KeyColumn::fixed(there_->data(), 8, queries.size());
+    locations_ = allocate(queries.size() * sizeof(Location));
+    found_ = allocate(queries.size() / 8 + 8);
+    offsets_ = allocate((queries.size() + 1) * 8);
+    values_ = allocate(value_bytes);
+  }
+  Status find(const Snapshot& snapshot, const Table& table) {
+    return snapshot.find_device(table, column, reinterpret_cast<Location*>(locations_->data()),
+                                nullptr);
+  }
+  Status get(const Snapshot& snapshot, const Table& table) {
+    return snapshot.get_device(
+        table, column,
+        {reinterpret_cast<uint32_t*>(found_->data()), reinterpret_cast<uint64_t*>(offsets_->data()),
+         values_->data(), value_bytes},
+        nullptr);
+  }
+  // Brings all that was found to the host.
+  void bring() {
+    const uint64_t n = column.size;
+    at.resize(n);
+    bits_.resize(n / 32 + 1);
+    ends_.resize(n + 1);
+    all_values_.resize(value_bytes);
+    REQUIRE_OK(device_.copy(at.data(), locations_->data(), n * sizeof(Location)));
+    REQUIRE_OK(device_.copy(bits_.data(), found_->data(), (n + 31) / 32 * 4));
+    REQUIRE_OK(device_.copy(ends_.data(), offsets_->data(), ends_.size() * 8));
+    REQUIRE_OK(device_.copy(all_values_.data(), values_->data(), all_values_.size()));
+  }
+  bool found(uint64_t i) const { return bits_[i / 32] >> (i % 32) & 1; }
+  std::string value(uint64_t i) const {
+    return all_values_.substr(ends_[i], ends_[i + 1] - ends_[i]);
+  }
+
+  KeyColumn column;
+  std::vector<Location> at;
+
+ private:
+  static constexpr uint64_t value_bytes = 1 << 20;
+
+  std::unique_ptr<BackendMemory> allocate(uint64_t bytes) {
+    auto memory = device_.allocate(bytes);
+    CHECK_OK(memory);
+    return std::move(*memory);
+  }
+
+  Backend& device_;
+  std::unique_ptr<BackendMemory> there_, locations_, found_, offsets_, values_;
+  std::vector<uint32_t> bits_;
+  std::vector<uint64_t> ends_;
+  std::string all_values_;
+};
+
 TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.CallersMayStayOnTheDevice", "[ResidencyTest]") {
   std::mt19937_64 random(seed());
   auto db = open(directory_.file("db"));
@@ -154,59 +214,30 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.CallersMayStayOnTheDevice", "[Res
   Model model;
   for (int i = 0; i < 4; ++i) REQUIRE_OK(change(*db, table, random, i % 2, &model));
   std::vector<std::string> queries;
-  std::string bytes;
-  for (uint64_t i = 0; i < many_queries; ++i) {
-    queries.push_back(random_key(random, 8));
-    bytes += queries.back();
-  }
-  auto allocate = [&](uint64_t size) {
-    auto memory = device_->allocate(size);
-    CHECK_OK(memory);
-    return std::move(*memory);
-  };
-  auto there = allocate(bytes.size());
-  REQUIRE_OK(device_->copy(there->data(), bytes.data(), bytes.size()));
-  KeyColumn column = KeyColumn::fixed(there->data(), 8, many_queries);
+  for (uint64_t i = 0; i < many_queries; ++i) queries.push_back(random_key(random, 8));
+  DeviceLookup lookup(*device_, queries);
   Snapshot snapshot = db->snapshot();
 
   // Results in host memory, wherever the table is.
   GetResult got;
   FindResult refs;
-  REQUIRE_OK(snapshot.get(table, column, &got));
-  REQUIRE_OK(snapshot.find(table, column, &refs));
-
-  auto locations = allocate(many_queries * sizeof(Location));
-  auto found = allocate(many_queries / 8 + 8), offsets = allocate((many_queries + 1) * 8);
-  auto values = allocate(1 << 20);
+  REQUIRE_OK(snapshot.get(table, lookup.column, &got));
+  REQUIRE_OK(snapshot.find(table, lookup.column, &refs));
   if (setting_.memory > 0) {
     std::vector<Location> room(many_queries);
-    Status refused = snapshot.find_device(table, column, room.data(), nullptr);
+    Status refused = snapshot.find_device(table, lookup.column, room.data(), nullptr);
     CHECK_MESSAGE(refused.code() == StatusCode::invalid_argument, refused.to_string());
   }
-  Status located =
-      snapshot.find_device(table, column, reinterpret_cast<Location*>(locations->data()), nullptr);
-  Status status =
-      snapshot.get_device(table, column,
-                          {reinterpret_cast<uint32_t*>(found->data()),
-                           reinterpret_cast<uint64_t*>(offsets->data()), values->data(), 1 << 20},
-                          nullptr);
+  Status located = lookup.find(snapshot, table), status = lookup.get(snapshot, table);
   bool some = setting_.memory > 0, all = setting_.memory == all_memory;
-  bool with_values = status.ok();
   if (some == all) {
     CHECK(located.code() == (all ? StatusCode::ok : StatusCode::unavailable));
-    CHECK(with_values == (all && setting_.values == ValuePlacement::device));
+    CHECK(status.ok() == (all && setting_.values == ValuePlacement::device));
   }
   for (const Status& s : {located, status})
     if (!s.ok()) CHECK_MESSAGE(s.code() == StatusCode::unavailable, s.to_string());
 
-  std::vector<Location> at(many_queries);
-  std::vector<uint32_t> bits(many_queries / 32 + 1);
-  std::vector<uint64_t> ends(many_queries + 1);
-  std::string bytes_of_all(1 << 20, 0);
-  REQUIRE_OK(device_->copy(at.data(), locations->data(), many_queries * sizeof(Location)));
-  REQUIRE_OK(device_->copy(bits.data(), found->data(), (many_queries + 31) / 32 * 4));
-  REQUIRE_OK(device_->copy(ends.data(), offsets->data(), ends.size() * 8));
-  REQUIRE_OK(device_->copy(bytes_of_all.data(), values->data(), bytes_of_all.size()));
+  lookup.bring();
   for (uint64_t i = 0; i < many_queries; ++i) {
     auto expected = model.find(queries[i]);
     bool is_there = expected != model.end();
@@ -215,14 +246,13 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.CallersMayStayOnTheDevice", "[Res
     if (is_there) REQUIRE_MESSAGE(text(got.values[i]) == expected->second, i);
     if (is_there) REQUIRE_MESSAGE(text(refs.value(i)) == expected->second, i);
     if (located.ok()) {
-      REQUIRE_MESSAGE(at[i].found() == is_there, i);
-      if (is_there)
-        REQUIRE_MESSAGE(text(refs.columns[at[i].index][at[i].rank]) == expected->second, i);
+      Location at = lookup.at[i];
+      REQUIRE_MESSAGE(at.found() == is_there, i);
+      if (is_there) REQUIRE_MESSAGE(text(refs.columns[at.index][at.rank]) == expected->second, i);
     }
-    if (!with_values) continue;
-    REQUIRE_MESSAGE((bits[i / 32] >> (i % 32) & 1) == is_there, i);
-    if (is_there)
-      REQUIRE_MESSAGE(bytes_of_all.substr(ends[i], ends[i + 1] - ends[i]) == expected->second, i);
+    if (!status.ok()) continue;
+    REQUIRE_MESSAGE(lookup.found(i) == is_there, i);
+    if (is_there) REQUIRE_MESSAGE(lookup.value(i) == expected->second, i);
   }
 }
 
