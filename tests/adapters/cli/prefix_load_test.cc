@@ -10,6 +10,7 @@
 #include "tests/adapters/cli/prefix_cli_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::cli {
 namespace {
@@ -227,7 +228,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.TheEngineReadsTheSameTexts", "[PrefixTe
       "10.0.0.0/8", "255.255.255.255", "1.2.3.4/32", "2001:db8::/32", "::ffff:1.2.3.4/128",
       "::",         "fe80::1",         "0a/8",       "0a000000",      "abc/12",
       "0/0",        "0.0.0.0/0",       "1::2:3/128", "FFFFFFFF/32",   "1:2:3:4:5:6:7:8"};
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < test::smaller_under_sanitizers(200000, 20000); ++i) {
     std::string text = seeds[random() % seeds.size()];
     for (uint64_t n = random() % 4; n > 0; --n) {
       size_t at = random() % (text.size() + 1);

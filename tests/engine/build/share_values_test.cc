@@ -7,6 +7,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -73,7 +74,7 @@ class ShareValuesTest {
 };
 
 TEST_CASE_METHOD(ShareValuesTest, "ShareValuesTest.AnswersAsAMapDoes", "[ShareValuesTest]") {
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(4, 2); ++round) {
     TemporaryDirectory directory;
     Options options;
     options.threads = 1 + random_() % 3;
@@ -116,8 +117,8 @@ TEST_CASE_METHOD(ShareValuesTest, "ShareValuesTest.ValuesStayOnTheHost", "[Share
     for (int i = 0; i < 3; ++i) {
       commit(**db, *table, &model, 0);
       std::vector<std::string> queries;
-      for (int q = 0; q < 1500; ++q) queries.push_back(key(0));
-      for (int again = 0; again < 3; ++again)
+      for (int q = 0; q < smaller_under_sanitizers(1500, 600); ++q) queries.push_back(key(0));
+      for (int again = 0; again < smaller_under_sanitizers(3, 2); ++again)
         expect_lookups((*db)->snapshot(), *table, model, queries);
     }
   }

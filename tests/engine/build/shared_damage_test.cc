@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -152,7 +153,7 @@ class SharedDamageTest {
 
 TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.BytesOfTheNumbers", "[SharedDamageTest]") {
   REQUIRE(numbers_.bytes == rows * 2);
-  for (uint64_t at = 0; at < numbers_.bytes; at += 331) {
+  for (uint64_t at = 0; at < numbers_.bytes; at += smaller_under_sanitizers(331, 3001)) {
     std::string bytes = good_;
     bytes[numbers_.offset + at] = static_cast<char>(bytes[numbers_.offset + at] ^ 1 << at % 8);
     write(bytes);
@@ -176,7 +177,7 @@ TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.UndamagedFilesAreReadToTheE
 TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.ReadsGiveTheRightAnswerOrCorruption",
                  "[SharedDamageTest]") {
   std::mt19937_64 random(seed());
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(8, 3); ++round) {
     make_anew();
     uint64_t at =
         random() % 2 ? numbers_.offset + random() % numbers_.bytes : random() % good_.size();

@@ -12,11 +12,13 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 
 inline constexpr uint64_t all_memory = uint64_t{1} << 40;
-inline constexpr uint64_t many_queries = 1500;
+// More than a device begins at.
+inline constexpr uint64_t many_queries = smaller_under_sanitizers(1500, 600);
 
 // What the tests vary.
 struct Setting {
@@ -97,7 +99,7 @@ inline Status change(Database& db, const Table& table, std::mt19937_64& random, 
   WriteTransaction t = db.begin();
   Model after = *model;
   std::vector<std::string> puts, values, erased;
-  for (uint64_t i = 500 + random() % 3000; i > 0; --i) {
+  for (uint64_t i = 500 + random() % smaller_under_sanitizers(3000, 1000); i > 0; --i) {
     std::string key = random_key(random, table.key_width());
     if (random() % 5 == 0) {
       erased.push_back(key);

@@ -6,6 +6,7 @@
 #include "tests/engine/device/residency_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -22,7 +23,7 @@ class ManyMatches {
     MatchResult here, there;
     REQUIRE_OK(snapshot.match(table, column(), &here));
     REQUIRE_OK(other.match(table_there, column(), &there));
-    for (uint64_t i = 0; i < addresses_.size(); ++i) {
+    for (uint64_t i = 0; i < addresses_.size(); i += smaller_under_sanitizers(1, 4)) {
       REQUIRE_MESSAGE(here.found[i] == there.found[i], i);
       if (!here.found[i]) continue;
       REQUIRE_MESSAGE(as_text(here.prefix(i)) == as_text(there.prefix(i)), i);
@@ -63,7 +64,7 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesMatchAsOnTheHost", "[Resi
   on_host.threads = 2;
   for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted}) {
     uint64_t calls_of_all = 0;
-    for (uint64_t n = 0; n <= calls_of_all; n += 1 + n / 8) {
+    for (uint64_t n = 0; n <= calls_of_all; n += 1 + n / smaller_under_sanitizers(8, 2)) {
       INFO("call " + std::to_string(n));
       TemporaryDirectory directory;
       auto db = open(directory.file("db"));
@@ -72,7 +73,7 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesMatchAsOnTheHost", "[Resi
       Database* host = opened->get();
       Table table = *db->create_table("t", {.address_bits = 32});
       Table there = *host->create_table("t", {.address_bits = 32});
-      change_prefixes(random, 20'000, *db, table, *host, there);
+      change_prefixes(random, smaller_under_sanitizers(20'000, 3000), *db, table, *host, there);
       fail_call(n, code);  // 0: none, to count them
       for (int round = 0; round < 3; ++round) {
         matches.expect_equal(db->snapshot(), table, host->snapshot(), there);

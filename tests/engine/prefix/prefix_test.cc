@@ -6,6 +6,7 @@
 #include "tests/engine/prefix/prefix_test_base.h"
 #include "tests/support/catch.h"
 #include "tests/support/prefix_model.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -36,7 +37,7 @@ class PrefixTest : public PrefixTestBase {
 TEST_CASE_METHOD(PrefixTest, "PrefixTest.AgreesWithAModelWhilePrefixesComeAndGo", "[PrefixTest]") {
   expect_all();
   std::vector<std::pair<Snapshot, PrefixModel>> kept;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(24, 12); ++round) {
     commit(random_changes(1 + random_() % 40));
     if (round % 9 == 8) REQUIRE_OK(database_->compact());
     if (round % 11 == 10) {
@@ -124,7 +125,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.EachVersionKeepsItsChanges", "[PrefixTe
   };
   commit(random_changes(200));
   keep();
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(30, 12); ++round) {
     commit(random_changes(1 + random_() % 20));
     if (round % 3) keep();  // else the next one has the changes of two commits
   }
@@ -159,7 +160,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ManyChangesInOnePlace", "[PrefixTest]")
     commit(all);
     REQUIRE_OK(database_->compact());
     expect_all();
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(5, 2); ++round) {
       Changes changes = random_changes(150);
       std::vector<std::string> addresses;
       for (int i = 0; i < 150; ++i) {
@@ -192,7 +193,7 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.ChangesThatBeginAlike", "[PrefixTest]")
     for (int i = 0; i < 200; ++i) addresses.push_back(any());
     expect_match(database_->snapshot(), table_, model_, addresses);
   };
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(20, 10); ++round) {
     Changes changes;
     for (int i = 0; i < 40; ++i) {
       std::string address = any();

@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/cold_files.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/segments.h"
 
 namespace stride::test {
@@ -15,7 +16,8 @@ class SharedColdReadTest {
   const bool fixed_ = GENERATE(false, true);
   RunsWith name_{fixed_ ? "fixed" : "variable"};
 
-  static constexpr uint64_t rows = 40000, distinct = 3000;
+  static constexpr uint64_t rows = smaller_under_sanitizers(40000, 10000);
+  static constexpr uint64_t distinct = smaller_under_sanitizers(3000, 1000);
 
   SharedColdReadTest() {
     std::vector<Row> list;

@@ -13,6 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test {
@@ -283,7 +284,7 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ManyRows", "[AccumulateTest]") 
       INFO(std::to_string(width) + " bytes, " + std::to_string(keys));
       Table table = make(std::to_string(width) + " " + std::to_string(keys),
                          {.key_width = width, .numbers = NumberType::i64});
-      constexpr uint64_t rows = 250'000;
+      constexpr uint64_t rows = smaller_under_tsan(250'000, 100'000);
       std::vector<int64_t> model(keys);
       uint32_t key_bytes = width ? width : 5;
       std::vector<std::byte> all_keys(rows * key_bytes);
