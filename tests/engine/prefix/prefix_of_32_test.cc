@@ -107,14 +107,14 @@ TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.ManyPrefixes", "[PrefixOf32Test
 
 TEST_CASE_METHOD(PrefixOf32Test, "PrefixOf32Test.FoldsItself", "[PrefixOf32Test]") {
   Snapshot first = database_->snapshot();
-  uint64_t most = 0;
+  uint64_t max_runs = 0;
   for (int i = 0; i < 150; ++i) {
     commit({{prefixes_.key(model_), value()}});
-    most = std::max(most, runs());
+    max_runs = std::max(max_runs, runs());
     if (i % 10 == 0)
       expect_match(database_->snapshot(), table_, model_, random_addresses(model_, 20));
   }
-  CHECK(most == 64u);
+  CHECK(max_runs == 64u);
   expect_all();
   expect_all(first, PrefixModel(32));
   open();

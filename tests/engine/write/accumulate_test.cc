@@ -163,7 +163,7 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.SumsThatDoNotFit", "[Accumulate
     using T = decltype(type);
     if constexpr (std::is_integral_v<T>) {
       INFO(name_of(options));
-      constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+      constexpr T min = std::numeric_limits<T>::min(), max = std::numeric_limits<T>::max();
       Table table = make(name_of(options), options);
       auto commit = [&](const Keys& keys, const std::vector<T>& deltas) {
         WriteTransaction t = db_->begin();
@@ -176,17 +176,16 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.SumsThatDoNotFit", "[Accumulate
         return found->has_value() ? std::optional<T>(number_from<T>(**found)) : std::nullopt;
       };
       // Only the sum has to fit.
-      REQUIRE_OK(
-          commit({"a", "a", "a", "b", "b", "b", "b"}, {most, most, least, least, least, most, 1}));
-      CHECK(value("a") == most - 1);
-      CHECK(value("b") == least);
-      REQUIRE_OK(commit({"a", "c"}, {1, least}));
-      CHECK(value("a") == most);
-      CHECK(value("c") == least);
+      REQUIRE_OK(commit({"a", "a", "a", "b", "b", "b", "b"}, {max, max, min, min, min, max, 1}));
+      CHECK(value("a") == max - 1);
+      CHECK(value("b") == min);
+      REQUIRE_OK(commit({"a", "c"}, {1, min}));
+      CHECK(value("a") == max);
+      CHECK(value("c") == min);
       bool wraps = options.overflow == Overflow::wrap;
       Status s = commit({"d", "a"}, {1, 1});
       CHECK(s.ok() == wraps);
-      CHECK(value("a") == (wraps ? least : most));
+      CHECK(value("a") == (wraps ? min : max));
       CHECK(value("d") == (wraps ? std::optional<T>(1) : std::nullopt));
       if (!wraps) {
         CHECK(s.code() == StatusCode::invalid_argument);
@@ -195,14 +194,14 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.SumsThatDoNotFit", "[Accumulate
           CHECK_MESSAGE(s.message().find(m) != std::string::npos, s.to_string());
         CHECK_FALSE(s.remedy().empty());
         std::string odd("\x01'\\\xFF", 4);
-        s = commit({odd, odd}, {least, least});
+        s = commit({odd, odd}, {min, min});
         CHECK_MESSAGE(s.message().find("'\\x01'\\x5c\\xff'") != std::string::npos, s.to_string());
         CHECK_MESSAGE(s.message().find(sizeof(T) == 4 ? "-4294967296" : "-18446744073709551616") !=
                           std::string::npos,
                       s.to_string());
       } else {
-        REQUIRE_OK(commit({"c", "c", "c"}, {least, least, -1}));
-        CHECK(value("c") == most);
+        REQUIRE_OK(commit({"c", "c", "c"}, {min, min, -1}));
+        CHECK(value("c") == max);
       }
     }
   });
