@@ -12,6 +12,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -145,7 +146,8 @@ TEST_CASE_METHOD(GroupByTest, "GroupByTest.RandomGroupsAreThoseOfAMap", "[GroupB
 // Two groups that are cut by the blocks in which rows are combined, of 2^20 rows each.
 class LargeGroups : public GroupByTest {
  protected:
-  static constexpr uint64_t rows = 2'300'000, of_first = 1'100'000;
+  static constexpr uint64_t rows = smaller_under_sanitizers(2'300'000, 1'200'000);
+  static constexpr uint64_t of_first = 1'100'000;
 
   LargeGroups() {
     for (uint64_t i = 0; i < rows; ++i) {

@@ -9,6 +9,7 @@
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -77,7 +78,7 @@ class PutIfAbsentModelTest {
 
 TEST_CASE_METHOD(PutIfAbsentModelTest, "PutIfAbsentModelTest.AnswersAsAMapDoes",
                  "[PutIfAbsentModelTest]") {
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(4, 2); ++round) {
     MemoryFileSystem files;
     Options options;
     options.file_system = &files;

@@ -14,6 +14,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test {
@@ -163,7 +164,7 @@ TEST_CASE_METHOD(PutIfAbsentTest, "PutIfAbsentTest.ManyRowsInCallsOfAnySize", "[
   std::mt19937_64 random(seed());
   for (bool fixed : {true, false}) {
     Table table = *db_->create_table(fixed ? "fixed" : "any", {.key_width = fixed ? 8u : 0u});
-    constexpr uint64_t rows = 300'000;
+    constexpr uint64_t rows = smaller_under_sanitizers(300'000, 140'000);
     std::vector<uint64_t> numbers(rows);
     std::vector<uint8_t> seen(rows);
     for (int commit = 0; commit < 2; ++commit) {
