@@ -9,6 +9,7 @@
 #include "tests/support/cold_files.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -60,7 +61,7 @@ class ReadAheadTest {
     return bytes;
   }
 
-  static constexpr uint64_t rows = 60000;  // about 30 MB
+  static constexpr uint64_t rows = smaller_under_tsan(60000, 32000);  // about 30 MB
   MemoryFileSystem memory_{{.crashable = false}};
   ColdFiles files_{memory_};
   std::unique_ptr<Database> database_;
