@@ -127,17 +127,17 @@ struct ScatterReport {
 };
 
 // Targets R that are used again and again with other S. What is prepared is kept where the backend
-// works. Applying it is one call at a time for each route. Must not outlive its backend.
-class ScatterRoute {
+// works. Applying it is one call at a time for each object. Must not outlive its backend.
+class PreparedScatter {
  public:
-  virtual ~ScatterRoute() = default;
+  virtual ~PreparedScatter() = default;
   uint64_t sources() const { return sources_; }
   uint64_t targets() const { return targets_; }
   // Reports on the targets that it was made of: those out of range change nothing.
   const ScatterReport& report() const { return report_; }
   virtual uint64_t memory_bytes() const = 0;
 
-  // T[R[i]] += S[i]. On a device the order of additions is the route's own, the same on every run,
+  // T[R[i]] += S[i]. On a device the order of additions is its own, the same on every run,
   // where there are a million sources or more, 50,000 targets or more but no more than sources, and
   // S has 32 bits (sums of floats may else differ in their last bits); with
   // ScatterMode::reproducible the bits are those of Scatter::apply(). invalid_argument: S
@@ -148,7 +148,7 @@ class ScatterRoute {
                ScatterMode mode = ScatterMode::fast, void* stream = nullptr) const;
 
  protected:
-  ScatterRoute(uint64_t sources, uint64_t targets) : sources_(sources), targets_(targets) {}
+  PreparedScatter(uint64_t sources, uint64_t targets) : sources_(sources), targets_(targets) {}
 
   ScatterReport report_;
 
@@ -162,10 +162,10 @@ class ScatterRoute {
 };
 
 // Whether these go together: types, sizes, operation and mode. What Scatter::apply() and
-// ScatterRoute::apply() check first. target_count: T's size.
+// PreparedScatter::apply() check first. target_count: T's size.
 Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumbers& into,
                      const ScatterOptions& options);
-// Whether it is a column of targets: what Scatter::apply() and make_route() check.
+// Whether it is a column of targets: what Scatter::apply() and prepare() check.
 Status check_targets(const Indexes& targets);
 
 }  // namespace stride

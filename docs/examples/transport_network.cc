@@ -17,7 +17,7 @@
 
 #include "engine/database.h"
 #include "engine/group_by.h"
-#include "engine/route.h"
+#include "engine/scatter_plan.h"
 
 namespace {
 
@@ -97,12 +97,13 @@ int main(int argc, char** argv) {
   std::shuffle(links.begin(), links.end(), random);
   auto start = std::chrono::steady_clock::now();
   stride::Snapshot now = db->snapshot();
-  auto route = take(stride::Route::make(now, bridge, Column::fixed(links.data(), 8, n),
-                                        {.targets = zones, .unrouted = stride::Unrouted::error}));
+  auto plan =
+      take(stride::ScatterPlan::make(now, bridge, Column::fixed(links.data(), 8, n),
+                                     {.targets = zones, .unmapped = stride::Unmapped::error}));
   std::printf("%llu links to %u zones: prepared in %.1f ms on %s, %.1f bytes a link\n",
               static_cast<unsigned long long>(n), zones, milliseconds_since(start),
-              route.backend_name().c_str(),
-              static_cast<double>(route.memory_bytes()) / static_cast<double>(n));
+              plan.backend_name().c_str(),
+              static_cast<double>(plan.memory_bytes()) / static_cast<double>(n));
 
   // To check: where each link goes, asked for directly.
   stride::GetResult found;
@@ -120,8 +121,8 @@ int main(int argc, char** argv) {
   for (uint64_t day = 0; day < days; ++day) {
     for (float& weight : weights) weight = vehicles(random);
     start = std::chrono::steady_clock::now();
-    check(route.map(Numbers::of<float>(weights), MutableNumbers::of<float>(sums),
-                    {.mode = stride::ScatterMode::reproducible, .clear = true}));
+    check(plan.map(Numbers::of<float>(weights), MutableNumbers::of<float>(sums),
+                   {.mode = stride::ScatterMode::reproducible, .clear = true}));
     double milliseconds = milliseconds_since(start);
     double error = largest_error(zone_of, weights, sums);
     right &= error <= 2;

@@ -31,28 +31,28 @@ constexpr Index none = std::numeric_limits<Index>::max();
 
 // What was found among some rows.
 struct Found {
-  ScatterReport unrouted;
+  ScatterReport unmapped;
   uint64_t limit = 0;                 // one more than the largest number
   uint64_t wrong_width = UINT64_MAX;  // the first row
   bool needs_wide = false;
 
   void add(const Found& other) {
-    unrouted.out_of_range += other.unrouted.out_of_range;
-    unrouted.first_out_of_range =
-        std::min(unrouted.first_out_of_range, other.unrouted.first_out_of_range);
+    unmapped.out_of_range += other.unmapped.out_of_range;
+    unmapped.first_out_of_range =
+        std::min(unmapped.first_out_of_range, other.unmapped.first_out_of_range);
     limit = std::max(limit, other.limit);
     wrong_width = std::min(wrong_width, other.wrong_width);
     needs_wide |= other.needs_wide;
   }
   void lacks(uint64_t source) {
-    ++unrouted.out_of_range;
-    unrouted.first_out_of_range = std::min(unrouted.first_out_of_range, source);
+    ++unmapped.out_of_range;
+    unmapped.first_out_of_range = std::min(unmapped.first_out_of_range, source);
   }
 };
 
 class BridgeReader {
  public:
-  BridgeReader(const Snapshot& snapshot, const Table& bridge, const RouteOptions& options,
+  BridgeReader(const Snapshot& snapshot, const Table& bridge, const ScatterPlanOptions& options,
                Backend& host, BridgeTargets* result)
       : snapshot_(snapshot), bridge_(bridge), options_(options), host_(host), result_(*result) {}
 
@@ -71,11 +71,11 @@ class BridgeReader {
   Status number_keys();
 
   std::string place(const BridgeRows& rows, uint64_t row) const;
-  Status check_routed(const BridgeRows& rows, const Found& found) const;
+  Status check_mapped(const BridgeRows& rows, const Found& found) const;
 
   const Snapshot& snapshot_;
   const Table& bridge_;
-  const RouteOptions& options_;
+  const ScatterPlanOptions& options_;
   Backend& host_;
   BridgeTargets& result_;
   uint32_t width_ = 0;  // of the numbers; 0: not known yet
@@ -116,13 +116,13 @@ Status BridgeReader::scan() {
 }
 
 Status BridgeReader::finish() {
-  if (options_.values == RouteTargets::keys) return number_keys();
+  if (options_.values == ScatterPlanTargets::keys) return number_keys();
   if (options_.targets) result_.target_count = options_.targets;
   return {};
 }
 
 Status BridgeReader::take(const BridgeRows& rows) {
-  return options_.values == RouteTargets::keys ? take_keys(rows) : take_numbers(rows);
+  return options_.values == ScatterPlanTargets::keys ? take_keys(rows) : take_numbers(rows);
 }
 
 // "table 'bridge': source 7 ('link 7')"
@@ -131,16 +131,16 @@ std::string BridgeReader::place(const BridgeRows& rows, uint64_t row) const {
   return rows.keys ? text + " (key " + shown_key((*rows.keys)[row]) + ")" : text;
 }
 
-Status BridgeReader::check_routed(const BridgeRows& rows, const Found& found) const {
-  if (options_.unrouted == Unrouted::count || found.unrouted.out_of_range == 0) return {};
-  uint64_t row = found.unrouted.first_out_of_range - rows.first;
+Status BridgeReader::check_mapped(const BridgeRows& rows, const Found& found) const {
+  if (options_.unmapped == Unmapped::count || found.unmapped.out_of_range == 0) return {};
+  uint64_t row = found.unmapped.first_out_of_range - rows.first;
   if (!rows.has(row))
     return Status(StatusCode::not_found, place(rows, row) + " is not there")
         .with_remedy("add it, or count what has no target");
   uint64_t number = 0;
   Bytes value = rows.values[row];
   std::memcpy(&number, value.data(), std::min(value.size(), sizeof number));
-  uint64_t targets = options_.targets ? options_.targets : max_route_targets;
+  uint64_t targets = options_.targets ? options_.targets : max_scatter_plan_targets;
   return Status::invalid(place(rows, row) + " has the target " + std::to_string(number) +
                          ", and there are " + std::to_string(targets))
       .with_remedy("give a larger number of targets, or count what has no target");
@@ -150,7 +150,7 @@ Status BridgeReader::check_routed(const BridgeRows& rows, const Found& found) co
 template <class Number, class Index>
 Found BridgeReader::read_numbers(const BridgeRows& rows, uint64_t begin, uint64_t end,
                                  Index* out) const {
-  const uint64_t limit = options_.targets ? options_.targets : max_route_targets;
+  const uint64_t limit = options_.targets ? options_.targets : max_scatter_plan_targets;
   const ValueColumn values = rows.values;
   Found found;
   uint64_t at = values.begin(begin);
@@ -207,11 +207,11 @@ Status BridgeReader::take_numbers(const BridgeRows& rows) {
     return Status::invalid(place(rows, found.wrong_width) + " has a value of " +
                            std::to_string(rows.values[found.wrong_width].size()) +
                            " bytes, which is no number of " + std::to_string(width_) + " bytes")
-        .with_remedy("make all values 4 bytes or all 8, or use RouteTargets::keys");
-  STRIDE_TRY(check_routed(rows, found));
-  result_.report.out_of_range += found.unrouted.out_of_range;
+        .with_remedy("make all values 4 bytes or all 8, or use ScatterPlanTargets::keys");
+  STRIDE_TRY(check_mapped(rows, found));
+  result_.report.out_of_range += found.unmapped.out_of_range;
   result_.report.first_out_of_range =
-      std::min(result_.report.first_out_of_range, found.unrouted.first_out_of_range);
+      std::min(result_.report.first_out_of_range, found.unmapped.first_out_of_range);
   result_.target_count = std::max(result_.target_count, found.limit);
   return {};
 }
@@ -239,7 +239,7 @@ Status BridgeReader::take_keys(const BridgeRows& rows) {
     offsets_.push_back(rows.values.begin(n));
     names = Column::variable(rows.values.data, offsets_.data(), offsets_.size() - 1);
   }
-  STRIDE_TRY(check_routed(rows, found));
+  STRIDE_TRY(check_mapped(rows, found));
   ids_.resize(names.size);
   was_new_.assign((names.size + 63) / 64, 0);
   STRIDE_TRY(names_->find_or_put(names, ids_, was_new_));
@@ -259,9 +259,9 @@ Status BridgeReader::take_keys(const BridgeRows& rows) {
     for (uint64_t i = 0, at = 0; i < n; ++i)
       targets[rows.first + i] = rows.has(i) ? static_cast<Index>(ids_[at++]) : none<Index>;
   });
-  result_.report.out_of_range += found.unrouted.out_of_range;
+  result_.report.out_of_range += found.unmapped.out_of_range;
   result_.report.first_out_of_range =
-      std::min(result_.report.first_out_of_range, found.unrouted.first_out_of_range);
+      std::min(result_.report.first_out_of_range, found.unmapped.first_out_of_range);
   return {};
 }
 
@@ -312,7 +312,7 @@ void NumberList::widen(Backend& host) {
 }
 
 Status read_bridge(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-                   bool on_host, const RouteOptions& options, Backend& host,
+                   bool on_host, const ScatterPlanOptions& options, Backend& host,
                    BridgeTargets* result) {
   BridgeReader reader(snapshot, bridge, options, host, result);
   STRIDE_TRY(sources ? reader.look_up(*sources, on_host) : reader.scan());

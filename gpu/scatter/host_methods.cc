@@ -241,10 +241,10 @@ uint64_t target_at(const Indexes& targets, uint64_t i) {
 
 namespace {
 
-class HostRoute final : public ScatterRoute {
+class HostPreparedScatter final : public PreparedScatter {
  public:
-  HostRoute(TaskPool& pool, const Indexes& targets, uint64_t target_count)
-      : ScatterRoute(targets.size, target_count),
+  HostPreparedScatter(TaskPool& pool, const Indexes& targets, uint64_t target_count)
+      : PreparedScatter(targets.size, target_count),
         pool_(pool),
         width_(targets.width),
         targets_((targets.size * targets.width + 7) / 8) {
@@ -274,14 +274,15 @@ class HostRoute final : public ScatterRoute {
 
 }  // namespace
 
-Result<std::unique_ptr<ScatterRoute>> make_route_host(TaskPool& pool, const Indexes& targets,
-                                                      uint64_t target_count,
-                                                      OutOfRange out_of_range) {
-  auto route = std::make_unique<HostRoute>(pool, targets, target_count);
-  const ScatterReport& report = route->report();
+Result<std::unique_ptr<PreparedScatter>> prepare_scatter_host(TaskPool& pool,
+                                                              const Indexes& targets,
+                                                              uint64_t target_count,
+                                                              OutOfRange out_of_range) {
+  auto prepared = std::make_unique<HostPreparedScatter>(pool, targets, target_count);
+  const ScatterReport& report = prepared->report();
   if (report.out_of_range > 0 && out_of_range == OutOfRange::error)
     return out_of_range_error(report, target_at(targets, report.first_out_of_range), target_count);
-  return std::unique_ptr<ScatterRoute>(std::move(route));
+  return std::unique_ptr<PreparedScatter>(std::move(prepared));
 }
 
 }  // namespace stride

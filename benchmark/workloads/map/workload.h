@@ -41,7 +41,7 @@ struct MapOptions {
 };
 
 // Appends a row for each phase, with the texts keys and type, and mode and memory where they count,
-// and the numbers targets, threads and, of prepared routes, bytes_per_source. The first failure or
+// and the numbers targets, threads and, of plans, bytes_per_source. The first failure or
 // wrong answer ends it.
 Status run_map(const MapOptions& options, const Progress& progress, std::vector<ResultRow>* rows);
 

@@ -95,7 +95,7 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
   uint64_t largest = *std::max_element(options.targets.begin(), options.targets.end());
   if (narrow && largest > uint64_t{1} << 32)
     return Status::invalid("--index u32 is for up to 2^32 targets").with_remedy("use --index u64");
-  options.with_routes = scatter.route;
+  options.with_prepared = scatter.prepared;
   options.threads = chosen_threads(scatter.common);
   options.seed = scatter.seed;
   options.timing.repeats = scatter.common.repeats;
@@ -147,7 +147,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of a device: where sources, targets and sums lie, with commas between: device, "
                    "pinned (host memory that it reads itself), host")
       ->capture_default_str();
-  command->add_flag("--route", scatter->route, "Also prepared targets: ScatterRoute");
+  command->add_flag("--prepared", scatter->prepared, "Also prepared targets: PreparedScatter");
   command->add_option("--seed", scatter->seed, "Equal seeds give equal columns")
       ->capture_default_str();
   add_backend(command, &scatter->stride);

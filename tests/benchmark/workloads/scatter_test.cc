@@ -186,19 +186,20 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WrongSumsAreFound", "[ScatterTest]") 
 }
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.TablesAndFiles", "[ScatterTest]") {
-  REQUIRE_MESSAGE(scatter({"--distribution", "sorted", "--mode", "both", "--route", "--json", json_,
-                           "--plot", plot_}) == 0,
+  REQUIRE_MESSAGE(scatter({"--distribution", "sorted", "--mode", "both", "--prepared", "--json",
+                           json_, "--plot", plot_}) == 0,
                   error_);
   CHECK(error_ == "");
   CHECK_MESSAGE(out_.find("f32 add, u32 targets") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\n3k to 100, sorted\n  loop:1 thread") != std::string::npos, out_);
-  CHECK_MESSAGE(out_.find("\n  stride:2 threads, reproducible, route") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\n  stride:2 threads, reproducible, prepared") != std::string::npos,
+                out_);
   auto rows = read_rows(json_);
   using Phases = std::vector<std::string>;
   CHECK(phases_of(rows, "loop", "1 thread") == Phases{"scatter"});
   CHECK(phases_of(rows, "stride", "2 threads, fast") == Phases{"scatter"});
   CHECK(phases_of(rows, "stride", "2 threads, reproducible") == Phases{"scatter"});
-  CHECK(phases_of(rows, "stride", "2 threads, fast, route") == (Phases{"prepare", "apply"}));
+  CHECK(phases_of(rows, "stride", "2 threads, fast, prepared") == (Phases{"prepare", "apply"}));
   std::set<std::string> hashes;
   for (const auto& row : rows) {
     CHECK(row["workload"] == "scatter");
@@ -269,7 +270,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnADeviceBesideDirect", "[ScatterTest
   options.targets = {300};
   options.modes = {ScatterMode::fast, ScatterMode::reproducible};
   options.memories = {ScatterMemory::device, ScatterMemory::pinned, ScatterMemory::host};
-  options.with_routes = true;
+  options.with_prepared = true;
   auto host = Backend::host(2);
   test::FakeDevice device(1 << 20);
   std::vector<ResultRow> rows;
@@ -287,7 +288,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnADeviceBesideDirect", "[ScatterTest
   CHECK(phases["loop:1 thread"] == Phases{"scatter"});
   CHECK(phases["stride:device memory, fast, direct"] == (Phases{"scatter", "scatter_stream"}));
   CHECK(phases["stride:device memory, fast"] == (Phases{"scatter", "scatter_stream"}));
-  CHECK(phases["stride:device memory, reproducible, route"] ==
+  CHECK(phases["stride:device memory, reproducible, prepared"] ==
         (Phases{"prepare", "apply", "apply_stream"}));
   CHECK(phases["stride:pinned memory, fast"] == Phases{"scatter"});
   CHECK(phases["stride:host memory, reproducible"] == Phases{"scatter"});
@@ -351,7 +352,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.Accumulate", "[ScatterTest]") {
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.Help", "[ScatterTest]") {
   CHECK(run({"scatter", "--help"}) == 0);
   for (const char* option : {"--sources", "--targets", "--distribution", "--type", "--index",
-                             "--operation", "--mode", "--method", "--memory", "--route",
+                             "--operation", "--mode", "--method", "--memory", "--prepared",
                              "--backend", "--threads", "--repeat", "--seed", "--json", "--plot"})
     CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
   CHECK(run({"accumulate", "--help"}) == 0);

@@ -104,9 +104,9 @@ TEST_CASE("CudaDeviceTest.TheCallersDeviceStaysCurrent", "[CudaDeviceTest]") {
   const MutableNumbers into = MutableNumbers::of(std::span<float>(sums));
   unchanged(backend->scatter().apply(sources, Indexes::of(targets), into));
   {
-    auto route = backend->scatter().make_route(Indexes::of(targets), 1000, OutOfRange::error);
-    unchanged(route.status());
-    unchanged((*route)->apply(sources, into));
+    auto prepared = backend->scatter().prepare(Indexes::of(targets), 1000, OutOfRange::error);
+    unchanged(prepared.status());
+    unchanged((*prepared)->apply(sources, into));
   }
   CHECK(sums[5] == 2.0f * n);
   {

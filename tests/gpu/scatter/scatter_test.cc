@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/backend.h"
-#include "gpu/scatter/route_plan.h"
+#include "gpu/scatter/exchange_plan.h"
 #include "gpu/scatter/scatter_arith.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
@@ -499,8 +499,8 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WhatIsOutOfRangeIsRefusedWhereThatIsA
                   status.to_string());
     CHECK(report.out_of_range == 2u);
     CHECK((here ? fetch(static_cast<const double*>(into.data), 4) : t) == before);
-    auto route = backend_->scatter().make_route(targets, 4, OutOfRange::error);
-    CHECK(route.status().to_string() == status.to_string());
+    auto prepared = backend_->scatter().prepare(targets, 4, OutOfRange::error);
+    CHECK(prepared.status().to_string() == status.to_string());
     placed_.clear();
   }
 }
@@ -576,13 +576,13 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WrongArguments", "[ScatterTest]") {
   refused({NumberType::f32, s.data(), 1}, {nullptr, 1, 4}, numbers_of(&t), "targets: ");
   for (const Indexes& wrong : {Indexes{r.data(), 1, 2}, Indexes{nullptr, 1, 4},
                                Indexes{reinterpret_cast<std::byte*>(r.data()) + 1, 1, 4}}) {
-    auto none = backend_->scatter().make_route(wrong, 1, OutOfRange::count);
+    auto none = backend_->scatter().prepare(wrong, 1, OutOfRange::count);
     CHECK_MESSAGE(none.status().code() == StatusCode::invalid_argument, none.status().to_string());
   }
-  auto route = backend_->scatter().make_route(Indexes::of(r), 1, OutOfRange::count);
-  REQUIRE_OK(route);
-  CHECK((*route)->apply(numbers_of(s), numbers_of(&t)).code() == StatusCode::invalid_argument);
-  CHECK((*route)->apply({NumberType::f32, s.data(), 1}, numbers_of(&s)).code() ==
+  auto prepared = backend_->scatter().prepare(Indexes::of(r), 1, OutOfRange::count);
+  REQUIRE_OK(prepared);
+  CHECK((*prepared)->apply(numbers_of(s), numbers_of(&t)).code() == StatusCode::invalid_argument);
+  CHECK((*prepared)->apply({NumberType::f32, s.data(), 1}, numbers_of(&s)).code() ==
         StatusCode::invalid_argument);
   CHECK(t[0] == 0);
 }
@@ -595,9 +595,9 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.EmptyColumns", "[ScatterTest]") {
                                      &report));
   CHECK(report.out_of_range == 0u);
   CHECK(report.first_out_of_range == UINT64_MAX);
-  auto route = backend_->scatter().make_route(Indexes::of(no_targets), 1, OutOfRange::error);
-  REQUIRE_OK(route);
-  CHECK_OK((*route)->apply(numbers_of(none), numbers_of(&t)));
+  auto prepared = backend_->scatter().prepare(Indexes::of(no_targets), 1, OutOfRange::error);
+  REQUIRE_OK(prepared);
+  CHECK_OK((*prepared)->apply(numbers_of(none), numbers_of(&t)));
   // No targets at all: everything is out of range.
   std::vector<float> s = {1, 2};
   std::vector<uint32_t> r = {0, 1};
@@ -608,25 +608,26 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.EmptyColumns", "[ScatterTest]") {
   CHECK(t[0] == 3);
 }
 
-TEST_CASE_METHOD(ScatterTest, "ScatterTest.RoutesGiveTheSame", "[ScatterTest]") {
+TEST_CASE_METHOD(ScatterTest, "ScatterTest.PreparedTargetsGiveTheSame", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   struct Size {
     uint64_t n, limit;
   };
   for (Size size : {Size{1000, 100}, Size{70000, 60000}, Size{1200000, 60000},
                     Size{1500000, 1400000}, Size{3000001, 500000}}) {
-    if (!on_device() && size.n > 100000) continue;  // a route of the host is the targets
+    if (!on_device() && size.n > 100000)
+      continue;  // the host prepares nothing: it keeps the targets
     for (int kind : {0, 2, 3, 4}) {
       if (size.n > 2000000 && kind == 4) continue;
       auto r = random_targets<uint32_t>(rng, size.n, size.limit, kind);
       INFO(std::to_string(size.n) + " to " + std::to_string(size.limit) + ", kind " +
            std::to_string(kind));
-      auto route = backend_->scatter().make_route(Indexes::of(r), size.limit, OutOfRange::count);
-      REQUIRE_OK(route);
-      CHECK((*route)->memory_bytes() >= size.n * 4);
+      auto prepared = backend_->scatter().prepare(Indexes::of(r), size.limit, OutOfRange::count);
+      REQUIRE_OK(prepared);
+      CHECK((*prepared)->memory_bytes() >= size.n * 4);
       uint64_t out_of_range = 0;
       for (uint32_t x : r) out_of_range += x >= size.limit;
-      CHECK((*route)->report().out_of_range == out_of_range);
+      CHECK((*prepared)->report().out_of_range == out_of_range);
 
       std::vector<int64_t> s(size.n), t(size.limit, 3);
       for (int64_t& x : s) x = static_cast<int64_t>(rng());
@@ -634,7 +635,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.RoutesGiveTheSame", "[ScatterTest]") 
       for (uint64_t i = 0; i < size.n; ++i)
         if (r[i] < size.limit) expected[r[i]] = wrapped(expected[r[i]], s[i]);
       std::vector<int64_t> found = t;
-      REQUIRE_OK((*route)->apply(numbers_of(s), numbers_of(&found)));
+      REQUIRE_OK((*prepared)->apply(numbers_of(s), numbers_of(&found)));
       REQUIRE(found == expected);
 
       std::vector<float> f(size.n), tf(size.limit, 1);
@@ -648,7 +649,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.RoutesGiveTheSame", "[ScatterTest]") 
           sources.data = place(f, 1);
           into.data = place(floats, 0);
         }
-        REQUIRE_OK((*route)->apply(sources, into, ScatterMode::reproducible));
+        REQUIRE_OK((*prepared)->apply(sources, into, ScatterMode::reproducible));
         if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
         REQUIRE(bytes_of(floats) == bytes_of(exact));
         // Twice, with the same bits on a device.
@@ -656,7 +657,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.RoutesGiveTheSame", "[ScatterTest]") 
         for (int time = 0; time < 2; ++time) {
           floats = tf;
           if (here) into.data = place(tf, 0);
-          REQUIRE_OK((*route)->apply(sources, into));
+          REQUIRE_OK((*prepared)->apply(sources, into));
           if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
           for (uint64_t i = 0; i < size.limit; ++i)
             REQUIRE_MESSAGE(std::abs(floats[i] - exact[i]) <= 1e-4 * std::abs(exact[i]), i);
@@ -678,18 +679,18 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WorkOnAStream", "[ScatterTest]") {
   Numbers sources = numbers_of(s);
   Indexes targets = Indexes::of(r);
   MutableNumbers into = numbers_of(&t);
-  auto route = backend_->scatter().make_route(targets, 10, OutOfRange::count);
-  REQUIRE_OK(route);
+  auto prepared = backend_->scatter().prepare(targets, 10, OutOfRange::count);
+  REQUIRE_OK(prepared);
   CHECK_FALSE(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}).ok());
-  CHECK_FALSE((*route)->apply(sources, into, ScatterMode::fast, per_thread).ok());
+  CHECK_FALSE((*prepared)->apply(sources, into, ScatterMode::fast, per_thread).ok());
   if (!on_device()) return;
   sources.data = place(s, 0);
   targets.data = place(r, 0);
   into.data = place(t, 0);
   for (int time = 0; time < 20; ++time) {
     REQUIRE_OK(backend_->scatter().apply(sources, targets, into, {.stream = per_thread}));
-    REQUIRE_OK((*route)->apply(sources, into, ScatterMode::fast, per_thread));
-    REQUIRE_OK((*route)->apply(sources, into, ScatterMode::reproducible, per_thread));
+    REQUIRE_OK((*prepared)->apply(sources, into, ScatterMode::fast, per_thread));
+    REQUIRE_OK((*prepared)->apply(sources, into, ScatterMode::reproducible, per_thread));
   }
   // A call that waits on the same stream comes behind them.
   std::vector<float> found;
@@ -866,10 +867,10 @@ TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
         agrees({.operation = ScatterOperation::max, .method = method}, most);
         if (is_float) agrees({.mode = ScatterMode::reproducible, .method = method}, exact);
       }
-      auto route = backend->scatter().make_route(Indexes::of(r), limit, OutOfRange::count);
-      REQUIRE_OK(route);
+      auto prepared = backend->scatter().prepare(Indexes::of(r), limit, OutOfRange::count);
+      REQUIRE_OK(prepared);
       std::vector<T> found = t;
-      REQUIRE_OK((*route)->apply(numbers_of(s), numbers_of(&found)));
+      REQUIRE_OK((*prepared)->apply(numbers_of(s), numbers_of(&found)));
       REQUIRE(first_other(found, sums) == limit);
     }
   };
@@ -984,8 +985,8 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.MoreThanFourBillionTargets", "[Scatte
   CHECK(fetch(into + UINT32_MAX, 1)[0] == 3);
 }
 
-// The plan of a route, carried out by loops as a device does.
-TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
+// The plan of an exchange, carried out by loops as a device does.
+TEST_CASE("ExchangePlanTest.LeadsEverySourceToItsTarget", "[ExchangePlanTest]") {
   std::mt19937_64 rng(seed());
   struct Case {
     uint64_t n, limit;
@@ -996,9 +997,9 @@ TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
                  Case{400000, 390000, 132, 0}, Case{300000, 5, 7, 1}, Case{200000, 10000, 2, 4}}) {
     auto r = random_targets<uint64_t>(rng, c.n + 10, c.limit, c.kind);
     const uint64_t first = 10;
-    RouteSlab slab = plan_slab(Indexes::of(r), first, c.n, c.limit, c.processors);
+    ExchangeSlab slab = plan_slab(Indexes::of(r), first, c.n, c.limit, c.processors);
     REQUIRE(slab.sources == c.n);
-    REQUIRE(slab.chunk_sources <= route_chunk_sources);
+    REQUIRE(slab.chunk_sources <= exchange_chunk_sources);
     REQUIRE(slab.part_target.size() == slab.parts + 1u);
     REQUIRE(slab.chunk_piece.size() == slab.chunks + 1u);
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
@@ -1010,13 +1011,14 @@ TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
       REQUIRE(first_pick % 8 == 0u);
       REQUIRE(picks <= slab.most_picks);
       for (uint32_t p = slab.chunk_piece[chunk]; p < slab.chunk_piece[chunk + 1]; ++p) {
-        const RouteSlab::Piece& piece = slab.pieces[p];
+        const ExchangeSlab::Piece& piece = slab.pieces[p];
         const bool is_sum = piece.to >= slab.items;
         REQUIRE(piece.count > 0u);
         REQUIRE(piece.begin + piece.count <= picks);
         if (!is_sum) {
-          REQUIRE(piece.count <= route_piece_sources);
-          REQUIRE(piece.begin % route_quad + piece.count % route_quad + piece.to % route_quad ==
+          REQUIRE(piece.count <= exchange_piece_sources);
+          REQUIRE(piece.begin % exchange_quad + piece.count % exchange_quad +
+                      piece.to % exchange_quad ==
                   0u);
         }
         for (uint32_t j = 0; j < piece.count; ++j) {
@@ -1034,17 +1036,17 @@ TEST_CASE("RoutePlanTest.LeadsEverySourceToItsTarget", "[RoutePlanTest]") {
     for (uint32_t p = 0; p < slab.parts; ++p) {
       const uint32_t size = slab.part_item[p + 1] - slab.part_item[p];
       REQUIRE(size <= slab.max_items);
-      REQUIRE(size <= route_part_sources + (route_quad - 1) * slab.chunks);
+      REQUIRE(size <= exchange_part_sources + (exchange_quad - 1) * slab.chunks);
       REQUIRE(slab.part_target[p + 1] - slab.part_target[p] <= slab.most_targets);
-      REQUIRE(slab.most_targets <= route_part_targets);
+      REQUIRE(slab.most_targets <= exchange_part_targets);
       const uint32_t first_group = slab.part_group[p], last_group = slab.part_group[p + 1];
       REQUIRE(slab.group_list[first_group] % 8 == 0u);
       REQUIRE(slab.group_list[last_group] - slab.group_list[first_group] <= slab.most_list);
       for (uint32_t g = first_group; g < last_group; ++g) {
         for (uint32_t at = slab.group_list[g]; at < slab.group_list[g + 1]; ++at) {
           if (slab.list[at] == size) continue;
-          const uint32_t k = (at - slab.group_list[g]) % route_group_targets;
-          const uint32_t t = slab.group_targets[g * route_group_targets + k];
+          const uint32_t k = (at - slab.group_list[g]) % exchange_group_targets;
+          const uint32_t t = slab.group_targets[g * exchange_group_targets + k];
           REQUIRE(t >= slab.part_target[p]);
           REQUIRE(t < slab.part_target[p + 1]);
           sources[t].push_back(items[slab.part_item[p] + slab.list[at]]);

@@ -1,4 +1,4 @@
-// How a device applies a prepared route (gpu/scatter_add.h): as an exchange. All random accesses
+// How a device applies prepared targets (gpu/scatter_add.h): as an exchange. All random accesses
 // are to memory that is as near as it can be.
 //
 // The sources of a *slab* are cut into *chunks* of neighbours, its targets into *parts* of
@@ -21,20 +21,21 @@
 
 namespace stride {
 
-inline constexpr uint32_t route_chunk_sources = 1 << 14;  // at most
+inline constexpr uint32_t exchange_chunk_sources = 1 << 14;  // at most
 // More sources of one slab than this make a target hot.
-inline constexpr uint32_t route_hot_sources = 1 << 8;
-inline constexpr uint32_t route_part_sources = route_chunk_sources + route_hot_sources;  // at most
-inline constexpr uint32_t route_part_targets = 1 << 12;                                  // at most
+inline constexpr uint32_t exchange_hot_sources = 1 << 8;
+inline constexpr uint32_t exchange_part_sources =
+    exchange_chunk_sources + exchange_hot_sources;          // at most
+inline constexpr uint32_t exchange_part_targets = 1 << 12;  // at most
 // Sources that half a warp takes to a part at once, at most; to a hot target it takes a chunk's.
-inline constexpr uint32_t route_piece_sources = 64;
+inline constexpr uint32_t exchange_piece_sources = 64;
 // A thread takes so many at a time: pieces are filled up to a multiple.
-inline constexpr uint32_t route_quad = 4;
+inline constexpr uint32_t exchange_quad = 4;
 // Targets that add up their sources together, in step.
-inline constexpr uint32_t route_group_targets = 32;
-inline constexpr uint32_t no_route_target = UINT32_MAX;
+inline constexpr uint32_t exchange_group_targets = 32;
+inline constexpr uint32_t no_exchange_target = UINT32_MAX;
 
-struct RouteSlab {
+struct ExchangeSlab {
   uint64_t first = 0;  // source
   uint32_t sources = 0;
   uint32_t chunk_sources = 0;  // but for the last
@@ -46,8 +47,8 @@ struct RouteSlab {
   // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
     uint16_t begin;  // among the chunk's picks
-    uint16_t count;  // a multiple of route_quad, or of what is added up
-    uint32_t to;     // item, a multiple of route_quad; from `items` on: a sum
+    uint16_t count;  // a multiple of exchange_quad, or of what is added up
+    uint32_t to;     // item, a multiple of exchange_quad; from `items` on: a sum
   };
   std::vector<Piece> pieces;
   std::vector<uint32_t> chunk_piece;  // [chunk + 1]
@@ -57,7 +58,7 @@ struct RouteSlab {
   std::vector<uint32_t> part_item;    // [part + 1]: first item
   std::vector<uint32_t> part_group;   // [part + 1]: first group
   // Targets of a part that have sources in it, by falling numbers of sources, in groups; the last
-  // group is filled up with no_route_target.
+  // group is filled up with no_exchange_target.
   std::vector<uint32_t> group_targets;
   // [group + 1]: where its list begins. A list has, for each step, what each target adds: a place
   // among the part's items, or, past a target's last one, the place behind them all. A part's lists
@@ -83,11 +84,11 @@ struct RouteSlab {
 bool is_exchanged(uint64_t sources, uint64_t targets);
 
 // Sources of a slab at most: fewer make longer pieces, more spare looks at a large T.
-uint64_t route_slab_sources(uint64_t targets);
+uint64_t exchange_slab_sources(uint64_t targets);
 
-// targets: those of sources [first, first + n), n at most route_slab_sources(limit); what is not
+// targets: those of sources [first, first + n), n at most exchange_slab_sources(limit); what is not
 // below `limit` is left out. processors: of the device; chunks and parts come in multiples.
-RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t limit,
-                    uint32_t processors);
+ExchangeSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t limit,
+                       uint32_t processors);
 
 }  // namespace stride

@@ -7,8 +7,8 @@
 
 #include "gpu/device/cuda_transfer.h"
 #include "gpu/scatter/cuda_methods.h"
+#include "gpu/scatter/exchange_plan.h"
 #include "gpu/scatter/host_methods.h"
-#include "gpu/scatter/route_plan.h"
 #include "gpu/scatter/scatter_kernels.cuh"
 #include "storage/status.h"
 
@@ -19,19 +19,19 @@ namespace {
 constexpr uint32_t exchange_threads = 1024;
 constexpr uint32_t exchange_warps = exchange_threads / 32;
 
-// A RouteSlab in device memory.
+// A ExchangeSlab in device memory.
 struct SlabRef {
   uint64_t first;
   uint32_t sources, chunk_sources;
   uint32_t max_items, most_targets;
   const uint16_t* picks;
-  const RouteSlab::Piece* pieces;
+  const ExchangeSlab::Piece* pieces;
   const uint32_t *chunk_piece, *chunk_pick;
   const uint32_t *part_target, *part_item, *part_group;
   const uint32_t *group_targets, *group_list;
   const uint16_t* list;
   uint32_t items, parts, hot_count;
-  const RouteSlab::Hot* hot;
+  const ExchangeSlab::Hot* hot;
 };
 
 // What is read once a call should not drive what lies between its kernels from the cache.
@@ -67,18 +67,18 @@ __device__ __forceinline__ void wait_until_in() {
 
 // A piece is taken by half of a warp.
 constexpr uint32_t half_threads = 16;
-__device__ __forceinline__ RouteSlab::Piece piece_of(const RouteSlab::Piece& mine,
-                                                     uint32_t thread) {
+__device__ __forceinline__ ExchangeSlab::Piece piece_of(const ExchangeSlab::Piece& mine,
+                                                        uint32_t thread) {
   uint2 words;
   memcpy(&words, &mine, sizeof words);
   words.x = __shfl_sync(whole_warp, words.x, thread, half_threads);
   words.y = __shfl_sync(whole_warp, words.y, thread, half_threads);
-  RouteSlab::Piece piece;
+  ExchangeSlab::Piece piece;
   memcpy(&piece, &words, sizeof piece);
   return piece;
 }
-static_assert(sizeof(RouteSlab::Piece) == sizeof(uint2));
-static_assert(route_piece_sources == half_threads * route_quad);
+static_assert(sizeof(ExchangeSlab::Piece) == sizeof(uint2));
+static_assert(exchange_piece_sources == half_threads * exchange_quad);
 
 // Adds up the sums of `threads` neighbours.
 template <class T>
@@ -90,7 +90,7 @@ __device__ __forceinline__ T sum_of(T sum, uint32_t threads) {
 }
 
 template <class T>
-__device__ __forceinline__ void store_quad(T* to, const T (&quad)[route_quad]) {
+__device__ __forceinline__ void store_quad(T* to, const T (&quad)[exchange_quad]) {
 #pragma unroll
   for (uint32_t k = 0; k < sizeof quad / 16; ++k) {
     uint4 vector;
@@ -119,9 +119,9 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   const uint32_t half = threadIdx.x / half_threads, thread = threadIdx.x % half_threads;
   auto load_piece = [&](uint32_t from_piece) {
     const uint32_t p = from_piece + half + exchange_halves * thread;
-    return p < last_piece ? slab.pieces[p] : RouteSlab::Piece{0, 0, 0};
+    return p < last_piece ? slab.pieces[p] : ExchangeSlab::Piece{0, 0, 0};
   };
-  RouteSlab::Piece mine = load_piece(first_piece);
+  ExchangeSlab::Piece mine = load_piece(first_piece);
   wait_for_earlier_work();
   if (source.numbers_aligned && source.type != NumberType::f16 && source.type != NumberType::bf16 &&
       source.numbers && (slab.first + begin) % 4 == 0) {
@@ -136,14 +136,14 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
     if (from_piece != first_piece) mine = load_piece(from_piece);
     const uint32_t turns = (last_piece - from_piece + exchange_halves - 1) / exchange_halves;
     for (uint32_t turn = 0; turn < min(turns, half_threads); ++turn) {
-      const RouteSlab::Piece piece = piece_of(mine, turn);
+      const ExchangeSlab::Piece piece = piece_of(mine, turn);
       const uint16_t* from = picks + piece.begin;
       const bool is_sum = piece.to >= slab.items && piece.count > 0;
-      if (!is_sum && thread * route_quad < piece.count) {
+      if (!is_sum && thread * exchange_quad < piece.count) {
         const uint2 four = reinterpret_cast<const uint2*>(from)[thread];
-        const T quad[route_quad] = {values[four.x & 0xFFFF], values[four.x >> 16],
-                                    values[four.y & 0xFFFF], values[four.y >> 16]};
-        store_quad(items + piece.to + thread * route_quad, quad);
+        const T quad[exchange_quad] = {values[four.x & 0xFFFF], values[four.x >> 16],
+                                       values[four.y & 0xFFFF], values[four.y >> 16]};
+        store_quad(items + piece.to + thread * exchange_quad, quad);
       }
       if (!__any_sync(whole_warp, is_sum)) continue;
       T sum = AddOp<T>::none();
@@ -160,7 +160,7 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
 template <class T>
 __device__ void add_hot(const SlabRef& slab, uint32_t h, const T* items, T* into) {
   if (h >= slab.hot_count) return;
-  const RouteSlab::Hot hot = slab.hot[h];
+  const ExchangeSlab::Hot hot = slab.hot[h];
   T sum = AddOp<T>::none();
   for (uint32_t i = hot.begin + threadIdx.x % 32; i < slab.hot[h + 1].begin; i += 32)
     sum = AddOp<T>::join(sum, items[i]);
@@ -185,14 +185,14 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   const uint32_t first_group = slab.part_group[part], last_group = slab.part_group[part + 1];
   const uint32_t first_list = slab.group_list[first_group];
   T* values = reinterpret_cast<T*>(shared_vectors);
-  T* sums = values + slab.max_items + route_quad;
+  T* sums = values + slab.max_items + exchange_quad;
   auto* list = reinterpret_cast<uint16_t*>(sums + (slab.most_targets + 3) / 4 * 4);
   load<Reads::again>(list, slab.list + first_list, slab.group_list[last_group] - first_list);
   // A warp's first group; then always the next one, while it sees to one.
-  uint32_t g = first_group + warp, target = no_route_target, begin = 0, end = 0;
+  uint32_t g = first_group + warp, target = no_exchange_target, begin = 0, end = 0;
   auto look_ahead = [&] {
     if (g >= last_group) return;
-    target = slab.group_targets[g * route_group_targets + lane];
+    target = slab.group_targets[g * exchange_group_targets + lane];
     begin = slab.group_list[g] - first_list;
     end = slab.group_list[g + 1] - first_list;
   };
@@ -209,20 +209,20 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
     look_ahead();
     T sum = AddOp<T>::none();
 #pragma unroll 4
-    for (; at < list_end; at += route_group_targets) sum = AddOp<T>::join(sum, values[list[at]]);
-    if (to != no_route_target) sums[to - first_target] = sum;
+    for (; at < list_end; at += exchange_group_targets) sum = AddOp<T>::join(sum, values[list[at]]);
+    if (to != no_exchange_target) sums[to - first_target] = sum;
   }
   __syncthreads();
   for (uint32_t t = threadIdx.x; t < targets; t += exchange_threads)
     if (!AddOp<T>::is_none(sums[t]))
       into[first_target + t] = AddOp<T>::join(into[first_target + t], sums[t]);
 }
-static_assert(route_group_targets == 32);
+static_assert(exchange_group_targets == 32);
 
 // A slab's plan and what applying it needs, in device memory.
 class Slab {
  public:
-  Slab(const CudaContext& context, const RouteSlab& plan, cudaStream_t stream)
+  Slab(const CudaContext& context, const ExchangeSlab& plan, cudaStream_t stream)
       : plan_(sizes(plan)), device_(context.device) {
     most_shared_ = device_.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     shared_of_processor_ = device_.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
@@ -272,8 +272,8 @@ class Slab {
   }
 
  private:
-  static RouteSlab sizes(const RouteSlab& plan) {
-    RouteSlab sizes;
+  static ExchangeSlab sizes(const ExchangeSlab& plan) {
+    ExchangeSlab sizes;
     sizes.first = plan.first;
     sizes.sources = plan.sources;
     sizes.chunk_sources = plan.chunk_sources;
@@ -288,7 +288,7 @@ class Slab {
     return sizes;
   }
   static void stream_wait(cudaStream_t stream) {
-    cuda_check(cudaStreamSynchronize(stream), "prepare a route");
+    cuda_check(cudaStreamSynchronize(stream), "prepare targets");
   }
   template <class T>
   uint64_t chunk_bytes() const {
@@ -350,22 +350,23 @@ class Slab {
             .hot = hot_.data()};
   }
 
-  RouteSlab plan_;  // its sizes
+  ExchangeSlab plan_;  // its sizes
   const CudaDevice& device_;
   uint64_t most_shared_ = 0, shared_of_processor_ = 0;
   CudaArray<uint16_t> picks_, list_;
-  CudaArray<RouteSlab::Piece> pieces_;
+  CudaArray<ExchangeSlab::Piece> pieces_;
   CudaArray<uint32_t> chunk_piece_, chunk_pick_, part_target_, part_item_, part_group_;
   CudaArray<uint32_t> group_targets_, group_list_;
-  CudaArray<RouteSlab::Hot> hot_;
+  CudaArray<ExchangeSlab::Hot> hot_;
 };
 
-class CudaRoute final : public ScatterRoute {
+class CudaPreparedScatter final : public PreparedScatter {
  public:
   // targets: in device memory.
-  CudaRoute(const CudaContext& context, const ScatterReport& report, CudaArray<std::byte> targets,
-            uint32_t width, uint64_t sources, uint64_t target_count)
-      : ScatterRoute(sources, target_count),
+  CudaPreparedScatter(const CudaContext& context, const ScatterReport& report,
+                      CudaArray<std::byte> targets, uint32_t width, uint64_t sources,
+                      uint64_t target_count)
+      : PreparedScatter(sources, target_count),
         context_(context),
         targets_(std::move(targets)),
         width_(width) {
@@ -374,7 +375,7 @@ class CudaRoute final : public ScatterRoute {
 
   void plan(const Indexes& in_host_memory, uint32_t processors, cudaStream_t stream) {
     uint64_t most = 0;
-    const uint64_t slab = route_slab_sources(this->targets());
+    const uint64_t slab = exchange_slab_sources(this->targets());
     for (uint64_t first = 0; first < sources(); first += slab) {
       uint64_t n = std::min(slab, sources() - first);
       slabs_.emplace_back(context_,
@@ -382,7 +383,7 @@ class CudaRoute final : public ScatterRoute {
       most = std::max(most, slabs_.back().items());
     }
     items_ = CudaArray<uint64_t>(context_.device, stream, most + 8);
-    cuda_check(cudaStreamSynchronize(stream), "prepare a route");
+    cuda_check(cudaStreamSynchronize(stream), "prepare targets");
     items_.outlive_stream();
   }
 
@@ -469,9 +470,10 @@ class CudaRoute final : public ScatterRoute {
 
 }  // namespace
 
-Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context,
-                                                      const Indexes& targets, uint64_t target_count,
-                                                      OutOfRange out_of_range) {
+Result<std::unique_ptr<PreparedScatter>> prepare_scatter_cuda(const CudaContext& context,
+                                                              const Indexes& targets,
+                                                              uint64_t target_count,
+                                                              OutOfRange out_of_range) {
   CudaStream stream(context.device);
   const uint64_t bytes = targets.size * targets.width;
   const bool here = targets.size > 0 && context.device.owns(targets.data);
@@ -494,12 +496,13 @@ Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context
                               target_count);
   stream.wait();
   kept.outlive_stream();
-  auto route = std::make_unique<CudaRoute>(context, report, std::move(kept), targets.width,
-                                           targets.size, target_count);
+  auto prepared = std::make_unique<CudaPreparedScatter>(context, report, std::move(kept),
+                                                        targets.width, targets.size, target_count);
   if (is_exchanged(targets.size, target_count)) {
-    route->plan(in_host_memory, context.device.attribute(cudaDevAttrMultiProcessorCount), stream);
+    prepared->plan(in_host_memory, context.device.attribute(cudaDevAttrMultiProcessorCount),
+                   stream);
   }
-  return std::unique_ptr<ScatterRoute>(std::move(route));
+  return std::unique_ptr<PreparedScatter>(std::move(prepared));
 }
 
 }  // namespace stride

@@ -1,12 +1,12 @@
 // T[R[i]] += S[i], where a table says what R is: the bridge from sources to targets.
 //
 //   // The bridge: key of a source -> number of its target, 4 bytes, little-endian.
-//   Result<Route> route = Route::make(database->snapshot(), bridge, links);  // n keys
-//   std::vector<float> on_links(n), in_zones(route->targets());
-//   Status s = route->map(Numbers::of<float>(on_links), MutableNumbers::of<float>(in_zones));
+//   Result<ScatterPlan> plan = ScatterPlan::make(database->snapshot(), bridge, links);  // n keys
+//   std::vector<float> on_links(n), in_zones(plan->targets());
+//   Status s = plan->map(Numbers::of<float>(on_links), MutableNumbers::of<float>(in_zones));
 //   // and again with the next day's S: the keys are looked up once
 //
-// A route is what the bridge said when it was made. It keeps neither the snapshot nor the database
+// A plan is what the bridge said when it was made. It keeps neither the snapshot nor the database
 // open, and is not changed by what is written later. docs/map.md has more.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace stride {
 class Backend;
 
 // What the values of a bridge are.
-enum class RouteTargets : uint8_t {
+enum class ScatterPlanTargets : uint8_t {
   // The target itself, 0 to targets - 1: unsigned little-endian integers, all of 4 bytes or all
   // of 8.
   numbers,
@@ -36,25 +36,26 @@ enum class RouteTargets : uint8_t {
 };
 
 // What becomes of a source that the bridge lacks, or whose number is out of range.
-enum class Unrouted : uint8_t {
+enum class Unmapped : uint8_t {
   count,  // it changes no target, and is reported
   error,  // not_found or invalid_argument, before anything else
 };
 
-// More targets than any route has; larger numbers are out of range.
-inline constexpr uint64_t max_route_targets = uint64_t{1} << 40;
+// More targets than any plan has; larger numbers are out of range.
+inline constexpr uint64_t max_scatter_plan_targets = uint64_t{1} << 40;
 
-struct RouteOptions {
-  RouteTargets values = RouteTargets::numbers;
-  // For RouteTargets::numbers: how many targets there are. 0: one more than the largest number.
+struct ScatterPlanOptions {
+  ScatterPlanTargets values = ScatterPlanTargets::numbers;
+  // For ScatterPlanTargets::numbers: how many targets there are. 0: one more than the largest
+  // number.
   uint64_t targets = 0;
-  Unrouted unrouted = Unrouted::count;
+  Unmapped unmapped = Unmapped::count;
   // What does the additions. Null: as Options::backend says of the database, a device where there
   // is one and there are many sources, else host threads.
   std::shared_ptr<Backend> backend = nullptr;
 };
 
-struct RouteMapOptions {
+struct ScatterMapOptions {
   // Integers are always exact, and wrap. Floats: see gpu/scatter_add.h.
   ScatterMode mode = ScatterMode::fast;
   bool clear = false;  // T starts from 0; else S is added to what it has
@@ -64,38 +65,38 @@ struct RouteMapOptions {
 };
 
 // May outlive its database. One thread at a time may use it; it uses several where that gains.
-class STRIDE_API Route {
+class STRIDE_API ScatterPlan {
  public:
   // Looks up n keys, in host memory or the device's; any may come several times, and they may go
   // when this returns. Values are read in batches; what stays is 4 bytes a source (8 where there
   // are 2^32 - 1 targets or more) and what the backend makes of them.
   //
   // not_found: the table is not in the snapshot. invalid_argument: values of another width than 4
-  // or 8 bytes, or of both, or options that do not go together. With Unrouted::error: not_found, a
+  // or 8 bytes, or of both, or options that do not go together. With Unmapped::error: not_found, a
   // source is not in the bridge, or invalid_argument, its number is out of range.
-  static Result<Route> make(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
-                            const RouteOptions& options = {});
+  static Result<ScatterPlan> make(const Snapshot& snapshot, const Table& bridge,
+                                  const KeyColumn& sources, const ScatterPlanOptions& options = {});
   // Takes all rows of the bridge in the order of their keys: source i is the i-th key.
-  static Result<Route> of_table(const Snapshot& snapshot, const Table& bridge,
-                                const RouteOptions& options = {});
-  Route(Route&&) noexcept;
-  Route& operator=(Route&&) noexcept;
-  ~Route();
+  static Result<ScatterPlan> of_table(const Snapshot& snapshot, const Table& bridge,
+                                      const ScatterPlanOptions& options = {});
+  ScatterPlan(ScatterPlan&&) noexcept;
+  ScatterPlan& operator=(ScatterPlan&&) noexcept;
+  ~ScatterPlan();
 
   // T[R[i]] += S[i] for all sources. S has sources() numbers and T targets(), of types that go
   // together (gpu/scatter_add.h), each in host memory or in that of backend()'s device.
   // invalid_argument: they do not, and T is as it was. io_error, resource_exhausted and unavailable
   // come from a device, and leave T undefined.
   Status map(const Numbers& weights, const MutableNumbers& into,
-             const RouteMapOptions& options = {}) const;
+             const ScatterMapOptions& options = {}) const;
 
   uint64_t sources() const;
   uint64_t targets() const;
   // Sources that change no target, and the smallest i of these (UINT64_MAX: there is none).
-  uint64_t unrouted() const;
-  uint64_t first_unrouted() const;
-  // With RouteTargets::keys: the name of each target, ascending; else empty. Valid while the route
-  // lives.
+  uint64_t unmapped() const;
+  uint64_t first_unmapped() const;
+  // With ScatterPlanTargets::keys: the name of each target, ascending; else empty. Valid while the
+  // plan lives.
   KeyColumn target_keys() const;
   uint64_t memory_bytes() const;
   const std::shared_ptr<Backend>& backend() const;
@@ -103,17 +104,19 @@ class STRIDE_API Route {
 
  private:
   struct STRIDE_INTERNAL State;
-  explicit Route(std::unique_ptr<State> state);
+  explicit ScatterPlan(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// The same at once, for one S: looks all sources up, maps, and forgets the route. With
-// RouteOptions::targets 0 there are as many as T has numbers. There can be no stream. T is as it
-// was where a source cannot be looked up. report: null, or what Route::unrouted() and
-// first_unrouted() say.
+// The same at once, for one S: looks all sources up, maps, and forgets the plan. With
+// ScatterPlanOptions::targets 0 there are as many as T has numbers. There can be no stream. T is as
+// it was where a source cannot be looked up. report: null, or what ScatterPlan::unmapped() and
+// first_unmapped() say.
 STRIDE_API Status map_weights(const Snapshot& snapshot, const Table& bridge,
                               const KeyColumn& sources, const Numbers& weights,
-                              const MutableNumbers& into, const RouteOptions& route_options = {},
-                              const RouteMapOptions& options = {}, ScatterReport* report = nullptr);
+                              const MutableNumbers& into,
+                              const ScatterPlanOptions& plan_options = {},
+                              const ScatterMapOptions& options = {},
+                              ScatterReport* report = nullptr);
 
 }  // namespace stride
