@@ -97,10 +97,10 @@ enum class ScatterMethod : uint8_t {
   direct,     // every source, or run of sources of one target, goes to T in memory
   // Threads or blocks have copies of T, which are added up: for few targets. On a device a copy has
   // to fit into the shared memory of a block.
-  copies,
-  // The targets that a sample meets often have such copies, the others none. Needs a device, 16,384
-  // sources and less than 2^32 - 1 targets.
-  hot,
+  privatized,
+  // The heavy hitters, targets that a sample meets often, have such copies, the others none. Needs
+  // a device, 16,384 sources and less than 2^32 - 1 targets.
+  heavy_hitters,
   // Sources are first brought together by ranges of targets: for T beyond the caches. On the host
   // even fast sums then have the bits of a plain loop, whatever the number of threads. It takes 2
   // bytes and a number of T's type for each of max(2^22, 2 * targets) sources at most. On a device

@@ -30,8 +30,8 @@ struct SlabRef {
   const uint32_t *part_target, *part_item, *part_group;
   const uint32_t *group_targets, *group_list;
   const uint16_t* list;
-  uint32_t items, parts, hot_count;
-  const ExchangeSlab::Hot* hot;
+  uint32_t items, parts, heavy_hitter_count;
+  const ExchangeSlab::HeavyHitter* heavy_hitters;
 };
 
 // What is read once a call should not drive what lies between its kernels from the cache.
@@ -99,7 +99,7 @@ __device__ __forceinline__ void store_quad(T* to, const T (&quad)[exchange_quad]
   }
 }
 
-// A block a chunk: its sources go to their parts, or are added up for hot targets.
+// A block a chunk: its sources go to their parts, or are added up for heavy hitters.
 template <class T>
 __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource source, SlabRef slab,
                                                                     T* items) {
@@ -156,19 +156,19 @@ __global__ __launch_bounds__(exchange_threads) void exchange_chunks(TileSource s
   }
 }
 
-// A warp a hot target.
+// A warp a heavy hitter.
 template <class T>
-__device__ void add_hot(const SlabRef& slab, uint32_t h, const T* items, T* into) {
-  if (h >= slab.hot_count) return;
-  const ExchangeSlab::Hot hot = slab.hot[h];
+__device__ void add_heavy_hitter(const SlabRef& slab, uint32_t h, const T* items, T* into) {
+  if (h >= slab.heavy_hitter_count) return;
+  const ExchangeSlab::HeavyHitter hitter = slab.heavy_hitters[h];
   T sum = AddOp<T>::none();
-  for (uint32_t i = hot.begin + threadIdx.x % 32; i < slab.hot[h + 1].begin; i += 32)
+  for (uint32_t i = hitter.begin + threadIdx.x % 32; i < slab.heavy_hitters[h + 1].begin; i += 32)
     sum = AddOp<T>::join(sum, items[i]);
   sum = sum_of(sum, 32);
-  if (threadIdx.x % 32 == 0) into[hot.target] = AddOp<T>::join(into[hot.target], sum);
+  if (threadIdx.x % 32 == 0) into[hitter.target] = AddOp<T>::join(into[hitter.target], sum);
 }
 
-// A block a part: its targets add up their items, in order. Further blocks see to hot targets.
+// A block a part: its targets add up their items, in order. Further blocks see to heavy hitters.
 template <class T>
 __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, const T* items,
                                                               T* into) {
@@ -177,7 +177,7 @@ __global__ __launch_bounds__(exchange_threads) void add_parts(SlabRef slab, cons
   let_later_work_begin();
   if (part >= slab.parts) {
     wait_for_earlier_work();
-    return add_hot(slab, (part - slab.parts) * exchange_warps + warp, items, into);
+    return add_heavy_hitter(slab, (part - slab.parts) * exchange_warps + warp, items, into);
   }
   const uint32_t first = slab.part_item[part], n = slab.part_item[part + 1] - first;
   const uint32_t first_target = slab.part_target[part];
@@ -241,13 +241,13 @@ class Slab {
     keep(&group_targets_, plan.group_targets);
     keep(&group_list_, plan.group_list);
     keep(&list_, plan.list);
-    keep(&hot_, plan.hot);
+    keep(&heavy_hitters_, plan.heavy_hitters);
     stream_wait(stream);
     each([](auto& array) { array.outlive_stream(); });
   }
 
   // What is kept between its two kernels.
-  uint64_t items() const { return plan_.items + plan_.hot_sums(); }
+  uint64_t items() const { return plan_.items + plan_.heavy_hitter_sums(); }
   // Whether two blocks with numbers of this size find room in a processor: one alone is slower than
   // no exchange.
   template <class T>
@@ -267,8 +267,10 @@ class Slab {
     SlabRef slab = ref();
     if (items() == 0) return;
     launch<exchange_chunks<T>>(plan_.chunks, chunk_bytes<T>(), stream, source, slab, between);
-    const uint32_t hot_blocks = (plan_.hot_count() + exchange_warps - 1) / exchange_warps;
-    launch<add_parts<T>>(plan_.parts + hot_blocks, part_bytes<T>(), stream, slab, between, into);
+    const uint32_t heavy_hitter_blocks =
+        (plan_.heavy_hitter_count() + exchange_warps - 1) / exchange_warps;
+    launch<add_parts<T>>(plan_.parts + heavy_hitter_blocks, part_bytes<T>(), stream, slab, between,
+                         into);
   }
 
  private:
@@ -280,7 +282,7 @@ class Slab {
     sizes.chunks = plan.chunks;
     sizes.parts = plan.parts;
     sizes.items = plan.items;
-    sizes.hot = plan.hot;
+    sizes.heavy_hitters = plan.heavy_hitters;
     sizes.most_picks = plan.most_picks;
     sizes.max_items = plan.max_items;
     sizes.most_list = plan.most_list;
@@ -326,7 +328,7 @@ class Slab {
     use(group_targets_);
     use(group_list_);
     use(list_);
-    use(hot_);
+    use(heavy_hitters_);
   }
   SlabRef ref() const {
     return {.first = plan_.first,
@@ -346,8 +348,8 @@ class Slab {
             .list = list_.data(),
             .items = plan_.items,
             .parts = plan_.parts,
-            .hot_count = plan_.hot_count(),
-            .hot = hot_.data()};
+            .heavy_hitter_count = plan_.heavy_hitter_count(),
+            .heavy_hitters = heavy_hitters_.data()};
   }
 
   ExchangeSlab plan_;  // its sizes
@@ -357,7 +359,7 @@ class Slab {
   CudaArray<ExchangeSlab::Piece> pieces_;
   CudaArray<uint32_t> chunk_piece_, chunk_pick_, part_target_, part_item_, part_group_;
   CudaArray<uint32_t> group_targets_, group_list_;
-  CudaArray<ExchangeSlab::Hot> hot_;
+  CudaArray<ExchangeSlab::HeavyHitter> heavy_hitters_;
 };
 
 class CudaPreparedScatter final : public PreparedScatter {

@@ -19,10 +19,10 @@ constexpr uint32_t sample_threads = 1024;
 constexpr uint64_t many_to_sample = 1 << 26;
 constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
 constexpr uint64_t min_to_sample = 1 << (many_samples_log + 1);
-// A hot target comes at least so often in a sample, and one in hot_share of the sample's sources
-// must have such a target.
-constexpr uint32_t hot_count = 3;
-constexpr uint32_t hot_share = 32;
+// A heavy hitter comes at least so often in a sample, and one in heavy_hitter_share of the sample's
+// sources must have such a target.
+constexpr uint32_t min_heavy_hitter_count = 3;
+constexpr uint32_t heavy_hitter_share = 32;
 // Where fewer neighbours have the same target, adding them up first takes longer than it saves.
 constexpr uint32_t runs_share = 16;
 
@@ -36,14 +36,14 @@ __device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
   __shared__ uint32_t keys[slots], counts[slots];
   __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
   __shared__ uint32_t sizes[exponents];
-  __shared__ uint32_t sources_of_hot, not_zero, best_window;
+  __shared__ uint32_t sources_of_heavy_hitters, not_zero, best_window;
   for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
     keys[i] = none;
     counts[i] = 0;
   }
   for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
   if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
-  if (threadIdx.x == 0) sources_of_hot = not_zero = best_window = 0;
+  if (threadIdx.x == 0) sources_of_heavy_hitters = not_zero = best_window = 0;
   wait_for_earlier_work();
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
@@ -94,12 +94,12 @@ __device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
   }
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < slots; i += sample_threads)
-    if (counts[i] >= hot_count)
+    if (counts[i] >= min_heavy_hitter_count)
       atomicMax(best + SourceSample::slot_of(keys[i]), counts[i] << sample_log | i);
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) {
-    sample->hot_targets[i] = best[i] ? keys[best[i] & (sample_size - 1)] : SourceSample::none;
-    if (best[i]) atomicAdd(&sources_of_hot, best[i] >> sample_log);
+    sample->heavy_hitters[i] = best[i] ? keys[best[i] & (sample_size - 1)] : SourceSample::none;
+    if (best[i]) atomicAdd(&sources_of_heavy_hitters, best[i] >> sample_log);
   }
   if constexpr (std::is_same_v<T, float>) {
     // Those of eight neighbouring exponents, so far from both ends that the powers of two that go
@@ -113,7 +113,7 @@ __device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
-  sample->hot_in_use = sources_of_hot >= sample_size / hot_share;
+  sample->has_heavy_hitters = sources_of_heavy_hitters >= sample_size / heavy_hitter_share;
   sample->ascending = ascending >= sample_size - sample_size / 16;
   sample->runs = in_runs >= sample_size / runs_share;
   // Numbers of exponent e are below 2^(e - 126).

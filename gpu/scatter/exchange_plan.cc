@@ -38,13 +38,13 @@ class Planner {
     if (targets_.width == 4) return static_cast<const uint32_t*>(targets_.data)[first_ + i];
     return static_cast<const uint64_t*>(targets_.data)[first_ + i];
   }
-  bool is_hot(uint64_t t) const { return counts_[t] > exchange_hot_sources; }
+  bool is_heavy_hitter(uint64_t t) const { return counts_[t] > heavy_hitter_sources; }
 
-  // Sets the parts, and for each target which it is in; hot targets are parts behind all others.
+  // Sets the parts, and for each target which it is in; heavy hitters are parts behind all others.
   void cut_parts() {
     uint32_t sources = 0;
     for (uint32_t t = 0; t < limit(); ++t)
-      if (!is_hot(t)) sources += counts_[t];
+      if (!is_heavy_hitter(t)) sources += counts_[t];
     const uint32_t aim = std::max(1u, (sources + slab_.chunks - 1) / slab_.chunks);
     slab_.part_target.push_back(0);
     uint32_t in_part = 0;
@@ -53,8 +53,8 @@ class Planner {
         slab_.part_target.push_back(t);
         in_part = 0;
       }
-      if (is_hot(t)) {
-        slab_.hot.push_back({t, 0});
+      if (is_heavy_hitter(t)) {
+        slab_.heavy_hitters.push_back({t, 0});
         continue;
       }
       part_of_[t] = static_cast<uint32_t>(slab_.part_target.size() - 1);
@@ -62,13 +62,14 @@ class Planner {
     }
     slab_.parts = static_cast<uint32_t>(slab_.part_target.size());
     slab_.part_target.push_back(static_cast<uint32_t>(limit()));
-    for (uint32_t h = 0; h < slab_.hot.size(); ++h) part_of_[slab_.hot[h].target] = slab_.parts + h;
-    slab_.hot.push_back({limit(), 0});
+    for (uint32_t h = 0; h < slab_.heavy_hitters.size(); ++h)
+      part_of_[slab_.heavy_hitters[h].target] = slab_.parts + h;
+    slab_.heavy_hitters.push_back({limit(), 0});
   }
 
-  // How many sources of a chunk go to each part, and to each hot target.
+  // How many sources of a chunk go to each part, and to each heavy hitter.
   void count_runs(uint32_t chunk) {
-    runs_.assign(slab_.parts + slab_.hot_count(), 0);
+    runs_.assign(slab_.parts + slab_.heavy_hitter_count(), 0);
     for (uint64_t i = begin_of(chunk); i < begin_of(chunk + 1); ++i)
       if (target(i) < limit()) ++runs_[part_of_[target(i)]];
   }
@@ -76,9 +77,9 @@ class Planner {
     return std::min<uint64_t>(n_, uint64_t{chunk} * slab_.chunk_sources);
   }
 
-  // Sets where the items of parts and the sums of hot targets lie.
+  // Sets where the items of parts and the sums of heavy hitters lie.
   void size_parts() {
-    std::vector<uint32_t> sizes(slab_.parts + slab_.hot_count());
+    std::vector<uint32_t> sizes(slab_.parts + slab_.heavy_hitter_count());
     for (uint32_t c = 0; c < slab_.chunks; ++c) {
       count_runs(c);
       for (uint32_t p = 0; p < slab_.parts; ++p) sizes[p] += filled_up(runs_[p], exchange_quad);
@@ -90,10 +91,11 @@ class Planner {
     }
     slab_.part_item.assign(end_.begin(), end_.begin() + slab_.parts);
     const uint32_t end = slab_.items;
-    slab_.items = slab_.hot_count() > 0 ? end_[slab_.parts] : end;
+    slab_.items = slab_.heavy_hitter_count() > 0 ? end_[slab_.parts] : end;
     slab_.part_item.push_back(slab_.items);
-    for (uint32_t h = 0; h < slab_.hot_count(); ++h) slab_.hot[h].begin = end_[slab_.parts + h];
-    slab_.hot.back().begin = end;
+    for (uint32_t h = 0; h < slab_.heavy_hitter_count(); ++h)
+      slab_.heavy_hitters[h].begin = end_[slab_.parts + h];
+    slab_.heavy_hitters.back().begin = end;
   }
 
   // Sets the groups, with lists that name nothing yet, and where the first item of each target goes
@@ -106,7 +108,7 @@ class Planner {
     for (uint32_t p = 0; p < slab_.parts; ++p) {
       targets.clear();
       for (uint32_t t = slab_.part_target[p]; t < slab_.part_target[p + 1]; ++t)
-        if (counts_[t] > 0 && !is_hot(t)) targets.push_back(t);
+        if (counts_[t] > 0 && !is_heavy_hitter(t)) targets.push_back(t);
       std::stable_sort(targets.begin(), targets.end(),
                        [&](uint32_t a, uint32_t b) { return counts_[a] > counts_[b]; });
       targets.resize(filled_up(static_cast<uint32_t>(targets.size()), exchange_group_targets),
@@ -178,8 +180,8 @@ class Planner {
   ExchangeSlab slab_;
   std::vector<uint32_t> counts_, part_of_;  // of targets
   std::vector<uint32_t> next_;              // of a target: where its next item goes in a list
-  std::vector<uint32_t> end_;               // of a part or hot target: what comes next there
-  std::vector<uint32_t> runs_, to_item_;    // of a part or hot target, in one chunk
+  std::vector<uint32_t> end_;               // of a part or heavy hitter: what comes next there
+  std::vector<uint32_t> runs_, to_item_;    // of a part or heavy hitter, in one chunk
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 // then each part is read into a block's own memory, and each of its targets adds up its sources,
 // which a list names, in ascending order. Both passes read and write memory in stretches. What goes
 // where is worked out once and takes about 5 bytes a source. Each chunk writes one sum for a target
-// with many sources (hot), and what remains is to add these up.
+// with many sources (a heavy hitter), and what remains is to add these up.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@
 namespace stride {
 
 inline constexpr uint32_t exchange_chunk_sources = 1 << 14;  // at most
-// More sources of one slab than this make a target hot.
-inline constexpr uint32_t exchange_hot_sources = 1 << 8;
+// More sources of one slab than this make a target a heavy hitter.
+inline constexpr uint32_t heavy_hitter_sources = 1 << 8;
 inline constexpr uint32_t exchange_part_sources =
-    exchange_chunk_sources + exchange_hot_sources;          // at most
+    exchange_chunk_sources + heavy_hitter_sources;          // at most
 inline constexpr uint32_t exchange_part_targets = 1 << 12;  // at most
-// Sources that half a warp takes to a part at once, at most; to a hot target it takes a chunk's.
+// Sources that half a warp takes to a part at once, at most; to a heavy hitter it takes a chunk's.
 inline constexpr uint32_t exchange_piece_sources = 64;
 // A thread takes so many at a time: pieces are filled up to a multiple.
 inline constexpr uint32_t exchange_quad = 4;
@@ -42,7 +42,7 @@ struct ExchangeSlab {
   uint32_t chunks = 0, parts = 0;
   uint32_t items = 0;  // sources that are exchanged, and what fills up
 
-  // Each chunk has its sources here in the order of parts, and then those of hot targets.
+  // Each chunk has its sources here in the order of parts, and then those of heavy hitters.
   std::vector<uint16_t> picks;
   // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
@@ -68,15 +68,15 @@ struct ExchangeSlab {
   // No chunk or part has more than these.
   uint32_t most_picks = 0, max_items = 0, most_list = 0, most_targets = 0;
 
-  // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the
+  // Heavy hitters. Their sums, one for each chunk that has any of their sources, lie behind the
   // items, one target's after the other's.
-  struct Hot {
+  struct HeavyHitter {
     uint64_t target;
     uint32_t begin;  // the first of its sums
   };
-  std::vector<Hot> hot;  // and one more, where the last one's sums end
-  uint32_t hot_count() const { return static_cast<uint32_t>(hot.size() - 1); }
-  uint32_t hot_sums() const { return hot.back().begin - items; }
+  std::vector<HeavyHitter> heavy_hitters;  // and one more, where the last one's sums end
+  uint32_t heavy_hitter_count() const { return static_cast<uint32_t>(heavy_hitters.size() - 1); }
+  uint32_t heavy_hitter_sums() const { return heavy_hitters.back().begin - items; }
 };
 
 // Whether an exchange is the best way there: neither fewer sources than targets, nor so few targets

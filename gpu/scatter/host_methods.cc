@@ -37,9 +37,9 @@ ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const 
       put_pieces(op, turn.pieces, cells);
     });
   }
-  std::vector<BulkVector<T>> own(plan.copies_count - 1);
+  std::vector<BulkVector<T>> own(plan.copies - 1);
   ScatterReport report =
-      put_parts(pool, op, source, targets, n, limit, plan.copies_count, [&](uint64_t w) {
+      put_parts(pool, op, source, targets, n, limit, plan.copies, [&](uint64_t w) {
         if (w == 0) return into;
         own[w - 1] = BulkVector<T>(limit);
         std::fill(own[w - 1].begin(), own[w - 1].end(), op.neutral());
@@ -173,14 +173,14 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
     if (inside == n) return {};
     return {n - inside, inside};
   }
-  if (plan.kind != ScatterShares::copies)
+  if (plan.kind != ScatterShares::privatized)
     return add_by_ranges(pool, op, source, targets, n, into, limit);
-  std::vector<QuantizedSums> sums(plan.copies_count);
+  std::vector<QuantizedSums> sums(plan.copies);
   BulkVector<int64_t> memory(limit * sums.size());
   auto sums_of = [&](uint64_t w) -> QuantizedSums& {
     return sums[w] = QuantizedSums({memory.data() + w * limit, limit});
   };
-  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
+  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies, sums_of);
   pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
     for (uint64_t t = begin; t < end; ++t) {
       QuantizedNumber sum = {0, 0};
@@ -196,8 +196,8 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report) {
-  if (options.method == ScatterMethod::hot)
-    return Status::invalid("ScatterMethod::hot, which the host does not know")
+  if (options.method == ScatterMethod::heavy_hitters)
+    return Status::invalid("ScatterMethod::heavy_hitters, which the host does not know")
         .with_remedy("use another method, or a device");
   if (options.out_of_range == OutOfRange::error) {
     *report = count_out_of_range(ranges_of(pool), targets, into.size);

@@ -84,8 +84,8 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
                         &options.modes));
   using Method = ScatterMethod;
   STRIDE_TRY(parse_list("--method", scatter.method,
-                        choices_of({Method::automatic, Method::direct, Method::copies, Method::hot,
-                                    Method::partition}),
+                        choices_of({Method::automatic, Method::direct, Method::privatized,
+                                    Method::heavy_hitters, Method::partition}),
                         &options.methods));
   using Memory = ScatterMemory;
   STRIDE_TRY(parse_list("--memory", scatter.memory,
@@ -123,7 +123,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of the targets, with commas between:\n"
                    "  uniform: each is as likely as any other\n"
                    "  sorted: the same, in ascending order\n"
-                   "  zipf:S: the k-th hottest is as likely as 1 / k^S; hot ones lie anywhere")
+                   "  zipf:S: the k-th most frequent is as likely as 1 / k^S; these lie anywhere")
       ->capture_default_str();
   command
       ->add_option("--type", scatter->type,
@@ -139,7 +139,8 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
       ->capture_default_str();
   command
       ->add_option("--method", scatter->method,
-                   "automatic, direct, copies, hot, partition, with commas between; on a device "
+                   "automatic, direct, privatized, heavy_hitters, partition, with commas between; "
+                   "on a device "
                    "direct is always there, and one that a case cannot have has no times")
       ->capture_default_str();
   command

@@ -457,10 +457,10 @@ const char* scatter_name(ScatterMethod method) {
       return "automatic";
     case ScatterMethod::direct:
       return "direct";
-    case ScatterMethod::copies:
-      return "copies";
-    case ScatterMethod::hot:
-      return "hot";
+    case ScatterMethod::privatized:
+      return "privatized";
+    case ScatterMethod::heavy_hitters:
+      return "heavy_hitters";
     case ScatterMethod::partition:
       return "partition";
   }

@@ -104,9 +104,9 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.TargetsAreDistributedAsTheirNameSays"
   for (double exponent : {0.5, 1.0, 1.1, 2.0}) {
     std::vector<uint64_t> found =
         counts(targets(n, count, "zipf:" + std::to_string(exponent)), count);
-    uint64_t hottest =
+    uint64_t most_frequent =
         static_cast<uint64_t>(std::max_element(found.begin(), found.end()) - found.begin());
-    CHECK_MESSAGE(hottest != 0u, "hot targets lie anywhere");
+    CHECK_MESSAGE(most_frequent != 0u, "frequent targets lie anywhere");
     std::sort(found.rbegin(), found.rend());
     double all = 0;
     for (uint64_t k = 1; k <= count; ++k) all += std::pow(k, -exponent);
@@ -222,20 +222,21 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.TablesAndFiles", "[ScatterTest]") {
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.AMethodThatABackendDoesNotHaveHasNoTimes",
                  "[ScatterTest]") {
-  REQUIRE_MESSAGE(
-      scatter({"--method", "automatic,direct,copies,hot,partition", "--json", json_}) == 0, error_);
-  CHECK_MESSAGE(
-      out_.find("hot: invalid_argument: ScatterMethod::hot, which the host does not know") !=
-          std::string::npos,
-      out_);
+  REQUIRE_MESSAGE(scatter({"--method", "automatic,direct,privatized,heavy_hitters,partition",
+                           "--json", json_}) == 0,
+                  error_);
+  CHECK_MESSAGE(out_.find("heavy_hitters: invalid_argument: ScatterMethod::heavy_hitters, which "
+                          "the host does not know") != std::string::npos,
+                out_);
   std::map<std::string, double> rates;
   for (const auto& row : read_rows(json_)) {
     if (row["engine"] != "stride") continue;
     rates[row["method"]] = row["records_per_second"];
-    CHECK(row.contains("refused") == (row["method"] == "hot"));
+    CHECK(row.contains("refused") == (row["method"] == "heavy_hitters"));
   }
   CHECK(rates.size() == 5u);
-  for (const auto& [method, rate] : rates) CHECK_MESSAGE((rate > 0) == (method != "hot"), method);
+  for (const auto& [method, rate] : rates)
+    CHECK_MESSAGE((rate > 0) == (method != "heavy_hitters"), method);
 }
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.EveryTypeAndOperation", "[ScatterTest]") {

@@ -92,7 +92,7 @@ bool same(T a, T b) {
 }
 
 constexpr ScatterMethod methods[] = {ScatterMethod::automatic, ScatterMethod::direct,
-                                     ScatterMethod::copies, ScatterMethod::hot,
+                                     ScatterMethod::privatized, ScatterMethod::heavy_hitters,
                                      ScatterMethod::partition};
 
 class ScatterTest {
@@ -153,10 +153,10 @@ class ScatterTest {
   bool is_known(ScatterMethod method, ScatterOperation operation, uint64_t n, uint64_t limit,
                 uint32_t width) const {
     if (method == ScatterMethod::automatic || method == ScatterMethod::direct) return true;
-    if (!on_device()) return method != ScatterMethod::hot;
+    if (!on_device()) return method != ScatterMethod::heavy_hitters;
     if (operation != ScatterOperation::add) return false;
-    if (method == ScatterMethod::copies) return limit <= 9000;
-    return method == ScatterMethod::hot ? n >= 16384 : width == 4;
+    if (method == ScatterMethod::privatized) return limit <= 9000;
+    return method == ScatterMethod::heavy_hitters ? n >= 16384 : width == 4;
   }
   std::vector<ScatterMethod> known_methods(ScatterOperation operation, uint64_t n, uint64_t limit,
                                            uint32_t width) const {
@@ -180,7 +180,7 @@ std::vector<Index> random_targets(std::mt19937_64& rng, uint64_t n, uint64_t lim
         break;  // one for all
       case 2:
         x = static_cast<Index>(rng() % 4 ? rng() % 3 % limit : rng() % limit);
-        break;  // hot
+        break;  // heavy hitters
       case 3:
         x = static_cast<Index>(rng() % (limit + limit / 4 + 1));
         break;  // out of range, too
@@ -850,7 +850,7 @@ TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
     };
     for (const auto& backend : backends) {
       for (ScatterMethod method : {ScatterMethod::automatic, ScatterMethod::direct,
-                                   ScatterMethod::copies, ScatterMethod::partition}) {
+                                   ScatterMethod::privatized, ScatterMethod::partition}) {
         INFO(std::to_string(n) + " to " + std::to_string(limit) + ", method " +
              std::to_string(static_cast<int>(method)) + (is_sorted ? ", sorted" : ""));
         auto agrees = [&](const ScatterOptions& options, const std::vector<T>& expected) {
@@ -1003,7 +1003,7 @@ TEST_CASE("ExchangePlanTest.LeadsEverySourceToItsTarget", "[ExchangePlanTest]") 
     REQUIRE(slab.part_target.size() == slab.parts + 1u);
     REQUIRE(slab.chunk_piece.size() == slab.chunks + 1u);
     std::vector<uint64_t> items(slab.items, UINT64_MAX);
-    std::vector<std::vector<uint64_t>> sums(slab.hot_sums());
+    std::vector<std::vector<uint64_t>> sums(slab.heavy_hitter_sums());
     for (uint32_t chunk = 0; chunk < slab.chunks; ++chunk) {
       const uint64_t begin = uint64_t{chunk} * slab.chunk_sources;
       const uint32_t first_pick = slab.chunk_pick[chunk];
@@ -1053,9 +1053,9 @@ TEST_CASE("ExchangePlanTest.LeadsEverySourceToItsTarget", "[ExchangePlanTest]") 
         }
       }
     }
-    for (uint32_t h = 0; h < slab.hot_count(); ++h)
-      for (uint64_t at = slab.hot[h].begin; at < slab.hot[h + 1].begin; ++at) {
-        auto& of = sources[slab.hot[h].target];
+    for (uint32_t h = 0; h < slab.heavy_hitter_count(); ++h)
+      for (uint64_t at = slab.heavy_hitters[h].begin; at < slab.heavy_hitters[h + 1].begin; ++at) {
+        auto& of = sources[slab.heavy_hitters[h].target];
         const auto& sum = sums[at - slab.items];
         REQUIRE_FALSE(sum.empty());
         of.insert(of.end(), sum.begin(), sum.end());
