@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/analytics/bridge.h"
+#include "engine/analytics/scatter_targets.h"
 #include "engine/device/executor.h"
 #include "engine/snapshot_version.h"
 #include "storage/no_throw.h"
@@ -20,7 +20,7 @@ struct ScatterPlan::State {
   std::vector<uint64_t> key_offsets;
   std::unique_ptr<BackendMemory> zeros;  // of a device
 
-  static Status make(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
+  static Status make(const Snapshot& snapshot, const Table& mapping, const KeyColumn* sources,
                      const ScatterPlanOptions& options, std::unique_ptr<State>* made);
 };
 
@@ -64,12 +64,13 @@ bool is_on_any_device(Executor& executor, const std::shared_ptr<Backend>& backen
   return (device && device->is_on_device(data)) || (backend && backend->is_on_device(data));
 }
 
-Status resolve(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-               const ScatterPlanOptions& options, BridgeTargets* targets) {
+Status resolve(const Snapshot& snapshot, const Table& mapping, const KeyColumn* sources,
+               const ScatterPlanOptions& options, ScatterTargets* targets) {
   Executor& executor = *SnapshotVersion::of(snapshot)->executor;
   STRIDE_TRY(check_options(options));
   bool on_host = sources && !is_on_any_device(executor, options.backend, first_byte(*sources));
-  return read_bridge(snapshot, bridge, sources, on_host, options, *executor.host(), targets);
+  return read_scatter_targets(snapshot, mapping, sources, on_host, options, *executor.host(),
+                              targets);
 }
 
 // Numbers that lie on a device which the plan knows nothing of cannot be read.
@@ -123,11 +124,11 @@ Status check_targets(const MutableNumbers& into, uint64_t targets) {
 
 }  // namespace
 
-Status ScatterPlan::State::make(const Snapshot& snapshot, const Table& bridge,
+Status ScatterPlan::State::make(const Snapshot& snapshot, const Table& mapping,
                                 const KeyColumn* sources, const ScatterPlanOptions& options,
                                 std::unique_ptr<State>* made) {
-  BridgeTargets targets;
-  STRIDE_TRY(resolve(snapshot, bridge, sources, options, &targets));
+  ScatterTargets targets;
+  STRIDE_TRY(resolve(snapshot, mapping, sources, options, &targets));
   auto state = std::make_unique<State>();
   state->executor = SnapshotVersion::of(snapshot)->executor;
   Executor& executor = *state->executor;
@@ -156,17 +157,17 @@ ScatterPlan::ScatterPlan(ScatterPlan&&) noexcept = default;
 ScatterPlan& ScatterPlan::operator=(ScatterPlan&&) noexcept = default;
 ScatterPlan::~ScatterPlan() = default;
 
-Result<ScatterPlan> ScatterPlan::make(const Snapshot& snapshot, const Table& bridge,
+Result<ScatterPlan> ScatterPlan::make(const Snapshot& snapshot, const Table& mapping,
                                       const KeyColumn& sources, const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
-  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, &sources, options, &state); }));
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, &sources, options, &state); }));
   return ScatterPlan(std::move(state));
 }
 
-Result<ScatterPlan> ScatterPlan::of_table(const Snapshot& snapshot, const Table& bridge,
+Result<ScatterPlan> ScatterPlan::of_table(const Snapshot& snapshot, const Table& mapping,
                                           const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
-  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, nullptr, options, &state); }));
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, nullptr, options, &state); }));
   return ScatterPlan(std::move(state));
 }
 
@@ -200,7 +201,7 @@ uint64_t ScatterPlan::memory_bytes() const {
 const std::shared_ptr<Backend>& ScatterPlan::backend() const { return state_->backend; }
 std::string ScatterPlan::backend_name() const { return state_->backend->name(); }
 
-Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
+Status map_weights(const Snapshot& snapshot, const Table& mapping, const KeyColumn& sources,
                    const Numbers& weights, const MutableNumbers& into,
                    const ScatterPlanOptions& plan_options, const ScatterMapOptions& options,
                    ScatterReport* report) {
@@ -219,8 +220,8 @@ Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColum
                      is_on_any_device(executor, nullptr, into.data);
     if (on_device && !planned.backend) backend = executor.device_if_known();
     STRIDE_TRY(check_places(executor, *backend, weights, into, nullptr));
-    BridgeTargets targets;
-    STRIDE_TRY(resolve(snapshot, bridge, &sources, planned, &targets));
+    ScatterTargets targets;
+    STRIDE_TRY(resolve(snapshot, mapping, &sources, planned, &targets));
     STRIDE_TRY(check_targets(into, targets.target_count));
     std::unique_ptr<BackendMemory> zeros;
     if (options.clear) STRIDE_TRY(clear(*backend, into, &zeros));

@@ -1,13 +1,13 @@
-// T[R[i]] += S[i], where a table says what R is: the bridge from sources to targets.
+// T[R[i]] += S[i], where a table says what R is: the mapping from sources to targets.
 //
-//   // The bridge: key of a source -> number of its target, 4 bytes, little-endian.
-//   Result<ScatterPlan> plan = ScatterPlan::make(database->snapshot(), bridge, links);  // n keys
+//   // The table: key of a source -> number of its target, 4 bytes, little-endian.
+//   Result<ScatterPlan> plan = ScatterPlan::make(database->snapshot(), mapping, links);  // n keys
 //   std::vector<float> on_links(n), in_zones(plan->targets());
 //   Status s = plan->map(Numbers::of<float>(on_links), MutableNumbers::of<float>(in_zones));
 //   // and again with the next day's S: the keys are looked up once
 //
-// A plan is what the bridge said when it was made. It keeps neither the snapshot nor the database
-// open, and is not changed by what is written later. docs/map.md has more.
+// A plan is what the mapping table said when it was made. It keeps neither the snapshot nor the
+// database open, and is not changed by what is written later. docs/map.md has more.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace stride {
 
 class Backend;
 
-// What the values of a bridge are.
+// What the values of a mapping table are.
 enum class ScatterPlanTargets : uint8_t {
   // The target itself, 0 to targets - 1: unsigned little-endian integers, all of 4 bytes or all
   // of 8.
@@ -35,7 +35,7 @@ enum class ScatterPlanTargets : uint8_t {
   keys,
 };
 
-// What becomes of a source that the bridge lacks, or whose number is out of range.
+// What becomes of a source that the mapping table lacks, or whose number is out of range.
 enum class Unmapped : uint8_t {
   count,  // it changes no target, and is reported
   error,  // not_found or invalid_argument, before anything else
@@ -73,11 +73,11 @@ class STRIDE_API ScatterPlan {
   //
   // not_found: the table is not in the snapshot. invalid_argument: values of another width than 4
   // or 8 bytes, or of both, or options that do not go together. With Unmapped::error: not_found, a
-  // source is not in the bridge, or invalid_argument, its number is out of range.
-  static Result<ScatterPlan> make(const Snapshot& snapshot, const Table& bridge,
+  // source is not in the mapping table, or invalid_argument, its number is out of range.
+  static Result<ScatterPlan> make(const Snapshot& snapshot, const Table& mapping,
                                   const KeyColumn& sources, const ScatterPlanOptions& options = {});
-  // Takes all rows of the bridge in the order of their keys: source i is the i-th key.
-  static Result<ScatterPlan> of_table(const Snapshot& snapshot, const Table& bridge,
+  // Takes all rows of the mapping table in the order of their keys: source i is the i-th key.
+  static Result<ScatterPlan> of_table(const Snapshot& snapshot, const Table& mapping,
                                       const ScatterPlanOptions& options = {});
   ScatterPlan(ScatterPlan&&) noexcept;
   ScatterPlan& operator=(ScatterPlan&&) noexcept;
@@ -112,7 +112,7 @@ class STRIDE_API ScatterPlan {
 // ScatterPlanOptions::targets 0 there are as many as T has numbers. There can be no stream. T is as
 // it was where a source cannot be looked up. report: null, or what ScatterPlan::unmapped() and
 // first_unmapped() say.
-STRIDE_API Status map_weights(const Snapshot& snapshot, const Table& bridge,
+STRIDE_API Status map_weights(const Snapshot& snapshot, const Table& mapping,
                               const KeyColumn& sources, const Numbers& weights,
                               const MutableNumbers& into,
                               const ScatterPlanOptions& plan_options = {},

@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-// Targets of the bridge have 4 bytes.
+// Targets of the mapping table have 4 bytes.
 constexpr uint64_t most_targets = 1'000'000'000;
 constexpr uint64_t max_sources = 1'000'000'000;
 constexpr uint64_t max_calls = 1'000'000;
@@ -73,7 +73,7 @@ Status parse(const MapArguments& map, MapOptions* options) {
 }  // namespace
 
 void add_map(CLI::App* command, MapArguments* map) {
-  command->add_option("--sources", map->sources, "Rows of the bridge, each a source")
+  command->add_option("--sources", map->sources, "Rows of the mapping table, each a source")
       ->capture_default_str();
   command->add_option("--targets", map->targets, "Numbers that T has")->capture_default_str();
   command

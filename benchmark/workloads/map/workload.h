@@ -1,6 +1,6 @@
 // Weights mapping, T[R[i]] += S[i], all the way: from the keys of the sources to T.
 //
-// A database has the bridge, a table from each source's key to the number of its target. Sources
+// A database has a mapping table, from each source's key to the number of its target. Sources
 // are all of these keys, in an order of their own; each goes to a random target. Phases:
 //   prepare  the keys are looked up, and what maps is made of their targets
 //   map      one S is mapped with that

@@ -1,4 +1,4 @@
-// Scatter plans of bridge tables, beside a map and a plain loop.
+// scatter plans of mapping tables, beside a map and a plain loop.
 #include "engine/scatter_plan.h"
 
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "engine/analytics/bridge.h"
+#include "engine/analytics/scatter_targets.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
@@ -50,7 +50,7 @@ class ScatterPlanTest {
     options.backend = BackendKind::host;
     options.shared_backend = std::move(backend);
     db_ = std::move(*Database::open("/db", options));
-    bridge_ = *db_->open_or_create_table("bridge");
+    mapping_ = *db_->open_or_create_table("mapping");
   }
   void put(const Model& rows) {
     WriteTransaction t = db_->begin();
@@ -60,18 +60,18 @@ class ScatterPlanTest {
       values.add(value);
       model_[key] = value;
     }
-    REQUIRE_OK(t.put(bridge_, keys.column(), values.column()));
+    REQUIRE_OK(t.put(mapping_, keys.column(), values.column()));
     REQUIRE_OK(t.commit());
   }
   void erase(const std::string& key) {
     WriteTransaction t = db_->begin();
-    REQUIRE_OK(t.erase(bridge_, key));
+    REQUIRE_OK(t.erase(mapping_, key));
     REQUIRE_OK(t.commit());
     model_.erase(key);
   }
-  void clear_bridge() {
-    REQUIRE_OK(db_->drop_table("bridge"));
-    bridge_ = *db_->create_table("bridge");
+  void clear_table() {
+    REQUIRE_OK(db_->drop_table("mapping"));
+    mapping_ = *db_->create_table("mapping");
     model_.clear();
   }
 
@@ -141,7 +141,7 @@ class ScatterPlanTest {
     for (uint64_t i = 0; i < weights.size(); ++i)
       if (expected.targets[i] != nowhere) sums[expected.targets[i]] += weights[i];
     ScatterReport report;
-    REQUIRE_OK(map_weights(db_->snapshot(), bridge_, keys.column(), Numbers::of<int32_t>(weights),
+    REQUIRE_OK(map_weights(db_->snapshot(), mapping_, keys.column(), Numbers::of<int32_t>(weights),
                            MutableNumbers::of<int32_t>(into), options, {.clear = clear}, &report));
     CHECK(into == sums);
     CHECK(report.out_of_range == expected.unmapped);
@@ -156,13 +156,13 @@ class ScatterPlanTest {
   MemoryFileSystem files_;
   std::vector<std::shared_ptr<Backend>> backends_ = all_backends();
   std::unique_ptr<Database> db_;
-  Table bridge_;
+  Table mapping_;
   Model model_;
 };
 
 TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.NumbersAreThoseOfAMap", "[ScatterPlanTest]") {
   for (int round = 0; round < 12; ++round) {
-    clear_bridge();
+    clear_table();
     const uint32_t width = round % 2 ? 4 : 8;
     const uint64_t different = 1 + random_() % (round == 3 ? 50'000 : 3000);
     const uint64_t targets = round % 4 == 0 ? 1 : 1 + random_() % 2000;
@@ -183,16 +183,16 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.NumbersAreThoseOfAMap", "[Sca
       for (uint64_t given : {uint64_t{0}, targets}) {
         ScatterPlanOptions options{.targets = given, .backend = backend};
         Expected expected = expect_numbers(sources, given);
-        auto plan = ScatterPlan::make(db_->snapshot(), bridge_, keys.column(), options);
+        auto plan = ScatterPlan::make(db_->snapshot(), mapping_, keys.column(), options);
         REQUIRE_OK(plan);
         CHECK(plan->backend() == backend);
         expect_plan(*plan, expected);
         CHECK(plan->target_keys().size == 0u);
         // Without a number of targets there are as many as T has.
         if (given) expect_map_weights(sources, expected, {.targets = given % 2 ? given : 0});
-        // The bridge itself.
+        // The table itself.
         Expected all = expect_numbers(all_keys(), given);
-        auto matrix = ScatterPlan::of_table(db_->snapshot(), bridge_, options);
+        auto matrix = ScatterPlan::of_table(db_->snapshot(), mapping_, options);
         REQUIRE_OK(matrix);
         expect_plan(*matrix, all);
       }
@@ -204,7 +204,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.NamesAreNumberedInTheirOrder"
                  "[ScatterPlanTest]") {
   const std::string zero(1, '\0'), high(1, '\xFF');
   for (int round = 0; round < 6; ++round) {
-    clear_bridge();
+    clear_table();
     std::vector<std::string> names = {
         "",         zero,       zero + zero, "a",         "aa",        "b",
         "a" + zero, "a" + high, high,        high + zero, high + high, std::string(70'000, 'x'),
@@ -245,8 +245,8 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.NamesAreNumberedInTheirOrder"
     };
     for (const auto& backend : backends_) {
       ScatterPlanOptions options{.values = ScatterPlanTargets::keys, .backend = backend};
-      check(ScatterPlan::make(db_->snapshot(), bridge_, Rows(sources).column(), options), sources);
-      check(ScatterPlan::of_table(db_->snapshot(), bridge_, options), all_keys());
+      check(ScatterPlan::make(db_->snapshot(), mapping_, Rows(sources).column(), options), sources);
+      check(ScatterPlan::of_table(db_->snapshot(), mapping_, options), all_keys());
     }
     expect_map_weights(sources, expect_names(sources).first, {.values = ScatterPlanTargets::keys});
   }
@@ -257,7 +257,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.WhatHasNoTarget", "[ScatterPl
   Snapshot now = db_->snapshot();
   std::vector<float> weights = {1, 2, 4, 8, 16}, into = {0, 0};
   auto make = [&](const std::vector<std::string>& sources, ScatterPlanOptions options) {
-    return ScatterPlan::make(now, bridge_, Rows(sources).column(), options);
+    return ScatterPlan::make(now, mapping_, Rows(sources).column(), options);
   };
   auto plan = make({"c", "x", "a", "b", "a"}, {.targets = 2});
   CHECK(plan->unmapped() == 2u);
@@ -267,17 +267,17 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.WhatHasNoTarget", "[ScatterPl
   // Or not at all.
   ScatterPlanOptions strict{.targets = 2, .unmapped = Unmapped::error};
   refused(make({"c", "x", "a", "b"}, strict).status(), StatusCode::not_found,
-          "table 'bridge': source 1 (key 'x') is not there");
+          "table 'mapping': source 1 (key 'x') is not there");
   refused(make({"c", "b", "x"}, strict).status(), StatusCode::invalid_argument,
           "source 1 (key 'b') has the target 7, and there are 2");
   CHECK_OK(make({"c", "a"}, strict));
-  refused(ScatterPlan::of_table(now, bridge_, strict).status(), StatusCode::invalid_argument,
+  refused(ScatterPlan::of_table(now, mapping_, strict).status(), StatusCode::invalid_argument,
           "source 1 (key 'b') has the target 7");
   refused(
       make({"\x01"}, {.values = ScatterPlanTargets::keys, .unmapped = Unmapped::error}).status(),
       StatusCode::not_found, "source 0 (key 0x01) is not there");
   std::vector<std::string> sources = {"c", "x", "a", "b", "a"};
-  refused(map_weights(now, bridge_, Rows(sources).column(), Numbers::of<float>(weights),
+  refused(map_weights(now, mapping_, Rows(sources).column(), Numbers::of<float>(weights),
                       MutableNumbers::of<float>(into), strict, {.clear = true}),
           StatusCode::not_found, "source 1");
   CHECK(into == (std::vector<float>{1, 20}));
@@ -285,56 +285,56 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.WhatHasNoTarget", "[ScatterPl
 
 TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.ValuesOfAnotherWidth", "[ScatterPlanTest]") {
   for (const std::string& wrong : {std::string(), std::string("abc"), number(1, 8)}) {
-    clear_bridge();
+    clear_table();
     put({{"a", number(1, 4)}, {"b", wrong}, {"c", number(1, 4)}});
     std::vector<std::string> sources = {"x", "a", "c", "b"};
     std::string bytes = "a value of " + std::to_string(wrong.size()) + " bytes";
-    refused(ScatterPlan::make(db_->snapshot(), bridge_, Rows(sources).column()).status(),
-            StatusCode::invalid_argument, "table 'bridge': source 3 (key 'b') has " + bytes);
-    refused(ScatterPlan::of_table(db_->snapshot(), bridge_).status(), StatusCode::invalid_argument,
+    refused(ScatterPlan::make(db_->snapshot(), mapping_, Rows(sources).column()).status(),
+            StatusCode::invalid_argument, "table 'mapping': source 3 (key 'b') has " + bytes);
+    refused(ScatterPlan::of_table(db_->snapshot(), mapping_).status(), StatusCode::invalid_argument,
             "source 1 (key 'b') has " + bytes);
     std::vector<int32_t> weights(4), into(2, 5);
-    refused(
-        map_weights(db_->snapshot(), bridge_, Rows(sources).column(), Numbers::of<int32_t>(weights),
-                    MutableNumbers::of<int32_t>(into), {}, {.clear = true}),
-        StatusCode::invalid_argument, bytes);
+    refused(map_weights(db_->snapshot(), mapping_, Rows(sources).column(),
+                        Numbers::of<int32_t>(weights), MutableNumbers::of<int32_t>(into), {},
+                        {.clear = true}),
+            StatusCode::invalid_argument, bytes);
     CHECK(into == (std::vector<int32_t>{5, 5}));
     // What is not asked for is not looked at.
     sources.pop_back();
-    CHECK_OK(ScatterPlan::make(db_->snapshot(), bridge_, Rows(sources).column()));
+    CHECK_OK(ScatterPlan::make(db_->snapshot(), mapping_, Rows(sources).column()));
   }
-  clear_bridge();
+  clear_table();
   put({{"a", "123"}});
-  refused(ScatterPlan::of_table(db_->snapshot(), bridge_).status(), StatusCode::invalid_argument,
+  refused(ScatterPlan::of_table(db_->snapshot(), mapping_).status(), StatusCode::invalid_argument,
           "3 bytes");
 }
 
 TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.NothingAndOne", "[ScatterPlanTest]") {
   for (const auto& backend : backends_) {
-    clear_bridge();
+    clear_table();
     Snapshot empty = db_->snapshot();
     for (ScatterPlanTargets values : {ScatterPlanTargets::numbers, ScatterPlanTargets::keys}) {
       ScatterPlanOptions options{.values = values, .backend = backend};
-      auto none = ScatterPlan::make(empty, bridge_, KeyColumn(), options);
+      auto none = ScatterPlan::make(empty, mapping_, KeyColumn(), options);
       REQUIRE_OK(none);
       expect_plan(*none, {});
-      none = ScatterPlan::of_table(empty, bridge_, options);
+      none = ScatterPlan::of_table(empty, mapping_, options);
       REQUIRE_OK(none);
       expect_plan(*none, {});
       std::vector<std::string> sources = {"a", "b"};
-      auto lost = ScatterPlan::make(empty, bridge_, Rows(sources).column(), options);
+      auto lost = ScatterPlan::make(empty, mapping_, Rows(sources).column(), options);
       REQUIRE_OK(lost);
       expect_plan(*lost, {.targets = {nowhere, nowhere}, .unmapped = 2, .first = 0});
       expect_map_weights({}, {}, {.values = values});
     }
     // Targets that nothing goes to.
-    auto idle = ScatterPlan::make(empty, bridge_, KeyColumn(), {.targets = 3, .backend = backend});
+    auto idle = ScatterPlan::make(empty, mapping_, KeyColumn(), {.targets = 3, .backend = backend});
     expect_plan(*idle, {.count = 3});
     // All to one target.
     put({{"a", number(2, 4)}});
     std::vector<std::string> many(5000, "a");
     auto one =
-        ScatterPlan::make(db_->snapshot(), bridge_, Rows(many).column(), {.backend = backend});
+        ScatterPlan::make(db_->snapshot(), mapping_, Rows(many).column(), {.backend = backend});
     expect_plan(*one, {.targets = std::vector<uint64_t>(5000, 2), .count = 3});
   }
 }
@@ -344,11 +344,11 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.APlanIsWhatTheTableWas", "[Sc
   std::vector<std::string> sources = {"b", "a", "b"};
   Expected before = expect_numbers(sources, 0);
   Snapshot then = db_->snapshot();
-  auto early = ScatterPlan::make(then, bridge_, Rows(sources).column());
+  auto early = ScatterPlan::make(then, mapping_, Rows(sources).column());
   put({{"a", number(5, 8)}});
   erase("b");
-  auto late = ScatterPlan::make(then, bridge_, Rows(sources).column());
-  auto now = ScatterPlan::make(db_->snapshot(), bridge_, Rows(sources).column());
+  auto late = ScatterPlan::make(then, mapping_, Rows(sources).column());
+  auto now = ScatterPlan::make(db_->snapshot(), mapping_, Rows(sources).column());
   Expected after = expect_numbers(sources, 0);
   REQUIRE_OK(db_->compact());
   for (int life = 0; life < 2; ++life) {
@@ -358,7 +358,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.APlanIsWhatTheTableWas", "[Sc
     ScatterPlan moved = std::move(*now);
     *now = std::move(moved);
     reopen();
-    auto again = ScatterPlan::make(db_->snapshot(), bridge_, Rows(sources).column());
+    auto again = ScatterPlan::make(db_->snapshot(), mapping_, Rows(sources).column());
     expect_plan(*again, after);
   }
   // And without the database.
@@ -369,12 +369,13 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.APlanIsWhatTheTableWas", "[Sc
 TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.LargeNumbers", "[ScatterPlanTest]") {
   auto host = Backend::host(2);
   auto read = [&](const ScatterPlanOptions& options) {
-    BridgeTargets targets;
-    Status s = read_bridge(db_->snapshot(), bridge_, nullptr, true, options, *host, &targets);
+    ScatterTargets targets;
+    Status s =
+        read_scatter_targets(db_->snapshot(), mapping_, nullptr, true, options, *host, &targets);
     CHECK_OK(s);
     return targets;
   };
-  auto list = [](const BridgeTargets& targets) {
+  auto list = [](const ScatterTargets& targets) {
     Indexes indexes = targets.targets.view();
     std::vector<uint64_t> numbers;
     for (uint64_t i = 0; i < indexes.size; ++i)
@@ -384,7 +385,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.LargeNumbers", "[ScatterPlanT
   };
   constexpr uint64_t most32 = 0xFFFFFFFF;
   put({{"a", number(5, 8)}, {"b", number(most32 - 1, 8)}});
-  BridgeTargets targets = read({});
+  ScatterTargets targets = read({});
   CHECK(targets.targets.view().width == 4u);
   CHECK(targets.target_count == most32);
   CHECK(list(targets) == (std::vector<uint64_t>{5, most32 - 1}));
@@ -406,7 +407,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.LargeNumbers", "[ScatterPlanT
   CHECK(targets.report.out_of_range == 2u);
   CHECK(list(targets)[3] == UINT64_MAX);
   // Keys of 4 bytes do, too.
-  clear_bridge();
+  clear_table();
   put({{"a", number(most32, 4)}});
   CHECK(read({}).target_count == most32 + 1);
   CHECK(list(read({})) == std::vector<uint64_t>{most32});
@@ -425,7 +426,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.ReproducibleSumsHaveTheSameBi
   std::vector<float> first;
   for (const auto& backend : backends_) {
     auto plan =
-        ScatterPlan::of_table(db_->snapshot(), bridge_, {.targets = 50, .backend = backend});
+        ScatterPlan::of_table(db_->snapshot(), mapping_, {.targets = 50, .backend = backend});
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::vector<float> into(50, 1e9f);
       REQUIRE_OK(plan->map(Numbers::of<float>(weights), MutableNumbers::of<float>(into),
@@ -440,15 +441,15 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.ReproducibleSumsHaveTheSameBi
 TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.WhatIsRefused", "[ScatterPlanTest]") {
   put({{"a", number(1, 4)}});
   Snapshot now = db_->snapshot();
-  refused(ScatterPlan::of_table(now, bridge_, {.targets = max_scatter_plan_targets + 1}).status(),
+  refused(ScatterPlan::of_table(now, mapping_, {.targets = max_scatter_plan_targets + 1}).status(),
           StatusCode::invalid_argument, "is not possible");
-  refused(ScatterPlan::of_table(now, bridge_, {.values = ScatterPlanTargets::keys, .targets = 7})
+  refused(ScatterPlan::of_table(now, mapping_, {.values = ScatterPlanTargets::keys, .targets = 7})
               .status(),
           StatusCode::invalid_argument, "leave it 0");
   Table other = *db_->create_table("other");
   refused(ScatterPlan::of_table(now, other).status(), StatusCode::not_found, "'other'");
   refused(ScatterPlan::make(now, other, KeyColumn()).status(), StatusCode::not_found, "'other'");
-  auto plan = ScatterPlan::of_table(now, bridge_);
+  auto plan = ScatterPlan::of_table(now, mapping_);
   std::vector<float> one(1, 2.0f), two(2, 2.0f);
   std::vector<double> doubles(2, 2.0);
   auto map = [&](auto& from, auto& into, ScatterMapOptions options = {.clear = true}) {
@@ -466,11 +467,11 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.WhatIsRefused", "[ScatterPlan
   CHECK(doubles == std::vector<double>(2, 2.0));
   std::vector<std::string> sources = {"a"};
   auto weights = Numbers::of<float>(one);
-  refused(map_weights(now, bridge_, Rows(sources).column(), weights, MutableNumbers::of<float>(two),
-                      {}, {.stream = &one}),
+  refused(map_weights(now, mapping_, Rows(sources).column(), weights,
+                      MutableNumbers::of<float>(two), {}, {.stream = &one}),
           StatusCode::invalid_argument, "make a ScatterPlan");
-  refused(map_weights(now, bridge_, Rows(sources).column(), weights, MutableNumbers::of<float>(two),
-                      {.targets = 3}),
+  refused(map_weights(now, mapping_, Rows(sources).column(), weights,
+                      MutableNumbers::of<float>(two), {.targets = 3}),
           StatusCode::invalid_argument, "for a plan to 3");
 }
 
@@ -479,7 +480,7 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.OnADevice", "[ScatterPlanTest
   auto device = std::make_shared<FakeDevice>(1 << 30);
   reopen(device);
   put({{"a", number(1, 4)}, {"b", number(0, 4)}, {"c", number(1, 4)}});
-  auto on_device = ScatterPlan::of_table(db_->snapshot(), bridge_);
+  auto on_device = ScatterPlan::of_table(db_->snapshot(), mapping_);
   CHECK(on_device->backend_name() == "fake device");
   std::vector<float> weights = {1, 2, 4};
   auto s = std::move(*device->allocate(12)), t = std::move(*device->allocate(8));
@@ -500,19 +501,19 @@ TEST_CASE_METHOD(ScatterPlanTest, "ScatterPlanTest.OnADevice", "[ScatterPlanTest
   expect_sums({3, 7});
   CHECK(on_device->memory_bytes() > before);
   std::vector<std::string> sources = {"a", "b", "c"};
-  REQUIRE_OK(map_weights(db_->snapshot(), bridge_, Rows(sources).column(), from, into, {},
+  REQUIRE_OK(map_weights(db_->snapshot(), mapping_, Rows(sources).column(), from, into, {},
                          {.clear = true}));
   expect_sums({2, 5});
   // One that is made on the host has no use for a device's memory.
-  auto on_host = ScatterPlan::of_table(db_->snapshot(), bridge_, {.backend = Backend::host(1)});
+  auto on_host = ScatterPlan::of_table(db_->snapshot(), mapping_, {.backend = Backend::host(1)});
   refused(on_host->map(from, into), StatusCode::unavailable, "are a device's");
   expect_sums({2, 5});
   // No room there: the host's, and so is all after a failure. What the caller has named stays.
   device->fail_call(1, StatusCode::resource_exhausted);
-  refused(ScatterPlan::of_table(db_->snapshot(), bridge_, {.backend = device}).status(),
+  refused(ScatterPlan::of_table(db_->snapshot(), mapping_, {.backend = device}).status(),
           StatusCode::resource_exhausted, "");
   device->fail_call(1, StatusCode::io_error);
-  auto fallen = ScatterPlan::of_table(db_->snapshot(), bridge_);
+  auto fallen = ScatterPlan::of_table(db_->snapshot(), mapping_);
   REQUIRE_OK(fallen);
   CHECK(fallen->backend_name() != "fake device");
   expect_plan(*fallen, expect_numbers(all_keys(), 0));
