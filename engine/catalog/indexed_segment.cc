@@ -31,7 +31,7 @@ Status IndexedSegment::prepare_once() const {
   if (ready_.load(std::memory_order_relaxed)) return {};
   STRIDE_TRY(open_failure());
   if (!tree_.empty()) {
-    STRIDE_TRY(bring_whole(*segment_, tree_));
+    STRIDE_TRY(prefetch_whole(*segment_, tree_));
     if (BlockGuard* guard = segment_->guard())
       if (!guard->ensure(tree_.data(), tree_.size())) return guard->failure();
     Status s = check_tree(tree_, keys_.size);
@@ -108,7 +108,7 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
 
 Status IndexedSegment::ensure_keys() const {
   STRIDE_TRY(open_failure());
-  STRIDE_TRY(bring_whole(*segment_, {keys_.data, keys_.row_bytes()}));
+  STRIDE_TRY(prefetch_whole(*segment_, {keys_.data, keys_.row_bytes()}));
   return ensure_column(keys_, 0, rows());
 }
 

@@ -70,9 +70,9 @@ bool Residents::lacks(IndexedSegment& segment) const {
 
 Status Residents::prefetch_file(const IndexedSegment& segment) const {
   const PackedColumn &keys = segment.keys(), &values = segment.values().column;
-  STRIDE_TRY(bring_whole(segment.segment(), {keys.data, keys.data_bytes}));
+  STRIDE_TRY(prefetch_whole(segment.segment(), {keys.data, keys.data_bytes}));
   if (!places_values(segment)) return {};
-  return bring_whole(segment.segment(), {values.data, values.data_bytes});
+  return prefetch_whole(segment.segment(), {values.data, values.data_bytes});
 }
 
 Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,

@@ -118,7 +118,7 @@ class Search {
     }
     if (!batch_.all_on_device()) {
       if (auto device = executor_.device_if_known()) STRIDE_TRY(queries->bring(*device));
-      STRIDE_TRY(cold_.bring_search(queries->column().size));
+      STRIDE_TRY(cold_.prefetch_search(queries->column().size));
     }
     return {};
   }
@@ -294,7 +294,7 @@ Status lookup_references(Executor& executor, const SegmentList& segments, const 
     return Status();
   }));
   for (uint64_t begin = 0, end; begin < n && !settled; begin = end) {
-    STRIDE_TRY(search.cold().bring_places({locations, n}, begin, &end));
+    STRIDE_TRY(search.cold().prefetch_places({locations, n}, begin, &end));
     Status s = for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
       Status of_task = settle(from, {locations + from, to - from});
       if (of_task.ok())
@@ -448,7 +448,7 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
       return Status();
     }));
     for (uint64_t begin = 0, end; begin < n; begin = end) {
-      STRIDE_TRY(cold.bring_places({locations, n}, begin, &end));
+      STRIDE_TRY(cold.prefetch_places({locations, n}, begin, &end));
       STRIDE_TRY(for_each_task(search.host(), begin, end, [&](uint64_t from, uint64_t to) {
         return measure(from, {locations + from, to - from});
       }));
@@ -488,7 +488,7 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
     return Bytes{reinterpret_cast<const std::byte*>(scratch[i]), offsets[i + 1]};
   };
   for (uint64_t begin = 0, end; begin < n; begin = end) {
-    STRIDE_TRY(cold.bring_values(begin, n, value, &end));
+    STRIDE_TRY(cold.prefetch_values(begin, n, value, &end));
     STRIDE_TRY(for_each_task(search.host(), begin, end, copy));
   }
   result->values = Column::variable(data, offsets, n);

@@ -563,7 +563,7 @@ TEST_CASE_METHOD(SharedDamageTest, "SharedDamageTest.Truncations", "[SharedDamag
   }
 }
 
-// What a batch needs is brought in three steps: numbers, where the values lie, the values.
+// What a batch needs is prefetched in three steps: numbers, where the values lie, the values.
 class SharedColdReadTest {
  protected:
   const bool fixed_ = GENERATE(false, true);
@@ -633,7 +633,7 @@ class SharedColdReadTest {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.BringsAllThatRowsNeed",
+TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.PrefetchesAllThatRowsNeed",
                  "[SharedColdReadTest]") {
   for (uint64_t whole_bytes : {uint64_t{1}, uint64_t{1} << 30}) {
     for (bool checked : {true, false}) {
@@ -641,7 +641,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.BringsAllThatRowsNeed",
       std::vector<Location> list = random_rows(50);
       ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = whole_bytes});
       uint64_t end = 0;
-      REQUIRE_OK(cold.bring_rows(list, 0, &end));
+      REQUIRE_OK(cold.prefetch_rows(list, 0, &end));
       REQUIRE(end == list.size());
       for (Location row : list)
         if (row.found()) REQUIRE_MESSAGE(row_there(*segment, row.rank), row.rank);
@@ -658,7 +658,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WindowsEndAtWholeTasks"
   uint64_t windows = 0;
   for (uint64_t begin = 0, end = 0; begin < list.size(); begin = end, ++windows) {
     files_.log().set_warm(false);
-    REQUIRE_OK(cold.bring_rows(list, begin, &end));
+    REQUIRE_OK(cold.prefetch_rows(list, begin, &end));
     REQUIRE(end > begin);
     REQUIRE((end == list.size() || end % 64 == 0));
     for (uint64_t i = begin; i < end; ++i)
@@ -673,7 +673,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.PlacesAreBroughtWithout
   std::vector<Location> list = random_rows(20);
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = 1});
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_places(list, 0, &end));
+  REQUIRE_OK(cold.prefetch_places(list, 0, &end));
   REQUIRE(end == list.size());
   for (Location row : list)
     if (row.found()) REQUIRE(number_there(*segment, row.rank));
@@ -702,7 +702,7 @@ TEST_CASE_METHOD(SharedColdReadTest, "SharedColdReadTest.WhatCannotBeReadFails",
     });
     ColdReader cold({segment.get()}, {.whole_bytes = 1});
     uint64_t end = 0;
-    CHECK(cold.bring_rows(list, 0, &end).code() == StatusCode::io_error);
+    CHECK(cold.prefetch_rows(list, 0, &end).code() == StatusCode::io_error);
     files_.log().set_fault({});
   }
 }
