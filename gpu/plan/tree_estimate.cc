@@ -6,6 +6,7 @@
 #include "gpu/keys/key_bits.h"
 #include "gpu/plan/planner_weights.h"
 #include "gpu/tree/directory.h"
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_plan.h"
 
@@ -185,15 +186,12 @@ void SampledTree::look_at(uint32_t stride) {
 void SampledTree::take_kind(NodeKind kind) {
   LevelEstimate& level = levels_.back();
   const bool root = levels_.size() == 1;
-  double slots = std::exp2(level.stride);
-  double words = level.nodes * static_cast<double>(words_of_node(level.stride));
   if (kind == NodeKind::automatic)
     kind = plan_kind(static_cast<uint64_t>(std::llround(level.nodes)), level.stride,
                      static_cast<uint64_t>(std::llround(level.entries)));
   level.kind = root ? NodeKind::dense : kind;
-  const bool dense = level.kind == NodeKind::dense;
-  account_level(level, dense ? level.nodes * (slots + 1) : level.entries + level.nodes,
-                dense ? 0 : words);
+  account_level(level, starts_of(level.kind, level.stride, level.nodes, level.entries),
+                level.nodes * static_cast<double>(words_of_node(level.kind, level.stride)));
 }
 
 double SampledTree::read_cost(double bytes) const {

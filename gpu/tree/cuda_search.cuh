@@ -31,9 +31,19 @@ struct alignas(16) DeviceEntry {
 };
 
 struct DeviceLevel {
-  const RankedWord* words;     // null: dense
+  const RankedWord* words;     // null: the kind has none
   const DeviceEntry* entries;  // one for each start
   uint32_t stride;
+  NodeKind kind;
+
+  STRIDE_HD RankedWord word(uint64_t i) const {
+#if defined(__CUDA_ARCH__)
+    uint2 word = __ldg(reinterpret_cast<const uint2*>(words) + i);
+    return {word.x, word.y};
+#else
+    return words[i];
+#endif
+  }
 };
 
 // What a search on the device needs of an index; all pointers are the device's.
@@ -120,12 +130,7 @@ __device__ DeviceLeaf leaf_by_entries(const DeviceIndex& index, const Query& que
     const DeviceLevel& level = index.level[i];
     bits.look(depth, level.stride);
     uint32_t slot = query.bits(depth, level.stride);
-    EntryRef at{node * ((uint32_t{1} << level.stride) + 1) + slot, true};
-    if (level.words) {
-      uint2 word = __ldg(reinterpret_cast<const uint2*>(level.words) +
-                         (node * words_of_node(level.stride) + (slot >> 5)));
-      at = bitmap_entry({word.x, word.y}, slot);
-    }
+    EntryRef at = find_entry(level, node, slot);
     DeviceEntry entry = load_entry(level.entries + at.start);
     if (!at.present) return {{entry.first, entry.first}, bits.used, bits.sure};
     if (entry.child == no_node) return {{entry.first, entry.last}, bits.used, bits.sure};
