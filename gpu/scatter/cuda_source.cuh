@@ -19,12 +19,12 @@ inline constexpr uint32_t whole_warp = 0xFFFFFFFF;
 // calls before it ends.
 __device__ __forceinline__ void wait_for_earlier_work() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  cudaGridDependencySynchronize();
 #endif
 }
 __device__ __forceinline__ void let_later_work_begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 

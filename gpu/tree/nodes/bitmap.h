@@ -2,9 +2,9 @@
 // 32 w + b; `before` is the start that belongs to the word's first bit set.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "gpu/keys/atomic_bits.h"
 #include "gpu/tree/nodes/level_ref.h"
 #include "storage/prefetch.h"
 
@@ -12,14 +12,6 @@ namespace stride {
 
 STRIDE_HD inline constexpr uint64_t bitmap_words(uint32_t stride) {
   return stride < 5 ? 1 : uint64_t{1} << (stride - 5);
-}
-
-STRIDE_HD inline void set_bits(uint32_t* word, uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  atomicOr(word, bits);
-#else
-  std::atomic_ref<uint32_t>(*word).fetch_or(bits, std::memory_order_relaxed);
-#endif
 }
 
 // Sets the bits of the slots that have keys. Parts of one node may meet in a word.

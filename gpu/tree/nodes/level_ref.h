@@ -18,7 +18,7 @@
 //     // entries it has, fewer than its starts by one.
 //     static bool check_node(const LevelRef& level, uint32_t node, uint32_t start,
 //                            uint64_t* entries);
-//     // On host and device. Level: LevelRef, or DeviceLevel of cuda_search.cuh.
+//     // On host and device. Level: LevelRef, or DeviceLevel of device_index.cuh.
 //     static EntryRef find(const Level& level, uint32_t node, uint32_t slot);
 //     static RankInterval ranks_of_node(const LevelRef& level, uint32_t node);
 //     // Asks for what find() reads, or, where that reads nothing, for the start that it names.
