@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/catalog/shown_key.h"
+#include "storage/quoted.h"
 
 namespace stride {
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t rows_per_task = 1 << 14;
 // Rows that are looked up at once, and what their values may take.
-constexpr uint64_t first_rows = 1 << 16, most_rows = 1 << 20, most_value_bytes = 64 << 20;
+constexpr uint64_t first_rows = 1 << 16, max_rows = 1 << 20, max_value_bytes = 64 << 20;
 
 // Rows that are read at once: sources, or rows of the mapping table.
 struct TargetRows {
@@ -98,7 +98,7 @@ Status TargetReader::look_up(const KeyColumn& sources, bool on_host) {
     STRIDE_TRY(consume({first, &batch.found, batch.values, on_host ? &keys : nullptr}));
     first += n;
     uint64_t row_bytes = std::max<uint64_t>(batch.values.bytes() / n, 1);
-    rows = std::clamp<uint64_t>(most_value_bytes / row_bytes, 1, most_rows);
+    rows = std::clamp<uint64_t>(max_value_bytes / row_bytes, 1, max_rows);
   }
   return {};
 }
@@ -125,10 +125,10 @@ Status TargetReader::consume(const TargetRows& rows) {
   return options_.values == ScatterPlanTargets::keys ? consume_keys(rows) : consume_numbers(rows);
 }
 
-// "table 'mapping': source 7 ('link 7')"
+// "table 'bridge': source 7 ('link 7')"
 std::string TargetReader::position_of(const TargetRows& rows, uint64_t row) const {
   std::string text = "table '" + mapping_.name() + "': source " + std::to_string(rows.first + row);
-  return rows.keys ? text + " (key " + shown_key((*rows.keys)[row]) + ")" : text;
+  return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
 }
 
 Status TargetReader::check_mapped(const TargetRows& rows, const Found& found) const {

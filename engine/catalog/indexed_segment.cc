@@ -70,7 +70,7 @@ Status IndexedSegment::ensure_values(uint64_t first, uint64_t last) const {
     return guard->failure();
   uint64_t before = values_.column.size;  // no value's number
   for (uint64_t row = first; row < last; ++row) {
-    uint64_t at = values_.place(row);
+    uint64_t at = values_.position(row);
     if (at != before) STRIDE_TRY(ensure_column(values_.column, at, at + 1));
     before = at;
   }

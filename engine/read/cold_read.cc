@@ -38,9 +38,9 @@ uint64_t offset_in(const Mapping& mapping, Bytes bytes) {
 struct ColdSample {
   uint64_t pages = 0, cold = 0;
 };
-ColdSample sample(const Mapping& mapping, Bytes bytes, uint64_t most_pages = 32) {
+ColdSample sample(const Mapping& mapping, Bytes bytes, uint64_t max_pages = 32) {
   ColdSample s;
-  uint64_t step = std::max<uint64_t>(page_bytes, bytes.size() / most_pages);
+  uint64_t step = std::max<uint64_t>(page_bytes, bytes.size() / max_pages);
   for (uint64_t at = 0; at < bytes.size(); at += step, ++s.pages)
     s.cold += !mapping.in_memory(offset_in(mapping, bytes) + at);
   return s;
@@ -132,7 +132,7 @@ ColdReader::ColdFile* ColdReader::missing_value(Bytes value) {
                                                                                         : file;
 }
 
-ColdReader::ColdFile* ColdReader::missing_place(Location row) {
+ColdReader::ColdFile* ColdReader::missing_position(Location row) {
   ColdFile* file = file_of(row);
   if (!file || file->whole & bit(SectionType::value_deltas)) return nullptr;
   const uint8_t* kinds = file->segment->kinds();
@@ -140,9 +140,9 @@ ColdReader::ColdFile* ColdReader::missing_place(Location row) {
   ValueRows values = file->segment->values();
   if (values.shared() && !in_memory(*file, number_of(values, row.rank))) return file;
   const PackedColumn& column = values.column;
-  uint64_t place = values.place(row.rank);
-  if (column.fixed || place >= column.size) return nullptr;
-  for (uint64_t end : {place, place + 1}) {
+  uint64_t position = values.position(row.rank);
+  if (column.fixed || position >= column.size) return nullptr;
+  for (uint64_t end : {position, position + 1}) {
     if (!in_memory(*file, base_of(column.offsets, end)) ||
         !in_memory(*file, delta_of(column.offsets, end)))
       return file;
@@ -152,7 +152,7 @@ ColdReader::ColdFile* ColdReader::missing_place(Location row) {
 
 // Touches nothing that is not in memory.
 ColdReader::ColdFile* ColdReader::missing_row(Location row) {
-  if (ColdFile* file = missing_place(row)) return file;
+  if (ColdFile* file = missing_position(row)) return file;
   ColdFile* file = file_of(row);
   return file ? missing_value(file->segment->values()[row.rank]) : nullptr;
 }
@@ -190,7 +190,7 @@ void ColdReader::mark(ColdFile* file, Bytes bytes) {
   }
 }
 
-void ColdReader::mark_place(Location row) {
+void ColdReader::mark_position(Location row) {
   ColdFile* file = file_of(row);
   if (!file || file->whole & bit(SectionType::value_deltas)) return;
   if (const uint8_t* kinds = file->segment->kinds()) mark(file, bytes_of(kinds + row.rank, 1));
@@ -199,11 +199,11 @@ void ColdReader::mark_place(Location row) {
   mark_offsets(file, row.rank);
 }
 
-// place: in the column of values. One out of range is left to the checks.
-void ColdReader::mark_offsets(ColdFile* file, uint64_t place) {
+// position: in the column of values. One out of range is left to the checks.
+void ColdReader::mark_offsets(ColdFile* file, uint64_t position) {
   PackedColumn column = file->segment->values().column;
-  if (column.fixed || place >= column.size) return;
-  for (uint64_t end : {place, place + 1}) {
+  if (column.fixed || position >= column.size) return;
+  for (uint64_t end : {position, position + 1}) {
     mark(file, base_of(column.offsets, end));
     mark(file, delta_of(column.offsets, end));
   }
@@ -223,7 +223,7 @@ Status ColdReader::prefetch_shared_offsets(std::span<const Location> rows, uint6
     ColdFile* file = file_of(rows[i]);
     if (!file || file->whole & bit(SectionType::value_deltas)) return;
     ValueRows values = file->segment->values();
-    if (values.shared()) mark_offsets(file, values.place(rows[i].rank));
+    if (values.shared()) mark_offsets(file, values.position(rows[i].rank));
   });
 }
 
@@ -312,7 +312,7 @@ Status ColdReader::prefetch_search(uint64_t queries) {
   static constexpr SectionType keys[] = {SectionType::key_bases, SectionType::key_deltas,
                                          SectionType::key_data};
   uint64_t worth_bytes = queries * alone_to_whole * page_bytes;
-  samples_ = std::clamp<uint64_t>(queries / 16, 1, most_samples);
+  samples_ = std::clamp<uint64_t>(queries / 16, 1, max_samples);
   for (ColdFile& file : files_) {
     file.looked_at = true;
     for (Sections sections : {Sections(tree), Sections(keys)}) {
@@ -346,9 +346,9 @@ Status ColdReader::prefetch_rows(std::span<const Location> rows, uint64_t begin,
   auto missing = [&](uint64_t i) { return missing_row(rows[begin + i]); };
   if (!is_cold(rows.size() - begin, missing)) return {};
   uint64_t n;
-  STRIDE_TRY(prefetch_dense(place_sections));
+  STRIDE_TRY(prefetch_dense(position_sections));
   STRIDE_TRY(prefetch_window(begin, rows.size(), options_.window_bytes / 4, &n,
-                             [&](uint64_t i) { mark_place(rows[i]); }));
+                             [&](uint64_t i) { mark_position(rows[i]); }));
   STRIDE_TRY(prefetch_shared_offsets(rows, begin, &n));
   STRIDE_TRY(prefetch_dense(value_sections));
   return prefetch_window(begin, n, options_.window_bytes, end, [&](uint64_t i) {
@@ -356,7 +356,8 @@ Status ColdReader::prefetch_rows(std::span<const Location> rows, uint64_t begin,
   });
 }
 
-Status ColdReader::prefetch_places(std::span<const Location> rows, uint64_t begin, uint64_t* end) {
+Status ColdReader::prefetch_positions(std::span<const Location> rows, uint64_t begin,
+                                      uint64_t* end) {
   bool intact = std::all_of(files_.begin(), files_.end(), [](const auto& f) { return f.intact; });
   if (!intact) return prefetch_rows(rows, begin, end);
   *end = rows.size();
@@ -365,11 +366,11 @@ Status ColdReader::prefetch_places(std::span<const Location> rows, uint64_t begi
     return values.column.fixed && !values.shared() && !f.segment->kinds();
   });
   if (all_known || begin >= rows.size()) return {};
-  auto missing = [&](uint64_t i) { return missing_place(rows[begin + i]); };
+  auto missing = [&](uint64_t i) { return missing_position(rows[begin + i]); };
   if (!is_cold(rows.size() - begin, missing)) return {};
-  STRIDE_TRY(prefetch_dense(place_sections));
+  STRIDE_TRY(prefetch_dense(position_sections));
   STRIDE_TRY(prefetch_window(begin, rows.size(), options_.window_bytes, end,
-                             [&](uint64_t i) { mark_place(rows[i]); }));
+                             [&](uint64_t i) { mark_position(rows[i]); }));
   return prefetch_shared_offsets(rows, begin, end);
 }
 

@@ -77,7 +77,7 @@ class ColdReader {
   // For a search of so many keys in every segment: prefetches each tree, and each key column, that
   // has fewer than 8 pages for each of those keys, for reading it whole takes no longer than
   // reading the pages that they need one by one. Of others nothing tells which pages a search is
-  // going to touch, and the mapping brings them.
+  // going to touch, and the mapping reads them.
   Status prefetch_search(uint64_t queries);
 
   // For reading rows [begin, *end) of `rows`: their packed offsets and kinds, then their values.
@@ -89,7 +89,7 @@ class ColdReader {
   // As prefetch_rows, for finding out where values lie and how long they are. The values of
   // segments that are not known to be intact are prefetched too, as IndexedSegment::ensure_rows()
   // reads those.
-  Status prefetch_places(std::span<const Location> rows, uint64_t begin, uint64_t* end);
+  Status prefetch_positions(std::span<const Location> rows, uint64_t begin, uint64_t* end);
 
   // As prefetch_rows, for the bytes value(i) of rows i in [begin, *end) of n, wherever they lie:
   // what is not in a mapped segment is passed over.
@@ -124,13 +124,13 @@ class ColdReader {
   // Where more than this share of a sample is not in memory, the rest is worth a look.
   static constexpr uint64_t warm_share = 32;
   static constexpr uint64_t rows_a_sample = 128;
-  static constexpr uint64_t most_samples = 64;
+  static constexpr uint64_t max_samples = 64;
 
   using Sections = std::span<const SectionType>;
   static constexpr SectionType value_sections[] = {SectionType::value_data};
-  static constexpr SectionType place_sections[] = {SectionType::kinds, SectionType::value_numbers,
-                                                   SectionType::value_bases,
-                                                   SectionType::value_deltas};
+  static constexpr SectionType position_sections[] = {
+      SectionType::kinds, SectionType::value_numbers, SectionType::value_bases,
+      SectionType::value_deltas};
   static constexpr SectionType offset_sections[] = {SectionType::value_bases,
                                                     SectionType::value_deltas};
 
@@ -139,7 +139,7 @@ class ColdReader {
   template <class Missing>
   bool is_cold(uint64_t n, const Missing& missing) {
     uint64_t samples =
-        std::clamp<uint64_t>(n / rows_a_sample, std::min<uint64_t>(n, 2), most_samples);
+        std::clamp<uint64_t>(n / rows_a_sample, std::min<uint64_t>(n, 2), max_samples);
     uint64_t cold = 0;
     for (ColdFile& file : files_) file.cold_rows = 0;
     for (uint64_t s = 0; s < samples; ++s) {
@@ -167,12 +167,12 @@ class ColdReader {
   ColdFile* file_of(const std::byte* p);
   static bool in_memory(const ColdFile& file, Bytes bytes);
   ColdFile* missing_value(Bytes value);
-  ColdFile* missing_place(Location row);
+  ColdFile* missing_position(Location row);
   ColdFile* missing_row(Location row);
   void mark(ColdFile* file, Bytes bytes);
   void mark_pages(ColdFile* file, uint64_t first, uint64_t last);
-  void mark_place(Location row);
-  void mark_offsets(ColdFile* file, uint64_t place);
+  void mark_position(Location row);
+  void mark_offsets(ColdFile* file, uint64_t position);
   Status prefetch_shared_offsets(std::span<const Location> rows, uint64_t begin, uint64_t* end);
   void mark_value(Bytes value);
   void mark_value(ColdFile* file, Bytes value);
@@ -188,7 +188,7 @@ class ColdReader {
   std::vector<const Segment*> segments_;
   std::vector<ColdFile> files_;          // of the segments that are mapped, by address
   std::vector<uint32_t> file_of_index_;  // of a segment; none: it is resident
-  uint64_t samples_ = most_samples;      // of a section
+  uint64_t samples_ = max_samples;       // of a section
   uint64_t marked_bytes_ = 0;
   uint64_t whole_bytes_left_ = 0;
 };

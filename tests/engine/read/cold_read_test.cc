@@ -1,4 +1,4 @@
-// Reading ahead of batches: what is prefetched, in which order and how much at a time.
+// Reading ahead of batches: what is brought, in which order and how much at a time.
 #include "engine/read/cold_read.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ class ColdReadTest {
   uint64_t made_ = 0;
 };
 
-TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.PrefetchesTheRowsInFileOrderAndOnlyThose",
+TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.BringsTheRowsInFileOrderAndOnlyThose",
                  "[ColdReadTest]") {
   auto segment = make_checked(5000);
   std::vector<Location> rows = random_rows(*segment, 200);
@@ -213,7 +213,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.StrayFaultsReadSinglePagesUntilTheR
     ColdReader cold({segment.get()});
     CHECK(log().random() == 0);
     REQUIRE_OK(cold.prefetch_search(1));
-    CHECK_MESSAGE(log().random() == 1, "a search that nothing was prefetched for");
+    CHECK_MESSAGE(log().random() == 1, "a search that nothing was brought for");
     REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
     CHECK(log().random() == 1);
   }
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NothingIsReadWhereAllIsWarm", "[Col
   REQUIRE_OK(cold.prefetch_search(1000000));
   REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK(end == rows.size());
-  REQUIRE_OK(cold.prefetch_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   CHECK(end == rows.size());
   REQUIRE_OK(prefetch_whole(*segment, segment->tree()));
   CHECK(log().take_fetches().empty());
@@ -276,7 +276,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.UncheckedBlocksAreBroughtWhole", "[
   uint64_t block = offset_of(*segment, value.data()) / segment_block_bytes;
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
   uint64_t end;
-  REQUIRE_OK(cold.prefetch_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   for (uint64_t at = 0; at < segment_block_bytes; at += page_bytes)
     CHECK(log().has(block * segment_block_bytes + at));
   log().set_warm(false);
@@ -294,7 +294,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.PlacesAreBroughtWithoutValues", "[C
   std::vector<Location> rows = random_rows(*segment, 100);
   ColdReader cold({segment.get()}, {.gap_bytes = 0});
   uint64_t end = 0;
-  REQUIRE_OK(cold.prefetch_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   CHECK(end == rows.size());
   // Deltas of 5,000 rows lie in 6 pages, their bases in 2.
   CHECK(log().pages() <= (fixed_ ? 0u : 8u));

@@ -11,6 +11,7 @@
 #include "tests/gpu/scatter/scatter_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -90,11 +91,7 @@ void expect_bits_of_loop(const Backends& backends, std::mt19937_64& rng,
 TEST_CASE("HostScatterTest.HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether",
           "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
-#if defined(__SANITIZE_THREAD__)
-  const Backends backends = backends_of({2, 5});
-#else
-  const Backends backends = backends_of({1, 2, 3, 5});
-#endif
+  const Backends backends = under_sanitizer ? backends_of({3}) : backends_of({1, 2, 3, 5});
   struct Case {
     uint64_t n, limit;
     int kind;
@@ -187,8 +184,8 @@ void expect_loop_at_limits(const Backends& backends, std::mt19937_64& rng) {
 
 TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
-  const Backends backends = backends_of({1, 2});
-  for (int round = 0; round < 12; ++round) {
+  const Backends backends = under_thread_sanitizer ? backends_of({2}) : backends_of({1, 2});
+  for (int round = 0; round < smaller_under_sanitizers(12, 4); ++round) {
     expect_loop_at_limits<float, uint32_t>(backends, rng);
     expect_loop_at_limits<double, uint64_t>(backends, rng);
     expect_loop_at_limits<int32_t, uint64_t>(backends, rng);
@@ -250,8 +247,8 @@ void expect_exact(const Backends& backends, std::mt19937_64& rng, const std::vec
 
 TEST_CASE("HostScatterTest.TargetsThatNearlyAscend", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
-  const uint64_t n = 300'007, limit = 90'000;
-  const Backends backends = backends_of({1, 2});
+  const uint64_t n = smaller_under_sanitizers(300'007, 150'007), limit = 90'000;
+  const Backends backends = under_thread_sanitizer ? backends_of({2}) : backends_of({1, 2});
   const auto cases = nearly_ascending(rng, n, limit);
   for (const auto& [name, r] : cases) {
     INFO(name);

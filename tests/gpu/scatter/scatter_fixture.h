@@ -12,6 +12,7 @@
 #include "gpu/backend.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 
@@ -96,6 +97,7 @@ class ScatterTest {
   RunsWith name_{side_.name};
 
   ScatterTest() {
+    if (under_thread_sanitizer && side_.threads == 1) SKIP("threads share nothing");
     if (side_.name != "cuda") {
       backend_ = Backend::host(side_.threads);
       return;

@@ -12,6 +12,7 @@
 #include "tests/gpu/scatter/scatter_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -20,7 +21,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheBitsOfTheDefin
                  "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T>(T) {
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(40, 20); ++round) {
       const uint64_t n = 1 + rng() % 20000, limit = 1 + rng() % (round % 2 ? 20 : 5000);
       auto r = random_targets<uint32_t>(rng, n, limit, static_cast<int>(rng() % 5));
       std::vector<T> s(n), t(limit);

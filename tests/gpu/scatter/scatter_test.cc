@@ -12,6 +12,7 @@
 #include "tests/gpu/scatter/scatter_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.IntegersAreExact", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T, class Index>(T, Index) {
-    for (uint64_t n : {0, 1, 3, 4, 127, 128, 129, 1000, 40000}) {
+    for (uint64_t n : {0, 1, 3, 4, 127, 128, 129, 1000, smaller_under_tsan(40000, 20000)}) {
       for (uint64_t limit : {1, 2, 37, 5000, 100000}) {
         for (int kind = 0; kind < 5; ++kind) {
           if (n != 1000 && kind != static_cast<int>(n % 5)) continue;
@@ -287,7 +288,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.EmptyColumns", "[ScatterTest]") {
 // Pinned and pageable memory, in pieces, and T where it is.
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.SourcesInHostMemoryComeInPieces", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
-  const uint64_t n = 5'000'001, limit = 70000;
+  const uint64_t n = smaller_under_sanitizers(5'000'001, 500'001), limit = 70000;
   auto r = random_targets<uint32_t>(rng, n, limit, 2);
   std::vector<int32_t> s(n), expected(limit);
   for (int32_t& x : s) x = static_cast<int32_t>(rng());

@@ -10,6 +10,7 @@
 #include "gpu/backend.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 
@@ -55,6 +56,7 @@ class VectorSetTest {
   // Calls test() with words_ set to each length.
   template <class Test>
   void each_length(const Test& test) {
+    if (under_thread_sanitizer && side_.threads == 1) SKIP("threads share nothing");
     for (uint32_t words : form_.words) {
       INFO(std::to_string(words) + " words");
       words_ = words;
