@@ -56,7 +56,7 @@ const std::set<string, std::less<>> kPublicEngine = {
     "engine/group_by.h",      "engine/library_version.h",
     "engine/lookup_result.h", "engine/options.h",
     "engine/prefixes.h",      "engine/scan.h",
-    "engine/result_buffer.h", "engine/route.h",
+    "engine/result_buffer.h", "engine/scatter_plan.h",
     "engine/row_set.h",       "engine/table.h",
     "engine/snapshot.h",      "engine/write_transaction.h"};
 

@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-const char* name_of(NodeKind kind) {
-  return kind == NodeKind::dense ? "dense" : kind == NodeKind::bitmap ? "bitmap" : "automatic";
-}
-
 json describe(const TableStatistics& table) {
   json result = {{"table", table.name},
                  {"key_width", table.key_width},
@@ -42,7 +38,7 @@ json describe(const SegmentReport& segment) {
   for (size_t i = 0; i < segment.strides.size(); ++i) {
     levels.push_back({{"stride", segment.strides[i]},
                       {"nodes", segment.nodes[i]},
-                      {"kind", name_of(segment.kinds[i])}});
+                      {"kind", to_string(segment.kinds[i])}});
     if (!segment.visits.empty()) levels.back()["visits"] = segment.visits[i];
   }
   json result = {{"run", segment.run},
@@ -114,7 +110,7 @@ std::string explain_text(const SegmentReport& s) {
     std::string level = "  level " + std::to_string(i) + (i < 10 ? "   stride " : "  stride ") +
                         std::to_string(s.strides[i]) + ", " + with_commas(s.nodes[i]) +
                         (s.nodes[i] == 1 ? " node" : " nodes") +
-                        (i ? std::string(", ") + name_of(s.kinds[i]) : "");
+                        (i ? std::string(", ") + to_string(s.kinds[i]) : "");
     if (!s.visits.empty()) {
       level.resize(std::max<size_t>(level.size(), 46), ' ');
       level += bar(s.visits[i]) + " of searches";

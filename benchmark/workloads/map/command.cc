@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-// Targets of the bridge have 4 bytes.
+// Targets of the mapping table have 4 bytes.
 constexpr uint64_t most_targets = 1'000'000'000;
 constexpr uint64_t max_sources = 1'000'000'000;
 constexpr uint64_t max_calls = 1'000'000;
@@ -73,7 +73,7 @@ Status parse(const MapArguments& map, MapOptions* options) {
 }  // namespace
 
 void add_map(CLI::App* command, MapArguments* map) {
-  command->add_option("--sources", map->sources, "Rows of the bridge, each a source")
+  command->add_option("--sources", map->sources, "Rows of the mapping table, each a source")
       ->capture_default_str();
   command->add_option("--targets", map->targets, "Numbers that T has")->capture_default_str();
   command
@@ -82,9 +82,7 @@ void add_map(CLI::App* command, MapArguments* map) {
       ->capture_default_str();
   command->add_option("--type", map->types, "Of S and T, with commas between: f32, f64, i32, i64")
       ->capture_default_str();
-  command
-      ->add_option("--mode", map->modes,
-                   "Of prepared routes: fast, reproducible, with a comma between")
+  command->add_option("--mode", map->modes, "Of plans: fast, reproducible, with a comma between")
       ->capture_default_str();
   command
       ->add_option("--calls", map->calls, "That are started on a device's stream before the wait")
@@ -99,7 +97,7 @@ void add_map(CLI::App* command, MapArguments* map) {
   add_measuring(command, &map->common);
   command->footer(
       "T[R[i]] += S[i], where a table has the target of each source's key. prepare looks the keys\n"
-      "up and makes a route of their targets, map applies it to one S, whole is map_weights(): "
+      "up and makes a plan of their targets, map applies it to one S, whole is map_weights(): "
       "both\n"
       "at once. loop is std::unordered_map and a loop, on one thread. On the host, but with\n"
       "--backend cuda: with one thread and with all; on a device: S and T in host memory, in its\n"
@@ -112,7 +110,7 @@ void add_map(CLI::App* command, MapArguments* map) {
 Status run_map_command(const MapArguments& map) {
   MapOptions options;
   STRIDE_TRY(parse(map, &options));
-  // Keys, in memory and in the database, a map of them, targets, S and a route.
+  // Keys, in memory and in the database, a map of them, targets, S and a plan.
   uint64_t key_bytes = std::max<uint64_t>(options.keys.width, 16);
   STRIDE_TRY(check_memory(options.sources * (3 * key_bytes + 100) + options.targets * 64,
                           "keys and weights", "lower --sources or --targets"));

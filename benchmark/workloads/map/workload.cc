@@ -15,7 +15,7 @@
 #include "benchmark/harness/scratch_directory.h"
 #include "benchmark/harness/stream_mark.h"
 #include "engine/database.h"
-#include "engine/route.h"
+#include "engine/scatter_plan.h"
 
 namespace stride::benchmark {
 namespace {
@@ -97,9 +97,9 @@ class MapRun {
   Status measure_loop(const Weights& weights);
   Status measure_stride(const Weights& weights, const std::shared_ptr<Backend>& backend,
                         unsigned threads);
-  Status measure_route(const Weights& weights, const Route& route, ScatterMode mode,
-                       const Place& place, TimedPhases* phases);
-  Status measure_stream(const Weights& weights, const Route& route, ScatterMode mode,
+  Status measure_plan(const Weights& weights, const ScatterPlan& plan, ScatterMode mode,
+                      const Place& place, TimedPhases* phases);
+  Status measure_stream(const Weights& weights, const ScatterPlan& plan, ScatterMode mode,
                         const Place& place, TimedPhases* phases);
   void finish(TimedPhases* phases, const std::map<std::string, double>& numbers);
 
@@ -374,13 +374,13 @@ Status MapRun::measure_loop(const Weights& weights) {
   const TargetMap bridge(bridge_.view(), bridge_targets_);
   auto place = place_numbers(weights, nullptr);
   if (!place.ok()) return place.status();
-  BulkVector<uint32_t> route(n);
+  BulkVector<uint32_t> found(n);
   auto look_up = [&] {
-    bridge.find(keys, route);
+    bridge.find(keys, found);
     return Status();
   };
   auto map = [&] {
-    plain_loop(weights.view(n), route.data(), place->to);
+    plain_loop(weights.view(n), found.data(), place->to);
     return Status();
   };
   auto both = [&] {
@@ -397,18 +397,18 @@ Status MapRun::measure_loop(const Weights& weights) {
   return {};
 }
 
-Status MapRun::measure_route(const Weights& weights, const Route& route, ScatterMode mode,
-                             const Place& place, TimedPhases* phases) {
+Status MapRun::measure_plan(const Weights& weights, const ScatterPlan& plan, ScatterMode mode,
+                            const Place& place, TimedPhases* phases) {
   const uint64_t n = targets_.size();
   Numbers from{weights.type, place.from, n};
   MutableNumbers into{weights.type, place.to, options_.targets};
-  auto map = [&] { return route.map(from, into, {.mode = mode}); };
+  auto map = [&] { return plan.map(from, into, {.mode = mode}); };
   STRIDE_TRY(phases->measure("map", n, on_cleared(weights, place, map)));
-  STRIDE_TRY(check(weights, place, 1, "a route"));
+  STRIDE_TRY(check(weights, place, 1, "a plan"));
   return mode == ScatterMode::reproducible ? check_bits(weights, place) : Status();
 }
 
-Status MapRun::measure_stream(const Weights& weights, const Route& route, ScatterMode mode,
+Status MapRun::measure_stream(const Weights& weights, const ScatterPlan& plan, ScatterMode mode,
                               const Place& place, TimedPhases* phases) {
   const uint64_t n = targets_.size();
   Numbers from{weights.type, place.from, n};
@@ -417,7 +417,7 @@ Status MapRun::measure_stream(const Weights& weights, const Route& route, Scatte
   if (!mark.ok()) return mark.status();
   auto calls = [&]() -> Status {
     for (uint64_t i = 0; i < options_.calls; ++i)
-      STRIDE_TRY(route.map(from, into, {.mode = mode, .stream = StreamMark::stream()}));
+      STRIDE_TRY(plan.map(from, into, {.mode = mode, .stream = StreamMark::stream()}));
     return mark->wait();
   };
   STRIDE_TRY(phases->measure("map", n * options_.calls, on_cleared(weights, place, calls)));
@@ -449,10 +449,10 @@ Status MapRun::measure_stride(const Weights& weights, const std::shared_ptr<Back
   STRIDE_TRY(check(weights, *on_host, 1, "map_weights"));
   finish(&at_once, {});
 
-  std::unique_ptr<Route> route;
+  std::unique_ptr<ScatterPlan> plan;
   auto prepare = [&] {
-    auto made = Route::make(now, table_, sources_.view(), {.targets = options_.targets});
-    if (made.ok()) route = std::make_unique<Route>(std::move(*made));
+    auto made = ScatterPlan::make(now, table_, sources_.view(), {.targets = options_.targets});
+    if (made.ok()) plan = std::make_unique<ScatterPlan>(std::move(*made));
     return made.status();
   };
   Place on_device;
@@ -466,7 +466,7 @@ Status MapRun::measure_stride(const Weights& weights, const std::shared_ptr<Back
     for (bool resident : {false, true}) {
       if (resident && !device) continue;
       const Place& place = resident ? on_device : *on_host;
-      std::string name = std::string("route, ") + mode_name(mode) + ", " + where;
+      std::string name = std::string("plan, ") + mode_name(mode) + ", " + where;
       if (device) name += resident ? " memory" : ", host memory";
       ResultRow proto = row(name);
       proto.texts["mode"] = mode_name(mode);
@@ -475,17 +475,17 @@ Status MapRun::measure_stride(const Weights& weights, const std::shared_ptr<Back
       if (!prepared) {
         STRIDE_TRY(phases.measure("prepare", n, timed(prepare)));
         prepared = true;
-        if (route->unrouted() > 0)
+        if (plan->unmapped() > 0)
           return Status(StatusCode::corruption, "wrong answer: sources without a target");
       }
-      STRIDE_TRY(measure_route(weights, *route, mode, place, &phases));
-      double bytes = static_cast<double>(route->memory_bytes()) / static_cast<double>(n);
+      STRIDE_TRY(measure_plan(weights, *plan, mode, place, &phases));
+      double bytes = static_cast<double>(plan->memory_bytes()) / static_cast<double>(n);
       finish(&phases, {{"bytes_per_source", bytes}});
       if (!resident) continue;
       proto.configuration += ", stream";
       proto.numbers["calls"] = static_cast<double>(options_.calls);
       TimedPhases stream(options_.timing, proto, "map", &progress_);
-      STRIDE_TRY(measure_stream(weights, *route, mode, place, &stream));
+      STRIDE_TRY(measure_stream(weights, *plan, mode, place, &stream));
       finish(&stream, {{"bytes_per_source", bytes}});
     }
   }

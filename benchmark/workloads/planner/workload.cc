@@ -34,7 +34,7 @@ std::string text_of(const TreeStatistics& tree) {
   std::string text;
   for (size_t i = 0; i < tree.strides.size(); ++i) {
     text += (i ? "," : "") + std::to_string(tree.strides[i]);
-    if (i > 0) text += tree.kinds[i] == NodeKind::bitmap ? "b" : "d";
+    if (i > 0) text += to_string(tree.kinds[i])[0];
   }
   return text + " leaf " + std::to_string(tree.leaf_capacity);
 }
@@ -113,7 +113,7 @@ std::vector<TreeOptions> random_list(uint64_t limit, uint32_t count, uint64_t se
       uint32_t stride = level < levels ? static_cast<uint32_t>(2 + random() % 11) : usual;
       if (level == 0) stride = 3 + static_cast<uint32_t>(random() % std::max(widest, 4u)) % 22;
       options.strides.push_back(stride);
-      options.kinds.push_back(static_cast<NodeKind>(random() % 3));
+      options.kinds.push_back(static_cast<NodeKind>(random() % node_kinds));
     }
     if (random() % 8 == 0) options.strides.resize(levels);
     list.push_back(options);

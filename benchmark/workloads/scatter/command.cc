@@ -84,8 +84,8 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
                         &options.modes));
   using Method = ScatterMethod;
   STRIDE_TRY(parse_list("--method", scatter.method,
-                        choices_of({Method::automatic, Method::direct, Method::copies, Method::hot,
-                                    Method::partition}),
+                        choices_of({Method::automatic, Method::direct, Method::privatized,
+                                    Method::heavy_hitters, Method::partition}),
                         &options.methods));
   using Memory = ScatterMemory;
   STRIDE_TRY(parse_list("--memory", scatter.memory,
@@ -95,7 +95,7 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
   uint64_t largest = *std::max_element(options.targets.begin(), options.targets.end());
   if (narrow && largest > uint64_t{1} << 32)
     return Status::invalid("--index u32 is for up to 2^32 targets").with_remedy("use --index u64");
-  options.with_routes = scatter.route;
+  options.with_prepared = scatter.prepared;
   options.threads = chosen_threads(scatter.common);
   options.seed = scatter.seed;
   options.timing.repeats = scatter.common.repeats;
@@ -123,7 +123,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of the targets, with commas between:\n"
                    "  uniform: each is as likely as any other\n"
                    "  sorted: the same, in ascending order\n"
-                   "  zipf:S: the k-th hottest is as likely as 1 / k^S; hot ones lie anywhere")
+                   "  zipf:S: the k-th most frequent is as likely as 1 / k^S; these lie anywhere")
       ->capture_default_str();
   command
       ->add_option("--type", scatter->type,
@@ -139,7 +139,8 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
       ->capture_default_str();
   command
       ->add_option("--method", scatter->method,
-                   "automatic, direct, copies, hot, partition, with commas between; on a device "
+                   "automatic, direct, privatized, heavy_hitters, partition, with commas between; "
+                   "on a device "
                    "direct is always there, and one that a case cannot have has no times")
       ->capture_default_str();
   command
@@ -147,7 +148,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of a device: where sources, targets and sums lie, with commas between: device, "
                    "pinned (host memory that it reads itself), host")
       ->capture_default_str();
-  command->add_flag("--route", scatter->route, "Also prepared targets: ScatterRoute");
+  command->add_flag("--prepared", scatter->prepared, "Also prepared targets: PreparedScatter");
   command->add_option("--seed", scatter->seed, "Equal seeds give equal columns")
       ->capture_default_str();
   add_backend(command, &scatter->stride);

@@ -19,7 +19,7 @@ struct ScatterArguments {
   std::string mode = "fast";
   std::string method = "automatic";
   std::string memory = "device";
-  bool route = false;
+  bool prepared = false;
   uint64_t seed = 1;
 };
 

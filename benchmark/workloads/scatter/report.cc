@@ -23,23 +23,23 @@ std::string data_name(const ResultRow& row) {
          count_name(row.number_of("targets")) + ", " + row.text_of("distribution");
 }
 
-// The row of one phase or the same of a route; null: there is none.
+// The row of one phase or that of prepared targets; null: there is none.
 const ResultRow* find(const RowGroup& group, const std::string& phase,
-                      const std::string& of_route) {
+                      const std::string& of_prepared) {
   auto row = std::find_if(group.begin(), group.end(), [&](const ResultRow* r) {
-    return r->phase == phase || r->phase == of_route;
+    return r->phase == phase || r->phase == of_prepared;
   });
   return row == group.end() || (*row)->seconds <= 0 ? nullptr : *row;
 }
 
 // Which columns there is something in.
 struct Columns {
-  bool stream = false, route = false, hash = false;
+  bool stream = false, prepared = false, hash = false;
 
   explicit Columns(const RowGroup& rows) {
     for (const ResultRow* row : rows) {
       stream |= row->phase.ends_with("_stream");
-      route |= row->phase == "prepare";
+      prepared |= row->phase == "prepare";
       hash |= row->texts.contains("hash");
     }
   }
@@ -74,7 +74,7 @@ std::vector<std::string> line(const RowGroup& rows, const Columns& columns) {
     cells.push_back(rate(stream));
     cells.push_back(milliseconds(stream));
   }
-  if (columns.route) cells.push_back(milliseconds(find(rows, "prepare", "prepare")));
+  if (columns.prepared) cells.push_back(milliseconds(find(rows, "prepare", "prepare")));
   cells.push_back(number_cell(work, "bytes_per_second", 1e-9));
   cells.push_back(number_cell(work, "bound_seconds", 1e3));
   cells.push_back(number_cell(work, "bound_percent", 1));
@@ -88,7 +88,7 @@ std::string table_of(const RowGroup& rows) {
   TextTable table;
   std::vector<std::string> header = {kind_name(*rows[0]), "G/s", "ms"};
   if (columns.stream) header.insert(header.end(), {"stream G/s", "stream ms"});
-  if (columns.route) header.push_back("prepare ms");
+  if (columns.prepared) header.push_back("prepare ms");
   header.insert(header.end(), {"GB/s", "bound ms", "% bound", "ratio"});
   if (columns.hash) header.push_back("hash of T");
   table.add(header);

@@ -40,12 +40,12 @@ TEST_CASE_METHOD(MapTest, "MapTest.TablesAndFiles", "[MapTest]") {
   CHECK_MESSAGE(out_.find("f32: 2,000 sources (keys u64), 100 targets") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\nloop:1 thread") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\nstride:map_weights, 1 thread") != std::string::npos, out_);
-  CHECK_MESSAGE(out_.find("\nstride:route, fast, 1 thread") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nstride:plan, fast, 1 thread") != std::string::npos, out_);
   auto rows = read_rows(json_);
   CHECK(phases_of(rows, "loop", "1 thread") ==
         (std::vector<std::string>{"prepare", "map", "whole"}));
   CHECK(phases_of(rows, "stride", "map_weights, 1 thread") == (std::vector<std::string>{"whole"}));
-  CHECK(phases_of(rows, "stride", "route, fast, 1 thread") ==
+  CHECK(phases_of(rows, "stride", "plan, fast, 1 thread") ==
         (std::vector<std::string>{"prepare", "map"}));
   CHECK(rows.size() == 6u);
   for (const auto& row : rows) {
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(MapTest, "MapTest.EveryTypeAndMode", "[MapTest]") {
       CHECK(row.records % (options.sources ? options.sources : 3) == 0u);
     }
     CHECK(types.size() == options.types.size());
-    CHECK(configurations.contains("stride:route, reproducible, 2 threads"));
+    CHECK(configurations.contains("stride:plan, reproducible, 2 threads"));
     CHECK(configurations.contains("stride:map_weights, 1 thread"));
     CHECK_FALSE(map_tables(rows).empty());
   }

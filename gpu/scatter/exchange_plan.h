@@ -1,4 +1,4 @@
-// How a device applies a prepared route (gpu/scatter_add.h): as an exchange. All random accesses
+// How a device applies prepared targets (gpu/scatter_add.h): as an exchange. All random accesses
 // are to memory that is as near as it can be.
 //
 // The sources of a *slab* are cut into *chunks* of neighbours, its targets into *parts* of
@@ -11,7 +11,7 @@
 // then each part is read into a block's own memory, and each of its targets adds up its sources,
 // which a list names, in ascending order. Both passes read and write memory in stretches. What goes
 // where is worked out once and takes about 5 bytes a source. Each chunk writes one sum for a target
-// with many sources (hot), and what remains is to add these up.
+// with many sources (a heavy hitter), and what remains is to add these up.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,34 @@
 
 namespace stride {
 
-inline constexpr uint32_t route_chunk_sources = 1 << 14;  // at most
-// More sources of one slab than this make a target hot.
-inline constexpr uint32_t route_hot_sources = 1 << 8;
-inline constexpr uint32_t route_part_sources = route_chunk_sources + route_hot_sources;  // at most
-inline constexpr uint32_t route_part_targets = 1 << 12;                                  // at most
-// Sources that half a warp takes to a part at once, at most; to a hot target it takes a chunk's.
-inline constexpr uint32_t route_piece_sources = 64;
+inline constexpr uint32_t exchange_chunk_sources = 1 << 14;  // at most
+// More sources of one slab than this make a target a heavy hitter.
+inline constexpr uint32_t heavy_hitter_sources = 1 << 8;
+inline constexpr uint32_t exchange_part_sources =
+    exchange_chunk_sources + heavy_hitter_sources;          // at most
+inline constexpr uint32_t exchange_part_targets = 1 << 12;  // at most
+// Sources that half a warp takes to a part at once, at most; to a heavy hitter it takes a chunk's.
+inline constexpr uint32_t exchange_piece_sources = 64;
 // A thread takes so many at a time: pieces are filled up to a multiple.
-inline constexpr uint32_t route_quad = 4;
+inline constexpr uint32_t exchange_quad = 4;
 // Targets that add up their sources together, in step.
-inline constexpr uint32_t route_group_targets = 32;
-inline constexpr uint32_t no_route_target = UINT32_MAX;
+inline constexpr uint32_t exchange_group_targets = 32;
+inline constexpr uint32_t no_exchange_target = UINT32_MAX;
 
-struct RouteSlab {
+struct ExchangeSlab {
   uint64_t first = 0;  // source
   uint32_t sources = 0;
   uint32_t chunk_sources = 0;  // but for the last
   uint32_t chunks = 0, parts = 0;
   uint32_t items = 0;  // sources that are exchanged, and what fills up
 
-  // Each chunk has its sources here in the order of parts, and then those of hot targets.
+  // Each chunk has its sources here in the order of parts, and then those of heavy hitters.
   std::vector<uint16_t> picks;
   // Pieces of picks that go to one stretch of the items, or that are added up.
   struct Piece {
     uint16_t begin;  // among the chunk's picks
-    uint16_t count;  // a multiple of route_quad, or of what is added up
-    uint32_t to;     // item, a multiple of route_quad; from `items` on: a sum
+    uint16_t count;  // a multiple of exchange_quad, or of what is added up
+    uint32_t to;     // item, a multiple of exchange_quad; from `items` on: a sum
   };
   std::vector<Piece> pieces;
   std::vector<uint32_t> chunk_piece;  // [chunk + 1]
@@ -57,7 +58,7 @@ struct RouteSlab {
   std::vector<uint32_t> part_item;    // [part + 1]: first item
   std::vector<uint32_t> part_group;   // [part + 1]: first group
   // Targets of a part that have sources in it, by falling numbers of sources, in groups; the last
-  // group is filled up with no_route_target.
+  // group is filled up with no_exchange_target.
   std::vector<uint32_t> group_targets;
   // [group + 1]: where its list begins. A list has, for each step, what each target adds: a place
   // among the part's items, or, past a target's last one, the place behind them all. A part's lists
@@ -67,15 +68,15 @@ struct RouteSlab {
   // No chunk or part has more than these.
   uint32_t most_picks = 0, max_items = 0, most_list = 0, most_targets = 0;
 
-  // Hot targets. Their sums, one for each chunk that has any of their sources, lie behind the
+  // Heavy hitters. Their sums, one for each chunk that has any of their sources, lie behind the
   // items, one target's after the other's.
-  struct Hot {
+  struct HeavyHitter {
     uint64_t target;
     uint32_t begin;  // the first of its sums
   };
-  std::vector<Hot> hot;  // and one more, where the last one's sums end
-  uint32_t hot_count() const { return static_cast<uint32_t>(hot.size() - 1); }
-  uint32_t hot_sums() const { return hot.back().begin - items; }
+  std::vector<HeavyHitter> heavy_hitters;  // and one more, where the last one's sums end
+  uint32_t heavy_hitter_count() const { return static_cast<uint32_t>(heavy_hitters.size() - 1); }
+  uint32_t heavy_hitter_sums() const { return heavy_hitters.back().begin - items; }
 };
 
 // Whether an exchange is the best way there: neither fewer sources than targets, nor so few targets
@@ -83,11 +84,11 @@ struct RouteSlab {
 bool is_exchanged(uint64_t sources, uint64_t targets);
 
 // Sources of a slab at most: fewer make longer pieces, more spare looks at a large T.
-uint64_t route_slab_sources(uint64_t targets);
+uint64_t exchange_slab_sources(uint64_t targets);
 
-// targets: those of sources [first, first + n), n at most route_slab_sources(limit); what is not
+// targets: those of sources [first, first + n), n at most exchange_slab_sources(limit); what is not
 // below `limit` is left out. processors: of the device; chunks and parts come in multiples.
-RouteSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t limit,
-                    uint32_t processors);
+ExchangeSlab plan_slab(const Indexes& targets, uint64_t first, uint64_t n, uint64_t limit,
+                       uint32_t processors);
 
 }  // namespace stride

@@ -1,27 +1,27 @@
-#include "engine/route.h"
+#include "engine/scatter_plan.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "engine/analytics/bridge.h"
+#include "engine/analytics/scatter_targets.h"
 #include "engine/device/executor.h"
 #include "engine/snapshot_version.h"
 #include "storage/no_throw.h"
 
 namespace stride {
 
-struct Route::State {
+struct ScatterPlan::State {
   std::shared_ptr<Executor> executor;
   std::shared_ptr<Backend> backend;  // outlives what follows
-  std::unique_ptr<ScatterRoute> route;
+  std::unique_ptr<PreparedScatter> prepared;
   ScatterReport report;
   std::vector<std::byte> key_data;
   std::vector<uint64_t> key_offsets;
   std::unique_ptr<BackendMemory> zeros;  // of a device
 
-  static Status make(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-                     const RouteOptions& options, std::unique_ptr<State>* made);
+  static Status make(const Snapshot& snapshot, const Table& mapping, const KeyColumn* sources,
+                     const ScatterPlanOptions& options, std::unique_ptr<State>* made);
 };
 
 namespace {
@@ -29,18 +29,18 @@ namespace {
 constexpr uint64_t max_zeros = 64 << 20;
 constexpr uint64_t bytes_per_task = 1 << 20;
 
-Status check_options(const RouteOptions& options) {
-  if (options.targets > max_route_targets)
-    return Status::invalid("a route to " + std::to_string(options.targets) +
+Status check_options(const ScatterPlanOptions& options) {
+  if (options.targets > max_scatter_plan_targets)
+    return Status::invalid("a plan to " + std::to_string(options.targets) +
                            " targets is not possible: give at most " +
-                           std::to_string(max_route_targets));
-  if (options.targets == 0 || options.values == RouteTargets::numbers) return {};
-  return Status::invalid("a number of targets with RouteTargets::keys")
+                           std::to_string(max_scatter_plan_targets));
+  if (options.targets == 0 || options.values == ScatterPlanTargets::numbers) return {};
+  return Status::invalid("a number of targets with ScatterPlanTargets::keys")
       .with_remedy("leave it 0: there are as many targets as different names");
 }
 
-// What does the additions of a route of so many sources, or of 0 where that is made for one S.
-std::shared_ptr<Backend> choose_backend(Executor& executor, const RouteOptions& options,
+// What does the additions of a plan of so many sources, or of 0 where that is made for one S.
+std::shared_ptr<Backend> choose_backend(Executor& executor, const ScatterPlanOptions& options,
                                         uint64_t sources) {
   if (options.backend) return options.backend;
   std::shared_ptr<Backend> device;
@@ -64,15 +64,16 @@ bool is_on_any_device(Executor& executor, const std::shared_ptr<Backend>& backen
   return (device && device->is_on_device(data)) || (backend && backend->is_on_device(data));
 }
 
-Status resolve(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-               const RouteOptions& options, BridgeTargets* targets) {
+Status resolve(const Snapshot& snapshot, const Table& mapping, const KeyColumn* sources,
+               const ScatterPlanOptions& options, ScatterTargets* targets) {
   Executor& executor = *SnapshotVersion::of(snapshot)->executor;
   STRIDE_TRY(check_options(options));
   bool on_host = sources && !is_on_any_device(executor, options.backend, first_byte(*sources));
-  return read_bridge(snapshot, bridge, sources, on_host, options, *executor.host(), targets);
+  return read_scatter_targets(snapshot, mapping, sources, on_host, options, *executor.host(),
+                              targets);
 }
 
-// Numbers that lie on a device which the route knows nothing of cannot be read.
+// Numbers that lie on a device which the plan knows nothing of cannot be read.
 Status check_places(Executor& executor, Backend& backend, const Numbers& weights,
                     const MutableNumbers& into, void* stream) {
   bool elsewhere = false;
@@ -81,10 +82,10 @@ Status check_places(Executor& executor, Backend& backend, const Numbers& weights
   if (!elsewhere && (!stream || backend.has_device())) return {};
   return Status(StatusCode::unavailable, "the additions are done on " + backend.name() +
                                              ", and S, T or the stream are a device's")
-      .with_remedy("name the device in RouteOptions::backend, or copy S and T to the host");
+      .with_remedy("name the device in ScatterPlanOptions::backend, or copy S and T to the host");
 }
 
-Status check_clear(const RouteMapOptions& options) {
+Status check_clear(const ScatterMapOptions& options) {
   if (!options.clear || !options.stream) return {};
   return Status::invalid("T cannot be cleared on a stream")
       .with_remedy("clear it there before, or give no stream");
@@ -116,31 +117,32 @@ Status clear(Backend& backend, const MutableNumbers& into, std::unique_ptr<Backe
 
 Status check_targets(const MutableNumbers& into, uint64_t targets) {
   if (into.size == targets) return {};
-  return Status::invalid("a T of " + std::to_string(into.size) + " numbers, for a route to " +
+  return Status::invalid("a T of " + std::to_string(into.size) + " numbers, for a plan to " +
                          std::to_string(targets))
       .with_remedy("give room for one number for each target");
 }
 
 }  // namespace
 
-Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-                          const RouteOptions& options, std::unique_ptr<State>* made) {
-  BridgeTargets targets;
-  STRIDE_TRY(resolve(snapshot, bridge, sources, options, &targets));
+Status ScatterPlan::State::make(const Snapshot& snapshot, const Table& mapping,
+                                const KeyColumn* sources, const ScatterPlanOptions& options,
+                                std::unique_ptr<State>* made) {
+  ScatterTargets targets;
+  STRIDE_TRY(resolve(snapshot, mapping, sources, options, &targets));
   auto state = std::make_unique<State>();
   state->executor = SnapshotVersion::of(snapshot)->executor;
   Executor& executor = *state->executor;
   state->backend = choose_backend(executor, options, targets.targets.size());
-  auto make_route = [&]() -> Status {
-    auto route = state->backend->scatter().make_route(targets.targets.view(), targets.target_count,
+  auto prepare = [&]() -> Status {
+    auto prepared = state->backend->scatter().prepare(targets.targets.view(), targets.target_count,
                                                       OutOfRange::count);
-    if (route.ok()) state->route = std::move(*route);
-    return route.status();
+    if (prepared.ok()) state->prepared = std::move(*prepared);
+    return prepared.status();
   };
-  Status status = make_route();
+  Status status = prepare();
   if (!status.ok() && !options.backend && state->backend->has_device() && executor.failed(status)) {
     state->backend = executor.host();
-    status = make_route();
+    status = prepare();
   }
   STRIDE_TRY(status);
   state->report = targets.report;
@@ -150,27 +152,27 @@ Status Route::State::make(const Snapshot& snapshot, const Table& bridge, const K
   return {};
 }
 
-Route::Route(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Route::Route(Route&&) noexcept = default;
-Route& Route::operator=(Route&&) noexcept = default;
-Route::~Route() = default;
+ScatterPlan::ScatterPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ScatterPlan::ScatterPlan(ScatterPlan&&) noexcept = default;
+ScatterPlan& ScatterPlan::operator=(ScatterPlan&&) noexcept = default;
+ScatterPlan::~ScatterPlan() = default;
 
-Result<Route> Route::make(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
-                          const RouteOptions& options) {
+Result<ScatterPlan> ScatterPlan::make(const Snapshot& snapshot, const Table& mapping,
+                                      const KeyColumn& sources, const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
-  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, &sources, options, &state); }));
-  return Route(std::move(state));
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, &sources, options, &state); }));
+  return ScatterPlan(std::move(state));
 }
 
-Result<Route> Route::of_table(const Snapshot& snapshot, const Table& bridge,
-                              const RouteOptions& options) {
+Result<ScatterPlan> ScatterPlan::of_table(const Snapshot& snapshot, const Table& mapping,
+                                          const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
-  STRIDE_TRY(no_throw([&] { return State::make(snapshot, bridge, nullptr, options, &state); }));
-  return Route(std::move(state));
+  STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, nullptr, options, &state); }));
+  return ScatterPlan(std::move(state));
 }
 
-Status Route::map(const Numbers& weights, const MutableNumbers& into,
-                  const RouteMapOptions& options) const {
+Status ScatterPlan::map(const Numbers& weights, const MutableNumbers& into,
+                        const ScatterMapOptions& options) const {
   return no_throw([&] {
     STRIDE_TRY(
         check_scatter(weights, sources(), into, {.mode = options.mode, .stream = options.stream}));
@@ -178,47 +180,48 @@ Status Route::map(const Numbers& weights, const MutableNumbers& into,
     STRIDE_TRY(check_clear(options));
     STRIDE_TRY(check_places(*state_->executor, *state_->backend, weights, into, options.stream));
     if (options.clear) STRIDE_TRY(clear(*state_->backend, into, &state_->zeros));
-    return state_->route->apply(weights, into, options.mode, options.stream);
+    return state_->prepared->apply(weights, into, options.mode, options.stream);
   });
 }
 
-uint64_t Route::sources() const { return state_->route->sources(); }
-uint64_t Route::targets() const { return state_->route->targets(); }
-uint64_t Route::unrouted() const { return state_->report.out_of_range; }
-uint64_t Route::first_unrouted() const { return state_->report.first_out_of_range; }
-KeyColumn Route::target_keys() const {
+uint64_t ScatterPlan::sources() const { return state_->prepared->sources(); }
+uint64_t ScatterPlan::targets() const { return state_->prepared->targets(); }
+uint64_t ScatterPlan::unmapped() const { return state_->report.out_of_range; }
+uint64_t ScatterPlan::first_unmapped() const { return state_->report.first_out_of_range; }
+KeyColumn ScatterPlan::target_keys() const {
   if (state_->key_offsets.empty()) return {};
   return Column::variable(state_->key_data.data(), state_->key_offsets.data(),
                           state_->key_offsets.size() - 1);
 }
-uint64_t Route::memory_bytes() const {
-  return state_->route->memory_bytes() + state_->key_data.size() +
+uint64_t ScatterPlan::memory_bytes() const {
+  return state_->prepared->memory_bytes() + state_->key_data.size() +
          state_->key_offsets.size() * sizeof(uint64_t) +
          (state_->zeros ? state_->zeros->size() : 0);
 }
-const std::shared_ptr<Backend>& Route::backend() const { return state_->backend; }
-std::string Route::backend_name() const { return state_->backend->name(); }
+const std::shared_ptr<Backend>& ScatterPlan::backend() const { return state_->backend; }
+std::string ScatterPlan::backend_name() const { return state_->backend->name(); }
 
-Status map_weights(const Snapshot& snapshot, const Table& bridge, const KeyColumn& sources,
+Status map_weights(const Snapshot& snapshot, const Table& mapping, const KeyColumn& sources,
                    const Numbers& weights, const MutableNumbers& into,
-                   const RouteOptions& route_options, const RouteMapOptions& options,
+                   const ScatterPlanOptions& plan_options, const ScatterMapOptions& options,
                    ScatterReport* report) {
   return no_throw([&] {
     if (options.stream)
       return Status::invalid("map_weights() on a stream")
-          .with_remedy("make a Route, which is there until the work is done");
+          .with_remedy("make a ScatterPlan, which is there until the work is done");
     STRIDE_TRY(check_scatter(weights, sources.size, into, {.mode = options.mode}));
-    RouteOptions routed = route_options;
-    if (routed.values == RouteTargets::numbers && routed.targets == 0) routed.targets = into.size;
+    ScatterPlanOptions planned = plan_options;
+    if (planned.values == ScatterPlanTargets::numbers && planned.targets == 0)
+      planned.targets = into.size;
     Executor& executor = *SnapshotVersion::of(snapshot)->executor;
     // To bring S and R to a device for one use gains nothing.
-    std::shared_ptr<Backend> backend = choose_backend(executor, routed, 0);
+    std::shared_ptr<Backend> backend = choose_backend(executor, planned, 0);
     bool on_device = is_on_any_device(executor, nullptr, weights.data) ||
                      is_on_any_device(executor, nullptr, into.data);
-    if (on_device && !routed.backend) backend = executor.device_if_known();
+    if (on_device && !planned.backend) backend = executor.device_if_known();
     STRIDE_TRY(check_places(executor, *backend, weights, into, nullptr));
-    BridgeTargets targets;
-    STRIDE_TRY(resolve(snapshot, bridge, &sources, routed, &targets));
+    ScatterTargets targets;
+    STRIDE_TRY(resolve(snapshot, mapping, &sources, planned, &targets));
     STRIDE_TRY(check_targets(into, targets.target_count));
     std::unique_ptr<BackendMemory> zeros;
     if (options.clear) STRIDE_TRY(clear(*backend, into, &zeros));

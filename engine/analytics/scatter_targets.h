@@ -1,10 +1,10 @@
-// What a bridge table says: the target of each source (engine/route.h).
+// What a mapping table says: the target of each source (engine/scatter_plan.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "engine/route.h"
+#include "engine/scatter_plan.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
 #include "storage/status.h"
@@ -32,11 +32,11 @@ class NumberList {
   bool is_wide_ = false;
 };
 
-struct BridgeTargets {
+struct ScatterTargets {
   NumberList targets;  // of each source; those without one are out of range
   uint64_t target_count = 0;
   ScatterReport report;  // of those without one
-  // These are for RouteTargets::keys.
+  // These are for ScatterPlanTargets::keys.
   std::vector<std::byte> key_data;
   std::vector<uint64_t> key_offsets;
 
@@ -47,9 +47,11 @@ struct BridgeTargets {
   }
 };
 
-// sources: null for all rows of the bridge. on_host: whether they may be read here, for messages.
-// host: whose threads do the work.
-Status read_bridge(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-                   bool on_host, const RouteOptions& options, Backend& host, BridgeTargets* result);
+// sources: null for all rows of the mapping table. on_host: whether they may be read here, for
+// messages. host: whose threads do the work.
+Status read_scatter_targets(const Snapshot& snapshot, const Table& mapping,
+                            const KeyColumn* sources, bool on_host,
+                            const ScatterPlanOptions& options, Backend& host,
+                            ScatterTargets* result);
 
 }  // namespace stride

@@ -1,4 +1,4 @@
-#include "engine/analytics/bridge.h"
+#include "engine/analytics/scatter_targets.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,8 +16,8 @@ constexpr uint64_t rows_per_task = 1 << 14;
 // Rows that are looked up at once, and what their values may take.
 constexpr uint64_t first_rows = 1 << 16, max_rows = 1 << 20, max_value_bytes = 64 << 20;
 
-// Rows that are read at once: sources, or rows of the bridge.
-struct BridgeRows {
+// Rows that are read at once: sources, or rows of the mapping table.
+struct TargetRows {
   uint64_t first = 0;             // of them, among all sources
   const Bitmap* found = nullptr;  // null: all
   ValueColumn values;
@@ -31,53 +31,53 @@ constexpr Index none = std::numeric_limits<Index>::max();
 
 // What was found among some rows.
 struct Found {
-  ScatterReport unrouted;
+  ScatterReport unmapped;
   uint64_t limit = 0;                 // one more than the largest number
   uint64_t wrong_width = UINT64_MAX;  // the first row
   bool needs_wide = false;
 
   void add(const Found& other) {
-    unrouted.out_of_range += other.unrouted.out_of_range;
-    unrouted.first_out_of_range =
-        std::min(unrouted.first_out_of_range, other.unrouted.first_out_of_range);
+    unmapped.out_of_range += other.unmapped.out_of_range;
+    unmapped.first_out_of_range =
+        std::min(unmapped.first_out_of_range, other.unmapped.first_out_of_range);
     limit = std::max(limit, other.limit);
     wrong_width = std::min(wrong_width, other.wrong_width);
     needs_wide |= other.needs_wide;
   }
   void lacks(uint64_t source) {
-    ++unrouted.out_of_range;
-    unrouted.first_out_of_range = std::min(unrouted.first_out_of_range, source);
+    ++unmapped.out_of_range;
+    unmapped.first_out_of_range = std::min(unmapped.first_out_of_range, source);
   }
 };
 
-class BridgeReader {
+class TargetReader {
  public:
-  BridgeReader(const Snapshot& snapshot, const Table& bridge, const RouteOptions& options,
-               Backend& host, BridgeTargets* result)
-      : snapshot_(snapshot), bridge_(bridge), options_(options), host_(host), result_(*result) {}
+  TargetReader(const Snapshot& snapshot, const Table& mapping, const ScatterPlanOptions& options,
+               Backend& host, ScatterTargets* result)
+      : snapshot_(snapshot), mapping_(mapping), options_(options), host_(host), result_(*result) {}
 
   Status look_up(const KeyColumn& sources, bool on_host);
   Status scan();
   Status finish();
 
  private:
-  Status take(const BridgeRows& rows);
-  Status take_numbers(const BridgeRows& rows);
+  Status consume(const TargetRows& rows);
+  Status consume_numbers(const TargetRows& rows);
   template <class Number, class Index>
-  Found read_numbers(const BridgeRows& rows, uint64_t begin, uint64_t end, Index* out) const;
+  Found read_numbers(const TargetRows& rows, uint64_t begin, uint64_t end, Index* out) const;
   template <class Index>
-  Found read_rows(const BridgeRows& rows, Index* out) const;
-  Status take_keys(const BridgeRows& rows);
+  Found read_rows(const TargetRows& rows, Index* out) const;
+  Status consume_keys(const TargetRows& rows);
   Status number_keys();
 
-  std::string place(const BridgeRows& rows, uint64_t row) const;
-  Status check_routed(const BridgeRows& rows, const Found& found) const;
+  std::string position_of(const TargetRows& rows, uint64_t row) const;
+  Status check_mapped(const TargetRows& rows, const Found& found) const;
 
   const Snapshot& snapshot_;
-  const Table& bridge_;
-  const RouteOptions& options_;
+  const Table& mapping_;
+  const ScatterPlanOptions& options_;
   Backend& host_;
-  BridgeTargets& result_;
+  ScatterTargets& result_;
   uint32_t width_ = 0;  // of the numbers; 0: not known yet
   // Names in the order of first occurrence.
   std::unique_ptr<ByteSet> names_;
@@ -86,16 +86,16 @@ class BridgeReader {
   std::vector<uint64_t> ids_, offsets_, was_new_;
 };
 
-Status BridgeReader::look_up(const KeyColumn& sources, bool on_host) {
+Status TargetReader::look_up(const KeyColumn& sources, bool on_host) {
   GetResult batch;
-  if (sources.size == 0) return snapshot_.get(bridge_, sources, &batch);
+  if (sources.size == 0) return snapshot_.get(mapping_, sources, &batch);
   result_.targets.resize(sources.size);
   uint64_t rows = first_rows;
   for (uint64_t first = 0; first < sources.size;) {
     uint64_t n = std::min(rows, sources.size - first);
     KeyColumn keys = sources.slice(first, n);
-    STRIDE_TRY(snapshot_.get(bridge_, keys, &batch));
-    STRIDE_TRY(take({first, &batch.found, batch.values, on_host ? &keys : nullptr}));
+    STRIDE_TRY(snapshot_.get(mapping_, keys, &batch));
+    STRIDE_TRY(consume({first, &batch.found, batch.values, on_host ? &keys : nullptr}));
     first += n;
     uint64_t row_bytes = std::max<uint64_t>(batch.values.bytes() / n, 1);
     rows = std::clamp<uint64_t>(max_value_bytes / row_bytes, 1, max_rows);
@@ -103,54 +103,54 @@ Status BridgeReader::look_up(const KeyColumn& sources, bool on_host) {
   return {};
 }
 
-Status BridgeReader::scan() {
-  auto scan = snapshot_.scan(bridge_, {.batch_rows = 1 << 16});
+Status TargetReader::scan() {
+  auto scan = snapshot_.scan(mapping_, {.batch_rows = 1 << 16});
   if (!scan.ok()) return scan.status();
   ScanBatch batch;
   while (scan->next(&batch)) {
     uint64_t first = result_.targets.size();
     result_.targets.resize(first + batch.keys.size);
-    STRIDE_TRY(take({first, nullptr, batch.values, &batch.keys}));
+    STRIDE_TRY(consume({first, nullptr, batch.values, &batch.keys}));
   }
   return scan->status();
 }
 
-Status BridgeReader::finish() {
-  if (options_.values == RouteTargets::keys) return number_keys();
+Status TargetReader::finish() {
+  if (options_.values == ScatterPlanTargets::keys) return number_keys();
   if (options_.targets) result_.target_count = options_.targets;
   return {};
 }
 
-Status BridgeReader::take(const BridgeRows& rows) {
-  return options_.values == RouteTargets::keys ? take_keys(rows) : take_numbers(rows);
+Status TargetReader::consume(const TargetRows& rows) {
+  return options_.values == ScatterPlanTargets::keys ? consume_keys(rows) : consume_numbers(rows);
 }
 
 // "table 'bridge': source 7 ('link 7')"
-std::string BridgeReader::place(const BridgeRows& rows, uint64_t row) const {
-  std::string text = "table '" + bridge_.name() + "': source " + std::to_string(rows.first + row);
+std::string TargetReader::position_of(const TargetRows& rows, uint64_t row) const {
+  std::string text = "table '" + mapping_.name() + "': source " + std::to_string(rows.first + row);
   return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
 }
 
-Status BridgeReader::check_routed(const BridgeRows& rows, const Found& found) const {
-  if (options_.unrouted == Unrouted::count || found.unrouted.out_of_range == 0) return {};
-  uint64_t row = found.unrouted.first_out_of_range - rows.first;
+Status TargetReader::check_mapped(const TargetRows& rows, const Found& found) const {
+  if (options_.unmapped == Unmapped::count || found.unmapped.out_of_range == 0) return {};
+  uint64_t row = found.unmapped.first_out_of_range - rows.first;
   if (!rows.has(row))
-    return Status(StatusCode::not_found, place(rows, row) + " is not there")
+    return Status(StatusCode::not_found, position_of(rows, row) + " is not there")
         .with_remedy("add it, or count what has no target");
   uint64_t number = 0;
   Bytes value = rows.values[row];
   std::memcpy(&number, value.data(), std::min(value.size(), sizeof number));
-  uint64_t targets = options_.targets ? options_.targets : max_route_targets;
-  return Status::invalid(place(rows, row) + " has the target " + std::to_string(number) +
+  uint64_t targets = options_.targets ? options_.targets : max_scatter_plan_targets;
+  return Status::invalid(position_of(rows, row) + " has the target " + std::to_string(number) +
                          ", and there are " + std::to_string(targets))
       .with_remedy("give a larger number of targets, or count what has no target");
 }
 
 // Rows [begin, end).
 template <class Number, class Index>
-Found BridgeReader::read_numbers(const BridgeRows& rows, uint64_t begin, uint64_t end,
+Found TargetReader::read_numbers(const TargetRows& rows, uint64_t begin, uint64_t end,
                                  Index* out) const {
-  const uint64_t limit = options_.targets ? options_.targets : max_route_targets;
+  const uint64_t limit = options_.targets ? options_.targets : max_scatter_plan_targets;
   const ValueColumn values = rows.values;
   Found found;
   uint64_t at = values.begin(begin);
@@ -179,7 +179,7 @@ Found BridgeReader::read_numbers(const BridgeRows& rows, uint64_t begin, uint64_
 }
 
 template <class Index>
-Found BridgeReader::read_rows(const BridgeRows& rows, Index* out) const {
+Found TargetReader::read_rows(const TargetRows& rows, Index* out) const {
   Found all;
   std::mutex mutex;
   host_.parallel_for(rows.values.size, rows_per_task, [&](uint64_t begin, uint64_t end) {
@@ -191,7 +191,7 @@ Found BridgeReader::read_rows(const BridgeRows& rows, Index* out) const {
   return all;
 }
 
-Status BridgeReader::take_numbers(const BridgeRows& rows) {
+Status TargetReader::consume_numbers(const TargetRows& rows) {
   const uint64_t n = rows.values.size;
   // The first value says how wide all are.
   for (uint64_t i = 0; i < n && width_ == 0; ++i)
@@ -204,20 +204,20 @@ Status BridgeReader::take_numbers(const BridgeRows& rows) {
     result_.targets.widen(host_);
   }
   if (found.wrong_width != UINT64_MAX)
-    return Status::invalid(place(rows, found.wrong_width) + " has a value of " +
+    return Status::invalid(position_of(rows, found.wrong_width) + " has a value of " +
                            std::to_string(rows.values[found.wrong_width].size()) +
                            " bytes, which is no number of " + std::to_string(width_) + " bytes")
-        .with_remedy("make all values 4 bytes or all 8, or use RouteTargets::keys");
-  STRIDE_TRY(check_routed(rows, found));
-  result_.report.out_of_range += found.unrouted.out_of_range;
+        .with_remedy("make all values 4 bytes or all 8, or use ScatterPlanTargets::keys");
+  STRIDE_TRY(check_mapped(rows, found));
+  result_.report.out_of_range += found.unmapped.out_of_range;
   result_.report.first_out_of_range =
-      std::min(result_.report.first_out_of_range, found.unrouted.first_out_of_range);
+      std::min(result_.report.first_out_of_range, found.unmapped.first_out_of_range);
   result_.target_count = std::max(result_.target_count, found.limit);
   return {};
 }
 
 // Numbers names in the order of first occurrence.
-Status BridgeReader::take_keys(const BridgeRows& rows) {
+Status TargetReader::consume_keys(const TargetRows& rows) {
   if (!names_) {
     auto made = host_.sets().make_byte_set();
     if (!made.ok()) return made.status();
@@ -239,7 +239,7 @@ Status BridgeReader::take_keys(const BridgeRows& rows) {
     offsets_.push_back(rows.values.begin(n));
     names = Column::variable(rows.values.data, offsets_.data(), offsets_.size() - 1);
   }
-  STRIDE_TRY(check_routed(rows, found));
+  STRIDE_TRY(check_mapped(rows, found));
   ids_.resize(names.size);
   was_new_.assign((names.size + 63) / 64, 0);
   STRIDE_TRY(names_->find_or_put(names, ids_, was_new_));
@@ -250,7 +250,7 @@ Status BridgeReader::take_keys(const BridgeRows& rows) {
     name_offsets_.push_back(name_data_.size());
   }
   if (names_->size() > max_index_keys)
-    return Status(StatusCode::resource_exhausted, "table '" + bridge_.name() + "' has more than " +
+    return Status(StatusCode::resource_exhausted, "table '" + mapping_.name() + "' has more than " +
                                                       std::to_string(max_index_keys) +
                                                       " different targets")
         .with_remedy("give targets numbers");
@@ -259,14 +259,14 @@ Status BridgeReader::take_keys(const BridgeRows& rows) {
     for (uint64_t i = 0, at = 0; i < n; ++i)
       targets[rows.first + i] = rows.has(i) ? static_cast<Index>(ids_[at++]) : none<Index>;
   });
-  result_.report.out_of_range += found.unrouted.out_of_range;
+  result_.report.out_of_range += found.unmapped.out_of_range;
   result_.report.first_out_of_range =
-      std::min(result_.report.first_out_of_range, found.unrouted.first_out_of_range);
+      std::min(result_.report.first_out_of_range, found.unmapped.first_out_of_range);
   return {};
 }
 
 // Puts the names into their order, and gives each source its target's place there.
-Status BridgeReader::number_keys() {
+Status TargetReader::number_keys() {
   const KeyColumn names =
       Column::variable(name_data_.data(), name_offsets_.data(), name_offsets_.size() - 1);
   result_.target_count = names.size;
@@ -311,10 +311,11 @@ void NumberList::widen(Backend& host) {
   is_wide_ = true;
 }
 
-Status read_bridge(const Snapshot& snapshot, const Table& bridge, const KeyColumn* sources,
-                   bool on_host, const RouteOptions& options, Backend& host,
-                   BridgeTargets* result) {
-  BridgeReader reader(snapshot, bridge, options, host, result);
+Status read_scatter_targets(const Snapshot& snapshot, const Table& mapping,
+                            const KeyColumn* sources, bool on_host,
+                            const ScatterPlanOptions& options, Backend& host,
+                            ScatterTargets* result) {
+  TargetReader reader(snapshot, mapping, options, host, result);
   STRIDE_TRY(sources ? reader.look_up(*sources, on_host) : reader.scan());
   return reader.finish();
 }
