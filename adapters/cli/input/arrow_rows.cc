@@ -33,20 +33,21 @@ using ArrayPointer = std::shared_ptr<Array>;
 
 constexpr int64_t max_block_rows = 1 << 16;
 
-Outcome broken(const std::string& name, std::string_view message) {
-  return Outcome(ExitCode::bad_input, name + ": damaged, or of another format: " +
-                                          std::string(message.substr(0, message.find('\n'))));
+ExitStatus broken(const std::string& name, std::string_view message) {
+  return ExitStatus(ExitCode::bad_input, name + ": damaged, or of another format: " +
+                                             std::string(message.substr(0, message.find('\n'))));
 }
 
 // The library tells by status what went wrong, and its Parquet half in places by exception.
 template <class Call>
-Outcome guarded(const std::string& name, const Call& call) {
+ExitStatus guarded(const std::string& name, const Call& call) {
   try {
     Status status = call();
     if (status.ok()) return {};
-    if (status.IsOutOfMemory()) return Outcome(ExitCode::no_room, name + ": " + status.message());
+    if (status.IsOutOfMemory())
+      return ExitStatus(ExitCode::no_room, name + ": " + status.message());
     if (int error = arrow::internal::ErrnoFromStatus(status))
-      return Outcome::from_errno(error, name, "read");
+      return ExitStatus::from_errno(error, name, "read");
     return broken(name, status.message());
   } catch (const std::bad_alloc&) {
     throw;
@@ -204,7 +205,7 @@ class ColumnBatch final : public RowBatch {
       : name_(std::move(name)), columns_(std::move(columns)) {}
 
   uint64_t size() const override { return static_cast<uint64_t>(columns_[0]->length()); }
-  Outcome parse(const RowPlan& plan, ParsedRows* rows) const override {
+  ExitStatus parse(const RowPlan& plan, ParsedRows* rows) const override {
     return guarded(name_, [&] { return parse_columns(plan, rows); });
   }
 
@@ -286,7 +287,7 @@ class StreamInput final : public arrow::io::InputStream {
  public:
   explicit StreamInput(std::unique_ptr<cli::InputStream> in) : in_(std::move(in)) {}
   // Says how the last read ended.
-  const Outcome& outcome() const { return outcome_; }
+  const ExitStatus& outcome() const { return outcome_; }
   uint64_t stored_bytes_read() const { return in_->stored_bytes_read(); }
 
   Status Close() override {
@@ -311,7 +312,7 @@ class StreamInput final : public arrow::io::InputStream {
 
  private:
   std::unique_ptr<cli::InputStream> in_;
-  Outcome outcome_;
+  ExitStatus outcome_;
   int64_t at_ = 0;
   bool closed_ = false;
 };
@@ -321,11 +322,11 @@ class ArrowFile final : public BatchFile {
   ArrowFile(std::string name, const RowOptions& options, uint64_t from_row)
       : name_(std::move(name)), options_(options), rows_to_skip_(from_row) {}
 
-  Outcome open(const std::string& path, int standard_input) {
+  ExitStatus open(const std::string& path, int standard_input) {
     struct stat info {};
     bool standard = path == "-";
     if (!standard && ::stat(path.c_str(), &info) != 0)
-      return Outcome::from_errno(errno, path, "open");
+      return ExitStatus::from_errno(errno, path, "open");
     if (!standard && S_ISREG(info.st_mode)) {
       bytes_ = static_cast<uint64_t>(info.st_size);
       return guarded(name_, [&]() -> Status {
@@ -334,7 +335,7 @@ class ArrowFile final : public BatchFile {
       });
     }
     if (options_.format == Format::parquet)
-      return Outcome::usage(name_ + ": Parquet is read from a file, not from a stream");
+      return ExitStatus::usage(name_ + ": Parquet is read from a file, not from a stream");
     std::unique_ptr<cli::InputStream> in;
     STRIDE_CLI_TRY(cli::InputStream::open(path, standard_input, Compression::none, &in));
     stream_ = std::make_shared<StreamInput>(std::move(in));
@@ -343,14 +344,14 @@ class ArrowFile final : public BatchFile {
   }
 
   // Looks the columns up, and goes to the first row.
-  Outcome start(RowPlan* plan) {
-    Outcome planned = RowPlan::make(options_, schema_->field_names(), plan);
-    if (!planned.ok()) return Outcome(planned.code(), name_ + ": " + planned.message());
+  ExitStatus start(RowPlan* plan) {
+    ExitStatus planned = RowPlan::make(options_, schema_->field_names(), plan);
+    if (!planned.ok()) return ExitStatus(planned.code(), name_ + ": " + planned.message());
     auto count = static_cast<size_t>(schema_->num_fields());
     if (count < plan->min_columns)
-      return Outcome::usage(name_ + ": has " + std::to_string(count) +
-                            " columns, and a key and a value take " +
-                            std::to_string(plan->min_columns));
+      return ExitStatus::usage(name_ + ": has " + std::to_string(count) +
+                               " columns, and a key and a value take " +
+                               std::to_string(plan->min_columns));
     columns_ = {static_cast<int>(plan->key_column)};
     for (size_t i = 0; plan->value_is_rest && i < count; ++i)
       if (i != plan->key_column) columns_.push_back(static_cast<int>(i));
@@ -358,15 +359,15 @@ class ArrowFile final : public BatchFile {
     for (int i : columns_) {
       const arrow::Field& field = *schema_->field(i);
       if (!has_text(plain_type(*field.type())))
-        return Outcome::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
-                              field.type()->ToString() +
-                              ", which is neither key nor value; name others with --value");
+        return ExitStatus::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
+                                 field.type()->ToString() +
+                                 ", which is neither key nor value; name others with --value");
     }
     if (!parquet_) return {};
     return guarded(name_, [&] { return start_parquet(); });
   }
 
-  Outcome next(std::shared_ptr<const RowBatch>* batch) override {
+  ExitStatus next(std::shared_ptr<const RowBatch>* batch) override {
     batch->reset();
     while (at_ == rows_) {
       bool more = false;
@@ -479,7 +480,7 @@ class ArrowFile final : public BatchFile {
   }
 
   // What failed while reading is told as it was, and not as the library words it.
-  Outcome stream_outcome(Outcome outcome) const {
+  ExitStatus stream_outcome(ExitStatus outcome) const {
     return !outcome.ok() && stream_ && !stream_->outcome().ok() ? stream_->outcome() : outcome;
   }
 
@@ -526,8 +527,8 @@ class ArrowFile final : public BatchFile {
 
 bool BatchFile::available() { return true; }
 
-Outcome BatchFile::open(const std::string& path, int standard_input, const RowOptions& options,
-                        uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan) {
+ExitStatus BatchFile::open(const std::string& path, int standard_input, const RowOptions& options,
+                           uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan) {
   auto opened =
       std::make_unique<ArrowFile>(path == "-" ? "standard input" : path, options, from_row);
   STRIDE_CLI_TRY(opened->open(path, standard_input));
