@@ -1,6 +1,6 @@
 // stride-bench: StrideDB and its peers side by side.
 #include "adapters/cli/standard_streams.h"
-#include "benchmark/harness/command_line.h"
+#include "benchmark/command_line.h"
 
 int main(int argc, char** argv) {
   stride::cli::hold_standard_streams();

@@ -1,4 +1,4 @@
-#include "benchmark/peers/sorted_column.h"
+#include "benchmark/datasets/sorted_column.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,14 +1,8 @@
-#include "benchmark/harness/common_arguments.h"
-
-#include <unistd.h>
+#include "benchmark/workloads/common_arguments.h"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <fstream>
-#include <iostream>
 
 #include "benchmark/harness/machine.h"
-#include "benchmark/harness/plot.h"
 
 namespace stride::benchmark {
 namespace {
@@ -79,9 +73,7 @@ Status parse_engines(const CommonArguments& common, const StrideArguments& strid
   if (!engines.ok()) return engines.status();
   options->engines = *engines;
   options->durability = parse_durability(common.durability);
-  options->stride.backend = stride.backend == "host"   ? BackendKind::host
-                            : stride.backend == "cuda" ? BackendKind::cuda
-                                                       : BackendKind::automatic;
+  options->stride.backend = parse_backend(stride.backend);
   options->stride.value_placement =
       stride.values == "device" ? ValuePlacement::device : ValuePlacement::host;
   options->repeats = common.repeats;
@@ -92,6 +84,18 @@ Status parse_engines(const CommonArguments& common, const StrideArguments& strid
 
 Durability parse_durability(const std::string& name) {
   return name == "sync" ? Durability::sync : name == "flush" ? Durability::flush : Durability::none;
+}
+
+BackendKind parse_backend(const std::string& name) {
+  return name == "host"   ? BackendKind::host
+         : name == "cuda" ? BackendKind::cuda
+                          : BackendKind::automatic;
+}
+
+Result<std::unique_ptr<Backend>> make_backend(const std::string& name, unsigned threads) {
+  if (name == "host") return Backend::host(threads);
+  if (name == "cuda") return Backend::cuda({.host_threads = threads});
+  return Backend::automatic(threads);
 }
 
 unsigned chosen_threads(const CommonArguments& common) {
@@ -105,14 +109,6 @@ std::string stride_title(const StrideArguments& stride) {
   return title;
 }
 
-Status check_output_files(const CommonArguments& common) {
-  for (const std::string& path : {common.json, common.plot}) {
-    if (path.empty()) continue;
-    if (!std::ofstream(path, std::ios::app)) return Status::from_errno(errno, "open", path);
-  }
-  return {};
-}
-
 Status check_memory(uint64_t needed_bytes, const std::string& what, const std::string& remedy) {
   uint64_t memory = this_machine().memory_bytes;
   if (memory == 0 || needed_bytes < memory) return {};
@@ -121,29 +117,5 @@ Status check_memory(uint64_t needed_bytes, const std::string& what, const std::s
                     " GiB, and this machine has " + std::to_string(memory >> 30) + " GiB")
       .with_remedy(remedy);
 }
-
-Status write_files(const CommonArguments& common, const std::string& title,
-                   const std::vector<ResultRow>& rows, const std::vector<ResultRow>& plot_rows) {
-  if (!common.json.empty()) STRIDE_TRY(write_json(common.json, rows));
-  if (!common.plot.empty()) STRIDE_TRY(write_text_file(common.plot, plot_svg(title, plot_rows)));
-  return {};
-}
-
-Status show(const CommonArguments& common, const std::string& title,
-            const std::vector<ResultRow>& all_rows, const std::string& note) {
-  std::vector<ResultRow> rows = medians(all_rows);
-  std::string tables = comparison(rows);
-  for (const std::string& line : {rocksdb_note(), note}) {
-    if (!line.empty()) tables += "\n" + line + "\n";
-  }
-  print_tables(title, tables);
-  return write_files(common, title, rows, rows);
-}
-
-void print_tables(const std::string& title, const std::string& tables) {
-  std::cout << title << "\n" << this_machine().to_string() << "\n\n" << tables << std::flush;
-}
-
-Progress terminal_progress() { return Progress(isatty(STDERR_FILENO) != 0); }
 
 }  // namespace stride::benchmark

@@ -1,11 +1,12 @@
-// The options that the commands of stride-bench share, and what all of them do at the end.
+// The options that the commands of stride-bench share.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "benchmark/harness/engine_workload.h"
 #include "benchmark/peers/engines.h"
+#include "gpu/backend.h"
 
 namespace CLI {
 class App;
@@ -44,25 +45,15 @@ void add_stride(CLI::App* command, StrideArguments* stride);
 Status parse_engines(const CommonArguments& common, const StrideArguments& stride,
                      EngineWorkloadOptions* options);
 Durability parse_durability(const std::string& name);
+// "auto", "host" or "cuda".
+BackendKind parse_backend(const std::string& name);
+// The same as a backend without a database. threads: of the host.
+Result<std::unique_ptr<Backend>> make_backend(const std::string& name, unsigned threads);
 unsigned chosen_threads(const CommonArguments& common);
 // ", backend cuda, values on the device", or less where nothing of it was asked for.
 std::string stride_title(const StrideArguments& stride);
 
-// An error now rather than after minutes of work.
-Status check_output_files(const CommonArguments& common);
 // resource_exhausted where this machine has less memory.
 Status check_memory(uint64_t needed_bytes, const std::string& what, const std::string& remedy);
-
-// Writes the files that were asked for.
-Status write_files(const CommonArguments& common, const std::string& title,
-                   const std::vector<ResultRow>& rows, const std::vector<ResultRow>& plot_rows);
-// Prints the medians of all repeats with a note below, and writes the files.
-Status show(const CommonArguments& common, const std::string& title,
-            const std::vector<ResultRow>& all_rows, const std::string& note = {});
-// Prints to standard output what stands above every table, and the tables.
-void print_tables(const std::string& title, const std::string& tables);
-
-// Where a person watches.
-Progress terminal_progress();
 
 }  // namespace stride::benchmark

@@ -1,9 +1,9 @@
-#include "benchmark/harness/random_arguments.h"
+#include "benchmark/workloads/random_arguments.h"
 
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/common_arguments.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "gpu/backend.h"
 
 namespace stride::benchmark {

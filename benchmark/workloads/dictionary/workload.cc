@@ -1,4 +1,4 @@
-#include "benchmark/workloads/dedup/dictionary.h"
+#include "benchmark/workloads/dictionary/workload.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr double least_seconds = 0.1;  // that the look-ups of a text take, by repeating them
+constexpr double min_seconds = 0.1;  // that the look-ups of a text take, by repeating them
 
 // The words of a text, and what looking them up must give.
 struct Text {
@@ -151,21 +151,12 @@ Status Dictionary::look_up(EngineUnderTest* engine, const Text& text, uint64_t* 
     STRIDE_TRY(engine->lookup(as_written, &result_));
     STRIDE_TRY(engine->lookup(lower, &result_));
     *words += as_written.size;
-  } while (watch.seconds() < least_seconds);
+  } while (watch.seconds() < min_seconds);
   *seconds = watch.seconds();
   return {};
 }
 
 }  // namespace
-
-std::string text_name(const std::string& path) {
-  std::string name = path.substr(path.find_last_of('/') + 1);
-  for (const char* suffix : {".zst", ".txt"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - 4);
-  }
-  if (name.starts_with("text_")) name.erase(0, 5);
-  return name;
-}
 
 Status run_dictionary(const DictionaryOptions& options, const Progress& progress,
                       std::vector<TextSummary>* texts, std::vector<ResultRow>* rows) {

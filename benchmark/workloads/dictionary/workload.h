@@ -32,7 +32,4 @@ struct TextSummary {
 Status run_dictionary(const DictionaryOptions& options, const Progress& progress,
                       std::vector<TextSummary>* texts, std::vector<ResultRow>* rows);
 
-// "dir/text_kjv_bible.txt.zst" -> "kjv_bible"
-std::string text_name(const std::string& path);
-
 }  // namespace stride::benchmark

@@ -1,9 +1,10 @@
-#include "benchmark/limits/lookup.h"
+#include "benchmark/workloads/lookup/limits.h"
 
 #include <algorithm>
 #include <random>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/device_backend.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/limits/gather.h"
 #include "benchmark/limits/write.h"
@@ -35,11 +36,10 @@ Status LookupLimits::measure(const RandomRecords& records, Parallel* parallel,
 }
 
 Status LookupLimits::measure_device() {
-  if (options_.stride.backend == BackendKind::host) return {};
-  Result<std::unique_ptr<Backend>> backend = Backend::cuda({.host_threads = options_.threads});
-  if (!backend.ok()) {
-    return options_.stride.backend == BackendKind::cuda ? backend.status() : Status();
-  }
+  Result<std::unique_ptr<Backend>> backend =
+      device_backend(options_.stride.backend, options_.threads);
+  if (!backend.ok()) return backend.status();
+  if (*backend == nullptr) return {};
   device_name_ = (*backend)->name();
   uint64_t table_bytes = std::max(options_.records.records * key_bytes, uint64_t{1} << 20);
   return (*backend)->measure_limits(table_bytes, &device_);
