@@ -4,19 +4,19 @@
 #include <iostream>
 #include <vector>
 
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 
 namespace stride::benchmark {
 
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app("StrideDB and its peers side by side", "stride-bench");
   app.require_subcommand(1);
-  std::vector<BoundCommand> commands;
-  const BoundCommand* chosen = nullptr;
-  const std::vector<RegisteredCommand> registered = registered_commands();
+  std::vector<WorkloadCommands::Bound> commands;
+  const WorkloadCommands::Bound* chosen = nullptr;
+  const std::vector<WorkloadCommands::Command> registered = WorkloadCommands::all();
   commands.reserve(registered.size());
-  for (const RegisteredCommand& command : registered) {
-    BoundCommand* bound = &commands.emplace_back(command.bind());
+  for (const WorkloadCommands::Command& command : registered) {
+    WorkloadCommands::Bound* bound = &commands.emplace_back(command.bind());
     CLI::App* subcommand = app.add_subcommand(command.name, command.summary);
     bound->add_options(subcommand);
     subcommand->callback([bound, &chosen] { chosen = bound; });

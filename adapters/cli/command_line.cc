@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "adapters/cli/bench_program.h"
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/help_pages.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -28,7 +28,7 @@ class Commands {
   explicit Commands(Context* context) : context_(*context) {
     app_.require_subcommand(1);
     app_.footer(std::string("stride COMMAND --help says more.\n\n") + exit_codes);
-    for (const RegisteredCommand& command : registered_commands()) add(command);
+    for (const Subcommands::Command& command : Subcommands::all()) add(command);
     app_.add_subcommand("bench", "Measure StrideDB beside its peers; see stride bench --help");
     add_help_pages();
   }
@@ -50,9 +50,9 @@ class Commands {
   }
 
  private:
-  void add(const RegisteredCommand& registered) {
+  void add(const Subcommands::Command& registered) {
     CLI::App* command = app_.add_subcommand(registered.name, registered.summary);
-    BoundCommand bound = registered.bind();
+    Subcommands::Bound bound = registered.bind();
     bound.add_options(command);
     command->add_flag("--json", context_.json, "Data as JSON");
     command->callback([this, bound] { chosen_ = [=, this] { return bound.run(&context_); }; });

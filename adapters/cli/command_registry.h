@@ -1,59 +1,70 @@
-// The subcommands of `stride`. Each registers itself in its file of commands/, and the program
-// offers what is registered.
+// The commands of a program. Each registers itself in its own file, and the program offers what is
+// registered: nothing lists the commands.
 //
-//   const bool group_registered = register_command(
-//       220, "group", "Sums, counts and extremes of values, by the beginning of keys", &add_group,
-//       &run_group);
-//
-// Subcommands stand in --help in ascending order of their numbers, of which the hundreds are a
-// group:
-//   100  rows of files: into a table, or beside what a table has
-//   200  what a table has
-//   300  copies of tables
-//   400  the state of a database and of the machine
+//   using Commands = CommandRegistry<Status(Context*)>;
+//   const bool group_registered =                  // in the file of `group`, before main()
+//       Commands::add(220, "group", "Sums and counts of values", &add_group, &run_group);
+//   for (const Commands::Command& command : Commands::all()) ...
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
-
-#include "adapters/cli/context.h"
 
 namespace CLI {
 class App;
 }
 
-namespace stride::cli {
+namespace stride {
 
-// A subcommand with arguments of its own, which live as long as it does.
-struct BoundCommand {
-  std::function<void(CLI::App*)> add_options;
-  std::function<ExitStatus(Context*)> run;  // with the arguments that were parsed
+template <class Signature>
+class CommandRegistry;
+
+// `Result(Given...)` is what running a command returns and is given, besides its arguments.
+template <class Result, class... Given>
+class CommandRegistry<Result(Given...)> {
+ public:
+  // A command with arguments of its own, which live as long as it does.
+  struct Bound {
+    std::function<void(CLI::App*)> add_options;
+    std::function<Result(Given...)> run;  // with the arguments that were parsed
+  };
+  struct Command {
+    int order;  // place in --help: a smaller number comes first
+    const char* name;
+    const char* summary;  // one line of --help
+    std::function<Bound()> bind;
+  };
+
+  // Before main() alone. Always returns true, so that a variable can be initialised with it.
+  template <class Arguments>
+  static bool add(int order, const char* name, const char* summary,
+                  void (*add_options)(CLI::App*, Arguments*),
+                  Result (*run)(Given..., const Arguments&)) {
+    registered().push_back({order, name, summary, [=] {
+                              auto arguments = std::make_shared<Arguments>();
+                              return Bound{
+                                  [=](CLI::App* command) { add_options(command, arguments.get()); },
+                                  [=](Given... given) { return run(given..., *arguments); }};
+                            }});
+    return true;
+  }
+
+  // All commands whose files are linked, in the order of --help.
+  static std::vector<Command> all() {
+    std::vector<Command> commands = registered();
+    std::ranges::sort(commands, {}, &Command::order);
+    return commands;
+  }
+
+ private:
+  // A local variable, because it is used while the variables of other files are initialised.
+  static std::vector<Command>& registered() {
+    static std::vector<Command> commands;
+    return commands;
+  }
 };
 
-struct RegisteredCommand {
-  int order;
-  const char* name;
-  const char* summary;  // one line of --help
-  std::function<BoundCommand()> bind;
-};
-
-// All that are linked, in ascending order.
-std::vector<RegisteredCommand> registered_commands();
-
-// Before main() alone. Always returns true, so that a variable can be initialised with it.
-bool register_command(RegisteredCommand command);
-
-template <class Arguments>
-bool register_command(int order, const char* name, const char* summary,
-                      void (*add_options)(CLI::App*, Arguments*),
-                      ExitStatus (*run)(Context*, const Arguments&)) {
-  return register_command({order, name, summary, [=] {
-                             auto arguments = std::make_shared<Arguments>();
-                             return BoundCommand{
-                                 [=](CLI::App* command) { add_options(command, arguments.get()); },
-                                 [=](Context* context) { return run(context, *arguments); }};
-                           }});
-}
-
-}  // namespace stride::cli
+}  // namespace stride

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/duplicate_rows.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/context.h"
@@ -13,6 +12,7 @@
 #include "adapters/cli/input/same_file.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -189,7 +189,7 @@ ExitStatus run_dedup(Context* context, const DedupArguments& arguments) {
   return report(dedup);
 }
 
-const bool dedup_registered = register_command(
+const bool dedup_registered = Subcommands::add(
     150, "dedup", "Print the rows of files that did not come before", &add_dedup, &run_dedup);
 
 }  // namespace

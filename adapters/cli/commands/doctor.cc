@@ -12,11 +12,12 @@
 #include <random>
 #include <string>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/pipeline.h"
+#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -193,8 +194,7 @@ ExitStatus run_doctor(Context* context, const DoctorArguments& arguments) {
     for (const Finding& f : findings)
       list.push_back(
           {{"what", f.what}, {"value", f.value}, {"fine", f.advice.empty()}, {"advice", f.advice}});
-    return context->out.write(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                              "\n");
+    return context->out.write(text_of(list) + "\n");
   }
   std::string text;
   for (const Finding& f : findings) {
@@ -205,7 +205,7 @@ ExitStatus run_doctor(Context* context, const DoctorArguments& arguments) {
   return context->out.write(text);
 }
 
-const bool doctor_registered = register_command(
+const bool doctor_registered = Subcommands::add(
     460, "doctor", "What will be fast on this machine, and what not", &add_doctor, &run_doctor);
 
 }  // namespace

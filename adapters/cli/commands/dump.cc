@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
@@ -24,6 +23,7 @@
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
@@ -455,9 +455,9 @@ ExitStatus run_restore(Context* context, const RestoreArguments& arguments) {
 }
 
 const bool dump_registered =
-    register_command(310, "dump", "Write tables as one stream", &add_dump, &run_dump);
+    Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump);
 const bool restore_registered =
-    register_command(320, "restore", "Read tables from a dump", &add_restore, &run_restore);
+    Subcommands::add(320, "restore", "Read tables from a dump", &add_restore, &run_restore);
 
 }  // namespace
 }  // namespace stride::cli

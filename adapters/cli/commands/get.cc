@@ -1,9 +1,9 @@
 // stride get: keys of arguments or of a file, with the values that a table has for them.
 #include <CLI/CLI.hpp>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/lookup.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -66,7 +66,7 @@ ExitStatus run_get(Context* context, const GetArguments& arguments) {
                       [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
 }
 
-const bool get_registered = register_command(120, "get", "Look up keys", &add_get, &run_get);
+const bool get_registered = Subcommands::add(120, "get", "Look up keys", &add_get, &run_get);
 
 }  // namespace
 }  // namespace stride::cli

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <string>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/number_text.h"
 #include "adapters/cli/text/scan_bounds.h"
 #include "engine/group_by.h"
@@ -206,7 +206,7 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
 }
 
 const bool group_registered =
-    register_command(220, "group", "Sums, counts and extremes of values, by the beginning of keys",
+    Subcommands::add(220, "group", "Sums, counts and extremes of values, by the beginning of keys",
                      &add_group, &run_group);
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstring>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/lookup.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -97,7 +97,7 @@ ExitStatus run_join(Context* context, const JoinArguments& arguments) {
   });
 }
 
-const bool join_registered = register_command(
+const bool join_registered = Subcommands::add(
     140, "join", "Add to each row of a file the value of its key", &add_join, &run_join);
 
 }  // namespace

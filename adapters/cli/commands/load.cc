@@ -4,12 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/loader.h"
 #include "adapters/cli/input/pipeline.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -206,7 +206,7 @@ ExitStatus run_load(Context* context, const LoadArguments& arguments) {
 }
 
 const bool load_registered =
-    register_command(110, "load", "Read rows of files into a table", &add_load, &run_load);
+    Subcommands::add(110, "load", "Read rows of files into a table", &add_load, &run_load);
 
 }  // namespace
 }  // namespace stride::cli

@@ -1,9 +1,9 @@
 // stride match: addresses with the longest of their prefixes, or with all of them.
 #include <CLI/CLI.hpp>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/lookup.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -124,7 +124,7 @@ ExitStatus run_match(Context* context, const MatchArguments& arguments) {
 }
 
 const bool match_registered =
-    register_command(130, "match", "Look up the prefixes of addresses", &add_match, &run_match);
+    Subcommands::add(130, "match", "Look up the prefixes of addresses", &add_match, &run_match);
 
 }  // namespace
 }  // namespace stride::cli

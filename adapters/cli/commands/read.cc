@@ -4,13 +4,13 @@
 #include <optional>
 #include <string>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/scan_bounds.h"
 
 namespace stride::cli {
@@ -156,11 +156,11 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
 }
 
 const bool scan_registered =
-    register_command(210, "scan", "Print records in the order of their keys", &add_scan, &run_scan);
-const bool count_registered = register_command<TableArguments>(
+    Subcommands::add(210, "scan", "Print records in the order of their keys", &add_scan, &run_scan);
+const bool count_registered = Subcommands::add<TableArguments>(
     230, "count", "Print how many keys a table has", &add_count, &run_count);
 const bool tables_registered =
-    register_command(240, "tables", "List the tables", &add_tables, &run_tables);
+    Subcommands::add(240, "tables", "List the tables", &add_tables, &run_tables);
 
 }  // namespace
 }  // namespace stride::cli

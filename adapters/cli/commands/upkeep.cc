@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "adapters/cli/command_registry.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -288,16 +288,16 @@ ExitStatus run_compact(Context* context, const UpkeepArguments& arguments) {
 }
 
 const bool stats_registered =
-    register_command(410, "stats", "Sizes of the database and its tables", &add_stats, &run_stats);
+    Subcommands::add(410, "stats", "Sizes of the database and its tables", &add_stats, &run_stats);
 const bool explain_registered =
-    register_command(420, "explain", "How a lookup in a table goes: segments, trees, memory",
+    Subcommands::add(420, "explain", "How a lookup in a table goes: segments, trees, memory",
                      &add_explain, &run_explain);
 const bool verify_registered =
-    register_command(430, "verify", "Read and check every byte", &add_verify, &run_verify);
-const bool compact_registered = register_command(
+    Subcommands::add(430, "verify", "Read and check every byte", &add_verify, &run_verify);
+const bool compact_registered = Subcommands::add(
     440, "compact", "Merge what many loads have left behind", &add_compact, &run_compact);
 const bool calibrate_registered =
-    register_command(450, "calibrate", "Measure this machine's memory, by which trees are planned",
+    Subcommands::add(450, "calibrate", "Measure this machine's memory, by which trees are planned",
                      &add_calibrate, &run_calibrate);
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "adapters/cli/input/arrow_rows.h"
 
 #include <arrow/api.h>
-#include <arrow/compute/cast.h>
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>
-#include <arrow/util/bit_util.h>
 #include <arrow/util/byte_size.h>
 #include <arrow/util/io_util.h>
 #include <parquet/arrow/reader.h>
@@ -20,16 +18,14 @@
 #include <functional>
 #include <new>
 
+#include "adapters/cli/input/arrow_columns.h"
 #include "adapters/cli/input/input_stream.h"
 
 namespace stride::cli {
 namespace {
 
-using arrow::Array;
 using arrow::Result;
 using arrow::Status;
-using arrow::Type;
-using ArrayPointer = std::shared_ptr<Array>;
 
 constexpr int64_t max_block_rows = 1 << 16;
 
@@ -56,148 +52,6 @@ ExitStatus guarded(const std::string& name, const Call& call) {
   }
 }
 
-// What the values of a column are once dictionaries and extensions are taken away.
-const arrow::DataType& plain_type(const arrow::DataType& type) {
-  if (type.id() == Type::DICTIONARY)
-    return plain_type(*static_cast<const arrow::DictionaryType&>(type).value_type());
-  if (type.id() == Type::EXTENSION)
-    return plain_type(*static_cast<const arrow::ExtensionType&>(type).storage_type());
-  return type;
-}
-
-bool has_text(const arrow::DataType& type) {
-  return type.id() == Type::FIXED_SIZE_BINARY || arrow::is_base_binary_like(type.id()) ||
-         arrow::is_binary_view_like(type.id()) ||
-         arrow::compute::CanCast(type, *arrow::large_utf8());
-}
-
-Result<ArrayPointer> plain(ArrayPointer array) {
-  for (;;) {
-    if (array->type_id() == Type::EXTENSION) {
-      array = static_cast<const arrow::ExtensionArray&>(*array).storage();
-    } else if (array->type_id() == Type::DICTIONARY) {
-      const auto& type = static_cast<const arrow::DictionaryType&>(*array->type());
-      ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, type.value_type()));
-    } else {
-      return array;
-    }
-  }
-}
-
-// Strings are bytes here: whether they are UTF-8 nobody asks.
-Result<ArrayPointer> without_encoding(const ArrayPointer& array) {
-  switch (array->type_id()) {
-    case Type::STRING:
-      return array->View(arrow::binary());
-    case Type::LARGE_STRING:
-      return array->View(arrow::large_binary());
-    case Type::STRING_VIEW:
-      return array->View(arrow::binary_view());
-    default:
-      return array;
-  }
-}
-
-// A batch as it comes from a file, whose offsets may point anywhere.
-Result<ArrayPointer> checked(const ArrayPointer& array) {
-  ARROW_RETURN_NOT_OK(array->Validate());
-  ARROW_ASSIGN_OR_RAISE(ArrayPointer bytes, without_encoding(array));
-  ARROW_RETURN_NOT_OK(bytes->ValidateFull());
-  return bytes;
-}
-
-class NullRows {
- public:
-  NullRows() = default;
-  explicit NullRows(const Array& array)
-      : bits_(array.null_count() ? array.null_bitmap_data() : nullptr), offset_(array.offset()) {}
-  bool operator[](int64_t row) const {
-    return bits_ && !arrow::bit_util::GetBit(bits_, offset_ + row);
-  }
-
- private:
-  const uint8_t* bits_ = nullptr;
-  int64_t offset_ = 0;
-};
-
-// A column's bytes, or its text where it is of numbers, dates and so on.
-class TextColumn {
- public:
-  static Result<TextColumn> make(ArrayPointer array) {
-    ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
-    ARROW_ASSIGN_OR_RAISE(array, without_encoding(array));
-    TextColumn column;
-    if (array->type_id() == Type::FIXED_SIZE_BINARY) {
-      const auto& fixed = static_cast<const arrow::FixedSizeBinaryArray&>(*array);
-      column.data_ = reinterpret_cast<const char*>(fixed.raw_values());
-      column.width_ = fixed.byte_width();
-      column.bytes_ = static_cast<uint64_t>(array->length()) * static_cast<uint64_t>(column.width_);
-    } else {
-      if (arrow::is_base_binary_like(array->type_id()) ||
-          arrow::is_binary_view_like(array->type_id())) {
-        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_binary()));
-      } else {
-        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_utf8()));
-      }
-      const auto& strings = static_cast<const arrow::LargeBinaryArray&>(*array);
-      column.data_ = reinterpret_cast<const char*>(strings.raw_data());
-      column.offsets_ = strings.raw_value_offsets();
-      column.bytes_ = static_cast<uint64_t>(strings.total_values_length());
-    }
-    column.nulls_ = NullRows(*array);
-    column.array_ = std::move(array);
-    return column;
-  }
-
-  bool is_null(int64_t row) const { return nulls_[row]; }
-  // Returns nothing for a null.
-  std::string_view operator[](int64_t row) const {
-    if (nulls_[row]) return {};
-    if (!offsets_) return {data_ + row * width_, static_cast<size_t>(width_)};
-    return {data_ + offsets_[row], static_cast<size_t>(offsets_[row + 1] - offsets_[row])};
-  }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  ArrayPointer array_;
-  NullRows nulls_;
-  const char* data_ = nullptr;
-  const int64_t* offsets_ = nullptr;
-  int64_t width_ = 0;  // without offsets
-  uint64_t bytes_ = 0;
-};
-
-// Integers of any width, as 64 bits.
-class NumberColumn {
- public:
-  static Result<NumberColumn> make(const ArrayPointer& array) {
-    NumberColumn column;
-    column.signed_ = arrow::is_signed_integer(array->type_id());
-    ARROW_ASSIGN_OR_RAISE(
-        column.array_,
-        arrow::compute::Cast(*array, column.signed_ ? arrow::int64() : arrow::uint64()));
-    column.nulls_ = NullRows(*column.array_);
-    column.numbers_ = column.array_->data()->GetValues<uint64_t>(1);
-    return column;
-  }
-  bool is_null(int64_t row) const { return nulls_[row]; }
-  uint64_t operator[](int64_t row) const { return numbers_[row]; }
-  // The upper half of u64 is negative in i64, and the other way round.
-  bool fits(int64_t row, KeyType type) const {
-    return signed_ == (type == KeyType::i64) || static_cast<int64_t>(numbers_[row]) >= 0;
-  }
-  std::string text(int64_t row) const {
-    return signed_ ? std::to_string(static_cast<int64_t>(numbers_[row]))
-                   : std::to_string(numbers_[row]);
-  }
-
- private:
-  ArrayPointer array_;
-  NullRows nulls_;
-  const uint64_t* numbers_ = nullptr;
-  bool signed_ = false;
-};
-
 class ColumnBatch final : public RowBatch {
  public:
   // columns: the key's, and those of the value.
@@ -211,10 +65,10 @@ class ColumnBatch final : public RowBatch {
 
  private:
   Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
-    std::vector<TextColumn> values;
+    std::vector<ArrowTextColumn> values;
     uint64_t bytes = static_cast<uint64_t>(columns_[0]->length()) * columns_.size();  // the tabs
     for (size_t i = 1; i < columns_.size(); ++i) {
-      ARROW_ASSIGN_OR_RAISE(TextColumn column, TextColumn::make(columns_[i]));
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
       bytes += column.bytes();
       values.push_back(std::move(column));
     }
@@ -222,7 +76,7 @@ class ColumnBatch final : public RowBatch {
     ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
     KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
-      ARROW_ASSIGN_OR_RAISE(NumberColumn keys, NumberColumn::make(key));
+      ARROW_ASSIGN_OR_RAISE(ArrowNumberColumn keys, ArrowNumberColumn::make(key));
       add_rows(
           plan, keys, values, rows,
           [&](int64_t row) {
@@ -235,7 +89,7 @@ class ColumnBatch final : public RowBatch {
           },
           [&](int64_t row) { return keys.text(row); });
     } else {
-      ARROW_ASSIGN_OR_RAISE(TextColumn keys, TextColumn::make(key));
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn keys, ArrowTextColumn::make(key));
       add_rows(
           plan, keys, values, rows, [&](int64_t row) { return rows->key(keys[row], {}); },
           [&](int64_t row) { return std::string(keys[row]); });
@@ -244,7 +98,7 @@ class ColumnBatch final : public RowBatch {
   }
 
   template <class Keys, class AddKey, class KeyText>
-  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<TextColumn>& values,
+  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<ArrowTextColumn>& values,
                 ParsedRows* rows, const AddKey& add_key, const KeyText& key_text) const {
     int64_t size = columns_[0]->length();
     for (int64_t row = 0; row < size; ++row) {
@@ -270,7 +124,7 @@ class ColumnBatch final : public RowBatch {
       if (good && rows->end_row({}, static_cast<uint64_t>(row))) continue;
       BadRow& bad = rows->bad().back();
       if (!keys.is_null(row)) bad.row = key_text(row);
-      for (const TextColumn& value : values) {
+      for (const ArrowTextColumn& value : values) {
         bad.row += '\t';
         bad.row += value[row].substr(0, 1 << 10);
       }
@@ -389,9 +243,9 @@ class ArrowFile final : public BatchFile {
   // How many of rows that take so many bytes make a block.
   int64_t rows_of_block(int64_t rows, double bytes) const {
     double row_bytes = std::max(bytes, 1.0) / static_cast<double>(std::max<int64_t>(rows, 1));
-    double most = static_cast<double>(options_.block_bytes) / row_bytes;
+    double max_rows = static_cast<double>(options_.block_bytes) / row_bytes;
     return std::max<int64_t>(
-        1, static_cast<int64_t>(std::min(most, static_cast<double>(max_block_rows))));
+        1, static_cast<int64_t>(std::min(max_rows, static_cast<double>(max_block_rows))));
   }
   uint64_t part_of_file(int64_t done, int64_t all) const {
     return all <= 0 ? bytes_

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/peers/engines.h"
 #include "benchmark/workloads/accumulate/workload.h"
 #include "benchmark/workloads/common_arguments.h"
@@ -130,9 +130,9 @@ Status run_accumulate_command(const AccumulateArguments& accumulate) {
                              });
 }
 
-const bool accumulate_registered =
-    register_command(90, "accumulate", "Deltas added to numbers by key, beside a merge operator",
-                     &add_accumulate, &run_accumulate_command);
+const bool accumulate_registered = WorkloadCommands::add(
+    90, "accumulate", "Deltas added to numbers by key, beside a merge operator", &add_accumulate,
+    &run_accumulate_command);
 
 }  // namespace
 }  // namespace stride::benchmark

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/crossover/report.h"
 #include "benchmark/workloads/crossover/workload.h"
@@ -75,8 +75,8 @@ Status run_crossover_command(const CrossoverArguments& crossover) {
 }
 
 const bool crossover_registered =
-    register_command(50, "crossover", "From which batch on a device is faster than the host",
-                     &add_crossover, &run_crossover_command);
+    WorkloadCommands::add(50, "crossover", "From which batch on a device is faster than the host",
+                          &add_crossover, &run_crossover_command);
 
 }  // namespace
 }  // namespace stride::benchmark

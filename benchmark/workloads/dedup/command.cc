@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/dedup/report.h"
 #include "benchmark/workloads/dedup/workload.h"
@@ -270,7 +270,7 @@ Status run_dedup_command(const DedupArguments& dedup) {
                                 .suffix = "-bytes"}}});
 }
 
-const bool dedup_registered = register_command(
+const bool dedup_registered = WorkloadCommands::add(
     70, "dedup", "Bulk find-or-put of vectors and byte strings", &add_dedup, &run_dedup_command);
 
 }  // namespace

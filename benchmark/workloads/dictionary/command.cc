@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "benchmark/harness/command_registry.h"
 #include "benchmark/harness/text_table.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/dictionary/workload.h"
 #include "benchmark/workloads/measurement.h"
@@ -69,7 +69,7 @@ Status run_dictionary_command(const DictionaryArguments& dictionary) {
                              });
 }
 
-const bool dictionary_registered = register_command(
+const bool dictionary_registered = WorkloadCommands::add(
     20, "dictionary", "Words of books in a word list", &add_dictionary, &run_dictionary_command);
 
 }  // namespace

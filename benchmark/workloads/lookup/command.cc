@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/lookup/workload.h"
 #include "benchmark/workloads/measurement.h"
@@ -107,8 +107,8 @@ Status run_lookup_command(const LookupArguments& lookup) {
 }
 
 const bool lookup_registered =
-    register_command(40, "lookup", "Bulk load and lookups beside the limits of the machine",
-                     &add_lookup, &run_lookup_command);
+    WorkloadCommands::add(40, "lookup", "Bulk load and lookups beside the limits of the machine",
+                          &add_lookup, &run_lookup_command);
 
 }  // namespace
 }  // namespace stride::benchmark

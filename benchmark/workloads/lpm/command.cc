@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/lpm/report.h"
 #include "benchmark/workloads/lpm/workload.h"
@@ -119,7 +119,7 @@ Status run_lpm_command(const LpmArguments& lpm) {
 }
 
 const bool lpm_registered =
-    register_command(60, "lpm", "Longest-prefix match of routes", &add_lpm, &run_lpm_command);
+    WorkloadCommands::add(60, "lpm", "Longest-prefix match of routes", &add_lpm, &run_lpm_command);
 
 }  // namespace
 }  // namespace stride::benchmark

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/map/workload.h"
 #include "benchmark/workloads/measurement.h"
@@ -123,7 +123,7 @@ Status run_map_command(const MapArguments& map) {
                    .plots = {{.rows = plot_rows}}});
 }
 
-const bool map_registered = register_command(
+const bool map_registered = WorkloadCommands::add(
     100, "map", "Weights mapping: T[R[i]] += S[i], with R in a table", &add_map, &run_map_command);
 
 }  // namespace

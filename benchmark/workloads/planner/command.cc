@@ -4,7 +4,7 @@
 
 #include "benchmark/datasets/planner_keys.h"
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/planner/report.h"
@@ -99,8 +99,8 @@ Status run_planner_command(const PlannerArguments& planner) {
 }
 
 const bool planner_registered =
-    register_command(110, "planner", "How good the trees are that are chosen from the keys",
-                     &add_planner, &run_planner_command);
+    WorkloadCommands::add(110, "planner", "How good the trees are that are chosen from the keys",
+                          &add_planner, &run_planner_command);
 
 }  // namespace
 }  // namespace stride::benchmark

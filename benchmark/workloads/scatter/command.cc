@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
 #include "benchmark/harness/device_backend.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/scatter/report.h"
@@ -177,8 +177,8 @@ Status run_scatter_command(const ScatterArguments& scatter) {
        .plots = {{.rows = &scatter_plot, .axis = {.label = "M sources a second (logarithmic)"}}}});
 }
 
-const bool scatter_registered = register_command(80, "scatter", "Scatter-add: T[R[i]] += S[i]",
-                                                 &add_scatter, &run_scatter_command);
+const bool scatter_registered = WorkloadCommands::add(80, "scatter", "Scatter-add: T[R[i]] += S[i]",
+                                                      &add_scatter, &run_scatter_command);
 
 }  // namespace
 }  // namespace stride::benchmark

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/sts/workload.h"
@@ -85,8 +85,8 @@ Status run_sts_command(const StsArguments& sts) {
                              });
 }
 
-const bool sts_registered =
-    register_command(10, "sts", "The STS DatabaseBenchmark workload", &add_sts, &run_sts_command);
+const bool sts_registered = WorkloadCommands::add(10, "sts", "The STS DatabaseBenchmark workload",
+                                                  &add_sts, &run_sts_command);
 
 }  // namespace
 }  // namespace stride::benchmark

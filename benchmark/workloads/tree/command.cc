@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/command_registry.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/tree/arguments.h"
 #include "benchmark/workloads/tree/report.h"
@@ -99,8 +99,8 @@ Status run_tree_command(const TreeArguments& tree) {
        .plots = {{.rows = &tree_plot_rows}}});
 }
 
-const bool tree_registered = register_command(30, "tree", "The index alone: build, search, latency",
-                                              &add_tree, &run_tree_command);
+const bool tree_registered = WorkloadCommands::add(
+    30, "tree", "The index alone: build, search, latency", &add_tree, &run_tree_command);
 
 }  // namespace
 }  // namespace stride::benchmark
