@@ -47,7 +47,7 @@ std::vector<std::string> sequential(uint64_t keys, Random& random) {
 std::vector<std::string> dates(uint64_t keys, Random& random) {
   return distinct(keys, [&] {
     auto r = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    char text[32];
+    char text[96];  // for any seven numbers
     std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d", 2015 + r(10), 1 + r(12),
                   1 + r(28), r(24), r(60), r(60), r(1000));
     return std::string(text);

@@ -95,8 +95,8 @@ TEST_CASE_METHOD(MapTest, "MapTest.RefusesWhatIsWrong", "[MapTest]") {
   expect_refused(map({"--targets", "x"}), "--targets must be");
   expect_refused(map({"--type", "f16"}), "--type: there is no 'f16', but i32, i64, f32, f64");
   expect_refused(map({"--type", ""}), "--type is empty");
-  expect_refused(map({"--mode", "slow"}), "there are fast, reproducible");
-  expect_refused(map({"--engines", "rocksdb"}), "there are stride, loop");
+  expect_refused(map({"--mode", "slow"}), "there is no 'slow', but fast, reproducible");
+  expect_refused(map({"--engines", "rocksdb"}), "there is no 'rocksdb', but stride, loop");
   expect_refused(map({"--calls", "0"}), "--calls must be");
   expect_refused(map({"--keys", "genomes"}), "genomes");
   CHECK(run({"map", "--help"}) == 0);
