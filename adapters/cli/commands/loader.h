@@ -11,6 +11,7 @@
 
 #include "adapters/cli/commands/load.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/rejected_rows.h"
 
