@@ -2,6 +2,8 @@
 
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SOAK_SECONDS ?= 600
+# CMAKE_ARGS adds to what a preset sets.
+CMAKE_ARGS ?=
 
 # Of `make sts`; ARGS adds to them or overrides them.
 RECORDS ?= 1000000
@@ -31,7 +33,7 @@ install-tests:
 # $(call build_preset,NAME,TARGETS): configure and build; the programs go to build/NAME/bin.
 define build_preset
 	@! command -v ninja >/dev/null || [ -e build/$(1)/CMakeCache.txt ] || export CMAKE_GENERATOR=Ninja; \
-	cmake --preset $(1)
+	cmake --preset $(1) $(CMAKE_ARGS)
 	@cmake --build build/$(1) -j $(JOBS) $(if $(2),--target $(2))
 endef
 

@@ -50,7 +50,7 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   auto impl = make_shared_here<DatabaseImpl>(std::move(*context));
   FileSystem& fs = *impl->context_.fs;
   DirectoryClaim claim(fs, path);
-  if (!options.read_only) STRIDE_TRY(claim.take(options.create_if_missing));
+  if (!options.read_only) STRIDE_TRY(claim.acquire(options.create_if_missing));
   STRIDE_TRY(impl->versions_.open());
   impl->context_.executor->set_costs(read_costs(fs, path));
   impl->lock_ = claim.keep();
@@ -74,7 +74,7 @@ Result<std::shared_ptr<const TableRecord>> DatabaseImpl::new_table(const std::st
     return Status(StatusCode::resource_exhausted, "the numbers of tables are used up")
         .with_file(context_.path)
         .with_remedy("copy the tables into a new database");
-  return make_table_record(static_cast<uint32_t>(versions_.take_id()), name, options);
+  return make_table_record(static_cast<uint32_t>(versions_.new_id()), name, options);
 }
 
 Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOptions& options) {

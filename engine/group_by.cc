@@ -6,11 +6,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/catalog/shown_key.h"
 #include "engine/device/executor.h"
 #include "engine/snapshot_version.h"
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
+#include "storage/quoted.h"
 
 namespace stride {
 
@@ -149,7 +149,7 @@ Status GroupBuilder::add_part(const ScanBatch& batch, uint64_t first, uint64_t n
 Status GroupBuilder::copy_values(const ScanBatch& batch, uint64_t first, uint64_t n) {
   const ValueColumn& values = batch.values;
   auto wrong = [&](uint64_t row) {
-    return Status::invalid("table '" + table_.name() + "', key " + shown_key(batch.keys[row]) +
+    return Status::invalid("table '" + table_.name() + "', key " + quoted(batch.keys[row]) +
                            ": a value of " + std::to_string(values[row].size()) +
                            " bytes, which is no " + std::string(to_string(options_.type)))
         .with_remedy("give the type that the values have");
@@ -228,7 +228,7 @@ Status GroupBuilder::check_sum(uint64_t group) const {
   if (open_sum_ == result_.integer_sums_[group]) return {};
   return Status::invalid("table '" + table_.name() +
                          "': the sum of the group of keys that begin with " +
-                         shown_key(result_.keys()[group]) + " does not fit into 64 bits")
+                         quoted(result_.keys()[group]) + " does not fit into 64 bits")
       .with_remedy("group by more bytes, or store the values as f64");
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "storage/no_throw.h"
+#include "storage/quoted.h"
 
 namespace stride {
 namespace {
@@ -104,12 +105,6 @@ Status make_prefix_keys(const PrefixColumn& prefixes, uint32_t address_bits, Hos
 
 namespace {
 
-// Text for a message: not all of a long one.
-std::string quoted(std::string_view text) {
-  constexpr size_t most = 100;
-  return "'" + std::string(text.substr(0, most)) + (text.size() > most ? "...'" : "'");
-}
-
 Status bad_text(std::string_view text, const std::string& why) {
   return Status::invalid(quoted(text) + ": " + why);
 }
@@ -124,10 +119,10 @@ int hex_value(char c) {
 }
 
 Status parse_hex(std::string_view text, uint32_t address_bits, std::byte* address) {
-  uint32_t most = hex_digits(address_bits);
-  if (text.size() > most)
+  uint32_t max_digits = hex_digits(address_bits);
+  if (text.size() > max_digits)
     return bad_text(text, std::to_string(text.size()) + " digits, but an address of " +
-                              bits_of(address_bits) + " has " + std::to_string(most));
+                              bits_of(address_bits) + " has " + std::to_string(max_digits));
   for (size_t i = 0; i < text.size(); ++i) {
     int digit = hex_value(text[i]);
     if (digit < 0) {

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "engine/read/read_ahead.h"
+#include "engine/read/row_gather.h"
 #include "engine/read/scan_impl.h"
 #include "storage/no_throw.h"
-#include "storage/prefetch.h"
 
 namespace stride {
 namespace {
@@ -74,177 +72,6 @@ Column slice(const PackedColumn& c, uint64_t first, uint64_t n, ResultBuffer<uin
 }
 
 constexpr uint64_t batch_bytes = 4 << 20;  // of keys and of values that are copied
-
-// Copies a row of n bytes; writes up to 63 bytes past its end, which the next row overwrites.
-// Precondition: 64 bytes may be read.
-void copy_wide(std::byte* to, const std::byte* from, uint64_t n) {
-  std::memcpy(to, from, 32);
-  if (n <= 32) return;
-  std::memcpy(to + 32, from + 32, 32);
-  if (n > 64) std::memcpy(to + 64, from + 64, n - 64);
-}
-
-// Rows of one column of several segments, copied one after another.
-class ColumnGather {
- public:
-  // sources: by the index of a Location.
-  // in_cache: the rows have just been read.
-  ColumnGather(std::vector<PackedColumn> sources, bool in_cache)
-      : sources_(std::move(sources)), in_cache_(in_cache) {
-    width_ = sources_[0].width;
-    fixed_ = std::all_of(sources_.begin(), sources_.end(),
-                         [&](const PackedColumn& c) { return c.fixed && c.width == width_; });
-    for (const PackedColumn& c : sources_) data_of_.push_back(c.data);
-  }
-
-  // How many of the rows hold `most_bytes` or, with the last of them, more.
-  uint64_t fit(std::span<const Location> rows, uint64_t most_bytes) {
-    if (fixed_) return std::min<uint64_t>(rows.size(), most_bytes / std::max(width_, 1u) + 1);
-    found_.reset(rows.size());
-    offsets_.reset(rows.size() + 1);
-    uint64_t bytes = offsets_[0] = 0, n = 0;
-    wide_ = true;
-    while (n < rows.size() && bytes < most_bytes) {
-      const PackedColumn& source = sources_[rows[n].index];
-      Bytes row = source[rows[n].rank];
-      wide_ &= source.data + source.data_bytes - row.data() >= 64;
-      found_[n] = row.data();
-      offsets_[++n] = bytes += row.size();
-    }
-    return n;
-  }
-
-  // Precondition: fit() was asked about rows that begin with these.
-  Column copy(std::span<const Location> rows) {
-    if (!fixed_) return copy_variable(rows.size());
-    data_.reset(rows.size() * width_);
-    switch (std::bit_floor(width_)) {
-      case 0:
-        break;
-      case 1:
-        copy_fixed<1>(rows);
-        break;
-      case 2:
-        copy_fixed<2>(rows);
-        break;
-      case 4:
-        copy_fixed<4>(rows);
-        break;
-      case 8:
-        copy_fixed<8>(rows);
-        break;
-      case 16:
-        copy_fixed<16>(rows);
-        break;
-      case 32:
-        copy_fixed<32>(rows);
-        break;
-      case 64:
-        copy_fixed<64>(rows);
-        break;
-      default:
-        copy_fixed<0>(rows);
-        break;
-    }
-    return Column::fixed(data_.data(), width_, rows.size());
-  }
-
- private:
-  static constexpr uint64_t prefetch_distance = 64;
-
-  // Rows of `part` to 2 * part - 1 bytes, by two moves that overlap; 0: rows of any size.
-  template <uint32_t part>
-  void copy_fixed(std::span<const Location> rows) {
-    const std::byte* const* sources = data_of_.data();
-    std::byte* out = data_.data();
-    const uint64_t width = width_;
-    const bool in_cache = in_cache_;
-    auto row = [&](uint64_t i) { return sources[rows[i].index] + rows[i].rank * width; };
-    for (uint64_t i = 0; i < rows.size(); ++i, out += width) {
-      if (!in_cache && i + prefetch_distance < rows.size()) prefetch(row(i + prefetch_distance));
-      const std::byte* from = row(i);
-      if (part == 0) {
-        std::memcpy(out, from, width);
-      } else {
-        std::memcpy(out, from, part);
-        std::memcpy(out + width - part, from + width - part, part);
-      }
-    }
-  }
-
-  Column copy_variable(uint64_t n) {
-    data_.reset(offsets_[n] + 64);
-    std::byte* const out = data_.data();
-    for (uint64_t i = 0; i < n; ++i) {
-      if (!in_cache_ && i + prefetch_distance < n) prefetch(found_[i + prefetch_distance]);
-      uint64_t bytes = offsets_[i + 1] - offsets_[i];
-      if (wide_) {
-        copy_wide(out + offsets_[i], found_[i], bytes);
-      } else if (bytes) {
-        std::memcpy(out + offsets_[i], found_[i], bytes);
-      }
-    }
-    return Column::variable(out, offsets_.data(), n);
-  }
-
-  std::vector<PackedColumn> sources_;
-  std::vector<const std::byte*> data_of_;  // each source
-  const bool in_cache_;
-  bool fixed_;  // all rows have the same width
-  uint32_t width_;
-  bool wide_ = false;  // 64 bytes may be read from the beginning of every row
-  ResultBuffer<const std::byte*> found_;
-  ResultBuffer<uint64_t> offsets_;
-  ResultBuffer<std::byte> data_;
-};
-
-std::vector<PackedColumn> keys_of(const SegmentList& segments) {
-  std::vector<PackedColumn> columns;
-  for (const auto& s : segments) columns.push_back(s->keys());
-  return columns;
-}
-
-// The values of rows, likewise; of shared ones it is first found out where they lie.
-class ValueGather {
- public:
-  explicit ValueGather(const SegmentList& segments)
-      : segments_(segments), gather_(columns_of(segments), /*in_cache=*/false) {
-    any_shared_ = std::any_of(segments.begin(), segments.end(),
-                              [](const auto& s) { return s->values().shared(); });
-  }
-
-  bool any_shared() const { return any_shared_; }
-  uint64_t fit(std::span<const Location> rows, uint64_t most_bytes) {
-    return gather_.fit(places(rows), most_bytes);
-  }
-  // Precondition: fit() was asked about rows that begin with these.
-  Column copy(std::span<const Location> rows) {
-    return gather_.copy(any_shared_ ? std::span<const Location>(places_.data(), rows.size())
-                                    : rows);
-  }
-
- private:
-  static std::vector<PackedColumn> columns_of(const SegmentList& segments) {
-    std::vector<PackedColumn> columns;
-    for (const auto& s : segments) columns.push_back(s->values().column);
-    return columns;
-  }
-
-  std::span<const Location> places(std::span<const Location> rows) {
-    if (!any_shared_) return rows;
-    places_.reset(rows.size());
-    for (uint64_t i = 0; i < rows.size(); ++i) {
-      const ValueRows& values = segments_[rows[i].index]->values();
-      places_[i] = {rows[i].index, static_cast<uint32_t>(values.place(rows[i].rank))};
-    }
-    return {places_.data(), rows.size()};
-  }
-
-  const SegmentList& segments_;
-  ColumnGather gather_;
-  bool any_shared_;
-  ResultBuffer<Location> places_;
-};
 
 // Segments without tombstones and with disjoint key ranges, forwards: slices of the stored columns,
 // and copies of values that rows share.
@@ -357,15 +184,15 @@ class MergeReadAhead {
  private:
   const bool reverse_;
   bool idle_ = true;
-  std::vector<RowReadAhead> ahead_;              // by the index of a Location
-  std::vector<std::optional<uint64_t>> next_;    // rank that each comes to next
+  std::vector<RowReadAhead> ahead_;            // by the index of a Location
+  std::vector<std::optional<uint64_t>> next_;  // rank that each comes to next
 };
 
 // Any segments: batches of copied rows or, where one segment alone goes on for long, slices of it.
 class MergeScan final : public Scan::Impl {
  public:
-  static constexpr uint64_t most_batch_rows = 1 << 16;
-  static constexpr uint64_t least_slice_rows = 512;
+  static constexpr uint64_t max_batch_rows = 1 << 16;
+  static constexpr uint64_t min_slice_rows = 512;
 
   MergeScan(std::shared_ptr<const Version> version, const SegmentList& segments,
             const std::vector<RunMerger::Input>& inputs, bool reverse, uint64_t shared_bytes,
@@ -375,7 +202,7 @@ class MergeScan final : public Scan::Impl {
         merger_(inputs, reverse, shared_bytes),
         keys_(keys_of(segments), /*in_cache=*/true),
         values_(segments),
-        batch_rows_(std::min<uint64_t>(batch_rows, most_batch_rows)) {
+        batch_rows_(std::min<uint64_t>(batch_rows, max_batch_rows)) {
     merged_.reset(batch_rows_);
   }
 
@@ -387,7 +214,7 @@ class MergeScan final : public Scan::Impl {
  private:
   bool next_slice(ScanBatch* batch) {
     RunMerger::Input rows;
-    if (!merger_.take_stretch(std::min(least_slice_rows, batch_rows_), batch_rows_, &rows))
+    if (!merger_.next_stretch(std::min(min_slice_rows, batch_rows_), batch_rows_, &rows))
       return false;
     ahead_.advance(rows);
     batch->keys = slice(rows.segment->keys(), rows.first, rows.last - rows.first, &key_offsets_);
@@ -433,8 +260,7 @@ uint64_t shared_bytes_of(const ScanOptions& options) {
   return std::max(shared, static_cast<uint64_t>(differ - from.begin()));
 }
 
-}  // namespace
-
+// The ranks of a segment that lie within the options' bounds. Precondition: prepared.
 Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, uint64_t* first,
                      uint64_t* last) {
   *first = 0;
@@ -459,6 +285,8 @@ Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, 
   *last = std::max(*first, *last);
   return {};
 }
+
+}  // namespace
 
 Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,
                        const ScanOptions& options) {

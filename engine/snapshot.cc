@@ -1,13 +1,13 @@
 #include "engine/snapshot.h"
 
-#include <mutex>
-
 #include "engine/catalog/version.h"
 #include "engine/merge/merger.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
+#include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
 #include "engine/read/scan_impl.h"
+#include "storage/first_failure.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -96,8 +96,7 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
     ranks[s].resize(queries.size);
     STRIDE_TRY(version.backend->tree_index().lower_bound(segments[s]->index(), queries, ranks[s]));
   }
-  std::mutex mutex;
-  Status failure;
+  FirstFailure failure;
   // 64 queries: a word of the bitmap belongs to one thread.
   version.backend->parallel_for((queries.size + 63) / 64, 16, [&](uint64_t begin, uint64_t end) {
     std::vector<uint64_t> first(segments.size());
@@ -105,14 +104,11 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
       for (size_t s = 0; s < segments.size(); ++s) first[s] = ranks[s][i];
       bool live = false;
       result->keys[i] = result->values[i] = {};
-      Status s = first_live(segments, first, &result->keys[i], &result->values[i], &live);
+      failure.report(first_live(segments, first, &result->keys[i], &result->values[i], &live));
       if (live) result->found.set(i);
-      if (s.ok()) continue;
-      std::lock_guard lock(mutex);
-      failure = std::move(s);
     }
   });
-  return failure;
+  return failure.status();
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ std::optional<BlockFault> check_numbers(const SegmentLayout& layout, uint64_t bl
   if (row == end) return {};
   return BlockFault{layout.sections[static_cast<uint32_t>(type)].offset + row * width,
                     name_of(type) + " gives row " + std::to_string(row) + " value " +
-                        std::to_string(values.place(row)) + " of " + std::to_string(limit)};
+                        std::to_string(values.position(row)) + " of " + std::to_string(limit)};
 }
 
 std::optional<BlockFault> check_kinds(const SegmentLayout& layout, uint64_t block) {

@@ -128,7 +128,7 @@ struct ValueRows {
   }
   // Which row of `column` has the value of a row. As it is stored: Segment::ensure() has checked it
   // if it is less than column.size.
-  uint64_t place(uint64_t row) const {
+  uint64_t position(uint64_t row) const {
     if (!numbers) return row;
     switch (number_width) {
       case 1:
@@ -143,7 +143,7 @@ struct ValueRows {
   // column.
   Bytes operator[](uint64_t row) const {
     if (!numbers) return column[row];
-    uint64_t at = place(row);
+    uint64_t at = position(row);
     return at < column.size ? column[at] : Bytes();
   }
 };

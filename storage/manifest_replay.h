@@ -33,7 +33,7 @@ class ManifestReplay {
   };
   struct ReplayedSegment {
     SegmentRecord record;
-    uint64_t place;  // among all that were ever added
+    uint64_t order;  // among all that were ever added
   };
   class Check;
 
@@ -46,7 +46,7 @@ class ManifestReplay {
   std::unordered_map<std::string, uint32_t> ids_by_name_;  // of tables
   std::unordered_map<uint64_t, ReplayedSegment> segments_;
   uint64_t next_id_ = 1;
-  uint64_t places_ = 0;
+  uint64_t ever_added_ = 0;
 };
 
 }  // namespace stride

@@ -130,7 +130,7 @@ void ManifestReplay::drop_table(uint32_t id) {
 }
 
 void ManifestReplay::add_segment(const SegmentRecord& segment) {
-  segments_[segment.segment] = {segment, places_++};
+  segments_[segment.segment] = {segment, ever_added_++};
   tables_[segment.table].segments.insert(segment.segment);
   next_id_ = std::max({next_id_, segment.segment + 1, segment.run + 1});
 }
@@ -164,7 +164,7 @@ ManifestState ManifestReplay::state() const {
   segments.reserve(segments_.size());
   for (const auto& [id, segment] : segments_) segments.push_back(segment);
   std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.record.run, a.place) < std::pair(b.record.run, b.place);
+    return std::pair(a.record.run, a.order) < std::pair(b.record.run, b.order);
   });
   for (const ReplayedSegment& segment : segments) state.segments.push_back(segment.record);
   return state;

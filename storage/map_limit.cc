@@ -13,10 +13,10 @@ constexpr uint64_t largest_on_heap = 1 << 20;
 
 std::atomic<uint64_t> mappings{0};
 
-uint64_t read_most_mappings() {
-  uint64_t most = 0;
-  std::ifstream("/proc/sys/vm/max_map_count") >> most;
-  return most ? most : 65530;  // Linux's default
+uint64_t read_max_mappings() {
+  uint64_t max = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> max;
+  return max ? max : 65530;  // Linux's default
 }
 
 // Counts the mappings of the whole process; 0 where the system does not say.
@@ -32,21 +32,21 @@ CountedMapping::CountedMapping() { mappings.fetch_add(1, std::memory_order_relax
 CountedMapping::~CountedMapping() { mappings.fetch_sub(1, std::memory_order_relaxed); }
 
 bool belongs_on_heap(uint64_t bytes) {
-  static const uint64_t many = read_most_mappings() / 2;
+  static const uint64_t many = read_max_mappings() / 2;
   return bytes <= largest_on_heap && mappings.load(std::memory_order_relaxed) >= many;
 }
 
 Status no_room_for_mapping(const std::string& message) {
-  uint64_t count = count_mappings(), most = read_most_mappings();
-  if (count < most - most / 50) {
+  uint64_t count = count_mappings(), max = read_max_mappings();
+  if (count < max - max / 50) {
     return Status(StatusCode::resource_exhausted, message)
         .with_remedy("raise the limit of address space (ulimit -v), or write less at once");
   }
   return Status(StatusCode::resource_exhausted,
                 message + ": the process has " + std::to_string(count) +
-                    " memory mappings of the " + std::to_string(most) +
+                    " memory mappings of the " + std::to_string(max) +
                     " that the system allows (vm.max_map_count), and each larger segment needs one")
-      .with_remedy("raise that limit (sysctl vm.max_map_count=" + std::to_string(4 * most) +
+      .with_remedy("raise that limit (sysctl vm.max_map_count=" + std::to_string(4 * max) +
                    "), and compact the database, so that it has fewer segments");
 }
 

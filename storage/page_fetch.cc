@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -19,6 +18,8 @@
 #ifdef STRIDE_HAVE_URING
 #include <liburing.h>
 #endif
+
+#include "storage/first_failure.h"
 
 namespace stride {
 
@@ -78,8 +79,7 @@ Status read_piece(int fd, const std::string& path, FileRange piece, const Sink& 
 // The calling thread is one of them.
 Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
   std::atomic<size_t> next{0};
-  std::mutex mutex;
-  Status failure;
+  FirstFailure failure;
   auto work = [&] {
     Sink sink;
     Status s;
@@ -89,8 +89,7 @@ Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
       s = read_piece(fd, path, pieces[i], sink);
     }
     next.store(pieces.size(), std::memory_order_relaxed);
-    std::lock_guard lock(mutex);
-    if (failure.ok()) failure = std::move(s);
+    failure.report(std::move(s));
   };
   std::vector<std::thread> threads;
   size_t wanted = std::min<size_t>(fetch_threads, pieces.size() / 2);
@@ -102,7 +101,7 @@ Status fetch_by_threads(int fd, const std::string& path, const Pieces& pieces) {
   }
   work();
   for (std::thread& thread : threads) thread.join();
-  return failure;
+  return failure.status();
 }
 
 #ifdef STRIDE_HAVE_URING
@@ -219,14 +218,6 @@ Status fetch_pages(int fd, const std::string& path, std::span<const FileRange> r
   if (by == FetchBy::anything) pieces = fetch_by_ring(fd, std::move(pieces));
   // What a ring failed to read is read once more, so that there is one place that says why.
   return pieces.empty() ? Status() : fetch_by_threads(fd, path, pieces);
-}
-
-bool fetches_by_ring() {
-#ifdef STRIDE_HAVE_URING
-  return RingFetch(-1).usable();
-#else
-  return false;
-#endif
 }
 
 }  // namespace stride

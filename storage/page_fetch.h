@@ -28,7 +28,4 @@ enum class FetchBy : uint8_t { anything, threads };
 Status fetch_pages(int fd, const std::string& path, std::span<const FileRange> ranges,
                    FetchBy by = FetchBy::anything);
 
-// Whether io_uring works here.
-bool fetches_by_ring();
-
 }  // namespace stride

@@ -21,7 +21,7 @@ void PieceWriter::then(std::function<Status()> last) {
       // The others are running by now, each on a thread of its own.
       std::unique_lock lock(mutex_);
       ended_.wait(lock, [&] { return unfinished_ == 1; });
-      if (!failure_.ok()) return Status();
+      if (failure_.failed()) return Status();
     }
     return last();
   });
@@ -34,7 +34,7 @@ void PieceWriter::start(std::function<Status()> task) {
   }
   try {
     io_.submit(this, [this, task = std::move(task)] {
-      end(failure().ok() ? no_throw(task) : Status());
+      end(failure_.failed() ? Status() : no_throw(task));
     });
   } catch (const std::bad_alloc&) {
     end(Status::out_of_memory());
@@ -42,8 +42,8 @@ void PieceWriter::start(std::function<Status()> task) {
 }
 
 void PieceWriter::end(Status status) {
+  failure_.report(std::move(status));
   std::lock_guard lock(mutex_);
-  if (failure_.ok()) failure_ = std::move(status);
   --unfinished_;
   ended_.notify_all();
 }
@@ -51,7 +51,7 @@ void PieceWriter::end(Status status) {
 Status PieceWriter::drain() {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return unfinished_ == 0; });
-  return failure_;
+  return failure();
 }
 
 void PieceWriter::cancel() {
@@ -64,11 +64,6 @@ void PieceWriter::cancel() {
 bool PieceWriter::busy() const {
   std::lock_guard lock(mutex_);
   return unfinished_ > 0;
-}
-
-Status PieceWriter::failure() const {
-  std::lock_guard lock(mutex_);
-  return failure_;
 }
 
 Status PieceWriter::write(uint64_t piece) {

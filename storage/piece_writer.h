@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "storage/file.h"
+#include "storage/first_failure.h"
 #include "storage/io_threads.h"
 #include "storage/segment_format.h"
 #include "storage/status.h"
@@ -47,7 +48,7 @@ class PieceWriter {
   // Drops what is still queued, and waits for the rest.
   void cancel();
   bool busy() const;
-  Status failure() const;
+  Status failure() const { return failure_.status(); }
 
   // Entry `index` is the checksum of that block of the image, once its piece is written.
   std::vector<uint64_t>& checksums() { return checksums_; }
@@ -65,13 +66,14 @@ class PieceWriter {
   std::vector<uint64_t> checksums_;
   std::atomic<uint64_t> planned_{0};
 
+  FirstFailure failure_;
+
   std::mutex allocate_mutex_;
   std::atomic<uint64_t> allocated_{0};
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable ended_;
   uint64_t unfinished_ = 0;  // tasks, queued or running
-  Status failure_;
 };
 
 }  // namespace stride

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "storage/block_check.h"
 #include "storage/checksum.h"
+#include "storage/first_failure.h"
 #include "storage/piece_writer.h"
 #include "storage/segment_layout.h"
 #include "storage/segment_verify.h"
@@ -34,8 +34,7 @@ struct Segment::State {
   std::atomic<int64_t> in_memory_until{0};  // of the steady clock, in ns
   std::atomic<uint64_t> in_memory_queries{0};
 
-  mutable std::mutex failure_mutex;
-  Status failure;  // the first one
+  FirstFailure failure;
 
   bool is_verified(uint64_t block) const {
     return verified[block >> 6].load(std::memory_order_relaxed) >> (block & 63) & 1;
@@ -48,18 +47,17 @@ struct Segment::State {
 };
 
 void Segment::State::fail(uint64_t offset, std::string message) {
-  std::lock_guard lock(failure_mutex);
-  if (!failure.ok()) return;
-  failure = Status::corruption(path, offset, std::move(message))
-                .with_remedy("restore the file from a backup");
+  if (failure.failed()) return;
+  failure.report(Status::corruption(path, offset, std::move(message))
+                     .with_remedy("restore the file from a backup"));
 }
 
 bool Segment::State::matches_checksum(uint64_t block) {
   if (checksum(layout.block(block)) == layout.checksums[block]) return true;
   uint64_t offset = block * segment_block_bytes;
   uint64_t last = offset + layout.block(block).size() - 1;
-  std::string name = layout.place_name(offset);
-  std::string last_name = layout.place_name(last);
+  std::string name = layout.section_name_at(offset);
+  std::string last_name = layout.section_name_at(last);
   if (last_name != name) name += " to " + last_name;
   fail(offset, "the checksum of a block differs, in " + name);
   return false;
@@ -136,7 +134,7 @@ std::shared_ptr<Segment> Segment::unreadable(const std::string& path, uint64_t i
   state->path = path;
   state->id = id;
   state->is_unreadable = true;
-  state->failure = std::move(why);
+  state->failure.report(std::move(why));
   return std::shared_ptr<Segment>(new Segment(std::move(state)));
 }
 
@@ -285,10 +283,7 @@ Status Segment::damage(SectionType type, const std::string& what, uint64_t at) c
       .with_remedy("restore the file from a backup");
 }
 
-Status Segment::failure() const {
-  std::lock_guard lock(state_->failure_mutex);
-  return state_->failure;
-}
+Status Segment::failure() const { return state_->failure.status(); }
 
 bool Segment::being_written() const { return state_->writing && state_->writing->busy(); }
 

@@ -274,7 +274,7 @@ Bytes SegmentLayout::section(SectionType type) const {
   return entry.type ? file.subspan(entry.offset, entry.bytes) : Bytes{};
 }
 
-std::string SegmentLayout::place_name(uint64_t offset) const {
+std::string SegmentLayout::section_name_at(uint64_t offset) const {
   for (const SectionEntry& entry : sections) {
     if (entry.type && offset >= entry.offset && offset - entry.offset < entry.bytes) {
       return "section " + std::string(to_string(SectionType{entry.type}));

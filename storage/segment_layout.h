@@ -32,7 +32,7 @@ struct SegmentLayout {
 
   Bytes section(SectionType type) const;
   // Names the section that holds this byte of the file: "section key_data", or "the header".
-  std::string place_name(uint64_t offset) const;
+  std::string section_name_at(uint64_t offset) const;
   // Offset and bytes of a block; the last one is shorter.
   Bytes block(uint64_t index) const;
 };

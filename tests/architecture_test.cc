@@ -31,9 +31,9 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",       "storage/column.h",     "storage/block_guard.h",
-    "storage/number.h",       "storage/prefix_key.h", "storage/prefetch.h",
-    "storage/stream_store.h", "storage/export.h",     "storage/no_throw.h"};
+    "storage/status.h",     "storage/column.h",       "storage/block_guard.h",  "storage/number.h",
+    "storage/prefix_key.h", "storage/prefetch.h",     "storage/stream_store.h", "storage/export.h",
+    "storage/no_throw.h",   "storage/first_failure.h"};
 // The backend's interface is what lies at the top of gpu; of the folders below it the planner
 // alone.
 bool is_backend_interface(const string& name) {
@@ -48,10 +48,11 @@ const std::vector<string> kGpuFloors = {"host", "keys",  "device", "sort",    "t
 const std::vector<string> kBenchmarkFloors = {"harness", "datasets", "limits", "peers",
                                               "workloads"};
 
-// What the engine's public headers speak in, and so everybody who calls them.
-const std::set<string, std::less<>> kVocabulary = {"storage/status.h", "storage/column.h",
-                                                   "storage/number.h", "storage/prefetch.h",
-                                                   "storage/prefix_key.h"};
+// What the engine's public headers speak in, and so everybody who calls them, and how
+// failures are gathered and told.
+const std::set<string, std::less<>> kVocabulary = {
+    "storage/status.h",     "storage/column.h",        "storage/number.h", "storage/prefetch.h",
+    "storage/prefix_key.h", "storage/first_failure.h", "storage/quoted.h"};
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {
     "engine/database.h",      "engine/dedup_table.h",

@@ -35,7 +35,7 @@ stride_options default_options() {
   return o;
 }
 
-Status take_options(const stride_options* given, Options* options) {
+Status read_options(const stride_options* given, Options* options) {
   stride_options o = default_options();
   if (given) STRIDE_TRY(read_struct(given, "stride_options", sizeof o, sizeof o, &o));
   if (o.reserved) return Status::invalid("the reserved member of stride_options is not 0");
@@ -72,7 +72,7 @@ int stride_open(const char* path, const stride_options* options, stride_database
     STRIDE_TRY(check_pointer(path, "path"));
     STRIDE_TRY(check_pointer(database, "database"));
     Options o;
-    STRIDE_TRY(take_options(options, &o));
+    STRIDE_TRY(read_options(options, &o));
     auto opened = Database::open(path, o);
     if (!opened.ok()) return opened.status();
     return make_handle(std::make_unique<DatabaseObject>(DatabaseObject{std::move(*opened)}),
@@ -84,7 +84,7 @@ int stride_close(stride_database* database) {
   return run([&]() -> Status {
     if (!database) return {};
     std::unique_ptr<DatabaseObject> object;
-    STRIDE_TRY(take_object(database, &object));
+    STRIDE_TRY(consume_object(database, &object));
     return object->database->close();
   });
 }

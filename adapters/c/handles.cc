@@ -49,7 +49,7 @@ struct Slots {
     return slots ? slots + (slot - first_of(block)) : nullptr;
   }
   // Throws std::bad_alloc. Precondition: the mutex is held.
-  uint64_t take() {
+  uint64_t pop_unused() {
     if (!unused.empty()) {
       uint64_t slot = unused.back();
       unused.pop_back();
@@ -107,7 +107,7 @@ const char* name_of(HandleKind kind) {
 void* add_handle(HandleKind kind, void* object) {
   Slots& all = slots();
   std::lock_guard lock(all.mutex);
-  uint64_t at = all.take();
+  uint64_t at = all.pop_unused();
   Slot& slot = *all.at(at);
   uint64_t handle = (slot.uses++ & 0xFFFFFFFF) << 32 | uint64_t(kind) << slot_bits | at;
   slot.object.store(object, std::memory_order_relaxed);

@@ -10,7 +10,7 @@ using namespace stride::c;
 namespace {
 
 // Where the value of each address goes: one offset more than there are addresses.
-void place_values(const MatchResult& matches, uint64_t* offsets) {
+void set_offsets(const MatchResult& matches, uint64_t* offsets) {
   offsets[0] = 0;
   for (uint64_t i = 0; i < matches.found.size(); ++i)
     offsets[i + 1] = offsets[i] + matches.value(i).size();
@@ -26,7 +26,7 @@ void copy_values(const MatchResult& matches, const uint64_t* offsets, std::byte*
 void copy_result(MatchResult* matches, GetResult* result) {
   uint64_t n = matches->found.size();
   result->offsets.reset(n + 1);
-  place_values(*matches, result->offsets.data());
+  set_offsets(*matches, result->offsets.data());
   result->data.reset(result->offsets[n]);
   copy_values(*matches, result->offsets.data(), result->data.data());
   result->values = Column::variable(result->data.data(), result->offsets.data(), n);
@@ -35,7 +35,7 @@ void copy_result(MatchResult* matches, GetResult* result) {
 
 void copy_into(const MatchResult& matches, const stride_buffers& buffers, uint32_t* lengths) {
   uint64_t n = matches.found.size();
-  place_values(matches, buffers.offsets);
+  set_offsets(matches, buffers.offsets);
   if (buffers.offsets[n] <= buffers.data_bytes)
     copy_values(matches, buffers.offsets, static_cast<std::byte*>(buffers.data));
   if (n == 0) return;
@@ -59,7 +59,7 @@ int stride_match(stride_snapshot* snapshot, stride_table* table, const stride_co
     out->complete = out->matched = false;
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
+      STRIDE_TRY(read_queries(addresses, "addresses", &queries));
       STRIDE_TRY(s.match(t, queries, &out->matches));
       copy_result(&out->matches, &out->result);
       out->complete = out->matched = true;
@@ -94,8 +94,8 @@ int stride_match_into(stride_snapshot* snapshot, stride_table* table,
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
-      STRIDE_TRY(take_buffers(buffers, queries.size));
+      STRIDE_TRY(read_queries(addresses, "addresses", &queries));
+      STRIDE_TRY(read_buffers(buffers, queries.size));
       MatchResult* matches = workspace ? &space->matches : &of_this_call;
       STRIDE_TRY(s.match(t, queries, matches));
       copy_into(*matches, *buffers, lengths);
@@ -117,7 +117,7 @@ int stride_match_references(stride_snapshot* snapshot, stride_table* table,
     out->snapshot.reset();
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(addresses, "addresses", &queries));
+      STRIDE_TRY(read_queries(addresses, "addresses", &queries));
       STRIDE_TRY(s.match(t, queries, &out->matches));
       out->matched = true;
       out->snapshot = std::make_unique<Snapshot>(s);
@@ -154,7 +154,7 @@ int stride_match_one(stride_snapshot* snapshot, stride_table* table, const void*
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) -> Status {
       Bytes query;
       STRIDE_TRY(check_pointer(value, "value"));
-      STRIDE_TRY(take_bytes(address, address_bytes, "address", &query));
+      STRIDE_TRY(read_bytes(address, address_bytes, "address", &query));
       auto found = s.match(t, query);
       if (!found.ok()) return found.status();
       if (*found) {
@@ -177,7 +177,7 @@ int stride_match_all(stride_snapshot* snapshot, stride_table* table, const void*
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) -> Status {
       Bytes query;
       STRIDE_TRY(check_pointer(n, "n"));
-      STRIDE_TRY(take_bytes(address, address_bytes, "address", &query));
+      STRIDE_TRY(read_bytes(address, address_bytes, "address", &query));
       auto found = s.match_all(t, query);
       if (!found.ok()) return found.status();
       *n = found_rows = found->size();

@@ -17,13 +17,13 @@ Status check_choice(int value, int last, const char* what) {
                          std::to_string(last) + " are possible");
 }
 
-Status take_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes) {
+Status read_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes) {
   if (size > 0) STRIDE_TRY(check_pointer(data, what));
   *bytes = {static_cast<const std::byte*>(data), size};
   return {};
 }
 
-Status take_buffers(stride_buffers* given, uint64_t rows) {
+Status read_buffers(stride_buffers* given, uint64_t rows) {
   stride_buffers checked;
   STRIDE_TRY(check_pointer(given, "buffers"));
   STRIDE_TRY(read_struct(given, "stride_buffers", sizeof checked, sizeof checked, &checked));
@@ -33,7 +33,7 @@ Status take_buffers(stride_buffers* given, uint64_t rows) {
   return given->data_bytes ? check_pointer(given->data, "the data of buffers") : Status();
 }
 
-Status take_column(const stride_column* given, const char* what, Column* column) {
+Status read_column(const stride_column* given, const char* what, Column* column) {
   STRIDE_TRY(check_pointer(given, what));
   *column = {static_cast<const std::byte*>(given->data), given->offsets, given->size,
              given->offsets ? 0 : given->width};
@@ -47,8 +47,8 @@ Status take_column(const stride_column* given, const char* what, Column* column)
   return {};
 }
 
-Status take_queries(const stride_column* given, const char* what, Column* column) {
-  STRIDE_TRY(take_column(given, what, column));
+Status read_queries(const stride_column* given, const char* what, Column* column) {
+  STRIDE_TRY(read_column(given, what, column));
   for (uint64_t i = 0; !column->is_fixed() && i < column->size; ++i)
     if (column->offsets[i + 1] < column->offsets[i])
       return Status::invalid("row " + std::to_string(i) + ": the offsets of " + what + " descend");
@@ -62,10 +62,10 @@ constexpr size_t max_struct_bytes = 4096;
 
 }  // namespace
 
-Status read_struct(const void* given, const char* what, size_t least, size_t size, void* ours) {
+Status read_struct(const void* given, const char* what, size_t min_size, size_t size, void* ours) {
   size_t given_size;
   std::memcpy(&given_size, given, sizeof given_size);
-  if (given_size < least || given_size > max_struct_bytes)
+  if (given_size < min_size || given_size > max_struct_bytes)
     return Status::invalid("the size of " + std::string(what) + " is " +
                            std::to_string(given_size) + ": it is no " + what)
         .with_remedy("set it, or call the function that sets the defaults");
@@ -78,10 +78,10 @@ Status read_struct(const void* given, const char* what, size_t least, size_t siz
   return {};
 }
 
-Status write_struct(const void* ours, const char* what, size_t size, size_t least,
+Status write_struct(const void* ours, const char* what, size_t size, size_t min_size,
                     size_t given_size, void* given) {
-  if (given_size < least || given_size > max_struct_bytes)
-    return Status::invalid("a " + std::string(what) + " has " + std::to_string(least) +
+  if (given_size < min_size || given_size > max_struct_bytes)
+    return Status::invalid("a " + std::string(what) + " has " + std::to_string(min_size) +
                            " bytes at least, not " + std::to_string(given_size))
         .with_remedy("set its size to sizeof(" + std::string(what) + ")");
   std::memset(given, 0, given_size);

@@ -103,7 +103,7 @@ class Use {
   Object* operator->() const { return object_; }
   Object* get() const { return object_; }
   // The object, whose handle is gone.
-  Object* take() {
+  Object* release() {
     busy_ = nullptr;
     return std::exchange(object_, nullptr);
   }
@@ -122,11 +122,11 @@ Status make_handle(std::unique_ptr<Object> object, typename Object::Handle** han
 
 // Ends a handle and hands over its object.
 template <class Object>
-Status take_object(typename Object::Handle* handle, std::unique_ptr<Object>* object) {
+Status consume_object(typename Object::Handle* handle, std::unique_ptr<Object>* object) {
   Use<Object> use;
   STRIDE_TRY(use.begin(handle));
   if (!remove_handle(handle, Object::kind)) return wrong_handle(handle, Object::kind);
-  object->reset(use.take());
+  object->reset(use.release());
   return {};
 }
 
@@ -134,7 +134,7 @@ template <class Object>
 Status release_handle(typename Object::Handle* handle) {
   if (!handle) return {};
   std::unique_ptr<Object> object;
-  return take_object(handle, &object);
+  return consume_object(handle, &object);
 }
 
 // Calls call(snapshot, table) with what the handles stand for.
@@ -152,21 +152,21 @@ Status check_pointer(const void* pointer, const char* what);
 // One of an enum's values, which are 0 to `last`.
 Status check_choice(int value, int last, const char* what);
 // NULL is fine for no bytes.
-Status take_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes);
+Status read_bytes(const void* data, uint64_t size, const char* what, Bytes* bytes);
 // The buffers for so many rows; sets `needed` to 0.
-Status take_buffers(stride_buffers* given, uint64_t rows);
+Status read_buffers(stride_buffers* given, uint64_t rows);
 // STRIDE_TOO_SMALL: more is `needed` than there is room for. instead: what needs no buffers.
 int values_too_large(const stride_buffers& buffers, const char* instead) noexcept;
 // The column that the caller means, as far as NULL and sizes tell that it is one.
-Status take_column(const stride_column* given, const char* what, Column* column);
+Status read_column(const stride_column* given, const char* what, Column* column);
 // And none of its rows ends before it begins, which the engine does not look for in what is read.
-Status take_queries(const stride_column* given, const char* what, Column* column);
+Status read_queries(const stride_column* given, const char* what, Column* column);
 // The caller's struct, which begins with its size and may be shorter than ours (an older header) or
-// longer (a newer one; what we do not know must be 0). `least`: its size in the first version.
-Status read_struct(const void* given, const char* what, size_t least, size_t size, void* ours);
+// longer (a newer one; what we do not know must be 0). `min_size`: its size in the first version.
+Status read_struct(const void* given, const char* what, size_t min_size, size_t size, void* ours);
 // Copies as much of ours as the caller's struct of `given_size` bytes has room for, and clears what
 // is left of it.
-Status write_struct(const void* ours, const char* what, size_t size, size_t least,
+Status write_struct(const void* ours, const char* what, size_t size, size_t min_size,
                     size_t given_size, void* given);
 
 // A view of what was found, also where that has no bytes: NULL is what was not found.

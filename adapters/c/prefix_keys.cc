@@ -27,7 +27,7 @@ Status check_no_strings(uint32_t address_bits) {
       .with_remedy("use the strings as they are");
 }
 
-Status take_host_bits(int given, HostBits* host_bits) {
+Status read_host_bits(int given, HostBits* host_bits) {
   STRIDE_TRY(check_choice(given, STRIDE_HOST_BITS_MASK, "host_bits"));
   *host_bits = static_cast<HostBits>(given);
   return {};
@@ -64,7 +64,7 @@ int copy_text(const void* data, uint64_t data_bytes, const char* what, uint32_t 
               std::string (*format)(Bytes, uint32_t)) {
   return copy_out("text", text, room, text_bytes, 1, [&]() -> Result<std::string> {
     Bytes bytes;
-    STRIDE_TRY(take_bytes(data, data_bytes, what, &bytes));
+    STRIDE_TRY(read_bytes(data, data_bytes, what, &bytes));
     STRIDE_TRY(check_address_bits(address_bits));
     return format(bytes, address_bits);
   });
@@ -86,8 +86,8 @@ int stride_make_prefix_keys(const stride_column* addresses, const uint16_t* leng
   return run([&] {
     Column rows;
     HostBits what_to_do;
-    STRIDE_TRY(take_queries(addresses, "addresses", &rows));
-    STRIDE_TRY(take_host_bits(host_bits, &what_to_do));
+    STRIDE_TRY(read_queries(addresses, "addresses", &rows));
+    STRIDE_TRY(read_host_bits(host_bits, &what_to_do));
     STRIDE_TRY(check_no_strings(address_bits));
     if (rows.size == 0) return Status();
     STRIDE_TRY(check_pointer(lengths, "lengths"));
@@ -103,7 +103,7 @@ int stride_split_prefix_keys(const stride_column* keys, uint32_t address_bits, v
                              uint16_t* lengths) {
   return run([&] {
     Column rows;
-    STRIDE_TRY(take_queries(keys, "keys", &rows));
+    STRIDE_TRY(read_queries(keys, "keys", &rows));
     STRIDE_TRY(check_no_strings(address_bits));
     auto* to = static_cast<std::byte*>(addresses);
     for (uint64_t i = 0; i < rows.size; ++i) {
@@ -125,7 +125,7 @@ int stride_parse_prefix(const char* text, uint32_t address_bits, int host_bits, 
   return copy_out("key", key, room, key_bytes, 0, [&]() -> Result<std::string> {
     HostBits what_to_do;
     STRIDE_TRY(check_pointer(text, "text"));
-    STRIDE_TRY(take_host_bits(host_bits, &what_to_do));
+    STRIDE_TRY(read_host_bits(host_bits, &what_to_do));
     return parse_prefix(text, address_bits, what_to_do);
   });
 }

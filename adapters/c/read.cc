@@ -107,7 +107,7 @@ int stride_get(stride_snapshot* snapshot, stride_table* table, const stride_colu
     out->complete = out->matched = false;
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(keys, "keys", &queries));
+      STRIDE_TRY(read_queries(keys, "keys", &queries));
       STRIDE_TRY(s.get(t, queries, &out->result));
       out->complete = true;
       return Status();
@@ -141,8 +141,8 @@ int stride_get_into(stride_snapshot* snapshot, stride_table* table, const stride
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(keys, "keys", &queries));
-      STRIDE_TRY(take_buffers(buffers, queries.size));
+      STRIDE_TRY(read_queries(keys, "keys", &queries));
+      STRIDE_TRY(read_buffers(buffers, queries.size));
       return get_into(s, t, queries, *buffers, workspace ? &space->result : &of_this_call, &needed);
     });
   });
@@ -172,7 +172,7 @@ int stride_find(stride_snapshot* snapshot, stride_table* table, const stride_col
     out->snapshot.reset();
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
-      STRIDE_TRY(take_queries(keys, "keys", &queries));
+      STRIDE_TRY(read_queries(keys, "keys", &queries));
       STRIDE_TRY(s.find(t, queries, &out->result));
       out->matched = false;
       out->snapshot = std::make_unique<Snapshot>(s);

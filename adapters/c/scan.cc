@@ -11,19 +11,19 @@ static_assert(sizeof(stride_scan_options) == 72);
 
 namespace {
 
-Status take_bound(const stride_bytes& given, std::optional<std::string>* bound) {
+Status read_bound(const stride_bytes& given, std::optional<std::string>* bound) {
   if (given.data) *bound = std::string(static_cast<const char*>(given.data), given.size);
   if (!given.data && given.size) return Status::invalid("the data of a bound is NULL");
   return {};
 }
 
-Status take_options(const stride_scan_options* given, ScanOptions* options) {
+Status read_options(const stride_scan_options* given, ScanOptions* options) {
   if (!given) return {};
   stride_scan_options o;
   STRIDE_TRY(read_struct(given, "stride_scan_options", sizeof o, sizeof o, &o));
-  STRIDE_TRY(take_bound(o.from, &options->from));
-  STRIDE_TRY(take_bound(o.to, &options->to));
-  STRIDE_TRY(take_bound(o.prefix, &options->prefix));
+  STRIDE_TRY(read_bound(o.from, &options->from));
+  STRIDE_TRY(read_bound(o.to, &options->to));
+  STRIDE_TRY(read_bound(o.prefix, &options->prefix));
   options->from_inclusive = !o.from_exclusive;
   options->to_inclusive = o.to_inclusive != 0;
   options->reverse = o.reverse != 0;
@@ -62,7 +62,7 @@ int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
                      const stride_scan_options* options, stride_scan** scan) {
   return open_scan(snapshot, table, scan, [&](const Snapshot& s, const Table& t) -> Result<Scan> {
     ScanOptions o;
-    STRIDE_TRY(take_options(options, &o));
+    STRIDE_TRY(read_options(options, &o));
     return s.scan(t, o);
   });
 }
@@ -71,7 +71,7 @@ int stride_scan_inside(stride_snapshot* snapshot, stride_table* table, const voi
                        uint64_t key_bytes, stride_scan** scan) {
   return open_scan(snapshot, table, scan, [&](const Snapshot& s, const Table& t) -> Result<Scan> {
     Bytes k;
-    STRIDE_TRY(take_bytes(key, key_bytes, "key", &k));
+    STRIDE_TRY(read_bytes(key, key_bytes, "key", &k));
     return s.inside(t, k);
   });
 }

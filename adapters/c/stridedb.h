@@ -12,17 +12,15 @@
  * adapters/c/example.c is a whole program.
  *
  * Errors. Every function returns STRIDE_OK or another status and never aborts, unless its text says
- * otherwise; stride_last_error() says more. Whatever else a function may return, it returns
- *   STRIDE_INVALID_ARGUMENT   for a NULL that its text does not allow, for a handle that is of
- *                             another kind, released or never made here, and for a handle that
- *                             belongs to one thread while another is using it;
- *   STRIDE_RESOURCE_EXHAUSTED when memory runs out.
- * Results that are handed out through pointers are set only where the status is STRIDE_OK; pointers
- * to handles become NULL otherwise.
+ * otherwise; stride_last_error() says more. Any function may return STRIDE_RESOURCE_EXHAUSTED, when
+ * memory runs out, and STRIDE_INVALID_ARGUMENT: for a NULL that its text does not allow, for a handle
+ * that is of another kind, released or never made here, and for a handle that belongs to one thread
+ * while another is using it. Results that are handed out through pointers are set only where the
+ * status is STRIDE_OK; pointers to handles become NULL otherwise.
  *
  * Handles (stride_database*, stride_table*, ...) are names and not addresses: they are checked at
- * every call. The caller releases each; releasing NULL is fine. The order does not matter:
- * tables, snapshots, scans and results outlive the database that they come from.
+ * every call. The caller releases each, in any order; releasing NULL is fine. Tables, snapshots, scans
+ * and results outlive the database that they come from.
  *
  * Threads. Databases, tables and snapshots may be used by any number of threads at once. A
  * transaction, a scan, a stride_values and a stride_references belong to one thread at a time. No
@@ -54,8 +52,7 @@
 extern "C" {
 #endif
 
-/* The library's version, as "0.1.0": that of the library that runs, where the macros above are that
- * of the header. */
+/* "0.1.0": the version of the library that runs. The macros above are that of the header. */
 STRIDE_C_API const char* stride_version(void);
 
 /* ---- Status and errors ---- */
@@ -90,10 +87,9 @@ typedef struct stride_error {
   uint64_t offset;
 } stride_error;
 
-/* The last call of this thread that failed; STRIDE_OK before any has. Never NULL. The struct and its
- * strings belong to the library and change with the next call of this thread that fails. */
+/* The last call of this thread that failed; STRIDE_OK before any has. Never NULL. The library owns the
+ * struct and its strings, which change with the next call of this thread that fails. */
 STRIDE_C_API const stride_error* stride_last_error(void);
-
 /* "corruption", "no_space", ...; "unknown" for other numbers. Never NULL, and never freed. */
 STRIDE_C_API const char* stride_status_name(int status);
 
@@ -102,12 +98,10 @@ STRIDE_C_API const char* stride_status_name(int status);
 /* A view of byte strings, row by row, as Arrow lays out FixedSizeBinary and LargeBinary. It owns
  * nothing. Row i is
  *   data[i * width] and the `width` bytes that begin there     where offsets is NULL,
- *   data[offsets[i]] up to data[offsets[i + 1]], exclusively   elsewhere: size + 1 ascending
- *                                                              offsets, of which the first need
- *                                                              not be 0.
- * data may be NULL where all rows together have no bytes. Keys have up to 65,535 bytes, values up to
- * 2^32 - 1. A column that is passed in is only read, and not after the call, unless its text says
- * otherwise. */
+ *   data[offsets[i]] up to data[offsets[i + 1]], exclusively   elsewhere.
+ * There are size + 1 ascending offsets, of which the first need not be 0. data may be NULL where all
+ * rows together have no bytes. Keys have up to 65,535 bytes, values up to 2^32 - 1. A column that is
+ * passed in is only read, and not after the call, unless the function's text says otherwise. */
 typedef struct stride_column {
   const void* data;
   const uint64_t* offsets;
@@ -120,8 +114,7 @@ typedef struct stride_bytes {
   uint64_t size;
 } stride_bytes;
 
-/* Keys that sort as signed numbers do: 8 bytes each, big-endian, the sign bit flipped. n numbers to
- * 8 * n bytes and back; a table of them has keys of 8 bytes. */
+/* n numbers to keys that sort as they do, and back: 8 bytes each, big-endian, the sign bit flipped. */
 STRIDE_C_API int stride_int64_to_keys(const int64_t* numbers, uint64_t n, void* keys);
 STRIDE_C_API int stride_int64_from_keys(const void* keys, uint64_t n, int64_t* numbers);
 
@@ -152,12 +145,9 @@ enum {
 };
 
 /* Where values are kept besides the files, once their keys are on a device. */
-enum {
-  STRIDE_VALUES_ON_HOST = 0,
-  STRIDE_VALUES_ON_DEVICE = 1 /* as far as its memory allows */
-};
+enum { STRIDE_VALUES_ON_HOST = 0, STRIDE_VALUES_ON_DEVICE = 1 /* as far as its memory allows */ };
 
-/* Defaults are good: none needs tuning. Flags are 0 or 1. */
+/* None needs tuning. Flags are 0 or 1. */
 typedef struct stride_options {
   size_t size;                     /* sizeof(stride_options) */
   int create_if_missing;           /* 1 */
@@ -171,7 +161,6 @@ typedef struct stride_options {
   uint64_t memory_limit_bytes;     /* 0: half of the machine's memory, for recent segments */
   uint64_t gpu_memory_limit_bytes; /* 0: nine tenths of what is free; else 256 MiB at least */
 } stride_options;
-
 /* Sets the defaults. size: sizeof(stride_options), of which no byte beyond is touched. */
 STRIDE_C_API int stride_options_init(stride_options* options, size_t size);
 
@@ -181,24 +170,18 @@ STRIDE_C_API int stride_options_init(stride_options* options, size_t size);
  * STRIDE_IO_ERROR, STRIDE_NO_SPACE; STRIDE_INVALID_ARGUMENT also for a directory of other files. */
 STRIDE_C_API int stride_open(const char* path, const stride_options* options,
                              stride_database** database);
-
-/* Makes everything durable and ends; the handle is gone, whatever the status is. Transactions that
- * are still open can only be aborted (a commit is STRIDE_CLOSED); snapshots, scans and results go on.
- * STRIDE_POISONED, STRIDE_IO_ERROR, STRIDE_NO_SPACE: commits that were not synced may be lost. */
+/* Makes everything durable; the handle is gone, whatever the status is. Open transactions can only be
+ * aborted then (a commit is STRIDE_CLOSED); snapshots, scans and results go on. STRIDE_POISONED,
+ * STRIDE_IO_ERROR, STRIDE_NO_SPACE: commits that were not synced may be lost. */
 STRIDE_C_API int stride_close(stride_database* database);
-
 /* Makes all that was committed durable, whatever its level: it survives a power loss.
  * STRIDE_IO_ERROR and STRIDE_POISONED: it may not. STRIDE_READ_ONLY, STRIDE_CLOSED. */
 STRIDE_C_API int stride_sync(stride_database* database);
-
 /* Bytes of all files. Cheap. */
 STRIDE_C_API int stride_size(stride_database* database, uint64_t* bytes);
-
-/* Merges what all commits to a table have written, for each table, and drops what was erased.
- * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_POISONED, STRIDE_NO_SPACE, STRIDE_IO_ERROR,
- * STRIDE_CORRUPTION. */
+/* Merges what all commits have written, table by table, and drops what was erased. STRIDE_READ_ONLY,
+ * STRIDE_CLOSED, STRIDE_POISONED, STRIDE_NO_SPACE, STRIDE_IO_ERROR, STRIDE_CORRUPTION. */
 STRIDE_C_API int stride_compact(stride_database* database);
-
 /* Reads and checks every byte. STRIDE_CORRUPTION names file and offset; STRIDE_IO_ERROR. */
 STRIDE_C_API int stride_verify(stride_database* database);
 
@@ -227,10 +210,8 @@ typedef struct stride_table_options {
   uint32_t address_bits; /* 0: an ordinary table. Else a prefix table (see below): bits of its
                             addresses (up to 65,535), or STRIDE_BYTE_STRINGS; key_width is 0 then */
 } stride_table_options;
-
 /* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
 STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
-
 /* As stride_table_create() and stride_table_open_or_create(), with all that there is to choose.
  * options: NULL for the defaults. */
 STRIDE_C_API int stride_table_create_with(stride_database* database, const char* name,
@@ -244,13 +225,10 @@ STRIDE_C_API int stride_table_open_or_create_with(stride_database* database, con
  * first rows, or not at all. Until then it serves this transaction alone. STRIDE_ALREADY_EXISTS, also
  * of stride_commit(), where another transaction was faster. */
 STRIDE_C_API int stride_table_create_in(stride_transaction* transaction, const char* name,
-                                        const stride_table_options* options,
-                                        stride_table** table);
+                                        const stride_table_options* options, stride_table** table);
 /* Sets the bits of a prefix table's addresses; 0: it is none. */
 STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
-
-/* Drops the table and its rows, durably. Snapshots taken before still read it. STRIDE_NOT_FOUND, and
- * as stride_commit(). */
+/* Drops the table, durably. Older snapshots still read it. STRIDE_NOT_FOUND; as stride_commit(). */
 STRIDE_C_API int stride_table_drop(stride_database* database, const char* name);
 
 typedef struct stride_table_info {
@@ -262,7 +240,6 @@ typedef struct stride_table_info {
   uint64_t rows;         /* stored entries: erased and replaced ones count until stride_compact() */
   uint64_t bytes_on_disk;
 } stride_table_info;
-
 /* The tables that there are now, in the order of their creation. The caller releases *tables. */
 STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);
 STRIDE_C_API int stride_tables_size(stride_tables* tables, uint64_t* size);
@@ -272,13 +249,11 @@ STRIDE_C_API int stride_tables_release(stride_tables* tables);
 
 /* ---- Transactions: changes that become visible and durable as a whole or not at all ---- */
 
-/* A table serves the database that it was opened with, until that is closed; everywhere else it is
- * refused with STRIDE_INVALID_ARGUMENT.
- *
- * Any number may be open at once, on the same tables too; each stages in memory and waits for no
+/* Any number may be open at once, on the same tables too; each stages in memory and waits for no
  * other. There are no conflicts: of two commits that change a key the later one wins, and within a
- * transaction the last change. A transaction belongs to one thread at a time. Each ends by
- * stride_commit() or stride_abort(). */
+ * transaction the last change. Each ends by stride_commit() or stride_abort(). A table serves the
+ * database that it was opened with, until that is closed; any other refuses it
+ * (STRIDE_INVALID_ARGUMENT). */
 STRIDE_C_API int stride_begin(stride_database* database, stride_transaction** transaction);
 
 /* Row i of keys gets row i of values. Copies both. STRIDE_INVALID_ARGUMENT also for a key that is too
@@ -294,14 +269,12 @@ STRIDE_C_API int stride_put_view(stride_transaction* transaction, stride_table* 
 STRIDE_C_API int stride_put_one(stride_transaction* transaction, stride_table* table,
                                 const void* key, uint64_t key_bytes, const void* value,
                                 uint64_t value_bytes);
-
 /* Erases the keys; those that are not there are fine. As stride_put(). */
 STRIDE_C_API int stride_erase(stride_transaction* transaction, stride_table* table,
                               const stride_column* keys);
-
 /* For each row i, erases the keys from row i of `from` up to row i of `to`, exclusively: those that
- * are there when this is committed, and those that the transaction has put before. Bounds may be of
- * any length. Costs as much as erasing the keys one by one. As stride_put(). */
+ * are there when this is committed, and those that the transaction has put before. Bounds have any
+ * length. Costs as much as erasing the keys one by one. As stride_put(). */
 STRIDE_C_API int stride_erase_ranges(stride_transaction* transaction, stride_table* table,
                                      const stride_column* from, const stride_column* to);
 /* One range. from, to: NULL for no bound on that side. */
@@ -324,31 +297,26 @@ STRIDE_C_API int stride_abort(stride_transaction* transaction);
  * snapshot and STRIDE_CORRUPTION or STRIDE_IO_ERROR where stored bytes could not be read. */
 STRIDE_C_API int stride_snapshot_take(stride_database* database, stride_snapshot** snapshot);
 STRIDE_C_API int stride_snapshot_release(stride_snapshot* snapshot);
-
 /* How many keys the table has. Reads all keys where several commits have written to it. */
 STRIDE_C_API int stride_count(stride_snapshot* snapshot, stride_table* table, uint64_t* keys);
-
 /* Looks up one key. value->data is NULL where it is not there, and only then; else a view, without a
  * copy, that is valid while the snapshot lives. */
 STRIDE_C_API int stride_get_one(stride_snapshot* snapshot, stride_table* table, const void* key,
                                 uint64_t key_bytes, stride_bytes* value);
 
-/* Memory of the library for the values of a batch. Use it for many batches: it keeps its memory. */
+/* Memory of the library for the values of a batch, to be used for many batches. */
 STRIDE_C_API int stride_values_create(stride_values** values);
 STRIDE_C_API int stride_values_release(stride_values* values);
-
 /* Looks up a batch of keys, in any order and with duplicates, and copies what is found into `values`,
- * whose earlier content is gone then, also where this fails. Keys that no table could hold are just
- * not found. */
+ * whose earlier content is gone, also after an error. Keys that no table could hold are not found. */
 STRIDE_C_API int stride_get(stride_snapshot* snapshot, stride_table* table,
                             const stride_column* keys, stride_values* values);
 
-/* What the last stride_get() into `values` has found, or the last stride_match() (row i belongs to
- * address i then): row i belongs to key i and is empty where that is not there. column always has
- * offsets, the first of which is 0. Bit i % 64 of word i / 64 of validity is 1 where key i was
- * found (an Arrow validity bitmap); validity is NULL where there are no rows. Either of the two may
- * be NULL. Valid until `values` is used again or released. STRIDE_INVALID_ARGUMENT where there was
- * no such call or it failed. */
+/* What the last stride_get() or stride_match() into `values` has found: row i belongs to key (or
+ * address) i and is empty where that was not found. column has offsets, the first of which is 0. Bit
+ * i % 64 of word i / 64 of validity is 1 where key i was found (an Arrow validity bitmap); validity is
+ * NULL where there are no rows. Either result may be NULL. Valid until `values` is used again or
+ * released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
 STRIDE_C_API int stride_values_read(stride_values* values, stride_column* column,
                                     const uint64_t** validity);
 
@@ -363,30 +331,25 @@ typedef struct stride_buffers {
 } stride_buffers;
 
 /* As stride_get(), into the caller's memory. STRIDE_TOO_SMALL where data does not hold the values:
- * `needed` says how much would; offsets and validity are complete then, and data is undefined.
- * `needed` is 0 with any other error. workspace: keeps what is needed besides between calls (8 bytes
- * a key), and its content is gone; NULL: it is made for this call. */
+ * `needed` says how much would, offsets and validity are complete, and data is undefined. `needed` is
+ * 0 after any other error. workspace: NULL, or keeps 8 bytes a key between calls; its content goes. */
 STRIDE_C_API int stride_get_into(stride_snapshot* snapshot, stride_table* table,
                                  const stride_column* keys, stride_values* workspace,
                                  stride_buffers* buffers);
 
-/* Memory of the library for where the values of a batch are: 8 bytes a key. Use it for many. */
+/* Memory of the library for where the values of a batch are: 8 bytes a key. */
 STRIDE_C_API int stride_references_create(stride_references** references);
 STRIDE_C_API int stride_references_release(stride_references* references);
-
-/* Looks up a batch of keys, as stride_get(), but copies no values. The references keep what they
- * point to alive, files included, until they are used again or released, even when the snapshot goes
- * before. */
+/* As stride_get(), but copies no values. The references keep alive what they point to, files too, until
+ * they are used again or released, even when the snapshot goes before. */
 STRIDE_C_API int stride_find(stride_snapshot* snapshot, stride_table* table,
                              const stride_column* keys, stride_references* references);
-
-/* Sets how many keys or addresses the last stride_find() or stride_match_references() was asked for
- * and, as in stride_values_read(), which it found. Either may be NULL. */
+/* How many keys or addresses the last stride_find() or stride_match_references() was asked for and, as
+ * in stride_values_read(), which it found. Either may be NULL. */
 STRIDE_C_API int stride_references_read(stride_references* references, uint64_t* size,
                                         const uint64_t** validity);
-/* The values of keys first to first + n - 1, as views: values[k] belongs to key first + k, and its
- * data is NULL where that is not there, and only then. Any thread may read the views.
- * STRIDE_INVALID_ARGUMENT also where there were fewer keys. */
+/* Views of the values of keys first to first + n - 1, for any thread: the data of values[k] is NULL
+ * where key first + k is not there, and only then. STRIDE_INVALID_ARGUMENT: there were fewer keys. */
 STRIDE_C_API int stride_references_get(stride_references* references, uint64_t first, uint64_t n,
                                        stride_bytes* values);
 
@@ -403,31 +366,27 @@ typedef struct stride_scan_options {
   int reverse;         /* 0; 1: descending */
   uint32_t batch_rows; /* most rows of a batch; 0: chosen */
 } stride_scan_options;
-
 /* Sets the defaults: the whole table, ascending. As stride_options_init(). */
 STRIDE_C_API int stride_scan_options_init(stride_scan_options* options, size_t size);
 
 /* options: NULL for the whole table. The caller releases *scan, which keeps what it reads alive. */
 STRIDE_C_API int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
                                   const stride_scan_options* options, stride_scan** scan);
-/* The next rows: keys->size of them, 0 at the end. Row i of values belongs to row i of keys. Views,
- * valid until the next call with this scan. What came before an error is right. */
+/* Views of the next rows, keys->size of them, 0 at the end, valid until the next call with this scan.
+ * Row i of values belongs to row i of keys. What came before an error is right. */
 STRIDE_C_API int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values);
 STRIDE_C_API int stride_scan_release(stride_scan* scan);
 
 /* ---- Prefix tables: the longest prefix of an address, as routers look it up ---- */
 
 /* A table whose address_bits are not 0 (stride_table_options) has prefixes of addresses as its
- * keys. An address has (address_bits + 7) / 8 bytes; its first bit is the highest of the first
- * byte, and bits that its last byte has left over are 0. The key of a prefix is its address, with
- * all bits behind the prefix 0, and then its length in bits: a byte where addresses have up to 255
- * bits, else two, big-endian. 10.0.0.0/8 is 0A 00 00 00 08. So keys ascend by address, and a prefix
- * comes right before all that it covers. The functions below make such keys; stride_put(),
- * stride_erase(), stride_get() and scans take and give them as any others, and what is no such key
- * is refused by those that write.
- *
- * Where addresses are STRIDE_BYTE_STRINGS, prefixes are whole bytes, and each is its own key:
- * nothing is to be made. Their lengths are in bits all the same.
+ * keys. An address has (address_bits + 7) / 8 bytes; its first bit is the highest of the first byte,
+ * and bits that its last byte has left over are 0. The key of a prefix is its address, with all bits
+ * behind the prefix 0, and then its length in bits: a byte where addresses have up to 255 bits, else
+ * two, big-endian. 10.0.0.0/8 is 0A 00 00 00 08. So keys ascend by address, and a prefix comes right
+ * before all that it covers. The functions below make such keys; stride_get() and scans treat them as
+ * any others, and what writes refuses all other keys. Where addresses are STRIDE_BYTE_STRINGS, prefixes
+ * are whole bytes, and each is its own key; their lengths are in bits all the same.
  *
  *   stride_table_options o = {sizeof o, 0, 32};
  *   char key[5], address[4];
@@ -439,11 +398,8 @@ STRIDE_C_API int stride_scan_release(stride_scan* scan);
  *   stride_match_one(snapshot, routes, address, sizeof address, &value, NULL, NULL);
  */
 
-/* What to do about an address that has bits set behind its prefix. */
-enum {
-  STRIDE_HOST_BITS_REFUSE = 0, /* STRIDE_INVALID_ARGUMENT */
-  STRIDE_HOST_BITS_MASK = 1    /* clear them */
-};
+/* Refuses (STRIDE_INVALID_ARGUMENT) or clears bits that an address has set behind its prefix. */
+enum { STRIDE_HOST_BITS_REFUSE = 0, STRIDE_HOST_BITS_MASK = 1 };
 
 /* Bytes of a key: 5 where addresses have 32 bits, 17 where they have 128; 0, for any number, with
  * STRIDE_BYTE_STRINGS. STRIDE_INVALID_ARGUMENT, as of all functions with address_bits, where those
@@ -473,7 +429,7 @@ STRIDE_C_API int stride_split_prefix_keys(const stride_column* keys, uint32_t ad
  * stride_last_error() says more about. */
 STRIDE_C_API int stride_parse_prefix(const char* text, uint32_t address_bits, int host_bits,
                                      void* key, uint64_t room, uint64_t* key_bytes);
-/* The same for an address, which is written without a length; hexadecimal with all its digits. */
+/* The same for an address, written without a length; in hexadecimal with all its digits. */
 STRIDE_C_API int stride_parse_address(const char* text, uint32_t address_bits, void* address,
                                       uint64_t room, uint64_t* address_bytes);
 
@@ -488,45 +444,37 @@ STRIDE_C_API int stride_format_address(const void* address, uint64_t address_byt
                                        uint32_t address_bits, char* text, uint64_t room,
                                        uint64_t* text_bytes);
 
-/* All calls below with a snapshot return STRIDE_INVALID_ARGUMENT also for a table that is no prefix
- * table and for an address that is not as wide as the table says. The first match after
- * stride_open(), or with a snapshot that is older than that of another match, builds what is
- * searched, which takes about as long as to read all keys of the table; commits then keep it up to
- * date.
- *
- * Finds the longest prefix of each address of a batch and copies its value into `values`, which
+/* Finds the longest prefix of each address of a batch and copies its value into `values`, which
  * stride_values_read() then reads; as stride_get(). Row i belongs to address i, and is not found
- * where no prefix of the table covers that. */
+ * where no prefix of the table covers that.
+ *
+ * All calls from here on return STRIDE_INVALID_ARGUMENT also for a table that is no prefix table and
+ * for an address that is not as wide as the table says. The first match after stride_open(), or with a
+ * snapshot that is older than that of another match, builds what is searched, which takes about as
+ * long as to read all keys of the table; commits then keep it up to date. */
 STRIDE_C_API int stride_match(stride_snapshot* snapshot, stride_table* table,
                               const stride_column* addresses, stride_values* values);
-/* Sets how long the prefix of each address of the last stride_match() into `values` is, in bits; 0
- * where none was found. NULL where there are no rows. Valid until `values` is used again or
- * released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
+/* How long the prefix of each address of the last stride_match() into `values` is, in bits; 0 where
+ * none was found; NULL where there are no rows. Otherwise as stride_values_read(). */
 STRIDE_C_API int stride_values_lengths(stride_values* values, const uint32_t** lengths);
-
-/* As stride_match(), into the caller's memory; as stride_get_into(). lengths: NULL, or room for one
- * of each address, as in stride_values_lengths(); complete with STRIDE_TOO_SMALL too. The workspace
- * keeps 16 bytes an address. */
+/* As stride_match() and stride_get_into(). lengths: NULL, or room for one of each address, as in
+ * stride_values_lengths(); complete with STRIDE_TOO_SMALL too. workspace: 16 bytes an address. */
 STRIDE_C_API int stride_match_into(stride_snapshot* snapshot, stride_table* table,
                                    const stride_column* addresses, stride_values* workspace,
                                    stride_buffers* buffers, uint32_t* lengths);
-
-/* As stride_match(), but copies no values, which takes most of its time: as stride_find(), and read in
- * the same way. */
+/* As stride_match(), but copies no values, which takes most of its time: see stride_find(). */
 STRIDE_C_API int stride_match_references(stride_snapshot* snapshot, stride_table* table,
                                          const stride_column* addresses,
                                          stride_references* references);
-/* Sets what the last stride_match_references() found for addresses first to first + n - 1: keys[k]
- * is a view of the key of the prefix that was found for address first + k, and its data is NULL
- * where none was, and only then; lengths[k] is its length in bits, or 0. Either may be NULL.
- * Otherwise as stride_references_get(). STRIDE_INVALID_ARGUMENT also where the last call was a
- * stride_find(). */
+/* The prefixes that the last stride_match_references() found for addresses first to first + n - 1, as
+ * stride_references_get(): keys[k] is a view of the key, lengths[k] the length in bits, or 0. Either
+ * may be NULL. STRIDE_INVALID_ARGUMENT also where the last call was a stride_find(). */
 STRIDE_C_API int stride_references_prefixes(stride_references* references, uint64_t first,
                                             uint64_t n, stride_bytes* keys, uint32_t* lengths);
 
 /* The longest prefix of one address. value->data is NULL where there is none, and only then; else a
- * view, without a copy, that is valid while the snapshot lives. key, the same of the prefix's key,
- * and length, in bits or 0, may be NULL. A batch costs far less an address. */
+ * view that is valid while the snapshot lives. key, the same of the prefix's key, and length, in bits
+ * or 0, may be NULL. A batch costs far less an address. */
 STRIDE_C_API int stride_match_one(stride_snapshot* snapshot, stride_table* table,
                                   const void* address, uint64_t address_bytes, stride_bytes* value,
                                   stride_bytes* key, uint32_t* length);
@@ -540,9 +488,8 @@ STRIDE_C_API int stride_match_all(stride_snapshot* snapshot, stride_table* table
                                   stride_bytes* values, stride_bytes* keys, uint32_t* lengths,
                                   uint64_t* n);
 
-/* Scans a prefix, if it is there, and all prefixes inside it, in the order of keys. key: that of
- * the prefix; STRIDE_INVALID_ARGUMENT also for what is none of such a table. As
- * stride_scan_open(). */
+/* Scans a prefix, if it is there, and all prefixes inside it, in the order of keys. key: that of the
+ * prefix; STRIDE_INVALID_ARGUMENT also for what is none of such a table. As stride_scan_open(). */
 STRIDE_C_API int stride_scan_inside(stride_snapshot* snapshot, stride_table* table,
                                     const void* key, uint64_t key_bytes, stride_scan** scan);
 

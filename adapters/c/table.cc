@@ -9,7 +9,7 @@ static_assert(sizeof(stride_table_info) == 48 && sizeof(stride_table_options) ==
 
 namespace {
 
-Status take_options(const stride_table_options* given, TableOptions* options) {
+Status read_options(const stride_table_options* given, TableOptions* options) {
   if (!given) return {};
   stride_table_options o;
   STRIDE_TRY(read_struct(given, "stride_table_options", sizeof o, sizeof o, &o));
@@ -17,7 +17,8 @@ Status take_options(const stride_table_options* given, TableOptions* options) {
   return {};
 }
 
-// Calls open(object, name, options), which returns a Result<Table>, with what the handle stands for.
+// Calls open(object, name, options), which returns a Result<Table>, with what the handle stands
+// for.
 template <class Object, class Open>
 int open_table(typename Object::Handle* handle, const char* name,
                const stride_table_options* options, stride_table** table, const Open& open) {
@@ -28,7 +29,7 @@ int open_table(typename Object::Handle* handle, const char* name,
     STRIDE_TRY(check_pointer(name, "name"));
     STRIDE_TRY(check_pointer(table, "table"));
     TableOptions o;
-    STRIDE_TRY(take_options(options, &o));
+    STRIDE_TRY(read_options(options, &o));
     Result<Table> opened = open(*object.get(), std::string(name), o);
     if (!opened.ok()) return opened.status();
     return make_handle(std::make_unique<TableObject>(TableObject{*opened}), table);

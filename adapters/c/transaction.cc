@@ -25,16 +25,16 @@ int change_table(stride_transaction* transaction, stride_table* table, const Cha
 }
 
 // Without rows there is no width that could be wrong.
-Status take_keys(const stride_column* given, const Table& table, Column* keys) {
-  STRIDE_TRY(take_column(given, "keys", keys));
+Status read_keys(const stride_column* given, const Table& table, Column* keys) {
+  STRIDE_TRY(read_column(given, "keys", keys));
   if (keys->size == 0) *keys = Column::fixed(nullptr, table.key_width(), 0);
   return {};
 }
 
-Status take_bound(const stride_bytes* given, const char* what, std::optional<Bytes>* bound) {
+Status read_bound(const stride_bytes* given, const char* what, std::optional<Bytes>* bound) {
   if (!given) return {};
   Bytes bytes;
-  STRIDE_TRY(take_bytes(given->data, given->size, what, &bytes));
+  STRIDE_TRY(read_bytes(given->data, given->size, what, &bytes));
   *bound = bytes;
   return {};
 }
@@ -55,8 +55,8 @@ int stride_put(stride_transaction* transaction, stride_table* table, const strid
                const stride_column* values) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Column k, v;
-    STRIDE_TRY(take_keys(keys, of, &k));
-    STRIDE_TRY(take_column(values, "values", &v));
+    STRIDE_TRY(read_keys(keys, of, &k));
+    STRIDE_TRY(read_column(values, "values", &v));
     return t.put(of, k, v);
   });
 }
@@ -65,8 +65,8 @@ int stride_put_view(stride_transaction* transaction, stride_table* table, const 
                     const stride_column* values) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Column k, v;
-    STRIDE_TRY(take_keys(keys, of, &k));
-    STRIDE_TRY(take_column(values, "values", &v));
+    STRIDE_TRY(read_keys(keys, of, &k));
+    STRIDE_TRY(read_column(values, "values", &v));
     return t.put_view(of, k, v);
   });
 }
@@ -75,8 +75,8 @@ int stride_put_one(stride_transaction* transaction, stride_table* table, const v
                    uint64_t key_bytes, const void* value, uint64_t value_bytes) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Bytes k, v;
-    STRIDE_TRY(take_bytes(key, key_bytes, "key", &k));
-    STRIDE_TRY(take_bytes(value, value_bytes, "value", &v));
+    STRIDE_TRY(read_bytes(key, key_bytes, "key", &k));
+    STRIDE_TRY(read_bytes(value, value_bytes, "value", &v));
     return t.put(of, k, v);
   });
 }
@@ -84,7 +84,7 @@ int stride_put_one(stride_transaction* transaction, stride_table* table, const v
 int stride_erase(stride_transaction* transaction, stride_table* table, const stride_column* keys) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Column k;
-    STRIDE_TRY(take_keys(keys, of, &k));
+    STRIDE_TRY(read_keys(keys, of, &k));
     return t.erase(of, k);
   });
 }
@@ -93,8 +93,8 @@ int stride_erase_ranges(stride_transaction* transaction, stride_table* table,
                         const stride_column* from, const stride_column* to) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Column first, end;
-    STRIDE_TRY(take_column(from, "from", &first));
-    STRIDE_TRY(take_column(to, "to", &end));
+    STRIDE_TRY(read_column(from, "from", &first));
+    STRIDE_TRY(read_column(to, "to", &end));
     return t.erase_ranges(of, first, end);
   });
 }
@@ -103,8 +103,8 @@ int stride_erase_range(stride_transaction* transaction, stride_table* table,
                        const stride_bytes* from, const stride_bytes* to) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     std::optional<Bytes> first, end;
-    STRIDE_TRY(take_bound(from, "the data of from", &first));
-    STRIDE_TRY(take_bound(to, "the data of to", &end));
+    STRIDE_TRY(read_bound(from, "the data of from", &first));
+    STRIDE_TRY(read_bound(to, "the data of to", &end));
     return t.erase_range(of, first, end);
   });
 }
@@ -115,7 +115,7 @@ int stride_commit(stride_transaction* transaction, int durability) {
       return Status::invalid("durability " + std::to_string(durability) +
                              ": -1 to 2 are possible (STRIDE_DURABILITY_)");
     std::unique_ptr<TransactionObject> object;
-    STRIDE_TRY(take_object(transaction, &object));
+    STRIDE_TRY(consume_object(transaction, &object));
     if (durability == STRIDE_DURABILITY_DEFAULT) return object->transaction.commit();
     return object->transaction.commit(static_cast<Durability>(durability));
   });

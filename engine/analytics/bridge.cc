@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/catalog/shown_key.h"
+#include "storage/quoted.h"
 
 namespace stride {
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t rows_per_task = 1 << 14;
 // Rows that are looked up at once, and what their values may take.
-constexpr uint64_t first_rows = 1 << 16, most_rows = 1 << 20, most_value_bytes = 64 << 20;
+constexpr uint64_t first_rows = 1 << 16, max_rows = 1 << 20, max_value_bytes = 64 << 20;
 
 // Rows that are read at once: sources, or rows of the bridge.
 struct BridgeRows {
@@ -98,7 +98,7 @@ Status BridgeReader::look_up(const KeyColumn& sources, bool on_host) {
     STRIDE_TRY(take({first, &batch.found, batch.values, on_host ? &keys : nullptr}));
     first += n;
     uint64_t row_bytes = std::max<uint64_t>(batch.values.bytes() / n, 1);
-    rows = std::clamp<uint64_t>(most_value_bytes / row_bytes, 1, most_rows);
+    rows = std::clamp<uint64_t>(max_value_bytes / row_bytes, 1, max_rows);
   }
   return {};
 }
@@ -128,7 +128,7 @@ Status BridgeReader::take(const BridgeRows& rows) {
 // "table 'bridge': source 7 ('link 7')"
 std::string BridgeReader::place(const BridgeRows& rows, uint64_t row) const {
   std::string text = "table '" + bridge_.name() + "': source " + std::to_string(rows.first + row);
-  return rows.keys ? text + " (key " + shown_key((*rows.keys)[row]) + ")" : text;
+  return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
 }
 
 Status BridgeReader::check_routed(const BridgeRows& rows, const Found& found) const {

@@ -45,8 +45,8 @@ struct DistinctRows {
 // block is not copied.
 class ValueBlock {
  public:
-  static constexpr uint64_t most_rows = 1 << 15;
-  static constexpr uint64_t most_bytes = 4 << 20;
+  static constexpr uint64_t max_rows = 1 << 15;
+  static constexpr uint64_t max_bytes = 4 << 20;
 
   // Takes rows from `first` on, but for tombstones; returns the row that the next block begins
   // with.
@@ -55,9 +55,9 @@ class ValueBlock {
     rows_.clear();
     offsets_.assign(1, 0);
     uint64_t row = first;
-    for (; row < rows.size() && rows_.size() < most_rows; ++row) {
+    for (; row < rows.size() && rows_.size() < max_rows; ++row) {
       if (rows.kind(row) == EntryKind::tombstone) continue;
-      if (!rows_.empty() && offsets_.back() + length(row) > most_bytes) break;
+      if (!rows_.empty() && offsets_.back() + length(row) > max_bytes) break;
       rows_.push_back(static_cast<uint32_t>(row));
       offsets_.push_back(offsets_.back() + length(row));
     }

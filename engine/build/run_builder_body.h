@@ -54,7 +54,7 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
   SegmentBuildOptions options;
   options.fs = context_.fs;
   options.executor = context_.executor.get();
-  options.id = versions_.take_id();
+  options.id = versions_.new_id();
   options.path = context_.segment_path(options.id);
   options.tree = &context_.options.tree;
   options.share_equal_values = table.share_equal_values;

@@ -22,7 +22,7 @@ void DirectoryClaim::remove_directories() {
   }
 }
 
-Status DirectoryClaim::take_once(bool create) {
+Status DirectoryClaim::try_acquire(bool create) {
   remove_directories();
   if (create) {
     Result<std::vector<std::string>> made = fs_.create_directory(directory_);
@@ -37,11 +37,11 @@ Status DirectoryClaim::take_once(bool create) {
 }
 
 // Another opening may fail, and take back the directory that both have found.
-Status DirectoryClaim::take(bool create) {
-  constexpr int most_attempts = 100;
-  Status s = take_once(create);
-  for (int i = 1; create && s.code() == StatusCode::not_found && i < most_attempts; ++i)
-    s = take_once(create);
+Status DirectoryClaim::acquire(bool create) {
+  constexpr int max_attempts = 100;
+  Status s = try_acquire(create);
+  for (int i = 1; create && s.code() == StatusCode::not_found && i < max_attempts; ++i)
+    s = try_acquire(create);
   return s;
 }
 

@@ -1,7 +1,7 @@
 // The directory of a database that is being opened for writing: made, and locked.
 //
 //   DirectoryClaim claim(fs, "db");
-//   STRIDE_TRY(claim.take(/*create=*/true));
+//   STRIDE_TRY(claim.acquire(/*create=*/true));
 //   ... open what is there, or make it ...
 //   lock = claim.keep();
 //
@@ -26,11 +26,11 @@ class DirectoryClaim {
 
   // With `create` the directory and its parents are made where they are not there. locked, or
   // invalid_argument for a directory of other files, in which nothing is touched.
-  Status take(bool create);
+  Status acquire(bool create);
   std::unique_ptr<FileLock> keep();
 
  private:
-  Status take_once(bool create);
+  Status try_acquire(bool create);
   void remove_directories();
 
   FileSystem& fs_;

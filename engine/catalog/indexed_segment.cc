@@ -31,7 +31,7 @@ Status IndexedSegment::prepare_once() const {
   if (ready_.load(std::memory_order_relaxed)) return {};
   STRIDE_TRY(open_failure());
   if (!tree_.empty()) {
-    STRIDE_TRY(bring_whole(*segment_, tree_));
+    STRIDE_TRY(prefetch_whole(*segment_, tree_));
     if (BlockGuard* guard = segment_->guard())
       if (!guard->ensure(tree_.data(), tree_.size())) return guard->failure();
     Status s = check_tree(tree_, keys_.size);
@@ -70,7 +70,7 @@ Status IndexedSegment::ensure_values(uint64_t first, uint64_t last) const {
     return guard->failure();
   uint64_t before = values_.column.size;  // no value's number
   for (uint64_t row = first; row < last; ++row) {
-    uint64_t at = values_.place(row);
+    uint64_t at = values_.position(row);
     if (at != before) STRIDE_TRY(ensure_column(values_.column, at, at + 1));
     before = at;
   }
@@ -108,7 +108,7 @@ Status IndexedSegment::ensure_unchecked_rows(uint64_t first, uint64_t last) cons
 
 Status IndexedSegment::ensure_keys() const {
   STRIDE_TRY(open_failure());
-  STRIDE_TRY(bring_whole(*segment_, {keys_.data, keys_.row_bytes()}));
+  STRIDE_TRY(prefetch_whole(*segment_, {keys_.data, keys_.row_bytes()}));
   return ensure_column(keys_, 0, rows());
 }
 

@@ -89,13 +89,14 @@ TableList add_tables(const TableList& before, const std::vector<TableList::value
   return TableList(tables);
 }
 
-}  // namespace
-
+// A table without rows.
 std::shared_ptr<const TableVersion> empty_table(std::shared_ptr<const TableRecord> record) {
   const bool prefixes = record->address_bits > 0;
   return std::make_shared<const TableVersion>(
       TableVersion{std::move(record), {}, prefixes ? std::make_shared<MatcherSlot>() : nullptr});
 }
+
+}  // namespace
 
 std::shared_ptr<const Version> with_tables(
     std::shared_ptr<const Version> before,

@@ -9,9 +9,6 @@
 
 namespace stride {
 
-// A table without rows.
-std::shared_ptr<const TableVersion> empty_table(std::shared_ptr<const TableRecord> record);
-
 // The version with tables that are being created.
 std::shared_ptr<const Version> with_tables(
     std::shared_ptr<const Version> before,

@@ -8,6 +8,7 @@
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/segment_check.h"
+#include "storage/first_failure.h"
 #include "storage/manifest_format.h"
 #include "storage/manifest_replay.h"
 
@@ -129,8 +130,8 @@ Result<std::shared_ptr<Segment>> Recovery::open_segment(const SegmentRecord& rec
 
 Status Recovery::open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened) {
   opened->resize(state_.segments.size());
-  std::mutex mutex;
-  Status failure;
+  std::mutex mutex;  // guards missing_segments
+  FirstFailure failure;
   context_.backend->parallel_for(opened->size(), 8, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       const SegmentRecord& record = state_.segments[i];
@@ -139,16 +140,17 @@ Status Recovery::open_files(const Version& tables, std::vector<std::shared_ptr<S
         (*opened)[i] = std::move(*segment);
         continue;
       }
-      std::lock_guard guard(mutex);
-      if (segment.status().code() == StatusCode::not_found)
+      if (segment.status().code() == StatusCode::not_found) {
+        std::lock_guard guard(mutex);
         found_.missing_segments.push_back(record.segment);
+      }
       std::string file = context_.segment_path(record.segment);
       Status s = as_damage(segment.status(), file);
-      if (!is_damage(s)) failure = s;
+      if (!is_damage(s)) failure.report(s);
       (*opened)[i] = Segment::unreadable(file, record.segment, std::move(s));
     }
   });
-  return failure;
+  return failure.status();
 }
 
 Status Recovery::open_segments(const Version& blank) {

@@ -17,14 +17,14 @@ constexpr uint64_t rows_per_task = 1 << 14;
 // of those, or `end`.
 template <class Find>
 uint64_t first_bad_of(Backend& backend, uint64_t rows, const Find& find) {
-  std::atomic<uint64_t> least{rows};
+  std::atomic<uint64_t> first_bad_row{rows};
   backend.parallel_for(rows, rows_per_task, [&](uint64_t begin, uint64_t end) {
     const uint64_t row = find(begin, end);
-    uint64_t seen = least.load(std::memory_order_relaxed);
-    while (row < end && row < seen && !least.compare_exchange_weak(seen, row)) {
+    uint64_t seen = first_bad_row.load(std::memory_order_relaxed);
+    while (row < end && row < seen && !first_bad_row.compare_exchange_weak(seen, row)) {
     }
   });
-  return least;
+  return first_bad_row;
 }
 
 template <class IsBad>

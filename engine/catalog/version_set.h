@@ -36,7 +36,7 @@ class VersionSet {
 
   std::shared_ptr<const Version> current() const noexcept;
   // Names a table, a run or a file. That of a failed commit stays unused.
-  uint64_t take_id() { return next_id_.fetch_add(1); }
+  uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
   // The bytes of all files.
   uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }

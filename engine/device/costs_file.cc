@@ -8,13 +8,13 @@ namespace stride {
 
 namespace {
 
-constexpr uint64_t most_costs_bytes = 1 << 20;
+constexpr uint64_t max_costs_bytes = 1 << 20;
 
 }  // namespace
 
 BackendCosts read_costs(FileSystem& fs, const std::string& directory) {
   BackendCosts costs;
-  Result<std::string> text = read_file(fs, directory + "/COSTS", most_costs_bytes);
+  Result<std::string> text = read_file(fs, directory + "/COSTS", max_costs_bytes);
   if (!text.ok()) return costs;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {

@@ -121,8 +121,9 @@ void Executor::prefetch(const std::shared_ptr<Backend>& device, const SegmentLis
 Executor::Batch Executor::batch(const SegmentList& segments, uint64_t queries, bool insist) {
   Batch batch;
   for (const auto& segment : segments) batch.indexes_.push_back(segment->index());
-  const uint64_t fewest = std::max(min_queries, crossover());
-  if (!insist && (kind_ == BackendKind::host || queries < fewest || segments.empty())) return batch;
+  const uint64_t min_batch = std::max(min_queries, crossover());
+  if (!insist && (kind_ == BackendKind::host || queries < min_batch || segments.empty()))
+    return batch;
   std::shared_ptr<Backend> device = insist ? this->device() : device_for(queries);
   if (!device) return batch;
   prefetch(device, segments, queries, insist);

@@ -65,14 +65,14 @@ void Residents::give_up() {
 
 bool Residents::lacks(IndexedSegment& segment) const {
   auto copy = segment.device_slot().get();
-  return !copy || (places_values(segment) && !copy->index->has_values());
+  return !copy || (stores_values(segment) && !copy->index->has_values());
 }
 
 Status Residents::prefetch_file(const IndexedSegment& segment) const {
   const PackedColumn &keys = segment.keys(), &values = segment.values().column;
-  STRIDE_TRY(bring_whole(segment.segment(), {keys.data, keys.data_bytes}));
-  if (!places_values(segment)) return {};
-  return bring_whole(segment.segment(), {values.data, values.data_bytes});
+  STRIDE_TRY(prefetch_whole(segment.segment(), {keys.data, keys.data_bytes}));
+  if (!stores_values(segment)) return {};
+  return prefetch_whole(segment.segment(), {values.data, values.data_bytes});
 }
 
 Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
@@ -81,7 +81,7 @@ Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
   static_assert(static_cast<int>(EntryKind::put) == 0);
   bool has_keys = segment.device_slot().get() != nullptr;
   IndexRows rows{nullptr, segment.kinds()};
-  if (places_values(segment)) rows.values = &segment.values().column;
+  if (stores_values(segment)) rows.values = &segment.values().column;
   for (;;) {
     auto resident = device.tree_index().make_resident(segment.index(), rows);
     if (resident.ok() || resident.status().code() != StatusCode::resource_exhausted)

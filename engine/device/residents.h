@@ -49,7 +49,7 @@ class Residents {
  private:
   bool lacks(IndexedSegment& segment) const;
   // Whether a segment's values belong on the device. Shared ones stay on the host.
-  bool places_values(const IndexedSegment& segment) const {
+  bool stores_values(const IndexedSegment& segment) const {
     return placement_ == ValuePlacement::device && !segment.values().shared();
   }
   // Reads what is going to be copied from the disk.

@@ -14,6 +14,14 @@ template Status RunBuilder::build(const MergedRows&, const TableRecord&, Durabil
 
 namespace {
 
+// Routes come and go one by one, and what answers a match is made of all changes since a base.
+constexpr uint64_t max_prefix_runs = 64;
+
+// Whether a table has come to have so many runs that it should be compacted at once.
+bool is_compaction_due(const TableVersion& table) {
+  return table.matcher && count_runs(table.segments) > max_prefix_runs;
+}
+
 // Whether the segments of `inputs` are the oldest ones of the table.
 bool are_oldest(const SegmentList& inputs, const TableVersion* table) {
   return table && inputs.size() <= table->segments.size() &&
@@ -31,10 +39,6 @@ std::optional<Compaction> choose_compaction(const TableVersion& table) {
   });
   if (is_compact) return std::nullopt;
   return Compaction{table.table, segments, run};
-}
-
-bool is_compaction_due(const TableVersion& table) {
-  return table.matcher && count_runs(table.segments) > max_prefix_runs;
 }
 
 Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {

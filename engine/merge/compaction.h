@@ -20,9 +20,6 @@
 
 namespace stride {
 
-// Routes come and go one by one, and what answers a match is made of all changes since a base.
-inline constexpr uint64_t max_prefix_runs = 64;
-
 // A choice. It pins its inputs.
 struct Compaction {
   std::shared_ptr<const TableRecord> table;
@@ -33,8 +30,6 @@ struct Compaction {
 
 // All of the table, unless it is one run without tombstones that can be read.
 std::optional<Compaction> choose_compaction(const TableVersion& table);
-// Whether a table has come to have so many runs that it should be compacted at once.
-bool is_compaction_due(const TableVersion& table);
 
 class Compactor {
  public:

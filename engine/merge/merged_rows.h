@@ -46,7 +46,7 @@ struct MergedRows {
       uint64_t bytes = rows.key(i).size() + values.number_width;
       if (values.shared()) {
         Bitmap& seen = seen_[row.index];
-        uint64_t position = values.place(row.rank);
+        uint64_t position = values.position(row.rank);
         if (position >= seen.size() || seen[position]) return bytes;
         seen.set(position);
       }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 
+#include "storage/first_failure.h"
 #include "storage/segment_format.h"
 
 namespace stride {
@@ -268,7 +268,7 @@ uint64_t RunMerger::merge(std::span<Location> out) {
     }
     s.rank += by;
     if (++s.next == s.end) [[unlikely]] {
-      n += take_windows(top.source, out.subspan(n));
+      n += pop_windows(top.source, out.subspan(n));
       fill(&s);
       // Damage ends the merge at once: an entry after it might be missing a newer one.
       if (!status_.ok()) {
@@ -288,7 +288,7 @@ uint64_t RunMerger::merge(std::span<Location> out) {
 }
 
 // Hands out whole windows of the winner that come before every other source.
-uint64_t RunMerger::take_windows(uint64_t source, std::span<Location> out) {
+uint64_t RunMerger::pop_windows(uint64_t source, std::span<Location> out) {
   Source& s = sources_[source];
   const Prefix limit = challenger(source);
   const uint32_t by = step();
@@ -316,23 +316,23 @@ uint64_t RunMerger::next_rows(std::span<Location> out) {
   }
 }
 
-bool RunMerger::take_stretch(uint64_t least, uint64_t most, Input* stretch) {
+bool RunMerger::next_stretch(uint64_t min_rows, uint64_t max_rows, Input* stretch) {
   if (reverse_ || top_.source >= ended ||
       (top_.prefix.high == last_prefix_.high && handed_out_low(top_)))
     return false;
   Source& s = sources_[top_.source];
   const uint64_t left = static_cast<uint64_t>(s.end - s.next) + s.left, first = s.rank;
-  if (s.kind_mask || left < least) return false;
+  if (s.kind_mask || left < min_rows) return false;
   const Prefix limit = challenger(top_.source);
   auto comes_first = [&](uint64_t rows) {
     uint64_t last = first + rows - 1;
     return s.segment->ensure_rows(last, last + 1).ok() && wide(prefix(s, last)) < wide(limit);
   };
-  if (!comes_first(least)) return false;
-  uint64_t rows = std::min(most, left);
+  if (!comes_first(min_rows)) return false;
+  uint64_t rows = std::min(max_rows, left);
   if (!comes_first(rows)) {
     uint64_t high = rows;
-    for (rows = least; rows + 1 < high;) {
+    for (rows = min_rows; rows + 1 < high;) {
       uint64_t middle = (rows + high) / 2;
       (comes_first(middle) ? rows : high) = middle;
     }
@@ -397,16 +397,13 @@ Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merg
   Ranks ranks;
   STRIDE_TRY(cut_into_parts(segments, &ranks));
   std::vector<std::vector<Location>> parts(ranks.size() - 1);
-  std::mutex mutex;
-  Status failure;
+  FirstFailure failure;
   backend.parallel_for(parts.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t p = begin; p < end; ++p) {
-      Status s = merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]);
-      std::lock_guard lock(mutex);
-      if (!s.ok()) failure = std::move(s);
+      failure.report(merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]));
     }
   });
-  STRIDE_TRY(failure);
+  STRIDE_TRY(failure.status());
   uint64_t total = 0;
   for (const auto& part : parts) total += part.size();
   merged->order.reserve(total);

@@ -46,7 +46,7 @@ class RunMerger {
   // Where the next rows, `least` or more of them, are neighbours in a segment: sets *stretch to
   // them (to `most` at most), takes them for handed out and returns true. Their bytes have been
   // checked. Only forwards.
-  bool take_stretch(uint64_t least, uint64_t most, Input* stretch);
+  bool next_stretch(uint64_t min_rows, uint64_t max_rows, Input* stretch);
 
   const Status& status() const { return status_; }
 
@@ -111,7 +111,7 @@ class RunMerger {
   void replay_top();
   template <Ties ties>
   uint64_t merge(std::span<Location> out);
-  uint64_t take_windows(uint64_t source, std::span<Location> out);
+  uint64_t pop_windows(uint64_t source, std::span<Location> out);
 
   const bool reverse_;
   const uint64_t flip_;  // of a prefix's words

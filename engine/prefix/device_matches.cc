@@ -16,15 +16,15 @@ constexpr uint64_t measured_addresses = 1 << 20;
 // The shorter of two calls, in seconds; infinite where one fails.
 double time_match(Backend& backend, const MatchView& matches, const KeyColumn& addresses,
                   std::span<uint32_t> ranks) {
-  double least = std::numeric_limits<double>::infinity();
+  double min_seconds = std::numeric_limits<double>::infinity();
   for (int repeat = 0; repeat < 2; ++repeat) {
     auto start = std::chrono::steady_clock::now();
     if (!backend.longest_prefix().longest_match(matches, addresses, ranks).ok())
       return std::numeric_limits<double>::infinity();
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    least = std::min(least, taken.count());
+    min_seconds = std::min(min_seconds, taken.count());
   }
-  return least;
+  return min_seconds;
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ DeviceMatches::Use DeviceMatches::decide(Executor& executor, const MatchView& ma
 
 bool DeviceMatches::find(Executor& executor, const MatchView& matches, const MatchRows& rows,
                          const KeyColumn& addresses, std::span<uint32_t> ranks) {
-  uint64_t least = executor.insists() ? asked_addresses : measured_addresses;
-  if (addresses.size < least || use_ == Use::no) return false;
+  uint64_t min_addresses = executor.insists() ? asked_addresses : measured_addresses;
+  if (addresses.size < min_addresses || use_ == Use::no) return false;
   MatchView there = matches;
   std::shared_ptr<ResidentMatches> copy;
   {

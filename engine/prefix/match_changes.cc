@@ -77,7 +77,7 @@ std::span<const MatchChanges::Change> MatchChanges::candidates(uint32_t place,
         [](const CrowdedPlace& crowded, uint32_t wanted) { return crowded.place < wanted; });
     if (found != crowded_.end() && found->place == place) {
       const std::vector<uint32_t>& starts = found->starts;
-      uint64_t slot = head < found->least ? 0 : (head - found->least) >> found->shift;
+      uint64_t slot = head < found->min_head ? 0 : (head - found->min_head) >> found->shift;
       slot = std::min<uint64_t>(slot, starts.size() - 2);
       first = starts[slot];
       last = starts[slot + 1];
@@ -315,8 +315,8 @@ void fill_starts(uint32_t first, uint32_t last, const SlotOf& slot_of,
   uint32_t* ends = starts->data() + 1;
   for (uint32_t i = first; i < last; ++i) ends[slot_of(i)] = i + 1;
   (*starts)[0] = first;
-  uint32_t most = first;
-  for (uint32_t& start : *starts) start = most = std::max(most, start);
+  uint32_t max = first;
+  for (uint32_t& start : *starts) start = max = std::max(max, start);
 }
 
 }  // namespace
@@ -342,12 +342,12 @@ void MatchChanges::build_directory(uint64_t places) {
 void MatchChanges::add_crowded(uint32_t first, uint32_t last) {
   CrowdedPlace crowded{changes_[first].place, 0, changes_[first].head, {}};
   // The prefix of the place may begin long before all others.
-  if (changes_[first].is_place) crowded.least = changes_[first + 1].head;
-  const uint64_t range = changes_[last - 1].head - crowded.least;
+  if (changes_[first].is_place) crowded.min_head = changes_[first + 1].head;
+  const uint64_t range = changes_[last - 1].head - crowded.min_head;
   crowded.shift = bits_of(range) - std::min(bits_of(range), bits_of(last - first));
   crowded.starts.resize((range >> crowded.shift) + 2);
   auto slot_of = [&](uint32_t i) {
-    return (std::max(changes_[i].head, crowded.least) - crowded.least) >> crowded.shift;
+    return (std::max(changes_[i].head, crowded.min_head) - crowded.min_head) >> crowded.shift;
   };
   fill_starts(first, last, slot_of, &crowded.starts);
   crowded_.push_back(std::move(crowded));

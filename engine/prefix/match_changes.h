@@ -106,7 +106,7 @@ class MatchChanges {
   struct CrowdedPlace {
     uint32_t place;
     uint32_t shift;
-    uint64_t least;
+    uint64_t min_head;
     std::vector<uint32_t> starts;  // and the end
   };
 

@@ -6,6 +6,7 @@
 #include "engine/catalog/segment_check.h"
 #include "engine/merge/merger.h"
 #include "engine/read/cold_read.h"
+#include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
 #include "engine/read/row_tasks.h"
 #include "storage/no_throw.h"
@@ -358,7 +359,7 @@ Status Matcher::check_rows(Backend& backend, std::span<const Location> rows) con
   for (const auto& s : segments_) segments.push_back(&s->segment());
   ColdReader cold(std::move(segments), {.queries = rows.size()});
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end) {
-    STRIDE_TRY(cold.bring_places(rows, begin, &end));
+    STRIDE_TRY(cold.prefetch_positions(rows, begin, &end));
     Status s = for_each_task(backend, begin, end, [&](uint64_t from, uint64_t to) {
       for (uint64_t i = from; i < to; ++i)
         if (Location at = rows[i]; at.found())

@@ -11,7 +11,7 @@
 namespace stride {
 namespace {
 
-// The unit of what is marked and brought: one of the machine's pages, or a part of one.
+// The unit of what is marked and prefetched: one of the machine's pages, or a part of one.
 constexpr uint64_t page_bytes = segment_page_bytes;
 constexpr uint64_t pages_per_block = segment_block_bytes / page_bytes;
 constexpr uint32_t no_file = 0xFFFFFFFF;
@@ -38,9 +38,9 @@ uint64_t offset_in(const Mapping& mapping, Bytes bytes) {
 struct ColdSample {
   uint64_t pages = 0, cold = 0;
 };
-ColdSample sample(const Mapping& mapping, Bytes bytes, uint64_t most_pages = 32) {
+ColdSample sample(const Mapping& mapping, Bytes bytes, uint64_t max_pages = 32) {
   ColdSample s;
-  uint64_t step = std::max<uint64_t>(page_bytes, bytes.size() / most_pages);
+  uint64_t step = std::max<uint64_t>(page_bytes, bytes.size() / max_pages);
   for (uint64_t at = 0; at < bytes.size(); at += step, ++s.pages)
     s.cold += !mapping.in_memory(offset_in(mapping, bytes) + at);
   return s;
@@ -74,7 +74,8 @@ ColdReader::ColdReader(std::vector<const Segment*> segments, const ColdReadOptio
   for (uint32_t index = 0; index < segments_.size(); ++index) {
     const Segment* segment = segments_[index];
     const Mapping* mapping = segment->mapping();
-    if (!mapping || mapping->bytes().empty() || segment->was_in_memory_lately(options.queries)) continue;
+    if (!mapping || mapping->bytes().empty() || segment->was_in_memory_lately(options.queries))
+      continue;
     Bytes bytes = mapping->bytes();
     uint64_t pages = (bytes.size() + page_bytes - 1) / page_bytes;
     files_.push_back({segment, mapping, bytes.data(), pages, segment->intact(), index});
@@ -131,7 +132,7 @@ ColdReader::ColdFile* ColdReader::missing_value(Bytes value) {
                                                                                         : file;
 }
 
-ColdReader::ColdFile* ColdReader::missing_place(Location row) {
+ColdReader::ColdFile* ColdReader::missing_position(Location row) {
   ColdFile* file = file_of(row);
   if (!file || file->whole & bit(SectionType::value_deltas)) return nullptr;
   const uint8_t* kinds = file->segment->kinds();
@@ -139,9 +140,9 @@ ColdReader::ColdFile* ColdReader::missing_place(Location row) {
   ValueRows values = file->segment->values();
   if (values.shared() && !in_memory(*file, number_of(values, row.rank))) return file;
   const PackedColumn& column = values.column;
-  uint64_t place = values.place(row.rank);
-  if (column.fixed || place >= column.size) return nullptr;
-  for (uint64_t end : {place, place + 1}) {
+  uint64_t position = values.position(row.rank);
+  if (column.fixed || position >= column.size) return nullptr;
+  for (uint64_t end : {position, position + 1}) {
     if (!in_memory(*file, base_of(column.offsets, end)) ||
         !in_memory(*file, delta_of(column.offsets, end)))
       return file;
@@ -151,7 +152,7 @@ ColdReader::ColdFile* ColdReader::missing_place(Location row) {
 
 // Touches nothing that is not in memory.
 ColdReader::ColdFile* ColdReader::missing_row(Location row) {
-  if (ColdFile* file = missing_place(row)) return file;
+  if (ColdFile* file = missing_position(row)) return file;
   ColdFile* file = file_of(row);
   return file ? missing_value(file->segment->values()[row.rank]) : nullptr;
 }
@@ -189,7 +190,7 @@ void ColdReader::mark(ColdFile* file, Bytes bytes) {
   }
 }
 
-void ColdReader::mark_place(Location row) {
+void ColdReader::mark_position(Location row) {
   ColdFile* file = file_of(row);
   if (!file || file->whole & bit(SectionType::value_deltas)) return;
   if (const uint8_t* kinds = file->segment->kinds()) mark(file, bytes_of(kinds + row.rank, 1));
@@ -198,30 +199,31 @@ void ColdReader::mark_place(Location row) {
   mark_offsets(file, row.rank);
 }
 
-// place: in the column of values. One out of range is left to the checks.
-void ColdReader::mark_offsets(ColdFile* file, uint64_t place) {
+// position: in the column of values. One out of range is left to the checks.
+void ColdReader::mark_offsets(ColdFile* file, uint64_t position) {
   PackedColumn column = file->segment->values().column;
-  if (column.fixed || place >= column.size) return;
-  for (uint64_t end : {place, place + 1}) {
+  if (column.fixed || position >= column.size) return;
+  for (uint64_t end : {position, position + 1}) {
     mark(file, base_of(column.offsets, end));
     mark(file, delta_of(column.offsets, end));
   }
 }
 
-// Where a shared value lies, of rows whose numbers have been brought; may make the window smaller.
-Status ColdReader::bring_shared_offsets(std::span<const Location> rows, uint64_t begin,
-                                        uint64_t* end) {
+// Where a shared value lies, of rows whose numbers have been prefetched; may make the window
+// smaller.
+Status ColdReader::prefetch_shared_offsets(std::span<const Location> rows, uint64_t begin,
+                                           uint64_t* end) {
   bool none = std::none_of(files_.begin(), files_.end(), [](const ColdFile& f) {
     ValueRows values = f.segment->values();
     return values.shared() && !values.column.fixed;
   });
   if (none) return {};
-  STRIDE_TRY(bring_dense(offset_sections));
-  return bring_window(begin, *end, options_.window_bytes / 4, end, [&](uint64_t i) {
+  STRIDE_TRY(prefetch_dense(offset_sections));
+  return prefetch_window(begin, *end, options_.window_bytes / 4, end, [&](uint64_t i) {
     ColdFile* file = file_of(rows[i]);
     if (!file || file->whole & bit(SectionType::value_deltas)) return;
     ValueRows values = file->segment->values();
-    if (values.shared()) mark_offsets(file, values.place(rows[i].rank));
+    if (values.shared()) mark_offsets(file, values.position(rows[i].rank));
   });
 }
 
@@ -257,17 +259,17 @@ std::vector<FileRange> ColdReader::marked_ranges(const ColdFile& file, uint64_t 
   return ranges;
 }
 
-Status ColdReader::bring_marked(const ColdFile& file) const {
+Status ColdReader::prefetch_marked(const ColdFile& file) const {
   Status s = only_if_unreadable(file.mapping->fetch(marked_ranges(file, options_.gap_bytes)));
   // The fault may lie in a gap, which nobody needs.
   return s.ok() ? s : only_if_unreadable(file.mapping->fetch(marked_ranges(file, 0)));
 }
 
-Status ColdReader::bring_marked() {
+Status ColdReader::prefetch_marked() {
   Status failure;
   for (ColdFile& file : files_) {
     if (file.first_word > file.last_word) continue;
-    if (failure.ok()) failure = bring_marked(file);
+    if (failure.ok()) failure = prefetch_marked(file);
     std::fill(file.marks.begin() + static_cast<ptrdiff_t>(file.first_word),
               file.marks.begin() + static_cast<ptrdiff_t>(file.last_word) + 1, 0);
     file.first_word = ~uint64_t{0};
@@ -277,14 +279,14 @@ Status ColdReader::bring_marked() {
   return failure;
 }
 
-// Whether sections may be brought whole and are not larger than so many bytes.
+// Whether sections may be prefetched whole and are not larger than so many bytes.
 bool ColdReader::fits(const ColdFile& file, Sections sections, uint64_t worth_bytes) const {
   uint64_t bytes = 0;
   for (SectionType type : sections) bytes += file.segment->section(type).size();
   return bytes <= std::min(whole_bytes_left_, worth_bytes);
 }
 
-Status ColdReader::bring_sections(ColdFile* file, Sections sections) {
+Status ColdReader::prefetch_sections(ColdFile* file, Sections sections) {
   for (SectionType type : sections) {
     Bytes bytes = file->segment->section(type);
     if (sample(*file->mapping, bytes, samples_).cold == 0) {
@@ -292,7 +294,7 @@ Status ColdReader::bring_sections(ColdFile* file, Sections sections) {
       continue;
     }
     file->cold = true;
-    STRIDE_TRY(bring_whole(*file->segment, bytes));
+    STRIDE_TRY(prefetch_whole(*file->segment, bytes));
     // This process may have less memory than the machine: what does not stay is no use.
     ColdSample after = sample(*file->mapping, bytes);
     if (after.cold * 4 > after.pages) {
@@ -305,18 +307,20 @@ Status ColdReader::bring_sections(ColdFile* file, Sections sections) {
   return {};
 }
 
-Status ColdReader::bring_search(uint64_t queries) {
+Status ColdReader::prefetch_search(uint64_t queries) {
   static constexpr SectionType tree[] = {SectionType::tree};
   static constexpr SectionType keys[] = {SectionType::key_bases, SectionType::key_deltas,
                                          SectionType::key_data};
   uint64_t worth_bytes = queries * alone_to_whole * page_bytes;
-  samples_ = std::clamp<uint64_t>(queries / 16, 1, most_samples);
+  samples_ = std::clamp<uint64_t>(queries / 16, 1, max_samples);
   for (ColdFile& file : files_) {
     file.looked_at = true;
     for (Sections sections : {Sections(tree), Sections(keys)}) {
       if (fits(file, sections, worth_bytes)) {
-        STRIDE_TRY(bring_sections(&file, sections));
-      } else if (sample(*file.mapping, file.segment->section(sections.back()), std::min<uint64_t>(samples_, 4)).cold > 0) {
+        STRIDE_TRY(prefetch_sections(&file, sections));
+      } else if (sample(*file.mapping, file.segment->section(sections.back()),
+                        std::min<uint64_t>(samples_, 4))
+                     .cold > 0) {
         file.cold = true;
         expect_random(&file);
       }
@@ -326,50 +330,51 @@ Status ColdReader::bring_search(uint64_t queries) {
 }
 
 // Sections of which so much is needed that it is best to read all of them.
-Status ColdReader::bring_dense(Sections sections) {
+Status ColdReader::prefetch_dense(Sections sections) {
   for (ColdFile& file : files_) {
     if (file.cold_rows == 0 || file.whole & bit(sections.back())) continue;
     uint64_t unit = file.intact ? page_bytes : segment_block_bytes;
     uint64_t worth_bytes = file.cold_rows * unit * many_to_whole;
-    if (fits(file, sections, worth_bytes)) STRIDE_TRY(bring_sections(&file, sections));
+    if (fits(file, sections, worth_bytes)) STRIDE_TRY(prefetch_sections(&file, sections));
   }
   return {};
 }
 
-Status ColdReader::bring_rows(std::span<const Location> rows, uint64_t begin, uint64_t* end) {
+Status ColdReader::prefetch_rows(std::span<const Location> rows, uint64_t begin, uint64_t* end) {
   *end = rows.size();
   if (idle() || begin >= rows.size()) return {};
   auto missing = [&](uint64_t i) { return missing_row(rows[begin + i]); };
   if (!is_cold(rows.size() - begin, missing)) return {};
   uint64_t n;
-  STRIDE_TRY(bring_dense(place_sections));
-  STRIDE_TRY(bring_window(begin, rows.size(), options_.window_bytes / 4, &n,
-                          [&](uint64_t i) { mark_place(rows[i]); }));
-  STRIDE_TRY(bring_shared_offsets(rows, begin, &n));
-  STRIDE_TRY(bring_dense(value_sections));
-  return bring_window(begin, n, options_.window_bytes, end, [&](uint64_t i) {
+  STRIDE_TRY(prefetch_dense(position_sections));
+  STRIDE_TRY(prefetch_window(begin, rows.size(), options_.window_bytes / 4, &n,
+                             [&](uint64_t i) { mark_position(rows[i]); }));
+  STRIDE_TRY(prefetch_shared_offsets(rows, begin, &n));
+  STRIDE_TRY(prefetch_dense(value_sections));
+  return prefetch_window(begin, n, options_.window_bytes, end, [&](uint64_t i) {
     if (ColdFile* file = file_of(rows[i])) mark_value(file, file->segment->values()[rows[i].rank]);
   });
 }
 
-Status ColdReader::bring_places(std::span<const Location> rows, uint64_t begin, uint64_t* end) {
+Status ColdReader::prefetch_positions(std::span<const Location> rows, uint64_t begin,
+                                      uint64_t* end) {
   bool intact = std::all_of(files_.begin(), files_.end(), [](const auto& f) { return f.intact; });
-  if (!intact) return bring_rows(rows, begin, end);
+  if (!intact) return prefetch_rows(rows, begin, end);
   *end = rows.size();
   bool all_known = std::all_of(files_.begin(), files_.end(), [](const ColdFile& f) {
     ValueRows values = f.segment->values();
     return values.column.fixed && !values.shared() && !f.segment->kinds();
   });
   if (all_known || begin >= rows.size()) return {};
-  auto missing = [&](uint64_t i) { return missing_place(rows[begin + i]); };
+  auto missing = [&](uint64_t i) { return missing_position(rows[begin + i]); };
   if (!is_cold(rows.size() - begin, missing)) return {};
-  STRIDE_TRY(bring_dense(place_sections));
-  STRIDE_TRY(bring_window(begin, rows.size(), options_.window_bytes, end,
-                          [&](uint64_t i) { mark_place(rows[i]); }));
-  return bring_shared_offsets(rows, begin, end);
+  STRIDE_TRY(prefetch_dense(position_sections));
+  STRIDE_TRY(prefetch_window(begin, rows.size(), options_.window_bytes, end,
+                             [&](uint64_t i) { mark_position(rows[i]); }));
+  return prefetch_shared_offsets(rows, begin, end);
 }
 
-Status bring_whole(const Segment& segment, Bytes bytes) {
+Status prefetch_whole(const Segment& segment, Bytes bytes) {
   const Mapping* mapping = segment.mapping();
   if (!mapping || bytes.empty()) return {};
   if (sample(*mapping, bytes).cold == 0) return {};

@@ -1,14 +1,14 @@
 // Reads what a batch is going to touch ahead of it, where it lies in mapped files that are not in
 // memory: in file order and with many reads in flight, instead of a page fault at a time.
 //
-//   STRIDE_TRY(bring_whole(segment, segment.tree()));   // before its first use:
+//   STRIDE_TRY(prefetch_whole(segment, segment.tree()));   // before its first use:
 //   IndexedSegment::prepare
 //
 //   ColdReader cold(segments);                          // newest first, as Location::index counts
-//   STRIDE_TRY(cold.bring_search(queries.size));
+//   STRIDE_TRY(cold.prefetch_search(queries.size));
 //   ... find: locations[n] ...
 //   for (uint64_t begin = 0, end; begin < n; begin = end) {
-//     STRIDE_TRY(cold.bring_rows({locations, n}, begin, &end));
+//     STRIDE_TRY(cold.prefetch_rows({locations, n}, begin, &end));
 //     ... read rows [begin, end) through the mapping, on all threads ...
 //   }
 //
@@ -24,14 +24,14 @@
 //
 // Where a reader has found that pages are missing, its mappings read single pages until it ends:
 // else the read-ahead around each stray fault (megabytes, on some machines) would push out what has
-// been brought. Segments that are not known to be intact are left out, for their checks read 64 KiB
-// at a time.
+// been prefetched. Segments that are not known to be intact are left out, for their checks read 64
+// KiB at a time.
 //
 // Errors. io_error and corruption (the file ends early) mean that bytes which the rows need cannot
 // be read: the batch must fail with that, for reading them through the mapping ends the process
 // (SIGBUS). Bytes that are read only because they lie between needed ones fail nothing. Where
-// memory or another limit runs out nothing is reported, and the mapping reads what was not brought.
-// Damaged bytes are brought like others; the checks that follow find them.
+// memory or another limit runs out nothing is reported, and the mapping reads what was not
+// prefetched. Damaged bytes are prefetched like others; the checks that follow find them.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,8 @@
 namespace stride {
 
 struct ColdReadOptions {
-  // The keys of the batch. A segment in which one of much the same size found nothing missing is not
-  // looked at again for some milliseconds. 0: not known.
+  // The keys of the batch. A segment in which one of much the same size found nothing missing is
+  // not looked at again for some milliseconds. 0: not known.
   uint64_t queries = 0;
   // Most bytes of needed pages in a window. 0: 64 MiB, or a sixteenth of the machine's memory
   // where that is less.
@@ -58,7 +58,8 @@ struct ColdReadOptions {
   uint64_t gap_bytes = 16 << 10;
   // Windows end at multiples of this many rows, so that a reader's tasks stay whole.
   uint64_t grain_rows = 2048;
-  // Sections that are larger together are not brought whole. 0: a quarter of the machine's memory.
+  // Sections that are larger together are not prefetched whole. 0: a quarter of the machine's
+  // memory.
   uint64_t whole_bytes = 0;
 };
 
@@ -73,32 +74,33 @@ class ColdReader {
   // No segment is mapped: every call returns at once, with all rows in one window.
   bool idle() const { return files_.empty(); }
 
-  // For a search of so many keys in every segment: brings each tree, and each key column, that has
-  // fewer than 8 pages for each of those keys, for reading it whole takes no longer than reading
-  // the pages that they need one by one. Of others nothing tells which pages a search is going to
-  // touch, and the mapping brings them.
-  Status bring_search(uint64_t queries);
+  // For a search of so many keys in every segment: prefetches each tree, and each key column, that
+  // has fewer than 8 pages for each of those keys, for reading it whole takes no longer than
+  // reading the pages that they need one by one. Of others nothing tells which pages a search is
+  // going to touch, and the mapping reads them.
+  Status prefetch_search(uint64_t queries);
 
   // For reading rows [begin, *end) of `rows`: their packed offsets and kinds, then their values.
   // *end is rows.size() or a multiple of grain_rows, and larger than begin where begin is less than
   // rows.size(). Rows that were not found are passed over. Precondition: a search has read the
   // rows' keys.
-  Status bring_rows(std::span<const Location> rows, uint64_t begin, uint64_t* end);
+  Status prefetch_rows(std::span<const Location> rows, uint64_t begin, uint64_t* end);
 
-  // As bring_rows, for finding out where values lie and how long they are. The values of segments
-  // that are not known to be intact are brought too, as IndexedSegment::ensure_rows() reads those.
-  Status bring_places(std::span<const Location> rows, uint64_t begin, uint64_t* end);
+  // As prefetch_rows, for finding out where values lie and how long they are. The values of
+  // segments that are not known to be intact are prefetched too, as IndexedSegment::ensure_rows()
+  // reads those.
+  Status prefetch_positions(std::span<const Location> rows, uint64_t begin, uint64_t* end);
 
-  // As bring_rows, for the bytes value(i) of rows i in [begin, *end) of n, wherever they lie: what
-  // is not in a mapped segment is passed over.
+  // As prefetch_rows, for the bytes value(i) of rows i in [begin, *end) of n, wherever they lie:
+  // what is not in a mapped segment is passed over.
   template <class Value>
-  Status bring_values(uint64_t begin, uint64_t n, const Value& value, uint64_t* end) {
+  Status prefetch_values(uint64_t begin, uint64_t n, const Value& value, uint64_t* end) {
     *end = n;
     if (idle() || begin >= n) return {};
     if (!is_cold(n - begin, [&](uint64_t i) { return missing_value(value(begin + i)); })) return {};
-    STRIDE_TRY(bring_dense(value_sections));
-    return bring_window(begin, n, options_.window_bytes, end,
-                        [&](uint64_t i) { mark_value(value(i)); });
+    STRIDE_TRY(prefetch_dense(value_sections));
+    return prefetch_window(begin, n, options_.window_bytes, end,
+                           [&](uint64_t i) { mark_value(value(i)); });
   }
 
  private:
@@ -109,11 +111,11 @@ class ColdReader {
     const std::byte* base;
     uint64_t pages;
     bool intact;
-    uint32_t index;                 // of the segment
-    bool random = false;            // begin_random() was called
+    uint32_t index;       // of the segment
+    bool random = false;  // begin_random() was called
     bool looked_at = false;
     bool cold = false;              // something was not in memory
-    uint32_t whole = 0;             // sections that were brought whole: a bit each, by type
+    uint32_t whole = 0;             // sections that were prefetched whole: a bit each, by type
     uint64_t cold_rows = 0;         // about so many rows need a page that is not in memory
     std::vector<uint64_t> marks{};  // empty until one is set
     uint64_t first_word = ~uint64_t{0}, last_word = 0;  // of the marks that are set
@@ -122,13 +124,13 @@ class ColdReader {
   // Where more than this share of a sample is not in memory, the rest is worth a look.
   static constexpr uint64_t warm_share = 32;
   static constexpr uint64_t rows_a_sample = 128;
-  static constexpr uint64_t most_samples = 64;
+  static constexpr uint64_t max_samples = 64;
 
   using Sections = std::span<const SectionType>;
   static constexpr SectionType value_sections[] = {SectionType::value_data};
-  static constexpr SectionType place_sections[] = {SectionType::kinds, SectionType::value_numbers,
-                                                   SectionType::value_bases,
-                                                   SectionType::value_deltas};
+  static constexpr SectionType position_sections[] = {
+      SectionType::kinds, SectionType::value_numbers, SectionType::value_bases,
+      SectionType::value_deltas};
   static constexpr SectionType offset_sections[] = {SectionType::value_bases,
                                                     SectionType::value_deltas};
 
@@ -137,7 +139,7 @@ class ColdReader {
   template <class Missing>
   bool is_cold(uint64_t n, const Missing& missing) {
     uint64_t samples =
-        std::clamp<uint64_t>(n / rows_a_sample, std::min<uint64_t>(n, 2), most_samples);
+        std::clamp<uint64_t>(n / rows_a_sample, std::min<uint64_t>(n, 2), max_samples);
     uint64_t cold = 0;
     for (ColdFile& file : files_) file.cold_rows = 0;
     for (uint64_t s = 0; s < samples; ++s) {
@@ -149,49 +151,50 @@ class ColdReader {
     }
     return cold * warm_share > samples;
   }
-  // Marks rows from `begin` on until the window is full, and brings the marked pages.
+  // Marks rows from `begin` on until the window is full, and prefetches the marked pages.
   template <class Mark>
-  Status bring_window(uint64_t begin, uint64_t n, uint64_t bytes, uint64_t* end, const Mark& mark) {
+  Status prefetch_window(uint64_t begin, uint64_t n, uint64_t bytes, uint64_t* end,
+                         const Mark& mark) {
     for (ColdFile& file : files_) expect_random(&file);
     uint64_t i = begin;
     while (i < n && (marked_bytes_ < bytes || i % options_.grain_rows != 0 || i == begin))
       mark(i++);
     *end = i;
-    return bring_marked();
+    return prefetch_marked();
   }
 
   ColdFile* file_of(Location row);
   ColdFile* file_of(const std::byte* p);
   static bool in_memory(const ColdFile& file, Bytes bytes);
   ColdFile* missing_value(Bytes value);
-  ColdFile* missing_place(Location row);
+  ColdFile* missing_position(Location row);
   ColdFile* missing_row(Location row);
   void mark(ColdFile* file, Bytes bytes);
   void mark_pages(ColdFile* file, uint64_t first, uint64_t last);
-  void mark_place(Location row);
-  void mark_offsets(ColdFile* file, uint64_t place);
-  Status bring_shared_offsets(std::span<const Location> rows, uint64_t begin, uint64_t* end);
+  void mark_position(Location row);
+  void mark_offsets(ColdFile* file, uint64_t position);
+  Status prefetch_shared_offsets(std::span<const Location> rows, uint64_t begin, uint64_t* end);
   void mark_value(Bytes value);
   void mark_value(ColdFile* file, Bytes value);
   bool fits(const ColdFile& file, Sections sections, uint64_t worth_bytes) const;
   static void expect_random(ColdFile* file);
-  Status bring_sections(ColdFile* file, Sections sections);
-  Status bring_dense(Sections sections);
-  Status bring_marked();
-  Status bring_marked(const ColdFile& file) const;
+  Status prefetch_sections(ColdFile* file, Sections sections);
+  Status prefetch_dense(Sections sections);
+  Status prefetch_marked();
+  Status prefetch_marked(const ColdFile& file) const;
   std::vector<FileRange> marked_ranges(const ColdFile& file, uint64_t gap_bytes) const;
 
   ColdReadOptions options_;
   std::vector<const Segment*> segments_;
   std::vector<ColdFile> files_;          // of the segments that are mapped, by address
   std::vector<uint32_t> file_of_index_;  // of a segment; none: it is resident
-  uint64_t samples_ = most_samples;  // of a section
+  uint64_t samples_ = max_samples;       // of a section
   uint64_t marked_bytes_ = 0;
   uint64_t whole_bytes_left_ = 0;
 };
 
-// Brings bytes of a segment that are going to be read from one end to the other. Does nothing where
-// the segment is resident, or a sample of them (32 pages) in memory. Errors as above.
-Status bring_whole(const Segment& segment, Bytes bytes);
+// Prefetches bytes of a segment that are going to be read from one end to the other. Does nothing
+// where the segment is resident, or a sample of them (32 pages) in memory. Errors as above.
+Status prefetch_whole(const Segment& segment, Bytes bytes);
 
 }  // namespace stride

@@ -23,7 +23,7 @@ RowReadAhead::RowReadAhead(const Segment& segment, uint64_t first, uint64_t last
     add_column(values.column);
   }
   for (Section& section : sections_)
-    section.at = section.asked = place_of(section, reverse_ ? last_ : first_);
+    section.at = section.asked = offset_of(section, reverse_ ? last_ : first_);
 }
 
 void RowReadAhead::add_column(const PackedColumn& c) {
@@ -43,7 +43,7 @@ void RowReadAhead::add_column(const PackedColumn& c) {
 }
 
 // Offsets that have not been checked make a wrong hint at worst.
-uint64_t RowReadAhead::place_of(const Section& section, uint64_t rank) const {
+uint64_t RowReadAhead::offset_of(const Section& section, uint64_t rank) const {
   uint64_t begin =
       section.offsets.bases ? section.offsets[rank] : (rank >> section.group_bits) * section.width;
   begin = std::min<uint64_t>(begin, section.bytes.size());
@@ -64,18 +64,18 @@ void RowReadAhead::ask(const Section& section, uint64_t from, uint64_t to) const
 void RowReadAhead::advance(Section* section, uint64_t rank, uint64_t rows_left) {
   uint64_t size = section->bytes.size();
   section->asked = std::max(section->asked, section->at);
-  section->at = place_of(*section, rank);
+  section->at = offset_of(*section, rank);
   if (section->asked > section->at + section->ahead / 2) return;
   // Where the last row ends is told by bytes that have not been read yet: an average will do.
   uint64_t left = static_cast<uint64_t>(static_cast<double>(size) * static_cast<double>(rows_left) /
                                         static_cast<double>(rows_));
   if (left) left += left / 8 + section->width;
   uint64_t end = section->at + std::min({section->ahead, left, size - section->at});
-  end = std::min(end, section->asked + most_step_bytes);
+  end = std::min(end, section->asked + max_step_bytes);
   if (end <= section->asked) return;
   ask(*section, section->asked, end);
   section->asked = end;
-  section->ahead = std::min(most_bytes, section->ahead * 2);
+  section->ahead = std::min(max_bytes, section->ahead * 2);
 }
 
 void RowReadAhead::advance(uint64_t rank) {

@@ -18,13 +18,13 @@ namespace stride {
 
 // For one thread. The segment must outlive it. Only hints: nothing fails, nothing waits, and a
 // resident segment costs nothing. Of each section that the rows lie in (keys, values, their packed
-// offsets, kinds) it asks for up to most_bytes ahead of the reader, beginning with less for those
+// offsets, kinds) it asks for up to max_bytes ahead of the reader, beginning with less for those
 // who read only a few rows, and for next to nothing beyond the last row.
 class RowReadAhead {
  public:
   static constexpr uint64_t first_bytes = 256 << 10;
-  static constexpr uint64_t most_bytes = 4 << 20;
-  static constexpr uint64_t most_step_bytes = 16 << 20;  // asked for by one advance()
+  static constexpr uint64_t max_bytes = 4 << 20;
+  static constexpr uint64_t max_step_bytes = 16 << 20;  // asked for by one advance()
 
   RowReadAhead() = default;
   // Rows [first, last) are going to be read in ascending order, or, if `reverse`, descending.
@@ -47,7 +47,7 @@ class RowReadAhead {
     uint64_t ahead = first_bytes;
   };
   void add_column(const PackedColumn& column);
-  uint64_t place_of(const Section& section, uint64_t rank) const;
+  uint64_t offset_of(const Section& section, uint64_t rank) const;
   void advance(Section* section, uint64_t rank, uint64_t rows_left);
   void ask(const Section& section, uint64_t from, uint64_t to) const;
 

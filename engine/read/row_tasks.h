@@ -2,12 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <utility>
 
 #include "gpu/backend.h"
+#include "storage/first_failure.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -15,23 +13,6 @@ namespace stride {
 // A multiple of 64, so that no two threads share a word of the bitmap. The values of a task's rows
 // fit the second-level cache of any machine.
 inline constexpr uint64_t rows_per_task = 2048;
-
-// Keeps the first failure of several threads.
-class FirstFailure {
- public:
-  void report(Status s) {
-    std::lock_guard lock(mutex_);
-    if (status_.ok()) status_ = std::move(s);
-    failed_.store(true, std::memory_order_relaxed);
-  }
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  Status take() { return std::move(status_); }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-  Status status_;
-};
 
 // Tasks of rows [begin, end), where begin is a multiple of rows_per_task.
 template <class Body>
@@ -41,11 +22,10 @@ Status for_each_task(Backend& backend, uint64_t begin, uint64_t end, const Body&
   backend.parallel_for(tasks, 1, [&](uint64_t first, uint64_t last) {
     for (uint64_t t = first; t < last && !failure.failed(); ++t) {
       uint64_t from = begin + t * rows_per_task;
-      Status s = body(from, std::min(end, from + rows_per_task));
-      if (!s.ok()) failure.report(std::move(s));
+      failure.report(body(from, std::min(end, from + rows_per_task)));
     }
   });
-  return failure.take();
+  return failure.status();
 }
 
 }  // namespace stride

@@ -24,10 +24,6 @@ class STRIDE_INTERNAL Scan::Impl {
   Status status_;
 };
 
-// The ranks of a segment that lie within the options' bounds. Precondition: prepared.
-Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, uint64_t* first,
-                     uint64_t* last);
-
 Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,
                        const ScanOptions& options);
 

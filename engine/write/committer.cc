@@ -166,7 +166,7 @@ void Committer::commit(const std::vector<CommitRequest*>& group) {
 
 void Committer::add(CommitRequest* request, Round* round) {
   Staging& staging = *request->staging;
-  std::vector<StagedTable> staged = staging.take();
+  std::vector<StagedTable> staged = staging.consume();
   if (!round->has_room_for(staging, staged)) carry_out(round);
   if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
     request->answer(std::move(s));
@@ -208,7 +208,7 @@ Status Committer::commit_rows(Round* round) {
   PendingEdit pending(unsynced_);
   AbsentAnswers answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
-  const uint64_t run = versions_.take_id();
+  const uint64_t run = versions_.new_id();
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(expand_ranges(round->version, nullptr, &table));
     STRIDE_TRY(answers.decide(*round->version, &table));

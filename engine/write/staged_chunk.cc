@@ -11,11 +11,11 @@ namespace {
 uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 // How many of rows [first, first + most) hold at most `bytes` bytes.
-uint64_t rows_within(const Column& column, uint64_t first, uint64_t most, uint64_t bytes) {
+uint64_t rows_within(const Column& column, uint64_t first, uint64_t max_rows, uint64_t bytes) {
   if (column.is_fixed())
-    return column.width ? std::min<uint64_t>(most, bytes / column.width) : most;
+    return column.width ? std::min<uint64_t>(max_rows, bytes / column.width) : max_rows;
   const uint64_t* o = column.offsets + first;
-  return std::upper_bound(o + 1, o + most + 1, o[0] + bytes) - (o + 1);
+  return std::upper_bound(o + 1, o + max_rows + 1, o[0] + bytes) - (o + 1);
 }
 
 void copy_offsets(uint64_t* to, uint64_t base, const Column& from, uint64_t first, uint64_t n) {
@@ -35,7 +35,7 @@ void copy_bytes(std::byte* to, const Column& from, uint64_t first, uint64_t n) {
 }  // namespace
 
 // Below this a mapping of its own costs more than the memory.
-constexpr uint64_t most_small_bytes = 64 << 10;
+constexpr uint64_t max_small_bytes = 64 << 10;
 
 StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
     : key_width_(key_width), capacity_(capacity) {
@@ -44,7 +44,7 @@ StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
   uint64_t bytes =
       offset_bytes * (key_width ? 1 : 2) + round_up(key_bytes, 64) + capacity.value_bytes;
   std::byte* p;
-  if (bytes <= most_small_bytes) {
+  if (bytes <= max_small_bytes) {
     small_memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     p = small_memory_.get();
   } else {

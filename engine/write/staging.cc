@@ -325,7 +325,7 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
   return added;
 }
 
-std::vector<StagedTable> Staging::take() {
+std::vector<StagedTable> Staging::consume() {
   std::lock_guard lock(mutex_);
   std::vector<StagedTable> result;
   for (auto& table : tables_) result.push_back(std::move(*table));

@@ -165,7 +165,7 @@ class Staging {
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // Call when no stage() is under way.
-  std::vector<StagedTable> take();
+  std::vector<StagedTable> consume();
 
  private:
   // Where a thread stages rows of a table.

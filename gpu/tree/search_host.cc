@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "gpu/tree/search_group.h"
 #include "gpu/tree/search_numbers.h"
+#include "storage/first_failure.h"
 
 namespace stride {
 
@@ -281,21 +281,14 @@ Status find_blocks_host(TaskPool& pool, std::span<const IndexView> indexes,
                         const KeyColumn& queries, const TakeLocations& take) {
   std::vector<Prepared> prepared = prepare(indexes, queries);
   Damage damage;
-  std::atomic<bool> refused{false};
-  std::mutex mutex;
-  Status refusal;
+  FirstFailure refusal;
   for_blocks(pool, queries.size, damage, [&](uint64_t begin, uint64_t count) {
-    if (refused.load(std::memory_order_relaxed)) return;
+    if (refusal.failed()) return;
     Location locations[queries_per_block];
     find_block(prepared, queries.slice(begin, count), locations, damage);
-    if (damage.found()) return;
-    Status status = take(begin, {locations, count});
-    if (status.ok()) return;
-    refused.store(true, std::memory_order_relaxed);
-    std::lock_guard lock(mutex);
-    refusal = std::move(status);
+    if (!damage.found()) refusal.report(take(begin, {locations, count}));
   });
-  return refusal.ok() ? damage.status() : refusal;
+  return refusal.failed() ? refusal.status() : damage.status();
 }
 
 namespace {

@@ -215,60 +215,81 @@ TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.MissingFiles", "[ErrorsTest]") {
 }
 
 // Reads either give the right answer or Corruption that names the file.
-TEST_CASE_METHOD(ErrorsTest, "ErrorsTest.DamagedSegmentNeverGivesAWrongAnswer", "[ErrorsTest]") {
-  make_database();
-  std::string segment = file_with(".seg"), good = directory_.file("good");
-  fs::copy_file(segment, good);
-  uint64_t size = fs::file_size(segment);
-  std::mt19937_64 random(seed());
-  Rows queries;
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : model_) {
-    keys.push_back(key);
-    queries.add(key);
+class DamagedSegment : public ErrorsTest {
+ protected:
+  DamagedSegment() {
+    make_database();
+    segment_ = file_with(".seg");
+    fs::copy_file(segment_, good_);
+    for (const auto& [key, value] : model_) {
+      keys_.push_back(key);
+      queries_.add(key);
+    }
   }
+  // Flips one bit of what was good.
+  void damage() {
+    fs::copy_file(good_, segment_, fs::copy_options::overwrite_existing);
+    flip(segment_, random_() % fs::file_size(good_));
+  }
+  void expect_single_gets(const Snapshot& snapshot, const Table& table) {
+    for (int i = 0; i < 50; ++i) {
+      const std::string& key = keys_[random_() % keys_.size()];
+      auto value = snapshot.get(table, std::string_view(key));
+      if (value.ok()) {
+        REQUIRE(value->has_value());
+        REQUIRE(text(**value) == model_[key]);
+      } else {
+        expect_status(value.status(), StatusCode::corruption, segment_);
+      }
+    }
+  }
+  Status expect_gets(const Snapshot& snapshot, const Table& table) {
+    GetResult got;
+    Status s = snapshot.get(table, queries_.column(), &got);
+    if (s.ok()) {
+      for (size_t i = 0; i < keys_.size(); ++i) REQUIRE(text(got.values[i]) == model_[keys_[i]]);
+    } else {
+      expect_status(s, StatusCode::corruption, segment_);
+    }
+    return s;
+  }
+  void expect_scan(const Snapshot& snapshot, const Table& table) {
+    auto scan = snapshot.scan(table);
+    if (!scan.ok()) return;
+    uint64_t rows = 0;
+    ScanBatch batch;
+    while (scan->next(&batch))
+      for (uint64_t i = 0; i < batch.keys.size; ++i, ++rows)
+        REQUIRE(text(batch.values[i]) == model_[text(batch.keys[i])]);
+    if (scan->status().ok()) REQUIRE(rows == model_.size());
+  }
+
+  std::mt19937_64 random_{seed()};
+  std::string segment_, good_ = directory_.file("good");
+  std::vector<std::string> keys_;
+  Rows queries_;
+};
+
+TEST_CASE_METHOD(DamagedSegment, "ErrorsTest.DamagedSegmentNeverGivesAWrongAnswer",
+                 "[ErrorsTest]") {
   int noticed = 0;
   for (int round = 0; round < 60; ++round) {
-    fs::copy_file(good, segment, fs::copy_options::overwrite_existing);
-    flip(segment, random() % size);
+    damage();
     auto db = open();
     if (!db.ok()) {
-      expect_status(db.status(), StatusCode::corruption, segment);
+      expect_status(db.status(), StatusCode::corruption, segment_);
       ++noticed;
       continue;
     }
     auto table = (*db)->open_table("t");
     Snapshot snapshot = (*db)->snapshot();
-    for (int i = 0; i < 50; ++i) {
-      const std::string& key = keys[random() % keys.size()];
-      auto value = snapshot.get(*table, std::string_view(key));
-      if (value.ok()) {
-        REQUIRE(value->has_value());
-        REQUIRE(text(**value) == model_[key]);
-      } else {
-        expect_status(value.status(), StatusCode::corruption, segment);
-      }
-    }
-    GetResult got;
-    Status s = snapshot.get(*table, queries.column(), &got);
-    if (s.ok()) {
-      for (size_t i = 0; i < keys.size(); ++i) REQUIRE(text(got.values[i]) == model_[keys[i]]);
-    } else {
-      expect_status(s, StatusCode::corruption, segment);
-    }
-    auto scan = snapshot.scan(*table);
-    uint64_t rows = 0;
-    if (scan.ok()) {
-      ScanBatch batch;
-      while (scan->next(&batch))
-        for (uint64_t i = 0; i < batch.keys.size; ++i, ++rows)
-          REQUIRE(text(batch.values[i]) == model_[text(batch.keys[i])]);
-      if (scan->status().ok()) REQUIRE(rows == model_.size());
-    }
+    expect_single_gets(snapshot, *table);
+    Status s = expect_gets(snapshot, *table);
+    expect_scan(snapshot, *table);
     Status verified = (*db)->verify();
     if (!verified.ok()) {
       ++noticed;
-      expect_status(verified, StatusCode::corruption, segment);
+      expect_status(verified, StatusCode::corruption, segment_);
       CHECK(verified.offset().has_value());
     } else {
       // The flip hit padding.

@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_rows.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -63,7 +64,7 @@ class ModelTest {
 };
 
 TEST_CASE_METHOD(ModelTest, "ModelTest.AnswersAsAMapDoes", "[ModelTest]") {
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(6, 3); ++round) {
     TemporaryDirectory directory;
     Options options;
     options.threads = 1 + random_() % 4;

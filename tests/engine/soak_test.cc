@@ -131,8 +131,8 @@ class Operations {
     for (uint64_t part = 1 + random_() % 3; part > 0; --part) {
       auto& [keys, values] = views->emplace_back();
       const bool erases = random_() % 3 == 0;
-      uint64_t most = large ? 8 : random_() % 10 == 0 ? 2000 : 60;
-      for (uint64_t n = random_() % most; n > 0; --n) {
+      uint64_t max_rows = large ? 8 : random_() % 10 == 0 ? 2000 : 60;
+      for (uint64_t n = random_() % max_rows; n > 0; --n) {
         std::string key = random_rows.key(), value = random_rows.value();
         if (!model.empty() && random_() % 2) {
           auto near = model.lower_bound(key);

@@ -231,7 +231,7 @@ TEMPLATE_TEST_CASE_METHOD(FileSystemTest, "FileSystemTest.RemovesALockThatItMade
 TEMPLATE_TEST_CASE_METHOD(FileSystemTest, "FileSystemTest.OneHandleHoldsALockThatComesAndGoes",
                           "[FileSystemTest]", PosixRoom, MemoryRoom) {
   std::string path = this->in_room("LOCK");
-  std::atomic<int> holders{0}, most{0}, taken{0};
+  std::atomic<int> holders{0}, max_holders{0}, taken{0};
   test::TestThreads threads;
   for (int i = 0; i < 4; ++i) {
     threads.start([&, random = std::mt19937_64(test::seed() + i)]() mutable {
@@ -242,7 +242,7 @@ TEMPLATE_TEST_CASE_METHOD(FileSystemTest, "FileSystemTest.OneHandleHoldsALockTha
           continue;
         }
         ++taken;
-        most = std::max(most.load(), ++holders);
+        max_holders = std::max(max_holders.load(), ++holders);
         for (uint64_t n = random() % 3; n > 0; --n) std::this_thread::yield();
         --holders;
         if (random() % 2) (*lock)->remove_if_created();
@@ -250,7 +250,7 @@ TEMPLATE_TEST_CASE_METHOD(FileSystemTest, "FileSystemTest.OneHandleHoldsALockTha
     });
   }
   threads.join();
-  CHECK(most == 1);
+  CHECK(max_holders == 1);
   CHECK(taken > 10);
 }
 

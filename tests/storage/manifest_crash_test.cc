@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/edits.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride {
 namespace {
@@ -81,7 +82,7 @@ void run(MemoryFileSystem& fs, std::mt19937_64& random, int edits, bool crashes,
 
 TEST_CASE("ManifestCrashTest.AppendsSurvivePowerLosses", "[ManifestCrashTest]") {
   std::mt19937_64 random(test::seed());
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < test::smaller_under_sanitizers(12, 6); ++round) {
     MemoryFileSystem fs;
     REQUIRE_OK(fs.create_directory("db"));
     History history;

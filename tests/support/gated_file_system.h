@@ -37,9 +37,9 @@ class GatedFileSystem final : public FileSystem {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return open_for_ == 0 && waiting_ >= writes; });
   }
-  uint64_t most_waiting() {
+  uint64_t max_waiting() {
     std::lock_guard lock(mutex_);
-    return most_waiting_;
+    return max_waiting_;
   }
   // All that are not past the gate, to files with this in their path. Ok: none.
   void fail_writes(std::string part, Status outcome) {
@@ -101,7 +101,7 @@ class GatedFileSystem final : public FileSystem {
   Status pass(const std::string& path) {
     std::unique_lock lock(mutex_);
     if (path.ends_with(".seg")) {
-      most_waiting_ = std::max(most_waiting_, ++waiting_);
+      max_waiting_ = std::max(max_waiting_, ++waiting_);
       changed_.notify_all();
       changed_.wait(lock, [&] { return open_for_ > 0; });
       --waiting_;
@@ -113,7 +113,7 @@ class GatedFileSystem final : public FileSystem {
   FileSystem& below_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t open_for_ = ~uint64_t{0}, waiting_ = 0, most_waiting_ = 0;
+  uint64_t open_for_ = ~uint64_t{0}, waiting_ = 0, max_waiting_ = 0;
   Status outcome_;
   std::string failing_;
 };

@@ -235,21 +235,6 @@ bool append_prefix(const KeyForm& form, Bytes key, TextBuffer* out) {
 }
 
 // What cannot be printed is escaped.
-std::string printable(std::string_view text) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string result;
-  for (char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
-      result += c;
-    } else {
-      result += "\\x";
-      result += digits[static_cast<unsigned char>(c) >> 4];
-      result += digits[static_cast<unsigned char>(c) & 15];
-    }
-  }
-  return result;
-}
-
 std::string why_no_prefix(const KeyForm& form, std::string_view text) {
   const uint32_t bits = form.address_bits;
   const uint32_t told = address_bits_told_by(text);
@@ -259,10 +244,10 @@ std::string why_no_prefix(const KeyForm& form, std::string_view text) {
   }
   if (form.type == KeyType::address) {
     auto address = parse_address(text, bits);
-    return printable(address.ok() ? "not an address" : address.status().message());
+    return address.ok() ? "not an address" : address.status().message();
   }
   auto key = parse_prefix(text, bits);
-  std::string why = printable(key.ok() ? "not a prefix" : key.status().message());
+  std::string why = key.ok() ? "not a prefix" : key.status().message();
   auto masked = parse_prefix(text, bits, HostBits::mask);
   if (!masked.ok()) return why;
   return why + "; without them it is " + format_prefix(as_bytes(*masked), bits) +
@@ -369,11 +354,6 @@ std::optional<uint32_t> address_bits_named(std::string_view name) {
 
 std::string name_of_address_bits(uint32_t address_bits) {
   return address_bits == byte_strings ? "bytes" : std::to_string(address_bits);
-}
-
-std::string quoted(std::string_view text) {
-  constexpr size_t most = 60;
-  return "'" + printable(text.substr(0, most)) + (text.size() > most ? "...'" : "'");
 }
 
 }  // namespace stride::cli

@@ -21,6 +21,7 @@
 #include "adapters/cli/output/output.h"
 #include "storage/column.h"
 #include "storage/prefix_key.h"
+#include "storage/quoted.h"
 
 namespace stride::cli {
 
@@ -71,8 +72,5 @@ uint32_t address_bits_told_by(std::string_view text);
 // "32", "bytes": as --address-bits has it.
 std::optional<uint32_t> address_bits_named(std::string_view name);
 std::string name_of_address_bits(uint32_t address_bits);
-
-// Text in quotes for a message: what cannot be printed is escaped, and much is cut.
-std::string quoted(std::string_view text);
 
 }  // namespace stride::cli

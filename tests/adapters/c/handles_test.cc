@@ -68,6 +68,13 @@ class CHandlesTest : public CTest {
 
   // All calls but those that end a handle.
   std::vector<Call> calls() {
+    std::vector<Call> all;
+    for (const std::vector<Call>& some :
+         {table_calls(), write_calls(), read_calls(), match_calls(), scan_calls()})
+      all.insert(all.end(), some.begin(), some.end());
+    return all;
+  }
+  std::vector<Call> table_calls() {
     return {
         {"size", [&](auto& h) { return stride_size(h.database, &number_); }},
         {"compact", [](auto& h) { return stride_compact(h.database); }},
@@ -90,6 +97,10 @@ class CHandlesTest : public CTest {
         {"table_list", [&](auto& h) { return stride_table_list(h.database, &tables_out_); }},
         {"tables_size", [&](auto& h) { return stride_tables_size(h.tables, &number_); }},
         {"tables_get", [&](auto& h) { return stride_tables_get(h.tables, 0, &info_); }},
+    };
+  }
+  std::vector<Call> write_calls() {
+    return {
         {"begin", [&](auto& h) { return stride_begin(h.database, &transaction_out_); }},
         {"put", [&](auto& h) { return stride_put(h.transaction, h.table, &column_, &column_); }},
         {"put_view",
@@ -100,6 +111,10 @@ class CHandlesTest : public CTest {
          [&](auto& h) { return stride_erase_ranges(h.transaction, h.table, &column_, &column_); }},
         {"erase_range",
          [](auto& h) { return stride_erase_range(h.transaction, h.table, nullptr, nullptr); }},
+    };
+  }
+  std::vector<Call> read_calls() {
+    return {
         {"snapshot_take",
          [&](auto& h) { return stride_snapshot_take(h.database, &snapshot_out_); }},
         {"count", [&](auto& h) { return stride_count(h.snapshot, h.table, &number_); }},
@@ -115,6 +130,10 @@ class CHandlesTest : public CTest {
          [&](auto& h) { return stride_references_read(h.references, &number_, &words_); }},
         {"references_get",
          [&](auto& h) { return stride_references_get(h.references, 0, 1, &bytes_); }},
+    };
+  }
+  std::vector<Call> match_calls() {
+    return {
         {"match", [&](auto& h) { return stride_match(h.snapshot, h.routes, &column_, h.values); }},
         {"values_lengths", [&](auto& h) { return stride_values_lengths(h.values, &lengths_); }},
         {"match_into",
@@ -136,6 +155,10 @@ class CHandlesTest : public CTest {
            return stride_match_all(h.snapshot, h.routes, "key", 3, 0, nullptr, nullptr, nullptr,
                                    &number_);
          }},
+    };
+  }
+  std::vector<Call> scan_calls() {
+    return {
         {"scan_inside",
          [&](auto& h) {
            return stride_scan_inside(h.snapshot, h.routes, "key\x18", 4, &scan_out_);
@@ -283,69 +306,76 @@ TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.ManyAtOnce", "[CHandlesTest]") {
   for (auto& values : many) CHECK(stride_values_release(values) == STRIDE_INVALID_ARGUMENT);
 }
 
+constexpr int invalid_argument = STRIDE_INVALID_ARGUMENT;
+
 // Arguments that are no handles.
 TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NullArguments", "[CHandlesTest]") {
-  stride_transaction* t = good_.transaction;
-  stride_snapshot* s = snapshot_;
-  const int invalid = STRIDE_INVALID_ARGUMENT;
-  CHECK(stride_open(nullptr, nullptr, &db_) == invalid);
+  CHECK(stride_open(nullptr, nullptr, &db_) == invalid_argument);
   CHECK(db_ == nullptr);
   db_ = good_.database;
-  CHECK(stride_open("x", nullptr, nullptr) == invalid);
-  CHECK(stride_size(db_, nullptr) == invalid);
-  CHECK(stride_table_create(db_, nullptr, 0, &table_out_) == invalid);
-  CHECK(stride_table_create(db_, "n", 0, nullptr) == invalid);
-  CHECK(stride_table_open(db_, nullptr, &table_out_) == invalid);
-  CHECK(stride_table_open(db_, "t", nullptr) == invalid);
-  CHECK(stride_table_open_or_create(db_, nullptr, 0, &table_out_) == invalid);
-  CHECK(stride_table_open_or_create(db_, "n", 0, nullptr) == invalid);
-  CHECK(stride_table_create_with(db_, nullptr, nullptr, &table_out_) == invalid);
-  CHECK(stride_table_create_with(db_, "n", nullptr, nullptr) == invalid);
-  CHECK(stride_table_open_or_create_with(db_, nullptr, nullptr, &table_out_) == invalid);
-  CHECK(stride_table_open_or_create_with(db_, "n", nullptr, nullptr) == invalid);
-  CHECK(stride_table_key_width(table_, nullptr) == invalid);
-  CHECK(stride_table_drop(db_, nullptr) == invalid);
-  CHECK(stride_table_list(db_, nullptr) == invalid);
-  CHECK(stride_tables_size(good_.tables, nullptr) == invalid);
-  CHECK(stride_tables_get(good_.tables, 0, nullptr) == invalid);
-  CHECK(stride_begin(db_, nullptr) == invalid);
-  CHECK(stride_put(t, table_, nullptr, &column_) == invalid);
-  CHECK(stride_put(t, table_, &column_, nullptr) == invalid);
-  CHECK(stride_put_view(t, table_, nullptr, &column_) == invalid);
-  CHECK(stride_put_view(t, table_, &column_, nullptr) == invalid);
-  CHECK(stride_put_one(t, table_, nullptr, 1, "v", 1) == invalid);
-  CHECK(stride_put_one(t, table_, "k", 1, nullptr, 1) == invalid);
-  CHECK(stride_erase(t, table_, nullptr) == invalid);
-  CHECK(stride_erase_ranges(t, table_, nullptr, &column_) == invalid);
-  CHECK(stride_erase_ranges(t, table_, &column_, nullptr) == invalid);
+  CHECK(stride_open("x", nullptr, nullptr) == invalid_argument);
+  CHECK(stride_size(db_, nullptr) == invalid_argument);
+  CHECK(stride_table_create(db_, nullptr, 0, &table_out_) == invalid_argument);
+  CHECK(stride_table_create(db_, "n", 0, nullptr) == invalid_argument);
+  CHECK(stride_table_open(db_, nullptr, &table_out_) == invalid_argument);
+  CHECK(stride_table_open(db_, "t", nullptr) == invalid_argument);
+  CHECK(stride_table_open_or_create(db_, nullptr, 0, &table_out_) == invalid_argument);
+  CHECK(stride_table_open_or_create(db_, "n", 0, nullptr) == invalid_argument);
+  CHECK(stride_table_create_with(db_, nullptr, nullptr, &table_out_) == invalid_argument);
+  CHECK(stride_table_create_with(db_, "n", nullptr, nullptr) == invalid_argument);
+  CHECK(stride_table_open_or_create_with(db_, nullptr, nullptr, &table_out_) == invalid_argument);
+  CHECK(stride_table_open_or_create_with(db_, "n", nullptr, nullptr) == invalid_argument);
+  CHECK(stride_table_key_width(table_, nullptr) == invalid_argument);
+  CHECK(stride_table_drop(db_, nullptr) == invalid_argument);
+  CHECK(stride_table_list(db_, nullptr) == invalid_argument);
+  CHECK(stride_tables_size(good_.tables, nullptr) == invalid_argument);
+  CHECK(stride_tables_get(good_.tables, 0, nullptr) == invalid_argument);
+}
+
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NullArgumentsOfWrites", "[CHandlesTest]") {
+  stride_transaction* t = good_.transaction;
+  CHECK(stride_begin(db_, nullptr) == invalid_argument);
+  CHECK(stride_put(t, table_, nullptr, &column_) == invalid_argument);
+  CHECK(stride_put(t, table_, &column_, nullptr) == invalid_argument);
+  CHECK(stride_put_view(t, table_, nullptr, &column_) == invalid_argument);
+  CHECK(stride_put_view(t, table_, &column_, nullptr) == invalid_argument);
+  CHECK(stride_put_one(t, table_, nullptr, 1, "v", 1) == invalid_argument);
+  CHECK(stride_put_one(t, table_, "k", 1, nullptr, 1) == invalid_argument);
+  CHECK(stride_erase(t, table_, nullptr) == invalid_argument);
+  CHECK(stride_erase_ranges(t, table_, nullptr, &column_) == invalid_argument);
+  CHECK(stride_erase_ranges(t, table_, &column_, nullptr) == invalid_argument);
   stride_bytes bad{nullptr, 1};
-  CHECK(stride_erase_range(t, table_, &bad, nullptr) == invalid);
-  CHECK(stride_erase_range(t, table_, nullptr, &bad) == invalid);
-  CHECK(stride_snapshot_take(db_, nullptr) == invalid);
-  CHECK(stride_count(s, table_, nullptr) == invalid);
-  CHECK(stride_get_one(s, table_, nullptr, 1, &bytes_) == invalid);
-  CHECK(stride_get_one(s, table_, "k", 1, nullptr) == invalid);
-  CHECK(stride_values_create(nullptr) == invalid);
-  CHECK(stride_get(s, table_, nullptr, good_.values) == invalid);
-  CHECK(stride_get_into(s, table_, nullptr, good_.values, &buffers_) == invalid);
-  CHECK(stride_get_into(s, table_, &column_, good_.values, nullptr) == invalid);
+  CHECK(stride_erase_range(t, table_, &bad, nullptr) == invalid_argument);
+  CHECK(stride_erase_range(t, table_, nullptr, &bad) == invalid_argument);
+}
+
+TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NullArgumentsOfReads", "[CHandlesTest]") {
+  stride_snapshot* s = snapshot_;
+  CHECK(stride_snapshot_take(db_, nullptr) == invalid_argument);
+  CHECK(stride_count(s, table_, nullptr) == invalid_argument);
+  CHECK(stride_get_one(s, table_, nullptr, 1, &bytes_) == invalid_argument);
+  CHECK(stride_get_one(s, table_, "k", 1, nullptr) == invalid_argument);
+  CHECK(stride_values_create(nullptr) == invalid_argument);
+  CHECK(stride_get(s, table_, nullptr, good_.values) == invalid_argument);
+  CHECK(stride_get_into(s, table_, nullptr, good_.values, &buffers_) == invalid_argument);
+  CHECK(stride_get_into(s, table_, &column_, good_.values, nullptr) == invalid_argument);
   for (auto member : {&stride_buffers::size, &stride_buffers::data_bytes}) {
     stride_buffers wrong = buffers_;
     wrong.*member = member == &stride_buffers::size ? 0 : 1;
     wrong.data = nullptr;
-    CHECK(stride_get_into(s, table_, &column_, nullptr, &wrong) == invalid);
+    CHECK(stride_get_into(s, table_, &column_, nullptr, &wrong) == invalid_argument);
   }
   buffers_.offsets = nullptr;
-  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid);
+  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid_argument);
   buffers_.offsets = offsets_;
   buffers_.validity = nullptr;
-  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid);
-  CHECK(stride_references_create(nullptr) == invalid);
-  CHECK(stride_find(s, table_, nullptr, good_.references) == invalid);
-  CHECK(stride_scan_options_init(nullptr, sizeof(stride_scan_options)) == invalid);
-  CHECK(stride_scan_open(s, table_, nullptr, nullptr) == invalid);
-  CHECK(stride_scan_next(good_.scan, nullptr, &out_) == invalid);
-  CHECK(stride_scan_next(good_.scan, &out_, nullptr) == invalid);
+  CHECK(stride_get_into(s, table_, &column_, nullptr, &buffers_) == invalid_argument);
+  CHECK(stride_references_create(nullptr) == invalid_argument);
+  CHECK(stride_find(s, table_, nullptr, good_.references) == invalid_argument);
+  CHECK(stride_scan_options_init(nullptr, sizeof(stride_scan_options)) == invalid_argument);
+  CHECK(stride_scan_open(s, table_, nullptr, nullptr) == invalid_argument);
+  CHECK(stride_scan_next(good_.scan, nullptr, &out_) == invalid_argument);
+  CHECK(stride_scan_next(good_.scan, &out_, nullptr) == invalid_argument);
   CHECK(std::string_view(stride_last_error()->message) == "values is NULL");
 }
 

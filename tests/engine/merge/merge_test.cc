@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -133,7 +134,7 @@ TEST_CASE_METHOD(MergeTest, "MergeTest.DamageEndsAScan", "[MergeTest]") {
   for (int run = 0; run < 3; ++run) add_run(rows, 50, [&](uint64_t) { return random_() % 3 == 0; });
   add_run(rows, 0, [](uint64_t n) { return n / 3000 % 2 == 0; });
   int noticed = 0;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(12, 8); ++round) {
     auto damaged = files_.crash(0, CrashPolicy::keep_unsynced);
     auto names = damaged->list("/db");
     REQUIRE_OK(names);

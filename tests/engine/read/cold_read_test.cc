@@ -103,7 +103,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.BringsTheRowsInFileOrderAndOnlyThos
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
   CHECK_FALSE(cold.idle());
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK(end == rows.size());
   std::set<uint64_t> needed;
   auto need = [&](Bytes bytes) {
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NeighboursAreOneRead", "[ColdReadTe
   std::vector<Location> rows = random_rows(*segment, 300);
   uint64_t end;
   ColdReader cold({segment.get()}, {.gap_bytes = 32 << 10, .whole_bytes = never_whole});
-  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   auto fetches = log().take_fetches();
   REQUIRE_FALSE(fetches.empty());
   for (const auto& ranges : fetches) expect_ascending(ranges, 32 << 10);
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WindowsAreBounded", "[ColdReadTest]
       {.window_bytes = window, .gap_bytes = 0, .grain_rows = 8, .whole_bytes = never_whole});
   uint64_t windows = 0;
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end, ++windows) {
-    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, begin, &end));
     REQUIRE(end > begin);
     CHECK((end == rows.size() || end % 8 == 0));
     for (const auto& ranges : log().take_fetches())
@@ -170,7 +170,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhereMuchIsNeededASectionIsReadWhol
     std::vector<Location> rows = random_rows(*segment, much ? pages / 2 : pages / 8);
     ColdReader cold({segment.get()}, {.window_bytes = 1 << 20, .gap_bytes = 0});
     uint64_t end;
-    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
     auto fetches = log().take_fetches();
     REQUIRE_FALSE(fetches.empty());
     if (!much) {
@@ -182,7 +182,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhereMuchIsNeededASectionIsReadWhol
     CHECK(there(*segment, segment->section(SectionType::value_data)));
     // Once a batch, even where it does not stay.
     log().set_warm(false);
-    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
     CHECK(log().take_fetches().empty());
   }
 }
@@ -194,7 +194,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhatDoesNotStayIsReadInWindows", "[
   ColdReader cold({segment.get()}, {.window_bytes = 800 * page_bytes, .grain_rows = 8});
   uint64_t windows = 0;
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end, ++windows) {
-    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, begin, &end));
     REQUIRE(end > begin);
   }
   CHECK(windows >= 2u);
@@ -212,16 +212,16 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.StrayFaultsReadSinglePagesUntilTheR
   {
     ColdReader cold({segment.get()});
     CHECK(log().random() == 0);
-    REQUIRE_OK(cold.bring_search(1));
+    REQUIRE_OK(cold.prefetch_search(1));
     CHECK_MESSAGE(log().random() == 1, "a search that nothing was brought for");
-    REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
     CHECK(log().random() == 1);
   }
   CHECK(log().random() == 0);
   log().set_warm(true);
   ColdReader warm({segment.get()});
-  REQUIRE_OK(warm.bring_search(1));
-  REQUIRE_OK(warm.bring_rows(rows, 0, &end));
+  REQUIRE_OK(warm.prefetch_search(1));
+  REQUIRE_OK(warm.prefetch_rows(rows, 0, &end));
   CHECK(log().random() == 0);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WhatACopyReadsPastAShortValueIsBrou
   uint64_t begin = (offset_of(*segment, data.data()) / page_bytes + 5) * page_bytes - 20;
   uint64_t end;
   Bytes value = segment->mapping()->bytes().subspan(begin, 20);
-  REQUIRE_OK(cold.bring_values(
+  REQUIRE_OK(cold.prefetch_values(
       0, 1, [&](uint64_t) { return value; }, &end));
   CHECK(log().has(begin));
   CHECK(log().has(begin + 63));
@@ -246,12 +246,12 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NothingIsReadWhereAllIsWarm", "[Col
   log().set_warm(true);
   ColdReader cold({segment.get()});
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_search(1000000));
-  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_search(1000000));
+  REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK(end == rows.size());
-  REQUIRE_OK(cold.bring_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   CHECK(end == rows.size());
-  REQUIRE_OK(bring_whole(*segment, segment->tree()));
+  REQUIRE_OK(prefetch_whole(*segment, segment->tree()));
   CHECK(log().take_fetches().empty());
   CHECK(log().take_probes() <= 64u * 6 * 2 + 33 * 5);
 }
@@ -262,9 +262,9 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.AFewColdPagesAmongWarmOnesAreLeftTo
   std::vector<Location> rows = random_rows(*segment, 3000);
   ColdReader cold({segment.get()});
   uint64_t end;
-  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK_FALSE(log().take_fetches().empty());
-  REQUIRE_OK(cold.bring_rows(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK_MESSAGE(log().take_fetches().empty(), "they are there now");
 }
 
@@ -276,13 +276,13 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.UncheckedBlocksAreBroughtWhole", "[
   uint64_t block = offset_of(*segment, value.data()) / segment_block_bytes;
   ColdReader cold({segment.get()}, {.gap_bytes = 0, .whole_bytes = never_whole});
   uint64_t end;
-  REQUIRE_OK(cold.bring_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   for (uint64_t at = 0; at < segment_block_bytes; at += page_bytes)
     CHECK(log().has(block * segment_block_bytes + at));
   log().set_warm(false);
   (void)log().take_fetches();
   REQUIRE(segment->ensure(value.data(), 2 * value.size()));
-  REQUIRE_OK(cold.bring_values(
+  REQUIRE_OK(cold.prefetch_values(
       0, 1, [&](uint64_t) { return value; }, &end));
   auto fetches = log().take_fetches();
   REQUIRE(fetches.size() == 1u);
@@ -294,7 +294,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.PlacesAreBroughtWithoutValues", "[C
   std::vector<Location> rows = random_rows(*segment, 100);
   ColdReader cold({segment.get()}, {.gap_bytes = 0});
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_places(rows, 0, &end));
+  REQUIRE_OK(cold.prefetch_positions(rows, 0, &end));
   CHECK(end == rows.size());
   // Deltas of 5,000 rows lie in 6 pages, their bases in 2.
   CHECK(log().pages() <= (fixed_ ? 0u : 8u));
@@ -311,7 +311,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ValuesAreFoundByTheirAddress", "[Co
   }
   ColdReader cold({a.get(), resident.get(), b.get()}, {.whole_bytes = never_whole});
   uint64_t end = 0;
-  REQUIRE_OK(cold.bring_values(
+  REQUIRE_OK(cold.prefetch_values(
       0, 1000, [&](uint64_t i) { return values[i]; }, &end));
   CHECK(end == 1000u);
   CHECK(log().take_fetches().size() == 2u);
@@ -323,10 +323,10 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ResidentSegmentsCostNothing", "[Col
   ColdReader cold({segment.get()});
   CHECK(cold.idle());
   uint64_t end = 0;
-  CHECK_OK(cold.bring_search(1000));
-  CHECK_OK(cold.bring_rows(rows, 0, &end));
+  CHECK_OK(cold.prefetch_search(1000));
+  CHECK_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK(end == rows.size());
-  CHECK_OK(bring_whole(*segment, segment->tree()));
+  CHECK_OK(prefetch_whole(*segment, segment->tree()));
   CHECK(log().take_probes() == 0u);
   CHECK(log().take_fetches().empty());
 }
@@ -344,12 +344,12 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.OnlyWhatCannotBeReadFails", "[ColdR
     });
   };
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()), StatusCode::io_error);
-  CHECK(cold.bring_rows(rows, 0, &end).code() == StatusCode::io_error);
+  CHECK(cold.prefetch_rows(rows, 0, &end).code() == StatusCode::io_error);
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()), StatusCode::corruption);
-  CHECK(cold.bring_rows(rows, 0, &end).code() == StatusCode::corruption);
+  CHECK(cold.prefetch_rows(rows, 0, &end).code() == StatusCode::corruption);
   fail_at(offset_of(*segment, segment->values()[rows[50].rank].data()),
           StatusCode::resource_exhausted);
-  CHECK_OK(cold.bring_rows(rows, 0, &end));
+  CHECK_OK(cold.prefetch_rows(rows, 0, &end));
   // Between two rows, where only the joined read comes.
   std::set<uint32_t> ranks;
   for (Location row : rows) ranks.insert(row.rank);
@@ -358,7 +358,7 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.OnlyWhatCannotBeReadFails", "[ColdR
     if (*std::next(it) - *it > 40) middle = *it + 20;
   REQUIRE(middle);
   fail_at(offset_of(*segment, segment->values()[*middle].data()), StatusCode::io_error);
-  CHECK_OK(cold.bring_rows(rows, 0, &end));
+  CHECK_OK(cold.prefetch_rows(rows, 0, &end));
   CHECK(end == rows.size());
   for (Location row : rows) CHECK(there(*segment, segment->values()[row.rank]));
   log().set_fault({});
@@ -368,30 +368,30 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.ASearchOfManyKeysBringsTreeAndKeys"
                  "[ColdReadTest]") {
   auto segment = make_checked(20000);  // 40 pages of keys, 40 of the tree
   ColdReader few({segment.get()});
-  REQUIRE_OK(few.bring_search(3));
+  REQUIRE_OK(few.prefetch_search(3));
   CHECK(log().pages() == 0u);
-  REQUIRE_OK(few.bring_search(6));
+  REQUIRE_OK(few.prefetch_search(6));
   CHECK(there(*segment, segment->tree()));
   CHECK(there(*segment, segment->section(SectionType::key_data)));
   CHECK(log().pages() <= 85u);
   log().set_warm(false);
   ColdReader small({segment.get()}, {.whole_bytes = 50 * page_bytes});
-  REQUIRE_OK(small.bring_search(1000));
+  REQUIRE_OK(small.prefetch_search(1000));
   CHECK(there(*segment, segment->tree()));
   CHECK_FALSE(there(*segment, segment->section(SectionType::key_data)));
 }
 
 TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.WholeSectionsAreBroughtOnce", "[ColdReadTest]") {
   auto segment = make(5000);
-  REQUIRE_OK(bring_whole(*segment, segment->tree()));
+  REQUIRE_OK(prefetch_whole(*segment, segment->tree()));
   CHECK(there(*segment, segment->tree()));
   CHECK(log().take_fetches().size() == 1u);
-  REQUIRE_OK(bring_whole(*segment, segment->tree()));
-  REQUIRE_OK(bring_whole(*segment, {}));
+  REQUIRE_OK(prefetch_whole(*segment, segment->tree()));
+  REQUIRE_OK(prefetch_whole(*segment, {}));
   CHECK(log().take_fetches().empty());
   log().set_warm(false);
   log().set_fault([](FileRange) { return Status(StatusCode::io_error, "on order"); });
-  CHECK(bring_whole(*segment, segment->tree()).code() == StatusCode::io_error);
+  CHECK(prefetch_whole(*segment, segment->tree()).code() == StatusCode::io_error);
 }
 
 TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.DamagedOffsetsLeadNowhere", "[ColdReadTest]") {
@@ -413,19 +413,19 @@ TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.DamagedOffsetsLeadNowhere", "[ColdR
   std::vector<Location> rows = random_rows(**damaged, 500);
   ColdReader cold({damaged->get()}, {.window_bytes = 1 << 20});
   for (uint64_t begin = 0, end; begin < rows.size(); begin = end)
-    REQUIRE_OK(cold.bring_rows(rows, begin, &end));
+    REQUIRE_OK(cold.prefetch_rows(rows, begin, &end));
 }
 
 TEST_CASE_METHOD(ColdReadTest, "ColdReadTest.NoRowsAreNoWork", "[ColdReadTest]") {
   auto segment = make_checked(100);
   ColdReader cold({segment.get()});
   uint64_t end = 7;
-  REQUIRE_OK(cold.bring_rows({}, 0, &end));
+  REQUIRE_OK(cold.prefetch_rows({}, 0, &end));
   CHECK(end == 0u);
-  REQUIRE_OK(cold.bring_values(
+  REQUIRE_OK(cold.prefetch_values(
       0, 0, [](uint64_t) { return Bytes(); }, &end));
   CHECK(end == 0u);
-  REQUIRE_OK(ColdReader({}).bring_search(10));
+  REQUIRE_OK(ColdReader({}).prefetch_search(10));
   CHECK(log().take_fetches().empty());
 }
 

@@ -12,6 +12,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -142,64 +143,77 @@ TEST_CASE_METHOD(GroupByTest, "GroupByTest.RandomGroupsAreThoseOfAMap", "[GroupB
   expect_random_groups<double>(NumberType::f64);
 }
 
-// Groups that are cut by the blocks in which rows are combined, of 2^20 rows each.
-TEST_CASE_METHOD(GroupByTest, "GroupByTest.MoreRowsThanABlock", "[GroupByTest]") {
-  constexpr uint64_t n = 2'300'000, of_first = 1'100'000;
-  std::vector<uint64_t> keys(n);
-  std::vector<int64_t> values(n);
-  std::vector<double> doubles(n);
-  int64_t sums[2] = {0, 0}, mins[2] = {INT64_MAX, INT64_MAX};
-  for (uint64_t i = 0; i < n; ++i) {
-    uint64_t group = i >= of_first;
-    keys[i] = __builtin_bswap64(group << 56 | i);
-    // The sums of the first rows alone do not fit, all of them do.
-    values[i] = group == 0 ? (i < of_first / 2 ? INT64_MAX - 5 : INT64_MIN)
-                           : static_cast<int64_t>(random_() >> 20) - (int64_t{1} << 43);
-    sums[group] =
-        static_cast<int64_t>(static_cast<uint64_t>(sums[group]) + static_cast<uint64_t>(values[i]));
-    mins[group] = std::min(mins[group], values[i]);
-    doubles[i] = std::ldexp(static_cast<double>(random_() % 1'000'001),
-                            static_cast<int>(random_() % 100) - 50);
-  }
-  Table wide = *db_->create_table("wide", {.key_width = 8});
-  Table floats = *db_->create_table("floats", {.key_width = 8});
-  Table parts = *db_->create_table("parts", {.key_width = 8});
-  KeyColumn key_column = Column::fixed(keys.data(), 8, n);
-  WriteTransaction t = db_->begin();
-  REQUIRE_OK(t.put_view(wide, key_column, Column::fixed(values.data(), 8, n)));
-  REQUIRE_OK(t.put_view(floats, key_column, Column::fixed(doubles.data(), 8, n)));
-  REQUIRE_OK(t.commit());
-  for (uint64_t from : {uint64_t{0}, n / 3, n / 2}) {
-    uint64_t to = from == 0 ? n / 3 : from == n / 3 ? n / 2 : n;
-    WriteTransaction part = db_->begin();
-    REQUIRE_OK(part.put_view(parts, key_column.slice(from, to - from),
-                             Column::fixed(doubles.data() + from, 8, to - from)));
-    REQUIRE_OK(part.commit());
-  }
-  Snapshot now = db_->snapshot();
-  for (const auto& backend : backends_) {
-    GroupOptions options{.prefix_bytes = 1, .type = NumberType::i64, .backend = backend};
-    options.sum = options.min = true;
-    auto result = group_by(now, wide, {}, options);
-    REQUIRE_OK(result);
-    REQUIRE(result->size() == 2u);
-    CHECK(result->counts()[0] == of_first);
-    CHECK(result->counts()[1] == n - of_first);
-    for (int g : {0, 1}) {
-      CHECK(result->integer_sums()[g] == sums[g]);
-      CHECK(result->mins_as<int64_t>()[g] == mins[g]);
+// Two groups that are cut by the blocks in which rows are combined, of 2^20 rows each.
+class LargeGroups : public GroupByTest {
+ protected:
+  static constexpr uint64_t rows = smaller_under_sanitizers(2'300'000, 1'200'000);
+  static constexpr uint64_t of_first = 1'100'000;
+
+  LargeGroups() {
+    for (uint64_t i = 0; i < rows; ++i) {
+      uint64_t group = i >= of_first;
+      keys_[i] = __builtin_bswap64(group << 56 | i);
+      // The sums of the first rows alone do not fit, all of them do.
+      values_[i] = group == 0 ? (i < of_first / 2 ? INT64_MAX - 5 : INT64_MIN)
+                              : static_cast<int64_t>(random_() >> 20) - (int64_t{1} << 43);
+      sums_[group] = static_cast<int64_t>(static_cast<uint64_t>(sums_[group]) +
+                                          static_cast<uint64_t>(values_[i]));
+      mins_[group] = std::min(mins_[group], values_[i]);
+      doubles_[i] = std::ldexp(static_cast<double>(random_() % 1'000'001),
+                               static_cast<int>(random_() % 100) - 50);
     }
-    options.prefix_bytes = 0;
-    ScanOptions first_half{.to = std::string(as_text(key_column[of_first / 2]))};
-    refused(group_by(now, wide, first_half, options).status(), StatusCode::invalid_argument,
-            "table 'wide': the sum of the group");
   }
+  KeyColumn keys() const { return Column::fixed(keys_.data(), 8, rows); }
+  // A table of one run for each part, which ends before the row that `ends` tells.
+  template <class T>
+  Table put(const char* name, const std::vector<T>& values, std::initializer_list<uint64_t> ends) {
+    Table table = *db_->create_table(name, {.key_width = 8});
+    uint64_t from = 0;
+    for (uint64_t to : ends) {
+      WriteTransaction t = db_->begin();
+      CHECK_OK(t.put_view(table, keys().slice(from, to - from),
+                          Column::fixed(values.data() + from, 8, to - from)));
+      CHECK_OK(t.commit());
+      from = to;
+    }
+    return table;
+  }
+  void expect_integers(const Table& wide) {
+    for (const auto& backend : backends_) {
+      GroupOptions options{.prefix_bytes = 1, .type = NumberType::i64, .backend = backend};
+      options.sum = options.min = true;
+      auto result = group_by(db_->snapshot(), wide, {}, options);
+      REQUIRE_OK(result);
+      REQUIRE(result->size() == 2u);
+      CHECK(result->counts()[0] == of_first);
+      CHECK(result->counts()[1] == rows - of_first);
+      for (int g : {0, 1}) {
+        CHECK(result->integer_sums()[g] == sums_[g]);
+        CHECK(result->mins_as<int64_t>()[g] == mins_[g]);
+      }
+      options.prefix_bytes = 0;
+      ScanOptions first_half{.to = std::string(as_text(keys()[of_first / 2]))};
+      refused(group_by(db_->snapshot(), wide, first_half, options).status(),
+              StatusCode::invalid_argument, "table 'wide': the sum of the group");
+    }
+  }
+
+  std::vector<uint64_t> keys_ = std::vector<uint64_t>(rows);
+  std::vector<int64_t> values_ = std::vector<int64_t>(rows);
+  std::vector<double> doubles_ = std::vector<double>(rows);
+  int64_t sums_[2] = {0, 0}, mins_[2] = {INT64_MAX, INT64_MAX};
+};
+
+TEST_CASE_METHOD(LargeGroups, "GroupByTest.MoreRowsThanABlock", "[GroupByTest]") {
+  expect_integers(put("wide", values_, {rows}));
+  Table floats = put("floats", doubles_, {rows}),
+        parts = put("parts", doubles_, {rows / 3, rows / 2, rows});
   // Doubles add up to the same bits, wherever they are added and however they lie.
   std::vector<double> first;
   for (const auto& backend : backends_) {
     for (const Table& table : {floats, parts}) {
       auto result =
-          group_by(now, table, {},
+          group_by(db_->snapshot(), table, {},
                    {.prefix_bytes = 1, .type = NumberType::f64, .sum = true, .backend = backend});
       REQUIRE_OK(result);
       std::vector<double> found(result->float_sums().begin(), result->float_sums().end());
@@ -209,7 +223,7 @@ TEST_CASE_METHOD(GroupByTest, "GroupByTest.MoreRowsThanABlock", "[GroupByTest]")
     }
   }
   double plain = 0;
-  for (uint64_t i = 0; i < of_first; ++i) plain += doubles[i];
+  for (uint64_t i = 0; i < of_first; ++i) plain += doubles_[i];
   CHECK_THAT(first[0] / plain, Catch::Matchers::WithinAbs(1, 1e-9));
 }
 

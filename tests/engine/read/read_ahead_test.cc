@@ -9,6 +9,7 @@
 #include "tests/support/cold_files.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -60,7 +61,7 @@ class ReadAheadTest {
     return bytes;
   }
 
-  static constexpr uint64_t rows = 60000;  // about 30 MB
+  static constexpr uint64_t rows = smaller_under_tsan(60000, 32000);  // about 30 MB
   MemoryFileSystem memory_{{.crashable = false}};
   ColdFiles files_{memory_};
   std::unique_ptr<Database> database_;
@@ -78,11 +79,11 @@ TEST_CASE_METHOD(ReadAheadTest, "ReadAheadTest.AWholeScanAsksForEverythingAheadA
     seen += batch.keys.size;
     value_bytes += batch.values.bytes();
     for (FileRange range : log().take_hints()) {
-      CHECK(range.bytes <= RowReadAhead::most_bytes + (4 << 20));
+      CHECK(range.bytes <= RowReadAhead::max_bytes + (4 << 20));
       asked += range.bytes;
     }
     // Seven sections are read in each of two segments.
-    CHECK(asked <= value_bytes * 2 + 14 * RowReadAhead::most_bytes);
+    CHECK(asked <= value_bytes * 2 + 14 * RowReadAhead::max_bytes);
     CHECK_MESSAGE(asked >= value_bytes, "batch " << batches);
     ++batches;
   }

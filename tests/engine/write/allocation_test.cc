@@ -344,10 +344,10 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenAfterAKill", "[AllocationTe
   }
   struct rlimit before;
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  for (rlim_t most = 4; most < 40; ++most) {
-    INFO(std::to_string(most) + " descriptors");
+  for (rlim_t limit = 4; limit < 40; ++limit) {
+    INFO(std::to_string(limit) + " descriptors");
     kill();
-    struct rlimit few = {most, before.rlim_max};
+    struct rlimit few = {limit, before.rlim_max};
     REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
     Status s = Database::open(copy, {.threads = 2}).status();
     REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -358,7 +358,7 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenAfterAKill", "[AllocationTe
 }
 
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.Reads", "[AllocationTest]") {
-  Table rows = table("rows"), prefixes = table("prefixes");
+  Table rows = table("rows");
   Snapshot snapshot = db_->snapshot();
   const Model& model = expected_["rows"];
   Rows queries({"key1", "nothing", "key39"});
@@ -403,6 +403,11 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.Reads", "[AllocationTest]") {
     auto count = snapshot.count(rows);
     return count.ok() ? check(*count == model.size()) : count.status();
   });
+}
+
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.ReadsOfPrefixesAndTables", "[AllocationTest]") {
+  Table rows = table("rows"), prefixes = table("prefixes");
+  Snapshot snapshot = db_->snapshot();
   const char address[4] = {10, 1, 2, 3};
   Bytes bytes = as_bytes(std::string_view(address, 4));
   sweep_read([&] {

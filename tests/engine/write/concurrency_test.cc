@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test {
@@ -17,7 +18,7 @@ TEST_CASE("ConcurrencyTest.ReadersSeeWholeCommits", "[ConcurrencyTest]") {
   REQUIRE_OK(db);
   auto table = (*db)->create_table("t");
   REQUIRE_OK(table);
-  constexpr int keys = 500, commits = 60;
+  constexpr int keys = 500, commits = smaller_under_sanitizers(60, 30);
   Rows key_rows;
   for (int i = 0; i < keys; ++i) key_rows.add("key" + std::to_string(i));
   auto write = [&](int number) {
@@ -120,7 +121,7 @@ TEST_CASE("ConcurrencyTest.ListsReportsAndChecksBesideCommits", "[ConcurrencyTes
   repeat([&] { CHECK_OK((*db)->verify()); });
   repeat([&] { CHECK_OK((*db)->segments(table)); });
   repeat([&] { CHECK_MESSAGE((*db)->open_table("t")->id() == table.id(), "the id of t"); });
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < smaller_under_sanitizers(300, 120); ++i) {
     WriteTransaction t = (*db)->begin();
     REQUIRE_OK(t.put(table, std::to_string(i), "value"));
     REQUIRE_OK(t.put(*t.create_table("dropped"), "key", "value"));

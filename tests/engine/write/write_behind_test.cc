@@ -93,7 +93,7 @@ TEST_CASE_METHOD(WriteBehindTest, "WriteBehindTest.CommitsAndReadsGoOnWhileTheDi
   CHECK(read_all(*db_) == expected_);
   CHECK(db_->tables()[0].bytes_on_disk > uint64_t{10 * pieces} << 21);
   gate_.wait_for_waiting(1);
-  CHECK(gate_.most_waiting() <= 4u);
+  CHECK(gate_.max_waiting() <= 4u);
   REQUIRE_OK(expect_waits([&] { return db_->verify(); }));
   REQUIRE_OK(db_->close());
   CHECK(read_all(*db_) == expected_);

@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -138,6 +139,7 @@ class Case {
     if (address_bits_ > max_tree_address_bits) return;
     // The passes of a device, on the host.
     for (unsigned threads : {1u, 3u}) {
+      if (under_thread_sanitizer && threads == 1) continue;
       TaskPool pool(threads);
       std::vector<std::byte> image{std::byte{7}};
       std::vector<uint32_t> parents;
@@ -210,7 +212,7 @@ class Case {
 class MatchTest {
  protected:
   MatchTest() {
-    backends_.push_back(Backend::host(1));
+    if (!under_thread_sanitizer) backends_.push_back(Backend::host(1));
     backends_.push_back(Backend::host(3));
     auto device = Backend::cuda({.host_threads = 2});
     if (device.ok()) backends_.push_back(std::move(*device));
@@ -229,7 +231,7 @@ constexpr uint32_t widths[] = {1,  2,  5,  7,  8,   12,  16,  24,  31,  32, 33,
 
 TEST_CASE_METHOD(MatchTest, "MatchTest.RandomNestedTables", "[MatchTest]") {
   for (uint32_t bits : widths) {
-    for (size_t n : {1, 2, 10, 150}) {
+    for (size_t n : {1, 2, 10, smaller_under_tsan(150, 40)}) {
       Case c(bits);
       std::string last;
       for (size_t i = 0; i < n; ++i) {
@@ -248,7 +250,7 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.RandomNestedTables", "[MatchTest]") {
 TEST_CASE_METHOD(MatchTest, "MatchTest.ManyPrefixes", "[MatchTest]") {
   for (uint32_t bits : {32u, 128u}) {
     Case c(bits);
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < smaller_under_tsan(2000, 500); ++i) {
       // Clustered as routes are: few first bits, most lengths even.
       std::string prefix = bits_of(big_endian(random_() % 40 << 18 | random_() % (1 << 18), 3), 24);
       size_t length = 16 + random_() % (bits == 32 ? 17 : 49);
@@ -286,7 +288,7 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.LargeTables", "[MatchTest]") {
     OwnedColumn addresses(looked_for, true);
     std::vector<std::byte> expected;
     std::vector<uint32_t> expected_parents, answers(looked_for.size());
-    Backend& one = *backends_.front();  // of one thread, checked by the other tests
+    Backend& one = *backends_.front();  // checked by the other tests
     REQUIRE_OK(
         one.longest_prefix().build_matches(packed.column(), bits, &expected, &expected_parents));
     MatchView view{expected.data(), expected.size()};
@@ -363,7 +365,7 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.MoreThanEightMillion", "[MatchTest]") {
 }
 
 TEST_CASE_METHOD(MatchTest, "MatchTest.DeepNesting", "[MatchTest]") {
-  for (uint32_t bits : {32u, 128u, 256u}) {
+  for (uint32_t bits : {32u, 128u, smaller_under_tsan(256u, 160u)}) {
     for (char way : {'0', '1', '?'}) {
       Case c(bits);
       std::string prefix;

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -105,7 +106,7 @@ void expect_best(const KeyStatistics& statistics, const PlanTarget& target, doub
 TEST_CASE("PlannerChoiceTest.RandomNumbersOnADeviceGetOneLevel", "[PlannerChoiceTest]") {
   Random random(seed());
   for (double keys : {1e6, 3e6, 1e7, 2e7, 3e7, 1e8, 3e8, 1e9}) {
-    for (int round = 0; round < 4; ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(4, 1); ++round) {
       KeyStatistics statistics = random_numbers_of(static_cast<uint64_t>(keys), random);
       PlannedTree plan = plan_tree(statistics, {.costs = h200(), .batch = 1 << 24});
       CHECK_MESSAGE(plan.options.strides.size() == 1u,

@@ -14,6 +14,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/tree_option_sets.h"
 
 namespace stride::test {
@@ -35,7 +36,7 @@ TEST_CASE("KeyStatisticsTest.ExactOnesGiveTheNodesOfEveryTree", "[KeyStatisticsT
     for (size_t n : {2, 37, 700}) {
       OwnedIndex index(sorted_unique(set.make(random, n)), random() % 2);
       KeyStatistics statistics = measure(*backend, index, true);
-      for (int round = 0; round < 6; ++round) {
+      for (int round = 0; round < smaller_under_sanitizers(6, 2); ++round) {
         TreeOptions options = random_options(random);
         if (options.strides.empty()) options.strides = {4, 4, 4};
         if (options.leaf_capacity == 0) options.leaf_capacity = 5;

@@ -16,6 +16,7 @@
 #include "gpu/scatter/scatter_arith.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -101,6 +102,7 @@ class ScatterTest {
   RunsWith name_{side_.name};
 
   ScatterTest() {
+    if (under_thread_sanitizer && side_.threads == 1) SKIP("threads share nothing");
     if (side_.name != "cuda") {
       backend_ = Backend::host(side_.threads);
       return;
@@ -195,7 +197,7 @@ std::vector<Index> random_targets(std::mt19937_64& rng, uint64_t n, uint64_t lim
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.IntegersAreExact", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T, class Index>(T, Index) {
-    for (uint64_t n : {0, 1, 3, 4, 127, 128, 129, 1000, 40000}) {
+    for (uint64_t n : {0, 1, 3, 4, 127, 128, 129, 1000, smaller_under_tsan(40000, 20000)}) {
       for (uint64_t limit : {1, 2, 37, 5000, 100000}) {
         for (int kind = 0; kind < 5; ++kind) {
           if (n != 1000 && kind != static_cast<int>(n % 5)) continue;
@@ -282,7 +284,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheBitsOfTheDefin
                  "[ScatterTest]") {
   std::mt19937_64 rng(seed());
   auto check = [&]<class T>(T) {
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(40, 20); ++round) {
       const uint64_t n = 1 + rng() % 20000, limit = 1 + rng() % (round % 2 ? 20 : 5000);
       auto r = random_targets<uint32_t>(rng, n, limit, static_cast<int>(rng() % 5));
       std::vector<T> s(n), t(limit);
@@ -703,7 +705,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WorkOnAStream", "[ScatterTest]") {
 // Pinned and pageable memory, in pieces, and T where it is.
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.SourcesInHostMemoryComeInPieces", "[ScatterTest]") {
   std::mt19937_64 rng(seed());
-  const uint64_t n = 5'000'001, limit = 70000;
+  const uint64_t n = smaller_under_sanitizers(5'000'001, 500'001), limit = 70000;
   auto r = random_targets<uint32_t>(rng, n, limit, 2);
   std::vector<int32_t> s(n), expected(limit);
   for (int32_t& x : s) x = static_cast<int32_t>(rng());
@@ -730,11 +732,8 @@ TEST_CASE("HostScatterTest.HasTheBitsOfTheLoopWhereSourcesAreBroughtTogether",
           "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
   std::vector<std::unique_ptr<Backend>> backends;
-#if defined(__SANITIZE_THREAD__)
-  for (unsigned threads : {2, 5}) backends.push_back(Backend::host(threads));
-#else
-  for (unsigned threads : {1, 2, 3, 5}) backends.push_back(Backend::host(threads));
-#endif
+  for (unsigned threads : {1, 2, 3, 5})
+    if (!under_sanitizer || threads == 3) backends.push_back(Backend::host(threads));
   auto check = [&]<class T, class Index>(T, const std::vector<Index>& r, uint64_t limit,
                                          const std::string& name) {
     INFO(name);
@@ -812,7 +811,8 @@ TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
       1,     2,     63,    64,    65,    127,   128,    129,    1023,    1024,    1025,
       32767, 32768, 32769, 65535, 65536, 65537, 131071, 131073, 1048575, 1048577, 2500000};
   std::vector<std::unique_ptr<Backend>> backends;
-  for (unsigned threads : {1, 2}) backends.push_back(Backend::host(threads));
+  for (unsigned threads : {1, 2})
+    if (!under_thread_sanitizer || threads > 1) backends.push_back(Backend::host(threads));
   auto check = [&]<class T, class Index>(T, Index) {
     using Limits = std::numeric_limits<T>;
     const uint64_t n = sizes[rng() % sizes.size()], limit = limits[rng() % limits.size()];
@@ -873,7 +873,7 @@ TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
       REQUIRE(first_other(found, sums) == limit);
     }
   };
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(12, 4); ++round) {
     check(float(), uint32_t());
     check(double(), uint64_t());
     check(int32_t(), uint64_t());
@@ -884,7 +884,7 @@ TEST_CASE("HostScatterTest.AgreesWithTheLoopAtLimits", "[HostScatterTest]") {
 // Targets that ascend, nearly do, or only where the backend looks at a sample of them.
 TEST_CASE("HostScatterTest.TargetsThatNearlyAscend", "[HostScatterTest]") {
   std::mt19937_64 rng(seed());
-  const uint64_t n = 300'007, limit = 90'000;
+  const uint64_t n = smaller_under_sanitizers(300'007, 150'007), limit = 90'000;
   auto ascending = [&](uint64_t most, uint64_t run) {
     std::vector<uint64_t> r(n);
     for (uint64_t& x : r) x = rng() % most / run * run;
@@ -917,7 +917,8 @@ TEST_CASE("HostScatterTest.TargetsThatNearlyAscend", "[HostScatterTest]") {
   for (uint64_t i = n / 2; i < n; ++i) cases["greatest"][i] = UINT32_MAX;
 
   std::vector<std::unique_ptr<Backend>> backends;
-  for (unsigned threads : {1, 2}) backends.push_back(Backend::host(threads));
+  for (unsigned threads : {1, 2})
+    if (!under_thread_sanitizer || threads > 1) backends.push_back(Backend::host(threads));
   auto check = [&]<class T, class Index>(T, const std::vector<Index>& r) {
     std::vector<T> s(n), t(limit, 3);
     for (T& x : s) x = static_cast<T>(static_cast<int>(rng() % 2001) - 1000);  // sums are exact

@@ -15,6 +15,7 @@
 #include "gpu/set/vector_layout.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test {
@@ -62,6 +63,7 @@ class VectorSetTest {
   // Calls test() with words_ set to each length.
   template <class Test>
   void each_length(const Test& test) {
+    if (under_thread_sanitizer && side_.threads == 1) SKIP("threads share nothing");
     for (uint32_t words : form_.words) {
       INFO(std::to_string(words) + " words");
       words_ = words;
@@ -188,7 +190,8 @@ TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.AgreesWithAMap", "[VectorSetTest]
       auto set = make(o);
       REQUIRE(set);
       Oracle oracle(dense());
-      for (uint64_t n : {0ull, 1ull, 63ull, 64ull, 1000ull, 6000ull, 7ull, 3000ull}) {
+      for (uint64_t n : {0ull, 1ull, 63ull, 64ull, 1000ull, smaller_under_tsan(6000ull, 1200ull),
+                         7ull, smaller_under_tsan(3000ull, 600ull)}) {
         oracle.put(*set, random(rng, n / scale, n % 2 ? 3 : 50));
         oracle.put(*set, random(rng, n / scale, 0));
       }
@@ -209,7 +212,7 @@ TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.GrowsWithoutLosingIds", "[VectorS
     o.capacity = 1;
     auto set = make(o);
     REQUIRE(set);
-    uint64_t n = 80'000, batches = 4;
+    uint64_t n = smaller_under_tsan(80'000, 40'000), batches = 4;
     if (form_.form == VectorForm::compressed || words_ > 16) n /= (words_ + 3) / 4 * 4;
     std::vector<uint32_t> words(n * batches * set->words());
     for (uint32_t& w : words) w = static_cast<uint32_t>(rng());
@@ -375,7 +378,7 @@ TEST_CASE_METHOD(VectorSetTest, "VectorSetTest.GetsFromSeveralThreads", "[Vector
   for (const bool is_good : {true, false, true, false})
     threads.start([&, is_good] {
       std::vector<uint32_t> back(words.size());
-      for (int round = 0; round < 100; ++round) {
+      for (int round = 0; round < smaller_under_tsan(100, 25); ++round) {
         Status status = set->get(is_good ? ids : bad, std::as_writable_bytes(std::span(back)));
         REQUIRE_MESSAGE(status.code() == (is_good ? StatusCode::ok : StatusCode::not_found),
                         status.to_string());

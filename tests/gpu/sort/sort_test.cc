@@ -5,6 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -76,9 +77,9 @@ TEST_CASE_METHOD(SortTest, "SortTest.SortsEveryKindOfKeys", "[SortTest]") {
   for (unsigned threads : {1u, 3u}) {
     auto backend = this->backend(threads);
     for (const KeySet& set : key_sets()) {
-      for (size_t n : {0, 1, 2, 25, 1000, 20000}) {
+      for (size_t n : {0, 1, 2, 25, 1000, smaller_under_sanitizers(20000, 5000)}) {
         INFO(std::string(set.name) + " " + std::to_string(n));
-        if (n > 1000 && set.make == only_zeros) n = 3000;
+        if (n > 1000 && set.make == only_zeros) n = smaller_under_sanitizers(3000, 1500);
         Keys keys = set.make(random, n);
         expect_sorted(*backend, Batch(random, keys, 1 + random() % 3000, random() % 2));
         std::sort(keys.begin(), keys.end());
@@ -92,11 +93,12 @@ TEST_CASE_METHOD(SortTest, "SortTest.SortsEveryKindOfKeys", "[SortTest]") {
 TEST_CASE_METHOD(SortTest, "SortTest.SortsLargeBatches", "[SortTest]") {
   Random random(seed());
   auto backend = this->backend(0);
-  Keys half_equal = random_numbers(random, 300000);
+  const size_t n = smaller_under_sanitizers(300000, 150000);
+  Keys half_equal = random_numbers(random, n);
   for (size_t i = 0; i < half_equal.size(); i += 2) half_equal[i] = half_equal[0];
   expect_sorted(*backend, Batch(random, half_equal, 65536, true));
   for (auto make : {random_numbers, clusters, words, all_equal8, all_equal, exponential}) {
-    expect_sorted(*backend, Batch(random, make(random, 300000), 65536, true));
+    expect_sorted(*backend, Batch(random, make(random, n), 65536, true));
   }
 }
 
@@ -104,7 +106,7 @@ TEST_CASE_METHOD(SortTest, "SortTest.SettlesLargeGroupsOfEqualSlices", "[SortTes
   Random random(seed());
   auto backend = this->backend(2);
   Keys keys;
-  for (size_t i = 0; i < 150000; ++i) {
+  for (size_t i = 0; i < smaller_under_sanitizers(150000, 80000); ++i) {
     std::string key = "https://" + std::string(random() % 3, 'x') + std::string(12, '/');
     if (random() % 4) key += std::string(random() % 10, '\0') + big_endian(random() % 1000, 2);
     keys.push_back(key);

@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/tree_option_sets.h"
 
 namespace stride::test {
@@ -127,7 +128,7 @@ TEST_CASE_METHOD(ResidentTest, "ResidentTest.ImagesAreTheHostsBytes", "[Resident
   host->tree_index().set_access_costs(
       backend_->tree_index().access_costs());  // so that both choose the same strides
   for (const KeySet& set : key_sets()) {
-    for (size_t n : {0, 1, 2, 9, 300, 20000}) {
+    for (size_t n : {0, 1, 2, 9, 300, smaller_under_sanitizers(20000, 3000)}) {
       if (set.make == only_zeros || set.make == long_among_short) n = std::min<size_t>(n, 300);
       for (int round = 0; round < 3; ++round) {
         TreeOptions options = round == 0 ? TreeOptions{} : random_options(random);
@@ -194,7 +195,7 @@ TEST_CASE_METHOD(ResidentTest, "ResidentTest.AgreesAtEveryBatchSize", "[Resident
     OwnedColumn owned(keys, true);
     auto index = build(owned.column(), KeyOrder::ascending, {});
     REQUIRE(index);
-    for (size_t n : {0, 1, 31, 32, 33, 1000, 4097, 20000}) {
+    for (size_t n : {0, 1, 31, 32, 33, 1000, 4097, smaller_under_tsan(20000, 9000)}) {
       INFO(n);
       Keys queries = queries_for(random, keys, n, true);
       // They are so long that few keys begin with it.
@@ -209,13 +210,13 @@ TEST_CASE_METHOD(ResidentTest, "ResidentTest.AgreesAtEveryBatchSize", "[Resident
 TEST_CASE_METHOD(ResidentTest, "ResidentTest.FindsManyNumbers", "[ResidentTest]") {
   Random random(seed());
   for (auto make : {random_numbers, clusters, exponential}) {
-    Keys keys = make(random, 200000);
+    Keys keys = make(random, smaller_under_sanitizers(200000, 50000));
     OwnedColumn owned(keys, true);
     auto index = build(owned.column(), KeyOrder::any, {});
     REQUIRE(index);
     keys = sorted_unique(keys);
     Keys queries;
-    for (int i = 0; i < 1500000; ++i) {
+    for (int i = 0; i < smaller_under_sanitizers(1500000, 150000); ++i) {
       queries.push_back(i % 3 ? keys[random() % keys.size()] : big_endian(random()));
     }
     for (bool fixed : {true, false}) {

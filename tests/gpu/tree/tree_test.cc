@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -108,7 +109,7 @@ TEST_CASE("TreeTest.StaysSmall", "[TreeTest]") {
   auto backend = Backend::host(2);
   for (const KeySet& set : key_sets()) {
     if (set.make == long_among_short || set.make == only_zeros) continue;
-    OwnedIndex index(sorted_unique(set.make(random, 100000)), true);
+    OwnedIndex index(sorted_unique(set.make(random, smaller_under_tsan(100000, 50000))), true);
     auto image = build(*backend, index.column(), {});
     uint64_t most = std::max(index.column().size * 4, index.column().data_bytes / 8);
     CHECK_MESSAGE(image.size() <= std::max<uint64_t>(most, 1 << 16), set.name);

@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -245,13 +246,14 @@ TEST_CASE_METHOD(ValuesTest, "ValuesTest.GoesInPieces", "[ValuesTest]") {
   Random random(seed());
   const KeySet numbers{"numbers", random_numbers};
   for (size_t longest : {0, 5, 44}) {
-    Runs runs(*backend_, random, numbers, 200000, 1, true, longest);
-    Keys queries = some_queries(random, runs, numbers, 500000);
+    Runs runs(*backend_, random, numbers, smaller_under_sanitizers(200000, 50000), 1, true,
+              longest);
+    Keys queries = some_queries(random, runs, numbers, smaller_under_sanitizers(500000, 150000));
     OwnedColumn owned(queries, true);
     expect_blocks(runs, queries, owned.column());
     if (backend_->has_device()) expect_values(runs, queries, owned.column());
   }
-  Runs runs(*backend_, random, numbers, 20, 2, true, 5 << 20);
+  Runs runs(*backend_, random, numbers, 20, 2, true, smaller_under_sanitizers(5 << 20, 1 << 16));
   Keys queries = some_queries(random, runs, numbers, 60);
   OwnedColumn owned(queries, true);
   expect_blocks(runs, queries, owned.column());

@@ -1,0 +1,22 @@
+// Batches whose queries and results lie in the memory of a device: Snapshot::find_device() and
+// get_device().
+#pragma once
+
+#include <memory>
+
+#include "engine/catalog/version.h"
+#include "engine/device/executor.h"
+#include "engine/lookup_result.h"
+
+namespace stride {
+
+// The device, for queries and results that lie in its memory. invalid_argument: they do not.
+// unavailable: there is none.
+Result<std::shared_ptr<Backend>> device_that_holds(Executor& executor, const KeyColumn& queries,
+                                                   const void* out);
+Status find_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
+                      Location* out, void* stream);
+Status get_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
+                     const DeviceValues& out, void* stream);
+
+}  // namespace stride

@@ -1,0 +1,68 @@
+#include "storage/posix_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace stride {
+
+namespace {
+
+// 0 to 2: where one of these is closed, the system gives its number to the next file that is
+// opened, and whatever the process prints then goes into that file.
+constexpr int first_own_descriptor = STDERR_FILENO + 1;
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "directory";
+  if (S_ISFIFO(mode)) return "FIFO";
+  if (S_ISSOCK(mode)) return "socket";
+  return "device";
+}
+
+Status no_regular_file(const std::string& path, std::string_view kind) {
+  return Status::invalid("a " + std::string(kind) + " is no file of a database")
+      .with_file(path)
+      .with_remedy("move it out of the database's directory");
+}
+
+}  // namespace
+
+Descriptor open_descriptor(const std::string& path, int flags) {
+  Descriptor fd(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); }));
+  if (!fd.valid() || fd.get() >= first_own_descriptor) return fd;
+  return Descriptor(::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_own_descriptor));
+}
+
+Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view what) {
+  bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (writes) flags |= O_NOFOLLOW;
+  Descriptor fd = open_descriptor(path, flags | O_NONBLOCK | O_NOCTTY);
+  // Another process holds a lease on it, which it gives back to an opener that waits.
+  if (!fd.valid() && errno == EWOULDBLOCK) fd = open_descriptor(path, flags | O_NOCTTY);
+  if (!fd.valid() && errno == ELOOP && writes) return no_regular_file(path, "symbolic link");
+  if (!fd.valid() && errno == ENXIO) return no_regular_file(path, "socket");
+  if (!fd.valid() && errno == EISDIR) return no_regular_file(path, "directory");
+  if (!fd.valid()) return Status::from_errno(errno, what, path);
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return Status::from_errno(errno, "stat", path);
+  if (!S_ISREG(st.st_mode)) return no_regular_file(path, kind_of(st.st_mode));
+  // Reads through io_uring would not wait either.
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) return Status::from_errno(errno, "fcntl", path);
+  return fd;
+}
+
+Descriptor spare_descriptor(int fd) {
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, first_own_descriptor));
+  struct rlimit limit;
+  if (!copy.valid() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return copy;
+  bool scarce = static_cast<rlim_t>(copy.get()) >= limit.rlim_cur / 2;
+  return scarce ? Descriptor() : std::move(copy);
+}
+
+bool within_size_limit(uint64_t bytes) {
+  struct rlimit limit;
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         bytes <= limit.rlim_cur;
+}
+
+}  // namespace stride
