@@ -1,16 +1,22 @@
-#include "adapters/cli/commands/upkeep.h"
-
+// stride stats, explain, verify, compact and calibrate.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
+
+struct UpkeepArguments {
+  std::string database, table;
+};
 
 using nlohmann::json;
 
@@ -131,8 +137,6 @@ std::string explain_text(const SegmentReport& s) {
   return text;
 }
 
-}  // namespace
-
 void add_stats(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->footer("Examples:\n  stride stats db\n  stride stats db --json");
@@ -171,7 +175,7 @@ void add_calibrate(CLI::App* command, UpkeepArguments* a) {
       "Example:\n  stride calibrate db");
 }
 
-Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   json tables = json::array();
@@ -200,7 +204,7 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
-Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   Table table;
@@ -241,7 +245,7 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(head + text);
 }
 
-Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_verify(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   Progress clock(context->environment.err, "verify", 0);
@@ -253,7 +257,7 @@ Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
-Outcome run_calibrate(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_calibrate(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
   Progress clock(context->environment.err, "calibrate", 0);
@@ -264,7 +268,7 @@ Outcome run_calibrate(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(json{{"seconds", clock.seconds()}}) + "\n");
 }
 
-Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_compact(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
   Progress clock(context->environment.err, "compact", 0);
@@ -279,4 +283,18 @@ Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
+const bool stats_registered =
+    Subcommands::add(410, "stats", "Sizes of the database and its tables", &add_stats, &run_stats);
+const bool explain_registered =
+    Subcommands::add(420, "explain", "How a lookup in a table goes: segments, trees, memory",
+                     &add_explain, &run_explain);
+const bool verify_registered =
+    Subcommands::add(430, "verify", "Read and check every byte", &add_verify, &run_verify);
+const bool compact_registered = Subcommands::add(
+    440, "compact", "Merge what many loads have left behind", &add_compact, &run_compact);
+const bool calibrate_registered =
+    Subcommands::add(450, "calibrate", "Measure this machine's memory, by which trees are planned",
+                     &add_calibrate, &run_calibrate);
+
+}  // namespace
 }  // namespace stride::cli

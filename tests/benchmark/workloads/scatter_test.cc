@@ -58,7 +58,7 @@ class ScatterTest : public CommandLineFixture {
     options.distributions = {distribution("uniform"), distribution("zipf:1.2")};
     options.types = {NumberType::f32};
     options.threads = 2;
-    options.timing = {.repeats = 1, .least_seconds = 0};
+    options.timing = {.repeats = 1, .min_seconds = 0};
     options.stream_seconds = 0;
     return options;
   }
