@@ -77,8 +77,8 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
                            &options.modes));
   using Method = ScatterMethod;
   STRIDE_TRY(parse_choices("--method", scatter.method,
-                           choices_of({Method::automatic, Method::direct, Method::copies,
-                                       Method::hot, Method::partition}),
+                           choices_of({Method::automatic, Method::direct, Method::privatized,
+                                       Method::heavy_hitters, Method::partition}),
                            &options.methods));
   using Memory = ScatterMemory;
   STRIDE_TRY(parse_choices("--memory", scatter.memory,
