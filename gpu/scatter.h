@@ -18,8 +18,8 @@ class Scatter {
   // OutOfRange::error, an index that is not below into.size. report: null, or what was left out.
   Status apply(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,
                const ScatterOptions& options = {}, ScatterReport* report = nullptr);
-  // Prepares targets, which may go then, for ScatterRoute::apply(). invalid_argument: as above.
-  virtual Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets,
+  // Prepares targets, which may go then, for PreparedScatter::apply(). invalid_argument: as above.
+  virtual Result<std::unique_ptr<PreparedScatter>> prepare(const Indexes& targets,
                                                            uint64_t target_count,
                                                            OutOfRange out_of_range) = 0;
 

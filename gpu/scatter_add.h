@@ -97,10 +97,10 @@ enum class ScatterMethod : uint8_t {
   direct,     // every source, or run of sources of one target, goes to T in memory
   // Threads or blocks have copies of T, which are added up: for few targets. On a device a copy has
   // to fit into the shared memory of a block.
-  copies,
-  // The targets that a sample meets often have such copies, the others none. Needs a device, 16,384
-  // sources and less than 2^32 - 1 targets.
-  hot,
+  privatized,
+  // The heavy hitters, targets that a sample meets often, have such copies, the others none. Needs
+  // a device, 16,384 sources and less than 2^32 - 1 targets.
+  heavy_hitters,
   // Sources are first brought together by ranges of targets: for T beyond the caches. On the host
   // even fast sums then have the bits of a plain loop, whatever the number of threads. It takes 2
   // bytes and a number of T's type for each of max(2^22, 2 * targets) sources at most. On a device
@@ -127,17 +127,17 @@ struct ScatterReport {
 };
 
 // Targets R that are used again and again with other S. What is prepared is kept where the backend
-// works. Applying it is one call at a time for each route. Must not outlive its backend.
-class ScatterRoute {
+// works. Applying it is one call at a time for each object. Must not outlive its backend.
+class PreparedScatter {
  public:
-  virtual ~ScatterRoute() = default;
+  virtual ~PreparedScatter() = default;
   uint64_t sources() const { return sources_; }
   uint64_t targets() const { return targets_; }
   // Reports on the targets that it was made of: those out of range change nothing.
   const ScatterReport& report() const { return report_; }
   virtual uint64_t memory_bytes() const = 0;
 
-  // T[R[i]] += S[i]. On a device the order of additions is the route's own, the same on every run,
+  // T[R[i]] += S[i]. On a device the order of additions is its own, the same on every run,
   // where there are a million sources or more, 50,000 targets or more but no more than sources, and
   // S has 32 bits (sums of floats may else differ in their last bits); with
   // ScatterMode::reproducible the bits are those of Scatter::apply(). invalid_argument: S
@@ -148,7 +148,7 @@ class ScatterRoute {
                ScatterMode mode = ScatterMode::fast, void* stream = nullptr) const;
 
  protected:
-  ScatterRoute(uint64_t sources, uint64_t targets) : sources_(sources), targets_(targets) {}
+  PreparedScatter(uint64_t sources, uint64_t targets) : sources_(sources), targets_(targets) {}
 
   ScatterReport report_;
 
@@ -162,10 +162,10 @@ class ScatterRoute {
 };
 
 // Whether these go together: types, sizes, operation and mode. What Scatter::apply() and
-// ScatterRoute::apply() check first. target_count: T's size.
+// PreparedScatter::apply() check first. target_count: T's size.
 Status check_scatter(const Numbers& sources, uint64_t indexes, const MutableNumbers& into,
                      const ScatterOptions& options);
-// Whether it is a column of targets: what Scatter::apply() and make_route() check.
+// Whether it is a column of targets: what Scatter::apply() and prepare() check.
 Status check_targets(const Indexes& targets);
 
 }  // namespace stride

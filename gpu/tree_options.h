@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "storage/export.h"
@@ -13,7 +14,10 @@
 
 namespace stride {
 
+// How a level lays its nodes out (gpu/tree/nodes/). The numbers are those of the tree image.
 enum class NodeKind : uint8_t { automatic, dense, bitmap };
+inline constexpr uint32_t node_kinds = 3;         // automatic included
+STRIDE_API std::string to_string(NodeKind kind);  // "bitmap"
 
 struct TreeOptions {
   // Bits that each level consumes, the root first: 1 to 28 each. Empty: chosen from the keys. At

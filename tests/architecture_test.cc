@@ -44,6 +44,9 @@ bool is_backend_interface(const string& name) {
 // The folders of gpu, from the ground up: a folder knows those before it, and the interface.
 const std::vector<string> kGpuFloors = {"host", "keys",  "device", "sort",    "tree",
                                         "plan", "match", "set",    "scatter", "backends"};
+// The folders of benchmark, from the ground up, likewise; its top, with main(), knows all of them.
+const std::vector<string> kBenchmarkFloors = {"harness", "datasets", "limits", "peers",
+                                              "workloads"};
 
 // What the engine's public headers speak in, and so everybody who calls them, and how
 // failures are gathered and told.
@@ -56,7 +59,7 @@ const std::set<string, std::less<>> kPublicEngine = {
     "engine/group_by.h",      "engine/library_version.h",
     "engine/lookup_result.h", "engine/options.h",
     "engine/prefixes.h",      "engine/scan.h",
-    "engine/result_buffer.h", "engine/route.h",
+    "engine/result_buffer.h", "engine/scatter_plan.h",
     "engine/row_set.h",       "engine/table.h",
     "engine/snapshot.h",      "engine/write_transaction.h"};
 
@@ -184,19 +187,27 @@ bool may_include_engine_header(const string& file, const string& name) {
   return true;
 }
 
-// The number of a gpu file's folder among the floors; a file at the top of gpu is above none.
-size_t gpu_floor(const string& file) {
-  const size_t begin = string("gpu/").size(), end = file.find('/', begin);
-  if (end == string::npos) return 0;
+// The number of a file's folder among the floors of its room; `top` for a file of no folder.
+size_t floor_of(const std::vector<string>& floors, const string& file, size_t top) {
+  const size_t begin = file.find('/') + 1, end = file.find('/', begin);
+  if (end == string::npos) return top;
   return 1 + static_cast<size_t>(
-                 std::find(kGpuFloors.begin(), kGpuFloors.end(), file.substr(begin, end - begin)) -
-                 kGpuFloors.begin());
+                 std::find(floors.begin(), floors.end(), file.substr(begin, end - begin)) -
+                 floors.begin());
+}
+
+// A file at the top of gpu, the interface, is above no folder; one of benchmark is above all.
+bool is_not_above(const string& room, const string& name, const string& file) {
+  const bool gpu = room == "gpu";
+  const std::vector<string>& floors = gpu ? kGpuFloors : kBenchmarkFloors;
+  const size_t top = gpu ? 0 : 1 + floors.size();
+  return floor_of(floors, name, top) <= floor_of(floors, file, top);
 }
 
 bool may_include_project_header(const string& room, const string& file, const string& name) {
   const string from = name.substr(0, name.find('/'));
   if (from == room) {
-    if (room == "gpu") return gpu_floor(name) <= gpu_floor(file);
+    if (room == "gpu" || room == "benchmark") return is_not_above(room, name, file);
     return room != "engine" || may_include_engine_header(file, name);
   }
   if (room == "gpu") return kStorageForGpu.contains(name);
@@ -320,6 +331,7 @@ class PlantedTreeTest {
          {"storage/status.h", "storage/file.h", "gpu/backend.h", "gpu/tree/tree_ref.cuh",
           "gpu/sort/sort.h", "engine/database.h", "engine/options.h", "engine/build/row_source.h",
           "engine/write/commit_queue.h", "adapters/sts/sts.h", "benchmark/harness/report.h",
+          "benchmark/datasets/route_tables.h", "benchmark/workloads/measurement.h",
           "tests/support/printed_seed.h"}) {
       plant(file, "#pragma once\n");
     }
@@ -359,6 +371,9 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.AllowsWhatTheRulesAllow", "[P
       {"adapters/a.cc", "#include \"engine/database.h\"\n#include <nlohmann/json.hpp>\n"},
       {"benchmark/peers/a.cc", "#include <rocksdb/db.h>\n#include <lmdb.h>\n"},
       {"benchmark/a.cc", "#include \"adapters/sts/sts.h\"\n#include \"gpu/backend.h\"\n"},
+      {"benchmark/main.cc", "#include \"benchmark/workloads/measurement.h\"\n"},
+      {"benchmark/peers/b.cc",
+       "#include \"benchmark/datasets/route_tables.h\"\n#include \"benchmark/harness/report.h\"\n"},
       {"tests/gpu/a.cu", "#include \"gpu/tree/tree_ref.cuh\"\n#include <cub/cub.cuh>\n"},
       {"tests/benchmark/a.cc",
        "#include \"benchmark/harness/report.h\"\n#include <nlohmann/json.hpp>\n"},
@@ -408,6 +423,8 @@ TEST_CASE_METHOD(PlantedTreeTest, "PlantedTreeTest.CatchesEveryKindOfViolation",
       {"adapters/a.cc", "#include \"benchmark/harness/report.h\"\n"},
       {"benchmark/a.cc", "#include \"gpu/sort/sort.h\"\n"},
       {"benchmark/a.cc", "#include \"storage/file.h\"\n"},
+      {"benchmark/harness/a.cc", "#include \"benchmark/datasets/route_tables.h\"\n"},
+      {"benchmark/datasets/a.cc", "#include \"benchmark/workloads/measurement.h\"\n"},
       {"benchmark/a.cc", "#include <rocksdb/db.h>\n"},
       {"benchmark/a.cc", "#include \"tests/support/printed_seed.h\"\n"},
       {"tests/engine/a.cc", "#include <rocksdb/db.h>\n"},

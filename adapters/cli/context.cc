@@ -10,10 +10,10 @@ void Context::note(std::string_view line) const {
   [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
 }
 
-Outcome open_database(const Context& context, const std::string& path, Access access,
-                      unsigned threads, std::unique_ptr<Database>* database) {
+ExitStatus open_database(const Context& context, const std::string& path, Access access,
+                         unsigned threads, std::unique_ptr<Database>* database) {
   if (path.empty())
-    return Outcome::usage("the name of the database's directory is empty: give its path");
+    return ExitStatus::usage("the name of the database's directory is empty: give its path");
   Options options;
   options.create_if_missing = access == Access::create;
   options.read_only = access == Access::read;

@@ -26,7 +26,7 @@ struct Context {
 enum class Access : uint8_t { read, write, create };  // create: where there is no database
 
 // threads: of the calls that read and write; 0: one for each core.
-Outcome open_database(const Context& context, const std::string& path, Access access,
-                      unsigned threads, std::unique_ptr<Database>* database);
+ExitStatus open_database(const Context& context, const std::string& path, Access access,
+                         unsigned threads, std::unique_ptr<Database>* database);
 
 }  // namespace stride::cli

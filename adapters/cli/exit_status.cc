@@ -58,19 +58,19 @@ ExitCode exit_code(int error) {
 
 }  // namespace
 
-Outcome::Outcome(const Status& status)
+ExitStatus::ExitStatus(const Status& status)
     : code_(exit_code(status.code())), message_(status.ok() ? "" : status.to_string()) {}
 
-Outcome Outcome::from_errno(int error, const std::string& file, const std::string& what) {
+ExitStatus ExitStatus::from_errno(int error, const std::string& file, const std::string& what) {
   std::string message = file + ": " + what + ": " + std::strerror(error);
   // Other remedies are for the files of a database.
   if (exit_code(error) == ExitCode::no_room)
     message += ": " + Status::from_errno(error, what, file).remedy();
-  return Outcome(exit_code(error), std::move(message));
+  return ExitStatus(exit_code(error), std::move(message));
 }
 
-Outcome Outcome::interrupted() {
-  return Outcome(ExitCode::interrupted, "interrupted; what was not committed is not there");
+ExitStatus ExitStatus::interrupted() {
+  return ExitStatus(ExitCode::interrupted, "interrupted; what was not committed is not there");
 }
 
 }  // namespace stride::cli

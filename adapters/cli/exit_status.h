@@ -1,7 +1,7 @@
 // How a command ends: its exit code and, unless that is success, what to tell the user.
 //
 //   STRIDE_CLI_TRY(open_input(path, &input));
-//   if (bad) return Outcome(ExitCode::bad_input, path + ":7: unterminated quote");
+//   if (bad) return ExitStatus(ExitCode::bad_input, path + ":7: unterminated quote");
 #pragma once
 
 #include <string>
@@ -26,29 +26,31 @@ enum class ExitCode : int {
   closed_pipe = 141,  // the reader of the output has gone; nothing is said then
 };
 
-class [[nodiscard]] Outcome {
+class [[nodiscard]] ExitStatus {
  public:
-  Outcome() = default;
-  Outcome(ExitCode code, std::string message) : code_(code), message_(std::move(message)) {}
-  Outcome(const Status& status);  // NOLINT: implicit on purpose
+  ExitStatus() = default;
+  ExitStatus(ExitCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  ExitStatus(const Status& status);  // NOLINT: implicit on purpose
 
   bool ok() const { return code_ == ExitCode::success; }
   ExitCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  static Outcome usage(std::string message) { return Outcome(ExitCode::usage, std::move(message)); }
+  static ExitStatus usage(std::string message) {
+    return ExitStatus(ExitCode::usage, std::move(message));
+  }
   // "FILE: what: No such file or directory", with the code that fits errno.
-  static Outcome from_errno(int error, const std::string& file, const std::string& what);
-  static Outcome interrupted();
+  static ExitStatus from_errno(int error, const std::string& file, const std::string& what);
+  static ExitStatus interrupted();
 
  private:
   ExitCode code_ = ExitCode::success;
   std::string message_;
 };
 
-#define STRIDE_CLI_TRY(expression)                                                          \
-  do {                                                                                      \
-    if (::stride::cli::Outcome stride_o_ = (expression); !stride_o_.ok()) return stride_o_; \
+#define STRIDE_CLI_TRY(expression)                                                             \
+  do {                                                                                         \
+    if (::stride::cli::ExitStatus stride_o_ = (expression); !stride_o_.ok()) return stride_o_; \
   } while (0)
 
 }  // namespace stride::cli

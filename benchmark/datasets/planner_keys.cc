@@ -47,7 +47,7 @@ std::vector<std::string> sequential(uint64_t keys, Random& random) {
 std::vector<std::string> dates(uint64_t keys, Random& random) {
   return distinct(keys, [&] {
     auto r = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    char text[32];
+    char text[96];  // for any seven numbers
     std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d", 2015 + r(10), 1 + r(12),
                   1 + r(28), r(24), r(60), r(60), r(1000));
     return std::string(text);
@@ -76,7 +76,8 @@ std::vector<std::string> trie(uint64_t keys, Random& random) {
   const uint64_t base = 1 + random() % 200;
   double skew = 3 * share_of_one(random());
   std::array<uint64_t, 64> letters;
-  for (uint64_t& n : letters) n = 1 + static_cast<uint64_t>(std::exp2(7.9 * share_of_one(random())));
+  for (uint64_t& n : letters)
+    n = 1 + static_cast<uint64_t>(std::exp2(7.9 * share_of_one(random())));
   const uint64_t salt = random();
   return distinct(keys, [&] {
     std::string key;
@@ -85,8 +86,8 @@ std::vector<std::string> trie(uint64_t keys, Random& random) {
     for (uint64_t i = 0; i < length; ++i) {
       // Deeper letters may be fewer, and in places there is only one.
       uint64_t n = (context >> 40) % 4 == 0 ? 1 : letters[i];
-      auto pick =
-          static_cast<uint64_t>(std::pow(share_of_one(random()), 1 + skew) * static_cast<double>(n));
+      auto pick = static_cast<uint64_t>(std::pow(share_of_one(random()), 1 + skew) *
+                                        static_cast<double>(n));
       uint64_t letter = (base + pick * (1 + context % 3)) % 256;
       key += static_cast<char>(letter);
       if (i < 6) context = (context + letter + 1) * 0x9E3779B97F4A7C15ull;

@@ -12,14 +12,14 @@ namespace stride::benchmark {
 namespace {
 
 using Random = std::mt19937_64;
-using Numbers = BulkVector<uint64_t>;
+using NumberColumn = BulkVector<uint64_t>;
 
-// Numbers are drawn in parts of so many, each with random numbers of its own.
+// NumberColumn are drawn in parts of so many, each with random numbers of its own.
 constexpr uint64_t part_size = 1 << 20;
 
 // Calls f(part, numbers of it) for each part.
 template <class F>
-void each_part(Numbers* numbers, Parallel* parallel, const F& f) {
+void each_part(NumberColumn* numbers, Parallel* parallel, const F& f) {
   parallel->for_parts(numbers->size(), part_size, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t part = (begin + part_size - 1) / part_size; part * part_size < end; ++part) {
       uint64_t first = part * part_size, size = std::min(numbers->size() - first, part_size);
@@ -29,7 +29,7 @@ void each_part(Numbers* numbers, Parallel* parallel, const F& f) {
 }
 
 template <class Draw>
-void draw_parts(Numbers* numbers, uint64_t seed, Parallel* parallel, const Draw& draw) {
+void draw_parts(NumberColumn* numbers, uint64_t seed, Parallel* parallel, const Draw& draw) {
   each_part(numbers, parallel, [&](uint64_t part, std::span<uint64_t> range) {
     Random random(seed + part * 0x9E3779B97F4A7C15ull);
     draw(random, range);
@@ -37,7 +37,7 @@ void draw_parts(Numbers* numbers, uint64_t seed, Parallel* parallel, const Draw&
 }
 
 // Makes of steps the sums of all up to each, from `first` on.
-void add_up(Numbers* numbers, uint64_t first, Parallel* parallel) {
+void add_up(NumberColumn* numbers, uint64_t first, Parallel* parallel) {
   std::vector<uint64_t> before((numbers->size() + part_size - 1) / part_size + 1, first);
   each_part(numbers, parallel, [&](uint64_t part, std::span<uint64_t> range) {
     uint64_t sum = 0;
@@ -50,7 +50,7 @@ void add_up(Numbers* numbers, uint64_t first, Parallel* parallel) {
   });
 }
 
-void clustered(Numbers* numbers, uint64_t seed, Parallel* parallel) {
+void clustered(NumberColumn* numbers, uint64_t seed, Parallel* parallel) {
   draw_parts(numbers, seed, parallel, [](Random& random, std::span<uint64_t> part) {
     uint64_t next = 0, left = 0;
     for (uint64_t& number : part) {
@@ -64,14 +64,14 @@ void clustered(Numbers* numbers, uint64_t seed, Parallel* parallel) {
   });
 }
 
-void zipf_gaps(Numbers* numbers, uint64_t seed, Parallel* parallel) {
+void zipf_gaps(NumberColumn* numbers, uint64_t seed, Parallel* parallel) {
   draw_parts(numbers, seed, parallel, [](Random& random, std::span<uint64_t> part) {
     for (uint64_t& gap : part) gap = static_cast<uint64_t>(std::exp2(40 * share_of_one(random())));
   });
   add_up(numbers, 0, parallel);
 }
 
-void timestamps(Numbers* numbers, uint64_t seed, Parallel* parallel) {
+void timestamps(NumberColumn* numbers, uint64_t seed, Parallel* parallel) {
   constexpr double month = 30.0 * 86'400 * 1e9;
   const double mean = month / static_cast<double>(numbers->size());
   draw_parts(numbers, seed, parallel, [&](Random& random, std::span<uint64_t> part) {
@@ -97,7 +97,7 @@ std::optional<OwnedColumn> make_planner_numbers(const std::string& name, uint64_
                : name == "timestamps" ? timestamps
                                       : nullptr;
   if (!draw || keys == 0) return {};
-  Numbers numbers(keys);
+  NumberColumn numbers(keys);
   draw(&numbers, seed, parallel);
   numbers = sorted_numbers<uint64_t>(column_of(numbers, parallel).view(), parallel);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "benchmark/datasets/key_columns.h"
+#include "benchmark/datasets/typed_columns.h"
 #include "benchmark/harness/random_bits.h"
-#include "benchmark/workloads/scatter/numbers.h"
 
 namespace stride::benchmark {
 namespace {
 
-constexpr double largest_exponent = 10;
+constexpr double max_exponent = 10;
 
 // Ranks 0, 1, 2, ... of which k is as likely as 1 / (k + 1)^exponent.
 class ZipfRanks {
@@ -172,7 +172,7 @@ Result<TargetDistribution> parse_distribution(const std::string& text) {
     const char* number = text.c_str() + 5;
     char* end = nullptr;
     double exponent = std::strtod(number, &end);
-    if (end != number && *end == '\0' && exponent >= 0 && exponent <= largest_exponent)
+    if (end != number && *end == '\0' && exponent >= 0 && exponent <= max_exponent)
       return TargetDistribution{text, Kind::zipf, exponent};
     return Status::invalid(
         "--distribution: the exponent of zipf must be from 0 to 10 (zipf:1.1), "

@@ -88,4 +88,13 @@ std::string to_lower(std::string_view word) {
   return lower;
 }
 
+std::string text_name(const std::string& path) {
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  for (const char* suffix : {".zst", ".txt"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - 4);
+  }
+  if (name.starts_with("text_")) name.erase(0, 5);
+  return name;
+}
+
 }  // namespace stride::benchmark

@@ -21,6 +21,9 @@ std::vector<std::string_view> split_words(std::string_view text);
 
 std::string to_lower(std::string_view word);
 
+// "dir/text_kjv_bible.txt.zst" -> "kjv_bible"
+std::string text_name(const std::string& path);
+
 // A column of strings that owns them.
 class TextColumn {
  public:

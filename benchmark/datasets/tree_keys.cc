@@ -10,7 +10,6 @@
 
 #include "benchmark/datasets/text_source.h"
 #include "benchmark/harness/arguments.h"
-#include "benchmark/workloads/dedup/dictionary.h"
 
 namespace stride::benchmark {
 namespace {
@@ -30,7 +29,7 @@ bool is_hit(const QueryOptions& options, uint64_t query) {
   return static_cast<double>(random_at(~options.seed, query) >> 11) * 0x1p-53 < options.hit_rate;
 }
 
-Result<OwnedColumn> read_lines(const std::string& path, uint64_t most, uint64_t seed,
+Result<OwnedColumn> read_lines(const std::string& path, uint64_t max_lines, uint64_t seed,
                                Parallel* parallel) {
   Result<std::string> text = read_text_file(path);
   if (!text.ok()) return text.status();
@@ -44,7 +43,7 @@ Result<OwnedColumn> read_lines(const std::string& path, uint64_t most, uint64_t 
           .with_file(path);
     }
     lines.push_back(line);
-    if (lines.size() == most) break;
+    if (lines.size() == max_lines) break;
   }
   if (lines.empty()) return Status::invalid("no keys in it").with_file(path);
   std::shuffle(lines.begin(), lines.end(), std::mt19937_64(seed));

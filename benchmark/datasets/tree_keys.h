@@ -11,7 +11,7 @@
 #include <string>
 
 #include "benchmark/datasets/key_columns.h"
-#include "benchmark/peers/sorted_column.h"
+#include "benchmark/datasets/sorted_column.h"
 #include "storage/status.h"
 
 namespace stride::benchmark {

@@ -4,8 +4,8 @@
 
 namespace stride::benchmark {
 
-Result<uint64_t> parse_count(const std::string& what, const std::string& text, uint64_t largest,
-                             uint64_t least) {
+Result<uint64_t> parse_count(const std::string& what, const std::string& text, uint64_t max,
+                             uint64_t min) {
   size_t digits = text.find_first_not_of("0123456789");
   std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   uint64_t factor = unit.empty()                 ? 1
@@ -13,20 +13,20 @@ Result<uint64_t> parse_count(const std::string& what, const std::string& text, u
                     : unit == "m" || unit == "M" ? 1'000'000
                                                  : 0;
   std::string number = text.substr(0, digits);
-  if (factor == 0 || number.empty() || number.size() > 15 ||
-      std::stoull(number) > largest / factor || std::stoull(number) * factor < least) {
-    return Status::invalid(what + " must be a number from " + std::to_string(least) + " to " +
-                           std::to_string(largest) + " (10k and 1m are understood), not '" + text +
+  if (factor == 0 || number.empty() || number.size() > 15 || std::stoull(number) > max / factor ||
+      std::stoull(number) * factor < min) {
+    return Status::invalid(what + " must be a number from " + std::to_string(min) + " to " +
+                           std::to_string(max) + " (10k and 1m are understood), not '" + text +
                            "'");
   }
   return std::stoull(number) * factor;
 }
 
 Result<std::vector<uint64_t>> parse_counts(const std::string& what, const std::string& list,
-                                           uint64_t largest) {
+                                           uint64_t max) {
   std::vector<uint64_t> counts;
   for (const std::string& text : split_list(list, ',')) {
-    Result<uint64_t> count = parse_count(what, text, largest);
+    Result<uint64_t> count = parse_count(what, text, max);
     if (!count.ok()) return count.status();
     counts.push_back(*count);
   }
@@ -40,12 +40,6 @@ std::vector<std::string> split_list(std::string_view list, char separator) {
     list.remove_prefix(std::min(list.size(), items.back().size() + 1));
   }
   return items;
-}
-
-std::string with_commas(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
 }
 
 std::string batch_name(uint64_t batch) {

@@ -1,16 +1,8 @@
 #include "benchmark/harness/engine_run.h"
 
-#include <cstdio>
-
 #include "benchmark/harness/machine.h"
 
 namespace stride::benchmark {
-
-void Progress::show(const std::string& text) const {
-  if (!to_terminal_) return;
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
-  std::fflush(stderr);
-}
 
 Status explain(const std::string& name, const Status& status) {
   if (status.ok()) return status;

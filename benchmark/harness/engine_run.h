@@ -6,37 +6,17 @@
 //   run.finish(&rows);
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "benchmark/harness/engine_under_test.h"
+#include "benchmark/harness/progress.h"
 #include "benchmark/harness/report.h"
 #include "benchmark/harness/scratch_directory.h"
+#include "benchmark/harness/stopwatch.h"
 
 namespace stride::benchmark {
-
-// Tells a person at a terminal what is going on; silent otherwise.
-class Progress {
- public:
-  explicit Progress(bool to_terminal) : to_terminal_(to_terminal) {}
-  ~Progress() { show(""); }
-  void show(const std::string& text) const;
-
- private:
-  bool to_terminal_;
-};
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // Puts a name before a failure's message.
 Status explain(const std::string& name, const Status& status);

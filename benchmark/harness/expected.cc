@@ -105,8 +105,8 @@ void Expected::sum_values(Parallel* parallel) {
     largest += high_sum;
   });
   bytes_ = bytes;
-  smallest_sum_ = smallest;
-  largest_sum_ = largest;
+  min_sum_ = smallest;
+  max_sum_ = largest;
 }
 
 bool Expected::has_value(uint64_t rank, Bytes value) const {
@@ -138,9 +138,9 @@ Status Expected::check(const ReadCheck& read) const {
     return wrong("an ordered read gave " + std::to_string(read.records()) + " records instead of " +
                  std::to_string(size()));
   }
-  if (read.byte_sum() < smallest_sum_ || read.byte_sum() > largest_sum_) {
+  if (read.byte_sum() < min_sum_ || read.byte_sum() > max_sum_) {
     return wrong("an ordered read gave changed values: their bytes add up to " +
-                 std::to_string(read.byte_sum()) + " instead of " + std::to_string(largest_sum_));
+                 std::to_string(read.byte_sum()) + " instead of " + std::to_string(max_sum_));
   }
   return {};
 }

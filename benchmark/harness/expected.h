@@ -96,7 +96,7 @@ class Expected {
   ResultBuffer<uint32_t> order_;  // rows by key, then by number
   ResultBuffer<uint32_t> ends_;   // of each key's group in order_; empty where all keys differ
   uint64_t bytes_ = 0;
-  uint64_t smallest_sum_ = 0, largest_sum_ = 0;
+  uint64_t min_sum_ = 0, max_sum_ = 0;
 };
 
 // Compares every record of an ordered read with what is expected, and remembers the first that

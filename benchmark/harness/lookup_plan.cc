@@ -89,7 +89,7 @@ Status LookupPlan::time(EngineUnderTest* engine, uint64_t batch, Answers answers
       ++batches;
     }
     *seconds += watch.seconds();
-  } while ((*seconds < options_.least_seconds || batches < options_.min_batches) &&
+  } while ((*seconds < options_.min_seconds || batches < options_.min_batches) &&
            *seconds < options_.max_seconds);
   return {};
 }

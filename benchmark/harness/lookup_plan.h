@@ -18,10 +18,10 @@ enum class Answers : uint8_t { copies, references };
 struct LookupOptions {
   uint64_t seed = 1;
   uint64_t queries = 1'000'000;
-  double miss_share = 0.1;     // of queries for keys that are not there
-  double least_seconds = 0.2;  // that a timed phase takes, ...
-  uint64_t min_batches = 3;    // ... unless it does not do that many batches by then, but
-  double max_seconds = 3;      // ... at the most, one batch at least
+  double miss_share = 0.1;   // of queries for keys that are not there
+  double min_seconds = 0.2;  // that a timed phase takes, ...
+  uint64_t min_batches = 3;  // ... unless it does not do that many batches by then, but
+  double max_seconds = 3;    // ... at the most, one batch at least
 };
 
 // Keys have 8 bytes. Existing keys are drawn uniformly, with repetition; the others lie uniformly

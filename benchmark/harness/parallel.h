@@ -34,10 +34,10 @@ class Parallel {
 
   // Calls f(part, begin, end) once for each of up to max_parts() ranges that make up [0, n). Ranges
   // begin at multiples of 64, so that two parts never share a word of a bitmap, and have about
-  // `least` items or more. Small batches run on the calling thread.
+  // `min_items` or more. Small batches run on the calling thread.
   template <class F>
-  void for_parts(uint64_t n, uint64_t least, F&& f) {
-    unsigned parts = static_cast<unsigned>(std::clamp<uint64_t>(n / least, 1, max_parts()));
+  void for_parts(uint64_t n, uint64_t min_items, F&& f) {
+    unsigned parts = static_cast<unsigned>(std::clamp<uint64_t>(n / min_items, 1, max_parts()));
     if (parts == 1) return f(0u, uint64_t{0}, n);
     auto begin = [&](unsigned part) {
       return part == parts ? n : n * part / parts & ~uint64_t{63};

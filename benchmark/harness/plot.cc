@@ -166,9 +166,9 @@ std::string draw_group(const std::vector<ResultRow>& rows, const std::string& ph
       double millions = row.records_per_second() / 1e6;
       if (millions <= 0) continue;
       double bar_x = x + bar_width * static_cast<double>(i), y = scale.y(millions);
-      svg += rectangle(
-          bar_x, y, bar_width - 1.5, top + plot_height - y, series[i].color,
-          series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) + " " + axis.unit);
+      svg += rectangle(bar_x, y, bar_width - 1.5, top + plot_height - y, series[i].color,
+                       series[i].name + ", " + phase_title(phase) + ": " + three_digits(millions) +
+                           " " + axis.unit);
       svg += "<text transform=\"translate(" + number(bar_x + bar_width / 2 + 2) + " " +
              number(y - 4) + ") rotate(-90)\" font-size=\"9\" fill=\"#444\">" +
              three_digits(millions) + "</text>\n";

@@ -13,7 +13,7 @@ Status time_calls(const TimingOptions& options, const TimedCall& call, ResultRow
   std::vector<double> times;
   // What a call says may be the time of a part of what it does.
   Stopwatch all;
-  while (times.size() < options.repeats || std::max(total, all.seconds()) < options.least_seconds) {
+  while (times.size() < options.repeats || std::max(total, all.seconds()) < options.min_seconds) {
     STRIDE_TRY(call(&seconds));
     times.push_back(seconds);
     total += seconds;

@@ -1,6 +1,6 @@
 // Times calls that can be repeated at will, and makes a row of each phase.
 //
-//   TimedPhases phases({.repeats = 3, .least_seconds = 0.2}, prototype, &progress);
+//   TimedPhases phases({.repeats = 3, .min_seconds = 0.2}, prototype, &progress);
 //   s = phases.measure("find", n, timed([&] { return backend->tree_index().find_ranks(...); }));
 #pragma once
 
@@ -32,8 +32,8 @@ TimedCall timed(const Call& call) {
 }
 
 struct TimingOptions {
-  unsigned repeats = 3;        // calls at least, after one that warms up
-  double least_seconds = 0.2;  // that they take in all
+  unsigned repeats = 3;      // calls at least, after one that warms up
+  double min_seconds = 0.2;  // that they take in all
 };
 
 class TimedPhases {

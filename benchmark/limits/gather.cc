@@ -111,7 +111,7 @@ void GatherLimit::copy(const Loop& loop, std::span<const uint32_t> places) {
   parallel_->for_parts(places.size(), min_values, part);
 }
 
-double GatherLimit::measure(const Loop& loop, uint64_t batch, double least_seconds) {
+double GatherLimit::measure(const Loop& loop, uint64_t batch, double min_seconds) {
   uint64_t copied = 0;
   Stopwatch watch;
   do {
@@ -123,7 +123,7 @@ double GatherLimit::measure(const Loop& loop, uint64_t batch, double least_secon
       // As if the caller had to see one batch before it asks for the next.
       seen_.fetch_add(1, std::memory_order_seq_cst);
     }
-  } while (watch.seconds() < least_seconds);
+  } while (watch.seconds() < min_seconds);
   return static_cast<double>(copied) / watch.seconds();
 }
 

@@ -33,7 +33,7 @@ class GatherLimit {
     bool past_caches;
     uint64_t ahead;  // values between a prefetch and its use
   };
-  double measure(const Loop& loop, uint64_t batch, double least_seconds);
+  double measure(const Loop& loop, uint64_t batch, double min_seconds);
   void copy(const Loop& loop, std::span<const uint32_t> places);
 
   ValueColumn values_;

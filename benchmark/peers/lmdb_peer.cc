@@ -245,20 +245,19 @@ Status LmdbPeer::find(const KeyColumn& queries) {
 Status LmdbPeer::find_sorted(const KeyColumn& queries) {
   sort_rows(queries, &parallel_, &sorted_);
   std::atomic<int> failure{MDB_SUCCESS};
-  parallel_.for_parts(queries.size, min_lookups,
-                      [&](unsigned part, uint64_t begin, uint64_t end) {
-                        for (uint64_t i = begin; i < end; ++i) {
-                          uint32_t row = sorted_[i].row;
-                          uint64_t number = sorted_[i].prefix;
-                          MDB_val key = integer_keys_ ? MDB_val{sizeof(number), &number}
-                                                      : key_of(queries[row], false, nullptr);
-                          MDB_val value;
-                          // MDB_SET first looks into the page that the cursor is on.
-                          int code = mdb_cursor_get(readers_[part].cursor, &key, &value, MDB_SET);
-                          found_[row] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
-                          if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
-                        }
-                      });
+  parallel_.for_parts(queries.size, min_lookups, [&](unsigned part, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      uint32_t row = sorted_[i].row;
+      uint64_t number = sorted_[i].prefix;
+      MDB_val key =
+          integer_keys_ ? MDB_val{sizeof(number), &number} : key_of(queries[row], false, nullptr);
+      MDB_val value;
+      // MDB_SET first looks into the page that the cursor is on.
+      int code = mdb_cursor_get(readers_[part].cursor, &key, &value, MDB_SET);
+      found_[row] = code == MDB_SUCCESS ? to_bytes(value) : not_found_value;
+      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) failure = code;
+    }
+  });
   return from_lmdb(failure, "mdb_cursor_get");
 }
 

@@ -18,7 +18,7 @@ namespace stride::benchmark {
 namespace {
 
 constexpr uint64_t min_lookups = 256;  // fewer are not worth another core
-constexpr uint64_t least_rows = 16384;
+constexpr uint64_t min_rows = 16384;
 constexpr unsigned group = 16;  // queries whose memory accesses overlap
 constexpr uint32_t no_rank = 0xFFFFFFFF;
 
@@ -141,7 +141,7 @@ void PlainPeer::fill(const Records& records, const ResultBuffer<SortedRow>& rows
   auto copy = [](Bytes from, Bytes to) {
     if (!from.empty()) std::memcpy(const_cast<std::byte*>(to.data()), from.data(), from.size());
   };
-  parallel_.for_parts(n, least_rows, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel_.for_parts(n, min_rows, [&](unsigned, uint64_t begin, uint64_t end) {
     constexpr uint64_t ahead = 16;
     for (uint64_t i = begin; i < end; ++i) {
       if (i + ahead < end) prefetch(records.value(rows[i + ahead].row).data());
@@ -154,10 +154,10 @@ void PlainPeer::fill(const Records& records, const ResultBuffer<SortedRow>& rows
 void PlainPeer::build_table() {
   uint64_t n = arrays_.rows();
   slots_.reset(std::bit_ceil(2 * n + 2));
-  parallel_.for_parts(slots_.size(), least_rows, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel_.for_parts(slots_.size(), min_rows, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) slots_[i] = {0, no_rank};
   });
-  parallel_.for_parts(n, least_rows, [&](unsigned, uint64_t begin, uint64_t end) {
+  parallel_.for_parts(n, min_rows, [&](unsigned, uint64_t begin, uint64_t end) {
     for (uint64_t rank = begin; rank < end; ++rank) {
       uint64_t at = slot_of(arrays_.prefixes[rank], numbers_ ? Bytes() : arrays_.key(rank));
       for (;; at = (at + 1) & (slots_.size() - 1)) {

@@ -28,10 +28,10 @@ struct RocksdbOptions {
 };
 
 constexpr uint64_t batch_records = 1000;
-constexpr uint64_t min_lookups = 64;    // fewer are not worth another core
-constexpr uint64_t group = 32;          // what MultiGet itself works on at a time
-constexpr uint64_t dense_gap = 24;      // records between two queries that an iterator steps over
-constexpr size_t length_bytes = 2;      // before a padded value
+constexpr uint64_t min_lookups = 64;  // fewer are not worth another core
+constexpr uint64_t group = 32;        // what MultiGet itself works on at a time
+constexpr uint64_t dense_gap = 24;    // records between two queries that an iterator steps over
+constexpr size_t length_bytes = 2;    // before a padded value
 
 Status from_rocksdb(const rocksdb::Status& s) {
   if (s.ok()) return {};

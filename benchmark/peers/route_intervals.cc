@@ -27,7 +27,7 @@ Wide number_of(Bytes address) {
 
 RouteIntervals::RouteIntervals(const KeyColumn& prefixes, uint32_t address_bits)
     : address_bits_(address_bits) {
-  Wide most = address_bits == 128 ? ~Wide{0} : (Wide{1} << address_bits) - 1;
+  Wide max_address = address_bits == 128 ? ~Wide{0} : (Wide{1} << address_bits) - 1;
   std::vector<Range> around;  // the prefixes of an address, the longest last
   auto begin = [&](Wide at) {
     uint32_t answer = around.empty() ? Location::absent : around.back().rank;
@@ -47,14 +47,14 @@ RouteIntervals::RouteIntervals(const KeyColumn& prefixes, uint32_t address_bits)
   auto leave = [&] {
     Wide last = around.back().last;
     around.pop_back();
-    if (last != most) begin(last + 1);
+    if (last != max_address) begin(last + 1);
   };
   begin(0);
   for (uint64_t i = 0; i < prefixes.size; ++i) {
     Bytes key = prefixes[i];
     Wide first = number_of(key.first(address_bytes(address_bits)));
     uint32_t length = prefix_length(key, address_bits);
-    Wide last = length == address_bits ? first : first | most >> length;
+    Wide last = length == address_bits ? first : first | max_address >> length;
     while (!around.empty() && around.back().last < first) leave();
     around.push_back({first, last, static_cast<uint32_t>(i)});
     begin(first);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "benchmark/workloads/scatter/numbers.h"
+#include "benchmark/datasets/typed_columns.h"
 
 namespace stride::benchmark {
 

@@ -17,7 +17,7 @@
 
 #include "engine/database.h"
 #include "engine/group_by.h"
-#include "engine/route.h"
+#include "engine/scatter_plan.h"
 
 namespace {
 
@@ -44,9 +44,9 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// The bridge from links to zones. Links have numbers with gaps; neighbours are often in one zone.
-void write_bridge(stride::Database& db, const stride::Table& bridge,
-                  const std::vector<uint64_t>& links, uint32_t zones) {
+// The mapping from links to zones. Links have numbers with gaps; neighbours are often in one zone.
+void write_mapping(stride::Database& db, const stride::Table& mapping,
+                   const std::vector<uint64_t>& links, uint32_t zones) {
   std::mt19937 random(1);
   std::vector<uint32_t> zone_of(links.size());
   for (size_t i = 0; i < links.size(); ++i) {
@@ -54,7 +54,7 @@ void write_bridge(stride::Database& db, const stride::Table& bridge,
     zone_of[i] = static_cast<uint32_t>(random() % 20 ? near % zones : random() % zones);
   }
   stride::WriteTransaction t = db.begin();
-  check(t.put(bridge, Column::fixed(links.data(), 8, links.size()),
+  check(t.put(mapping, Column::fixed(links.data(), 8, links.size()),
               Column::fixed(zone_of.data(), 4, zone_of.size())));
   check(t.commit());
 }
@@ -87,26 +87,27 @@ int main(int argc, char** argv) {
   if (n == 0 || zones == 0) return 2;
 
   auto db = take(stride::Database::open(argv[1]));
-  auto bridge = take(db->open_or_create_table("zone_of_link", {.key_width = 8}));
+  auto mapping = take(db->open_or_create_table("zone_of_link", {.key_width = 8}));
   std::mt19937_64 random(7);
   std::vector<uint64_t> links(n);
   for (uint64_t i = 0; i < n; ++i) links[i] = key_of(1000 + 3 * i);
-  write_bridge(*db, bridge, links, zones);
+  write_mapping(*db, mapping, links, zones);
 
   // The links of a day's weights come in an order of their own, the same every day.
   std::shuffle(links.begin(), links.end(), random);
   auto start = std::chrono::steady_clock::now();
   stride::Snapshot now = db->snapshot();
-  auto route = take(stride::Route::make(now, bridge, Column::fixed(links.data(), 8, n),
-                                        {.targets = zones, .unrouted = stride::Unrouted::error}));
+  auto plan =
+      take(stride::ScatterPlan::make(now, mapping, Column::fixed(links.data(), 8, n),
+                                     {.targets = zones, .unmapped = stride::Unmapped::error}));
   std::printf("%llu links to %u zones: prepared in %.1f ms on %s, %.1f bytes a link\n",
               static_cast<unsigned long long>(n), zones, milliseconds_since(start),
-              route.backend_name().c_str(),
-              static_cast<double>(route.memory_bytes()) / static_cast<double>(n));
+              plan.backend_name().c_str(),
+              static_cast<double>(plan.memory_bytes()) / static_cast<double>(n));
 
   // To check: where each link goes, asked for directly.
   stride::GetResult found;
-  check(now.get(bridge, Column::fixed(links.data(), 8, n), &found));
+  check(now.get(mapping, Column::fixed(links.data(), 8, n), &found));
   const auto* zone_data = reinterpret_cast<const uint32_t*>(found.values.data);
   const std::vector<uint32_t> zone_of(zone_data, zone_data + n);
 
@@ -120,8 +121,8 @@ int main(int argc, char** argv) {
   for (uint64_t day = 0; day < days; ++day) {
     for (float& weight : weights) weight = vehicles(random);
     start = std::chrono::steady_clock::now();
-    check(route.map(Numbers::of<float>(weights), MutableNumbers::of<float>(sums),
-                    {.mode = stride::ScatterMode::reproducible, .clear = true}));
+    check(plan.map(Numbers::of<float>(weights), MutableNumbers::of<float>(sums),
+                   {.mode = stride::ScatterMode::reproducible, .clear = true}));
     double milliseconds = milliseconds_since(start);
     double error = largest_error(zone_of, weights, sums);
     right &= error <= 2;

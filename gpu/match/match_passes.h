@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "gpu/keys/atomic_bits.h"
 #include "gpu/keys/key_bits.h"
 #include "gpu/location.h"
 #include "gpu/match/match_layout.h"

@@ -6,6 +6,7 @@
 #include "gpu/keys/key_bits.h"
 #include "gpu/plan/planner_weights.h"
 #include "gpu/tree/directory.h"
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_plan.h"
 
@@ -65,55 +66,6 @@ TreeOptions TreeEstimate::options(bool path_compression) const {
     options.kinds.push_back(level.kind);
   }
   return options;
-}
-
-SampleGroups::Group::Group(uint32_t bits, float count, float count_before)
-    : depth(bits),
-      keys(count),
-      before(count_before),
-      log2_keys(std::log2(std::max(count, 1.0f))),
-      share(1 / count) {}
-
-SampleGroups::SampleGroups(const KeyStatistics& statistics) : statistics_(statistics) {
-  const KeyStatistics& s = statistics;
-  // The points of one side of a sampled key, from the outermost one inwards.
-  struct Side {
-    const KeyStatistics& s;
-    uint32_t begin, end;
-    double most;  // keys on that side
-
-    // Leaves what shares more than so many bits.
-    void narrow(uint32_t bits) {
-      while (end > begin && s.shared[end - 1] <= bits) {
-        --end;
-        most = s.distances[end] - 1;
-      }
-    }
-    uint32_t depth() const { return end > begin ? s.shared[end - 1] : same_bits; }
-    // The last key is somewhere from the outermost point on, where the next one is out.
-    float keys() const {
-      return end > begin ? static_cast<float>(std::sqrt(s.distances[end - 1] * most)) : 0;
-    }
-  };
-  for (uint32_t sample = 0; sample < s.samples(); ++sample) {
-    first_.push_back(static_cast<uint32_t>(groups_.size()));
-    auto bytes = static_cast<float>(s.lengths[sample]);
-    lengths_.push_back({bytes, std::log2(std::max(bytes, 1.0f)), std::ceil(bytes / 8)});
-    const uint32_t rank = s.ranks[sample];
-    const uint32_t* first = &s.first[2 * sample];
-    Side before{s, first[0], first[1], static_cast<double>(rank)};
-    Side after{s, first[1], first[2], static_cast<double>(s.keys - 1 - rank)};
-    groups_.emplace_back(s.prefix_bits, static_cast<float>(s.keys), static_cast<float>(rank));
-    uint32_t depth = 0;
-    while (depth != same_bits) {
-      before.narrow(depth);
-      after.narrow(depth);
-      depth = std::min(before.depth(), after.depth());
-      float keys_before = before.keys();
-      groups_.emplace_back(depth == same_bits ? depth : depth + s.prefix_bits,
-                           1 + keys_before + after.keys(), keys_before);
-    }
-  }
 }
 
 SampledTree::SampledTree(const SampleGroups& groups, const PlanTarget& target,
@@ -185,15 +137,12 @@ void SampledTree::look_at(uint32_t stride) {
 void SampledTree::take_kind(NodeKind kind) {
   LevelEstimate& level = levels_.back();
   const bool root = levels_.size() == 1;
-  double slots = std::exp2(level.stride);
-  double words = level.nodes * static_cast<double>(words_of_node(level.stride));
   if (kind == NodeKind::automatic)
     kind = plan_kind(static_cast<uint64_t>(std::llround(level.nodes)), level.stride,
                      static_cast<uint64_t>(std::llround(level.entries)));
   level.kind = root ? NodeKind::dense : kind;
-  const bool dense = level.kind == NodeKind::dense;
-  account_level(level, dense ? level.nodes * (slots + 1) : level.entries + level.nodes,
-                dense ? 0 : words);
+  account_level(level, starts_of(level.kind, level.stride, level.nodes, level.entries),
+                level.nodes * static_cast<double>(words_of_node(level.kind, level.stride)));
 }
 
 double SampledTree::read_cost(double bytes) const {
@@ -206,15 +155,7 @@ double SampledTree::read_cost(double bytes) const {
         costs.device ? batch : std::min<double>(batch, searches_together) * target_->threads();
     return std::max(costs.nanoseconds(b), costs.latency(b) / in_flight);
   };
-  const double least = at(0);
-  switch (target_->locality) {
-    case QueryLocality::sorted:
-      return 0;
-    case QueryLocality::skewed:
-      return (at(bytes / 1024) + at(bytes)) / 2 - least;
-    default:
-      return at(bytes) - least;
-  }
+  return target_->locality == QueryLocality::sorted ? 0 : at(bytes) - at(0);
 }
 
 double SampledTree::compared_bytes() const {

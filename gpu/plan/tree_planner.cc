@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu/plan/planner_weights.h"
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 
 namespace stride {
@@ -154,21 +155,38 @@ class CapacitySearch {
     if (from.levels().empty()) return keep(std::move(tree), NodeKind::dense, to);
     if (problem_.wanted.node_kind != NodeKind::automatic)
       return keep(std::move(tree), problem_.wanted.node_kind, to);
-    const LevelEstimate& level = tree.levels().back();
-    // Both kinds, unless one is much larger than the other.
-    double dense = level.nodes * std::exp2(stride);
-    double bitmap = level.entries + 2 * level.nodes * static_cast<double>(words_of_node(stride));
-    const double much = problem_.search.every_stride ? 1e300 : 6;
-    const bool any_bitmap = bitmap <= dense || problem_.search.every_stride;
     const size_t before = to->size();
-    bool fits = any_bitmap && dense <= much * bitmap && keep(tree, NodeKind::bitmap, to);
-    fits |= keep(std::move(tree), dense <= much * bitmap ? NodeKind::dense : NodeKind::bitmap, to);
-    // The two go on alike, so that the faster one will do, where it is not all that counts.
-    if (!problem_.search.every_stride && to->size() == before + 2) {
-      if (to->back().promise < (*to)[before].promise) std::swap(to->back(), (*to)[before]);
-      to->pop_back();
+    bool fits = false;
+    for (NodeKind kind : worthwhile_kinds(tree.levels().back())) fits |= keep(tree, kind, to);
+    // They go on alike, so that the fastest will do, where it is not all that counts.
+    if (!problem_.search.every_stride && to->size() > before + 1) {
+      auto first = to->begin() + static_cast<ptrdiff_t>(before);
+      auto fastest = std::min_element(
+          first, to->end(), [](const auto& a, const auto& b) { return a.promise < b.promise; });
+      std::swap(*first, *fastest);
+      to->erase(first + 1, to->end());
     }
     return fits;
+  }
+
+  // All kinds but those that are much larger than another, or larger than one whose visits cost
+  // less; those whose visits cost least come last.
+  std::vector<NodeKind> worthwhile_kinds(const LevelEstimate& level) const {
+    const bool all = problem_.search.every_stride;
+    const double much = all ? 1e300 : 6;
+    std::vector<std::pair<NodeKind, double>> sizes;
+    double least = 1e300;
+    each_kind([&](auto nodes) {
+      const bool fixed = nodes.starts_of_node(level.stride) > 0;
+      double size = fixed ? level.nodes * std::exp2(level.stride) : level.entries;
+      size += 2 * level.nodes * static_cast<double>(nodes.words_of_node(level.stride));
+      if (all || size <= least) sizes.emplace_back(nodes.kind, size);
+      least = std::min(least, size);
+    });
+    std::vector<NodeKind> kinds;
+    for (auto at = sizes.rbegin(); at != sizes.rend(); ++at)
+      if (at->second <= much * least) kinds.push_back(at->first);
+    return kinds;
   }
 
   bool keep(SampledTree tree, NodeKind kind, std::vector<Partial>* to) {
@@ -351,10 +369,13 @@ class Planner {
       each_from(level, [&](uint32_t* stride, NodeKind*) { return ++*stride <= widest; });
       each_from(level, [&](uint32_t* stride, NodeKind*) { return --*stride > 0; });
       if (level == 0 || problem_.wanted.node_kind != NodeKind::automatic) continue;
-      const bool bitmap = options.kinds[level] == NodeKind::bitmap;
-      each_from(level, [&](uint32_t*, NodeKind* kind) {
-        *kind = bitmap ? NodeKind::dense : NodeKind::bitmap;
-        return true;
+      const NodeKind now = options.kinds[level];
+      each_kind([&](auto nodes) {
+        if (nodes.kind == now) return;
+        each_from(level, [&](uint32_t*, NodeKind* kind) {
+          *kind = nodes.kind;
+          return true;
+        });
       });
     }
     return trees;

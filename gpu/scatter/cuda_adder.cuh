@@ -90,10 +90,10 @@ class Adder {
       return sample.data();
     };
     switch (choose(part, sampled, stream)) {
-      case ScatterMethod::copies:
-        return with_copies(op, part, part.n >= min_sampled ? sampled() : nullptr, stream);
-      case ScatterMethod::hot:
-        return with_hot(op, part, sampled(), stream);
+      case ScatterMethod::privatized:
+        return with_privatized(op, part, part.n >= min_sampled ? sampled() : nullptr, stream);
+      case ScatterMethod::heavy_hitters:
+        return with_heavy_hitters(op, part, sampled(), stream);
       case ScatterMethod::partition:
         return partitioned(op, part, stream);
       default:
@@ -108,12 +108,13 @@ class Adder {
 
   void check_method() const {
     const ScatterMethod asked = context_.options.method;
-    if (asked == ScatterMethod::copies && !has_room_for_copies())
-      refuse("copies, with a T of more bytes than a block has of shared memory");
-    if (asked == ScatterMethod::hot && context_.sources < min_to_sample)
-      refuse("hot, with fewer sources than a sample needs");
-    if (asked != ScatterMethod::hot && asked != ScatterMethod::partition) return;
-    if (!fits_narrow(context_.limit)) refuse("hot or partition, with 2^32 - 1 targets or more");
+    if (asked == ScatterMethod::privatized && !has_room_for_copies())
+      refuse("privatized, with a T of more bytes than a block has of shared memory");
+    if (asked == ScatterMethod::heavy_hitters && context_.sources < min_to_sample)
+      refuse("heavy_hitters, with fewer sources than a sample needs");
+    if (asked != ScatterMethod::heavy_hitters && asked != ScatterMethod::partition) return;
+    if (!fits_narrow(context_.limit))
+      refuse("heavy_hitters or partition, with 2^32 - 1 targets or more");
     if (asked == ScatterMethod::partition && context_.wide_targets)
       refuse("partition, with targets of 64 bits");
   }
@@ -123,16 +124,16 @@ class Adder {
     const uint64_t n = part.n;
     const ScatterMethod asked = context_.options.method;
     // The last piece may be a short one, where sources come in pieces.
-    if (asked == ScatterMethod::hot && n < min_to_sample) return ScatterMethod::direct;
+    if (asked == ScatterMethod::heavy_hitters && n < min_to_sample) return ScatterMethod::direct;
     if (asked != ScatterMethod::automatic) return asked;
     const bool narrow = fits_narrow(context_.limit);
     // Each block brings a copy of T to memory, so it should have several sources for each target.
     if (has_room_for_copies() && n / 4 / context_.limit >= context_.processors)
-      return ScatterMethod::copies;
+      return ScatterMethod::privatized;
     if (context_.limit * Op::memory_bytes > far_bytes && n >= min_partitioned && narrow &&
         !part.wide_targets && !is_ascending(sampled(), stream))
       return ScatterMethod::partition;
-    return n >= min_sampled && narrow ? ScatterMethod::hot : ScatterMethod::direct;
+    return n >= min_sampled && narrow ? ScatterMethod::heavy_hitters : ScatterMethod::direct;
   }
 
   template <class Target, class Sink, uint32_t unroll>
@@ -144,7 +145,8 @@ class Adder {
                  context_.counters);
   }
 
-  // sample: of the part, which leaves the work to with_hot() where there are hot targets; or null.
+  // sample: of the part, which leaves the work to with_heavy_hitters() where there are heavy
+  // hitters; or null.
   void directly(const Op& op, const TileSource& part, const SourceSample* sample,
                 cudaStream_t stream) {
     DirectSink<Op> sink{op, sample};
@@ -159,30 +161,30 @@ class Adder {
   }
 
   // sample: of the part, or null.
-  void with_copies(const Op& op, const TileSource& part, const SourceSample* sample,
-                   cudaStream_t stream) {
+  void with_privatized(const Op& op, const TileSource& part, const SourceSample* sample,
+                       cudaStream_t stream) {
     const uint64_t copy_bytes = context_.limit * cell_bytes;
     uint32_t log = 0;
     if constexpr (Op::max_copies_log > 0)
       while (log < Op::max_copies_log && copy_bytes << (log + 1) <= context_.most_shared) ++log;
     const uint64_t bytes = copy_bytes << log;
-    constexpr uint32_t threads = CopiesSink<Op>::block_threads;
+    constexpr uint32_t threads = PrivatizedSink<Op>::block_threads;
     const uint32_t per_processor = bytes * 2 <= context_.most_shared ? 2 : 1;
     uint64_t worth = std::max<uint64_t>(1, part.n / 4 / context_.limit);
     uint32_t blocks = static_cast<uint32_t>(
         std::min<uint64_t>(worth, context_.grid(part.n, threads, per_processor)));
-    CopiesSink<Op> sink{op, sample, static_cast<uint32_t>(context_.limit), log, nullptr};
-    launch<uint32_t, CopiesSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
+    PrivatizedSink<Op> sink{op, sample, static_cast<uint32_t>(context_.limit), log, nullptr};
+    launch<uint32_t, PrivatizedSink<Op>, 2>(part, sink, threads, blocks, bytes, stream);
   }
 
-  // Or directly where the sample finds no hot targets, which the device knows first: of the two
+  // Or directly where the sample finds no heavy hitters, which the device knows first: of the two
   // kernels that are started, one does nothing.
-  void with_hot(const Op& op, const TileSource& part, const SourceSample* sample,
-                cudaStream_t stream) {
-    HotSink<Op> sink{op, sample, nullptr, nullptr};
-    constexpr uint32_t threads = HotSink<Op>::block_threads;
-    launch<uint32_t, HotSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 4),
-                                     HotSink<Op>::shared_words * 4, stream);
+  void with_heavy_hitters(const Op& op, const TileSource& part, const SourceSample* sample,
+                          cudaStream_t stream) {
+    HeavyHitterSink<Op> sink{op, sample, nullptr, nullptr};
+    constexpr uint32_t threads = HeavyHitterSink<Op>::block_threads;
+    launch<uint32_t, HeavyHitterSink<Op>, 1>(part, sink, threads, context_.grid(part.n, threads, 4),
+                                             HeavyHitterSink<Op>::shared_words * 4, stream);
     directly(op, part, sample, stream);
   }
 
@@ -273,7 +275,7 @@ class Adder {
     for (uint64_t first = 0; first < part.n; first += partition_sources) {
       TileSource piece = partition->fetch(part, first);
       if (piece.n >= min_sampled)
-        rest.with_hot(op, piece, take_sample(piece, stream).data(), stream);
+        rest.with_heavy_hitters(op, piece, take_sample(piece, stream).data(), stream);
       else
         rest.directly(op, piece, nullptr, stream);
     }

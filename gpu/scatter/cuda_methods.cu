@@ -98,7 +98,7 @@ class ExtremeJob final : public Job {
       : context_(context), into_(static_cast<T*>(into)) {
     const ScatterMethod asked = context.options.method;
     if (asked != ScatterMethod::automatic && asked != ScatterMethod::direct)
-      refuse("copies, hot or partition, for min or max on a device");
+      refuse("privatized, heavy_hitters or partition, for min or max on a device");
   }
   void begin(const TileSource*, const NumbersSummary*, cudaStream_t) override {}
   void add(const TileSource& part, cudaStream_t stream) override {

@@ -15,10 +15,11 @@ Status scatter_cuda(const CudaContext& context, const Numbers& sources, const In
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report);
 
-// As Scatter::make_route().
-Result<std::unique_ptr<ScatterRoute>> make_route_cuda(const CudaContext& context,
-                                                      const Indexes& targets, uint64_t target_count,
-                                                      OutOfRange out_of_range);
+// As Scatter::prepare().
+Result<std::unique_ptr<PreparedScatter>> prepare_scatter_cuda(const CudaContext& context,
+                                                              const Indexes& targets,
+                                                              uint64_t target_count,
+                                                              OutOfRange out_of_range);
 
 // T in device memory, as long as the work lasts.
 class PlacedTargets {

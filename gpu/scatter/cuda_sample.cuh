@@ -19,31 +19,85 @@ constexpr uint32_t sample_threads = 1024;
 constexpr uint64_t many_to_sample = 1 << 26;
 constexpr uint32_t few_samples_log = 11, many_samples_log = 13;
 constexpr uint64_t min_to_sample = 1 << (many_samples_log + 1);
-// A hot target comes at least so often in a sample, and one in hot_share of the sample's sources
-// must have such a target.
-constexpr uint32_t hot_count = 3;
-constexpr uint32_t hot_share = 32;
+// A heavy hitter comes at least so often in a sample, and one in heavy_hitter_share of the sample's
+// sources must have such a target.
+constexpr uint32_t min_heavy_hitter_count = 3;
+constexpr uint32_t heavy_hitter_share = 32;
 // Where fewer neighbours have the same target, adding them up first takes longer than it saves.
 constexpr uint32_t runs_share = 16;
 
-// One block takes a sample, in a kernel that may be started early. Targets are counted in a small
-// hash table, which may miss some.
+// What a block has of a sample in its shared memory: targets counted in a small hash table, which
+// may miss some, and how large the numbers are.
+template <uint32_t sample_log>
+struct SampleTable {
+  static constexpr uint32_t sample_size = 1 << sample_log, slots = sample_size / 2;
+  static constexpr uint32_t none = UINT32_MAX, probes = 4, exponents = 256;
+  uint32_t keys[slots], counts[slots];
+  uint32_t best[SourceSample::slots];  // count, and where it is
+  uint32_t sizes[exponents];
+  uint32_t sources_of_heavy_hitters, not_zero, best_window;
+
+  __device__ __forceinline__ void clear() {
+    for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
+      keys[i] = none;
+      counts[i] = 0;
+    }
+    for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
+    if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
+    if (threadIdx.x == 0) sources_of_heavy_hitters = not_zero = best_window = 0;
+  }
+
+  __device__ __forceinline__ void add_size(float number) {
+    // A few will do, as most have to wait for each other there.
+    if (threadIdx.x % 4 == 0 && number != 0) {
+      uint32_t exponent = __float_as_uint(number) >> 23 & 0xFF;
+      atomicAdd(sizes + exponent, 1);
+      atomicAdd(&not_zero, 1);
+    }
+  }
+
+  __device__ __forceinline__ void add_target(uint32_t target) {
+    uint32_t slot = target * 0x9E3779B1u >> (32 - sample_log + 1);
+    for (uint32_t p = 0; p < probes; ++p, slot = (slot + 1) % slots) {
+      uint32_t there = atomicCAS(keys + slot, none, target);
+      if (there != none && there != target) continue;
+      atomicAdd(counts + slot, 1);
+      break;
+    }
+  }
+
+  // Behind a barrier; another one has to follow.
+  __device__ __forceinline__ void choose_heavy_hitters(SourceSample* sample) {
+    for (uint32_t i = threadIdx.x; i < slots; i += sample_threads)
+      if (counts[i] >= min_heavy_hitter_count)
+        atomicMax(best + SourceSample::slot_of(keys[i]), counts[i] << sample_log | i);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) {
+      sample->heavy_hitters[i] = best[i] ? keys[best[i] & (sample_size - 1)] : SourceSample::none;
+      if (best[i]) atomicAdd(&sources_of_heavy_hitters, best[i] >> sample_log);
+    }
+  }
+
+  // The window has eight neighbouring exponents, so far from both ends that the powers of two that
+  // go with them are normal.
+  __device__ __forceinline__ void choose_window() {
+    const uint32_t e = threadIdx.x;
+    if (e > 40 && e < 250) {
+      uint32_t inside = 0;
+      for (uint32_t d = 0; d < 8; ++d) inside += sizes[e - d];
+      atomicMax(&best_window, inside << 8 | e);
+    }
+  }
+};
+
+// One block takes a sample, in a kernel that may be started early.
 template <class T, uint32_t sample_log>
 __device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
-  constexpr uint32_t sample_size = 1 << sample_log, slots = sample_size / 2;
+  using Table = SampleTable<sample_log>;
+  constexpr uint32_t sample_size = Table::sample_size, none = Table::none;
   constexpr uint32_t samples_of_thread = sample_size / sample_threads;
-  constexpr uint32_t none = UINT32_MAX, probes = 4, exponents = 256;
-  __shared__ uint32_t keys[slots], counts[slots];
-  __shared__ uint32_t best[SourceSample::slots];  // count, and where it is
-  __shared__ uint32_t sizes[exponents];
-  __shared__ uint32_t sources_of_hot, not_zero, best_window;
-  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads) {
-    keys[i] = none;
-    counts[i] = 0;
-  }
-  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) best[i] = 0;
-  if (threadIdx.x < exponents) sizes[threadIdx.x] = 0;
-  if (threadIdx.x == 0) sources_of_hot = not_zero = best_window = 0;
+  __shared__ Table table;
+  table.clear();
   wait_for_earlier_work();
   // The first of each of as many stretches, and its neighbour.
   const uint64_t stretch = source.n / sample_size;
@@ -75,50 +129,21 @@ __device__ void take_sample_of(const TileSource& source, SourceSample* sample) {
   }
 #pragma unroll
   for (uint32_t k = 0; k < samples_of_thread; ++k) {
-    if constexpr (std::is_same_v<T, float>) {
-      // A few will do, as most have to wait for each other there.
-      if (threadIdx.x % 4 == 0 && numbers[k] != 0) {
-        uint32_t exponent = __float_as_uint(numbers[k]) >> 23 & 0xFF;
-        atomicAdd(sizes + exponent, 1);
-        atomicAdd(&not_zero, 1);
-      }
-    }
-    if (targets[k] == none) continue;
-    uint32_t slot = targets[k] * 0x9E3779B1u >> (32 - sample_log + 1);
-    for (uint32_t p = 0; p < probes; ++p, slot = (slot + 1) % slots) {
-      uint32_t there = atomicCAS(keys + slot, none, targets[k]);
-      if (there != none && there != targets[k]) continue;
-      atomicAdd(counts + slot, 1);
-      break;
-    }
+    if constexpr (std::is_same_v<T, float>) table.add_size(numbers[k]);
+    if (targets[k] != none) table.add_target(targets[k]);
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < slots; i += sample_threads)
-    if (counts[i] >= hot_count)
-      atomicMax(best + SourceSample::slot_of(keys[i]), counts[i] << sample_log | i);
-  __syncthreads();
-  for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += sample_threads) {
-    sample->hot_targets[i] = best[i] ? keys[best[i] & (sample_size - 1)] : SourceSample::none;
-    if (best[i]) atomicAdd(&sources_of_hot, best[i] >> sample_log);
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    // Those of eight neighbouring exponents, so far from both ends that the powers of two that go
-    // with them are normal.
-    const uint32_t e = threadIdx.x;
-    if (e > 40 && e < 250) {
-      uint32_t inside = 0;
-      for (uint32_t d = 0; d < 8; ++d) inside += sizes[e - d];
-      atomicMax(&best_window, inside << 8 | e);
-    }
-  }
+  table.choose_heavy_hitters(sample);
+  if constexpr (std::is_same_v<T, float>) table.choose_window();
   __syncthreads();
   if (threadIdx.x != 0) return;
-  sample->hot_in_use = sources_of_hot >= sample_size / hot_share;
+  sample->has_heavy_hitters = table.sources_of_heavy_hitters >= sample_size / heavy_hitter_share;
   sample->ascending = ascending >= sample_size - sample_size / 16;
   sample->runs = in_runs >= sample_size / runs_share;
   // Numbers of exponent e are below 2^(e - 126).
-  const bool most = best_window >> 8 > 0 && best_window >> 8 >= not_zero - not_zero / 8;
-  sample->window = most ? __uint_as_float(((best_window & 0xFF) + 1) << 23) : 0;
+  const uint32_t window = table.best_window, not_zero = table.not_zero;
+  const bool most = window >> 8 > 0 && window >> 8 >= not_zero - not_zero / 8;
+  sample->window = most ? __uint_as_float(((window & 0xFF) + 1) << 23) : 0;
 }
 
 template <class T, uint32_t sample_log>

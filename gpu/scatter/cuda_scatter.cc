@@ -14,13 +14,15 @@ class CudaScatter final : public Scatter {
  public:
   CudaScatter(const CudaContext& context, Scatter& host) : context_(context), host_(host) {}
 
-  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+  Result<std::unique_ptr<PreparedScatter>> prepare(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
     STRIDE_TRY(check_targets(targets));
-    auto on_device = [&] { return make_route_cuda(context_, targets, target_count, out_of_range); };
+    auto on_device = [&] {
+      return prepare_scatter_cuda(context_, targets, target_count, out_of_range);
+    };
     if (context_.owns(targets.data)) return cuda_guarded(on_device);
     return device_or_host(on_device,
-                          [&] { return host_.make_route(targets, target_count, out_of_range); });
+                          [&] { return host_.prepare(targets, target_count, out_of_range); });
   }
 
  private:

@@ -19,12 +19,12 @@ inline constexpr uint32_t whole_warp = 0xFFFFFFFF;
 // calls before it ends.
 __device__ __forceinline__ void wait_for_earlier_work() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  cudaGridDependencySynchronize();
 #endif
 }
 __device__ __forceinline__ void let_later_work_begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 
@@ -75,8 +75,8 @@ struct SourceSample {
   static constexpr uint32_t slots_log = 11, slots = 1 << slots_log;
   static constexpr uint32_t none = UINT32_MAX;
   // The targets that it met often, one for each slot of a small hash table.
-  uint32_t hot_in_use;  // 0: none is
-  uint32_t hot_targets[slots];
+  uint32_t has_heavy_hitters;  // 0: none is
+  uint32_t heavy_hitters[slots];
   // Most floats that are not 0 are of sizes in [window / 256, window). 0: there is no such window.
   float window;
   uint32_t ascending;  // 1: targets are sorted

@@ -37,9 +37,9 @@ ScatterReport put_all(TaskPool& pool, const Op& op, const Source& source, const 
       put_pieces(op, turn.pieces, cells);
     });
   }
-  std::vector<BulkVector<T>> own(plan.copies_count - 1);
+  std::vector<BulkVector<T>> own(plan.copies - 1);
   ScatterReport report =
-      put_parts(pool, op, source, targets, n, limit, plan.copies_count, [&](uint64_t w) {
+      put_parts(pool, op, source, targets, n, limit, plan.copies, [&](uint64_t w) {
         if (w == 0) return into;
         own[w - 1] = BulkVector<T>(limit);
         std::fill(own[w - 1].begin(), own[w - 1].end(), op.neutral());
@@ -173,14 +173,14 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
     if (inside == n) return {};
     return {n - inside, inside};
   }
-  if (plan.kind != ScatterShares::copies)
+  if (plan.kind != ScatterShares::privatized)
     return add_by_ranges(pool, op, source, targets, n, into, limit);
-  std::vector<QuantizedSums> sums(plan.copies_count);
+  std::vector<QuantizedSums> sums(plan.copies);
   BulkVector<int64_t> memory(limit * sums.size());
   auto sums_of = [&](uint64_t w) -> QuantizedSums& {
     return sums[w] = QuantizedSums({memory.data() + w * limit, limit});
   };
-  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies_count, sums_of);
+  ScatterReport report = put_parts(pool, op, source, targets, n, limit, plan.copies, sums_of);
   pool.run(limit, targets_grain, [&](uint64_t begin, uint64_t end) {
     for (uint64_t t = begin; t < end; ++t) {
       QuantizedNumber sum = {0, 0};
@@ -196,8 +196,8 @@ ScatterReport add_reproducibly(TaskPool& pool, const Source& source, const Index
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report) {
-  if (options.method == ScatterMethod::hot)
-    return Status::invalid("ScatterMethod::hot, which the host does not know")
+  if (options.method == ScatterMethod::heavy_hitters)
+    return Status::invalid("ScatterMethod::heavy_hitters, which the host does not know")
         .with_remedy("use another method, or a device");
   if (options.out_of_range == OutOfRange::error) {
     *report = count_out_of_range(ranges_of(pool), targets, into.size);
@@ -241,10 +241,10 @@ uint64_t target_at(const Indexes& targets, uint64_t i) {
 
 namespace {
 
-class HostRoute final : public ScatterRoute {
+class HostPreparedScatter final : public PreparedScatter {
  public:
-  HostRoute(TaskPool& pool, const Indexes& targets, uint64_t target_count)
-      : ScatterRoute(targets.size, target_count),
+  HostPreparedScatter(TaskPool& pool, const Indexes& targets, uint64_t target_count)
+      : PreparedScatter(targets.size, target_count),
         pool_(pool),
         width_(targets.width),
         targets_((targets.size * targets.width + 7) / 8) {
@@ -274,14 +274,15 @@ class HostRoute final : public ScatterRoute {
 
 }  // namespace
 
-Result<std::unique_ptr<ScatterRoute>> make_route_host(TaskPool& pool, const Indexes& targets,
-                                                      uint64_t target_count,
-                                                      OutOfRange out_of_range) {
-  auto route = std::make_unique<HostRoute>(pool, targets, target_count);
-  const ScatterReport& report = route->report();
+Result<std::unique_ptr<PreparedScatter>> prepare_scatter_host(TaskPool& pool,
+                                                              const Indexes& targets,
+                                                              uint64_t target_count,
+                                                              OutOfRange out_of_range) {
+  auto prepared = std::make_unique<HostPreparedScatter>(pool, targets, target_count);
+  const ScatterReport& report = prepared->report();
   if (report.out_of_range > 0 && out_of_range == OutOfRange::error)
     return out_of_range_error(report, target_at(targets, report.first_out_of_range), target_count);
-  return std::unique_ptr<ScatterRoute>(std::move(route));
+  return std::unique_ptr<PreparedScatter>(std::move(prepared));
 }
 
 }  // namespace stride

@@ -10,13 +10,14 @@
 
 namespace stride {
 
-// As Scatter::apply_checked() and make_route(); throw std::bad_alloc.
+// As Scatter::apply_checked() and prepare(); throw std::bad_alloc.
 Status scatter_host(TaskPool& pool, const Numbers& sources, const Indexes& targets,
                     const MutableNumbers& into, const ScatterOptions& options,
                     ScatterReport* report);
-Result<std::unique_ptr<ScatterRoute>> make_route_host(TaskPool& pool, const Indexes& targets,
-                                                      uint64_t target_count,
-                                                      OutOfRange out_of_range);
+Result<std::unique_ptr<PreparedScatter>> prepare_scatter_host(TaskPool& pool,
+                                                              const Indexes& targets,
+                                                              uint64_t target_count,
+                                                              OutOfRange out_of_range);
 
 // What reproducible sums need to know of all sources.
 struct NumbersSummary {

@@ -20,12 +20,12 @@ inline constexpr uint64_t reduce_grain = 1 << 16;
 // How threads share the work.
 struct ScatterShares {
   enum Kind : uint8_t {
-    copies,     // each has a copy of T, the first T itself, and a part of the sources
-    sorted,     // targets nearly ascend: each has the targets of its part of the sources
-    partition,  // scatter_partition.h
+    privatized,  // each has a copy of T, the first T itself, and a part of the sources
+    sorted,      // targets nearly ascend: each has the targets of its part of the sources
+    partition,   // scatter_partition.h
   };
-  Kind kind = copies;
-  uint64_t copies_count = 1;
+  Kind kind = privatized;
+  uint64_t copies = 1;
 };
 
 template <class Index>
@@ -44,10 +44,10 @@ bool is_sorted(TaskPool& pool, const Index* targets, uint64_t n) {
 
 // Some targets, from all places.
 struct TargetSample {
-  uint64_t falls = 0;     // how many are below the one before
-  double hottest = 0;     // the share of the most frequent one
-  double repeated = 0;    // the share of those that were met more than once
-  double wide_bytes = 0;  // of the pieces of T that it met
+  uint64_t falls = 0;        // how many are below the one before
+  double most_frequent = 0;  // the share of the most frequent one
+  double repeated = 0;       // the share of those that were met more than once
+  double wide_bytes = 0;     // of the pieces of T that it met
 };
 
 // Targets nearly ascend where no more of a sample are below the one before.
@@ -73,7 +73,7 @@ TargetSample sample_of(const Index* targets, uint64_t n, uint64_t cell_bytes) {
     pieces += k > 0 &&
               sample[k] / (piece_bytes / cell_bytes) != sample[k - 1] / (piece_bytes / cell_bytes);
   }
-  found.hottest = static_cast<double>(longest) / size;
+  found.most_frequent = static_cast<double>(longest) / size;
   found.repeated = static_cast<double>(repeated) / size;
   found.wide_bytes = static_cast<double>(pieces * piece_bytes);
   return found;
@@ -88,8 +88,8 @@ ScatterShares plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t
   switch (method) {
     case ScatterMethod::direct:
       return {};
-    case ScatterMethod::copies:
-      return {.copies_count = std::min<uint64_t>(pool.threads(), n)};
+    case ScatterMethod::privatized:
+      return {.copies = std::min<uint64_t>(pool.threads(), n)};
     case ScatterMethod::partition:
       return {.kind = ScatterShares::partition};
     default:
@@ -98,19 +98,19 @@ ScatterShares plan_of(TaskPool& pool, const Index* targets, uint64_t n, uint64_t
   // Cells of all targets would be cleared and looked at.
   const bool few_sources = has_cells && n < limit / 4;
   if (n < 2 * least_of_a_thread)
-    return {.kind = few_sources ? ScatterShares::partition : ScatterShares::copies};
+    return {.kind = few_sources ? ScatterShares::partition : ScatterShares::privatized};
   const TargetSample sample = sample_of(targets, n, cell_bytes);
   // Sums with cells need that all ascend.
   const uint64_t most_falls = has_cells ? 0 : few_falls;
-  if (sample.falls <= most_falls && limit >= 64 * threads && sample.hottest < 0.5)
+  if (sample.falls <= most_falls && limit >= 64 * threads && sample.most_frequent < 0.5)
     return {.kind = ScatterShares::sorted};
   // A copy is cleared and added up, in order, which takes far less than as many sources.
   const uint64_t copies = std::min(threads, 1 + 2 * n / limit);
   const bool is_narrow =
-      sample.hottest > 0.25 || sample.repeated > 0.25 || sample.wide_bytes <= cached_bytes;
+      sample.most_frequent > 0.25 || sample.repeated > 0.25 || sample.wide_bytes <= cached_bytes;
   if (limit * cell_bytes <= cached_bytes || (is_narrow && !few_sources)) {
     // Bringing sources together takes a thread three times as long as adding them in the cache.
-    if (copies == threads || threads <= 3) return {.copies_count = copies};
+    if (copies == threads || threads <= 3) return {.copies = copies};
   }
   return {.kind = ScatterShares::partition};
 }

@@ -12,10 +12,11 @@ class HostScatter final : public Scatter {
  public:
   explicit HostScatter(TaskPool& pool) : pool_(pool) {}
 
-  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+  Result<std::unique_ptr<PreparedScatter>> prepare(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
     STRIDE_TRY(check_targets(targets));
-    return no_throw([&] { return make_route_host(pool_, targets, target_count, out_of_range); });
+    return no_throw(
+        [&] { return prepare_scatter_host(pool_, targets, target_count, out_of_range); });
   }
 
  private:

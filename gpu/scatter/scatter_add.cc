@@ -65,12 +65,12 @@ Status Scatter::apply(const Numbers& sources, const Indexes& targets, const Muta
   return apply_checked(sources, targets, into, options, report);
 }
 
-Status ScatterRoute::apply(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
-                           void* stream) const {
+Status PreparedScatter::apply(const Numbers& sources, const MutableNumbers& into, ScatterMode mode,
+                              void* stream) const {
   STRIDE_TRY(check_scatter(sources, sources_, into, {.mode = mode, .stream = stream}));
   if (into.size != targets_)
-    return Status::invalid("a T of " + std::to_string(into.size) + " numbers, for a route to " +
-                           std::to_string(targets_))
+    return Status::invalid("a T of " + std::to_string(into.size) +
+                           " numbers, for prepared targets of " + std::to_string(targets_))
         .with_remedy("give room for one number for each target");
   if (sources_ == 0 || targets_ == 0) return {};
   return apply_checked(sources, into, mode, stream);

@@ -2,7 +2,7 @@
 //
 // A warp takes tiles of 128 sources, four neighbours a thread. Neighbours of one target are added
 // up in registers, in a thread and then across the warp, so that sorted targets cost one addition a
-// run; what remains goes to a *sink*: T in memory, or copies of T, of all of it or of its hot
+// run; what remains goes to a *sink*: T in memory, or copies of T, of all of it or of its heavy
 // targets, in the shared memory of a block.
 #pragma once
 
@@ -23,7 +23,7 @@ struct DirectSink {
   Op op;
   const SourceSample* sample;  // null: none was taken
 
-  __device__ bool is_wanted() const { return !sample || sample->hot_in_use == 0; }
+  __device__ bool is_wanted() const { return !sample || sample->has_heavy_hitters == 0; }
   __device__ bool has_runs() const { return !sample || sample->runs != 0; }
   __device__ void begin(uint32_t*) { op.begin(nullptr); }
   template <class Target, class Joined>
@@ -36,7 +36,7 @@ struct DirectSink {
 // Keeps copies of all of T. Threads of a warp share out 2^copies_log of them, so that those of one
 // target seldom meet.
 template <class Op>
-struct CopiesSink {
+struct PrivatizedSink {
   static constexpr uint32_t block_threads = 1024;
   static constexpr bool to_memory = false;
   Op op;
@@ -72,7 +72,7 @@ struct CopiesSink {
 };
 
 template <class Op>
-struct HotSink {
+struct HeavyHitterSink {
   static constexpr uint32_t block_threads = 512;
   static constexpr bool to_memory = true;
   Op op;
@@ -81,14 +81,14 @@ struct HotSink {
 
   static constexpr uint32_t shared_words = SourceSample::slots * (1 + Op::cell_words);
 
-  __device__ bool is_wanted() const { return sample->hot_in_use != 0; }
+  __device__ bool is_wanted() const { return sample->has_heavy_hitters != 0; }
   __device__ bool has_runs() const { return sample->runs != 0; }
   __device__ void begin(uint32_t* shared) {
     op.begin(sample);
     cells = shared;
     tags = shared + SourceSample::slots * Op::cell_words;
     for (uint32_t i = threadIdx.x; i < SourceSample::slots; i += blockDim.x) {
-      tags[i] = sample->hot_targets[i];
+      tags[i] = sample->heavy_hitters[i];
       for (uint32_t w = 0; w < Op::cell_words; ++w) cells[w * SourceSample::slots + i] = 0;
     }
     __syncthreads();

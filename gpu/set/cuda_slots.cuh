@@ -53,7 +53,7 @@ template <class Entry, uint32_t count>
 __device__ __forceinline__ void read_slots(const Entry* slots, Entry (&out)[count]) {
   if constexpr (sizeof(Entry) == 16) {
     for (uint32_t i = 0; i < count; ++i) {
-      // As a whole, or not at all.
+      // As a whole, or not at all; CUDA has no call for such a load.
       uint64_t low, high;
       asm volatile("{ .reg .b128 x; ld.relaxed.gpu.b128 x, [%2]; mov.b128 {%0, %1}, x; }"
                    : "=l"(low), "=l"(high)
@@ -92,15 +92,7 @@ __device__ inline uint64_t take_slot(uint64_t* slot, uint64_t entry) {
 }
 __device__ inline Wide take_slot(Wide* slot, Wide entry) {
 #if __CUDA_ARCH__ >= 900
-  uint64_t low, high;
-  asm volatile(
-      "{ .reg .b128 seen, none, x; mov.b128 none, {%3, %3}; mov.b128 x, {%4, %5};"
-      " atom.relaxed.gpu.global.cas.b128 seen, [%2], none, x; mov.b128 {%0, %1}, seen; }"
-      : "=l"(low), "=l"(high)
-      : "l"(slot), "l"(uint64_t{0}), "l"(static_cast<uint64_t>(entry)),
-        "l"(static_cast<uint64_t>(entry >> 64))
-      : "memory");
-  return Wide{high} << 64 | low;
+  return atomicCAS(slot, Wide{0}, entry);
 #else
   (void)slot, (void)entry;
   __trap();  // make_vector_set() refuses such sets there

@@ -1,5 +1,6 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <thrust/sequence.h>
 
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
@@ -17,6 +18,16 @@
 namespace stride {
 
 namespace {
+
+// Whether number i stays: the last of equal ones. cub::DeviceSelect::Unique would keep the first.
+template <class Stored>
+struct LastOfEqual {
+  const Stored* numbers;
+  uint64_t count;
+  STRIDE_HD bool operator()(uint64_t i) const {
+    return i + 1 == count || numbers[i] != numbers[i + 1];
+  }
+};
 
 // The id of a row, from its number among all rows.
 struct RowIds {
@@ -96,7 +107,7 @@ uint64_t sort_pairs(CudaSpace& space, CudaArray<std::byte>* keys, uint64_t count
   auto* first = reinterpret_cast<uint64_t*>(keys->data());
   auto* second = reinterpret_cast<uint64_t*>(other_keys.data());
   space.each(count, SwapBytes<uint64_t>{first, first});
-  space.each(count, FillIds{order->data()});
+  thrust::sequence(space.policy(), order->data(), order->data() + count);
   cub::DoubleBuffer<uint64_t> numbers(first, second);
   cub::DoubleBuffer<uint32_t> rows(order->data(), other_order.data());
   with_scratch(space, "sort keys", [&](void* scratch, size_t& bytes) {

@@ -39,21 +39,6 @@ struct SwapBytes {
   STRIDE_HD void operator()(uint64_t i) const { to[i] = Swapped<Stored>()(from[i]); }
 };
 
-struct FillIds {
-  uint32_t* ids;
-  STRIDE_HD void operator()(uint64_t i) const { ids[i] = static_cast<uint32_t>(i); }
-};
-
-// Whether number i stays: the last of equal ones.
-template <class Stored>
-struct LastOfEqual {
-  const Stored* numbers;
-  uint64_t count;
-  STRIDE_HD bool operator()(uint64_t i) const {
-    return i + 1 == count || numbers[i] != numbers[i + 1];
-  }
-};
-
 // Sorts big-endian numbers of 32 or 64 bits and drops equal ones. Returns how many are left, at the
 // front of `out`.
 template <class Stored>

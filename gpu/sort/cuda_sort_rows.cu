@@ -1,6 +1,8 @@
 #include <thrust/functional.h>
+#include <thrust/gather.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <thrust/sequence.h>
 #include <thrust/transform_reduce.h>
 
 #include <bit>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "gpu/sort/cuda_sort.cuh"
+#include "gpu/sort/cuda_sort.h"
 
 namespace stride {
 
@@ -28,14 +31,12 @@ uint64_t sort_numbers(CudaSpace& space, const Stored* numbers, uint64_t count,
     return cub::DeviceRadixSort::SortKeys(scratch, bytes, buffers, count, 0, 8 * sizeof(Stored),
                                           space.stream());
   });
-  auto differ = thrust::make_transform_iterator(thrust::counting_iterator<uint64_t>(0),
-                                                LastOfEqual<Stored>{buffers.Current(), count});
   auto swapped = thrust::make_transform_iterator(static_cast<const Stored*>(buffers.Current()),
                                                  Swapped<Stored>());
   CudaArray<uint64_t> kept = space.buffer<uint64_t>(1);
   with_scratch(space, "drop equal numbers", [&](void* scratch, size_t& bytes) {
-    return cub::DeviceSelect::Flagged(scratch, bytes, swapped, differ, buffers.Alternate(),
-                                      kept.data(), count, space.stream());
+    return cub::DeviceSelect::Unique(scratch, bytes, swapped, buffers.Alternate(), kept.data(),
+                                     count, space.stream());
   });
   uint64_t left = 0;
   space.copy_out(&left, kept.data(), 8);
@@ -73,12 +74,12 @@ struct TakeSlice {
 };
 
 template <class T>
-struct Gather {
-  const T* from;
-  const uint32_t* at;
-  T* to;
-  STRIDE_HD void operator()(uint64_t i) const { to[i] = from[at[i]]; }
-};
+void gather(CudaSpace& space, const T* from, const uint32_t* at, uint64_t n, T* to) {
+  thrust::gather(space.policy(), at, at + n, from, to);
+}
+void number(CudaSpace& space, CudaArray<uint32_t>* ids, uint64_t n) {
+  thrust::sequence(space.policy(), ids->data(), ids->data() + n);
+}
 
 // After a round: whether row i is equal to the one after in all that the round has seen.
 struct RoundRows {
@@ -149,7 +150,7 @@ template <class Key>
 void sort_ids(CudaSpace& space, const Key* keys, CudaArray<uint32_t>* at, CudaArray<uint32_t>* at2,
               uint64_t n, int bits) {
   CudaArray<Key> moved = space.buffer<Key>(n), sorted = space.buffer<Key>(n);
-  space.each(n, Gather<Key>{keys, at->data(), moved.data()});
+  gather(space, keys, at->data(), n, moved.data());
   with_scratch(space, "sort keys", [&](void* scratch, size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, moved.data(), sorted.data(), at->data(),
                                            at2->data(), n, 0, bits, space.stream());
@@ -177,76 +178,121 @@ uint64_t drop_marked(CudaSpace& space, const uint8_t* dropped, uint32_t* order, 
   return left;
 }
 
-}  // namespace
+// One round after the other, each by the next 8 bytes of the rows that are still tied.
+class RowSort {
+ public:
+  RowSort(CudaSpace& space, const KeyColumn& keys, uint32_t* order)
+      : space_(space),
+        keys_(keys),
+        order_(order),
+        dropped_(space.buffer<uint8_t>(keys.size)),
+        rows_(tied(keys.size)) {
+    number(space, &rows_.ids, keys.size);
+    number(space, &rows_.places, keys.size);
+    space.set_zero(rows_.groups.data(), keys.size * 4);
+  }
 
-uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* order) {
-  uint64_t count = keys.size;
-  if (count == 0) return 0;
-  CudaArray<uint8_t> dropped = space.buffer<uint8_t>(count);
-  TiedRows rows{space.buffer<uint32_t>(count), space.buffer<uint32_t>(count),
-                space.buffer<uint32_t>(count), count};
-  space.each(count, FillIds{rows.ids.data()});
-  space.each(count, FillIds{rows.places.data()});
-  space.set_zero(rows.groups.data(), count * 4);
-  bool first = true;
-  for (uint64_t depth = 0; rows.size > 0; depth += 8, first = false) {
-    uint64_t n = rows.size;
-    if (!first) {
-      thrust::counting_iterator<uint64_t> from(0);
-      depth += thrust::transform_reduce(
-          space.policy(), from, from + static_cast<ptrdiff_t>(n),
-          SharedWithPrevious{keys, rows.ids.data(), rows.groups.data(), depth}, UINT64_MAX,
-          thrust::minimum<uint64_t>());
+  uint64_t run() {
+    bool first = true;
+    for (uint64_t depth = 0; rows_.size > 0; depth += 8, first = false) {
+      if (!first) depth += shared_from(depth);
+      sort_by_bytes(depth, first);
+      RoundRows round{slices_.data(), rests_.data(), rows_.groups.data(), rows_.size};
+      space_.each(rows_.size, WriteRound{round, rows_.ids.data(), rows_.places.data(), order_,
+                                         dropped_.data()});
+      keep_tied(round);
+      slices_ = {};
+      rests_ = {};
     }
-    CudaArray<uint64_t> slices = space.buffer<uint64_t>(n);
-    CudaArray<uint8_t> rests = space.buffer<uint8_t>(n);
-    space.each(n, TakeSlice{keys, rows.ids.data(), depth, slices.data(), rests.data()});
-    // The least significant part comes first; each sort is stable.
-    CudaArray<uint32_t> at = space.buffer<uint32_t>(n), at2 = space.buffer<uint32_t>(n);
-    space.each(n, FillIds{at.data()});
-    if (!keys.is_fixed()) sort_ids(space, rests.data(), &at, &at2, n, 4);
-    sort_ids(space, slices.data(), &at, &at2, n, 64);
+    return drop_marked(space_, dropped_.data(), order_, keys_.size);
+  }
+
+ private:
+  TiedRows tied(uint64_t n) {
+    return {space_.buffer<uint32_t>(n), space_.buffer<uint32_t>(n), space_.buffer<uint32_t>(n), n};
+  }
+
+  // The bytes from `depth` on that all tied rows of a group share.
+  uint64_t shared_from(uint64_t depth) {
+    thrust::counting_iterator<uint64_t> from(0);
+    return thrust::transform_reduce(
+        space_.policy(), from, from + static_cast<ptrdiff_t>(rows_.size),
+        SharedWithPrevious{keys_, rows_.ids.data(), rows_.groups.data(), depth}, UINT64_MAX,
+        thrust::minimum<uint64_t>());
+  }
+
+  // The least significant part comes first; each sort is stable.
+  void sort_by_bytes(uint64_t depth, bool first) {
+    const uint64_t n = rows_.size;
+    slices_ = space_.buffer<uint64_t>(n);
+    rests_ = space_.buffer<uint8_t>(n);
+    space_.each(n, TakeSlice{keys_, rows_.ids.data(), depth, slices_.data(), rests_.data()});
+    CudaArray<uint32_t> at = space_.buffer<uint32_t>(n), at2 = space_.buffer<uint32_t>(n);
+    number(space_, &at, n);
+    if (!keys_.is_fixed()) sort_ids(space_, rests_.data(), &at, &at2, n, 4);
+    sort_ids(space_, slices_.data(), &at, &at2, n, 64);
     if (!first) {
-      sort_ids(space, rows.groups.data(), &at, &at2, n, static_cast<int>(std::bit_width(count)));
+      const int bits = static_cast<int>(std::bit_width(keys_.size));
+      sort_ids(space_, rows_.groups.data(), &at, &at2, n, bits);
     }
-    auto sorted = [&](auto& values) {
-      auto moved = space.buffer<std::decay_t<decltype(*values.data())>>(n);
-      space.each(n, Gather<std::decay_t<decltype(*values.data())>>{values.data(), at.data(),
-                                                                   moved.data()});
+    auto permute = [&](auto& values) {
+      auto moved = space_.buffer<std::decay_t<decltype(*values.data())>>(n);
+      gather(space_, values.data(), at.data(), n, moved.data());
       values = std::move(moved);
     };
-    sorted(slices);
-    sorted(rests);
-    sorted(rows.ids);
-    sorted(rows.groups);
-    RoundRows round{slices.data(), rests.data(), rows.groups.data(), n};
-    space.each(n, WriteRound{round, rows.ids.data(), rows.places.data(), order, dropped.data()});
+    permute(slices_);
+    permute(rests_);
+    permute(rows_.ids);
+    permute(rows_.groups);
+  }
 
-    CudaArray<uint32_t> kept = space.buffer<uint32_t>(n);
-    CudaArray<uint64_t> kept_count = space.buffer<uint64_t>(1);
-    with_scratch(space, "find tied keys", [&](void* scratch, size_t& bytes) {
+  // Leaves the rows that go on, with their new groups.
+  void keep_tied(const RoundRows& round) {
+    CudaArray<uint32_t> kept = space_.buffer<uint32_t>(rows_.size);
+    CudaArray<uint64_t> kept_count = space_.buffer<uint64_t>(1);
+    with_scratch(space_, "find tied keys", [&](void* scratch, size_t& bytes) {
       return cub::DeviceSelect::If(scratch, bytes, thrust::counting_iterator<uint32_t>(0),
-                                   kept.data(), kept_count.data(), n, IsTied{round},
-                                   space.stream());
+                                   kept.data(), kept_count.data(), rows_.size, IsTied{round},
+                                   space_.stream());
     });
     uint64_t left = 0;
-    space.copy_out(&left, kept_count.data(), 8);
-    TiedRows next{space.buffer<uint32_t>(left), space.buffer<uint32_t>(left),
-                  space.buffer<uint32_t>(left), left};
+    space_.copy_out(&left, kept_count.data(), 8);
+    TiedRows next = tied(left);
     if (left > 0) {
       auto starts =
           thrust::make_transform_iterator(thrust::counting_iterator<uint64_t>(0),
-                                          GroupStart{round, rows.places.data(), kept.data()});
-      with_scratch(space, "number tied keys", [&](void* scratch, size_t& bytes) {
+                                          GroupStart{round, rows_.places.data(), kept.data()});
+      with_scratch(space_, "number tied keys", [&](void* scratch, size_t& bytes) {
         return cub::DeviceScan::InclusiveScan(scratch, bytes, starts, next.groups.data(),
-                                              thrust::maximum<uint32_t>(), left, space.stream());
+                                              thrust::maximum<uint32_t>(), left, space_.stream());
       });
-      space.each(left, Gather<uint32_t>{rows.ids.data(), kept.data(), next.ids.data()});
-      space.each(left, Gather<uint32_t>{rows.places.data(), kept.data(), next.places.data()});
+      gather(space_, rows_.ids.data(), kept.data(), left, next.ids.data());
+      gather(space_, rows_.places.data(), kept.data(), left, next.places.data());
     }
-    rows = std::move(next);
+    rows_ = std::move(next);
   }
-  return drop_marked(space, dropped.data(), order, count);
+
+  CudaSpace& space_;
+  const KeyColumn& keys_;
+  uint32_t* order_;
+  CudaArray<uint8_t> dropped_;
+  TiedRows rows_;
+  CudaArray<uint64_t> slices_;
+  CudaArray<uint8_t> rests_;
+};
+
+}  // namespace
+
+// A kernel's attributes load the module that it is in, which is all code of this file.
+__global__ void kernel_of_this_module() {}
+
+void load_sort_kernels() {
+  cudaFuncAttributes attributes;
+  cuda_check(cudaFuncGetAttributes(&attributes, kernel_of_this_module), "load the code of sorts");
+}
+
+uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* order) {
+  return keys.size == 0 ? 0 : RowSort(space, keys, order).run();
 }
 
 }  // namespace stride

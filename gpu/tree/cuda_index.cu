@@ -128,7 +128,7 @@ class CudaIndex final : public CudaResident {
           i + 1 < index_.tree.levels ? index_.tree.level[i + 1].depths : nullptr;
       fill_entries<<<blocks_for(shapes[i].starts), block_threads, 0, space.stream()>>>(
           level, shapes[i].starts, index_.tree.leaf_capacity, depths, next);
-      index_.level[i] = {level.words, next, level.stride};
+      index_.level[i] = {level.words, next, level.stride, level.kind};
       next += shapes[i].starts;
     }
     cuda_check(cudaGetLastError(), "take the entries of a tree");

@@ -40,21 +40,23 @@ struct GroupDescent {
  private:
   template <class Query>
   void run_level(const TreeRef& tree, uint32_t number, const Query* queries) {
+    visit_kind(tree.level[number].kind,
+               [&](auto nodes) { run_level_of(nodes, tree, number, queries); });
+  }
+
+  template <class Nodes, class Query>
+  void run_level_of(Nodes, const TreeRef& tree, uint32_t number, const Query* queries) {
     const LevelRef& level = tree.level[number];
     for (uint32_t k = 0; k < active_; ++k) {
       uint32_t i = list_[k], depth = level.depths[nodes_[i]];
       used_bits[i] = depth + level.stride;
       slots_[i] = queries[i].bits(depth, level.stride);
-      if (level.words) {
-        prefetch(slot_word(level, nodes_[i], slots_[i]));
-      } else {
-        prefetch(level.starts + dense_entry(level, nodes_[i], slots_[i]).start);
-      }
+      Nodes::prefetch_entry(level, nodes_[i], slots_[i]);
     }
-    if (level.words) {
+    if constexpr (Nodes::has_words) {
       for (uint32_t k = 0; k < active_; ++k) {
         uint32_t i = list_[k];
-        entries_[i] = bitmap_entry(*slot_word(level, nodes_[i], slots_[i]), slots_[i]);
+        entries_[i] = Nodes::find(level, nodes_[i], slots_[i]);
         prefetch(level.starts + entries_[i].start);
       }
     }
@@ -62,7 +64,11 @@ struct GroupDescent {
     active_ = 0;
     for (uint32_t k = 0; k < before; ++k) {
       uint32_t i = list_[k];
-      leave(tree, number, i, level.words ? entries_[i] : dense_entry(level, nodes_[i], slots_[i]));
+      if constexpr (Nodes::has_words) {
+        leave(tree, number, i, entries_[i]);
+      } else {
+        leave(tree, number, i, Nodes::find(level, nodes_[i], slots_[i]));
+      }
     }
   }
 

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_passes.h"
 #include "gpu/tree/tree_plan.h"
@@ -141,14 +142,13 @@ class TreeBuilder {
   Status build_level(uint32_t stride, bool* fits) {
     NodeKind kind = levels_.empty() ? NodeKind::dense : options_.kind_of(levels_.size());
     uint64_t entries = 0;
-    if (kind != NodeKind::dense) {
+    if (kind == NodeKind::automatic || starts_of_node(kind, stride) == 0) {
       entries =
           reduce(tasks_for(level_keys_), KeyTask<Keys, CountEntries>{view(stride), CountEntries()},
                  uint64_t{0}, AddNumbers());
       if (kind == NodeKind::automatic) kind = plan_kind(nodes_, stride, entries);
     }
-    bool dense = kind == NodeKind::dense;
-    uint64_t starts = dense ? nodes_ * ((uint64_t{1} << stride) + 1) : entries + nodes_;
+    const auto starts = starts_of<uint64_t>(kind, stride, nodes_, entries);
     const bool limited = options_.max_image_bytes > 0 && !levels_.empty();
     if (limited && starts > options_.max_image_bytes) {
       *fits = false;
@@ -169,7 +169,7 @@ class TreeBuilder {
     Level& level = levels_.emplace_back();
     level.shape = shape;
     level.starts = space_.template buffer<uint32_t>(starts);
-    dense ? fill_dense(level) : fill_bitmap(level);
+    fill(level);
     return {};
   }
 
@@ -179,21 +179,33 @@ class TreeBuilder {
     return place_tree_arrays(&shapes);
   }
 
-  void fill_dense(Level& level) {
-    if (size_ == 0) {
-      thrust::fill_n(space_.policy(), level.starts.data(), level.starts.size(), 0u);
-    } else {
-      over_keys(level.shape.stride, FillDense{level.starts.data()});
-    }
-  }
+  // The passes that a kind of node is built of (nodes/level_ref.h).
+  struct KindPasses {
+    TreeBuilder& builder;
+    Level& level;
+    uint64_t words_per_node;
 
-  void fill_bitmap(Level& level) {
-    uint64_t words = words_of(level.shape);
-    level.words = space_.template buffer<RankedWord>(words);
-    thrust::fill_n(space_.policy(), level.words.data(), words, RankedWord{0, 0});
-    over_keys(level.shape.stride, MarkSlots{level.words.data()});
-    rank_words(level.words, words_of_node(level.shape.stride));
-    over_keys(level.shape.stride, FillBitmap{level.words.data(), level.starts.data()});
+    template <class Op>
+    void over_keys(const Op& op) {
+      builder.over_keys(level.shape.stride, op);
+    }
+    void rank_words() { builder.rank_words(level.words, words_per_node); }
+  };
+
+  void fill(Level& level) {
+    if (size_ == 0) {  // the root alone
+      thrust::fill_n(space_.policy(), level.starts.data(), level.starts.size(), 0u);
+      return;
+    }
+    const uint32_t stride = level.shape.stride;
+    if (const uint64_t words = words_of(level.shape)) {
+      level.words = space_.template buffer<RankedWord>(words);
+      thrust::fill_n(space_.policy(), level.words.data(), words, RankedWord{0, 0});
+    }
+    visit_kind(static_cast<NodeKind>(level.shape.kind), [&](auto nodes) {
+      KindPasses passes{*this, level, nodes.words_of_node(stride)};
+      nodes.fill(passes, stride, level.words.data(), level.starts.data());
+    });
   }
 
   void rank_words(Buffer<RankedWord>& words, uint64_t words_per_node) {
@@ -207,8 +219,15 @@ class TreeBuilder {
 
   BuiltStarts built_starts() const {
     const Level& level = levels_.back();
-    return {level.starts.data(), level.words.size() ? level.words.data() : nullptr,
-            level.shape.starts, level.shape.nodes, level.shape.stride};
+    const auto kind = static_cast<NodeKind>(level.shape.kind);
+    const uint32_t stride = level.shape.stride;
+    return {level.starts.data(),
+            level.words.size() ? level.words.data() : nullptr,
+            level.shape.starts,
+            level.shape.nodes,
+            stride,
+            static_cast<uint32_t>(starts_of_node(kind, stride)),
+            words_of_node(kind, stride)};
   }
 
   void mark_children() {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree/tree_search.h"
 #include "gpu/tree_index.h"
@@ -96,15 +97,13 @@ class TreeChecker {
     for (uint32_t i = 0; i < header_.levels; ++i) {
       const TreeLevel& level = shapes_[i];
       if (level.stride < 1 || level.stride > max_stride) return damaged("stride" + of_level(i));
-      bool bitmap = level.kind == static_cast<uint32_t>(NodeKind::bitmap);
-      if (!bitmap && level.kind != static_cast<uint32_t>(NodeKind::dense)) {
-        return damaged("node kind" + of_level(i));
-      }
-      if (level.nodes < 1 || (i == 0 && (level.nodes != 1 || bitmap))) {
+      if (!is_node_kind(level.kind)) return damaged("node kind" + of_level(i));
+      const auto kind = static_cast<NodeKind>(level.kind);
+      if (level.nodes < 1 || (i == 0 && (level.nodes != 1 || kind != NodeKind::dense))) {
         return damaged("node count" + of_level(i));
       }
-      uint64_t dense_starts = level.nodes * ((uint64_t{1} << level.stride) + 1);
-      if (bitmap ? level.starts < level.nodes : level.starts != dense_starts) {
+      const uint64_t starts = level.nodes * starts_of_node(kind, level.stride);
+      if (starts ? level.starts != starts : level.starts < level.nodes) {
         return damaged("entry count" + of_level(i));
       }
       if (!all_zero(level.reserved, sizeof level.reserved)) return damaged("reserved bytes");
@@ -127,10 +126,10 @@ class TreeChecker {
           (level.depths[node] < expected.least_depths[node] || level.depths[node] > max_depth)) {
         return damaged("node depth" + of_level(i));
       }
-      uint64_t entries = uint64_t{1} << level.stride;
-      if (level.words && !check_words(level, node, start, &entries)) {
-        return damaged("slot words" + of_level(i));
-      }
+      uint64_t entries = 0;
+      const bool intact = visit_kind(
+          level.kind, [&](auto nodes) { return nodes.check_node(level, node, start, &entries); });
+      if (!intact) return damaged("slot words" + of_level(i));
       if (shapes_[i].starts - start < entries + 1) return damaged("entry count" + of_level(i));
       if (!check_starts(level.starts + start, entries, expected.ranks[node])) {
         return damaged("starts" + of_level(i));
@@ -138,18 +137,6 @@ class TreeChecker {
       start += static_cast<uint32_t>(entries) + 1;
     }
     return start == shapes_[i].starts ? Status() : damaged("entry count" + of_level(i));
-  }
-
-  static bool check_words(const LevelRef& level, uint32_t node, uint32_t start, uint64_t* entries) {
-    uint64_t words = words_of_node(level.stride);
-    uint32_t allowed = level.stride < 5 ? (uint32_t{1} << (1u << level.stride)) - 1 : 0xFFFFFFFF;
-    *entries = 0;
-    for (uint64_t w = 0; w < words; ++w) {
-      const RankedWord& word = level.words[node * words + w];
-      if (word.before != start + *entries || (word.bits & ~allowed)) return false;
-      *entries += count_bits(word.bits);
-    }
-    return true;
   }
 
   static bool check_starts(const uint32_t* starts, uint64_t entries, RankInterval ranks) {
@@ -185,12 +172,10 @@ class TreeChecker {
 
   uint32_t closing_start(uint32_t i, uint32_t node) const {
     const LevelRef& level = tree_.level[i];
-    if (!level.words) {
-      uint32_t slots = uint32_t{1} << level.stride;
-      return node * (slots + 1) + slots;
-    }
+    const auto starts = static_cast<uint32_t>(starts_of_node(level.kind, level.stride));
+    if (starts) return (node + 1) * starts - 1;
     return node + 1 < shapes_[i].nodes
-               ? level.words[(node + 1) * words_of_node(level.stride)].before - 1
+               ? level.words[(node + 1) * words_of_node(level.kind, level.stride)].before - 1
                : shapes_[i].starts - 1;
   }
 

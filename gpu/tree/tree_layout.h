@@ -60,12 +60,12 @@ static_assert(sizeof(TreeHeader) == 64 && alignof(TreeHeader) == 8);
 
 struct TreeLevel {
   uint32_t stride;
-  uint32_t kind;  // NodeKind::dense or NodeKind::bitmap
+  uint32_t kind;  // NodeKind, of those in nodes/node_kinds.h
   uint32_t nodes;
   uint32_t starts;
   // Byte offsets in the image; 0: no such array.
   uint64_t depths_offset;    // nodes x u32; not of the root
-  uint64_t words_offset;     // words_of() x RankedWord; of bitmap levels
+  uint64_t words_offset;     // words_of() x RankedWord; of kinds that have words
   uint64_t starts_offset;    // starts x u32
   uint64_t children_offset;  // child_words_of() x RankedWord; of all levels but the last
   uint64_t reserved[2];      // zero
@@ -78,12 +78,6 @@ struct RankedWord {
 };
 static_assert(sizeof(RankedWord) == 8 && alignof(RankedWord) == 4);
 
-inline constexpr uint64_t words_of_node(uint32_t stride) {
-  return stride < 5 ? 1 : uint64_t{1} << (stride - 5);
-}
-inline constexpr uint64_t words_of(const TreeLevel& level) {
-  return level.nodes * words_of_node(level.stride);
-}
 inline constexpr uint64_t child_words_of(const TreeLevel& level) {
   return (uint64_t{level.starts} + 31) / 32;
 }

@@ -2,9 +2,15 @@
 
 #include <string>
 
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 
 namespace stride {
+
+std::string to_string(NodeKind kind) {
+  if (kind == NodeKind::automatic) return "automatic";
+  return visit_kind(kind, [](auto nodes) { return std::string(nodes.name); });
+}
 
 Status TreeOptions::check() const {
   if (strides.size() > max_tree_levels) {

@@ -6,7 +6,6 @@
 // many tasks, and many nodes may share one task.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "gpu/keys/key_bits.h"
@@ -91,86 +90,6 @@ struct CountEntries {
   }
 };
 
-// Writes the starts of all slots after the slot of the key before the part, up to that of the
-// part's last key; those that follow the node's last key too.
-struct FillDense {
-  uint32_t* starts;
-
-  template <class Keys>
-  STRIDE_HD uint64_t operator()(const LevelKeys<Keys>& level, uint32_t node, uint32_t begin,
-                                uint32_t end) const {
-    uint32_t slots = uint32_t{1} << level.stride;
-    uint32_t* next = starts + uint64_t{node} * (slots + 1);
-    uint32_t* const base = next;
-    if (begin > level.spans[node].first) next += level.slot(node, begin - 1) + 1;
-    for (uint32_t rank = begin; rank < end; ++rank) {
-      uint32_t* stop = base + level.slot(node, rank);
-      while (next <= stop) *next++ = rank;
-    }
-    if (end == level.spans[node].last) {
-      while (next <= base + slots) *next++ = end;
-    }
-    return 0;
-  }
-};
-
-STRIDE_HD inline void set_bits(uint32_t* word, uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  atomicOr(word, bits);
-#else
-  std::atomic_ref<uint32_t>(*word).fetch_or(bits, std::memory_order_relaxed);
-#endif
-}
-
-// Sets the bits of the slots that have keys. Parts of one node may meet in a word.
-struct MarkSlots {
-  RankedWord* words;
-
-  template <class Keys>
-  STRIDE_HD uint64_t operator()(const LevelKeys<Keys>& level, uint32_t node, uint32_t begin,
-                                uint32_t end) const {
-    RankedWord* base = words + node * words_of_node(level.stride);
-    uint32_t before = level.slot(node, begin);
-    set_bits(&base[before >> 5].bits, uint32_t{1} << (before & 31));
-    for (uint32_t rank = begin + 1; rank < end; ++rank) {
-      uint32_t slot = level.slot(node, rank);
-      if (slot == before) continue;
-      set_bits(&base[slot >> 5].bits, uint32_t{1} << (slot & 31));
-      before = slot;
-    }
-    return 0;
-  }
-};
-
-// Writes the starts of a bitmap level whose words are ranked.
-struct FillBitmap {
-  const RankedWord* words;
-  uint32_t* starts;
-
-  template <class Keys>
-  STRIDE_HD uint64_t operator()(const LevelKeys<Keys>& level, uint32_t node, uint32_t begin,
-                                uint32_t end) const {
-    const RankedWord* base = words + node * words_of_node(level.stride);
-    bool at_start = begin == level.spans[node].first;
-    uint32_t before = level.slot(node, at_start ? begin : begin - 1);
-    uint32_t start = entry_of(base, before);
-    if (at_start) starts[start] = begin;
-    for (uint32_t rank = begin; rank < end; ++rank) {
-      uint32_t slot = level.slot(node, rank);
-      if (slot == before) continue;
-      starts[++start] = rank;
-      before = slot;
-    }
-    if (end == level.spans[node].last) starts[start + 1] = end;
-    return 0;
-  }
-
-  STRIDE_HD static uint32_t entry_of(const RankedWord* base, uint32_t slot) {
-    RankedWord word = base[slot >> 5];
-    return word.before + count_bits(word.bits & ((uint32_t{1} << (slot & 31)) - 1));
-  }
-};
-
 // The bits that the first and the last key share, and so all keys.
 template <class Keys>
 struct SharedByAll {
@@ -188,7 +107,7 @@ struct CountWordBits {
 };
 
 // `before` of each word, from the scan of the bits; a node's closing start comes in between where
-// the words are those of a bitmap level.
+// the words are those of a level's nodes.
 struct RankWord {
   RankedWord* words;
   const uint32_t* counts;
@@ -203,18 +122,19 @@ struct RankWord {
 // The starts of a built level.
 struct BuiltStarts {
   const uint32_t* starts;
-  const RankedWord* words;  // null: dense
+  const RankedWord* words;  // null: the kind has none
   uint32_t count;
   uint32_t nodes;
   uint32_t stride;
+  uint32_t starts_of_node;  // 0: as the first word of each node says
+  uint64_t words_of_node;
 
   STRIDE_HD uint32_t first_of(uint32_t node) const {
     if (node == nodes) return count;
-    return words ? words[node * words_of_node(stride)].before
-                 : node * ((uint32_t{1} << stride) + 1);
+    return starts_of_node ? node * starts_of_node : words[node * words_of_node].before;
   }
   STRIDE_HD uint32_t node_of(uint32_t start) const {
-    if (!words) return start / ((uint32_t{1} << stride) + 1);
+    if (starts_of_node) return start / starts_of_node;
     uint32_t low = 0, high = nodes - 1;
     while (low < high) {
       uint32_t middle = high - (high - low) / 2;

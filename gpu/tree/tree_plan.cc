@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "gpu/tree/nodes/node_kinds.h"
+
 namespace stride {
 
 namespace {
@@ -25,10 +27,17 @@ uint32_t plan_leaf_capacity(const TreeOptions& options, uint64_t keys, uint64_t 
 }
 
 NodeKind plan_kind(uint64_t nodes, uint32_t stride, uint64_t entries) {
-  uint64_t dense = nodes * ((uint64_t{1} << stride) + 1) * sizeof(uint32_t);
-  uint64_t bitmap =
-      nodes * words_of_node(stride) * sizeof(RankedWord) + (entries + nodes) * sizeof(uint32_t);
-  return dense <= 2 * bitmap ? NodeKind::dense : NodeKind::bitmap;
+  NodeKind best = NodeKind::automatic;
+  uint64_t least = UINT64_MAX;
+  each_kind([&](auto kind) {
+    uint64_t bytes = nodes * kind.words_of_node(stride) * sizeof(RankedWord) +
+                     starts_of(kind.kind, stride, nodes, entries) * sizeof(uint32_t);
+    if (kind.has_words) bytes *= 2;
+    if (bytes >= least) return;
+    best = kind.kind;
+    least = bytes;
+  });
+  return best;
 }
 
 }  // namespace stride

@@ -12,8 +12,8 @@ namespace stride {
 // Chooses the capacity of leaves where options leave it open.
 uint32_t plan_leaf_capacity(const TreeOptions& options, uint64_t keys, uint64_t key_bytes);
 
-// The kind of a level, from the entries that are not empty. A bitmap costs one more access, so
-// that it has to be half the size.
+// The kind of a level, from the entries that are not empty. Words cost one more access, so that a
+// kind that has them has to be half the size.
 NodeKind plan_kind(uint64_t nodes, uint32_t stride, uint64_t entries);
 
 // What a level below the root gets that does not fit into the limit of memory with so many bits.

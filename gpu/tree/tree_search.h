@@ -13,19 +13,12 @@
 #include <type_traits>
 
 #include "gpu/keys/key_bits.h"
+#include "gpu/tree/nodes/node_kinds.h"
 #include "gpu/tree/tree_layout.h"
 #include "gpu/tree_index.h"
 #include "storage/column.h"
 
 namespace stride {
-
-struct LevelRef {
-  const uint32_t* depths;
-  const RankedWord* words;  // null: dense
-  const uint32_t* starts;
-  const RankedWord* children;  // null: the last level
-  uint32_t stride;
-};
 
 // A tree image, ready to be searched: trivially copyable, and good on the side (host or device)
 // where the image lies. Only the first `levels` entries of `level` are set.
@@ -54,9 +47,12 @@ struct TreeRef {
     leaf_capacity = header->leaf_capacity;
     levels = header->levels;
     for (uint32_t i = 0; i < levels; ++i) {
-      level[i] = {numbers(shapes[i].depths_offset), words(shapes[i].words_offset),
-                  numbers(shapes[i].starts_offset), words(shapes[i].children_offset),
-                  shapes[i].stride};
+      level[i] = {numbers(shapes[i].depths_offset),
+                  words(shapes[i].words_offset),
+                  numbers(shapes[i].starts_offset),
+                  words(shapes[i].children_offset),
+                  shapes[i].stride,
+                  static_cast<NodeKind>(shapes[i].kind)};
     }
   }
 };
@@ -98,31 +94,6 @@ struct PrefixEndQuery {
 STRIDE_HD inline NumberQuery bits_of_query(uint64_t number) { return {number}; }
 STRIDE_HD inline ByteQuery bits_of_query(Bytes key) { return {key.data(), key.size()}; }
 STRIDE_HD inline PrefixEndQuery bits_of_query(PrefixEnd end) { return {end.prefix}; }
-
-// The start with which the entry of `slot` begins; where a bitmap node has no such entry, the start
-// of the next one, and `present` is false.
-struct EntryRef {
-  uint32_t start;
-  bool present;
-};
-
-STRIDE_HD inline EntryRef dense_entry(const LevelRef& level, uint32_t node, uint32_t slot) {
-  return {node * ((uint32_t{1} << level.stride) + 1) + slot, true};
-}
-
-STRIDE_HD inline const RankedWord* slot_word(const LevelRef& level, uint32_t node, uint32_t slot) {
-  return level.words + node * words_of_node(level.stride) + (slot >> 5);
-}
-
-STRIDE_HD inline EntryRef bitmap_entry(const RankedWord& word, uint32_t slot) {
-  uint32_t bit = uint32_t{1} << (slot & 31);
-  return {word.before + count_bits(word.bits & (bit - 1)), (word.bits & bit) != 0};
-}
-
-STRIDE_HD inline EntryRef find_entry(const LevelRef& level, uint32_t node, uint32_t slot) {
-  return level.words ? bitmap_entry(*slot_word(level, node, slot), slot)
-                     : dense_entry(level, node, slot);
-}
 
 STRIDE_HD inline RankInterval ranks_of(const LevelRef& level, EntryRef entry) {
   uint32_t first = level.starts[entry.start];
@@ -175,19 +146,6 @@ template <class Query>
 STRIDE_HD inline RankInterval descend(const TreeRef& tree, const Query& query) {
   NoPath path;
   return descend(tree, query, path);
-}
-
-// The ranks of all keys of a node.
-STRIDE_HD inline RankInterval ranks_of_node(const LevelRef& level, uint32_t node) {
-  if (!level.words) {
-    uint32_t slots = uint32_t{1} << level.stride;
-    uint32_t first = node * (slots + 1);
-    return {level.starts[first], level.starts[first + slots]};
-  }
-  uint64_t words = words_of_node(level.stride);
-  const RankedWord& last = level.words[(node + 1) * words - 1];
-  return {level.starts[level.words[node * words].before],
-          level.starts[last.before + count_bits(last.bits)]};
 }
 
 }  // namespace stride

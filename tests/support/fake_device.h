@@ -290,18 +290,18 @@ class FakeScatter final : public Scatter {
  public:
   FakeScatter(Scatter& to, FakeCounters& counters) : to_(to), counters_(counters) {}
 
-  Result<std::unique_ptr<ScatterRoute>> make_route(const Indexes& targets, uint64_t target_count,
+  Result<std::unique_ptr<PreparedScatter>> prepare(const Indexes& targets, uint64_t target_count,
                                                    OutOfRange out_of_range) override {
     STRIDE_TRY(counters_.call());
-    auto route = to_.make_route(targets, target_count, out_of_range);
-    if (!route.ok()) return route;
-    return std::unique_ptr<ScatterRoute>(std::make_unique<Route>(std::move(*route)));
+    auto prepared = to_.prepare(targets, target_count, out_of_range);
+    if (!prepared.ok()) return prepared;
+    return std::unique_ptr<PreparedScatter>(std::make_unique<Prepared>(std::move(*prepared)));
   }
 
  private:
-  struct Route final : ScatterRoute {
-    explicit Route(std::unique_ptr<ScatterRoute> made)
-        : ScatterRoute(made->sources(), made->targets()), here(std::move(made)) {
+  struct Prepared final : PreparedScatter {
+    explicit Prepared(std::unique_ptr<PreparedScatter> made)
+        : PreparedScatter(made->sources(), made->targets()), here(std::move(made)) {
       report_ = here->report();
     }
     uint64_t memory_bytes() const override { return here->memory_bytes(); }
@@ -309,7 +309,7 @@ class FakeScatter final : public Scatter {
                          void*) const override {
       return here->apply(sources, into, mode);
     }
-    std::unique_ptr<ScatterRoute> here;
+    std::unique_ptr<PreparedScatter> here;
   };
 
   Status apply_checked(const Numbers& sources, const Indexes& targets, const MutableNumbers& into,

@@ -29,7 +29,7 @@ inline TreeOptions random_options(Random& random) {
       break;
   }
   options.leaf_capacity = random() % 3 ? 0 : 1 + static_cast<uint32_t>(random() % 64);
-  options.node_kind = static_cast<NodeKind>(random() % 3);
+  options.node_kind = static_cast<NodeKind>(random() % node_kinds);
   options.path_compression = random() % 4 != 0;
   return options;
 }

@@ -1,17 +1,29 @@
-#include "adapters/cli/commands/dedup.h"
-
+// stride dedup: the rows of files that did not come before.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "adapters/cli/commands/duplicate_rows.h"
+#include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/pipeline.h"
 #include "adapters/cli/input/rejected_rows.h"
 #include "adapters/cli/input/same_file.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
+
+struct DedupArguments {
+  std::vector<std::string> files;
+  RowArguments rows;               // without a key: whole rows
+  std::vector<std::string> table;  // database and table that keep what was seen; empty: memory does
+  uint64_t commit_every = 0;
+  bool count = false;
+};
 
 // What all threads share.
 struct Dedup {
@@ -23,8 +35,8 @@ struct Dedup {
 
   Context& context;
   const DedupArguments& arguments;
-  std::unique_ptr<SeenRows> seen;
-  Rejects rejects;
+  std::unique_ptr<DuplicateRows> seen;
+  RejectedRows rejects;
   Progress progress;
   bool header_written = false;
 };
@@ -34,8 +46,8 @@ class DedupWorker final : public BlockWorker {
   explicit DedupWorker(Dedup* dedup)
       : dedup_(*dedup), rows_({.values = false, .rows = true, .lines = false}) {}
 
-  Outcome process(const Block& block) override { return parse_block(block, &rows_); }
-  Outcome emit(const Block& block) override {
+  ExitStatus process(const Block& block) override { return parse_block(block, &rows_); }
+  ExitStatus emit(const Block& block) override {
     STRIDE_CLI_TRY(dedup_.rejects.take(block, &rows_));
     if (!dedup_.header_written && !dedup_.arguments.count)
       STRIDE_CLI_TRY(dedup_.context.out.write(block.file->header));
@@ -50,14 +62,14 @@ class DedupWorker final : public BlockWorker {
   ParsedRows rows_;
 };
 
-Outcome find_options(const DedupArguments& arguments, RowOptions* options) {
+ExitStatus find_options(const DedupArguments& arguments, RowOptions* options) {
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], options));
   if (options->format == Format::raw || is_columnar(options->format))
-    return Outcome::usage("dedup reads tsv, csv and jsonl");
+    return ExitStatus::usage("dedup reads tsv, csv and jsonl");
   if (arguments.rows.key_type == "prefix")
-    return Outcome::usage("--key-type prefix is for prefix tables, which dedup does not make");
+    return ExitStatus::usage("--key-type prefix is for prefix tables, which dedup does not make");
   if (arguments.commit_every && arguments.table.empty())
-    return Outcome::usage("--commit-every is for --table");
+    return ExitStatus::usage("--commit-every is for --table");
   options->values_wanted = false;
   options->allow_empty_key = true;
   options->whole_rows = arguments.rows.key.empty();
@@ -70,8 +82,8 @@ Outcome find_options(const DedupArguments& arguments, RowOptions* options) {
   return {};
 }
 
-Outcome make_seen(Context* context, const DedupArguments& arguments, RowOptions* options,
-                  std::unique_ptr<SeenRows>* seen) {
+ExitStatus make_seen(Context* context, const DedupArguments& arguments, RowOptions* options,
+                     std::unique_ptr<DuplicateRows>* seen) {
   Output* out = arguments.count ? nullptr : &context->out;
   unsigned threads = chosen_threads(arguments.rows);
   if (arguments.table.empty()) {
@@ -80,18 +92,19 @@ Outcome make_seen(Context* context, const DedupArguments& arguments, RowOptions*
     options->key_width = width_of(options->key_form);
     auto rows = RowSet::make(threads);
     if (!rows.ok()) return rows.status();
-    *seen = std::make_unique<SeenInMemory>(std::move(*rows), out);
+    *seen = std::make_unique<DuplicatesInMemory>(std::move(*rows), out);
     return {};
   }
-  SeenInTable::Place place{arguments.table[0], arguments.table[1], arguments.commit_every, threads};
-  auto in_table = std::make_unique<SeenInTable>(context, std::move(place), out);
+  DuplicatesInTable::Place place{arguments.table[0], arguments.table[1], arguments.commit_every,
+                                 threads};
+  auto in_table = std::make_unique<DuplicatesInTable>(context, std::move(place), out);
   STRIDE_CLI_TRY(in_table->open(arguments.rows.key_type, options));
   *seen = std::move(in_table);
   return {};
 }
 
-Outcome report(const Dedup& dedup) {
-  const SeenRows& seen = *dedup.seen;
+ExitStatus report(const Dedup& dedup) {
+  const DuplicateRows& seen = *dedup.seen;
   uint64_t rejected = dedup.rejects.count(), again = seen.rows() - seen.fresh();
   if (dedup.arguments.count && dedup.context.json) {
     nlohmann::json result = {
@@ -107,8 +120,6 @@ Outcome report(const Dedup& dedup) {
   dedup.context.note(line);
   return {};
 }
-
-}  // namespace
 
 void add_dedup(CLI::App* command, DedupArguments* a) {
   command->add_option("FILE", a->files, "Files to read, one after the other; -: standard input")
@@ -146,7 +157,7 @@ void add_dedup(CLI::App* command, DedupArguments* a) {
       "  stride dedup log.jsonl --key ip --count");
 }
 
-Outcome run_dedup(Context* context, const DedupArguments& arguments) {
+ExitStatus run_dedup(Context* context, const DedupArguments& arguments) {
   RowOptions options;
   STRIDE_CLI_TRY(find_options(arguments, &options));
   uint64_t total = 0;
@@ -165,12 +176,12 @@ Outcome run_dedup(Context* context, const DedupArguments& arguments) {
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<DedupWorker>(&dedup));
-  Outcome outcome = run_pipeline(&reader, workers);
+  ExitStatus outcome = run_pipeline(&reader, workers);
   if (outcome.ok()) outcome = dedup.seen->finish();
   dedup.progress.clear();
   // What was found before a failure has been promised: it comes first.
   if (outcome.code() != ExitCode::closed_pipe) {
-    Outcome flushed = context->out.flush();
+    ExitStatus flushed = context->out.flush();
     if (outcome.ok()) outcome = flushed;
   }
   STRIDE_CLI_TRY(outcome);
@@ -178,4 +189,8 @@ Outcome run_dedup(Context* context, const DedupArguments& arguments) {
   return report(dedup);
 }
 
+const bool dedup_registered = Subcommands::add(
+    150, "dedup", "Print the rows of files that did not come before", &add_dedup, &run_dedup);
+
+}  // namespace
 }  // namespace stride::cli

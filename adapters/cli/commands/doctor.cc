@@ -1,5 +1,4 @@
-#include "adapters/cli/commands/doctor.h"
-
+// stride doctor: what this machine has, and what will be fast on it and what not.
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,13 +10,22 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 
 #include "adapters/cli/commands/machine_memory.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/pipeline.h"
+#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
+
+struct DoctorArguments {
+  std::string directory = ".";
+  uint64_t megabytes = 256;
+};
 
 struct Finding {
   std::string what;
@@ -99,7 +107,8 @@ struct Sample {
   ValueColumn value_column() const { return Column::fixed(values.data(), 44, keys.size()); }
 };
 
-Outcome try_database(const std::string& directory, uint64_t bytes, std::vector<Finding>* findings) {
+ExitStatus try_database(const std::string& directory, uint64_t bytes,
+                        std::vector<Finding>* findings) {
   Sample sample;
   std::mt19937_64 random(1);
   sample.keys.resize(std::max<uint64_t>(bytes / 52, 1000));
@@ -150,18 +159,17 @@ Outcome try_database(const std::string& directory, uint64_t bytes, std::vector<F
   return (*database)->close();
 }
 
-Outcome look_at_disk(const std::string& directory, uint64_t bytes, std::vector<Finding>* findings) {
+ExitStatus look_at_disk(const std::string& directory, uint64_t bytes,
+                        std::vector<Finding>* findings) {
   struct statvfs disk {};
   if (statvfs(directory.c_str(), &disk) != 0)
-    return Outcome::from_errno(errno, directory, "statvfs");
+    return ExitStatus::from_errno(errno, directory, "statvfs");
   uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
   findings->push_back({"disk", byte_text(free) + " free",
                        free < 4 * bytes ? "too little to try it: give another directory" : ""});
   if (free < 4 * bytes) return {};
   return try_database(directory, bytes, findings);
 }
-
-}  // namespace
 
 void add_doctor(CLI::App* command, DoctorArguments* a) {
   command->add_option("DIR", a->directory, "Where databases are to lie")->capture_default_str();
@@ -173,11 +181,11 @@ void add_doctor(CLI::App* command, DoctorArguments* a) {
   command->footer("Example:\n  stride doctor /var/lib/app");
 }
 
-Outcome run_doctor(Context* context, const DoctorArguments& arguments) {
+ExitStatus run_doctor(Context* context, const DoctorArguments& arguments) {
   std::vector<Finding> findings;
   Scratch scratch(arguments.directory);
   if (scratch.error())
-    return Outcome::from_errno(scratch.error(), arguments.directory, "make a directory");
+    return ExitStatus::from_errno(scratch.error(), arguments.directory, "make a directory");
   look_at_machine(context->environment.meminfo, &findings);
   look_at_device(scratch.path(), &findings);
   STRIDE_CLI_TRY(look_at_disk(scratch.path(), arguments.megabytes * 1000000, &findings));
@@ -186,8 +194,7 @@ Outcome run_doctor(Context* context, const DoctorArguments& arguments) {
     for (const Finding& f : findings)
       list.push_back(
           {{"what", f.what}, {"value", f.value}, {"fine", f.advice.empty()}, {"advice", f.advice}});
-    return context->out.write(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                              "\n");
+    return context->out.write(text_of(list) + "\n");
   }
   std::string text;
   for (const Finding& f : findings) {
@@ -198,17 +205,8 @@ Outcome run_doctor(Context* context, const DoctorArguments& arguments) {
   return context->out.write(text);
 }
 
-Outcome run_bench(int argc, const char* const* argv) {
-  std::error_code error;
-  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::string program = (self.parent_path() / "stride-bench").string();
-  std::vector<char*> arguments = {program.data()};
-  for (int i = 0; i < argc; ++i) arguments.push_back(const_cast<char*>(argv[i]));
-  arguments.push_back(nullptr);
-  execv(program.c_str(), arguments.data());
-  return Outcome(ExitCode::unavailable,
-                 program + ": " + std::strerror(errno) +
-                     "; the benchmark is a program of its own beside this one");
-}
+const bool doctor_registered = Subcommands::add(
+    460, "doctor", "What will be fast on this machine, and what not", &add_doctor, &run_doctor);
 
+}  // namespace
 }  // namespace stride::cli

@@ -1,5 +1,4 @@
-#include "adapters/cli/commands/dump.h"
-
+// stride dump and stride restore.
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -8,10 +7,13 @@
 #include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/input_stream.h"
 #include "adapters/cli/input/json_fields.h"
 #include "adapters/cli/input/json_text.h"
@@ -21,10 +23,22 @@
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
 namespace {
+
+struct DumpArguments {
+  std::string database;
+  std::vector<std::string> tables;
+  bool zst = false;
+};
+
+struct RestoreArguments {
+  std::string database, file;
+  uint64_t commit_every = 0;
+};
 
 using nlohmann::json;
 
@@ -38,8 +52,8 @@ class PackedOutput {
     packed_.resize(ZSTD_CStreamOutSize());
   }
 
-  Outcome write(std::string_view text) { return pass(text, ZSTD_e_continue); }
-  Outcome finish() {
+  ExitStatus write(std::string_view text) { return pass(text, ZSTD_e_continue); }
+  ExitStatus finish() {
     STRIDE_CLI_TRY(pass({}, ZSTD_e_end));
     return out_.flush();
   }
@@ -49,13 +63,13 @@ class PackedOutput {
     void operator()(ZSTD_CStream* stream) const { ZSTD_freeCStream(stream); }
   };
 
-  Outcome pass(std::string_view text, ZSTD_EndDirective directive) {
+  ExitStatus pass(std::string_view text, ZSTD_EndDirective directive) {
     if (!stream_) return out_.write(text);
     ZSTD_inBuffer in{text.data(), text.size(), 0};
     for (size_t left = 1; in.pos < in.size || (directive == ZSTD_e_end && left != 0);) {
       ZSTD_outBuffer out{packed_.data(), packed_.size(), 0};
       left = ZSTD_compressStream2(stream_.get(), &out, &in, directive);
-      if (ZSTD_isError(left)) return Outcome(ExitCode::failure, ZSTD_getErrorName(left));
+      if (ZSTD_isError(left)) return ExitStatus(ExitCode::failure, ZSTD_getErrorName(left));
       STRIDE_CLI_TRY(out_.write({packed_.data(), out.pos}));
     }
     return {};
@@ -66,7 +80,7 @@ class PackedOutput {
   std::string packed_;
 };
 
-Outcome write_frame(PackedOutput* out, FrameKind kind, std::string_view payload) {
+ExitStatus write_frame(PackedOutput* out, FrameKind kind, std::string_view payload) {
   FrameHeader header{
       static_cast<uint32_t>(kind), static_cast<uint32_t>(payload.size()),
       XXH3_64bits_withSeed(payload.data(), payload.size(), static_cast<uint64_t>(kind))};
@@ -74,8 +88,8 @@ Outcome write_frame(PackedOutput* out, FrameKind kind, std::string_view payload)
   return out->write(payload);
 }
 
-Outcome dump_table(const Database& database, const Snapshot& snapshot, const std::string& name,
-                   PackedOutput* out, Progress* progress, uint64_t* rows) {
+ExitStatus dump_table(const Database& database, const Snapshot& snapshot, const std::string& name,
+                      PackedOutput* out, Progress* progress, uint64_t* rows) {
   auto table = database.open_table(name);
   if (!table.ok()) return table.status();
   std::optional<TableNotes> notes;
@@ -105,11 +119,11 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
   ScanBatch batch;
   uint64_t dumped = 0;
   while (scan->next(&batch)) {
-    if (interrupted()) return Outcome::interrupted();
+    if (interrupted()) return ExitStatus::interrupted();
     for (uint64_t i = 0; i < batch.keys.size; ++i) {
       uint64_t bytes = 8 + batch.keys[i].size() + batch.values[i].size();
       if (bytes > UINT32_MAX) {
-        return Outcome(
+        return ExitStatus(
             ExitCode::unavailable,
             "table '" + name + "' has a record of more than 4 GiB, which a dump cannot hold");
       }
@@ -124,7 +138,7 @@ Outcome dump_table(const Database& database, const Snapshot& snapshot, const std
   }
   if (!scan->status().ok()) return scan->status();
   *rows += dumped;
-  return frame.size() ? write_frame(out, FrameKind::rows, frame.text()) : Outcome();
+  return frame.size() ? write_frame(out, FrameKind::rows, frame.text()) : ExitStatus();
 }
 
 // Tables are made, and rows committed, when all of the dump has been read; or from time to time.
@@ -135,13 +149,13 @@ class Restore {
         arguments_(arguments),
         max_bytes_(memory_for_rows(context->environment.meminfo)) {}
 
-  Outcome run() {
-    Outcome opened = open_database(context_, arguments_.database, Access::write, 0, &database_);
+  ExitStatus run() {
+    ExitStatus opened = open_database(context_, arguments_.database, Access::write, 0, &database_);
     if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
     STRIDE_CLI_TRY(
         InputStream::open(arguments_.file, context_.environment.in, Compression::automatic, &in_));
     Progress progress(context_.environment.err, "restore", in_->stored_bytes());
-    Outcome outcome = read(&progress);
+    ExitStatus outcome = read(&progress);
     if (!outcome.ok()) {
       for (const TableRows& table : tables_)
         if (table.made) Status ignored = database_->drop_table(table.name);
@@ -165,28 +179,28 @@ class Restore {
     bool made = false;
   };
 
-  Outcome broken(const std::string& why) const {
-    return Outcome(ExitCode::bad_input, in_->name() + ": " + why);
+  ExitStatus broken(const std::string& why) const {
+    return ExitStatus(ExitCode::bad_input, in_->name() + ": " + why);
   }
 
-  Outcome broken_field(const std::string& name) const {
+  ExitStatus broken_field(const std::string& name) const {
     return broken("has a table header whose field '" + name + "' is broken");
   }
 
-  Outcome read(Progress* progress) {
+  ExitStatus read(Progress* progress) {
     char magic[8];
     size_t got = 0;
     STRIDE_CLI_TRY(in_->read(reinterpret_cast<std::byte*>(magic), sizeof magic, &got));
     if (std::string_view(magic, got) != dump_magic) return broken("is no dump of stride");
     for (bool ended = false; !ended;) {
-      if (interrupted()) return Outcome::interrupted();
+      if (interrupted()) return ExitStatus::interrupted();
       STRIDE_CLI_TRY(read_frame(&ended));
       progress->update(in_->stored_bytes_read(), rows_);
     }
     return commit(/*last=*/true);
   }
 
-  Outcome read_frame(bool* ended) {
+  ExitStatus read_frame(bool* ended) {
     FrameHeader header;
     size_t got = 0;
     uint64_t offset = offset_;
@@ -212,7 +226,7 @@ class Restore {
   }
 
   // In pieces: a damaged length must not ask for more memory than there is file.
-  Outcome read_payload(uint64_t bytes) {
+  ExitStatus read_payload(uint64_t bytes) {
     while (payload_.size() < bytes) {
       size_t n = std::min<uint64_t>(bytes - payload_.size(), dump_frame_bytes), got = 0;
       STRIDE_CLI_TRY(in_->read(reinterpret_cast<std::byte*>(payload_.room(n)), n, &got));
@@ -222,7 +236,7 @@ class Restore {
     return {};
   }
 
-  Outcome begin_table(FrameKind kind) {
+  ExitStatus begin_table(FrameKind kind) {
     json header = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return broken("has a broken table header");
     TableRows table;
@@ -248,7 +262,7 @@ class Restore {
     return {};
   }
 
-  Outcome check_name(const std::string& name) const {
+  ExitStatus check_name(const std::string& name) const {
     if (name.empty() || name == notes_table)
       return broken("has a table of the name " + stride::quoted(name) + ", which no dump has");
     for (const TableRows& table : tables_)
@@ -257,7 +271,7 @@ class Restore {
   }
 
   // What an earlier restore has left that was killed between two commits goes.
-  Outcome make_room(const std::string& name) {
+  ExitStatus make_room(const std::string& name) {
     if (!database_) return {};
     auto table = database_->open_table(name);
     if (!table.ok() && table.status().code() != StatusCode::not_found) return table.status();
@@ -265,13 +279,13 @@ class Restore {
     bool unfinished = false;
     STRIDE_CLI_TRY(read_restoring(*database_, *table, &unfinished));
     if (!unfinished)
-      return Outcome::usage("table '" + name + "' is in " + arguments_.database +
-                            " already; restore into another database");
+      return ExitStatus::usage("table '" + name + "' is in " + arguments_.database +
+                               " already; restore into another database");
     context_.note("stride: table '" + name + "' is of a restore that was cut off: begins anew");
     return database_->drop_table(name);
   }
 
-  Outcome read_table_notes(const json& header, std::optional<TableNotes>* notes) const {
+  ExitStatus read_table_notes(const json& header, std::optional<TableNotes>* notes) const {
     auto found = header.find("notes");
     if (found == header.end()) return {};
     std::string type;
@@ -286,7 +300,7 @@ class Restore {
     return {};
   }
 
-  Outcome read_address_bits(const json& header, uint32_t* address_bits) const {
+  ExitStatus read_address_bits(const json& header, uint32_t* address_bits) const {
     auto found = header.find("address_bits");
     std::optional<uint32_t> bits;
     if (found != header.end())
@@ -296,7 +310,7 @@ class Restore {
     return {};
   }
 
-  Outcome read_numbers(const json& header, TableOptions* options) const {
+  ExitStatus read_numbers(const json& header, TableOptions* options) const {
     std::string type, overflow;
     if (!read_field(header, "numbers", &type) || !number_type_named(type))
       return broken_field("numbers");
@@ -306,7 +320,7 @@ class Restore {
     return {};
   }
 
-  Outcome take_rows() {
+  ExitStatus take_rows() {
     if (tables_.empty()) return broken("has rows before a table");
     TableRows& table = tables_.back();
     RowPlan plan;
@@ -325,12 +339,12 @@ class Restore {
     if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every)
       return commit(/*last=*/false);
     if (waiting_bytes_ <= max_bytes_) return {};
-    return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
-                                          " of memory before they can be committed as a whole; "
-                                          "give --commit-every N to commit them in parts");
+    return ExitStatus(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
+                                             " of memory before they can be committed as a whole; "
+                                             "give --commit-every N to commit them in parts");
   }
 
-  Outcome check_end() {
+  ExitStatus check_end() {
     json end = json::parse(payload_.text(), nullptr, /*allow_exceptions=*/false);
     uint64_t tables = 0, rows = 0;
     if (!end.is_object() || !read_field(end, "tables", &tables) ||
@@ -339,13 +353,13 @@ class Restore {
     std::byte more;
     size_t got = 0;
     STRIDE_CLI_TRY(in_->read(&more, 1, &got));
-    return got == 0 ? Outcome() : broken("has more bytes after the dump's end");
+    return got == 0 ? ExitStatus() : broken("has more bytes after the dump's end");
   }
 
   // Tables come with their first rows. One that a later commit goes on with is marked until the
   // last, so that nobody takes a part of it for the whole if this process is killed.
-  Outcome commit(bool last) {
-    if (interrupted()) return Outcome::interrupted();
+  ExitStatus commit(bool last) {
+    if (interrupted()) return ExitStatus::interrupted();
     if (!database_) {
       STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create, 0, &database_));
     }
@@ -381,8 +395,6 @@ class Restore {
   uint64_t rows_ = 0, waiting_rows_ = 0, waiting_bytes_ = 0, max_bytes_;
 };
 
-}  // namespace
-
 void add_dump(CLI::App* command, DumpArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->tables, "Names of the tables. Default: all");
@@ -405,9 +417,9 @@ void add_restore(CLI::App* command, RestoreArguments* a) {
       "The tables must not be there yet.\n\nExample:\n  stride restore copy db.dump.zst");
 }
 
-Outcome run_dump(Context* context, const DumpArguments& arguments) {
+ExitStatus run_dump(Context* context, const DumpArguments& arguments) {
   if (isatty(context->environment.out))
-    return Outcome::usage("a dump is no text for a terminal: send it to a file or a pipe");
+    return ExitStatus::usage("a dump is no text for a terminal: send it to a file or a pipe");
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   std::vector<std::string> names = arguments.tables;
@@ -418,11 +430,11 @@ Outcome run_dump(Context* context, const DumpArguments& arguments) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
     if (name == notes_table)
-      return Outcome::usage("table '" + name +
-                            "' is this program's own: a dump has its notes anyway");
+      return ExitStatus::usage("table '" + name +
+                               "' is this program's own: a dump has its notes anyway");
     if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), name) !=
         names.begin() + static_cast<ptrdiff_t>(i))
-      return Outcome::usage("table '" + name + "' is named twice");
+      return ExitStatus::usage("table '" + name + "' is named twice");
     auto table = database->open_table(name);
     if (!table.ok()) return table.status();
   }
@@ -438,8 +450,14 @@ Outcome run_dump(Context* context, const DumpArguments& arguments) {
   return out.finish();
 }
 
-Outcome run_restore(Context* context, const RestoreArguments& arguments) {
+ExitStatus run_restore(Context* context, const RestoreArguments& arguments) {
   return Restore(context, arguments).run();
 }
 
+const bool dump_registered =
+    Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump);
+const bool restore_registered =
+    Subcommands::add(320, "restore", "Read tables from a dump", &add_restore, &run_restore);
+
+}  // namespace
 }  // namespace stride::cli

@@ -34,7 +34,7 @@ std::string_view missing_line_end(std::string_view row, bool crlf) {
 
 }  // namespace
 
-Outcome SeenInMemory::take(std::string_view text, ParsedRows* rows, bool crlf) {
+ExitStatus DuplicatesInMemory::take(std::string_view text, ParsedRows* rows, bool crlf) {
   if (rows->size() == 0) return {};
   was_new_.resize((rows->size() + 63) / 64);
   STRIDE_CLI_TRY(seen_.put(rows->keys(), was_new_));
@@ -59,23 +59,24 @@ Outcome SeenInMemory::take(std::string_view text, ParsedRows* rows, bool crlf) {
   return out_->write(missing_line_end(with_line_end(text, rows->row(last)), crlf));
 }
 
-Outcome SeenInTable::open(const std::string& asked, RowOptions* options) {
-  if (place_.table == notes_table) return Outcome::usage("table '.stride' belongs to this program");
+ExitStatus DuplicatesInTable::open(const std::string& asked, RowOptions* options) {
+  if (place_.table == notes_table)
+    return ExitStatus::usage("table '.stride' belongs to this program");
   key_ = options->header || options->format == Format::jsonl ? options->key : "";
   key_form_ = asked.empty() ? KeyType::bytes : *key_type_named(asked);
   key_width_ = width_of(key_form_);
-  Outcome opened =
+  ExitStatus opened =
       open_database(context_, place_.database, Access::write, place_.threads, &database_);
   if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
   if (database_) {
     Table table;
-    Outcome found = cli::open_table(*database_, place_.table, asked, &table, &key_form_);
+    ExitStatus found = cli::open_table(*database_, place_.table, asked, &table, &key_form_);
     if (!found.ok() && found.code() != ExitCode::not_found) return found;
     if (found.ok()) table_ = table;
   }
   if (table_ && table_->address_bits())
-    return Outcome::usage("table '" + place_.table +
-                          "' is a prefix table: dedup keeps rows in ordinary ones");
+    return ExitStatus::usage("table '" + place_.table +
+                             "' is a prefix table: dedup keeps rows in ordinary ones");
   if (table_) key_width_ = table_->key_width();
   options->key_form = key_form_;
   options->key_width = key_width_;
@@ -84,7 +85,7 @@ Outcome SeenInTable::open(const std::string& asked, RowOptions* options) {
   return {};
 }
 
-Outcome SeenInTable::take(std::string_view text, ParsedRows* rows, bool crlf) {
+ExitStatus DuplicatesInTable::take(std::string_view text, ParsedRows* rows, bool crlf) {
   rows_ += rows->size();
   waiting_rows_ += rows->size();
   for (uint64_t i = 0; out_ && i < rows->size(); ++i) {
@@ -99,16 +100,16 @@ Outcome SeenInTable::take(std::string_view text, ParsedRows* rows, bool crlf) {
   }
   bool full = place_.commit_every ? waiting_rows_ >= place_.commit_every
                                   : waiting_bytes_ + text_.size() >= batch_bytes;
-  return full ? commit() : Outcome();
+  return full ? commit() : ExitStatus();
 }
 
-Outcome SeenInTable::finish() {
+ExitStatus DuplicatesInTable::finish() {
   STRIDE_CLI_TRY(commit());
   return database_->close();
 }
 
-Outcome SeenInTable::commit() {
-  if (interrupted()) return Outcome::interrupted();
+ExitStatus DuplicatesInTable::commit() {
+  if (interrupted()) return ExitStatus::interrupted();
   if (!database_) {
     STRIDE_CLI_TRY(
         open_database(context_, place_.database, Access::create, place_.threads, &database_));
@@ -125,7 +126,7 @@ Outcome SeenInTable::commit() {
   return {};
 }
 
-Outcome SeenInTable::write() {
+ExitStatus DuplicatesInTable::write() {
   WriteTransaction transaction = database_->begin();
   std::optional<Table> made;  // if it is missing
   if (!table_) {
@@ -149,7 +150,7 @@ Outcome SeenInTable::write() {
 }
 
 template <class Use>
-void SeenInTable::for_each_new(const Use& use) const {
+void DuplicatesInTable::for_each_new(const Use& use) const {
   uint64_t first = 0;
   for (const Waiting& waiting : waiting_) {
     for (uint64_t i = 0; i < waiting.rows.keys.size; ++i)
@@ -158,8 +159,8 @@ void SeenInTable::for_each_new(const Use& use) const {
   }
 }
 
-Outcome SeenInTable::print() {
-  Outcome outcome = out_->flush();
+ExitStatus DuplicatesInTable::print() {
+  ExitStatus outcome = out_->flush();
   uint64_t before = out_->written_bytes();
   for_each_new([&](const Waiting&, uint64_t, uint64_t row) {
     uint64_t begin = row ? ends_[row - 1] : 0;
@@ -170,10 +171,10 @@ Outcome SeenInTable::print() {
 }
 
 // Erases the new rows of the batch that were not printed as a whole.
-Outcome SeenInTable::take_back(uint64_t printed_bytes, Outcome failure) {
+ExitStatus DuplicatesInTable::take_back(uint64_t printed_bytes, ExitStatus failure) {
   WriteTransaction transaction = database_->begin();
   uint64_t bytes = 0, rows = 0;
-  Outcome erased;
+  ExitStatus erased;
   for_each_new([&](const Waiting& waiting, uint64_t i, uint64_t row) {
     bytes += ends_[row] - (row ? ends_[row - 1] : 0);
     if (bytes <= printed_bytes) return;
@@ -182,9 +183,9 @@ Outcome SeenInTable::take_back(uint64_t printed_bytes, Outcome failure) {
   });
   if (erased.ok()) erased = transaction.commit();
   if (erased.ok() || failure.code() == ExitCode::closed_pipe) return failure;
-  return Outcome(failure.code(), failure.message() + "\n" + with_commas(rows) +
-                                     " rows are in table '" + place_.table +
-                                     "' that were not written: " + erased.message());
+  return ExitStatus(failure.code(), failure.message() + "\n" + with_commas(rows) +
+                                        " rows are in table '" + place_.table +
+                                        "' that were not written: " + erased.message());
 }
 
 }  // namespace stride::cli

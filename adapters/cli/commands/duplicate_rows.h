@@ -15,13 +15,13 @@
 namespace stride::cli {
 
 // Takes the rows of all blocks, in order. Not thread-safe.
-class SeenRows {
+class DuplicateRows {
  public:
-  virtual ~SeenRows() = default;
+  virtual ~DuplicateRows() = default;
   // Rows of `text`, which were parsed with where each lies.
-  virtual Outcome take(std::string_view text, ParsedRows* rows, bool crlf) = 0;
+  virtual ExitStatus take(std::string_view text, ParsedRows* rows, bool crlf) = 0;
   // Once all rows were taken.
-  virtual Outcome finish() = 0;
+  virtual ExitStatus finish() = 0;
 
   uint64_t rows() const { return rows_; }
   uint64_t fresh() const { return fresh_; }
@@ -31,12 +31,12 @@ class SeenRows {
 };
 
 // In memory.
-class SeenInMemory final : public SeenRows {
+class DuplicatesInMemory final : public DuplicateRows {
  public:
   // out: null where rows are only counted.
-  SeenInMemory(RowSet seen, Output* out) : seen_(std::move(seen)), out_(out) {}
-  Outcome take(std::string_view text, ParsedRows* rows, bool crlf) override;
-  Outcome finish() override { return {}; }
+  DuplicatesInMemory(RowSet seen, Output* out) : seen_(std::move(seen)), out_(out) {}
+  ExitStatus take(std::string_view text, ParsedRows* rows, bool crlf) override;
+  ExitStatus finish() override { return {}; }
 
  private:
   RowSet seen_;
@@ -46,20 +46,20 @@ class SeenInMemory final : public SeenRows {
 
 // In a table, which is changed a batch of rows at a time. Rows are printed once their batch is
 // committed, and what cannot be printed then is taken back.
-class SeenInTable final : public SeenRows {
+class DuplicatesInTable final : public DuplicateRows {
  public:
   struct Place {
     std::string database, table;
     uint64_t commit_every = 0;  // rows; 0: as batch_bytes says
     unsigned threads = 0;
   };
-  SeenInTable(Context* context, Place place, Output* out)
+  DuplicatesInTable(Context* context, Place place, Output* out)
       : context_(*context), place_(std::move(place)), out_(out) {}
 
   // Looks at what is there, and says how keys are to be read. asked: --key-type.
-  Outcome open(const std::string& asked, RowOptions* options);
-  Outcome take(std::string_view text, ParsedRows* rows, bool crlf) override;
-  Outcome finish() override;
+  ExitStatus open(const std::string& asked, RowOptions* options);
+  ExitStatus take(std::string_view text, ParsedRows* rows, bool crlf) override;
+  ExitStatus finish() override;
 
  private:
   static constexpr uint64_t batch_bytes = 128 << 20;
@@ -69,10 +69,10 @@ class SeenInTable final : public SeenRows {
     RowColumns rows;
     std::vector<uint64_t> was_new;
   };
-  Outcome commit();
-  Outcome write();
-  Outcome print();
-  Outcome take_back(uint64_t printed_bytes, Outcome failure);
+  ExitStatus commit();
+  ExitStatus write();
+  ExitStatus print();
+  ExitStatus take_back(uint64_t printed_bytes, ExitStatus failure);
   // Calls use(waiting, row in it, row of all) for each row that is new.
   template <class Use>
   void for_each_new(const Use& use) const;
@@ -84,7 +84,7 @@ class SeenInTable final : public SeenRows {
   std::optional<Table> table_;
   KeyForm key_form_;
   uint32_t key_width_ = 0;
-  std::string key_;    // the column's name
+  std::string key_;  // the column's name
   std::vector<Waiting> waiting_;
   uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
   TextBuffer text_;             // of the rows that wait, with their line ends

@@ -1,17 +1,31 @@
-#include "adapters/cli/commands/group.h"
-
+// stride group: sums, counts and extremes of the values of a table's rows.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <string>
 
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/number_text.h"
+#include "adapters/cli/text/scan_bounds.h"
 #include "engine/group_by.h"
 
 namespace stride::cli {
 namespace {
+
+struct GroupArguments {
+  std::string database, table;
+  std::string type;
+  uint32_t prefix_bytes = 0;
+  bool count = false, sum = false, min = false, max = false;
+  BoundArguments bounds;
+  std::string format = "tsv";
+  std::string key_type;
+  unsigned threads = 0;
+};
 
 // As short as it can be read back from. JSON has no NaN and no infinities.
 template <class T>
@@ -107,8 +121,6 @@ KeyForm form_of_prefixes(const Table& table, const KeyForm& keys, uint32_t prefi
   return whole > 0 && prefix_bytes >= whole ? keys : KeyForm(KeyType::hex);
 }
 
-}  // namespace
-
 void add_group(CLI::App* command, GroupArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
@@ -153,7 +165,7 @@ void add_group(CLI::App* command, GroupArguments* a) {
       "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json");
 }
 
-Outcome run_group(Context* context, const GroupArguments& given) {
+ExitStatus run_group(Context* context, const GroupArguments& given) {
   GroupArguments arguments = given;
   if (!(given.count || given.sum || given.min || given.max)) arguments.count = arguments.sum = true;
   std::unique_ptr<Database> database;
@@ -186,11 +198,16 @@ Outcome run_group(Context* context, const GroupArguments& given) {
   for (uint64_t g = 0; g < groups->size(); ++g) {
     writer.write(g, &text);
     if (g % groups_at_once != groups_at_once - 1 && g + 1 < groups->size()) continue;
-    if (interrupted()) return Outcome::interrupted();
+    if (interrupted()) return ExitStatus::interrupted();
     STRIDE_CLI_TRY(context->out.write(text.text()));
     text.clear();
   }
   return context->out.flush();
 }
 
+const bool group_registered =
+    Subcommands::add(220, "group", "Sums, counts and extremes of values, by the beginning of keys",
+                     &add_group, &run_group);
+
+}  // namespace
 }  // namespace stride::cli

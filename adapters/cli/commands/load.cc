@@ -1,3 +1,4 @@
+// stride load: rows of files into a table.
 #include "adapters/cli/commands/load.h"
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
@@ -19,8 +21,8 @@ class LoadWorker final : public BlockWorker {
         progress_(*progress),
         rows_({.values = true, .rows = false, .lines = loader->wants_lines()}) {}
 
-  Outcome process(const Block& block) override { return parse_block(block, &rows_); }
-  Outcome emit(const Block& block) override {
+  ExitStatus process(const Block& block) override { return parse_block(block, &rows_); }
+  ExitStatus emit(const Block& block) override {
     STRIDE_CLI_TRY(loader_.take(block, &rows_));
     progress_.update(block.stored_bytes_read, loader_.rows());
     return {};
@@ -46,14 +48,8 @@ void report(Context* context, const LoadArguments& arguments, const Loader& load
   context->note(line);
 }
 
-}  // namespace
-
-void add_load(CLI::App* command, LoadArguments* a) {
-  command->add_option("DB", a->database, "Directory of the database; made where it is missing")
-      ->required();
-  command->add_option("TABLE", a->table, "Name of the table; made where it is missing")->required();
-  command->add_option("FILE", a->files, "Files to read, one after the other; -: standard input")
-      ->required();
+// How the rows are read, and what makes keys and values.
+void add_load_rows(CLI::App* command, LoadArguments* a) {
   add_row_options(
       command, &a->rows,
       "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
@@ -65,6 +61,10 @@ void add_load(CLI::App* command, LoadArguments* a) {
           "jsonl the whole line")
       ->delimiter(',')
       ->type_name("COLUMNS");
+}
+
+// What the table is, and what it does with the rows.
+void add_load_table(CLI::App* command, LoadArguments* a) {
   command
       ->add_option(
           "--key-width", a->rows.key_width,
@@ -99,6 +99,10 @@ void add_load(CLI::App* command, LoadArguments* a) {
                     "only when the table is made");
   command->add_flag("--mask-host-bits", a->mask_host_bits,
                     "Bits that are set behind a prefix are cleared, and are no bad row");
+}
+
+// Raw records, and rows that are bad otherwise.
+void add_load_records(CLI::App* command, LoadArguments* a) {
   command->add_flag("--allow-empty-key", a->rows.allow_empty_key, "An empty key is no bad row");
   command->add_option("--key-bytes", a->rows.key_bytes, "Of each raw record's key")
       ->check(CLI::Range(1u, max_key_bytes))
@@ -109,6 +113,10 @@ void add_load(CLI::App* command, LoadArguments* a) {
                    "and value (4 bytes each, little-endian), key and value")
       ->check(CLI::Range(0u, 1u << 30))
       ->type_name("BYTES");
+}
+
+// When rows are committed.
+void add_load_commits(CLI::App* command, LoadArguments* a) {
   command
       ->add_option(
           "--on-duplicate", a->on_duplicate,
@@ -126,6 +134,18 @@ void add_load(CLI::App* command, LoadArguments* a) {
   command->add_flag("--dry-run", a->dry_run, "Read and check the files, and write nothing");
   add_count(command, "--max-memory", &a->max_memory,
             "Bytes of rows that may wait for a commit. Default: 45 % of the free memory");
+}
+
+void add_load(CLI::App* command, LoadArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database; made where it is missing")
+      ->required();
+  command->add_option("TABLE", a->table, "Name of the table; made where it is missing")->required();
+  command->add_option("FILE", a->files, "Files to read, one after the other; -: standard input")
+      ->required();
+  add_load_rows(command, a);
+  add_load_table(command, a);
+  add_load_records(command, a);
+  add_load_commits(command, a);
   command->footer(
       "Examples:\n"
       "  stride load db words words.tsv\n"
@@ -138,15 +158,15 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");
 }
 
-Outcome run_load(Context* context, const LoadArguments& arguments) {
+ExitStatus run_load(Context* context, const LoadArguments& arguments) {
   RowOptions options;
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], &options));
   if (arguments.table == notes_table)
-    return Outcome::usage("table '.stride' belongs to this program");
+    return ExitStatus::usage("table '.stride' belongs to this program");
   if (arguments.resume && arguments.commit_every == 0)
-    return Outcome::usage("--resume goes on with a load that had --commit-every: give that too");
+    return ExitStatus::usage("--resume goes on with a load that had --commit-every: give that too");
   if (arguments.dry_run && arguments.commit_every)
-    return Outcome::usage("--dry-run commits nothing: leave --commit-every out");
+    return ExitStatus::usage("--dry-run commits nothing: leave --commit-every out");
   Loader loader(context, arguments, options);
   ReadFrom from;
   STRIDE_CLI_TRY(loader.prepare(&from));
@@ -164,13 +184,14 @@ Outcome run_load(Context* context, const LoadArguments& arguments) {
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<LoadWorker>(&loader, &progress));
-  Outcome outcome = run_pipeline(&reader, workers);
+  ExitStatus outcome = run_pipeline(&reader, workers);
   if (outcome.ok()) outcome = loader.finish();
   progress.clear();
   if (!outcome.ok()) {
     if (loader.commits() == 0) return outcome;
-    return Outcome(outcome.code(), outcome.message() + "\n" + with_commas(loader.committed_rows()) +
-                                       " rows are committed; --resume goes on after them");
+    return ExitStatus(outcome.code(), outcome.message() + "\n" +
+                                          with_commas(loader.committed_rows()) +
+                                          " rows are committed; --resume goes on after them");
   }
   double seconds = progress.seconds();
   report(context, arguments, loader, seconds, reader.stored_bytes_read());
@@ -184,4 +205,8 @@ Outcome run_load(Context* context, const LoadArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
+const bool load_registered =
+    Subcommands::add(110, "load", "Read rows of files into a table", &add_load, &run_load);
+
+}  // namespace
 }  // namespace stride::cli

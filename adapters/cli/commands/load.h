@@ -1,11 +1,10 @@
-// stride load: rows of files into a table.
+// What `stride load` is asked for.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "adapters/cli/commands/row_arguments.h"
-#include "adapters/cli/context.h"
 
 namespace stride::cli {
 
@@ -25,8 +24,5 @@ struct LoadArguments {
   bool accumulate = false;
   bool wrap = false;
 };
-
-void add_load(CLI::App* command, LoadArguments* arguments);
-Outcome run_load(Context* context, const LoadArguments& arguments);
 
 }  // namespace stride::cli

@@ -49,10 +49,10 @@ std::string Loader::Waiting::place(uint64_t row) const {
   return file->name + ":" + std::to_string(first_line + lines[row]);
 }
 
-Outcome Loader::prepare(ReadFrom* from) {
-  Outcome opened = open_database(context_, arguments_.database,
-                                 arguments_.dry_run ? Access::read : Access::write,
-                                 arguments_.rows.threads, &database_);
+ExitStatus Loader::prepare(ReadFrom* from) {
+  ExitStatus opened = open_database(context_, arguments_.database,
+                                    arguments_.dry_run ? Access::read : Access::write,
+                                    arguments_.rows.threads, &database_);
   if (!opened.ok() && opened.code() != ExitCode::not_found) return opened;
   Table table;
   if (database_) {
@@ -63,24 +63,25 @@ Outcome Loader::prepare(ReadFrom* from) {
     if (table_is_there_) table = *found;
   }
   if (table_is_there_ && arguments_.share_equal_values && !table.share_equal_values())
-    return Outcome::usage("table '" + arguments_.table +
-                          "' was made without --share-equal-values, which cannot be changed");
+    return ExitStatus::usage("table '" + arguments_.table +
+                             "' was made without --share-equal-values, which cannot be changed");
   STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
   const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
   if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
-    return Outcome::usage("--key-width " + std::to_string(asked) +
-                          " does not go with keys of type " + std::string(name_of(key_form_.type)) +
-                          ", which have " + std::to_string(of_type) + " bytes: leave it out");
+    return ExitStatus::usage("--key-width " + std::to_string(asked) +
+                             " does not go with keys of type " +
+                             std::string(name_of(key_form_.type)) + ", which have " +
+                             std::to_string(of_type) + " bytes: leave it out");
   uint32_t wanted = of_type ? of_type : asked;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
   bool any = wanted == 0;
   if (table_is_there_ && !any && wanted != table.key_width()) {
     auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
-    return Outcome::usage("table '" + arguments_.table + "' has keys of " +
-                          text(table.key_width()) + ", and this load makes keys of " +
-                          text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
-                          ")");
+    return ExitStatus::usage("table '" + arguments_.table + "' has keys of " +
+                             text(table.key_width()) + ", and this load makes keys of " +
+                             text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
+                             ")");
   }
   set_key_form();
   if (key_form_.type != KeyType::prefix)
@@ -95,7 +96,7 @@ void Loader::set_key_form() {
   options_.key_width = width_of(key_form_);
 }
 
-Outcome Loader::find_numbers(const Table* table) {
+ExitStatus Loader::find_numbers(const Table* table) {
   const std::string name = "table '" + arguments_.table + "' ";
   NumberType asked =
       arguments_.numbers.empty() ? NumberType::none : number_type_named(arguments_.numbers).value();
@@ -103,60 +104,62 @@ Outcome Loader::find_numbers(const Table* table) {
   const NumberType type = table ? table->numbers() : asked;
   options_.numbers = type;
   if (table && type == NumberType::none && asked != type)
-    return Outcome::usage(name + "is no table of numbers, which cannot be changed");
+    return ExitStatus::usage(name + "is no table of numbers, which cannot be changed");
   if (!arguments_.numbers.empty() && asked != type)
-    return Outcome::usage(name + "has numbers of type " + std::string(to_string(type)) + ", not " +
-                          arguments_.numbers);
+    return ExitStatus::usage(name + "has numbers of type " + std::string(to_string(type)) +
+                             ", not " + arguments_.numbers);
   if (arguments_.wrap && !is_integer(type))
-    return Outcome::usage("--wrap is for tables of i32 and i64");
+    return ExitStatus::usage("--wrap is for tables of i32 and i64");
   if (table && arguments_.wrap && table->overflow() != Overflow::wrap)
-    return Outcome::usage(name + "was made without --wrap, which cannot be changed");
+    return ExitStatus::usage(name + "was made without --wrap, which cannot be changed");
   if (arguments_.accumulate && on_duplicate_ != OnDuplicate::last)
-    return Outcome::usage("--accumulate adds all rows: leave --on-duplicate out");
+    return ExitStatus::usage("--accumulate adds all rows: leave --on-duplicate out");
   if (type != NumberType::none && options_.format == Format::jsonl && options_.values.empty())
-    return Outcome::usage("name the field that has the number, with --value");
+    return ExitStatus::usage("name the field that has the number, with --value");
   return {};
 }
 
 // table: null where there is none yet.
-Outcome Loader::find_key_form(const Table* table) {
+ExitStatus Loader::find_key_form(const Table* table) {
   const std::string& asked = arguments_.rows.key_type;
   uint32_t bits = table ? table->address_bits() : 0;
   KeyType stored = bits ? KeyType::prefix : notes_ ? notes_->key_type : KeyType::bytes;
   KeyType type = asked.empty() ? stored : *key_type_named(asked);
   auto plain = [](KeyType t) { return t == KeyType::bytes || t == KeyType::hex; };
   if ((notes_ || bits) && stored != type && !(plain(stored) && plain(type))) {
-    return Outcome::usage("table '" + arguments_.table + "' has keys of type " +
-                          std::string(name_of(stored)) + ", not " + asked);
+    return ExitStatus::usage("table '" + arguments_.table + "' has keys of type " +
+                             std::string(name_of(stored)) + ", not " + asked);
   }
   key_form_ = type;
   if (type != KeyType::prefix) {
     if (arguments_.address_bits.empty() && !arguments_.mask_host_bits) return {};
-    return Outcome::usage("--address-bits and --mask-host-bits are for --key-type prefix");
+    return ExitStatus::usage("--address-bits and --mask-host-bits are for --key-type prefix");
   }
   if (table && bits == 0)
-    return Outcome::usage("table '" + arguments_.table + "' is no prefix table");
+    return ExitStatus::usage("table '" + arguments_.table + "' is no prefix table");
   if (arguments_.mask_host_bits && options_.format == Format::raw)
-    return Outcome::usage("--mask-host-bits is for text: raw records have keys as they are stored");
+    return ExitStatus::usage(
+        "--mask-host-bits is for text: raw records have keys as they are stored");
   if (arguments_.rows.key_width)
-    return Outcome::usage("--key-width does not go with --key-type prefix: --address-bits says it");
+    return ExitStatus::usage(
+        "--key-width does not go with --key-type prefix: --address-bits says it");
   uint32_t told =
       arguments_.address_bits.empty() ? 0 : *address_bits_named(arguments_.address_bits);
   if (bits && told && bits != told) {
-    return Outcome::usage("table '" + arguments_.table + "' has addresses of " +
-                          name_of_address_bits(bits) + (bits == byte_strings ? "" : " bits") +
-                          ", not " + name_of_address_bits(told));
+    return ExitStatus::usage("table '" + arguments_.table + "' has addresses of " +
+                             name_of_address_bits(bits) + (bits == byte_strings ? "" : " bits") +
+                             ", not " + name_of_address_bits(told));
   }
   key_form_ = {type, bits ? bits : told, arguments_.mask_host_bits};
   return {};
 }
 
-Outcome Loader::look_at_first_key(BlockReader* reader) {
+ExitStatus Loader::look_at_first_key(BlockReader* reader) {
   if (key_form_.type != KeyType::prefix || key_form_.address_bits != 0) return {};
   const std::string remedy =
       ": give --address-bits 32 (IPv4), 128 (IPv6), another number, or bytes";
   if (options_.format == Format::raw)
-    return Outcome::usage("raw records do not tell what their prefixes are of" + remedy);
+    return ExitStatus::usage("raw records do not tell what their prefixes are of" + remedy);
   Block block;
   bool more = false;
   STRIDE_CLI_TRY(reader->peek(&block, &more));
@@ -164,26 +167,26 @@ Outcome Loader::look_at_first_key(BlockReader* reader) {
   if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
-    Rejects rejects("", rejects_allowed(arguments_.rows));
+    RejectedRows rejects("", rejects_allowed(arguments_.rows));
     if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
-    return Outcome::usage("there is no key that tells what prefixes are of" + remedy);
+    return ExitStatus::usage("there is no key that tells what prefixes are of" + remedy);
   }
   std::string_view key = as_text(rows.keys()[0]);
   key_form_.address_bits = address_bits_told_by(key);
   if (key_form_.address_bits == 0)
-    return Outcome::usage("key " + quoted(key) + " does not tell what prefixes are of" + remedy);
+    return ExitStatus::usage("key " + quoted(key) + " does not tell what prefixes are of" + remedy);
   set_key_form();
   reader->set_key_form(options_.key_form, options_.key_width);
   return {};
 }
 
-Outcome Loader::find_position(ReadFrom* from) {
+ExitStatus Loader::find_position(ReadFrom* from) {
   std::optional<LoadPosition> position;
   if (arguments_.resume && table_is_there_)
     STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
   if (position && (position->job != job() || position->file >= arguments_.files.size())) {
-    return Outcome::usage("the interrupted load of table '" + arguments_.table +
-                          "' was of other files or with other options, or a file has changed");
+    return ExitStatus::usage("the interrupted load of table '" + arguments_.table +
+                             "' was of other files or with other options, or a file has changed");
   }
   if (arguments_.resume && !position)
     context_.note("stride: no interrupted load of table '" + arguments_.table +
@@ -212,7 +215,7 @@ std::string Loader::job() const {
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Outcome Loader::take(const Block& block, ParsedRows* rows) {
+ExitStatus Loader::take(const Block& block, ParsedRows* rows) {
   STRIDE_CLI_TRY(rejects_.take(block, rows));
   reached_ = {block.file->index, block.end_offset};
   if (arguments_.dry_run || rows->size() == 0) {
@@ -236,24 +239,24 @@ Outcome Loader::take(const Block& block, ParsedRows* rows) {
   return check_memory();
 }
 
-Outcome Loader::check_memory() const {
+ExitStatus Loader::check_memory() const {
   if (waiting_bytes_ <= max_bytes_) return {};
-  return Outcome(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
-                                        " of memory before they can be committed as a whole; "
-                                        "give --commit-every N to commit them in parts");
+  return ExitStatus(ExitCode::no_room, "the rows need more than " + byte_text(max_bytes_) +
+                                           " of memory before they can be committed as a whole; "
+                                           "give --commit-every N to commit them in parts");
 }
 
-Outcome Loader::finish() {
+ExitStatus Loader::finish() {
   STRIDE_CLI_TRY(rejects_.flush());
   if (arguments_.dry_run) return {};
   STRIDE_CLI_TRY(commit(true));
   return database_->close();
 }
 
-Outcome Loader::commit(bool last) {
+ExitStatus Loader::commit(bool last) {
   STRIDE_CLI_TRY(rejects_.flush());
   STRIDE_CLI_TRY(check_duplicates());
-  if (interrupted()) return Outcome::interrupted();
+  if (interrupted()) return ExitStatus::interrupted();
   if (!database_) {
     STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create,
                                  arguments_.rows.threads, &database_));
@@ -268,7 +271,7 @@ Outcome Loader::commit(bool last) {
 }
 
 // Before anything is made or written.
-Outcome Loader::check_duplicates() {
+ExitStatus Loader::check_duplicates() {
   if (on_duplicate_ == OnDuplicate::last) return {};
   if (on_duplicate_ == OnDuplicate::error) STRIDE_CLI_TRY(check_no_duplicates());
   if (!table_is_there_) return {};
@@ -289,7 +292,7 @@ Result<Table> Loader::open_table(WriteTransaction* transaction) const {
                          .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error});
 }
 
-Outcome Loader::write(bool last) {
+ExitStatus Loader::write(bool last) {
   WriteTransaction transaction = database_->begin();
   auto table = open_table(&transaction);
   if (!table.ok()) return table.status();
@@ -322,7 +325,7 @@ Outcome Loader::write(bool last) {
   return {};
 }
 
-Outcome Loader::check_no_duplicates() const {
+ExitStatus Loader::check_no_duplicates() const {
   std::vector<HashedRow> rows;
   rows.reserve(waiting_rows_);
   for (uint32_t b = 0; b < waiting_.size(); ++b) {
@@ -352,13 +355,13 @@ Outcome Loader::check_no_duplicates() const {
   if (!found) return {};
   TextBuffer key;
   decode_key(key_form_, waiting_[found->block].rows.keys[found->row], &key);
-  return Outcome(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
-                                          quoted(key.text()) + " of table '" + arguments_.table +
-                                          "' is in " + waiting_[same->block].place(same->row) +
-                                          " already");
+  return ExitStatus(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
+                                             quoted(key.text()) + " of table '" + arguments_.table +
+                                             "' is in " + waiting_[same->block].place(same->row) +
+                                             " already");
 }
 
-Outcome Loader::check_not_stored(const Table& table) const {
+ExitStatus Loader::check_not_stored(const Table& table) const {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
   for (const Waiting& waiting : waiting_) {
@@ -368,13 +371,13 @@ Outcome Loader::check_not_stored(const Table& table) const {
     while (!result.found[row]) ++row;
     TextBuffer key;
     decode_key(key_form_, waiting.rows.keys[row], &key);
-    return Outcome(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
-                                            " is in table '" + table.name() + "' already");
+    return ExitStatus(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
+                                               " is in table '" + table.name() + "' already");
   }
   return {};
 }
 
-Outcome Loader::drop_stored(const Table& table) {
+ExitStatus Loader::drop_stored(const Table& table) {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
   for (Waiting& waiting : waiting_) {

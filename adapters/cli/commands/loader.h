@@ -11,6 +11,7 @@
 
 #include "adapters/cli/commands/load.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/rejected_rows.h"
 
@@ -23,12 +24,12 @@ class Loader {
   Loader(Context* context, const LoadArguments& arguments, RowOptions options);
 
   // Opens what there is already, and finds where an interrupted job goes on.
-  Outcome prepare(ReadFrom* from);
+  ExitStatus prepare(ReadFrom* from);
   // Decides the address bits of a new prefix table by its first key where no option tells them.
-  Outcome look_at_first_key(BlockReader* reader);
+  ExitStatus look_at_first_key(BlockReader* reader);
   // Takes a block's rows, and commits where that is due. One block at a time, in order.
-  Outcome take(const Block& block, ParsedRows* rows);
-  Outcome finish();
+  ExitStatus take(const Block& block, ParsedRows* rows);
+  ExitStatus finish();
 
   const RowOptions& options() const { return options_; }
   bool wants_lines() const { return on_duplicate_ == OnDuplicate::error; }
@@ -48,28 +49,28 @@ class Loader {
     std::string place(uint64_t row) const;
   };
 
-  Outcome find_key_form(const Table* table);
+  ExitStatus find_key_form(const Table* table);
   void set_key_form();
   // table: null where there is none yet.
-  Outcome find_numbers(const Table* table);
-  Outcome find_position(ReadFrom* from);
+  ExitStatus find_numbers(const Table* table);
+  ExitStatus find_position(ReadFrom* from);
   std::string job() const;
-  Outcome check_memory() const;
-  Outcome commit(bool last);
+  ExitStatus check_memory() const;
+  ExitStatus commit(bool last);
   // The table, which the transaction creates where it is missing.
   Result<Table> open_table(WriteTransaction* transaction) const;
-  Outcome write(bool last);
-  Outcome check_duplicates();
-  Outcome check_no_duplicates() const;
-  Outcome check_not_stored(const Table& table) const;
-  Outcome drop_stored(const Table& table);
+  ExitStatus write(bool last);
+  ExitStatus check_duplicates();
+  ExitStatus check_no_duplicates() const;
+  ExitStatus check_not_stored(const Table& table) const;
+  ExitStatus drop_stored(const Table& table);
 
   Context& context_;
   const LoadArguments& arguments_;
   RowOptions options_;
   KeyForm key_form_;  // of the table; raw records are bytes all the same
   OnDuplicate on_duplicate_;
-  Rejects rejects_;
+  RejectedRows rejects_;
   std::unique_ptr<Database> database_;
   bool table_is_there_ = false;
   std::optional<TableNotes> notes_;  // as stored

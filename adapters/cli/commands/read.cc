@@ -1,15 +1,35 @@
-#include "adapters/cli/commands/read.h"
-
+// stride scan, count and tables.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
+#include "adapters/cli/text/scan_bounds.h"
 
 namespace stride::cli {
+namespace {
+
+struct ScanArguments {
+  std::string database, table;
+  std::string key_type;
+  std::string format = "tsv";
+  BoundArguments bounds;
+  bool reverse = false;
+  bool keys_only = false;
+  std::optional<uint64_t> limit;
+};
+
+struct TableArguments {
+  std::string database, table;
+  bool all = false;
+};
 
 void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
@@ -52,7 +72,7 @@ void add_tables(CLI::App* command, TableArguments* a) {
       "Example:\n  stride tables db");
 }
 
-Outcome run_scan(Context* context, const ScanArguments& arguments) {
+ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
   Table table;
@@ -67,7 +87,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
                   : name == "raw"   ? Format::raw
                                     : Format::tsv;
   if (arguments.keys_only && format != Format::tsv)
-    return Outcome::usage("--keys-only is for the format tsv");
+    return ExitStatus::usage("--keys-only is for the format tsv");
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
   RecordWriter writer(format, form, table.numbers());
@@ -75,7 +95,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
   TextBuffer text;
   ScanBatch batch;
   while (left != 0 && scan->next(&batch)) {
-    if (interrupted()) return Outcome::interrupted();
+    if (interrupted()) return ExitStatus::interrupted();
     uint64_t n = std::min(left, batch.keys.size);
     text.clear();
     for (uint64_t i = 0; i < n; ++i) {
@@ -93,7 +113,7 @@ Outcome run_scan(Context* context, const ScanArguments& arguments) {
   return scan->status();
 }
 
-Outcome run_count(Context* context, const TableArguments& arguments) {
+ExitStatus run_count(Context* context, const TableArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   auto table = database->open_table(arguments.table);
@@ -105,7 +125,7 @@ Outcome run_count(Context* context, const TableArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
-Outcome run_tables(Context* context, const TableArguments& arguments) {
+ExitStatus run_tables(Context* context, const TableArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
   std::string lines;
@@ -135,4 +155,12 @@ Outcome run_tables(Context* context, const TableArguments& arguments) {
   return context->out.write(context->json ? text_of(list) + "\n" : lines);
 }
 
+const bool scan_registered =
+    Subcommands::add(210, "scan", "Print records in the order of their keys", &add_scan, &run_scan);
+const bool count_registered = Subcommands::add<TableArguments>(
+    230, "count", "Print how many keys a table has", &add_count, &run_count);
+const bool tables_registered =
+    Subcommands::add(240, "tables", "List the tables", &add_tables, &run_tables);
+
+}  // namespace
 }  // namespace stride::cli

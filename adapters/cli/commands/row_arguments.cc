@@ -113,7 +113,7 @@ void add_block_bytes(CLI::App* command, RowArguments* a) {
   command->get_option("--block-bytes")->group("")->check(CLI::Range(1u, 1u << 30));
 }
 
-Outcome find_format(const std::string& name, const std::string& file, Format* format) {
+ExitStatus find_format(const std::string& name, const std::string& file, Format* format) {
   *format = name == "csv"       ? Format::csv
             : name == "jsonl"   ? Format::jsonl
             : name == "raw"     ? Format::raw
@@ -121,19 +121,19 @@ Outcome find_format(const std::string& name, const std::string& file, Format* fo
             : name == "arrow"   ? Format::arrow
                                 : Format::tsv;
   if (!is_columnar(*format) || BatchFile::available()) return {};
-  return Outcome(ExitCode::unavailable,
-                 file + ": this program reads no " + name +
-                     " files; write them as CSV or JSON lines first, and give --format");
+  return ExitStatus(ExitCode::unavailable,
+                    file + ": this program reads no " + name +
+                        " files; write them as CSV or JSON lines first, and give --format");
 }
 
-Outcome parse_row_options(const RowArguments& a, const std::string& first_file,
-                          RowOptions* options) {
+ExitStatus parse_row_options(const RowArguments& a, const std::string& first_file,
+                             RowOptions* options) {
   std::string format = a.format.empty() ? format_of_file(first_file) : a.format;
   STRIDE_CLI_TRY(find_format(format, first_file, &options->format));
   options->delimiter = options->format == Format::csv ? ',' : '\t';
   if (!a.delimiter.empty()) STRIDE_CLI_TRY(parse_delimiter(a.delimiter, &options->delimiter));
   bool columns = options->format == Format::tsv || options->format == Format::csv;
-  if (a.header && !columns) return Outcome::usage("--header is for tsv and csv");
+  if (a.header && !columns) return ExitStatus::usage("--header is for tsv and csv");
   options->header = a.header;
   options->line_ends = a.line_ends == "lf"     ? LineEnds::lf
                        : a.line_ends == "crlf" ? LineEnds::crlf
@@ -148,12 +148,12 @@ Outcome parse_row_options(const RowArguments& a, const std::string& first_file,
   options->allow_empty_key = a.allow_empty_key;
   bool fixed = a.key_bytes != 0 || a.value_bytes != 0;
   if (fixed && options->format != Format::raw)
-    return Outcome::usage("--key-bytes and --value-bytes are for --format raw");
-  if (fixed && a.key_bytes == 0) return Outcome::usage("--value-bytes needs --key-bytes");
+    return ExitStatus::usage("--key-bytes and --value-bytes are for --format raw");
+  if (fixed && a.key_bytes == 0) return ExitStatus::usage("--value-bytes needs --key-bytes");
   options->raw_key_bytes = a.key_bytes;
   options->raw_value_bytes = a.value_bytes;
   if (a.max_row_bytes == 0 || a.max_row_bytes > (1u << 31))
-    return Outcome::usage("--max-row-bytes must be a number from 1 to 2147483648");
+    return ExitStatus::usage("--max-row-bytes must be a number from 1 to 2147483648");
   options->block_bytes = a.block_bytes;
   options->max_row_bytes = a.max_row_bytes;
   return {};

@@ -44,10 +44,10 @@ void add_count(CLI::App* command, const std::string& name, std::optional<uint64_
 void add_block_bytes(CLI::App* command, RowArguments* arguments);
 
 // unavailable: parquet and arrow, in a build without them. file: for the message.
-Outcome find_format(const std::string& name, const std::string& file, Format* format);
+ExitStatus find_format(const std::string& name, const std::string& file, Format* format);
 // All but key type and width.
-Outcome parse_row_options(const RowArguments& arguments, const std::string& first_file,
-                          RowOptions* options);
+ExitStatus parse_row_options(const RowArguments& arguments, const std::string& first_file,
+                             RowOptions* options);
 unsigned chosen_threads(const RowArguments& arguments);
 // How many bad rows are fine.
 uint64_t rejects_allowed(const RowArguments& arguments);

@@ -9,7 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-Outcome read_record(const Database& database, const std::string& key, std::optional<json>* record) {
+ExitStatus read_record(const Database& database, const std::string& key,
+                       std::optional<json>* record) {
   record->reset();
   auto table = database.open_table(std::string(notes_table));
   if (!table.ok()) {
@@ -25,7 +26,7 @@ Outcome read_record(const Database& database, const std::string& key, std::optio
   return {};
 }
 
-Outcome write_record(WriteTransaction* transaction, const std::string& key, const json& record) {
+ExitStatus write_record(WriteTransaction* transaction, const std::string& key, const json& record) {
   auto table = transaction->open_or_create_table(std::string(notes_table));
   if (!table.ok()) return table.status();
   if (record.is_null()) return transaction->erase(*table, key);
@@ -38,7 +39,8 @@ std::string width_text(uint32_t width) {
 
 }  // namespace
 
-Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes) {
+ExitStatus read_notes(const Database& database, const Table& table,
+                      std::optional<TableNotes>* notes) {
   notes->reset();
   std::optional<json> record;
   STRIDE_CLI_TRY(read_record(database, "table:" + table.name(), &record));
@@ -56,8 +58,8 @@ Outcome read_notes(const Database& database, const Table& table, std::optional<T
   return {};
 }
 
-Outcome read_position(const Database& database, const std::string& table,
-                      std::optional<LoadPosition>* position) {
+ExitStatus read_position(const Database& database, const std::string& table,
+                         std::optional<LoadPosition>* position) {
   position->reset();
   std::optional<json> record;
   STRIDE_CLI_TRY(read_record(database, "load:" + table, &record));
@@ -70,16 +72,16 @@ Outcome read_position(const Database& database, const std::string& table,
   return {};
 }
 
-Outcome write_notes(WriteTransaction* transaction, const std::string& table,
-                    const TableNotes& notes) {
+ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
+                       const TableNotes& notes) {
   json record = {{"key_type", std::string(name_of(notes.key_type))}};
   if (!notes.key.empty()) record["key"] = notes.key;
   if (!notes.values.empty()) record["values"] = notes.values;
   return write_record(transaction, "table:" + table, record);
 }
 
-Outcome write_position(WriteTransaction* transaction, const std::string& table,
-                       const LoadPosition* position) {
+ExitStatus write_position(WriteTransaction* transaction, const std::string& table,
+                          const LoadPosition* position) {
   json record;
   if (position) {
     record = {{"job", position->job},   {"file", position->file}, {"offset", position->offset},
@@ -88,7 +90,7 @@ Outcome write_position(WriteTransaction* transaction, const std::string& table,
   return write_record(transaction, "load:" + table, record);
 }
 
-Outcome read_restoring(const Database& database, const Table& table, bool* restoring) {
+ExitStatus read_restoring(const Database& database, const Table& table, bool* restoring) {
   std::optional<json> record;
   STRIDE_CLI_TRY(read_record(database, "restore:" + table.name(), &record));
   // Another table of that name, made since, is none.
@@ -96,14 +98,14 @@ Outcome read_restoring(const Database& database, const Table& table, bool* resto
   return {};
 }
 
-Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring) {
+ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bool restoring) {
   json record;
   if (restoring) record = {{"id", table.id()}};
   return write_record(transaction, "restore:" + table.name(), record);
 }
 
-Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
-                   Table* table, KeyForm* key_form) {
+ExitStatus open_table(const Database& database, const std::string& name, const std::string& asked,
+                      Table* table, KeyForm* key_form) {
   auto opened = database.open_table(name);
   if (!opened.ok()) return opened.status();
   *table = *opened;
@@ -116,13 +118,13 @@ Outcome open_table(const Database& database, const std::string& name, const std:
                  : width                 ? KeyType::hex
                                          : KeyType::bytes;
   if (type == KeyType::prefix && table->address_bits() == 0)
-    return Outcome::usage("table '" + name + "' is no prefix table");
+    return ExitStatus::usage("table '" + name + "' is no prefix table");
   *key_form = type;
   if (type == KeyType::prefix) key_form->address_bits = table->address_bits();
   if (width_of(*key_form) && width && width != width_of(*key_form)) {
-    return Outcome::usage("keys of table '" + name + "' have " + width_text(width) +
-                          ", and those of --key-type " + std::string(name_of(type)) + " have " +
-                          width_text(width_of(*key_form)));
+    return ExitStatus::usage("keys of table '" + name + "' have " + width_text(width) +
+                             ", and those of --key-type " + std::string(name_of(type)) + " have " +
+                             width_text(width_of(*key_form)));
   }
   return {};
 }

@@ -5,7 +5,8 @@
 //   key              value (JSON)
 //   table:NAME       {"key_type":"u64","key":"id","values":["name","city"]}
 //   load:NAME        {"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,"rejected":0}
-//   restore:NAME     {"id":7}   that table, while a restore that commits from time to time has not come to its end
+//   restore:NAME     {"id":7}   that table, while a restore that commits from time to time has not
+//   come to its end
 #pragma once
 
 #include <cstdint>
@@ -39,25 +40,26 @@ struct LoadPosition {
 
 // Nothing where there is no note, or none that can be read or that fits the table: another one of
 // that name, made by a program, may have taken its place.
-Outcome read_notes(const Database& database, const Table& table, std::optional<TableNotes>* notes);
-Outcome read_position(const Database& database, const std::string& table,
-                      std::optional<LoadPosition>* position);
+ExitStatus read_notes(const Database& database, const Table& table,
+                      std::optional<TableNotes>* notes);
+ExitStatus read_position(const Database& database, const std::string& table,
+                         std::optional<LoadPosition>* position);
 
 // Whether the table is what a restore has left that was killed.
-Outcome read_restoring(const Database& database, const Table& table, bool* restoring);
+ExitStatus read_restoring(const Database& database, const Table& table, bool* restoring);
 
 // Into the transaction. Makes the table of notes where it is missing.
-Outcome write_notes(WriteTransaction* transaction, const std::string& table,
-                    const TableNotes& notes);
+ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
+                       const TableNotes& notes);
 // Null: the load is complete.
-Outcome write_position(WriteTransaction* transaction, const std::string& table,
-                       const LoadPosition* position);
-Outcome write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
+ExitStatus write_position(WriteTransaction* transaction, const std::string& table,
+                          const LoadPosition* position);
+ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
 
 // The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
 // keys of a prefix table are prefixes, others of one width hex, and the rest bytes). usage where
 // the two do not fit.
-Outcome open_table(const Database& database, const std::string& name, const std::string& asked,
-                   Table* table, KeyForm* key_form);
+ExitStatus open_table(const Database& database, const std::string& name, const std::string& asked,
+                      Table* table, KeyForm* key_form);
 
 }  // namespace stride::cli

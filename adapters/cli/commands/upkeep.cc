@@ -1,22 +1,24 @@
-#include "adapters/cli/commands/upkeep.h"
-
+// stride stats, explain, verify, compact and calibrate.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/context.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/subcommands.h"
 
 namespace stride::cli {
 namespace {
 
-using nlohmann::json;
+struct UpkeepArguments {
+  std::string database, table;
+};
 
-const char* name_of(NodeKind kind) {
-  return kind == NodeKind::dense ? "dense" : kind == NodeKind::bitmap ? "bitmap" : "automatic";
-}
+using nlohmann::json;
 
 json describe(const TableStatistics& table) {
   json result = {{"table", table.name},
@@ -42,7 +44,7 @@ json describe(const SegmentReport& segment) {
   for (size_t i = 0; i < segment.strides.size(); ++i) {
     levels.push_back({{"stride", segment.strides[i]},
                       {"nodes", segment.nodes[i]},
-                      {"kind", name_of(segment.kinds[i])}});
+                      {"kind", to_string(segment.kinds[i])}});
     if (!segment.visits.empty()) levels.back()["visits"] = segment.visits[i];
   }
   json result = {{"run", segment.run},
@@ -114,7 +116,7 @@ std::string explain_text(const SegmentReport& s) {
     std::string level = "  level " + std::to_string(i) + (i < 10 ? "   stride " : "  stride ") +
                         std::to_string(s.strides[i]) + ", " + with_commas(s.nodes[i]) +
                         (s.nodes[i] == 1 ? " node" : " nodes") +
-                        (i ? std::string(", ") + name_of(s.kinds[i]) : "");
+                        (i ? std::string(", ") + to_string(s.kinds[i]) : "");
     if (!s.visits.empty()) {
       level.resize(std::max<size_t>(level.size(), 46), ' ');
       level += bar(s.visits[i]) + " of searches";
@@ -134,8 +136,6 @@ std::string explain_text(const SegmentReport& s) {
           "; on a device: " + (s.device_bytes ? byte_text(s.device_bytes) : "nothing") + "\n";
   return text;
 }
-
-}  // namespace
 
 void add_stats(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
@@ -175,7 +175,7 @@ void add_calibrate(CLI::App* command, UpkeepArguments* a) {
       "Example:\n  stride calibrate db");
 }
 
-Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   json tables = json::array();
@@ -204,7 +204,7 @@ Outcome run_stats(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
-Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   Table table;
@@ -245,7 +245,7 @@ Outcome run_explain(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(head + text);
 }
 
-Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_verify(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
   Progress clock(context->environment.err, "verify", 0);
@@ -257,7 +257,7 @@ Outcome run_verify(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
-Outcome run_calibrate(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_calibrate(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
   Progress clock(context->environment.err, "calibrate", 0);
@@ -268,7 +268,7 @@ Outcome run_calibrate(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(json{{"seconds", clock.seconds()}}) + "\n");
 }
 
-Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
+ExitStatus run_compact(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
   Progress clock(context->environment.err, "compact", 0);
@@ -283,4 +283,18 @@ Outcome run_compact(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(text_of(result) + "\n");
 }
 
+const bool stats_registered =
+    Subcommands::add(410, "stats", "Sizes of the database and its tables", &add_stats, &run_stats);
+const bool explain_registered =
+    Subcommands::add(420, "explain", "How a lookup in a table goes: segments, trees, memory",
+                     &add_explain, &run_explain);
+const bool verify_registered =
+    Subcommands::add(430, "verify", "Read and check every byte", &add_verify, &run_verify);
+const bool compact_registered = Subcommands::add(
+    440, "compact", "Merge what many loads have left behind", &add_compact, &run_compact);
+const bool calibrate_registered =
+    Subcommands::add(450, "calibrate", "Measure this machine's memory, by which trees are planned",
+                     &add_calibrate, &run_calibrate);
+
+}  // namespace
 }  // namespace stride::cli

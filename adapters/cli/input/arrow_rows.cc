@@ -1,10 +1,8 @@
 #include "adapters/cli/input/arrow_rows.h"
 
 #include <arrow/api.h>
-#include <arrow/compute/cast.h>
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>
-#include <arrow/util/bit_util.h>
 #include <arrow/util/byte_size.h>
 #include <arrow/util/io_util.h>
 #include <parquet/arrow/reader.h>
@@ -20,33 +18,32 @@
 #include <functional>
 #include <new>
 
+#include "adapters/cli/input/arrow_columns.h"
 #include "adapters/cli/input/input_stream.h"
 
 namespace stride::cli {
 namespace {
 
-using arrow::Array;
 using arrow::Result;
 using arrow::Status;
-using arrow::Type;
-using ArrayPointer = std::shared_ptr<Array>;
 
 constexpr int64_t max_block_rows = 1 << 16;
 
-Outcome broken(const std::string& name, std::string_view message) {
-  return Outcome(ExitCode::bad_input, name + ": damaged, or of another format: " +
-                                          std::string(message.substr(0, message.find('\n'))));
+ExitStatus broken(const std::string& name, std::string_view message) {
+  return ExitStatus(ExitCode::bad_input, name + ": damaged, or of another format: " +
+                                             std::string(message.substr(0, message.find('\n'))));
 }
 
 // The library tells by status what went wrong, and its Parquet half in places by exception.
 template <class Call>
-Outcome guarded(const std::string& name, const Call& call) {
+ExitStatus guarded(const std::string& name, const Call& call) {
   try {
     Status status = call();
     if (status.ok()) return {};
-    if (status.IsOutOfMemory()) return Outcome(ExitCode::no_room, name + ": " + status.message());
+    if (status.IsOutOfMemory())
+      return ExitStatus(ExitCode::no_room, name + ": " + status.message());
     if (int error = arrow::internal::ErrnoFromStatus(status))
-      return Outcome::from_errno(error, name, "read");
+      return ExitStatus::from_errno(error, name, "read");
     return broken(name, status.message());
   } catch (const std::bad_alloc&) {
     throw;
@@ -55,148 +52,6 @@ Outcome guarded(const std::string& name, const Call& call) {
   }
 }
 
-// What the values of a column are once dictionaries and extensions are taken away.
-const arrow::DataType& plain_type(const arrow::DataType& type) {
-  if (type.id() == Type::DICTIONARY)
-    return plain_type(*static_cast<const arrow::DictionaryType&>(type).value_type());
-  if (type.id() == Type::EXTENSION)
-    return plain_type(*static_cast<const arrow::ExtensionType&>(type).storage_type());
-  return type;
-}
-
-bool has_text(const arrow::DataType& type) {
-  return type.id() == Type::FIXED_SIZE_BINARY || arrow::is_base_binary_like(type.id()) ||
-         arrow::is_binary_view_like(type.id()) ||
-         arrow::compute::CanCast(type, *arrow::large_utf8());
-}
-
-Result<ArrayPointer> plain(ArrayPointer array) {
-  for (;;) {
-    if (array->type_id() == Type::EXTENSION) {
-      array = static_cast<const arrow::ExtensionArray&>(*array).storage();
-    } else if (array->type_id() == Type::DICTIONARY) {
-      const auto& type = static_cast<const arrow::DictionaryType&>(*array->type());
-      ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, type.value_type()));
-    } else {
-      return array;
-    }
-  }
-}
-
-// Strings are bytes here: whether they are UTF-8 nobody asks.
-Result<ArrayPointer> without_encoding(const ArrayPointer& array) {
-  switch (array->type_id()) {
-    case Type::STRING:
-      return array->View(arrow::binary());
-    case Type::LARGE_STRING:
-      return array->View(arrow::large_binary());
-    case Type::STRING_VIEW:
-      return array->View(arrow::binary_view());
-    default:
-      return array;
-  }
-}
-
-// A batch as it comes from a file, whose offsets may point anywhere.
-Result<ArrayPointer> checked(const ArrayPointer& array) {
-  ARROW_RETURN_NOT_OK(array->Validate());
-  ARROW_ASSIGN_OR_RAISE(ArrayPointer bytes, without_encoding(array));
-  ARROW_RETURN_NOT_OK(bytes->ValidateFull());
-  return bytes;
-}
-
-class NullRows {
- public:
-  NullRows() = default;
-  explicit NullRows(const Array& array)
-      : bits_(array.null_count() ? array.null_bitmap_data() : nullptr), offset_(array.offset()) {}
-  bool operator[](int64_t row) const {
-    return bits_ && !arrow::bit_util::GetBit(bits_, offset_ + row);
-  }
-
- private:
-  const uint8_t* bits_ = nullptr;
-  int64_t offset_ = 0;
-};
-
-// A column's bytes, or its text where it is of numbers, dates and so on.
-class TextColumn {
- public:
-  static Result<TextColumn> make(ArrayPointer array) {
-    ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
-    ARROW_ASSIGN_OR_RAISE(array, without_encoding(array));
-    TextColumn column;
-    if (array->type_id() == Type::FIXED_SIZE_BINARY) {
-      const auto& fixed = static_cast<const arrow::FixedSizeBinaryArray&>(*array);
-      column.data_ = reinterpret_cast<const char*>(fixed.raw_values());
-      column.width_ = fixed.byte_width();
-      column.bytes_ = static_cast<uint64_t>(array->length()) * static_cast<uint64_t>(column.width_);
-    } else {
-      if (arrow::is_base_binary_like(array->type_id()) ||
-          arrow::is_binary_view_like(array->type_id())) {
-        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_binary()));
-      } else {
-        ARROW_ASSIGN_OR_RAISE(array, arrow::compute::Cast(*array, arrow::large_utf8()));
-      }
-      const auto& strings = static_cast<const arrow::LargeBinaryArray&>(*array);
-      column.data_ = reinterpret_cast<const char*>(strings.raw_data());
-      column.offsets_ = strings.raw_value_offsets();
-      column.bytes_ = static_cast<uint64_t>(strings.total_values_length());
-    }
-    column.nulls_ = NullRows(*array);
-    column.array_ = std::move(array);
-    return column;
-  }
-
-  bool is_null(int64_t row) const { return nulls_[row]; }
-  // Returns nothing for a null.
-  std::string_view operator[](int64_t row) const {
-    if (nulls_[row]) return {};
-    if (!offsets_) return {data_ + row * width_, static_cast<size_t>(width_)};
-    return {data_ + offsets_[row], static_cast<size_t>(offsets_[row + 1] - offsets_[row])};
-  }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  ArrayPointer array_;
-  NullRows nulls_;
-  const char* data_ = nullptr;
-  const int64_t* offsets_ = nullptr;
-  int64_t width_ = 0;  // without offsets
-  uint64_t bytes_ = 0;
-};
-
-// Integers of any width, as 64 bits.
-class NumberColumn {
- public:
-  static Result<NumberColumn> make(const ArrayPointer& array) {
-    NumberColumn column;
-    column.signed_ = arrow::is_signed_integer(array->type_id());
-    ARROW_ASSIGN_OR_RAISE(
-        column.array_,
-        arrow::compute::Cast(*array, column.signed_ ? arrow::int64() : arrow::uint64()));
-    column.nulls_ = NullRows(*column.array_);
-    column.numbers_ = column.array_->data()->GetValues<uint64_t>(1);
-    return column;
-  }
-  bool is_null(int64_t row) const { return nulls_[row]; }
-  uint64_t operator[](int64_t row) const { return numbers_[row]; }
-  // The upper half of u64 is negative in i64, and the other way round.
-  bool fits(int64_t row, KeyType type) const {
-    return signed_ == (type == KeyType::i64) || static_cast<int64_t>(numbers_[row]) >= 0;
-  }
-  std::string text(int64_t row) const {
-    return signed_ ? std::to_string(static_cast<int64_t>(numbers_[row]))
-                   : std::to_string(numbers_[row]);
-  }
-
- private:
-  ArrayPointer array_;
-  NullRows nulls_;
-  const uint64_t* numbers_ = nullptr;
-  bool signed_ = false;
-};
-
 class ColumnBatch final : public RowBatch {
  public:
   // columns: the key's, and those of the value.
@@ -204,16 +59,16 @@ class ColumnBatch final : public RowBatch {
       : name_(std::move(name)), columns_(std::move(columns)) {}
 
   uint64_t size() const override { return static_cast<uint64_t>(columns_[0]->length()); }
-  Outcome parse(const RowPlan& plan, ParsedRows* rows) const override {
+  ExitStatus parse(const RowPlan& plan, ParsedRows* rows) const override {
     return guarded(name_, [&] { return parse_columns(plan, rows); });
   }
 
  private:
   Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
-    std::vector<TextColumn> values;
+    std::vector<ArrowTextColumn> values;
     uint64_t bytes = static_cast<uint64_t>(columns_[0]->length()) * columns_.size();  // the tabs
     for (size_t i = 1; i < columns_.size(); ++i) {
-      ARROW_ASSIGN_OR_RAISE(TextColumn column, TextColumn::make(columns_[i]));
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
       bytes += column.bytes();
       values.push_back(std::move(column));
     }
@@ -221,7 +76,7 @@ class ColumnBatch final : public RowBatch {
     ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
     KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
-      ARROW_ASSIGN_OR_RAISE(NumberColumn keys, NumberColumn::make(key));
+      ARROW_ASSIGN_OR_RAISE(ArrowNumberColumn keys, ArrowNumberColumn::make(key));
       add_rows(
           plan, keys, values, rows,
           [&](int64_t row) {
@@ -234,7 +89,7 @@ class ColumnBatch final : public RowBatch {
           },
           [&](int64_t row) { return keys.text(row); });
     } else {
-      ARROW_ASSIGN_OR_RAISE(TextColumn keys, TextColumn::make(key));
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn keys, ArrowTextColumn::make(key));
       add_rows(
           plan, keys, values, rows, [&](int64_t row) { return rows->key(keys[row], {}); },
           [&](int64_t row) { return std::string(keys[row]); });
@@ -243,7 +98,7 @@ class ColumnBatch final : public RowBatch {
   }
 
   template <class Keys, class AddKey, class KeyText>
-  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<TextColumn>& values,
+  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<ArrowTextColumn>& values,
                 ParsedRows* rows, const AddKey& add_key, const KeyText& key_text) const {
     int64_t size = columns_[0]->length();
     for (int64_t row = 0; row < size; ++row) {
@@ -269,7 +124,7 @@ class ColumnBatch final : public RowBatch {
       if (good && rows->end_row({}, static_cast<uint64_t>(row))) continue;
       BadRow& bad = rows->bad().back();
       if (!keys.is_null(row)) bad.row = key_text(row);
-      for (const TextColumn& value : values) {
+      for (const ArrowTextColumn& value : values) {
         bad.row += '\t';
         bad.row += value[row].substr(0, 1 << 10);
       }
@@ -286,7 +141,7 @@ class StreamInput final : public arrow::io::InputStream {
  public:
   explicit StreamInput(std::unique_ptr<cli::InputStream> in) : in_(std::move(in)) {}
   // Says how the last read ended.
-  const Outcome& outcome() const { return outcome_; }
+  const ExitStatus& outcome() const { return outcome_; }
   uint64_t stored_bytes_read() const { return in_->stored_bytes_read(); }
 
   Status Close() override {
@@ -311,7 +166,7 @@ class StreamInput final : public arrow::io::InputStream {
 
  private:
   std::unique_ptr<cli::InputStream> in_;
-  Outcome outcome_;
+  ExitStatus outcome_;
   int64_t at_ = 0;
   bool closed_ = false;
 };
@@ -321,11 +176,11 @@ class ArrowFile final : public BatchFile {
   ArrowFile(std::string name, const RowOptions& options, uint64_t from_row)
       : name_(std::move(name)), options_(options), rows_to_skip_(from_row) {}
 
-  Outcome open(const std::string& path, int standard_input) {
+  ExitStatus open(const std::string& path, int standard_input) {
     struct stat info {};
     bool standard = path == "-";
     if (!standard && ::stat(path.c_str(), &info) != 0)
-      return Outcome::from_errno(errno, path, "open");
+      return ExitStatus::from_errno(errno, path, "open");
     if (!standard && S_ISREG(info.st_mode)) {
       bytes_ = static_cast<uint64_t>(info.st_size);
       return guarded(name_, [&]() -> Status {
@@ -334,7 +189,7 @@ class ArrowFile final : public BatchFile {
       });
     }
     if (options_.format == Format::parquet)
-      return Outcome::usage(name_ + ": Parquet is read from a file, not from a stream");
+      return ExitStatus::usage(name_ + ": Parquet is read from a file, not from a stream");
     std::unique_ptr<cli::InputStream> in;
     STRIDE_CLI_TRY(cli::InputStream::open(path, standard_input, Compression::none, &in));
     stream_ = std::make_shared<StreamInput>(std::move(in));
@@ -343,14 +198,14 @@ class ArrowFile final : public BatchFile {
   }
 
   // Looks the columns up, and goes to the first row.
-  Outcome start(RowPlan* plan) {
-    Outcome planned = RowPlan::make(options_, schema_->field_names(), plan);
-    if (!planned.ok()) return Outcome(planned.code(), name_ + ": " + planned.message());
+  ExitStatus start(RowPlan* plan) {
+    ExitStatus planned = RowPlan::make(options_, schema_->field_names(), plan);
+    if (!planned.ok()) return ExitStatus(planned.code(), name_ + ": " + planned.message());
     auto count = static_cast<size_t>(schema_->num_fields());
     if (count < plan->min_columns)
-      return Outcome::usage(name_ + ": has " + std::to_string(count) +
-                            " columns, and a key and a value take " +
-                            std::to_string(plan->min_columns));
+      return ExitStatus::usage(name_ + ": has " + std::to_string(count) +
+                               " columns, and a key and a value take " +
+                               std::to_string(plan->min_columns));
     columns_ = {static_cast<int>(plan->key_column)};
     for (size_t i = 0; plan->value_is_rest && i < count; ++i)
       if (i != plan->key_column) columns_.push_back(static_cast<int>(i));
@@ -358,15 +213,15 @@ class ArrowFile final : public BatchFile {
     for (int i : columns_) {
       const arrow::Field& field = *schema_->field(i);
       if (!has_text(plain_type(*field.type())))
-        return Outcome::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
-                              field.type()->ToString() +
-                              ", which is neither key nor value; name others with --value");
+        return ExitStatus::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
+                                 field.type()->ToString() +
+                                 ", which is neither key nor value; name others with --value");
     }
     if (!parquet_) return {};
     return guarded(name_, [&] { return start_parquet(); });
   }
 
-  Outcome next(std::shared_ptr<const RowBatch>* batch) override {
+  ExitStatus next(std::shared_ptr<const RowBatch>* batch) override {
     batch->reset();
     while (at_ == rows_) {
       bool more = false;
@@ -388,9 +243,9 @@ class ArrowFile final : public BatchFile {
   // How many of rows that take so many bytes make a block.
   int64_t rows_of_block(int64_t rows, double bytes) const {
     double row_bytes = std::max(bytes, 1.0) / static_cast<double>(std::max<int64_t>(rows, 1));
-    double most = static_cast<double>(options_.block_bytes) / row_bytes;
+    double max_rows = static_cast<double>(options_.block_bytes) / row_bytes;
     return std::max<int64_t>(
-        1, static_cast<int64_t>(std::min(most, static_cast<double>(max_block_rows))));
+        1, static_cast<int64_t>(std::min(max_rows, static_cast<double>(max_block_rows))));
   }
   uint64_t part_of_file(int64_t done, int64_t all) const {
     return all <= 0 ? bytes_
@@ -479,7 +334,7 @@ class ArrowFile final : public BatchFile {
   }
 
   // What failed while reading is told as it was, and not as the library words it.
-  Outcome stream_outcome(Outcome outcome) const {
+  ExitStatus stream_outcome(ExitStatus outcome) const {
     return !outcome.ok() && stream_ && !stream_->outcome().ok() ? stream_->outcome() : outcome;
   }
 
@@ -526,8 +381,8 @@ class ArrowFile final : public BatchFile {
 
 bool BatchFile::available() { return true; }
 
-Outcome BatchFile::open(const std::string& path, int standard_input, const RowOptions& options,
-                        uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan) {
+ExitStatus BatchFile::open(const std::string& path, int standard_input, const RowOptions& options,
+                           uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan) {
   auto opened =
       std::make_unique<ArrowFile>(path == "-" ? "standard input" : path, options, from_row);
   STRIDE_CLI_TRY(opened->open(path, standard_input));

@@ -24,7 +24,7 @@ class RowBatch {
   virtual ~RowBatch() = default;
   virtual uint64_t size() const = 0;
   // A row is a line here. While other threads do the same with other batches, or this one.
-  virtual Outcome parse(const RowPlan& plan, ParsedRows* rows) const = 0;
+  virtual ExitStatus parse(const RowPlan& plan, ParsedRows* rows) const = 0;
 };
 
 // For one thread at a time.
@@ -34,12 +34,12 @@ class BatchFile {
   static bool available();
   // path "-": the descriptor standard_input, from which only the stream form is read. The rows
   // before from_row are passed over. unavailable, usage, bad_input, not_found, ...
-  static Outcome open(const std::string& path, int standard_input, const RowOptions& options,
-                      uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan);
+  static ExitStatus open(const std::string& path, int standard_input, const RowOptions& options,
+                         uint64_t from_row, std::unique_ptr<BatchFile>* file, RowPlan* plan);
   virtual ~BatchFile() = default;
 
   // The next rows; null at the end.
-  virtual Outcome next(std::shared_ptr<const RowBatch>* batch) = 0;
+  virtual ExitStatus next(std::shared_ptr<const RowBatch>* batch) = 0;
   // Counts bytes of the file as it is stored, roughly.
   virtual uint64_t stored_bytes_read() const = 0;
 };

@@ -28,7 +28,7 @@ BlockReader::BlockReader(std::vector<std::string> files, RowOptions options, int
       from_(from),
       opened_(from.file) {}
 
-Outcome BlockReader::open_next_file() {
+ExitStatus BlockReader::open_next_file() {
   if (stream_) stored_before_ += stream_->stored_bytes_read();
   auto file = std::make_shared<FileRows>();
   file->index = static_cast<uint32_t>(opened_);
@@ -48,7 +48,7 @@ Outcome BlockReader::open_next_file() {
 
 // Reads as far as the end of the first row, which is in carry_ then, without the mark of UTF-8.
 // *end: past the row; 0: it has none, or it is beyond max_row_bytes.
-Outcome BlockReader::read_first_row(size_t* end) {
+ExitStatus BlockReader::read_first_row(size_t* end) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   const size_t piece = std::min<uint64_t>(options_.block_bytes, 64 << 10);
   while (!ended_ && carry_.size() < mark.size()) STRIDE_CLI_TRY(read_more(&carry_, piece));
@@ -69,7 +69,7 @@ Outcome BlockReader::read_first_row(size_t* end) {
 }
 
 // Looks at the first row, which says how lines end and, in a header, what columns are called.
-Outcome BlockReader::read_header(FileRows* file) {
+ExitStatus BlockReader::read_header(FileRows* file) {
   std::vector<std::string> columns;
   size_t end = 0;
   if (options_.format != Format::raw) STRIDE_CLI_TRY(read_first_row(&end));
@@ -79,19 +79,19 @@ Outcome BlockReader::read_header(FileRows* file) {
   bool crlf = first_end > 1 && text[first_end - 2] == '\r';
   if (options_.header && !text.empty()) {
     if (end == 0 && !ended_)
-      return Outcome(ExitCode::bad_input, with_place(file->name, "the header has no end"));
+      return ExitStatus(ExitCode::bad_input, with_place(file->name, "the header has no end"));
     if (end == 0) end = text.size();
     file->header = text.substr(0, end);
     file->first_line =
         1 + static_cast<uint64_t>(std::count(file->header.begin(), file->header.end(), '\n'));
-    Outcome split = split_header(file->header, options_, &columns);
-    if (!split.ok()) return Outcome(split.code(), with_place(file->name, split.message()));
+    ExitStatus split = split_header(file->header, options_, &columns);
+    if (!split.ok()) return ExitStatus(split.code(), with_place(file->name, split.message()));
     drop_carried(end);
   }
-  Outcome planned = RowPlan::make(options_, columns, &file->plan);
+  ExitStatus planned = RowPlan::make(options_, columns, &file->plan);
   // An empty file has no header, and no rows that would need one.
-  if (!planned.ok() && options_.header && columns.empty()) planned = Outcome();
-  if (!planned.ok()) return Outcome(planned.code(), file->name + ": " + planned.message());
+  if (!planned.ok() && options_.header && columns.empty()) planned = ExitStatus();
+  if (!planned.ok()) return ExitStatus(planned.code(), file->name + ": " + planned.message());
   if (options_.line_ends == LineEnds::automatic) file->plan.crlf = crlf;
   return {};
 }
@@ -102,11 +102,12 @@ void BlockReader::drop_carried(size_t bytes) {
   carry_.append(rest);
 }
 
-Outcome BlockReader::skip_to(uint64_t offset, const std::string& name) {
+ExitStatus BlockReader::skip_to(uint64_t offset, const std::string& name) {
   std::string_view have = carry_.text();
   uint64_t carried_from = read_ - have.size();
   if (offset < carried_from)
-    return Outcome(ExitCode::bad_input, name + ": is not as it was when the job was interrupted");
+    return ExitStatus(ExitCode::bad_input,
+                      name + ": is not as it was when the job was interrupted");
   uint64_t left = offset - carried_from;
   if (left <= have.size()) {
     drop_carried(left);
@@ -119,13 +120,14 @@ Outcome BlockReader::skip_to(uint64_t offset, const std::string& name) {
     STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(left, options_.block_bytes)));
     left -= carry_.size() - before;
     if (ended_ && left != 0)
-      return Outcome(ExitCode::bad_input, name + ": is shorter than when the job was interrupted");
+      return ExitStatus(ExitCode::bad_input,
+                        name + ": is shorter than when the job was interrupted");
   }
   carry_.clear();
   return {};
 }
 
-Outcome BlockReader::read_more(TextBuffer* memory, size_t bytes) {
+ExitStatus BlockReader::read_more(TextBuffer* memory, size_t bytes) {
   size_t got = 0;
   STRIDE_CLI_TRY(stream_->read(reinterpret_cast<std::byte*>(memory->room(bytes)), bytes, &got));
   memory->grow(got);
@@ -200,12 +202,12 @@ void BlockReader::finish(Block* block, std::string_view text) {
 }
 
 // Drops the rest of the line and goes on after it.
-Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
+ExitStatus BlockReader::too_long(TextBuffer* memory, Block* block) {
   std::string_view text = memory->text();
   if (options_.format == Format::raw) {
-    return Outcome(ExitCode::bad_input, file_->name +
-                                            ": a record is longer than --max-row-bytes (" +
-                                            std::to_string(options_.max_row_bytes) + ")");
+    return ExitStatus(ExitCode::bad_input, file_->name +
+                                               ": a record is longer than --max-row-bytes (" +
+                                               std::to_string(options_.max_row_bytes) + ")");
   }
   block->too_long_lines = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   carry_.clear();
@@ -225,7 +227,7 @@ Outcome BlockReader::too_long(TextBuffer* memory, Block* block) {
   return {};
 }
 
-Outcome BlockReader::open_next_batches() {
+ExitStatus BlockReader::open_next_batches() {
   auto file = std::make_shared<FileRows>();
   file->index = static_cast<uint32_t>(opened_);
   file->name = files_[opened_] == "-" ? "standard input" : files_[opened_];
@@ -238,7 +240,7 @@ Outcome BlockReader::open_next_batches() {
   return {};
 }
 
-Outcome BlockReader::next_batch(Block* block, bool* more) {
+ExitStatus BlockReader::next_batch(Block* block, bool* more) {
   for (;;) {
     if (batches_) {
       STRIDE_CLI_TRY(batches_->next(&block->batch));
@@ -255,7 +257,7 @@ Outcome BlockReader::next_batch(Block* block, bool* more) {
   return {};
 }
 
-Outcome BlockReader::peek(Block* block, bool* more) {
+ExitStatus BlockReader::peek(Block* block, bool* more) {
   STRIDE_CLI_TRY(next(&peeked_memory_, block, more));
   if (*more) peeked_ = *block;
   return {};
@@ -270,7 +272,7 @@ void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
   if (file_) set(&file_->plan.options);
 }
 
-Outcome BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
+ExitStatus BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
   if (peeked_) {
     std::swap(*memory, peeked_memory_);
     *block = *std::exchange(peeked_, std::nullopt);

@@ -57,9 +57,9 @@ class BlockReader {
               ReadFrom from = {});
 
   // The next block, its bytes in *memory. *more false: there is none. bad_input, not_found, ...
-  Outcome next(TextBuffer* memory, Block* block, bool* more);
+  ExitStatus next(TextBuffer* memory, Block* block, bool* more);
   // The first block, which next() hands out all the same. Once, and before next().
-  Outcome peek(Block* block, bool* more);
+  ExitStatus peek(Block* block, bool* more);
   // How keys of all blocks are read that next() hands out from now on.
   void set_key_form(const KeyForm& form, uint32_t key_width);
   // Counts bytes of all files as they are stored. Call when no next() is under way.
@@ -76,18 +76,18 @@ class BlockReader {
     size_t last_end = 0;  // past the last row end outside of quotes
   };
 
-  Outcome open_next_file();
-  Outcome open_next_batches();
-  Outcome next_batch(Block* block, bool* more);
-  Outcome read_first_row(size_t* end);
-  Outcome read_header(FileRows* file);
+  ExitStatus open_next_file();
+  ExitStatus open_next_batches();
+  ExitStatus next_batch(Block* block, bool* more);
+  ExitStatus read_first_row(size_t* end);
+  ExitStatus read_header(FileRows* file);
   void drop_carried(size_t bytes);  // the first of carry_
-  Outcome skip_to(uint64_t offset, const std::string& name);
-  Outcome read_more(TextBuffer* memory, size_t bytes);
+  ExitStatus skip_to(uint64_t offset, const std::string& name);
+  ExitStatus read_more(TextBuffer* memory, size_t bytes);
   size_t last_row_end(std::string_view text, QuoteState* quotes) const;
   size_t last_row_end_of_csv(std::string_view text, QuoteState* quotes) const;
   size_t last_row_end_of_raw(std::string_view text) const;
-  Outcome too_long(TextBuffer* memory, Block* block);
+  ExitStatus too_long(TextBuffer* memory, Block* block);
   void finish(Block* block, std::string_view text);
 
   std::vector<std::string> files_;
@@ -107,7 +107,7 @@ class BlockReader {
 };
 
 // One row of a header, split into its columns. bad_input where it cannot be.
-Outcome split_header(std::string_view row, const RowOptions& options,
-                     std::vector<std::string>* columns);
+ExitStatus split_header(std::string_view row, const RowOptions& options,
+                        std::vector<std::string>* columns);
 
 }  // namespace stride::cli

@@ -310,8 +310,8 @@ void parse_rows(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
   }
 }
 
-Outcome split_header(std::string_view row, const RowOptions& options,
-                     std::vector<std::string>* columns) {
+ExitStatus split_header(std::string_view row, const RowOptions& options,
+                        std::vector<std::string>* columns) {
   while (!row.empty() && (row.back() == '\n' || row.back() == '\r')) row.remove_suffix(1);
   bool csv = options.format == Format::csv;
   for (size_t at = 0;;) {
@@ -319,7 +319,7 @@ Outcome split_header(std::string_view row, const RowOptions& options,
     if (csv && at < row.size() && row[at] == '"') {
       for (++at;; ++at) {
         if (at == row.size())
-          return Outcome(ExitCode::bad_input, "unterminated quote in the header");
+          return ExitStatus(ExitCode::bad_input, "unterminated quote in the header");
         if (row[at] == '"' && (at + 1 == row.size() || row[++at] != '"')) {
           if (at + 1 == row.size() && row[at] == '"') ++at;
           break;
@@ -327,7 +327,7 @@ Outcome split_header(std::string_view row, const RowOptions& options,
         name += row[at];
       }
       if (at < row.size() && row[at] != options.delimiter)
-        return Outcome(ExitCode::bad_input, "text after a closing quote in the header");
+        return ExitStatus(ExitCode::bad_input, "text after a closing quote in the header");
     } else {
       size_t end = std::min(row.find(options.delimiter, at), row.size());
       name = row.substr(at, end - at);

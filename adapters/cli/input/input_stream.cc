@@ -31,7 +31,7 @@ class StoredFile {
     if (owned_ && fd_ >= 0) ::close(fd_);
   }
 
-  Outcome look(const std::string& name, size_t bytes) {
+  ExitStatus look(const std::string& name, size_t bytes) {
     std::vector<std::byte> first(bytes);
     size_t have = 0, got = 1;
     while (have < bytes && got > 0) {
@@ -44,7 +44,7 @@ class StoredFile {
   }
   const std::vector<std::byte>& seen() const { return seen_; }
 
-  Outcome read(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
+  ExitStatus read(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
     if (seen_.empty()) return read_file(name, to, bytes, got);
     *got = std::min(bytes, seen_.size());
     std::memcpy(to, seen_.data(), *got);
@@ -53,9 +53,9 @@ class StoredFile {
   }
 
  private:
-  Outcome read_file(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
+  ExitStatus read_file(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
     for (;;) {
-      if (interrupted()) return Outcome::interrupted();
+      if (interrupted()) return ExitStatus::interrupted();
       // Looks up now and then: a signal that comes just before a read would not end it.
       constexpr int wait_ms = 100;
       struct pollfd readable = {fd_, POLLIN, 0};
@@ -63,7 +63,7 @@ class StoredFile {
       if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
       ssize_t n = ::read(fd_, to, bytes);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Outcome::from_errno(errno, name, "read");
+      if (n < 0) return ExitStatus::from_errno(errno, name, "read");
       *got = static_cast<size_t>(n);
       return {};
     }
@@ -79,11 +79,11 @@ class PlainInput final : public InputStream {
   explicit PlainInput(StoredFile file) : file_(std::move(file)) {}
 
  private:
-  Outcome read_some(std::byte* to, size_t bytes, size_t* got) override {
+  ExitStatus read_some(std::byte* to, size_t bytes, size_t* got) override {
     STRIDE_CLI_TRY(file_.read(name_, to, bytes, got));
     stored_read_ += *got;
     if (*got == 0 && stored_read_ < stored_bytes_)
-      return Outcome(ExitCode::failure, name_ + ": became shorter while it was read");
+      return ExitStatus(ExitCode::failure, name_ + ": became shorter while it was read");
     return {};
   }
   StoredFile file_;
@@ -95,7 +95,7 @@ class PackedInput : public InputStream {
   explicit PackedInput(StoredFile file) : file_(std::move(file)), packed_(packed_bytes) {}
 
   // False at the end of the file.
-  Outcome fill(bool* more) {
+  ExitStatus fill(bool* more) {
     size_t got = 0;
     STRIDE_CLI_TRY(file_.read(name_, packed_.data(), packed_.size(), &got));
     stored_read_ += got;
@@ -104,8 +104,8 @@ class PackedInput : public InputStream {
     *more = got > 0;
     return {};
   }
-  Outcome broken(const std::string& why) const {
-    return Outcome(ExitCode::bad_input, name_ + ": " + why);
+  ExitStatus broken(const std::string& why) const {
+    return ExitStatus(ExitCode::bad_input, name_ + ": " + why);
   }
 
   StoredFile file_;
@@ -122,13 +122,14 @@ class GzipInput final : public PackedInput {
   ~GzipInput() override { inflateEnd(&stream_); }
 
  private:
-  Outcome read_some(std::byte* to, size_t bytes, size_t* got) override {
+  ExitStatus read_some(std::byte* to, size_t bytes, size_t* got) override {
     *got = 0;
     while (*got == 0) {
       if (at_ == end_) {
         bool more = false;
         STRIDE_CLI_TRY(fill(&more));
-        if (!more) return between_members_ ? Outcome() : broken("ends in the middle of gzip data");
+        if (!more)
+          return between_members_ ? ExitStatus() : broken("ends in the middle of gzip data");
       }
       between_members_ = false;
       stream_.next_in = reinterpret_cast<Bytef*>(packed_.data() + at_);
@@ -163,14 +164,14 @@ class ZstdInput final : public PackedInput {
   ~ZstdInput() override { ZSTD_freeDStream(stream_); }
 
  private:
-  Outcome read_some(std::byte* to, size_t bytes, size_t* got) override {
+  ExitStatus read_some(std::byte* to, size_t bytes, size_t* got) override {
     *got = 0;
     while (*got == 0) {
       // Even without more input there may be output left.
       if (at_ == end_ && !output_left_) {
         bool more = false;
         STRIDE_CLI_TRY(fill(&more));
-        if (!more) return expected_ == 0 ? Outcome() : broken("ends in the middle of zstd data");
+        if (!more) return expected_ == 0 ? ExitStatus() : broken("ends in the middle of zstd data");
       }
       ZSTD_inBuffer in{packed_.data(), end_, at_};
       ZSTD_outBuffer out{to, bytes, 0};
@@ -207,9 +208,9 @@ Compression packing_of(const std::vector<std::byte>& first) {
 
 // Does not wait for somebody who writes to a named pipe: reading from it does, and looks out for
 // interrupts meanwhile.
-Outcome open_file(const std::string& path, int* fd) {
+ExitStatus open_file(const std::string& path, int* fd) {
   *fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (*fd < 0) return Outcome::from_errno(errno, path, "open");
+  if (*fd < 0) return ExitStatus::from_errno(errno, path, "open");
   fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
   return {};
 }
@@ -230,12 +231,12 @@ bool is_open_for_reading(int fd) {
 
 }  // namespace
 
-Outcome InputStream::open(const std::string& path, int standard_input, Compression compression,
-                          std::unique_ptr<InputStream>* stream) {
+ExitStatus InputStream::open(const std::string& path, int standard_input, Compression compression,
+                             std::unique_ptr<InputStream>* stream) {
   bool standard = path == "-";
   std::string name = standard ? "standard input" : path;
   if (standard && !is_open_for_reading(standard_input))
-    return Outcome::usage("standard input is closed: '-' needs a file or a pipe there");
+    return ExitStatus::usage("standard input is closed: '-' needs a file or a pipe there");
   int fd = standard_input;
   if (!standard) STRIDE_CLI_TRY(open_file(path, &fd));
   StoredFile file(fd, !standard);
@@ -257,7 +258,7 @@ Outcome InputStream::open(const std::string& path, int standard_input, Compressi
   return {};
 }
 
-Outcome InputStream::read(std::byte* to, size_t bytes, size_t* got) {
+ExitStatus InputStream::read(std::byte* to, size_t bytes, size_t* got) {
   *got = 0;
   while (*got < bytes) {
     size_t n = 0;

@@ -21,12 +21,12 @@ enum class Compression : uint8_t { automatic, none, gzip, zstd };  // automatic:
 class InputStream {
  public:
   // path "-": the descriptor standard_input.
-  static Outcome open(const std::string& path, int standard_input, Compression compression,
-                      std::unique_ptr<InputStream>* stream);
+  static ExitStatus open(const std::string& path, int standard_input, Compression compression,
+                         std::unique_ptr<InputStream>* stream);
   virtual ~InputStream() = default;
 
   // Fills `to` unless the stream ends before that. bad_input: broken compressed data.
-  Outcome read(std::byte* to, size_t bytes, size_t* got);
+  ExitStatus read(std::byte* to, size_t bytes, size_t* got);
   // These count bytes of the file as it is stored: those that were read, and all from where it
   // began (0: unknown). May be called from another thread.
   uint64_t stored_bytes_read() const { return stored_read_.load(std::memory_order_relaxed); }
@@ -36,7 +36,7 @@ class InputStream {
 
  protected:
   // At least one byte, or none at the end.
-  virtual Outcome read_some(std::byte* to, size_t bytes, size_t* got) = 0;
+  virtual ExitStatus read_some(std::byte* to, size_t bytes, size_t* got) = 0;
 
   std::string name_;
   std::atomic<uint64_t> stored_read_{0};

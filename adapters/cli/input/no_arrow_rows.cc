@@ -5,11 +5,11 @@ namespace stride::cli {
 
 bool BatchFile::available() { return false; }
 
-Outcome BatchFile::open(const std::string& path, int, const RowOptions& options, uint64_t,
-                        std::unique_ptr<BatchFile>*, RowPlan*) {
-  return Outcome(ExitCode::unavailable, path +
-                                            ": this program is built without Arrow, and reads no " +
-                                            std::string(name_of(options.format)) + " files");
+ExitStatus BatchFile::open(const std::string& path, int, const RowOptions& options, uint64_t,
+                           std::unique_ptr<BatchFile>*, RowPlan*) {
+  return ExitStatus(ExitCode::unavailable,
+                    path + ": this program is built without Arrow, and reads no " +
+                        std::string(name_of(options.format)) + " files");
 }
 
 }  // namespace stride::cli

@@ -25,29 +25,29 @@ class Pipeline {
     for (;;) {
       uint64_t number = 0;
       bool more = false;
-      Outcome outcome = read(&memory, &block, &number, &more);
+      ExitStatus outcome = read(&memory, &block, &number, &more);
       if (outcome.ok() && !more) return;
       if (outcome.ok()) outcome = guarded([&] { return worker->process(block); });
       if (!hand_on(worker, block, number, std::move(outcome))) return;
     }
   }
 
-  Outcome result() { return result_; }
+  ExitStatus result() { return result_; }
 
  private:
   template <class Call>
-  static Outcome guarded(const Call& call) {
+  static ExitStatus guarded(const Call& call) {
     try {
       return call();
     } catch (const std::bad_alloc&) {
-      return Outcome(ExitCode::no_room, "out of memory");
+      return ExitStatus(ExitCode::no_room, "out of memory");
     } catch (const std::exception& e) {
-      return Outcome(ExitCode::failure, e.what());
+      return ExitStatus(ExitCode::failure, e.what());
     }
   }
 
   // A block's number is its place in the order, and that of a failure to read it.
-  Outcome read(TextBuffer* memory, Block* block, uint64_t* number, bool* more) {
+  ExitStatus read(TextBuffer* memory, Block* block, uint64_t* number, bool* more) {
     {
       std::unique_lock lock(input_);
       free_.wait(lock, [&] { return ended_ || !reading_; });
@@ -55,8 +55,8 @@ class Pipeline {
       reading_ = true;
     }
     *number = read_;
-    Outcome outcome = guarded([&]() -> Outcome {
-      if (interrupted()) return Outcome::interrupted();
+    ExitStatus outcome = guarded([&]() -> ExitStatus {
+      if (interrupted()) return ExitStatus::interrupted();
       return reader_.next(memory, block, more);
     });
     if (!outcome.ok() || *more) ++read_;
@@ -67,7 +67,7 @@ class Pipeline {
     return outcome;
   }
 
-  bool hand_on(BlockWorker* worker, const Block& block, uint64_t number, Outcome outcome) {
+  bool hand_on(BlockWorker* worker, const Block& block, uint64_t number, ExitStatus outcome) {
     std::unique_lock lock(order_);
     turned_.wait(lock, [&] { return turn_ == number || !result_.ok(); });
     if (!result_.ok()) return false;
@@ -100,13 +100,13 @@ class Pipeline {
   std::mutex order_;
   std::condition_variable turned_;
   uint64_t turn_ = 0;
-  Outcome result_;
+  ExitStatus result_;
 };
 
 }  // namespace
 
-Outcome run_pipeline(BlockReader* reader,
-                     const std::vector<std::unique_ptr<BlockWorker>>& workers) {
+ExitStatus run_pipeline(BlockReader* reader,
+                        const std::vector<std::unique_ptr<BlockWorker>>& workers) {
   Pipeline pipeline(reader);
   std::vector<std::thread> threads;
   threads.reserve(workers.size());

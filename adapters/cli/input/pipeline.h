@@ -14,14 +14,15 @@ class BlockWorker {
  public:
   virtual ~BlockWorker() = default;
   // While other workers do the same.
-  virtual Outcome process(const Block& block) = 0;
+  virtual ExitStatus process(const Block& block) = 0;
   // After process(), by one worker at a time, in the order of the blocks.
-  virtual Outcome emit(const Block& block) = 0;
+  virtual ExitStatus emit(const Block& block) = 0;
 };
 
 // A thread for each worker; the calling thread is one of them. Ends at the first failure in the
 // order of the blocks, or `interrupted`.
-Outcome run_pipeline(BlockReader* reader, const std::vector<std::unique_ptr<BlockWorker>>& workers);
+ExitStatus run_pipeline(BlockReader* reader,
+                        const std::vector<std::unique_ptr<BlockWorker>>& workers);
 
 // As many as there are processors that this process may use.
 unsigned available_threads();

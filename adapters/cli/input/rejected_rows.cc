@@ -12,44 +12,44 @@
 
 namespace stride::cli {
 
-Rejects::~Rejects() {
+RejectedRows::~RejectedRows() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Outcome Rejects::open(const Environment& environment, const std::vector<std::string>& inputs,
-                      const ResumedAt& from) {
+ExitStatus RejectedRows::open(const Environment& environment,
+                              const std::vector<std::string>& inputs, const ResumedAt& from) {
   resumed_file_ = from.file;
   resumed_line_ = from.line;
   count_ = from.count;
-  return path_.empty() ? Outcome() : open_file(environment, inputs, from.resumed);
+  return path_.empty() ? ExitStatus() : open_file(environment, inputs, from.resumed);
 }
 
-Outcome Rejects::open_file(const Environment& environment, const std::vector<std::string>& inputs,
-                           bool append) {
+ExitStatus RejectedRows::open_file(const Environment& environment,
+                                   const std::vector<std::string>& inputs, bool append) {
   std::error_code ignored;
   std::filesystem::path folder = std::filesystem::weakly_canonical(path_, ignored).parent_path();
   if (std::filesystem::exists(folder / "CURRENT", ignored))
-    return Outcome::usage("--rejects " + path_ +
-                          " is in the directory of a database: give it another one");
+    return ExitStatus::usage("--rejects " + path_ +
+                             " is in the directory of a database: give it another one");
   do {  // a named pipe waits for somebody who reads from it
-    if (interrupted()) return Outcome::interrupted();
+    if (interrupted()) return ExitStatus::interrupted();
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0), 0666);
   } while (fd_ < 0 && errno == EINTR);
-  if (fd_ < 0) return Outcome::from_errno(errno, path_, "open");
+  if (fd_ < 0) return ExitStatus::from_errno(errno, path_, "open");
   // Emptied only when it is known to be nobody else's.
   STRIDE_CLI_TRY(check_not_read(fd_, "--rejects " + path_, inputs, environment.in));
   for (int printed : {environment.out, environment.err})
     if (is_same_file(fd_, printed))
-      return Outcome::usage("--rejects " + path_ +
-                            " is the file that the output goes to: give it another file");
+      return ExitStatus::usage("--rejects " + path_ +
+                               " is the file that the output goes to: give it another file");
   struct stat info {};
   if (!append && fstat(fd_, &info) == 0 && S_ISREG(info.st_mode) && ftruncate(fd_, 0) != 0)
-    return Outcome::from_errno(errno, path_, "truncate");
+    return ExitStatus::from_errno(errno, path_, "truncate");
   output_ = std::make_unique<Output>(fd_, path_);
   return {};
 }
 
-Outcome Rejects::take(const Block& block, ParsedRows* rows) {
+ExitStatus RejectedRows::take(const Block& block, ParsedRows* rows) {
   if (block.file.get() != file_) {
     bool resumed = file_ == nullptr && resumed_line_ != 0 && block.file->index == resumed_file_;
     file_ = block.file.get();
@@ -58,10 +58,11 @@ Outcome Rejects::take(const Block& block, ParsedRows* rows) {
   block_line_ = next_line_;
   for (const BadRow& bad : rows->bad()) {
     std::string line = std::to_string(block_line_ + bad.line);
-    if (count_ == most_) {
+    if (count_ == max_count_) {
       std::string message = block.file->name + ":" + line + ": " + bad.reason;
-      if (most_ != 0) message += "; " + std::to_string(most_) + " bad rows before it were let pass";
-      return Outcome(ExitCode::bad_input, std::move(message));
+      if (max_count_ != 0)
+        message += "; " + std::to_string(max_count_) + " bad rows before it were let pass";
+      return ExitStatus(ExitCode::bad_input, std::move(message));
     }
     ++count_;
     if (!output_) continue;
@@ -72,9 +73,9 @@ Outcome Rejects::take(const Block& block, ParsedRows* rows) {
   return {};
 }
 
-Outcome Rejects::flush() { return output_ ? output_->flush() : Outcome(); }
+ExitStatus RejectedRows::flush() { return output_ ? output_->flush() : ExitStatus(); }
 
-Outcome parse_block(const Block& block, ParsedRows* rows) {
+ExitStatus parse_block(const Block& block, ParsedRows* rows) {
   const RowPlan& plan = block.file->plan;
   if (block.batch) return block.batch->parse(plan, rows);
   if (!block.too_long) {

@@ -22,17 +22,18 @@ struct ResumedAt {
 };
 
 // Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
-class Rejects {
+class RejectedRows {
  public:
-  // path empty: not written down. most: how many are fine.
-  Rejects(std::string path, uint64_t most) : path_(std::move(path)), most_(most) {}
-  ~Rejects();
+  // path empty: not written down. max_count: how many are fine.
+  RejectedRows(std::string path, uint64_t max_count)
+      : path_(std::move(path)), max_count_(max_count) {}
+  ~RejectedRows();
   // usage: it is one of the inputs, or what is printed goes there.
-  Outcome open(const Environment& environment, const std::vector<std::string>& inputs,
-               const ResumedAt& from = {});
+  ExitStatus open(const Environment& environment, const std::vector<std::string>& inputs,
+                  const ResumedAt& from = {});
   // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
-  Outcome take(const Block& block, ParsedRows* rows);
-  Outcome flush();
+  ExitStatus take(const Block& block, ParsedRows* rows);
+  ExitStatus flush();
 
   uint64_t count() const { return count_; }
   // Tells the first line of the block that was taken last.
@@ -41,11 +42,11 @@ class Rejects {
   uint64_t next_line() const { return next_line_; }
 
  private:
-  Outcome open_file(const Environment& environment, const std::vector<std::string>& inputs,
-                    bool append);
+  ExitStatus open_file(const Environment& environment, const std::vector<std::string>& inputs,
+                       bool append);
 
   std::string path_;
-  uint64_t most_;
+  uint64_t max_count_;
   uint64_t count_ = 0;
   int fd_ = -1;
   std::unique_ptr<Output> output_;
@@ -56,6 +57,6 @@ class Rejects {
 
 // A block's rows, also where there is but one that is too long. bad_input: of columns that are
 // damaged, and no_room.
-Outcome parse_block(const Block& block, ParsedRows* rows);
+ExitStatus parse_block(const Block& block, ParsedRows* rows);
 
 }  // namespace stride::cli

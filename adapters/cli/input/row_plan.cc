@@ -6,29 +6,29 @@
 namespace stride::cli {
 namespace {
 
-Outcome find_column(const RowOptions& options, const std::string& wanted,
-                    const std::vector<std::string>& columns, size_t* index) {
+ExitStatus find_column(const RowOptions& options, const std::string& wanted,
+                       const std::vector<std::string>& columns, size_t* index) {
   std::string where = is_columnar(options.format) ? "the file" : "the header";
   auto named = std::find(columns.begin(), columns.end(), wanted);
   if (named != columns.end()) {
     *index = static_cast<size_t>(named - columns.begin());
     auto again = std::find(named + 1, columns.end(), wanted);
     if (again == columns.end()) return {};
-    return Outcome::usage("column " + quoted(wanted) + " is in " + where +
-                          " more than once: give its number, " + std::to_string(*index + 1) +
-                          " or " + std::to_string(again - columns.begin() + 1));
+    return ExitStatus::usage("column " + quoted(wanted) + " is in " + where +
+                             " more than once: give its number, " + std::to_string(*index + 1) +
+                             " or " + std::to_string(again - columns.begin() + 1));
   }
   bool number = !wanted.empty() && wanted.size() <= 9 &&
                 wanted.find_first_not_of("0123456789") == std::string::npos;
   size_t n = number ? std::stoul(wanted) : 0;
   if (n == 0) {
-    return Outcome::usage(
+    return ExitStatus::usage(
         "no column " + quoted(wanted) +
         (columns.empty() ? ": without --header a column is a number from 1" : " in " + where));
   }
   if (!columns.empty() && n > columns.size()) {
-    return Outcome::usage("no column " + wanted + ": " + where + " has " +
-                          std::to_string(columns.size()));
+    return ExitStatus::usage("no column " + wanted + ": " + where + " has " +
+                             std::to_string(columns.size()));
   }
   *index = n - 1;
   return {};
@@ -54,12 +54,13 @@ std::string_view name_of(Format format) {
   return "arrow";
 }
 
-Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>& columns,
-                      RowPlan* plan) {
+ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::string>& columns,
+                         RowPlan* plan) {
   plan->options = options;
   plan->crlf = options.line_ends == LineEnds::crlf;
   std::set<std::string> names(options.values.begin(), options.values.end());
-  if (names.size() != options.values.size()) return Outcome::usage("--value names a column twice");
+  if (names.size() != options.values.size())
+    return ExitStatus::usage("--value names a column twice");
   if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows)
     return {};
   if (!options.key.empty())
@@ -72,7 +73,7 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
       STRIDE_CLI_TRY(find_column(options, name, columns, &index));
       if (std::find(plan->value_columns.begin(), plan->value_columns.end(), index) !=
           plan->value_columns.end())
-        return Outcome::usage("--value names a column twice");
+        return ExitStatus::usage("--value names a column twice");
       plan->value_columns.push_back(index);
       last = std::max(last, index);
     }
@@ -80,7 +81,7 @@ Outcome RowPlan::make(const RowOptions& options, const std::vector<std::string>&
   }
   plan->min_columns = last + 1;
   if (options.header && columns.size() == 1 && plan->min_columns > 1)
-    return Outcome::usage("the header has 1 column, and a key and a value take 2");
+    return ExitStatus::usage("the header has 1 column, and a key and a value take 2");
   plan->exact_columns = columns.size();
   return {};
 }
@@ -96,13 +97,14 @@ std::string format_of_file(std::string_view path) {
   return "tsv";
 }
 
-Outcome parse_delimiter(const std::string& text, char* delimiter) {
+ExitStatus parse_delimiter(const std::string& text, char* delimiter) {
   if (text == "\\t") {
     *delimiter = '\t';
   } else if (text.size() == 1 && text != "\n" && text != "\r" && text != "\"") {
     *delimiter = text[0];
   } else {
-    return Outcome::usage("--delimiter must be one byte that is no quote and no line end, or \\t");
+    return ExitStatus::usage(
+        "--delimiter must be one byte that is no quote and no line end, or \\t");
   }
   return {};
 }

@@ -56,13 +56,13 @@ struct RowPlan {
   size_t exact_columns = 0;           // as many as the header; 0: any number
 
   // columns: of the header, empty where there is none. usage: a column that is not there.
-  static Outcome make(const RowOptions& options, const std::vector<std::string>& columns,
-                      RowPlan* plan);
+  static ExitStatus make(const RowOptions& options, const std::vector<std::string>& columns,
+                         RowPlan* plan);
 };
 
 // Tells the format by the file's name, whatever packs the file; tsv where the name says nothing.
 std::string format_of_file(std::string_view path);
 // One byte, or "\t". usage otherwise.
-Outcome parse_delimiter(const std::string& text, char* delimiter);
+ExitStatus parse_delimiter(const std::string& text, char* delimiter);
 
 }  // namespace stride::cli

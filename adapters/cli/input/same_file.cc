@@ -17,8 +17,8 @@ bool is_same_file(int fd, int other) {
   return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && is_same(a, b);
 }
 
-Outcome check_not_read(int fd, const std::string& name, const std::vector<std::string>& inputs,
-                       int standard_input) {
+ExitStatus check_not_read(int fd, const std::string& name, const std::vector<std::string>& inputs,
+                          int standard_input) {
   struct stat written {};
   if (fstat(fd, &written) != 0) return {};  // what is written will fail
   for (const std::string& input : inputs) {
@@ -26,8 +26,8 @@ Outcome check_not_read(int fd, const std::string& name, const std::vector<std::s
     bool standard = input == "-";
     if ((standard ? fstat(standard_input, &read) : stat(input.c_str(), &read)) != 0) continue;
     if (is_same(written, read))
-      return Outcome::usage(name + " goes into the file that is read (" +
-                            (standard ? "standard input" : input) + "): give it another file");
+      return ExitStatus::usage(name + " goes into the file that is read (" +
+                               (standard ? "standard input" : input) + "): give it another file");
   }
   return {};
 }

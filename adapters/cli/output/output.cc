@@ -22,7 +22,7 @@ void TextBuffer::enlarge(size_t n) {
   capacity_ = capacity;
 }
 
-Outcome Output::write(std::string_view text) {
+ExitStatus Output::write(std::string_view text) {
   if (buffer_.size() + text.size() <= buffered_bytes) {
     buffer_.append(text);
     return {};
@@ -33,20 +33,20 @@ Outcome Output::write(std::string_view text) {
   return {};
 }
 
-Outcome Output::flush() {
+ExitStatus Output::flush() {
   std::string_view text = buffer_.text();
   buffer_.clear();  // its bytes stay
   return write_through(text);
 }
 
-Outcome Output::write_through(std::string_view text) {
+ExitStatus Output::write_through(std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(fd_, text.data(), text.size());
     if (n < 0 && errno == EINTR) {
-      if (interrupted() && !ignores_interrupts_) return Outcome::interrupted();
+      if (interrupted() && !ignores_interrupts_) return ExitStatus::interrupted();
       continue;
     }
-    if (n < 0) return Outcome::from_errno(errno, name_, "write");
+    if (n < 0) return ExitStatus::from_errno(errno, name_, "write");
     written_ += static_cast<uint64_t>(n);
     text.remove_prefix(static_cast<size_t>(n));
   }

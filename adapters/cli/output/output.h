@@ -55,14 +55,14 @@ class Output {
   Output(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
 
   // closed_pipe, no_room, failure or interrupted.
-  Outcome write(std::string_view text);
-  Outcome flush();
+  ExitStatus write(std::string_view text);
+  ExitStatus flush();
   uint64_t written_bytes() const { return written_; }
   // From now on what is to be written is written, an interrupt or not.
   void ignore_interrupts() { ignores_interrupts_ = true; }
 
  private:
-  Outcome write_through(std::string_view text);
+  ExitStatus write_through(std::string_view text);
 
   int fd_;
   std::string name_;

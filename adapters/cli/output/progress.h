@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "adapters/cli/text/with_commas.h"
+
 namespace stride::cli {
 
-std::string with_commas(uint64_t number);
 // "1.2 MB", "712 MB"
 std::string byte_text(uint64_t bytes);
 // "1.23 s", "45.6 ms"

@@ -7,19 +7,19 @@
 namespace stride::cli {
 namespace {
 
-Outcome encode_bound(const char* option, const KeyForm& form,
-                     const std::optional<std::string>& text, std::optional<std::string>* bound) {
+ExitStatus encode_bound(const char* option, const KeyForm& form,
+                        const std::optional<std::string>& text, std::optional<std::string>* bound) {
   if (!text) return {};
   std::string encoded(encoded_bound(form, *text), '\0');
   ptrdiff_t n = encode_key(form, *text, reinterpret_cast<std::byte*>(encoded.data()));
-  if (n < 0) return Outcome::usage(std::string(option) + ": " + why_no_key(form, *text));
+  if (n < 0) return ExitStatus::usage(std::string(option) + ": " + why_no_key(form, *text));
   encoded.resize(static_cast<size_t>(n));
   *bound = std::move(encoded);
   return {};
 }
 
 // Only the prefix, and what is inside it.
-Outcome stay_inside(const std::string& key, uint32_t address_bits, ScanOptions* options) {
+ExitStatus stay_inside(const std::string& key, uint32_t address_bits, ScanOptions* options) {
   auto inside = scan_inside(as_bytes(key), address_bits);
   if (!inside.ok()) return inside.status();
   options->prefix = inside->prefix;
@@ -41,13 +41,14 @@ void add_bounds(CLI::App* command, BoundArguments* a) {
       ->type_name("KEY");
 }
 
-Outcome parse_bounds(const BoundArguments& arguments, const KeyForm& form, ScanOptions* options) {
+ExitStatus parse_bounds(const BoundArguments& arguments, const KeyForm& form,
+                        ScanOptions* options) {
   STRIDE_CLI_TRY(encode_bound("--from", form, arguments.from, &options->from));
   STRIDE_CLI_TRY(encode_bound("--to", form, arguments.to, &options->to));
   bool of_prefixes = form.type == KeyType::prefix;
   if (arguments.prefix && !of_prefixes && form.type != KeyType::bytes && form.type != KeyType::hex)
-    return Outcome::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
-                          std::string(name_of(form.type)));
+    return ExitStatus::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
+                             std::string(name_of(form.type)));
   STRIDE_CLI_TRY(encode_bound("--prefix", form, arguments.prefix, &options->prefix));
   if (!of_prefixes || !options->prefix) return {};
   return stay_inside(std::string(*options->prefix), form.address_bits, options);

@@ -21,6 +21,6 @@ struct BoundArguments {
 // --from, --to, --prefix
 void add_bounds(CLI::App* command, BoundArguments* arguments);
 // usage: texts that are no keys of the form.
-Outcome parse_bounds(const BoundArguments& arguments, const KeyForm& form, ScanOptions* options);
+ExitStatus parse_bounds(const BoundArguments& arguments, const KeyForm& form, ScanOptions* options);
 
 }  // namespace stride::cli

@@ -1,14 +1,26 @@
-#include "benchmark/workloads/accumulate/command.h"
-
+// The command `stride-bench accumulate`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
 #include "benchmark/peers/engines.h"
 #include "benchmark/workloads/accumulate/workload.h"
+#include "benchmark/workloads/common_arguments.h"
+#include "benchmark/workloads/measurement.h"
 
 namespace stride::benchmark {
 namespace {
+
+struct AccumulateArguments {
+  CommonArguments common{.engines = "all"};
+  StrideArguments stride;
+  std::string deltas = "10m";
+  std::string keys = "1m";
+  std::string distribution = "uniform";
+  std::string batch;
+  uint64_t seed = 1;
+};
 
 constexpr uint64_t max_rows = 0xFFFFFFFE;
 // Deltas, their keys and their places; of keys the sums, what was read, and what engines hold.
@@ -66,16 +78,12 @@ Result<AccumulateOptions> parse(const AccumulateArguments& accumulate) {
   }
   options.settings.threads = chosen_threads(accumulate.common);
   options.settings.durability = parse_durability(accumulate.common.durability);
-  options.settings.backend = accumulate.stride.backend == "host"   ? BackendKind::host
-                             : accumulate.stride.backend == "cuda" ? BackendKind::cuda
-                                                                   : BackendKind::automatic;
+  options.settings.backend = parse_backend(accumulate.stride.backend);
   options.directory = accumulate.common.directory;
   options.repeats = accumulate.common.repeats;
   options.seed = accumulate.seed;
   return options;
 }
-
-}  // namespace
 
 void add_accumulate(CLI::App* command, AccumulateArguments* accumulate) {
   command->add_option("--deltas", accumulate->deltas, "Deltas in all")->capture_default_str();
@@ -111,15 +119,20 @@ Status run_accumulate_command(const AccumulateArguments& accumulate) {
   if (!options.ok()) return options.status();
   STRIDE_TRY(check_memory(options->deltas * bytes_a_delta + options->keys * bytes_a_key,
                           "keys and deltas", "lower --deltas or --keys"));
-  STRIDE_TRY(check_output_files(accumulate.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_accumulate(*options, terminal_progress(), &rows));
   std::string title = "Accumulate: " + with_commas(options->deltas) + " deltas on " +
                       with_commas(options->keys) + " keys, " + options->distribution.name +
                       ", seed " + std::to_string(options->seed) + ", durability " +
                       accumulate.common.durability + stride_title(accumulate.stride) +
                       ", median of " + std::to_string(options->repeats);
-  return show(accumulate.common, title, rows);
+  return measure_and_compare(accumulate.common, title,
+                             [&](const Progress& progress, ResultRows* rows) {
+                               return run_accumulate(*options, progress, rows);
+                             });
 }
 
+const bool accumulate_registered = WorkloadCommands::add(
+    90, "accumulate", "Deltas added to numbers by key, beside a merge operator", &add_accumulate,
+    &run_accumulate_command);
+
+}  // namespace
 }  // namespace stride::benchmark

@@ -1,26 +1,36 @@
-#include "benchmark/workloads/crossover/command.h"
-
+// The command `stride-bench crossover`.
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/crossover/report.h"
 #include "benchmark/workloads/crossover/workload.h"
+#include "benchmark/workloads/measurement.h"
+#include "benchmark/workloads/random_arguments.h"
 
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t largest_batch = 16'777'216;
+struct CrossoverArguments {
+  CommonArguments common;
+  StrideArguments stride;
+  RandomArguments random;
+  std::string largest = "1048576";
+};
+
+constexpr uint64_t max_crossover_batch = 16'777'216;
 
 Result<CrossoverOptions> parse(const CrossoverArguments& crossover) {
   EngineWorkloadOptions engines;
   STRIDE_TRY(parse_engines(crossover.common, crossover.stride, &engines));
   Result<RandomRecordsOptions> records = parse_random(crossover.random);
   if (!records.ok()) return records.status();
-  Result<uint64_t> largest = parse_count("--largest-batch", crossover.largest, largest_batch);
+  Result<uint64_t> largest = parse_count("--largest-batch", crossover.largest, max_crossover_batch);
   if (!largest.ok()) return largest.status();
   CrossoverOptions options;
   options.records = *records;
-  options.largest_batch = *largest;
+  options.max_batch = *largest;
   options.use_device = engines.stride.backend != BackendKind::host;
   options.values = engines.stride.value_placement;
   options.repeats = engines.repeats;
@@ -28,8 +38,6 @@ Result<CrossoverOptions> parse(const CrossoverArguments& crossover) {
   options.directory = engines.directory;
   return options;
 }
-
-}  // namespace
 
 void add_crossover(CLI::App* command, CrossoverArguments* crossover) {
   add_random(command, &crossover->random);
@@ -50,17 +58,25 @@ void add_crossover(CLI::App* command, CrossoverArguments* crossover) {
 Status run_crossover_command(const CrossoverArguments& crossover) {
   Result<CrossoverOptions> options = parse(crossover);
   if (!options.ok()) return options.status();
-  STRIDE_TRY(check_output_files(crossover.common));
-  std::vector<ResultRow> rows;
   std::string no_device;
-  STRIDE_TRY(run_crossover(*options, terminal_progress(), &rows, &no_device));
-  std::string title = "Crossover: " + random_title(options->records) +
-                      stride_title(crossover.stride) + ", median of " +
-                      std::to_string(options->repeats);
-  std::string tables = crossover_tables(rows);
-  if (!no_device.empty()) tables += "the host alone, without a device: " + no_device + "\n";
-  print_tables(title, tables);
-  return write_files(crossover.common, title, rows, crossover_plot_rows(rows));
+  auto tables = [&](const ResultRows& rows) {
+    std::string text = crossover_tables(rows);
+    if (!no_device.empty()) text += "the host alone, without a device: " + no_device + "\n";
+    return text;
+  };
+  return measure_and_show(
+      crossover.common,
+      {.title = "Crossover: " + random_title(options->records) + stride_title(crossover.stride) +
+                ", median of " + std::to_string(options->repeats),
+       .run = [&](const Progress& progress,
+                  ResultRows* rows) { return run_crossover(*options, progress, rows, &no_device); },
+       .tables = tables,
+       .plots = {{.rows = &crossover_plot_rows}}});
 }
 
+const bool crossover_registered =
+    WorkloadCommands::add(50, "crossover", "From which batch on a device is faster than the host",
+                          &add_crossover, &run_crossover_command);
+
+}  // namespace
 }  // namespace stride::benchmark

@@ -56,10 +56,10 @@ Status Crossover::prepare() {
   random_.emplace(options_.records, &parallel_);
   records_ = random_->view();
   expected_.emplace(&records_, &parallel_);
-  const uint64_t batches[] = {options_.largest_batch, warming_batch};
+  const uint64_t batches[] = {options_.max_batch, warming_batch};
   lookups_.emplace(&*expected_, LookupOptions{.seed = options_.records.seed,
                                               .queries = LookupPlan::queries_for(batches),
-                                              .least_seconds = options_.least_seconds});
+                                              .min_seconds = options_.min_seconds});
   engine_options_.threads = options_.threads;
   engine_options_.durability = Durability::none;
   engine_options_.stride.value_placement = options_.values;
@@ -146,7 +146,7 @@ Status Crossover::measure(const Way& way, uint64_t batch, std::vector<ResultRow>
 
 Status Crossover::measure(std::vector<ResultRow>* rows) {
   std::vector<ResultRow> all;
-  for (uint64_t batch = 1; batch <= options_.largest_batch; batch *= 2) {
+  for (uint64_t batch = 1; batch <= options_.max_batch; batch *= 2) {
     for (unsigned repeat = 0; repeat < options_.repeats; ++repeat) {
       for (const Way& way : ways_) STRIDE_TRY(measure(way, batch, &all));
     }

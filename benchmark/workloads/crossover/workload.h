@@ -18,13 +18,13 @@ namespace stride::benchmark {
 
 struct CrossoverOptions {
   RandomRecordsOptions records;
-  uint64_t largest_batch = 1 << 20;
+  uint64_t max_batch = 1 << 20;
   bool use_device = true;
   ValuePlacement values = ValuePlacement::host;
   unsigned repeats = 3;
   unsigned threads = 1;
   std::string directory = ".";
-  double least_seconds = 0.05;  // of each size, way and repeat
+  double min_seconds = 0.05;  // of each size, way and repeat
 };
 
 // Appends the medians: rows of the engine stride with the configurations single, host, cuda and

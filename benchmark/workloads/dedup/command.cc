@@ -1,5 +1,4 @@
-#include "benchmark/workloads/dedup/command.h"
-
+// The command `stride-bench dedup`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
@@ -7,24 +6,45 @@
 #include <filesystem>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/plot.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/dedup/report.h"
 #include "benchmark/workloads/dedup/workload.h"
+#include "benchmark/workloads/measurement.h"
 
 namespace stride::benchmark {
 namespace {
+
+struct DedupArguments {
+  CommonArguments common{.engines = "stride,unordered_set"};
+  StrideArguments stride;
+  std::string data = "random";
+  std::string n;
+  std::string words = "2";
+  std::string duplication = "0.5";
+  std::string values = "4";
+  std::string form = "dense";
+  std::string compressed;
+  std::string load = "0.8";
+  std::string bucket;
+  uint32_t neighbours = 0;
+  std::string batch;
+  bool wide = false;
+  bool sweep = false;
+  uint64_t seed = 1;
+};
 
 constexpr uint64_t max_values = 1'000'000;
 // Ids, places of the same rows among others and what sorts them, beside the vectors.
 constexpr uint64_t bytes_a_row = 56;
 
-Result<double> parse_share(const std::string& what, const std::string& text, double least,
-                           bool least_too) {
+Result<double> parse_share(const std::string& what, const std::string& text, double min,
+                           bool min_included) {
   char* end = nullptr;
   double share = std::strtod(text.c_str(), &end);
   bool is_number = !text.empty() && *end == '\0' && !std::isnan(share);
-  if (is_number && share <= 1 && (share > least || (least_too && share == least))) return share;
-  return Status::invalid(what + " must be a number " + (least_too ? "from 0" : "above 0") +
+  if (is_number && share <= 1 && (share > min || (min_included && share == min))) return share;
+  return Status::invalid(what + " must be a number " + (min_included ? "from 0" : "above 0") +
                          " to 1 (0.8, say), not '" + text + "'");
 }
 
@@ -144,24 +164,13 @@ Result<DedupOptions> parse(const DedupArguments& dedup) {
     return Status::invalid("--sweep is for vectors, and --data " + dedup.data + " is text")
         .with_remedy("give random, states or kmers");
   }
-  options.backend = dedup.stride.backend == "host"   ? BackendKind::host
-                    : dedup.stride.backend == "cuda" ? BackendKind::cuda
-                                                     : BackendKind::automatic;
+  options.backend = parse_backend(dedup.stride.backend);
   options.threads = chosen_threads(dedup.common);
   options.timing.repeats = dedup.common.repeats;
   return options;
 }
 
-// "a/b.svg" -> "a/b-bytes.svg"
-std::string bytes_plot_path(const std::string& path) {
-  std::filesystem::path made(path);
-  made.replace_filename(made.stem().string() + "-bytes" + made.extension().string());
-  return made.string();
-}
-
-}  // namespace
-
-void add_dedup(CLI::App* command, DedupArguments* dedup) {
+void add_dedup_data(CLI::App* command, DedupArguments* dedup) {
   command
       ->add_option(
           "--data", dedup->data,
@@ -186,6 +195,9 @@ void add_dedup(CLI::App* command, DedupArguments* dedup) {
       ->capture_default_str();
   command->add_option("--values", dedup->values, "Of states: values that a word takes")
       ->capture_default_str();
+}
+
+void add_dedup_set(CLI::App* command, DedupArguments* dedup) {
   command
       ->add_option("--form", dedup->form,
                    "Of the set, with commas between: dense (ids 0, 1, 2, ...), slots (in the hash "
@@ -206,6 +218,11 @@ void add_dedup(CLI::App* command, DedupArguments* dedup) {
       ->check(CLI::IsMember({0, 1, 2, 4, 8}))
       ->capture_default_str();
   command->add_flag("--wide", dedup->wide, "Nodes of compressed sets are pairs of 64 bits");
+}
+
+void add_dedup(CLI::App* command, DedupArguments* dedup) {
+  add_dedup_data(command, dedup);
+  add_dedup_set(command, dedup);
   command->add_option("--batch", dedup->batch, "Vectors of one call [all]");
   command->add_flag("--sweep", dedup->sweep,
                     "Instead: one thing changed at a time (slots of a bucket, with neighbours and "
@@ -221,7 +238,8 @@ void add_dedup(CLI::App* command, DedupArguments* dedup) {
       "of one call (or of all batches), a median. Sets have room for just the different vectors,\n"
       "and are empty when find_or_put begins; emptying is not timed. Words, loads, forms and\n"
       "buckets are combined. On the host, but with --backend cuda: with one thread and with all;\n"
-      "on a device: with all in its memory, in pinned and in plain host memory. std::unordered_set\n"
+      "on a device: with all in its memory, in pinned and in plain host memory. "
+      "std::unordered_set\n"
       "has room reserved, and one thread. All answers are checked against sorted vectors. A plot\n"
       "FILE.svg of the rates has one of the bytes beside it, FILE-bytes.svg. Files that are read\n"
       "by default are found from the source tree's root.");
@@ -237,18 +255,23 @@ Status run_dedup_command(const DedupArguments& dedup) {
     STRIDE_TRY(
         check_memory(n * (max_words * 4 * 3 + bytes_a_row), "the vectors", "lower --n or --words"));
   }
-  STRIDE_TRY(check_output_files(dedup.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(dedup.sweep ? run_dedup_sweep(*options, terminal_progress(), &rows)
-                         : run_dedup(*options, terminal_progress(), &rows));
-  std::string title = "Find or put: " + options->data.kind + ", seed " +
-                      std::to_string(options->data.seed) + stride_title(dedup.stride);
-  print_tables(title, dedup.sweep ? dedup_sweep_tables(rows) : dedup_tables(rows));
-  STRIDE_TRY(write_files(dedup.common, title, rows, dedup_rate_plot(rows)));
-  if (dedup.common.plot.empty()) return {};
-  PlotAxis bytes{.label = "bytes a vector (logarithmic)", .unit = "bytes"};
-  return write_text_file(bytes_plot_path(dedup.common.plot),
-                         plot_svg(title, dedup_bytes_plot(rows), bytes));
+  return measure_and_show(
+      dedup.common, {.title = "Find or put: " + options->data.kind + ", seed " +
+                              std::to_string(options->data.seed) + stride_title(dedup.stride),
+                     .run =
+                         [&](const Progress& progress, ResultRows* rows) {
+                           return dedup.sweep ? run_dedup_sweep(*options, progress, rows)
+                                              : run_dedup(*options, progress, rows);
+                         },
+                     .tables = dedup.sweep ? &dedup_sweep_tables : &dedup_tables,
+                     .plots = {{.rows = &dedup_rate_plot},
+                               {.rows = &dedup_bytes_plot,
+                                .axis = {.label = "bytes a vector (logarithmic)", .unit = "bytes"},
+                                .suffix = "-bytes"}}});
 }
 
+const bool dedup_registered = WorkloadCommands::add(
+    70, "dedup", "Bulk find-or-put of vectors and byte strings", &add_dedup, &run_dedup_command);
+
+}  // namespace
 }  // namespace stride::benchmark

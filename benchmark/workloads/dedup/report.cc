@@ -5,6 +5,7 @@
 #include <set>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/report_cells.h"
 #include "benchmark/harness/row_groups.h"
 #include "benchmark/harness/text_table.h"
 
@@ -27,16 +28,6 @@ std::string line_name(const ResultRow& row) {
   return row.engine_name() + (bucket ? ", " + std::to_string(bucket) + " slots" : "");
 }
 
-std::string rate_cell(const ResultRow* row) {
-  return row ? three_digits(row->records_per_second() / 1e6) : "-";
-}
-
-// How many times the rate of the other row.
-std::string ratio_cell(const ResultRow* row, const ResultRow* other) {
-  if (!row || !other || other->records_per_second() <= 0) return "-";
-  return three_digits(row->records_per_second() / other->records_per_second()) + "x";
-}
-
 std::string gathers_cell(const ResultRow* row) {
   double gathers = row ? row->number_of("gathers_per_second") : 0;
   return gathers > 0 ? three_digits(100 * row->records_per_second() / gathers) : "-";
@@ -51,7 +42,7 @@ std::string count_cell(const ResultRow& row, const std::string& name) {
   return with_commas(static_cast<uint64_t>(row.number_of(name)));
 }
 
-std::string rates(const RowGroup& rows) {
+std::string dedup_rates(const RowGroup& rows) {
   TextTable table;
   table.add({"M vectors a second", "load", "find or put", "find", "get", "bytes a vector", "nodes",
              "put % gathers", "find % gathers", "put to std", "find to std"});
@@ -105,9 +96,9 @@ std::string sweep_table(const RowGroup& rows) {
 }
 
 // A name of the groups in a picture that says what not all rows share.
-class GroupNames {
+class DedupGroupNames {
  public:
-  explicit GroupNames(const std::vector<ResultRow>& rows) {
+  explicit DedupGroupNames(const std::vector<ResultRow>& rows) {
     std::set<std::string> data, sweeps;
     std::set<double> loads;
     for (const ResultRow& row : rows) {
@@ -150,7 +141,7 @@ std::string dedup_tables(const std::vector<ResultRow>& rows) {
     text += data_name(any) + ": " + with_commas(any.records) + " rows, " +
             with_commas(static_cast<uint64_t>(any.number_of("distinct"))) +
             " different, duplication " + three_digits(any.number_of("duplication")) + "\n" +
-            rates(group) + "\n";
+            dedup_rates(group) + "\n";
   }
   return text +
          "find or put: into an empty set; get: of the ids of all different vectors; load: share "
@@ -169,7 +160,7 @@ std::string dedup_sweep_tables(const std::vector<ResultRow>& rows) {
 }
 
 std::vector<ResultRow> dedup_rate_plot(const std::vector<ResultRow>& rows) {
-  GroupNames names(rows);
+  DedupGroupNames names(rows);
   std::vector<ResultRow> plot;
   for (ResultRow row : rows) {
     row.phase = names.of(row, phase_title(row.phase));
@@ -180,7 +171,7 @@ std::vector<ResultRow> dedup_rate_plot(const std::vector<ResultRow>& rows) {
 }
 
 std::vector<ResultRow> dedup_bytes_plot(const std::vector<ResultRow>& rows) {
-  GroupNames names(rows);
+  DedupGroupNames names(rows);
   std::vector<ResultRow> plot;
   for (ResultRow row : rows) {
     if (row.phase != "find_or_put") continue;

@@ -1,15 +1,27 @@
-#include "benchmark/workloads/lookup/command.h"
-
+// The command `stride-bench lookup`.
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/lookup/workload.h"
+#include "benchmark/workloads/measurement.h"
+#include "benchmark/workloads/random_arguments.h"
 
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t largest_lookup_batch = 16'000'000;
-constexpr uint64_t largest_memory_limit = uint64_t{1} << 48;
+struct LookupArguments {
+  CommonArguments common{.engines = fastest_engines()};
+  StrideArguments stride;
+  RandomArguments random;
+  std::string batches = "1,1k,100k,1m";
+  bool cold = false;
+  std::string memory_limit;  // empty: not given
+};
+
+constexpr uint64_t max_lookup_batch = 16'000'000;
+constexpr uint64_t max_memory_limit = uint64_t{1} << 48;
 
 Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
   LookupWorkloadOptions options;
@@ -17,7 +29,7 @@ Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
   Result<RandomRecordsOptions> records = parse_random(lookup.random);
   if (!records.ok()) return records.status();
   Result<std::vector<uint64_t>> batches =
-      parse_counts("a size in --batch", lookup.batches, largest_lookup_batch);
+      parse_counts("a size in --batch", lookup.batches, max_lookup_batch);
   if (!batches.ok()) return batches.status();
   if (batches->empty()) return Status::invalid("--batch is empty");
   options.records = *records;
@@ -25,7 +37,7 @@ Result<LookupWorkloadOptions> parse(const LookupArguments& lookup) {
   options.cold = lookup.cold;
   if (lookup.memory_limit.empty()) return options;
   if (!lookup.cold) return Status::invalid("--memory-limit goes with --cold");
-  Result<uint64_t> limit = parse_count("--memory-limit", lookup.memory_limit, largest_memory_limit);
+  Result<uint64_t> limit = parse_count("--memory-limit", lookup.memory_limit, max_memory_limit);
   if (!limit.ok()) return limit.status();
   options.cold_memory_bytes = *limit;
   return options;
@@ -52,8 +64,6 @@ std::string cold_note(const std::vector<ResultRow>& rows) {
   return "cold is not quite cold here: the system kept up to " + with_commas(cached) + " of " +
          with_commas(stored) + " bytes in its page cache";
 }
-
-}  // namespace
 
 void add_lookup(CLI::App* command, LookupArguments* lookup) {
   add_random(command, &lookup->random);
@@ -88,10 +98,17 @@ void add_lookup(CLI::App* command, LookupArguments* lookup) {
 Status run_lookup_command(const LookupArguments& lookup) {
   Result<LookupWorkloadOptions> options = parse(lookup);
   if (!options.ok()) return options.status();
-  STRIDE_TRY(check_output_files(lookup.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_lookup(*options, terminal_progress(), &rows));
-  return show(lookup.common, title(*options, lookup), rows, cold_note(rows));
+  return measure_and_compare(
+      lookup.common, title(*options, lookup),
+      [&](const Progress& progress, ResultRows* rows) {
+        return run_lookup(*options, progress, rows);
+      },
+      &cold_note);
 }
 
+const bool lookup_registered =
+    WorkloadCommands::add(40, "lookup", "Bulk load and lookups beside the limits of the machine",
+                          &add_lookup, &run_lookup_command);
+
+}  // namespace
 }  // namespace stride::benchmark

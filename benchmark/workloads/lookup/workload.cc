@@ -7,7 +7,7 @@
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/lookup_plan.h"
 #include "benchmark/harness/page_cache.h"
-#include "benchmark/limits/lookup.h"
+#include "benchmark/workloads/lookup/limits.h"
 
 namespace stride::benchmark {
 namespace {
@@ -51,7 +51,7 @@ Status LookupWorkload::prepare() {
   expected_.emplace(&records_, &parallel_);
   lookups_.emplace(&*expected_, LookupOptions{.seed = options_.records.seed,
                                               .queries = LookupPlan::queries_for(options_.batches),
-                                              .least_seconds = options_.lookup_seconds});
+                                              .min_seconds = options_.lookup_seconds});
   return {};
 }
 

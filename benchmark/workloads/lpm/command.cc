@@ -1,13 +1,29 @@
-#include "benchmark/workloads/lpm/command.h"
-
+// The command `stride-bench lpm`.
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/lpm/report.h"
 #include "benchmark/workloads/lpm/workload.h"
+#include "benchmark/workloads/measurement.h"
 
 namespace stride::benchmark {
 namespace {
+
+struct LpmArguments {
+  CommonArguments common{.durability = "none"};
+  StrideArguments stride;
+  std::vector<std::string> prefixes = {
+      "benchmark/data/prefixes_ipv4_country.tsv.zst", "benchmark/data/prefixes_ipv4_asn.tsv.zst",
+      "benchmark/data/prefixes_ipv6_country.tsv.zst", "benchmark/data/prefixes_ipv6_asn.tsv.zst"};
+  std::string addresses = "uniform,table";
+  std::string queries = "10m";
+  std::string update_rate = "100k";
+  std::string update_batch = "1000";
+  double update_seconds = 3;
+  uint64_t seed = 1;
+};
 
 constexpr uint64_t max_queries = 1'000'000'000;
 constexpr uint64_t max_updates = 1'000'000'000;
@@ -39,8 +55,6 @@ Result<LpmOptions> parse(const LpmArguments& lpm) {
   options.directory = engines.directory;
   return options;
 }
-
-}  // namespace
 
 void add_lpm(CLI::App* command, LpmArguments* lpm) {
   command
@@ -94,14 +108,18 @@ Status run_lpm_command(const LpmArguments& lpm) {
                           "the addresses", "lower --queries"));
   STRIDE_TRY(check_memory(updates * bytes_an_update, "the updates",
                           "lower --update-rate or --update-seconds"));
-  STRIDE_TRY(check_output_files(lpm.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_lpm(*options, terminal_progress(), &rows));
-  std::string title = "Longest-prefix match: " + with_commas(options->queries) +
-                      " addresses a call, seed " + std::to_string(options->seed) +
-                      stride_title(lpm.stride);
-  print_tables(title, lpm_tables(rows));
-  return write_files(lpm.common, title, rows, lpm_plot_rows(rows));
+  return measure_and_show(
+      lpm.common, {.title = "Longest-prefix match: " + with_commas(options->queries) +
+                            " addresses a call, seed " + std::to_string(options->seed) +
+                            stride_title(lpm.stride),
+                   .run = [&](const Progress& progress,
+                              ResultRows* rows) { return run_lpm(*options, progress, rows); },
+                   .tables = &lpm_tables,
+                   .plots = {{.rows = &lpm_plot_rows}}});
 }
 
+const bool lpm_registered =
+    WorkloadCommands::add(60, "lpm", "Longest-prefix match of routes", &add_lpm, &run_lpm_command);
+
+}  // namespace
 }  // namespace stride::benchmark

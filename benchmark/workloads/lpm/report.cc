@@ -81,19 +81,19 @@ std::string rates(const Lines& lines) {
 template <class Add>
 void add_device_goals(const Lines& lines, const Add& add) {
   constexpr double max_build_ms = 5;  // of 1M prefixes
-  constexpr double least_of_bus = 0.95;
+  constexpr double min_of_bus = 0.95;
   bool ipv4 = table_of(lines.any()) == "ipv4";
   for (const std::string& phase : lines.matches()) {
     double rate = lines.rate(on_device, phase);
-    double least = phase == "match_uniform" ? 60e9 : ipv4 ? 50e9 : 22e9;
+    double wanted = phase == "match_uniform" ? 60e9 : ipv4 ? 50e9 : 22e9;
     if (rate > 0) {
-      add(phase_title(phase) + " on the device, G a second", three_digits(least / 1e9), rate / 1e9,
-          rate >= least);
+      add(phase_title(phase) + " on the device, G a second", three_digits(wanted / 1e9), rate / 1e9,
+          rate >= wanted);
     }
     if (const ResultRow* row = lines.find(pinned, phase)) {
       double share = row->records_per_second() / row->numbers.at("bus_addresses_per_second");
-      add("  from and to pinned memory, of the bus", three_digits(least_of_bus), share,
-          share >= least_of_bus);
+      add("  from and to pinned memory, of the bus", three_digits(min_of_bus), share,
+          share >= min_of_bus);
     }
   }
   if (const ResultRow* build = lines.find(on_device, "build")) {
@@ -108,8 +108,8 @@ void add_device_goals(const Lines& lines, const Add& add) {
 }
 
 std::string goals(const Lines& lines) {
-  constexpr double least_ipv4 = 150e6, least_ipv6 = 100e6;  // addresses a second and core
-  constexpr double max_build_ms = 150;                      // of 1M prefixes, on 2 cores
+  constexpr double min_ipv4 = 150e6, min_ipv6 = 100e6;  // addresses a second and core
+  constexpr double max_build_ms = 150;                  // of 1M prefixes, on 2 cores
   constexpr double max_bytes = 10;
   constexpr double min_updates = 100e3, min_share = 0.5;
   TextTable table;
@@ -118,12 +118,12 @@ std::string goals(const Lines& lines) {
   auto add = [&](const std::string& what, const std::string& wanted, double reached, bool met) {
     table.add({what, wanted, three_digits(reached), met ? "met" : "not met"});
   };
-  double least = table_of(lines.any()) == "ipv4" ? least_ipv4 : least_ipv6;
+  double wanted = table_of(lines.any()) == "ipv4" ? min_ipv4 : min_ipv6;
   for (const std::string& phase : lines.matches()) {
     double rate = lines.rate(one_core, phase), plain = lines.rate(plain_core, phase);
     if (rate <= 0) continue;
-    add(phase_title(phase) + ", M a second and core", three_digits(least / 1e6), rate / 1e6,
-        rate >= least);
+    add(phase_title(phase) + ", M a second and core", three_digits(wanted / 1e6), rate / 1e6,
+        rate >= wanted);
     if (plain > 0) table.add({"  times the binary search", "", three_digits(rate / plain), ""});
   }
   if (const ResultRow* build = lines.find(one_core, "build")) {

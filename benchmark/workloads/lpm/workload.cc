@@ -7,13 +7,14 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <thread>
 
+#include "benchmark/harness/device_backend.h"
 #include "benchmark/harness/machine.h"
 #include "benchmark/harness/placed_memory.h"
 #include "benchmark/harness/scratch_directory.h"
 #include "benchmark/peers/route_intervals.h"
+#include "benchmark/workloads/lpm/updates.h"
 #include "engine/database.h"
 #include "engine/prefixes.h"
 #include "gpu/backend.h"
@@ -28,7 +29,7 @@ struct Queries {
   BulkVector<uint32_t> expected;
 };
 
-std::string kind_name(const std::string& addresses) {
+std::string queries_name(const std::string& addresses) {
   if (addresses == "uniform" || addresses == "table") return addresses;
   return std::filesystem::path(addresses).stem().stem().string();
 }
@@ -38,73 +39,46 @@ Status wrong_address(const std::string& who, uint64_t i) {
                 "wrong answer: " + who + " of address " + std::to_string(i));
 }
 
-// Changes of a table: half are new values, a quarter erases or puts back, and a quarter adds longer
-// prefixes.
-class Updates {
+// Matches in a loop, on a thread of its own, from its construction until stop().
+class MatchLoop {
  public:
-  Updates(const RouteTable& table, uint64_t changes, uint64_t seed) : table_(table) {
-    std::mt19937_64 random(seed);
-    KeyColumn keys = table.keys.view();
-    std::vector<bool> erased(keys.size);
-    for (uint64_t i = 0; i < changes; ++i) {
-      uint64_t at = random() % keys.size;
-      Change change{std::string(as_text(keys[at])), std::to_string(random() % 100'000), false};
-      uint64_t kind = random() % 4;
-      if (kind == 0) {
-        change.erase = !erased[at];
-        erased[at] = !erased[at];
-      } else if (kind == 1) {
-        lengthen(&change.key, random() % 2 == 1);
-      } else {
-        erased[at] = false;
-      }
-      changes_.push_back(std::move(change));
-    }
-  }
-  uint64_t size() const { return changes_.size(); }
+  MatchLoop(Database& database, const Table& table, const Queries& queries)
+      : thread_([this, &database, table, &queries] { run(database, table, queries); }) {}
+  ~MatchLoop() { (void)stop(); }
+  MatchLoop(const MatchLoop&) = delete;
+  MatchLoop& operator=(const MatchLoop&) = delete;
 
-  Status commit(Database& database, const Table& table, uint64_t first, uint64_t n,
-                Durability durability) const {
-    WriteTransaction transaction = database.begin();
-    for (uint64_t i = first; i < first + n; ++i) {
-      const Change& change = changes_[i];
-      STRIDE_TRY(change.erase ? transaction.erase(table, change.key)
-                              : transaction.put(table, change.key, change.value));
-    }
-    return transaction.commit(durability);
+  // Returns the first failure of a match.
+  Status stop() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+    return failure_;
   }
-  // What the table has after the first n changes.
-  std::map<std::string, std::string> routes(uint64_t n) const {
-    std::map<std::string, std::string> routes;
-    KeyColumn keys = table_.keys.view(), values = table_.values.view();
-    for (uint64_t i = 0; i < keys.size; ++i) {
-      routes.emplace_hint(routes.end(), as_text(keys[i]), as_text(values[i]));
-    }
-    for (uint64_t i = 0; i < n; ++i) {
-      if (changes_[i].erase) {
-        routes.erase(changes_[i].key);
-      } else {
-        routes[changes_[i].key] = changes_[i].value;
-      }
-    }
-    return routes;
-  }
+  // After stop().
+  uint64_t matched() const { return matched_; }
+  double seconds() const { return seconds_; }
 
  private:
-  struct Change {
-    std::string key, value;
-    bool erase;
-  };
-  void lengthen(std::string* key, bool bit) const {
-    uint32_t length = prefix_length(as_bytes(*key), table_.address_bits);
-    if (length == table_.address_bits) return;
-    char& byte = (*key)[length / 8];
-    if (bit) byte = static_cast<char>(byte | 0x80 >> length % 8);
-    key->back() = static_cast<char>(length + 1);
+  void run(Database& database, const Table& table, const Queries& queries) {
+    constexpr uint64_t batch = 100'000;
+    MatchResult result;
+    Stopwatch watch;
+    uint64_t at = 0;
+    do {
+      if (at + batch > queries.addresses.rows) at = 0;
+      uint64_t n = std::min(batch, queries.addresses.rows);
+      failure_ = database.snapshot().match(table, queries.addresses.view().slice(at, n), &result);
+      matched_ += n;
+      at += batch;
+    } while (failure_.ok() && !done_);
+    seconds_ = watch.seconds();
   }
 
-  const RouteTable& table_;
-  std::vector<Change> changes_;
+  std::atomic<bool> done_{false};
+  Status failure_;
+  uint64_t matched_ = 0;
+  double seconds_ = 0;
+  std::thread thread_;  // last, because it uses the others
 };
 
 class LpmTable {
@@ -144,6 +118,9 @@ class LpmTable {
   Status run_database(std::vector<ResultRow>* rows);
   Status match_all(Database& database, const Table& table, TimedPhases* phases);
   Status update(Database& database, const Table& table, std::vector<ResultRow>* rows);
+  // Commits until the time is over or there are so many, and no faster than the options say.
+  Status commit_on_time(const Updates& updates, uint64_t max_updates, Database& database,
+                        const Table& table, uint64_t* committed, double* seconds) const;
   Status check_updated(Database& database, const Table& table,
                        const std::map<std::string, std::string>& updated);
   ResultRow prototype(const std::string& engine, const std::string& configuration) const;
@@ -175,7 +152,7 @@ Status LpmTable::make_queries() {
   progress_.show(table_.name + " addresses");
   Parallel parallel(options_.threads);
   for (const std::string& kind : options_.addresses) {
-    Queries queries{kind_name(kind), {}, {}};
+    Queries queries{queries_name(kind), {}, {}};
     if (kind == "uniform") {
       queries.addresses = uniform_addresses(table_, options_.queries, options_.seed);
     } else if (kind == "table") {
@@ -228,9 +205,9 @@ Status LpmTable::check_ranks(const std::string& who, const Queries& queries,
 }
 
 Status LpmTable::run_device(std::vector<ResultRow>* rows) {
-  if (options_.backend == BackendKind::host) return {};
-  Result<std::unique_ptr<Backend>> made = Backend::cuda({.host_threads = options_.threads});
-  if (!made.ok()) return options_.backend == BackendKind::cuda ? made.status() : Status();
+  Result<std::unique_ptr<Backend>> made = device_backend(options_.backend, options_.threads);
+  if (!made.ok()) return made.status();
+  if (*made == nullptr) return {};
   std::shared_ptr<Backend> shared = std::move(*made);
   Backend& backend = *shared;
   std::unique_ptr<Backend> host = Backend::host(1);
@@ -394,26 +371,6 @@ Status LpmTable::match_all(Database& database, const Table& table, TimedPhases* 
 }
 
 Status LpmTable::update(Database& database, const Table& table, std::vector<ResultRow>* rows) {
-  const Queries& queries = queries_.back();
-  constexpr uint64_t batch = 100'000;
-  std::atomic<bool> done{false};
-  Status failure;
-  uint64_t matched = 0;
-  double seconds = 0;
-  // Matches in a loop until the updates are done.
-  auto match = [&] {
-    MatchResult result;
-    Stopwatch watch;
-    uint64_t at = 0;
-    do {
-      if (at + batch > queries.addresses.rows) at = 0;
-      uint64_t n = std::min(batch, queries.addresses.rows);
-      failure = database.snapshot().match(table, queries.addresses.view().slice(at, n), &result);
-      matched += n;
-      at += batch;
-    } while (failure.ok() && !done);
-    seconds = watch.seconds();
-  };
   auto add = [&](const std::string& phase, uint64_t records, double took) {
     ResultRow row = prototype("stride", "database");
     row.backend = database.backend_name();
@@ -424,41 +381,42 @@ Status LpmTable::update(Database& database, const Table& table, std::vector<Resu
     row.seconds = took;
     rows->push_back(std::move(row));
   };
-
-  // Alone, in the same calls.
   progress_.show(table_.name + " matches alone");
-  std::thread alone(match);
+  MatchLoop alone(database, table, queries_.back());
   std::this_thread::sleep_for(std::chrono::duration<double>(options_.update_seconds / 2));
-  done = true;
-  alone.join();
-  STRIDE_TRY(failure);
-  add("match_alone", matched, seconds);
+  STRIDE_TRY(alone.stop());
+  add("match_alone", alone.matched(), alone.seconds());
 
   progress_.show(table_.name + " updates");
-  auto most =
+  auto max_updates =
       static_cast<uint64_t>(options_.update_seconds * static_cast<double>(options_.update_rate));
-  Updates updates(table_, most + options_.update_batch, options_.seed);
-  done = false;
-  matched = 0;
-  std::thread meanwhile(match);
-  Stopwatch watch;
+  Updates updates(table_, max_updates + options_.update_batch, options_.seed);
+  MatchLoop meanwhile(database, table, queries_.back());
   uint64_t committed = 0;
-  Status s;
+  double took = 0;
+  Status updated = commit_on_time(updates, max_updates, database, table, &committed, &took);
+  Status matched = meanwhile.stop();
+  STRIDE_TRY(updated);
+  STRIDE_TRY(matched);
+  add("update", committed, took);
+  add("match_meanwhile", meanwhile.matched(), meanwhile.seconds());
+  return check_updated(database, table, updates.routes(committed));
+}
+
+Status LpmTable::commit_on_time(const Updates& updates, uint64_t max_updates, Database& database,
+                                const Table& table, uint64_t* committed, double* seconds) const {
+  Stopwatch watch;
+  Status status;
   do {
-    double due = static_cast<double>(committed) / static_cast<double>(options_.update_rate);
+    double due = static_cast<double>(*committed) / static_cast<double>(options_.update_rate);
     double early = due - watch.seconds();
     if (early > 0) std::this_thread::sleep_for(std::chrono::duration<double>(early));
-    s = updates.commit(database, table, committed, options_.update_batch, options_.durability);
-    committed += options_.update_batch;
-  } while (s.ok() && watch.seconds() < options_.update_seconds && committed < most);
-  double took = watch.seconds();
-  done = true;
-  meanwhile.join();
-  STRIDE_TRY(s);
-  STRIDE_TRY(failure);
-  add("update", committed, took);
-  add("match_meanwhile", matched, seconds);
-  return check_updated(database, table, updates.routes(committed));
+    status =
+        updates.commit(database, table, *committed, options_.update_batch, options_.durability);
+    *committed += options_.update_batch;
+  } while (status.ok() && watch.seconds() < options_.update_seconds && *committed < max_updates);
+  *seconds = watch.seconds();
+  return status;
 }
 
 Status LpmTable::check_updated(Database& database, const Table& table,

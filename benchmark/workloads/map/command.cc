@@ -1,34 +1,31 @@
-#include "benchmark/workloads/map/command.h"
-
+// The command `stride-bench map`.
 #include <CLI/CLI.hpp>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/map/workload.h"
+#include "benchmark/workloads/measurement.h"
 
 namespace stride::benchmark {
 namespace {
 
-// Targets of the bridge have 4 bytes.
-constexpr uint64_t most_targets = 1'000'000'000;
-constexpr uint64_t max_sources = 1'000'000'000;
-constexpr uint64_t max_calls = 1'000'000;
+struct MapArguments {
+  CommonArguments common{.engines = "stride,loop"};
+  StrideArguments stride;
+  std::string sources = "4m";
+  std::string targets = "500k";
+  std::string keys = "u64";
+  std::string types = "f32";
+  std::string modes = "fast,reproducible";
+  std::string calls = "100";
+  uint64_t seed = 1;
+};
 
-template <class Choice>
-Status parse_choices(const std::string& option, const std::string& list,
-                     const std::vector<std::pair<std::string, Choice>>& known,
-                     std::vector<Choice>* choices) {
-  choices->clear();
-  std::string names;
-  for (const auto& [name, choice] : known) names += (names.empty() ? "" : ", ") + name;
-  for (const std::string& name : split_list(list, ',')) {
-    auto found =
-        std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == name; });
-    if (found == known.end())
-      return Status::invalid(option + ": unknown '" + name + "': there are " + names);
-    choices->push_back(found->second);
-  }
-  return choices->empty() ? Status::invalid(option + " is empty: " + names) : Status();
-}
+// A target takes 4 bytes in the table that maps keys to targets.
+constexpr uint64_t max_map_targets = 1'000'000'000;
+constexpr uint64_t max_map_sources = 1'000'000'000;
+constexpr uint64_t max_calls = 1'000'000;
 
 enum class Who { stride, loop };
 
@@ -51,18 +48,16 @@ Status parse(const MapArguments& map, MapOptions* options) {
   auto keys = parse_key_kind(map.keys);
   if (!keys.ok()) return keys.status();
   options->keys = *keys;
-  auto sources = parse_count("--sources", map.sources, max_sources);
+  auto sources = parse_count("--sources", map.sources, max_map_sources);
   if (!sources.ok()) return sources.status();
   options->sources = *sources;
-  auto targets = parse_count("--targets", map.targets, most_targets);
+  auto targets = parse_count("--targets", map.targets, max_map_targets);
   if (!targets.ok()) return targets.status();
   options->targets = *targets;
   auto calls = parse_count("--calls", map.calls, max_calls);
   if (!calls.ok()) return calls.status();
   options->calls = *calls;
-  options->backend = map.stride.backend == "host"   ? BackendKind::host
-                     : map.stride.backend == "cuda" ? BackendKind::cuda
-                                                    : BackendKind::automatic;
+  options->backend = parse_backend(map.stride.backend);
   options->threads = chosen_threads(map.common);
   options->directory = map.common.directory;
   options->seed = map.seed;
@@ -70,10 +65,8 @@ Status parse(const MapArguments& map, MapOptions* options) {
   return {};
 }
 
-}  // namespace
-
 void add_map(CLI::App* command, MapArguments* map) {
-  command->add_option("--sources", map->sources, "Rows of the bridge, each a source")
+  command->add_option("--sources", map->sources, "Rows of the mapping table, each a source")
       ->capture_default_str();
   command->add_option("--targets", map->targets, "Numbers that T has")->capture_default_str();
   command
@@ -82,9 +75,7 @@ void add_map(CLI::App* command, MapArguments* map) {
       ->capture_default_str();
   command->add_option("--type", map->types, "Of S and T, with commas between: f32, f64, i32, i64")
       ->capture_default_str();
-  command
-      ->add_option("--mode", map->modes,
-                   "Of prepared routes: fast, reproducible, with a comma between")
+  command->add_option("--mode", map->modes, "Of plans: fast, reproducible, with a comma between")
       ->capture_default_str();
   command
       ->add_option("--calls", map->calls, "That are started on a device's stream before the wait")
@@ -99,7 +90,7 @@ void add_map(CLI::App* command, MapArguments* map) {
   add_measuring(command, &map->common);
   command->footer(
       "T[R[i]] += S[i], where a table has the target of each source's key. prepare looks the keys\n"
-      "up and makes a route of their targets, map applies it to one S, whole is map_weights(): "
+      "up and makes a plan of their targets, map applies it to one S, whole is map_weights(): "
       "both\n"
       "at once. loop is std::unordered_map and a loop, on one thread. On the host, but with\n"
       "--backend cuda: with one thread and with all; on a device: S and T in host memory, in its\n"
@@ -112,20 +103,26 @@ void add_map(CLI::App* command, MapArguments* map) {
 Status run_map_command(const MapArguments& map) {
   MapOptions options;
   STRIDE_TRY(parse(map, &options));
-  // Keys, in memory and in the database, a map of them, targets, S and a route.
+  // Keys, in memory and in the database, a map of them, targets, S and a plan.
   uint64_t key_bytes = std::max<uint64_t>(options.keys.width, 16);
   STRIDE_TRY(check_memory(options.sources * (3 * key_bytes + 100) + options.targets * 64,
                           "keys and weights", "lower --sources or --targets"));
-  STRIDE_TRY(check_output_files(map.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_map(options, terminal_progress(), &rows));
-  std::string title = "Weights mapping: keys " + options.keys.name + ", seed " +
-                      std::to_string(options.seed) + stride_title(map.stride);
-  print_tables(title, map_tables(rows));
-  std::vector<ResultRow> plot = rows;
-  for (ResultRow& row : plot)
-    if (options.types.size() > 1) row.phase += " " + row.texts["type"];
-  return write_files(map.common, title, rows, plot);
+  auto plot_rows = [&](ResultRows rows) {
+    for (ResultRow& row : rows)
+      if (options.types.size() > 1) row.phase += " " + row.texts["type"];
+    return rows;
+  };
+  return measure_and_show(
+      map.common, {.title = "Weights mapping: keys " + options.keys.name + ", seed " +
+                            std::to_string(options.seed) + stride_title(map.stride),
+                   .run = [&](const Progress& progress,
+                              ResultRows* rows) { return run_map(options, progress, rows); },
+                   .tables = &map_tables,
+                   .plots = {{.rows = plot_rows}}});
 }
 
+const bool map_registered = WorkloadCommands::add(
+    100, "map", "Weights mapping: T[R[i]] += S[i], with R in a table", &add_map, &run_map_command);
+
+}  // namespace
 }  // namespace stride::benchmark

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/report_cells.h"
 #include "benchmark/harness/row_groups.h"
 #include "benchmark/harness/text_table.h"
 #include "benchmark/workloads/map/workload.h"
@@ -13,20 +14,11 @@ double calls_of(const ResultRow& row) {
   return row.numbers.contains("calls") ? row.number_of("calls") : 1;
 }
 
-std::string rate_cell(const ResultRow* row) {
-  return row ? three_digits(row->records_per_second() / 1e6) : "-";
-}
-
 std::string milliseconds_cell(const ResultRow* row) {
   return row ? three_digits(row->seconds * 1e3 / calls_of(*row)) : "-";
 }
 
-std::string ratio_cell(const ResultRow* row, const ResultRow* loop) {
-  if (!row || !loop || loop->records_per_second() <= 0) return "-";
-  return three_digits(row->records_per_second() / loop->records_per_second()) + "x";
-}
-
-std::string rates(const RowGroup& rows) {
+std::string map_rates(const RowGroup& rows) {
   TextTable table;
   table.add({"M sources a second", "prepare", "map", "whole", "ms a map", "bytes a source",
              "prepare to loop", "map to loop", "whole to loop"});
@@ -61,7 +53,7 @@ std::string map_tables(const std::vector<ResultRow>& rows) {
     text += any.texts.at("type") + ": " + with_commas(sources) + " sources (keys " +
             any.texts.at("keys") + "), " +
             with_commas(static_cast<uint64_t>(any.number_of("targets"))) + " targets\n" +
-            rates(group) + "\n";
+            map_rates(group) + "\n";
   }
   return text +
          "prepare: keys to targets, and what maps; map: T[R[i]] += S[i]; whole: both at once;\n"

@@ -1,6 +1,6 @@
 // Weights mapping, T[R[i]] += S[i], all the way: from the keys of the sources to T.
 //
-// A database has the bridge, a table from each source's key to the number of its target. Sources
+// A database has a mapping table, from each source's key to the number of its target. Sources
 // are all of these keys, in an order of their own; each goes to a random target. Phases:
 //   prepare  the keys are looked up, and what maps is made of their targets
 //   map      one S is mapped with that
@@ -41,7 +41,7 @@ struct MapOptions {
 };
 
 // Appends a row for each phase, with the texts keys and type, and mode and memory where they count,
-// and the numbers targets, threads and, of prepared routes, bytes_per_source. The first failure or
+// and the numbers targets, threads and, of plans, bytes_per_source. The first failure or
 // wrong answer ends it.
 Status run_map(const MapOptions& options, const Progress& progress, std::vector<ResultRow>* rows);
 

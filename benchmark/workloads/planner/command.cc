@@ -1,16 +1,30 @@
-#include "benchmark/workloads/planner/command.h"
-
+// The command `stride-bench planner`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "benchmark/datasets/planner_keys.h"
 #include "benchmark/harness/arguments.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
+#include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/planner/report.h"
 #include "benchmark/workloads/planner/workload.h"
-#include "benchmark/workloads/tree/arguments.h"
 
 namespace stride::benchmark {
 namespace {
+
+struct PlannerArguments {
+  CommonArguments common;
+  std::string data = "words,urls,ipv6,kmers,clustered,zipf_gaps,timestamps";
+  std::string keys = "1m";
+  std::string queries;
+  std::string order = "random";
+  std::string backend = "auto";
+  uint64_t seed = 1;
+  uint32_t trees = 0;
+  bool no_flavors = false;
+  std::string training, access_costs;
+};
 
 Result<PlannerWorkloadOptions> parse(const PlannerArguments& planner, bool device) {
   PlannerWorkloadOptions options;
@@ -33,8 +47,6 @@ Result<PlannerWorkloadOptions> parse(const PlannerArguments& planner, bool devic
   options.access_costs = planner.access_costs;
   return options;
 }
-
-}  // namespace
 
 void add_planner(CLI::App* command, PlannerArguments* planner) {
   command
@@ -74,14 +86,21 @@ Status run_planner_command(const PlannerArguments& planner) {
   if (!backend.ok()) return backend.status();
   Result<PlannerWorkloadOptions> options = parse(planner, (*backend)->has_device());
   if (!options.ok()) return options.status();
-  STRIDE_TRY(check_output_files(planner.common));
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_planner(*options, backend->get(), terminal_progress(), &rows));
-  std::string title = "Planner: at most " + planner.keys + " keys, " +
-                      with_commas(options->queries) + " " + planner.order + " queries, backend " +
-                      (*backend)->name();
-  print_tables(title, planner_tables(rows));
-  return write_files(planner.common, title, rows, planner_plot_rows(rows));
+  return measure_and_show(
+      planner.common,
+      {.title = "Planner: at most " + planner.keys + " keys, " + with_commas(options->queries) +
+                " " + planner.order + " queries, backend " + (*backend)->name(),
+       .run =
+           [&](const Progress& progress, ResultRows* rows) {
+             return run_planner(*options, backend->get(), progress, rows);
+           },
+       .tables = &planner_tables,
+       .plots = {{.rows = &planner_plot_rows}}});
 }
 
+const bool planner_registered =
+    WorkloadCommands::add(110, "planner", "How good the trees are that are chosen from the keys",
+                          &add_planner, &run_planner_command);
+
+}  // namespace
 }  // namespace stride::benchmark

@@ -20,10 +20,10 @@ namespace {
 constexpr uint32_t leaf_capacities[] = {4, 8, 16, 32, 64};
 constexpr uint32_t inner_strides[] = {3, 4, 6, 8, 10, 12};
 // Flavors' trees may take more than others, but not all of memory.
-constexpr uint64_t most_flavors_bytes = 512 << 20;
+constexpr uint64_t max_flavors_bytes = 512 << 20;
 // The last comparison has so many trees of the list, each built so many times: equal trees in other
 // places of memory differ by some percent.
-constexpr size_t finalists = 10, most_builds = 3;
+constexpr size_t finalists = 10, max_builds = 3;
 constexpr uint32_t calls_of_list = 6;
 // Memory that they may take beside the keys: of many keys there are fewer.
 constexpr uint64_t max_compared_bytes = uint64_t{64} << 30;
@@ -34,7 +34,7 @@ std::string text_of(const TreeStatistics& tree) {
   std::string text;
   for (size_t i = 0; i < tree.strides.size(); ++i) {
     text += (i ? "," : "") + std::to_string(tree.strides[i]);
-    if (i > 0) text += tree.kinds[i] == NodeKind::bitmap ? "b" : "d";
+    if (i > 0) text += to_string(tree.kinds[i])[0];
   }
   return text + " leaf " + std::to_string(tree.leaf_capacity);
 }
@@ -113,7 +113,7 @@ std::vector<TreeOptions> random_list(uint64_t limit, uint32_t count, uint64_t se
       uint32_t stride = level < levels ? static_cast<uint32_t>(2 + random() % 11) : usual;
       if (level == 0) stride = 3 + static_cast<uint32_t>(random() % std::max(widest, 4u)) % 22;
       options.strides.push_back(stride);
-      options.kinds.push_back(static_cast<NodeKind>(random() % 3));
+      options.kinds.push_back(static_cast<NodeKind>(random() % node_kinds));
     }
     if (random() % 8 == 0) options.strides.resize(levels);
     list.push_back(options);
@@ -171,7 +171,7 @@ class PlannerCase {
     std::vector<Measured> flavors;
     if (options_.flavors) {
       for (const TreeOptions& options : flavors_list())
-        STRIDE_TRY(measure(options, most_flavors_bytes, nullptr, &flavors));
+        STRIDE_TRY(measure(options, max_flavors_bytes, nullptr, &flavors));
     }
     STRIDE_TRY(write_training(trees_));
     STRIDE_TRY(write_training(flavors));
@@ -315,7 +315,7 @@ class PlannerCase {
                              [](uint64_t sum, auto& t) { return sum + t.tree_bytes(); });
     };
     while (trees->size() > named + 1 && bytes() > max_compared_bytes) trees->pop_back();
-    const uint64_t builds = std::clamp<uint64_t>(max_compared_bytes / bytes(), 1, most_builds);
+    const uint64_t builds = std::clamp<uint64_t>(max_compared_bytes / bytes(), 1, max_builds);
     for (Measured& tree : *trees) {
       progress_.show(name_ + ": building " + tree.text + " again");
       tree.seconds.clear();

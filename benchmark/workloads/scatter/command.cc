@@ -1,49 +1,42 @@
-#include "benchmark/workloads/scatter/command.h"
-
+// The command `stride-bench scatter`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "benchmark/harness/arguments.h"
-#include "benchmark/harness/plot.h"
+#include "benchmark/harness/device_backend.h"
+#include "benchmark/harness/workload_commands.h"
+#include "benchmark/workloads/common_arguments.h"
+#include "benchmark/workloads/measurement.h"
 #include "benchmark/workloads/scatter/report.h"
 #include "benchmark/workloads/scatter/workload.h"
 
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t max_sources = 100'000'000'000, most_targets = 100'000'000'000;
+struct ScatterArguments {
+  CommonArguments common;
+  StrideArguments stride;
+  std::string sources = "10m";
+  std::string targets = "10k,1m";
+  std::string distribution = "uniform,sorted,zipf:1.1";
+  std::string type = "f32";
+  std::string index = "u32";
+  std::string operation = "add";
+  std::string mode = "fast";
+  std::string method = "automatic";
+  std::string memory = "device";
+  bool prepared = false;
+  uint64_t seed = 1;
+};
+
+constexpr uint64_t max_scatter_sources = 100'000'000'000, max_scatter_targets = 100'000'000'000;
 // A target takes memory in T itself, in its zeros, in a copy from a device, and in what T has to
 // be.
 constexpr uint64_t bytes_a_target = 56;
 
 template <class T>
-struct Choice {
-  std::string name;
-  T value;
-};
-
-// The values that a list names, each once.
-template <class T>
-Status parse_list(const std::string& option, const std::string& list,
-                  const std::vector<Choice<T>>& choices, std::vector<T>* values) {
-  std::string known;
-  for (const Choice<T>& choice : choices) known += (known.empty() ? "" : ", ") + choice.name;
-  values->clear();
-  for (const std::string& name : split_list(list, ',')) {
-    auto choice = std::find_if(choices.begin(), choices.end(),
-                               [&](const Choice<T>& c) { return c.name == name; });
-    if (choice == choices.end())
-      return Status::invalid(option + ": there is no '" + name + "', but " + known);
-    if (std::find(values->begin(), values->end(), choice->value) == values->end())
-      values->push_back(choice->value);
-  }
-  if (values->empty()) return Status::invalid(option + " is empty: " + known);
-  return {};
-}
-
-template <class T>
-std::vector<Choice<T>> choices_of(std::initializer_list<T> values) {
-  std::vector<Choice<T>> choices;
+Choices<T> choices_of(std::initializer_list<T> values) {
+  Choices<T> choices;
   for (T value : values) choices.push_back({scatter_name(value), value});
   return choices;
 }
@@ -59,8 +52,8 @@ Status parse_sizes(const std::string& option, const std::string& list, uint64_t 
 
 Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
   ScatterWorkloadOptions options;
-  STRIDE_TRY(parse_sizes("--sources", scatter.sources, max_sources, &options.sources));
-  STRIDE_TRY(parse_sizes("--targets", scatter.targets, most_targets, &options.targets));
+  STRIDE_TRY(parse_sizes("--sources", scatter.sources, max_scatter_sources, &options.sources));
+  STRIDE_TRY(parse_sizes("--targets", scatter.targets, max_scatter_targets, &options.targets));
   for (const std::string& name : split_list(scatter.distribution, ',')) {
     Result<TargetDistribution> distribution = parse_distribution(name);
     if (!distribution.ok()) return distribution.status();
@@ -68,34 +61,34 @@ Result<ScatterWorkloadOptions> parse(const ScatterArguments& scatter) {
   }
   if (options.distributions.empty())
     return Status::invalid("--distribution is empty: uniform, sorted, zipf:1.1");
-  std::vector<Choice<NumberType>> types;
+  Choices<NumberType> types;
   for (NumberType type : {NumberType::i32, NumberType::i64, NumberType::f32, NumberType::f64,
                           NumberType::f16, NumberType::bf16})
     types.push_back({std::string(to_string(type)), type});
-  STRIDE_TRY(parse_list("--type", scatter.type, types, &options.types));
-  STRIDE_TRY(parse_list<uint32_t>("--index", scatter.index, {{"u32", 4}, {"u64", 8}},
-                                  &options.index_widths));
+  STRIDE_TRY(parse_choices("--type", scatter.type, types, &options.types));
+  STRIDE_TRY(parse_choices<uint32_t>("--index", scatter.index, {{"u32", 4}, {"u64", 8}},
+                                     &options.index_widths));
   using Operation = ScatterOperation;
-  STRIDE_TRY(parse_list("--operation", scatter.operation,
-                        choices_of({Operation::add, Operation::min, Operation::max}),
-                        &options.operations));
-  STRIDE_TRY(parse_list("--mode", scatter.mode == "both" ? "fast,reproducible" : scatter.mode,
-                        choices_of({ScatterMode::fast, ScatterMode::reproducible}),
-                        &options.modes));
+  STRIDE_TRY(parse_choices("--operation", scatter.operation,
+                           choices_of({Operation::add, Operation::min, Operation::max}),
+                           &options.operations));
+  STRIDE_TRY(parse_choices("--mode", scatter.mode == "both" ? "fast,reproducible" : scatter.mode,
+                           choices_of({ScatterMode::fast, ScatterMode::reproducible}),
+                           &options.modes));
   using Method = ScatterMethod;
-  STRIDE_TRY(parse_list("--method", scatter.method,
-                        choices_of({Method::automatic, Method::direct, Method::copies, Method::hot,
-                                    Method::partition}),
-                        &options.methods));
+  STRIDE_TRY(parse_choices("--method", scatter.method,
+                           choices_of({Method::automatic, Method::direct, Method::privatized,
+                                       Method::heavy_hitters, Method::partition}),
+                           &options.methods));
   using Memory = ScatterMemory;
-  STRIDE_TRY(parse_list("--memory", scatter.memory,
-                        choices_of({Memory::device, Memory::pinned, Memory::host}),
-                        &options.memories));
+  STRIDE_TRY(parse_choices("--memory", scatter.memory,
+                           choices_of({Memory::device, Memory::pinned, Memory::host}),
+                           &options.memories));
   bool narrow = std::count(options.index_widths.begin(), options.index_widths.end(), 4u) > 0;
   uint64_t largest = *std::max_element(options.targets.begin(), options.targets.end());
   if (narrow && largest > uint64_t{1} << 32)
     return Status::invalid("--index u32 is for up to 2^32 targets").with_remedy("use --index u64");
-  options.with_routes = scatter.route;
+  options.with_prepared = scatter.prepared;
   options.threads = chosen_threads(scatter.common);
   options.seed = scatter.seed;
   options.timing.repeats = scatter.common.repeats;
@@ -111,8 +104,6 @@ uint64_t memory_bytes(const ScatterWorkloadOptions& options) {
   return sources * (uint64_t{width} + index) + targets * bytes_a_target;
 }
 
-}  // namespace
-
 void add_scatter(CLI::App* command, ScatterArguments* scatter) {
   command->add_option("--sources", scatter->sources, "Numbers of sources, with commas between")
       ->capture_default_str();
@@ -123,7 +114,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of the targets, with commas between:\n"
                    "  uniform: each is as likely as any other\n"
                    "  sorted: the same, in ascending order\n"
-                   "  zipf:S: the k-th hottest is as likely as 1 / k^S; hot ones lie anywhere")
+                   "  zipf:S: the k-th most frequent is as likely as 1 / k^S; these lie anywhere")
       ->capture_default_str();
   command
       ->add_option("--type", scatter->type,
@@ -139,7 +130,8 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
       ->capture_default_str();
   command
       ->add_option("--method", scatter->method,
-                   "automatic, direct, copies, hot, partition, with commas between; on a device "
+                   "automatic, direct, privatized, heavy_hitters, partition, with commas between; on a "
+                   "device "
                    "direct is always there, and one that a case cannot have has no times")
       ->capture_default_str();
   command
@@ -147,7 +139,7 @@ void add_scatter(CLI::App* command, ScatterArguments* scatter) {
                    "Of a device: where sources, targets and sums lie, with commas between: device, "
                    "pinned (host memory that it reads itself), host")
       ->capture_default_str();
-  command->add_flag("--route", scatter->route, "Also prepared targets: ScatterRoute");
+  command->add_flag("--prepared", scatter->prepared, "Also prepared targets: PreparedScatter");
   command->add_option("--seed", scatter->seed, "Equal seeds give equal columns")
       ->capture_default_str();
   add_backend(command, &scatter->stride);
@@ -169,26 +161,25 @@ Status run_scatter_command(const ScatterArguments& scatter) {
   if (!options.ok()) return options.status();
   STRIDE_TRY(check_memory(memory_bytes(*options), "sources, targets and sums",
                           "lower --sources or --targets"));
-  STRIDE_TRY(check_output_files(scatter.common));
-  std::unique_ptr<Backend> host, device;
+  std::unique_ptr<Backend> host;
   if (scatter.stride.backend != "cuda") host = Backend::host(options->threads);
-  if (scatter.stride.backend != "host") {
-    Result<std::unique_ptr<Backend>> made = Backend::cuda({.host_threads = options->threads});
-    if (made.ok()) {
-      device = std::move(*made);
-    } else if (scatter.stride.backend == "cuda") {
-      return made.status();
-    }
-  }
-  std::vector<ResultRow> rows;
-  STRIDE_TRY(run_scatter(*options, {host.get(), device.get()}, terminal_progress(), &rows));
-  std::string title = "Scatter: T[R[i]] += S[i], seed " + std::to_string(options->seed) +
-                      stride_title(scatter.stride);
-  print_tables(title, scatter_tables(rows));
-  if (!scatter.common.json.empty()) STRIDE_TRY(write_json(scatter.common.json, rows));
-  if (scatter.common.plot.empty()) return {};
-  PlotAxis axis{.label = "M sources a second (logarithmic)"};
-  return write_text_file(scatter.common.plot, plot_svg(title, scatter_plot(rows), axis));
+  Result<std::unique_ptr<Backend>> device =
+      device_backend(parse_backend(scatter.stride.backend), options->threads);
+  if (!device.ok()) return device.status();
+  return measure_and_show(
+      scatter.common,
+      {.title = "Scatter: T[R[i]] += S[i], seed " + std::to_string(options->seed) +
+                stride_title(scatter.stride),
+       .run =
+           [&](const Progress& progress, ResultRows* rows) {
+             return run_scatter(*options, {host.get(), device->get()}, progress, rows);
+           },
+       .tables = &scatter_tables,
+       .plots = {{.rows = &scatter_plot, .axis = {.label = "M sources a second (logarithmic)"}}}});
 }
 
+const bool scatter_registered = WorkloadCommands::add(80, "scatter", "Scatter-add: T[R[i]] += S[i]",
+                                                      &add_scatter, &run_scatter_command);
+
+}  // namespace
 }  // namespace stride::benchmark

@@ -18,28 +18,28 @@ std::string kind_name(const ResultRow& row) {
          (row.number_of("index_bytes") == 8 ? "u64" : "u32") + " targets";
 }
 // "100m to 10k, zipf:1.1"
-std::string data_name(const ResultRow& row) {
+std::string case_name(const ResultRow& row) {
   return count_name(static_cast<double>(row.records)) + " to " +
          count_name(row.number_of("targets")) + ", " + row.text_of("distribution");
 }
 
-// The row of one phase or the same of a route; null: there is none.
+// The row of one phase or that of prepared targets; null: there is none.
 const ResultRow* find(const RowGroup& group, const std::string& phase,
-                      const std::string& of_route) {
+                      const std::string& of_prepared) {
   auto row = std::find_if(group.begin(), group.end(), [&](const ResultRow* r) {
-    return r->phase == phase || r->phase == of_route;
+    return r->phase == phase || r->phase == of_prepared;
   });
   return row == group.end() || (*row)->seconds <= 0 ? nullptr : *row;
 }
 
 // Which columns there is something in.
 struct Columns {
-  bool stream = false, route = false, hash = false;
+  bool stream = false, prepared = false, hash = false;
 
   explicit Columns(const RowGroup& rows) {
     for (const ResultRow* row : rows) {
       stream |= row->phase.ends_with("_stream");
-      route |= row->phase == "prepare";
+      prepared |= row->phase == "prepare";
       hash |= row->texts.contains("hash");
     }
   }
@@ -57,7 +57,7 @@ std::string number_cell(const ResultRow* row, const std::string& name, double fa
   if (!row || !row->numbers.contains(name)) return "-";
   return cell(row, row->number_of(name) * factor) + unit;
 }
-std::string ratio_cell(const ResultRow* row) {
+std::string peer_ratio_cell(const ResultRow* row) {
   if (!row) return "-";
   for (const char* name : {"to_loop", "to_direct"})
     if (row->numbers.contains(name)) return number_cell(row, name, 1, "x");
@@ -74,11 +74,11 @@ std::vector<std::string> line(const RowGroup& rows, const Columns& columns) {
     cells.push_back(rate(stream));
     cells.push_back(milliseconds(stream));
   }
-  if (columns.route) cells.push_back(milliseconds(find(rows, "prepare", "prepare")));
+  if (columns.prepared) cells.push_back(milliseconds(find(rows, "prepare", "prepare")));
   cells.push_back(number_cell(work, "bytes_per_second", 1e-9));
   cells.push_back(number_cell(work, "bound_seconds", 1e3));
   cells.push_back(number_cell(work, "bound_percent", 1));
-  cells.push_back(ratio_cell(work));
+  cells.push_back(peer_ratio_cell(work));
   if (columns.hash) cells.push_back(call ? call->text_of("hash") : "");
   return cells;
 }
@@ -88,13 +88,13 @@ std::string table_of(const RowGroup& rows) {
   TextTable table;
   std::vector<std::string> header = {kind_name(*rows[0]), "G/s", "ms"};
   if (columns.stream) header.insert(header.end(), {"stream G/s", "stream ms"});
-  if (columns.route) header.push_back("prepare ms");
+  if (columns.prepared) header.push_back("prepare ms");
   header.insert(header.end(), {"GB/s", "bound ms", "% bound", "ratio"});
   if (columns.hash) header.push_back("hash of T");
   table.add(header);
   table.add_rule();
-  for (const RowGroup& data : groups_of(rows, data_name)) {
-    table.add({data_name(*data[0])});
+  for (const RowGroup& data : groups_of(rows, case_name)) {
+    table.add({case_name(*data[0])});
     for (const RowGroup& one : groups_of(data, [](const ResultRow& r) { return r.engine_name(); }))
       table.add(line(one, columns));
   }
@@ -109,9 +109,9 @@ std::string table_of(const RowGroup& rows) {
 }
 
 // Adds what differs among the rows to the name of a group of bars.
-class GroupNames {
+class ScatterGroupNames {
  public:
-  explicit GroupNames(const std::vector<ResultRow>& rows) {
+  explicit ScatterGroupNames(const std::vector<ResultRow>& rows) {
     std::set<std::string> kinds, sizes;
     for (const ResultRow& row : rows) {
       kinds.insert(kind_name(row));
@@ -151,7 +151,7 @@ std::string scatter_tables(const std::vector<ResultRow>& rows) {
 }
 
 std::vector<ResultRow> scatter_plot(const std::vector<ResultRow>& rows) {
-  GroupNames names(rows);
+  ScatterGroupNames names(rows);
   std::vector<ResultRow> plot;
   for (ResultRow row : rows) {
     if (row.phase == "prepare" || row.seconds <= 0) continue;

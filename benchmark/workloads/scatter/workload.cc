@@ -15,7 +15,7 @@
 namespace stride::benchmark {
 namespace {
 
-// What is measured with the columns of one case: a call of Backend::scatter() or a route.
+// What is measured with the columns of one case: a call of Backend::scatter() or prepared targets.
 using ScatterCall = std::function<Status(void* stream)>;
 
 constexpr uint64_t min_stream_calls = 4, max_stream_calls = 200;
@@ -126,7 +126,7 @@ Status PlacedScatter::fetch(const void** t) {
 struct Variant {
   ScatterMode mode = ScatterMode::fast;
   ScatterMethod method = ScatterMethod::automatic;
-  bool route = false;
+  bool prepared = false;
   auto operator<=>(const Variant&) const = default;
 };
 
@@ -149,7 +149,7 @@ class ScatterRun {
   Status measure_loop(PlacedScatter* place, ResultRow row, ScatterOperation operation);
   Status measure_variant(PlacedScatter* place, ResultRow row, ScatterOperation operation,
                          const Variant& variant);
-  Status measure_route(PlacedScatter* place, ResultRow row, ScatterMode mode);
+  Status measure_prepared(PlacedScatter* place, ResultRow row, ScatterMode mode);
   Status measure_calls(PlacedScatter* place, const ScatterCall& call, ScatterMode mode,
                        const char* phase, TimedPhases* phases);
   std::vector<Variant> variants(const PlacedScatter& place, ScatterOperation operation) const;
@@ -246,7 +246,7 @@ std::vector<Variant> ScatterRun::variants(const PlacedScatter& place,
   for (ScatterMode mode : options_.modes) {
     if (exact_ && mode != options_.modes[0]) continue;
     for (ScatterMethod method : options_.methods) add({mode, method});
-    if (options_.with_routes && operation == ScatterOperation::add)
+    if (options_.with_prepared && operation == ScatterOperation::add)
       add({mode, ScatterMethod::automatic, true});
   }
   return all;
@@ -298,17 +298,17 @@ Status ScatterRun::measure_variant(PlacedScatter* place, ResultRow row, ScatterO
   row.configuration = backend->has_device() ? std::string(scatter_name(place->memory())) + " memory"
                                             : threads_name(backend->threads());
   row.configuration += std::string(", ") + scatter_name(variant.mode);
-  if (variant.route) {
-    row.configuration += ", route";
+  if (variant.prepared) {
+    row.configuration += ", prepared";
   } else if (variant.method != ScatterMethod::automatic) {
     row.configuration += std::string(", ") + scatter_name(variant.method);
   }
   row.backend = backend->name();
   row.numbers["threads"] = backend->threads();
   row.texts["mode"] = scatter_name(variant.mode);
-  row.texts["method"] = variant.route ? "route" : scatter_name(variant.method);
+  row.texts["method"] = variant.prepared ? "prepared" : scatter_name(variant.method);
   row.texts["memory"] = scatter_name(place->memory());
-  if (variant.route) return measure_route(place, std::move(row), variant.mode);
+  if (variant.prepared) return measure_prepared(place, std::move(row), variant.mode);
 
   ScatterOptions how{.operation = operation, .mode = variant.mode, .method = variant.method};
   auto call = [&](void* stream) {
@@ -337,26 +337,26 @@ Status ScatterRun::measure_variant(PlacedScatter* place, ResultRow row, ScatterO
   return finish(place, &phases.rows());
 }
 
-Status ScatterRun::measure_route(PlacedScatter* place, ResultRow row, ScatterMode mode) {
+Status ScatterRun::measure_prepared(PlacedScatter* place, ResultRow row, ScatterMode mode) {
   TimedPhases phases(options_.timing, row, name_of(row), &progress_);
-  std::unique_ptr<ScatterRoute> route;
+  std::unique_ptr<PreparedScatter> prepared;
   auto prepare = [&](double* seconds) -> Status {
-    route.reset();
+    prepared.reset();
     Stopwatch watch;
-    auto made = place->backend()->scatter().make_route(place->targets(), place->into().size,
-                                                       OutOfRange::count);
+    auto made = place->backend()->scatter().prepare(place->targets(), place->into().size,
+                                                    OutOfRange::count);
     *seconds = watch.seconds();
     if (!made.ok()) return made.status();
-    route = std::move(*made);
+    prepared = std::move(*made);
     return {};
   };
   STRIDE_TRY(phases.measure("prepare", row.records, prepare));
   auto call = [&](void* stream) {
-    return route->apply(place->sources(), place->into(), mode, stream);
+    return prepared->apply(place->sources(), place->into(), mode, stream);
   };
   STRIDE_TRY(measure_calls(place, call, mode, "apply", &phases));
   for (ResultRow& made : phases.rows())
-    made.numbers["route_bytes"] = static_cast<double>(route->memory_bytes());
+    made.numbers["prepared_bytes"] = static_cast<double>(prepared->memory_bytes());
   return finish(place, &phases.rows());
 }
 
@@ -457,10 +457,10 @@ const char* scatter_name(ScatterMethod method) {
       return "automatic";
     case ScatterMethod::direct:
       return "direct";
-    case ScatterMethod::copies:
-      return "copies";
-    case ScatterMethod::hot:
-      return "hot";
+    case ScatterMethod::privatized:
+      return "privatized";
+    case ScatterMethod::heavy_hitters:
+      return "heavy_hitters";
     case ScatterMethod::partition:
       return "partition";
   }

@@ -3,9 +3,9 @@
 //
 // S and R are made before a clock starts, and lie where they are used; T is set to zeros before
 // each call, untimed. A row for each call: `scatter` (until the call has returned), on a device
-// with all in its memory also `scatter_stream` (one of many calls on a stream). With routes
-// `prepare`, `apply` and `apply_stream`. Untimed: what the last call has made of T is compared with
-// sums of twice the precision, or exactly.
+// with all in its memory also `scatter_stream` (one of many calls on a stream). With prepared
+// targets `prepare`, `apply` and `apply_stream`. Untimed: what the last call has made of T is
+// compared with sums of twice the precision, or exactly.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ScatterWorkloadOptions {
   // A device always has `direct` too, to compare with.
   std::vector<ScatterMethod> methods{ScatterMethod::automatic};
   std::vector<ScatterMemory> memories{ScatterMemory::device};
-  bool with_routes = false;
+  bool with_prepared = false;
   unsigned threads = 1;  // that make and check the data
   uint64_t seed = 1;
   TimingOptions timing;

@@ -81,7 +81,7 @@ void StsWorkload::prepare() {
   if (options_.batches.empty()) return;
   lookups_.emplace(&*expected_, LookupOptions{.seed = options_.seed,
                                               .queries = LookupPlan::queries_for(options_.batches),
-                                              .least_seconds = options_.lookup_seconds});
+                                              .min_seconds = options_.lookup_seconds});
 }
 
 ResultRow StsWorkload::prototype() const {

@@ -9,7 +9,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t most_checked = 1'000'000;
+constexpr uint64_t max_checked = 1'000'000;
 constexpr uint64_t min_answers_per_part = 1024;
 
 std::string describe_answer(uint32_t rank) {
@@ -25,7 +25,7 @@ bool equal(RankInterval a, RankInterval b) { return a.first == b.first && a.last
 template <class Answer, class Expect>
 Status check_answers(const char* search, const KeyColumn& queries, std::span<const Answer> answers,
                      Parallel* parallel, const Expect& expect) {
-  uint64_t checked = std::min(queries.size, most_checked);
+  uint64_t checked = std::min(queries.size, max_checked);
   auto query_of = [&](uint64_t i) {
     return checked < 2 ? i : i * (queries.size - 1) / (checked - 1);
   };

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "benchmark/datasets/sorted_column.h"
 #include "benchmark/harness/parallel.h"
-#include "benchmark/peers/sorted_column.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
 #include "storage/status.h"

@@ -106,13 +106,9 @@ Result<TreeWorkloadOptions> parse_tree(const TreeArguments& arguments) {
   options.operations = *operations;
   options.latency = arguments.latency == "yes";
   options.seed = arguments.seed;
+  options.timing.repeats = arguments.common.repeats;
+  options.threads = chosen_threads(arguments.common);
   return options;
-}
-
-Result<std::unique_ptr<Backend>> make_backend(const std::string& name, unsigned threads) {
-  if (name == "host") return Backend::host(threads);
-  if (name == "cuda") return Backend::cuda({.host_threads = threads});
-  return Backend::automatic(threads);
 }
 
 uint64_t tree_memory(const TreeWorkloadOptions& options) {

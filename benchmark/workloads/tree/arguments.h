@@ -1,15 +1,15 @@
 // The options of `stride-bench tree`, as they are written and as the workload takes them.
 #pragma once
 
-#include <memory>
 #include <string>
 
+#include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/tree/workload.h"
-#include "gpu/backend.h"
 
 namespace stride::benchmark {
 
 struct TreeArguments {
+  CommonArguments common;
   std::string keys = "u64";
   std::string sizes;  // empty: as TreeKeys::make() has it
   std::string queries = "10m";
@@ -24,11 +24,8 @@ struct TreeArguments {
   uint64_t seed = 1;
 };
 
-// invalid_argument says which option is off. What is common to all workloads is left to the caller.
+// invalid_argument says which option is off.
 Result<TreeWorkloadOptions> parse_tree(const TreeArguments& arguments);
-
-// "auto", "host" or "cuda". threads: of the host.
-Result<std::unique_ptr<Backend>> make_backend(const std::string& name, unsigned threads);
 
 // Bytes of host memory that the keys and queries of the largest case take, and the copies that are
 // made to check what is built. Files count as nothing.

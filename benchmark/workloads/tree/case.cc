@@ -8,7 +8,7 @@
 namespace stride::benchmark {
 namespace {
 
-constexpr uint64_t largest_case_batch = 10'000'000;
+constexpr uint64_t max_case_batch = 10'000'000;
 constexpr uint64_t max_checked_keys = 1'000'000;
 
 // What a row takes on its way through the bus.
@@ -136,7 +136,7 @@ Status TreeCase::check_found(uint64_t queries) {
 Status TreeCase::find_batches(TimedPhases* phases) {
   IndexView index = index_->view();
   KeyColumn queries = queries_.view();
-  uint64_t most = std::min(queries.size, largest_case_batch);
+  uint64_t most = std::min(queries.size, max_case_batch);
   for (uint64_t batch = 1; batch <= most; batch *= 10) {
     uint64_t at = 0, answered = 0;
     auto find = [&](double* seconds) -> Status {

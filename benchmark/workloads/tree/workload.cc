@@ -52,7 +52,7 @@ Status TreeWorkload::run(const KeyKind& kind, uint64_t size, std::vector<ResultR
   row.backend = "host (" + std::to_string(parallel_.threads()) +
                 (parallel_.threads() == 1 ? " thread)" : " threads)");
   STRIDE_TRY(run_lower_bound(*data, row, rows));
-  if (data->keys.size() <= options_.most_hashed) STRIDE_TRY(run_hash(*data, row, rows));
+  if (data->keys.size() <= options_.max_hashed) STRIDE_TRY(run_hash(*data, row, rows));
   return {};
 }
 

@@ -41,8 +41,8 @@ struct TreeWorkloadOptions {
   bool latency = false;  // also find with 1, 10, 100, ... up to 10,000,000 queries a call
   uint64_t seed = 1;
   TimingOptions timing;
-  unsigned threads = 1;               // of the standard library's searches, and of the checks
-  uint64_t most_hashed = 20'000'000;  // std::unordered_map is left out where there are more keys
+  unsigned threads = 1;              // of the standard library's searches, and of the checks
+  uint64_t max_hashed = 20'000'000;  // std::unordered_map is left out where there are more keys
 };
 
 // Appends a row for each phase. Numbers beside the rates: keys, key_bytes, bytes_per_key (of keys

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "benchmark/datasets/text_source.h"
-#include "benchmark/workloads/dedup/dictionary.h"
+#include "benchmark/workloads/dictionary/workload.h"
 #include "tests/support/catch.h"
 
 namespace stride::benchmark {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "benchmark/harness/command_line.h"
+#include "benchmark/command_line.h"
 #include "gpu/backend.h"
 #include "tests/support/captured_file.h"
 #include "tests/support/catch.h"

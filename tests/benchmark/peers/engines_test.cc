@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "benchmark/harness/lookup_plan.h"
-#include "benchmark/workloads/dedup/dictionary.h"
+#include "benchmark/workloads/dictionary/workload.h"
 #include "benchmark/workloads/sts/workload.h"
 #include "tests/benchmark/sample_records.h"
 #include "tests/support/catch.h"

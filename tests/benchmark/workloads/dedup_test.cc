@@ -97,8 +97,9 @@ TEST_CASE_METHOD(DedupTest, "DedupTest.StatesDifferInOneToThreeWords", "[DedupTe
 }
 
 TEST_CASE_METHOD(DedupTest, "DedupTest.KmersAreCanonical", "[DedupTest]") {
-  // K-mers of 3 bases, A C G T being 0 to 3: ACG = 6, its reverse complement CGT = 27; CGT likewise;
-  // TTG = 62 and CAA = 16, after a new sequence has begun; N is no base, and GGG = 42, CCC = 21.
+  // K-mers of 3 bases, A C G T being 0 to 3: ACG = 6, its reverse complement CGT = 27; CGT
+  // likewise; TTG = 62 and CAA = 16, after a new sequence has begun; N is no base, and GGG = 42,
+  // CCC = 21.
   OwnedColumn column = canonical_kmers(">one\nAC\nGT\n>two\nttg\nNGGG\n", 3);
   KeyColumn rows = column.view();
   REQUIRE(rows.size == 4u);

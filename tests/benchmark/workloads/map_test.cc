@@ -27,7 +27,7 @@ class MapTest : public CommandLineFixture {
 
 // A call of the workload, without the time that a measurement takes.
 std::vector<ResultRow> run_quickly(MapOptions options, Status* status) {
-  options.timing = {.repeats = 1, .least_seconds = 0};
+  options.timing = {.repeats = 1, .min_seconds = 0};
   std::vector<ResultRow> rows;
   *status = run_map(options, Progress(false), &rows);
   return rows;
@@ -40,12 +40,12 @@ TEST_CASE_METHOD(MapTest, "MapTest.TablesAndFiles", "[MapTest]") {
   CHECK_MESSAGE(out_.find("f32: 2,000 sources (keys u64), 100 targets") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\nloop:1 thread") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\nstride:map_weights, 1 thread") != std::string::npos, out_);
-  CHECK_MESSAGE(out_.find("\nstride:route, fast, 1 thread") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\nstride:plan, fast, 1 thread") != std::string::npos, out_);
   auto rows = read_rows(json_);
   CHECK(phases_of(rows, "loop", "1 thread") ==
         (std::vector<std::string>{"prepare", "map", "whole"}));
   CHECK(phases_of(rows, "stride", "map_weights, 1 thread") == (std::vector<std::string>{"whole"}));
-  CHECK(phases_of(rows, "stride", "route, fast, 1 thread") ==
+  CHECK(phases_of(rows, "stride", "plan, fast, 1 thread") ==
         (std::vector<std::string>{"prepare", "map"}));
   CHECK(rows.size() == 6u);
   for (const auto& row : rows) {
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(MapTest, "MapTest.EveryTypeAndMode", "[MapTest]") {
       CHECK(row.records % (options.sources ? options.sources : 3) == 0u);
     }
     CHECK(types.size() == options.types.size());
-    CHECK(configurations.contains("stride:route, reproducible, 2 threads"));
+    CHECK(configurations.contains("stride:plan, reproducible, 2 threads"));
     CHECK(configurations.contains("stride:map_weights, 1 thread"));
     CHECK_FALSE(map_tables(rows).empty());
   }
@@ -93,10 +93,10 @@ TEST_CASE_METHOD(MapTest, "MapTest.EveryTypeAndMode", "[MapTest]") {
 TEST_CASE_METHOD(MapTest, "MapTest.RefusesWhatIsWrong", "[MapTest]") {
   expect_refused(map({"--sources", "0"}), "--sources must be");
   expect_refused(map({"--targets", "x"}), "--targets must be");
-  expect_refused(map({"--type", "f16"}), "--type: unknown 'f16': there are i32, i64, f32, f64");
+  expect_refused(map({"--type", "f16"}), "--type: there is no 'f16', but i32, i64, f32, f64");
   expect_refused(map({"--type", ""}), "--type is empty");
-  expect_refused(map({"--mode", "slow"}), "there are fast, reproducible");
-  expect_refused(map({"--engines", "rocksdb"}), "there are stride, loop");
+  expect_refused(map({"--mode", "slow"}), "there is no 'slow', but fast, reproducible");
+  expect_refused(map({"--engines", "rocksdb"}), "there is no 'rocksdb', but stride, loop");
   expect_refused(map({"--calls", "0"}), "--calls must be");
   expect_refused(map({"--keys", "genomes"}), "genomes");
   CHECK(run({"map", "--help"}) == 0);

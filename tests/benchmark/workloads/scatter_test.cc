@@ -58,7 +58,7 @@ class ScatterTest : public CommandLineFixture {
     options.distributions = {distribution("uniform"), distribution("zipf:1.2")};
     options.types = {NumberType::f32};
     options.threads = 2;
-    options.timing = {.repeats = 1, .least_seconds = 0};
+    options.timing = {.repeats = 1, .min_seconds = 0};
     options.stream_seconds = 0;
     return options;
   }
@@ -104,9 +104,9 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.TargetsAreDistributedAsTheirNameSays"
   for (double exponent : {0.5, 1.0, 1.1, 2.0}) {
     std::vector<uint64_t> found =
         counts(targets(n, count, "zipf:" + std::to_string(exponent)), count);
-    uint64_t hottest =
+    uint64_t most_frequent =
         static_cast<uint64_t>(std::max_element(found.begin(), found.end()) - found.begin());
-    CHECK_MESSAGE(hottest != 0u, "hot targets lie anywhere");
+    CHECK_MESSAGE(most_frequent != 0u, "frequent targets lie anywhere");
     std::sort(found.rbegin(), found.rend());
     double all = 0;
     for (uint64_t k = 1; k <= count; ++k) all += std::pow(k, -exponent);
@@ -186,19 +186,20 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.WrongSumsAreFound", "[ScatterTest]") 
 }
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.TablesAndFiles", "[ScatterTest]") {
-  REQUIRE_MESSAGE(scatter({"--distribution", "sorted", "--mode", "both", "--route", "--json", json_,
-                           "--plot", plot_}) == 0,
+  REQUIRE_MESSAGE(scatter({"--distribution", "sorted", "--mode", "both", "--prepared", "--json",
+                           json_, "--plot", plot_}) == 0,
                   error_);
   CHECK(error_ == "");
   CHECK_MESSAGE(out_.find("f32 add, u32 targets") != std::string::npos, out_);
   CHECK_MESSAGE(out_.find("\n3k to 100, sorted\n  loop:1 thread") != std::string::npos, out_);
-  CHECK_MESSAGE(out_.find("\n  stride:2 threads, reproducible, route") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("\n  stride:2 threads, reproducible, prepared") != std::string::npos,
+                out_);
   auto rows = read_rows(json_);
   using Phases = std::vector<std::string>;
   CHECK(phases_of(rows, "loop", "1 thread") == Phases{"scatter"});
   CHECK(phases_of(rows, "stride", "2 threads, fast") == Phases{"scatter"});
   CHECK(phases_of(rows, "stride", "2 threads, reproducible") == Phases{"scatter"});
-  CHECK(phases_of(rows, "stride", "2 threads, fast, route") == (Phases{"prepare", "apply"}));
+  CHECK(phases_of(rows, "stride", "2 threads, fast, prepared") == (Phases{"prepare", "apply"}));
   std::set<std::string> hashes;
   for (const auto& row : rows) {
     CHECK(row["workload"] == "scatter");
@@ -221,20 +222,21 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.TablesAndFiles", "[ScatterTest]") {
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.AMethodThatABackendDoesNotHaveHasNoTimes",
                  "[ScatterTest]") {
-  REQUIRE_MESSAGE(
-      scatter({"--method", "automatic,direct,copies,hot,partition", "--json", json_}) == 0, error_);
-  CHECK_MESSAGE(
-      out_.find("hot: invalid_argument: ScatterMethod::hot, which the host does not know") !=
-          std::string::npos,
-      out_);
+  REQUIRE_MESSAGE(scatter({"--method", "automatic,direct,privatized,heavy_hitters,partition",
+                           "--json", json_}) == 0,
+                  error_);
+  CHECK_MESSAGE(out_.find("heavy_hitters: invalid_argument: ScatterMethod::heavy_hitters, which "
+                          "the host does not know") != std::string::npos,
+                out_);
   std::map<std::string, double> rates;
   for (const auto& row : read_rows(json_)) {
     if (row["engine"] != "stride") continue;
     rates[row["method"]] = row["records_per_second"];
-    CHECK(row.contains("refused") == (row["method"] == "hot"));
+    CHECK(row.contains("refused") == (row["method"] == "heavy_hitters"));
   }
   CHECK(rates.size() == 5u);
-  for (const auto& [method, rate] : rates) CHECK_MESSAGE((rate > 0) == (method != "hot"), method);
+  for (const auto& [method, rate] : rates)
+    CHECK_MESSAGE((rate > 0) == (method != "heavy_hitters"), method);
 }
 
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.EveryTypeAndOperation", "[ScatterTest]") {
@@ -269,7 +271,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnADeviceBesideDirect", "[ScatterTest
   options.targets = {300};
   options.modes = {ScatterMode::fast, ScatterMode::reproducible};
   options.memories = {ScatterMemory::device, ScatterMemory::pinned, ScatterMemory::host};
-  options.with_routes = true;
+  options.with_prepared = true;
   auto host = Backend::host(2);
   test::FakeDevice device(1 << 20);
   std::vector<ResultRow> rows;
@@ -287,7 +289,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.OnADeviceBesideDirect", "[ScatterTest
   CHECK(phases["loop:1 thread"] == Phases{"scatter"});
   CHECK(phases["stride:device memory, fast, direct"] == (Phases{"scatter", "scatter_stream"}));
   CHECK(phases["stride:device memory, fast"] == (Phases{"scatter", "scatter_stream"}));
-  CHECK(phases["stride:device memory, reproducible, route"] ==
+  CHECK(phases["stride:device memory, reproducible, prepared"] ==
         (Phases{"prepare", "apply", "apply_stream"}));
   CHECK(phases["stride:pinned memory, fast"] == Phases{"scatter"});
   CHECK(phases["stride:host memory, reproducible"] == Phases{"scatter"});
@@ -351,7 +353,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.Accumulate", "[ScatterTest]") {
 TEST_CASE_METHOD(ScatterTest, "ScatterTest.Help", "[ScatterTest]") {
   CHECK(run({"scatter", "--help"}) == 0);
   for (const char* option : {"--sources", "--targets", "--distribution", "--type", "--index",
-                             "--operation", "--mode", "--method", "--memory", "--route",
+                             "--operation", "--mode", "--method", "--memory", "--prepared",
                              "--backend", "--threads", "--repeat", "--seed", "--json", "--plot"})
     CHECK_MESSAGE(out_.find(option) != std::string::npos, option);
   CHECK(run({"accumulate", "--help"}) == 0);

@@ -145,8 +145,7 @@ TEST_CASE("PlacedMemoryTest.ColumnsAndResultsInEitherMemory", "[PlacedMemoryTest
 
 TEST_CASE("TimedPhasesTest.MedianOfTheCallsAfterTheFirst", "[TimedPhasesTest]") {
   Progress silent(false);
-  TimedPhases phases({.repeats = 3, .least_seconds = 10}, ResultRow{.workload = "tree"}, "",
-                     &silent);
+  TimedPhases phases({.repeats = 3, .min_seconds = 10}, ResultRow{.workload = "tree"}, "", &silent);
   std::vector<double> times = {9, 4, 1, 2, 8};
   size_t calls = 0;
   REQUIRE_OK(phases.measure("find", 7, [&](double* seconds) {

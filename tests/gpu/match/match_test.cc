@@ -231,7 +231,7 @@ constexpr uint32_t widths[] = {1,  2,  5,  7,  8,   12,  16,  24,  31,  32, 33,
 
 TEST_CASE_METHOD(MatchTest, "MatchTest.RandomNestedTables", "[MatchTest]") {
   for (uint32_t bits : widths) {
-    for (size_t n : {1, 2, 10, smaller_under_tsan(150, 40)}) {
+    for (size_t n : {1, 2, 10, smaller_under_tsan(150, 16)}) {
       Case c(bits);
       std::string last;
       for (size_t i = 0; i < n; ++i) {
@@ -250,7 +250,7 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.RandomNestedTables", "[MatchTest]") {
 TEST_CASE_METHOD(MatchTest, "MatchTest.ManyPrefixes", "[MatchTest]") {
   for (uint32_t bits : {32u, 128u}) {
     Case c(bits);
-    for (int i = 0; i < smaller_under_tsan(2000, 500); ++i) {
+    for (int i = 0; i < smaller_under_tsan(2000, 250); ++i) {
       // Clustered as routes are: few first bits, most lengths even.
       std::string prefix = bits_of(big_endian(random_() % 40 << 18 | random_() % (1 << 18), 3), 24);
       size_t length = 16 + random_() % (bits == 32 ? 17 : 49);
@@ -365,7 +365,7 @@ TEST_CASE_METHOD(MatchTest, "MatchTest.MoreThanEightMillion", "[MatchTest]") {
 }
 
 TEST_CASE_METHOD(MatchTest, "MatchTest.DeepNesting", "[MatchTest]") {
-  for (uint32_t bits : {32u, 128u, smaller_under_tsan(256u, 160u)}) {
+  for (uint32_t bits : {32u, smaller_under_tsan(128u, 96u), smaller_under_tsan(256u, 136u)}) {
     for (char way : {'0', '1', '?'}) {
       Case c(bits);
       std::string prefix;

@@ -34,7 +34,7 @@ class ResidentTest {
     std::unique_ptr<BackendMemory> data, offsets;
     KeyColumn column;
   };
-  There bring(const KeyColumn& keys) {
+  There copy_to_backend(const KeyColumn& keys) {
     There there;
     there.data = allocate(std::max<uint64_t>(keys.bytes(), 1));
     CHECK_OK(backend_->copy(there.data->data(), keys.data, keys.bytes()));
@@ -87,7 +87,7 @@ void ResidentTest::expect_searches(const IndexView& view, const Keys& keys, cons
   KeyColumn column = owned.column();
   There there;
   if (queries_there) {
-    there = bring(column);
+    there = copy_to_backend(column);
     column = there.column;
   }
   uint64_t n = queries.size();
@@ -142,10 +142,10 @@ TEST_CASE_METHOD(ResidentTest, "ResidentTest.ImagesAreTheHostsBytes", "[Resident
         bool there = random() % 2;
         for (KeyOrder order : {KeyOrder::any, KeyOrder::ascending}) {
           KeyColumn column = (order == KeyOrder::any ? unsorted : sorted).column();
-          There brought;
+          There copied;
           if (there) {
-            brought = bring(column);
-            column = brought.column;
+            copied = copy_to_backend(column);
+            column = copied.column;
           }
           auto index = build(column, order, options);
           REQUIRE(index);

@@ -108,7 +108,7 @@ class ValuesTest {
     if (!device.ok()) SKIP(device.status().to_string());
     backend_ = std::move(*device);
   }
-  std::unique_ptr<BackendMemory> bring(const void* from, uint64_t bytes) {
+  std::unique_ptr<BackendMemory> copy_to_backend(const void* from, uint64_t bytes) {
     auto memory = backend_->allocate(std::max<uint64_t>(bytes, 8));
     CHECK_OK(memory);
     CHECK_OK(backend_->copy((*memory)->data(), from, bytes));
@@ -175,8 +175,10 @@ void ValuesTest::expect_on_device(const Runs& runs, const Keys& queries, const K
       capacity += at->second.second.size();
   }
   std::string zeros(std::max(capacity, (n + 1) * 8), '\0');
-  auto locations = bring(zeros.data(), n * 8), found = bring(zeros.data(), (n + 31) / 32 * 4);
-  auto offsets = bring(zeros.data(), (n + 1) * 8), values = bring(zeros.data(), capacity);
+  auto locations = copy_to_backend(zeros.data(), n * 8),
+       found = copy_to_backend(zeros.data(), (n + 31) / 32 * 4);
+  auto offsets = copy_to_backend(zeros.data(), (n + 1) * 8),
+       values = copy_to_backend(zeros.data(), capacity);
   capacity -= capacity > 100 ? 50 : 0;  // what does not fit is left out
   DeviceValues out{reinterpret_cast<uint32_t*>(found->data()),
                    reinterpret_cast<uint64_t*>(offsets->data()), values->data(), capacity};
@@ -226,11 +228,11 @@ TEST_CASE_METHOD(ValuesTest, "ValuesTest.FindsTheNewestThatIsNotHidden", "[Value
         if (!backend_->has_device()) continue;
         expect_values(runs, queries, column);
         KeyColumn there = column;
-        auto data = bring(column.data + column.begin(0), column.bytes());
+        auto data = copy_to_backend(column.data + column.begin(0), column.bytes());
         std::unique_ptr<BackendMemory> offsets;
         there.data = data->data();
         if (!column.is_fixed()) {
-          offsets = bring(column.offsets, (column.size + 1) * 8);
+          offsets = copy_to_backend(column.offsets, (column.size + 1) * 8);
           there.offsets = reinterpret_cast<const uint64_t*>(offsets->data());
         }
         expect_blocks(runs, queries, there);

@@ -1,0 +1,72 @@
+// stride get: keys of arguments or of a file, with the values that a table has for them.
+#include <CLI/CLI.hpp>
+
+#include "adapters/cli/commands/lookup.h"
+#include "adapters/cli/output/record_writer.h"
+#include "adapters/cli/subcommands.h"
+
+namespace stride::cli {
+namespace {
+
+struct GetArguments {
+  std::string database, table;
+  std::vector<std::string> keys;
+  std::string file;  // --keys
+  std::string output = "tsv";
+  std::string missing = "skip";
+  RowArguments rows;
+};
+
+class GetWorker final : public ValueWorker {
+ public:
+  GetWorker(Lookup* lookup, Format format)
+      : ValueWorker(lookup, false), writer_(format, lookup->key_form, lookup->table.numbers()) {}
+
+ private:
+  void write(uint64_t i, bool found) override {
+    writer_.write(keys_[i], result_.values[i], found, &text_);
+  }
+  RecordWriter writer_;
+};
+
+void add_get(CLI::App* command, GetArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  command->add_option("KEY", a->keys, "Keys to look up");
+  command
+      ->add_option(
+          "--keys", a->file,
+          "File with a key a line, or in its first column, which may be of Parquet or Arrow "
+          "by its name; -: standard input")
+      ->type_name("FILE");
+  command->add_option("--format", a->output, "Of the output: tsv (key, value), csv, jsonl, raw")
+      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
+      ->capture_default_str()
+      ->type_name("FORMAT");
+  add_missing(command, &a->missing,
+              "Keys that are not there: left out, with an empty value, or the end (exit code 4)");
+  add_key_type(command, &a->rows.key_type);
+  add_threads(command, &a->rows);
+  command->footer(
+      "Examples:\n"
+      "  stride get db users 17 42\n"
+      "  stride get db users --keys ids.txt.gz --missing empty > users.tsv\n"
+      "  cut -f 3 orders.tsv | stride get db users --keys - --format jsonl");
+}
+
+ExitStatus run_get(Context* context, const GetArguments& arguments) {
+  if (arguments.keys.empty() == arguments.file.empty())
+    return ExitStatus::usage("give keys, or --keys FILE");
+  Format format = output_format(*context, arguments.output);
+  std::unique_ptr<Lookup> lookup;
+  STRIDE_CLI_TRY(
+      open_lookup(context, {arguments.database, arguments.table, arguments.file, arguments.missing},
+                  arguments.rows, &lookup));
+  return look_up_keys(lookup.get(), arguments.rows, arguments.keys, arguments.file,
+                      [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
+}
+
+const bool get_registered = Subcommands::add(120, "get", "Look up keys", &add_get, &run_get);
+
+}  // namespace
+}  // namespace stride::cli
