@@ -2,7 +2,8 @@
 //
 //   0          64
 //   +--------+------------------------------+------------------------------+----
-//   | header | frame header | payload | 0..7 | frame header | payload | 0..7 | ... zeros or old bytes
+//   | header | frame header | payload | 0..7 | frame header | payload | 0..7 | ... zeros or old
+//   bytes
 //   +--------+------------------------------+------------------------------+----
 //
 // A frame is what one group of commits has written (storage/log_rows.h), and is there whole or not
@@ -30,8 +31,8 @@ struct LogHeader {
   uint32_t format_version;
   uint32_t zero;
   uint64_t number;  // of the file's name
-  // Random, so that no frame of another log, which the file may have held before, is taken for one of
-  // this. The first half stands in each frame; the second goes into the checksums alone.
+  // Random, so that no frame of another log, which the file may have held before, is taken for one
+  // of this. The first half stands in each frame; the second goes into the checksums alone.
   uint64_t id[2];
   // Of the first frame: positions go on from the log before.
   uint64_t position;

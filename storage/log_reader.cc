@@ -9,7 +9,8 @@
 namespace stride {
 namespace {
 
-Status check_header(const std::string& path, uint64_t number, Bytes bytes, LogHeader* header) {
+Status check_header(const std::string& path, const LogRecord& record, Bytes bytes,
+                    LogHeader* header) {
   constexpr const char* remedy = "restore the database from a backup";
   if (bytes.size() < sizeof *header)
     return Status::corruption(path, bytes.size(), "the log is cut off within its header")
@@ -24,18 +25,19 @@ Status check_header(const std::string& path, uint64_t number, Bytes bytes, LogHe
                       " is newer than " + std::to_string(log_format_version))
         .with_file(path)
         .with_remedy("open the database with a newer StrideDB");
-  if (header->number != number)
+  if (header->number != record.number || header->id[0] != record.id)
     return Status::corruption(path, 0, "the file holds another log").with_remedy(remedy);
   return {};
 }
 
 }  // namespace
 
-Result<LogReader> LogReader::open(FileSystem& fs, const std::string& path, uint64_t number) {
+Result<LogReader> LogReader::open(FileSystem& fs, const std::string& path,
+                                  const LogRecord& record) {
   Result<std::string> bytes = read_file(fs, path);
   if (!bytes.ok()) return bytes.status();
   LogHeader header{};
-  STRIDE_TRY(check_header(path, number, as_bytes(*bytes), &header));
+  STRIDE_TRY(check_header(path, record, as_bytes(*bytes), &header));
   return LogReader(path, std::move(*bytes), header);
 }
 
@@ -52,8 +54,8 @@ Status LogReader::make_durable(FileSystem& fs) const {
   return (*file)->sync();
 }
 
-// What is left may hold the heads of frames that are not whole, but not so many, of such sizes, that
-// checking them all would take long.
+// What is left may hold the heads of frames that are not whole, but not so many, of such sizes,
+// that checking them all would take long.
 bool LogReader::knows_synced_beyond(uint64_t position) const {
   const Bytes bytes = as_bytes(bytes_);
   constexpr uint64_t max_reads = 16;  // of each byte

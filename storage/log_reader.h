@@ -1,6 +1,6 @@
 // Reads a write-ahead log as far as its frames are whole.
 //
-//   Result<LogReader> log = LogReader::open(fs, "db/000012.wal", 12);
+//   Result<LogReader> log = LogReader::open(fs, "db/000012.wal", {12, id});
 //   while (std::optional<LogFrame> frame = log->next()) use(frame->payload);
 //   if (log->knows_synced_beyond(log->position())) ... damaged, not torn
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "storage/file.h"
 #include "storage/log_format.h"
+#include "storage/manifest.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -18,7 +19,7 @@ namespace stride {
 class LogReader {
  public:
   // corruption: it has no whole header, or that of another log. unsupported_version. not_found.
-  static Result<LogReader> open(FileSystem& fs, const std::string& path, uint64_t number);
+  static Result<LogReader> open(FileSystem& fs, const std::string& path, const LogRecord& record);
 
   // The next frame, valid as long as the reader; nothing at the end.
   std::optional<LogFrame> next();
@@ -26,13 +27,14 @@ class LogReader {
   uint64_t position() const { return header_.position + at_ - sizeof(LogHeader); }
   uint64_t offset() const { return at_; }  // the same, in the file
   const std::string& path() const { return path_; }
-  // Whether a frame behind the end says that the bytes at `position` were on stable storage. Then what
-  // the end is in is damaged; else it may be what a power loss has left of writes that were not
-  // synced.
+  // Whether a frame behind the end says that the bytes at `position` were on stable storage. Then
+  // what the end is in is damaged; else it may be what a power loss has left of writes that were
+  // not synced.
   bool knows_synced_beyond(uint64_t position) const;
 
   // Writes the whole frames again and syncs the file: a sync that failed in an earlier process can
-  // have left the kernel with a copy that it shows to readers, takes for written and will never write.
+  // have left the kernel with a copy that it shows to readers, takes for written and will never
+  // write.
   Status make_durable(FileSystem& fs) const;
 
  private:

@@ -22,8 +22,8 @@
 
 namespace stride {
 
-// Then the kinds (a byte a row, where has_kinds), where each key and each value ends (4 bytes a row,
-// unless they have one width), the keys, and the values.
+// Then the kinds (a byte a row, where has_kinds), where each key and each value ends (4 bytes a
+// row, unless they have one width), the keys, and the values.
 struct LogRowsHeader {
   static constexpr uint32_t fixed_keys = 1, fixed_values = 2, has_kinds = 4;  // bits of `flags`
   uint32_t table;
@@ -40,7 +40,7 @@ static_assert(sizeof(LogRowsHeader) == 28);
 struct LogRows {
   uint32_t table = 0;
   uint32_t count = 0;
-  const std::byte* kinds = nullptr;  // null: all are puts
+  const std::byte* kinds = nullptr;     // null: all are puts
   const std::byte* key_ends = nullptr;  // null: one width
   const std::byte* value_ends = nullptr;
   uint32_t key_width = 0, value_width = 0;

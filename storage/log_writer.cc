@@ -75,8 +75,8 @@ Status LogWriter::end_frame(Reach wanted) {
   return s;
 }
 
-// Nobody knows what the disk has. Whoever opens the database from the system's copy does not find the
-// frame, if this succeeds.
+// Nobody knows what the disk has. Whoever opens the database from the system's copy does not find
+// the frame, if this succeeds.
 bool LogWriter::hide_frame(uint64_t position) noexcept {
   const std::byte zeros[sizeof(LogFrameHeader)] = {};
   const uint64_t offset = position - header_.position + sizeof(LogHeader);

@@ -5,8 +5,8 @@
 //   ... append the payload (storage/log_rows.h) ...
 //   Status s = (*log)->end_frame(LogWriter::Reach::disk);   // durable when it returns
 //
-// The file is written with zeros ahead of the frames, in growing steps, once it is synced: where the
-// disk has the blocks and the file its size already, a sync writes the frames alone.
+// The file is written with zeros ahead of the frames, in growing steps, once it is synced: where
+// the disk has the blocks and the file its size already, a sync writes the frames alone.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "storage/file.h"
 #include "storage/log_format.h"
+#include "storage/manifest.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -34,7 +35,8 @@ class LogWriter {
   static Result<std::unique_ptr<LogWriter>> create(FileSystem& fs, const std::string& path,
                                                    uint64_t number, uint64_t position);
 
-  uint64_t number() const { return header_.number; }
+  // What the manifest has of it.
+  LogRecord record() const { return {header_.number, header_.id[0]}; }
   const std::string& path() const { return file_->path(); }
   // Of what has been written so far, in the file.
   uint64_t bytes() const { return buffer_offset_ + buffer_.size(); }

@@ -105,6 +105,7 @@ class EditDecoder {
   Status decode_table(Bytes body, VersionEdit* edit) const;
   Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
+  Status decode_log(Bytes body, VersionEdit* edit) const;
 
   Bytes left_;
   const std::string& file_;
@@ -126,7 +127,7 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
     case EditTag::created_table_with_flags:
       return decode_table_with_flags(body, edit);
     case EditTag::created_log:
-      return whole(body, &edit->created_logs.emplace_back());
+      return decode_log(body, edit);
     case EditTag::removed_log:
       return whole(body, &edit->removed_logs.emplace_back());
   }
@@ -162,6 +163,13 @@ Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
   AddedSegment s{};
   STRIDE_TRY(whole(body, &s));
   edit->added.push_back({s.segment, s.table, s.run, s.rows, s.tombstones, s.bytes});
+  return {};
+}
+
+Status EditDecoder::decode_log(Bytes body, VersionEdit* edit) const {
+  CreatedLog log{};
+  STRIDE_TRY(whole(body, &log));
+  edit->created_logs.push_back({log.number, log.id});
   return {};
 }
 
@@ -226,7 +234,8 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
                   AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
   }
   for (uint64_t log : edit.removed_logs) encoder.field(EditTag::removed_log, log);
-  for (uint64_t log : edit.created_logs) encoder.field(EditTag::created_log, log);
+  for (const LogRecord& log : edit.created_logs)
+    encoder.field(EditTag::created_log, CreatedLog{log.number, log.id});
   std::vector<std::byte>& out = encoder.out();
   uint64_t payload_bytes = out.size() - sizeof header;
   if (payload_bytes > std::numeric_limits<uint32_t>::max() - 8) {

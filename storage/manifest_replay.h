@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,7 +45,7 @@ class ManifestReplay {
   std::map<uint32_t, ReplayedTable> tables_;
   std::unordered_map<std::string, uint32_t> ids_by_name_;  // of tables
   std::unordered_map<uint64_t, ReplayedSegment> segments_;
-  std::set<uint64_t> logs_;
+  std::map<uint64_t, uint64_t> logs_;  // ids by number
   uint64_t next_id_ = 1;
   uint64_t ever_added_ = 0;
 };

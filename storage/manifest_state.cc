@@ -50,7 +50,7 @@ class ManifestReplay::Check {
     for (const TableRecord& table : edit.created) STRIDE_TRY(create(table));
     for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
     for (uint64_t log : edit.removed_logs) STRIDE_TRY(remove_log(log));
-    for (uint64_t log : edit.created_logs) STRIDE_TRY(create_log(log));
+    for (const LogRecord& log : edit.created_logs) STRIDE_TRY(create_log(log.number));
     return {};
   }
 
@@ -70,7 +70,7 @@ class ManifestReplay::Check {
     return known ? Status() : misfit("removes unknown log " + std::to_string(number));
   }
   Status create_log(uint64_t number) {
-    uint64_t last = before_.logs_.empty() ? 0 : *before_.logs_.rbegin();
+    uint64_t last = before_.logs_.empty() ? 0 : before_.logs_.rbegin()->first;
     bool is_new = number > std::max(last, last_log_);
     last_log_ = number;
     if (number >= end_of_ids) return misfit("ids are used up");
@@ -128,7 +128,7 @@ Status ManifestReplay::Check::add(const SegmentRecord& segment) {
 ManifestReplay::ManifestReplay(const ManifestState& start) : next_id_(start.next_id) {
   for (const TableRecord& table : start.tables) create_table(table);
   for (const SegmentRecord& segment : start.segments) add_segment(segment);
-  logs_.insert(start.logs.begin(), start.logs.end());
+  for (const LogRecord& log : start.logs) logs_[log.number] = log.id;
 }
 
 void ManifestReplay::create_table(const TableRecord& table) {
@@ -163,9 +163,9 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
   for (const TableRecord& table : edit.created) create_table(table);
   for (const SegmentRecord& segment : edit.added) add_segment(segment);
   for (uint64_t log : edit.removed_logs) logs_.erase(log);
-  for (uint64_t log : edit.created_logs) {
-    logs_.insert(log);
-    next_id_ = std::max(next_id_, log + 1);
+  for (const LogRecord& log : edit.created_logs) {
+    logs_[log.number] = log.id;
+    next_id_ = std::max(next_id_, log.number + 1);
   }
   next_id_ = std::max(next_id_, edit.next_id);
   return {};
@@ -179,7 +179,7 @@ const TableRecord* ManifestReplay::find_table(uint32_t id) const {
 ManifestState ManifestReplay::state() const {
   ManifestState state;
   state.next_id = next_id_;
-  state.logs.assign(logs_.begin(), logs_.end());
+  for (const auto& [number, id] : logs_) state.logs.push_back({number, id});
   for (const auto& [id, table] : tables_) state.tables.push_back(table.record);
   std::vector<ReplayedSegment> segments;
   segments.reserve(segments_.size());

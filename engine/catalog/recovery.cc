@@ -114,8 +114,8 @@ Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
 Status Recovery::check_whole(const VersionEdit& edit, const ManifestReplay& before) const {
   std::unordered_map<uint32_t, const TableRecord*> created;
   for (const TableRecord& table : edit.created) created.emplace(table.id, &table);
-  for (uint64_t number : edit.created_logs) {
-    auto log = LogReader::open(fs_, context_.log_path(number), number);
+  for (const LogRecord& record : edit.created_logs) {
+    auto log = LogReader::open(fs_, context_.log_path(record.number), record);
     STRIDE_TRY(log.ok() ? Status() : log.status());
   }
   for (const SegmentRecord& record : edit.added) {
@@ -199,14 +199,15 @@ Status Recovery::replay_logs(Version* version) {
   if (!context_.options.read_only && context_.options.memtable_bytes > 0)
     version->memtable = std::make_shared<Memtable>();
   if (state_.logs.empty()) return {};
-  Status s = ::stride::replay_logs(context_, state_.logs, version);
-  // A writer has made a segment of it meanwhile.
-  if (s.code() == StatusCode::not_found && context_.options.read_only) {
-    found_.missing_segments.push_back(state_.logs.front());
-    found_.missing_log = s;
-    return {};
-  }
-  return s;
+  Status s = ::stride::replay_logs(context_, state_.logs, version, &found_.log_bytes);
+  if (s.code() != StatusCode::not_found) return s;
+  s = Status::corruption(s.file(), 0, "the write-ahead log is missing")
+          .with_remedy("restore the file from a backup");
+  if (!context_.options.read_only) return s;
+  // A writer may have made a segment of it meanwhile.
+  found_.missing_segments.push_back(state_.logs.front().number);
+  found_.missing_log = s;
+  return {};
 }
 
 // Removes files of commits and compactions that were cut off before their edit was written. No name
@@ -219,7 +220,8 @@ Status Recovery::remove_orphans() {
   if (!names.ok()) return names.status();
   std::unordered_set<uint64_t> named;
   for (const SegmentRecord& s : state_.segments) named.insert(s.segment);
-  const std::unordered_set<uint64_t> logs(state_.logs.begin(), state_.logs.end());
+  std::unordered_set<uint64_t> logs;
+  for (const LogRecord& log : state_.logs) logs.insert(log.number);
   for (const std::string& name : *names) {
     auto segment = segment_number(name);
     auto id = segment ? segment : log_number(name);

@@ -18,7 +18,8 @@ struct RecoveredDatabase {
   std::shared_ptr<const Version> version;
   uint64_t next_id = 1;
   bool has_unsynced_edits = false;          // the manifest ends with some
-  std::vector<uint64_t> logs;               // that the manifest names
+  std::vector<LogRecord> logs;              // that the manifest names
+  uint64_t log_bytes = 0;                   // of them
   std::vector<std::string> unsynced_files;  // that they name
   std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
   Status missing_log;                       // not ok: one that it names is not there

@@ -32,6 +32,7 @@ Status VersionSet::open() {
   manifest_ = std::move(recovered->manifest);
   has_unsynced_edits_ = recovered->has_unsynced_edits;
   logs_ = std::move(recovered->logs);
+  log_bytes_ = recovered->log_bytes;
   next_id_ = recovered->next_id;
   size_bytes_ = recovered->version->file_bytes + (manifest_ ? manifest_->bytes() : 0);
   publish(std::move(recovered->version));
@@ -90,7 +91,7 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
 // A file that can't be removed goes when the database is next opened.
 void VersionSet::change_logs(const VersionEdit& edit, Durability durability) noexcept {
   for (uint64_t number : edit.removed_logs) {
-    std::erase(logs_, number);
+    std::erase_if(logs_, [&](const LogRecord& log) { return log.number == number; });
     removed_logs_.push_back(number);
   }
   logs_.insert(logs_.end(), edit.created_logs.begin(), edit.created_logs.end());

@@ -1,4 +1,5 @@
-// A hash table of 64-bit words with linear probing, which one thread fills while any number read it.
+// A hash table of 64-bit words with linear probing, which one thread fills while any number read
+// it.
 //
 // It grows by a copy; readers of the one before go on there, for it lives as long as the table.
 #pragma once
@@ -11,12 +12,12 @@
 
 namespace stride {
 
-// A slot is empty where it is 0. The upper half of a word says where it belongs, and its bits should
-// be spread evenly.
+// A slot is empty where it is 0. The upper half of a word says where it belongs, and its bits
+// should be spread evenly.
 class GrowingTable {
  public:
-  // Calls is_it(word) for each word whose upper half is `tag` until it says yes, and returns that one;
-  // 0: there is none. Any thread.
+  // Calls is_it(word) for each word whose upper half is `tag` until it says yes, and returns that
+  // one; 0: there is none. Any thread.
   template <class IsIt>
   uint64_t find(uint32_t tag, const IsIt& is_it) const {
     const Slots* slots = current_.load(std::memory_order_acquire);

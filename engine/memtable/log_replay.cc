@@ -33,8 +33,8 @@ class Replay {
       : context_(context), version_(*version), memtable_(*version->memtable) {}
 
   // One log, and all that it says of those before it.
-  Status run(uint64_t number) {
-    auto log = LogReader::open(*context_.fs, context_.log_path(number), number);
+  Status run(const LogRecord& record) {
+    auto log = LogReader::open(*context_.fs, context_.log_path(record.number), record);
     if (!log.ok()) return log.status();
     if (end_ && log->position() != *end_)
       return misfit(*log, 0, "begins elsewhere than the log before it ends");
@@ -52,8 +52,11 @@ class Replay {
     if (log->knows_synced_beyond(log->position()))
       return misfit(*log, offset, "is damaged, and later ones say that it was whole");
     end_ = log->position();
+    bytes_ += log->offset();
     return context_.options.read_only ? Status() : log->make_durable(*context_.fs);
   }
+
+  uint64_t bytes() const { return bytes_; }
 
  private:
   // Rows of tables that are not there any more are left out.
@@ -80,6 +83,7 @@ class Replay {
   const DatabaseContext& context_;
   const Version& version_;
   Memtable& memtable_;
+  uint64_t bytes_ = 0;
   std::optional<uint64_t> end_;  // the position at which the log before ended
 };
 
@@ -87,13 +91,14 @@ class Replay {
 
 // A reader beside a writer may read the end of a file later than its middle, and find frames there
 // that know of others which it has not seen.
-Status replay_logs(const DatabaseContext& context, const std::vector<uint64_t>& logs,
-                   Version* version) {
+Status replay_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+                   Version* version, uint64_t* bytes) {
   for (int attempt = 1;; ++attempt) {
     version->memtable = std::make_shared<Memtable>();
     Replay replay(context, version);
     Status s;
     for (size_t i = 0; s.ok() && i < logs.size(); ++i) s = replay.run(logs[i]);
+    *bytes = replay.bytes();
     const bool again = context.options.read_only && s.code() == StatusCode::corruption;
     if (!again || attempt == read_only_attempts) return s;
   }

@@ -12,8 +12,8 @@ namespace stride {
 
 // Puts the rows of the logs into the version's memtable, which is made where there is none. Unless
 // the database is read_only, what was read is put on stable storage. not_found: a log is missing.
-// corruption: what was synced can't be read, or does not fit the tables.
-Status replay_logs(const DatabaseContext& context, const std::vector<uint64_t>& logs,
-                   Version* version);
+// bytes: of what was read. corruption: what was synced can't be read, or does not fit the tables.
+Status replay_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+                   Version* version, uint64_t* bytes);
 
 }  // namespace stride

@@ -27,8 +27,8 @@ class SnapshotState {
     const TableTail* tail = version_->memtable->find(table);
     return tail ? tail->find(key, commit_) : nullptr;
   }
-  // The table with all that the snapshot has of it, the memtable's rows as segments. Lives as long as
-  // this. Fails as Version::find() does; resource_exhausted.
+  // The table with all that the snapshot has of it, the memtable's rows as segments. Lives as long
+  // as this. Fails as Version::find() does; resource_exhausted.
   Result<const TableVersion*> table(const Table& table) const;
 
  private:

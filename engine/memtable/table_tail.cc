@@ -50,7 +50,8 @@ void TableTail::add_block(uint64_t bytes) {
 TableTail::Place TableTail::take(uint64_t bytes, Place* place, bool grow) {
   for (;; *place = {place->block + 1, 0}) {
     if (grow && place->block == block_count_) {
-      const uint64_t usual = std::min(first_block_bytes << std::min(place->block, 8U), max_block_bytes);
+      const uint64_t usual =
+          std::min(first_block_bytes << std::min(place->block, 8U), max_block_bytes);
       add_block(std::max(usual, bytes + place->offset));
     }
     if (place->offset + bytes <= blocks_[place->block]->bytes && place->offset < max_block_bytes)
@@ -69,8 +70,8 @@ void TableTail::reserve_row(uint64_t key_bytes, uint64_t value_bytes) {
   ++reserved_rows_;
 }
 
-// Blocks that were made stay for later rows. A row that is larger than any of them begins a new one,
-// so that take() may find one too small that was made for another row.
+// Blocks that were made stay for later rows. A row that is larger than any of them begins a new
+// one, so that take() may find one too small that was made for another row.
 void TableTail::drop_reserved() noexcept {
   reserved_end_ = end_;
   reserved_rows_ = 0;
@@ -100,8 +101,8 @@ void TableTail::insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) 
 }
 
 const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {
-  const uint64_t word = newest_.find(
-      hash_of(key), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
+  const uint64_t word =
+      newest_.find(hash_of(key), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
   for (uint32_t id = row_of(word); id != 0;) {
     const TailRow* found = row(id);
     if (found->commit.load(std::memory_order_relaxed) <= commit) return found;
@@ -110,8 +111,8 @@ const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {
   return nullptr;
 }
 
-// Leaves a block only where it has seen a row behind it that it may return: all before that are there
-// for good. Blocks that were reserved for rows that did not come may stay empty.
+// Leaves a block only where it has seen a row behind it that it may return: all before that are
+// there for good. Blocks that were reserved for rows that did not come may stay empty.
 const TailRow* TableTail::Cursor::next(uint32_t commit) noexcept {
   uint64_t offset = offset_;
   for (uint32_t b = block_; Block* block = tail_->blocks_[b]; ++b, offset = 0) {

@@ -1,12 +1,13 @@
-// The rows of one table in a memtable: those of its newest commits, in the order in which they came.
+// The rows of one table in a memtable: those of its newest commits, in the order in which they
+// came.
 //
 //   tail.reserve_row(key.size(), value.size());             // may throw
 //   tail.insert(commit, EntryKind::put, key, value);        // can't fail
 //   const TailRow* row = tail.find(key, commit);            // from any thread
 //
-// A row never moves or changes. Each has the number of the commit that it came with, so that a reader
-// who knows a number sees what was committed up to it and nothing after. A hash table leads to the
-// newest row of each key, and from row to row to its older ones.
+// A row never moves or changes. Each has the number of the commit that it came with, so that a
+// reader who knows a number sees what was committed up to it and nothing after. A hash table leads
+// to the newest row of each key, and from row to row to its older ones.
 #pragma once
 
 #include <atomic>
@@ -58,8 +59,8 @@ class TableTail {
   void reserve_row(uint64_t key_bytes, uint64_t value_bytes);
   // Gives back what was reserved and not taken.
   void drop_reserved() noexcept;
-  // commit: at least that of the row before. Precondition: rows of these sizes were reserved, in this
-  // order.
+  // commit: at least that of the row before. Precondition: rows of these sizes were reserved, in
+  // this order.
   void insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) noexcept;
   // Memory of all rows, the hash table included; the writer's, as rows().
   uint64_t bytes() const { return bytes_; }
@@ -69,7 +70,8 @@ class TableTail {
   // The newest row of the key among commits up to `commit`. Null: there is none.
   const TailRow* find(Bytes key, uint32_t commit) const noexcept;
 
-  // Goes over the rows in the order in which they were inserted. A copy goes on from where it was made.
+  // Goes over the rows in the order in which they were inserted. A copy goes on from where it was
+  // made.
   class Cursor {
    public:
     explicit Cursor(const TableTail& tail) : tail_(&tail) {}

@@ -19,15 +19,14 @@ Status TailRows::sort(Executor& executor) {
     if (Bytes key = rows_[i]->key(); !key.empty())
       std::memcpy(keys.data() + ends[i], key.data(), key.size());
   const KeyColumn all =
-      width == UINT64_MAX
-          ? Column::variable(keys.data(), ends.data(), rows_.size())
-          : Column::fixed(keys.data(), static_cast<uint32_t>(width), rows_.size());
+      width == UINT64_MAX ? Column::variable(keys.data(), ends.data(), rows_.size())
+                          : Column::fixed(keys.data(), static_cast<uint32_t>(width), rows_.size());
   constexpr uint64_t chunk_rows = uint64_t{1} << row_bits;
   std::vector<KeyColumn> chunks;
   for (uint64_t first = 0; first < all.size; first += chunk_rows)
     chunks.push_back(all.slice(first, std::min(chunk_rows, all.size - first)));
-  return executor.run_bulk(
-      all.size, [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted_); });
+  return executor.run_bulk(all.size,
+                           [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted_); });
 }
 
 void TailRows::drop_tombstones() {

@@ -13,8 +13,8 @@ template Status RunBuilder::build(const TailRows&, const TableRecord&, Durabilit
 
 namespace {
 
-// What a process has left in a log is written into the next one up to this size; of more a segment is
-// made.
+// What a process has left in a log is written into the next one up to this size; of more a segment
+// is made.
 constexpr uint64_t max_carried_bytes = 1 << 20;
 constexpr uint64_t max_small_commit_bytes = 4 << 20;
 
@@ -109,6 +109,7 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
     });
   }
   memtable.publish(commit);
+  versions_.set_log_bytes(log_->bytes());
   // Where it fails the rows are in the log and the memtable nevertheless, and it is tried again.
   if (memtable.bytes() > context_.options.memtable_bytes)
     Status ignored = no_throw([&] { return flush(Durability::sync); });
@@ -140,8 +141,8 @@ Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durabilit
   return log_->poisoned() ? poison_.set(std::move(s)) : s;
 }
 
-// Rows that an earlier process has left in a log are read from there until this one writes. Then they
-// go into the new log, in one frame, or become a segment, and that log goes.
+// Rows that an earlier process has left in a log are read from there until this one writes. Then
+// they go into the new log, in one frame, or become a segment, and that log goes.
 Status SmallCommits::open_log(Durability durability) {
   if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(flush(durability));
   const bool carries = !memtable().empty();
@@ -151,18 +152,19 @@ Status SmallCommits::open_log(Durability durability) {
   auto log = LogWriter::create(*context_.fs, path, number, /*position=*/0);
   if (!log.ok()) return log.status();
   PendingEdit pending(unsynced_);
-  pending.edit.created_logs.push_back(number);
+  pending.edit.created_logs.push_back((*log)->record());
   Status s = no_throw([&] {
-    pending.edit.removed_logs = versions_.logs();
+    for (const LogRecord& old : versions_.logs()) pending.edit.removed_logs.push_back(old.number);
     if (carries) STRIDE_TRY(carry_over(memtable(), log->get()));
-    if (reached == Durability::sync) STRIDE_TRY((*log)->reach(LogWriter::Reach::disk));
-    else unsynced_.add_found(path);
+    if (reached == Durability::sync)
+      STRIDE_TRY((*log)->reach(LogWriter::Reach::disk));
+    else
+      unsynced_.add_found(path);
     return versions_.apply(*versions_.current(), &pending, reached);
   });
   if (!s.ok()) {
     log->reset();
-    if (!poison_.is_set())
-      Status ignored = no_throw([&] { return context_.fs->remove(path); });
+    if (!poison_.is_set()) Status ignored = no_throw([&] { return context_.fs->remove(path); });
     return s;
   }
   log_ = std::move(*log);
@@ -187,9 +189,10 @@ Status SmallCommits::flush(Durability durability) {
   if (!version->memtable || version->memtable->empty()) return {};
   PendingEdit pending(unsynced_);
   pending.memtable = std::make_shared<Memtable>();
-  pending.edit.removed_logs = versions_.logs();
+  for (const LogRecord& log : versions_.logs()) pending.edit.removed_logs.push_back(log.number);
   STRIDE_TRY(build_runs(*version, durability, &pending));
   STRIDE_TRY(versions_.apply(*version, &pending, durability));
+  versions_.set_log_bytes(0);
   unsynced_.set_log(nullptr);
   log_.reset();
   return {};

@@ -1,5 +1,5 @@
-// Commits of few rows: through the write-ahead log into the memtable, which becomes segments once it
-// is large.
+// Commits of few rows: through the write-ahead log into the memtable, which becomes segments once
+// it is large.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class SmallCommits {
                RunBuilder& builder, Poison& poison);
   ~SmallCommits();
 
-  // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be turned
-  // into rows first, and looked at again.
+  // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be
+  // turned into rows first, and looked at again.
   bool takes(const Staging& staging, std::span<const StagedTable> tables) const;
   // Commits whose bytes are together no more than this can go together.
   uint64_t max_group_bytes() const { return max_commit_bytes_; }
 
-  // Makes the rows part of the database, all or none. Precondition: they are plain rows of tables that
-  // are there, in the order of the changes.
+  // Makes the rows part of the database, all or none. Precondition: they are plain rows of tables
+  // that are there, in the order of the changes.
   Status commit(std::span<StagedTable* const> tables, Durability durability);
 
   // Makes segments of the memtable's rows, in an edit of its own; nothing where there are none.

@@ -89,8 +89,17 @@ struct Read {
   bool damaged = false;
 };
 
+// The log's id as its header has it.
+uint64_t id_of(FileSystem& fs, const std::string& path) {
+  LogHeader header{};
+  auto file = fs.open(path, OpenMode::read);
+  if (!file.ok() || *(*file)->size() < sizeof header) return 0;
+  REQUIRE_OK((*file)->read_at(0, {reinterpret_cast<std::byte*>(&header), sizeof header}));
+  return header.id[0];
+}
+
 Result<Read> read(FileSystem& fs) {
-  auto log = LogReader::open(fs, "db/000007.wal", 7);
+  auto log = LogReader::open(fs, "db/000007.wal", {7, id_of(fs, "db/000007.wal")});
   if (!log.ok()) return log.status();
   Read result;
   while (auto frame = log->next()) result.frames.push_back(decode(frame->payload));
@@ -189,8 +198,7 @@ TEST_CASE("LogTest.AFailedSyncPoisons", "[LogTest]") {
   Status s = append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk);
   CHECK(s.code() == StatusCode::io_error);
   CHECK(log->poisoned());
-  CHECK(append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk).code() ==
-        StatusCode::poisoned);
+  CHECK(append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk).code() == StatusCode::poisoned);
 }
 
 std::string file_bytes(FileSystem& fs) {
@@ -281,8 +289,14 @@ TEST_CASE("LogTest.RefusesOtherFiles", "[LogTest]") {
   REQUIRE_OK(fs.create_directory("db").status());
   auto file = fs.open("db/000008.wal", OpenMode::create);
   REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
-  CHECK(LogReader::open(fs, "db/000008.wal", 8).status().code() == StatusCode::corruption);
-  CHECK(LogReader::open(fs, "db/000009.wal", 9).status().code() == StatusCode::not_found);
+  const uint64_t id = id_of(fs, "db/000008.wal");
+  auto code = [&](const std::string& path, const LogRecord& record) {
+    return LogReader::open(fs, path, record).status().code();
+  };
+  CHECK(code("db/000008.wal", {8, id}) == StatusCode::corruption);
+  CHECK(code("db/000008.wal", {7, id + 1}) == StatusCode::corruption);
+  CHECK(code("db/000008.wal", {7, id}) == StatusCode::ok);
+  CHECK(code("db/000009.wal", {9, id}) == StatusCode::not_found);
 }
 
 TEST_CASE("LogTest.RowsOfAnyBytesStayWithinThem", "[LogTest]") {

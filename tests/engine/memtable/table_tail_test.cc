@@ -40,7 +40,7 @@ std::shared_ptr<const TableRecord> record(uint32_t id) {
 
 // Most rows are small, and some are larger than any block.
 std::string random_value(std::mt19937_64& random) {
-  const uint64_t bytes = random() % 500 == 0   ? random() % 3'000'000
+  const uint64_t bytes = random() % 500 == 0  ? random() % 3'000'000
                          : random() % 20 == 0 ? random() % 10'000
                                               : random() % 200;
   return std::string(bytes, static_cast<char>('a' + random() % 26));
@@ -67,7 +67,8 @@ class History {
       tail_.drop_reserved();
     }
     for (const Row& row : rows) tail_.reserve_row(row.key.size(), row.value.size());
-    for (const Row& row : rows) tail_.insert(number, row.kind, as_bytes(row.key), as_bytes(row.value));
+    for (const Row& row : rows)
+      tail_.insert(number, row.kind, as_bytes(row.key), as_bytes(row.value));
     rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 
@@ -123,7 +124,8 @@ TEST_CASE("TableTailTest.ACursorGoesOnWhereItStopped", "[TableTailTest]") {
     const uint32_t last = history.tail().last_commit();
     const uint32_t commit = last - static_cast<uint32_t>(history.random()() % std::min(last, 3U));
     while (const TailRow* row = cursor.next(commit)) seen.push_back(row_of(*row));
-    if (seen.empty() || seen.back().commit <= commit) REQUIRE(seen.size() >= history.rows_up_to(commit).size());
+    if (seen.empty() || seen.back().commit <= commit)
+      REQUIRE(seen.size() >= history.rows_up_to(commit).size());
   }
   while (const TailRow* row = cursor.next(UINT32_MAX)) seen.push_back(row_of(*row));
   CHECK(seen == history.rows());
@@ -150,7 +152,8 @@ TEST_CASE("TableTailTest.PiecesHaveTheNewestRowOfEachKey", "[TableTailTest]") {
       for (uint64_t r = 0; r < piece->rows(); ++r) {
         std::string key(as_text(piece->keys()[r]));
         if (r > 0) REQUIRE(compare(piece->keys()[r - 1], piece->keys()[r]) < 0);
-        found.try_emplace(key, Row{0, piece->kind(r), key, std::string(as_text(piece->values()[r]))});
+        found.try_emplace(key,
+                          Row{0, piece->kind(r), key, std::string(as_text(piece->values()[r]))});
       }
     }
     auto expected = history.newest(commit);
