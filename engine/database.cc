@@ -7,6 +7,7 @@
 #include "engine/catalog/table_options.h"
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
+#include "engine/memtable/memtable.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"
@@ -81,6 +82,10 @@ std::vector<TableStatistics> Database::tables() const {
       s.resident_bytes += segment->segment().resident_bytes();
       if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
     }
+    if (const TableTail* tail = version->memtable ? version->memtable->find(t.table->id) : nullptr)
+      s.memtable_rows = tail->rows();
+    s.rows += s.memtable_rows;
+    s.stored_values += s.memtable_rows;
     s.runs = count_runs(t.segments);
     s.segments = t.segments.size();
     result.push_back(std::move(s));

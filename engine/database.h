@@ -35,6 +35,7 @@ struct TableStatistics {
   uint64_t runs = 0;
   uint64_t segments = 0;
   uint64_t rows = 0;           // stored entries, tombstones and superseded ones included
+  uint64_t memtable_rows = 0;  // of these: in the log and in memory, and in no segment yet
   uint64_t stored_values = 0;  // of the rows; fewer where they share equal ones
   uint64_t saved_bytes = 0;    // of bytes_on_disk, by sharing them
   uint64_t bytes_on_disk = 0;

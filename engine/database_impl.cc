@@ -40,7 +40,8 @@ DatabaseImpl::DatabaseImpl(DatabaseContext context)
       versions_(context_, unsynced_, poison_),
       builder_(context_, versions_, unsynced_, poison_),
       compactor_(context_, versions_, unsynced_, builder_),
-      committer_(context_, versions_, unsynced_, builder_,
+      small_commits_(context_, versions_, unsynced_, builder_, poison_),
+      committer_(context_, versions_, unsynced_, builder_, small_commits_,
                  [this](uint32_t table) { compactor_.compact_if_due(table); }) {}
 
 Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
@@ -132,6 +133,7 @@ Status DatabaseImpl::compact() {
   STRIDE_TRY(check_process());
   std::lock_guard guard(commit_mutex_);
   STRIDE_TRY(versions_.writable());
+  STRIDE_TRY(small_commits_.flush(Durability::sync));
   return compactor_.compact_all();
 }
 

@@ -14,6 +14,7 @@
 #include "engine/merge/compaction.h"
 #include "engine/write/commit_queue.h"
 #include "engine/write/committer.h"
+#include "engine/write/small_commits.h"
 
 namespace stride {
 
@@ -60,6 +61,7 @@ class DatabaseImpl {
   VersionSet versions_;
   RunBuilder builder_;
   Compactor compactor_;
+  SmallCommits small_commits_;
   Committer committer_;
   CommitQueue queue_;
 };

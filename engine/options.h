@@ -44,6 +44,9 @@ struct Options {
   // each (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0:
   // half of the machine's memory.
   uint64_t memory_limit_bytes = 0;
+  // Small commits go to a log and stay in memory, up to this many bytes in all, before they become a
+  // segment. Commits of more than an eighth of it make a segment at once, as do all where it is 0.
+  uint64_t memtable_bytes = 64 << 20;
   TreeOptions tree;  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
   // Limits the device's memory: resident segments and what batches need on their way, together.

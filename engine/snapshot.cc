@@ -1,6 +1,7 @@
 #include "engine/snapshot.h"
 
 #include "engine/catalog/version.h"
+#include "engine/memtable/snapshot_state.h"
 #include "engine/merge/merger.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
@@ -33,11 +34,8 @@ Status first_live(const SegmentList& segments, const std::vector<uint64_t>& rank
   return merger.status();
 }
 
-Status find_prefix_table(const Version& version, const Table& table, const TableVersion** out) {
-  auto found = version.find(table);
-  if (!found.ok()) return found.status();
-  *out = *found;
-  if ((*found)->matcher) return {};
+Status check_prefix_table(const Table& table, const TableVersion& version) {
+  if (version.matcher) return {};
   return Status::invalid("table '" + table.name() + "' is no prefix table")
       .with_remedy("create one with address_bits in its TableOptions");
 }
@@ -64,25 +62,6 @@ Status match_batch(const Version& version, const TableVersion& table, const KeyC
   std::shared_ptr<const Matcher> matcher;
   STRIDE_TRY(table.matcher->get(*version.executor, table, &matcher));
   return matcher->match(*version.executor, addresses, result);
-}
-
-// Calls read(table version), and reports a lack of memory in it or on the way.
-template <class Read>
-auto read_table(const Version& version, const Table& table, const Read& read) {
-  return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
-    auto found = version.find(table);
-    if (!found.ok()) return found.status();
-    return read(**found);
-  });
-}
-
-template <class Read>
-auto read_prefixes(const Version& version, const Table& table, const Read& read) {
-  return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
-    const TableVersion* found = nullptr;
-    STRIDE_TRY(find_prefix_table(version, table, &found));
-    return read(*found);
-  });
 }
 
 Status lower_bounds(const Version& version, const SegmentList& segments, const KeyColumn& queries,
@@ -113,46 +92,80 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
 
 }  // namespace
 
+Snapshot::Snapshot(std::shared_ptr<const Version> version) noexcept : version_(std::move(version)) {
+  if (!version_->memtable || version_->memtable->empty()) return;
+  lacks_memory_ = !no_throw([&] {
+                     state_ = make_shared_here<const SnapshotState>(version_);
+                     return Status();
+                   }).ok();
+}
+
+template <class Read>
+auto Snapshot::read_table(const Table& table, const Read& read) const {
+  return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
+    if (lacks_memory_) return Status::out_of_memory();
+    auto found = state_ ? state_->table(table) : version_->find(table);
+    if (!found.ok()) return found.status();
+    return read(**found);
+  });
+}
+
+template <class Read>
+auto Snapshot::read_prefixes(const Table& table, const Read& read) const {
+  return read_table(table, [&](const TableVersion& t) -> decltype(read(t)) {
+    STRIDE_TRY(check_prefix_table(table, t));
+    return read(t);
+  });
+}
+
+// A row of the memtable is newer than all segments.
 Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
-  return read_table(*version_, table,
-                    [&](const TableVersion& t) { return lookup_one(t.segments, key); });
+  return no_throw([&]() -> Result<std::optional<Bytes>> {
+    if (lacks_memory_) return Status::out_of_memory();
+    auto found = version_->find(table);
+    if (!found.ok()) return found.status();
+    const TailRow* row = state_ ? state_->find((*found)->table->id, key) : nullptr;
+    if (!row) return lookup_one((*found)->segments, key);
+    if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
+    return std::optional(row->value());
+  });
 }
 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
-  return read_table(*version_, table, [&](const TableVersion& t) {
+  return read_table(table, [&](const TableVersion& t) {
     return lookup_references(*version_->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
-  return read_table(*version_, table, [&](const TableVersion& t) {
+  return read_table(table, [&](const TableVersion& t) {
     return lookup_copies(*version_->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
                              void* stream) const {
-  return read_table(*version_, table, [&](const TableVersion& t) {
+  return read_table(table, [&](const TableVersion& t) {
     return find_on_device(*version_->executor, t.segments, queries, out, stream);
   });
 }
 
 Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                             void* stream) const {
-  return read_table(*version_, table, [&](const TableVersion& t) {
+  return read_table(table, [&](const TableVersion& t) {
     return get_on_device(*version_->executor, t.segments, queries, out, stream);
   });
 }
 
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
                              LowerBoundResult* result) const {
-  return read_table(*version_, table, [&](const TableVersion& t) {
+  return read_table(table, [&](const TableVersion& t) {
     return lower_bounds(*version_, t.segments, queries, result);
   });
 }
 
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
-  return read_prefixes(*version_, table, [&](const TableVersion& t) {
+  return read_prefixes(table, [&](const TableVersion& t) {
     STRIDE_TRY(check_addresses(*t.table, addresses));
     return match_batch(*version_, t, addresses, result);
   });
@@ -160,7 +173,7 @@ Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResu
 
 Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Location* out,
                               void* stream) const {
-  return read_prefixes(*version_, table, [&](const TableVersion& t) {
+  return read_prefixes(table, [&](const TableVersion& t) {
     std::shared_ptr<const Matcher> matcher;
     STRIDE_TRY(t.matcher->get(*version_->executor, t, &matcher));
     return matcher->match_device(*version_->executor, addresses, out, stream);
@@ -169,7 +182,7 @@ Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Lo
 
 Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
   using Entry = Result<std::optional<PrefixEntry>>;
-  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Entry {
+  return read_prefixes(table, [&](const TableVersion& t) -> Entry {
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     uint64_t offsets[] = {0, address.size()};
     MatchResult result;
@@ -181,7 +194,7 @@ Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes add
 
 Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes address) const {
   using Entries = Result<std::vector<PrefixEntry>>;
-  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Entries {
+  return read_prefixes(table, [&](const TableVersion& t) -> Entries {
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     std::vector<PrefixEntry> entries;
     STRIDE_TRY(stride::match_all(*version_->executor, t, address, &entries));
@@ -189,17 +202,22 @@ Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes a
   });
 }
 
+// The version, which keeps what the snapshot has made of the memtable too.
+std::shared_ptr<const Version> Snapshot::pin() const {
+  return state_ ? std::shared_ptr<const Version>(state_, version_.get()) : version_;
+}
+
 Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
-  return read_prefixes(*version_, table, [&](const TableVersion& t) -> Result<Scan> {
+  return read_prefixes(table, [&](const TableVersion& t) -> Result<Scan> {
     auto bounds = scan_inside(prefix_key, t.table->address_bits);
     if (!bounds.ok()) return bounds.status();
-    return make_scan(version_, t, *bounds);
+    return make_scan(pin(), t, *bounds);
   });
 }
 
 Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) const {
-  return read_table(*version_, table,
-                    [&](const TableVersion& t) { return make_scan(version_, t, options); });
+  return read_table(table,
+                    [&](const TableVersion& t) { return make_scan(pin(), t, options); });
 }
 
 Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& options) const {
@@ -209,7 +227,7 @@ Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& option
 }
 
 Result<uint64_t> Snapshot::count(const Table& table) const {
-  return read_table(*version_, table, [&](const TableVersion& t) -> Result<uint64_t> {
+  return read_table(table, [&](const TableVersion& t) -> Result<uint64_t> {
     if (t.segments.empty()) return uint64_t{0};
     if (t.segments.size() == 1) {
       STRIDE_TRY(t.segments[0]->open_failure());

@@ -23,8 +23,9 @@
 
 namespace stride {
 
-struct Version;
+class SnapshotState;
 struct SnapshotVersion;
+struct Version;
 
 // Thread-safe and cheap to copy. Readers never wait for writers. Every call returns not_found for
 // a table that is not in the snapshot and corruption where it met damaged bytes. Keys longer than
@@ -77,8 +78,19 @@ class STRIDE_API Snapshot {
  private:
   friend class Database;
   friend struct SnapshotVersion;
-  explicit Snapshot(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
+  explicit Snapshot(std::shared_ptr<const Version> version) noexcept;
+  // Calls read(table's version), and reports a lack of memory in it or on the way.
+  template <class Read>
+  auto read_table(const Table& table, const Read& read) const;
+  template <class Read>
+  auto read_prefixes(const Table& table, const Read& read) const;
+
+  std::shared_ptr<const Version> pin() const;
+
   std::shared_ptr<const Version> version_;
+  // Null where the version has all rows; or there was no memory for it, as all calls say then.
+  std::shared_ptr<const SnapshotState> state_;
+  bool lacks_memory_ = false;
 };
 
 }  // namespace stride

@@ -21,6 +21,7 @@ VersionEdit snapshot_of(const ManifestState& state) {
   VersionEdit edit;
   edit.created = state.tables;
   edit.added = state.segments;
+  edit.created_logs = state.logs;
   edit.next_id = state.next_id;
   return edit;
 }

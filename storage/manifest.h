@@ -42,18 +42,26 @@ struct SegmentRecord {
   uint64_t bytes = 0;  // of the file
 };
 
-// Applied in this order: removed, dropped, created, added.
+struct LogRecord {
+  uint64_t number = 0;  // of the file
+  uint64_t id = 0;      // LogHeader::id[0]: no other log has it
+};
+
+// Applied in this order: removed, dropped, created, added, logs removed, logs created.
 struct VersionEdit {
   std::vector<TableRecord> created;
   std::vector<uint32_t> dropped;  // tables; their segments go with them
   std::vector<SegmentRecord> added;
   std::vector<uint64_t> removed;  // segments
+  std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
+  std::vector<uint64_t> removed_logs;  // segments have what they held
   uint64_t next_id = 0;           // file, run and table ids below are used up; 0: as it was
 };
 
 struct ManifestState {
   std::vector<TableRecord> tables;      // ascending id
   std::vector<SegmentRecord> segments;  // ascending run
+  std::vector<LogRecord> logs;          // ascending; their frames come after all segments
   uint64_t next_id = 1;                 // above every id in use, whatever the edits said
   // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as all
   // of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "storage/checksum.h"
+#include "storage/file_number.h"
 
 namespace stride {
 
@@ -18,25 +19,6 @@ std::string hex(uint64_t n) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(n));
   return text;
-}
-
-// As names of files have it.
-std::string decimal(uint64_t number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%06llu", static_cast<unsigned long long>(number));
-  return text;
-}
-
-std::optional<uint64_t> number_of(std::string_view digits) {
-  if (digits.empty() || digits.size() > 18) return std::nullopt;
-  uint64_t number = 0;
-  for (char c : digits) {
-    if (c < '0' || c > '9') return std::nullopt;
-    number = number * 10 + static_cast<uint64_t>(c - '0');
-  }
-  // One name for each number.
-  if (decimal(number) != digits) return std::nullopt;
-  return number;
 }
 
 uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -123,6 +105,7 @@ class EditDecoder {
   Status decode_table(Bytes body, VersionEdit* edit) const;
   Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
+  Status decode_log(Bytes body, VersionEdit* edit) const;
 
   Bytes left_;
   const std::string& file_;
@@ -143,6 +126,10 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return whole(body, &edit->removed.emplace_back());
     case EditTag::created_table_with_flags:
       return decode_table_with_flags(body, edit);
+    case EditTag::created_log:
+      return decode_log(body, edit);
+    case EditTag::removed_log:
+      return whole(body, &edit->removed_logs.emplace_back());
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -179,20 +166,27 @@ Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
   return {};
 }
 
+Status EditDecoder::decode_log(Bytes body, VersionEdit* edit) const {
+  CreatedLog log{};
+  STRIDE_TRY(whole(body, &log));
+  edit->created_logs.push_back({log.number, log.id});
+  return {};
+}
+
 }  // namespace
 
-std::string manifest_name(uint64_t number) { return std::string(name_prefix) + decimal(number); }
+std::string manifest_name(uint64_t number) { return std::string(name_prefix) + file_number_text(number); }
 
 std::optional<uint64_t> manifest_number(std::string_view name) {
   if (!name.starts_with(name_prefix)) return std::nullopt;
-  return number_of(name.substr(name_prefix.size()));
+  return parse_file_number(name.substr(name_prefix.size()));
 }
 
-std::string segment_name(uint64_t id) { return decimal(id) + std::string(segment_suffix); }
+std::string segment_name(uint64_t id) { return file_number_text(id) + std::string(segment_suffix); }
 
 std::optional<uint64_t> segment_number(std::string_view name) {
   if (!name.ends_with(segment_suffix)) return std::nullopt;
-  return number_of(name.substr(0, name.size() - segment_suffix.size()));
+  return parse_file_number(name.substr(0, name.size() - segment_suffix.size()));
 }
 
 std::string encode_current(uint64_t number) {
@@ -239,6 +233,9 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
     encoder.field(EditTag::added_segment,
                   AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
   }
+  for (uint64_t log : edit.removed_logs) encoder.field(EditTag::removed_log, log);
+  for (const LogRecord& log : edit.created_logs)
+    encoder.field(EditTag::created_log, CreatedLog{log.number, log.id});
   std::vector<std::byte>& out = encoder.out();
   uint64_t payload_bytes = out.size() - sizeof header;
   if (payload_bytes > std::numeric_limits<uint32_t>::max() - 8) {

@@ -59,6 +59,8 @@ enum class EditTag : uint32_t {
   added_segment = 4,             // AddedSegment
   removed_segment = 5,           // uint64_t
   created_table_with_flags = 6,  // CreatedTable, flags in a uint32_t, then the name
+  created_log = 7,               // CreatedLog
+  removed_log = 8,               // uint64_t
 };
 struct EditField {
   uint32_t tag;
@@ -92,6 +94,12 @@ struct AddedSegment {
   uint32_t zero;
 };
 static_assert(sizeof(AddedSegment) == 48 && alignof(AddedSegment) == 8);
+
+struct CreatedLog {
+  uint64_t number;
+  uint64_t id;
+};
+static_assert(sizeof(CreatedLog) == 16);
 
 // "MANIFEST-000001".
 std::string manifest_name(uint64_t number);

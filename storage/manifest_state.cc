@@ -49,6 +49,8 @@ class ManifestReplay::Check {
     for (uint32_t id : edit.dropped) STRIDE_TRY(drop(id));
     for (const TableRecord& table : edit.created) STRIDE_TRY(create(table));
     for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
+    for (uint64_t log : edit.removed_logs) STRIDE_TRY(remove_log(log));
+    for (const LogRecord& log : edit.created_logs) STRIDE_TRY(create_log(log.number));
     return {};
   }
 
@@ -63,6 +65,17 @@ class ManifestReplay::Check {
   }
   Status create(const TableRecord& table);
   Status add(const SegmentRecord& segment);
+  Status remove_log(uint64_t number) {
+    bool known = before_.logs_.contains(number) && removed_logs_.insert(number).second;
+    return known ? Status() : misfit("removes unknown log " + std::to_string(number));
+  }
+  Status create_log(uint64_t number) {
+    uint64_t last = before_.logs_.empty() ? 0 : before_.logs_.rbegin()->first;
+    bool is_new = number > std::max(last, last_log_);
+    last_log_ = number;
+    if (number >= end_of_ids) return misfit("ids are used up");
+    return is_new ? Status() : misfit("creates log " + std::to_string(number) + " out of order");
+  }
 
   bool has_table(uint32_t id) const {
     return created_.contains(id) || (before_.tables_.contains(id) && !dropped_.contains(id));
@@ -78,7 +91,8 @@ class ManifestReplay::Check {
   }
 
   const ManifestReplay& before_;
-  std::unordered_set<uint64_t> removed_, added_;
+  std::unordered_set<uint64_t> removed_, added_, removed_logs_;
+  uint64_t last_log_ = 0;
   std::unordered_set<uint32_t> dropped_, created_;
   std::unordered_set<std::string> names_;  // of created_
 };
@@ -114,6 +128,7 @@ Status ManifestReplay::Check::add(const SegmentRecord& segment) {
 ManifestReplay::ManifestReplay(const ManifestState& start) : next_id_(start.next_id) {
   for (const TableRecord& table : start.tables) create_table(table);
   for (const SegmentRecord& segment : start.segments) add_segment(segment);
+  for (const LogRecord& log : start.logs) logs_[log.number] = log.id;
 }
 
 void ManifestReplay::create_table(const TableRecord& table) {
@@ -147,6 +162,11 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
   for (uint32_t id : edit.dropped) drop_table(id);
   for (const TableRecord& table : edit.created) create_table(table);
   for (const SegmentRecord& segment : edit.added) add_segment(segment);
+  for (uint64_t log : edit.removed_logs) logs_.erase(log);
+  for (const LogRecord& log : edit.created_logs) {
+    logs_[log.number] = log.id;
+    next_id_ = std::max(next_id_, log.number + 1);
+  }
   next_id_ = std::max(next_id_, edit.next_id);
   return {};
 }
@@ -159,6 +179,7 @@ const TableRecord* ManifestReplay::find_table(uint32_t id) const {
 ManifestState ManifestReplay::state() const {
   ManifestState state;
   state.next_id = next_id_;
+  for (const auto& [number, id] : logs_) state.logs.push_back({number, id});
   for (const auto& [id, table] : tables_) state.tables.push_back(table.record);
   std::vector<ReplayedSegment> segments;
   segments.reserve(segments_.size());

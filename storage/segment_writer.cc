@@ -32,13 +32,13 @@ uint64_t overhead_bytes(uint64_t section_bytes) {
 }  // namespace
 
 struct SegmentWriter::State {
-  FileSystem& fs;
+  FileSystem* fs;  // null: it stays in memory
   std::string path;
   uint64_t id;
   SegmentWriterOptions options;
   std::unique_ptr<File> file;
   ReservedMemory image;
-  std::unique_ptr<PieceWriter> pieces;
+  std::unique_ptr<PieceWriter> pieces;  // null where there is no file
   // Final bytes of each piece, padding included; a piece goes out once it has all of them.
   std::vector<std::atomic<uint64_t>> final_bytes;
   std::vector<SectionEntry> sections;
@@ -47,7 +47,7 @@ struct SegmentWriter::State {
   Status misuse;  // of add_section()
   bool finished = false;
 
-  State(FileSystem& file_system, std::string file_path, uint64_t segment_id,
+  State(FileSystem* file_system, std::string file_path, uint64_t segment_id,
         SegmentWriterOptions writer_options)
       : fs(file_system),
         path(std::move(file_path)),
@@ -74,11 +74,11 @@ struct SegmentWriter::State {
 SegmentWriter::SegmentWriter(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 SegmentWriter::~SegmentWriter() {
-  if (state_->finished) return;
+  if (state_->finished || !state_->fs) return;
   state_->pieces->cancel();
   state_->file.reset();
   // A leftover that cannot be removed is in no manifest, and goes when the database is next opened.
-  (void)no_throw([&] { return state_->fs.remove(state_->path); });
+  (void)no_throw([&] { return state_->fs->remove(state_->path); });
 }
 
 Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
@@ -94,11 +94,21 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& fs,
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create_direct);
   if (!file.ok()) return file.status();
   if (!options.io) options.io = std::make_shared<IoThreads>();
-  auto state = std::make_shared<State>(fs, path, id, options);
+  auto state = std::make_shared<State>(&fs, path, id, options);
   state->image = std::move(*image);
   state->file = std::move(*file);
   state->pieces =
       std::make_unique<PieceWriter>(*state->file, state->image.data(), bytes, *options.io);
+  return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(state)));
+}
+
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create_in_memory(uint64_t max_bytes) {
+  Result<ReservedMemory> image = ReservedMemory::reserve(max_bytes + overhead_bytes(max_bytes));
+  if (!image.ok()) return image.status();
+  SegmentWriterOptions options;
+  options.max_bytes = max_bytes;
+  auto state = std::make_shared<State>(nullptr, "(memory)", 0, options);
+  state->image = std::move(*image);
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(state)));
 }
 
@@ -120,7 +130,7 @@ std::span<std::byte> SegmentWriter::add_section(SectionType type, uint64_t bytes
   s.sections.push_back({static_cast<uint32_t>(type), 0, offset, bytes});
   s.account(s.end, offset - s.end);
   s.end = offset + bytes;
-  s.pieces->plan(s.end);
+  if (s.pieces) s.pieces->plan(s.end);
   return {s.at(offset), bytes};
 }
 
@@ -129,6 +139,7 @@ void SegmentWriter::complete(std::span<const std::byte> range) {
 }
 
 void SegmentWriter::State::account(uint64_t offset, uint64_t bytes) {
+  if (!pieces) return;
   while (bytes > 0) {
     uint64_t piece = offset / piece_bytes;
     uint64_t part = std::min(bytes, (piece + 1) * piece_bytes - offset);
@@ -266,7 +277,7 @@ Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& sum
   s.add_statistics(summary);
   s.write_header(summary);
   uint64_t data_end = align_up(s.end, section_alignment);
-  s.submit_full_pieces(data_end);
+  if (s.pieces) s.submit_full_pieces(data_end);
   // The columns are found through tables that lack their checksums until the tail is written.
   uint64_t file_bytes = s.write_tables(data_end, {});
   Bytes file_image{s.at(0), file_bytes};
@@ -275,8 +286,9 @@ Result<std::shared_ptr<Segment>> SegmentWriter::finish(const SegmentSummary& sum
         .with_file(s.path);
   }
   // A smaller file is one write, which is done as soon as another thread would begin it.
-  bool behind = wait == WaitFor::space && s.options.keep_resident && data_end >= piece_bytes;
-  if (!behind) STRIDE_TRY(s.write_file(data_end, wait));
+  bool behind =
+      s.pieces && wait == WaitFor::space && s.options.keep_resident && data_end >= piece_bytes;
+  if (s.pieces && !behind) STRIDE_TRY(s.write_file(data_end, wait));
 
   std::shared_ptr<const void> owner;
   if (!s.options.keep_resident) {

@@ -59,6 +59,8 @@ class SegmentWriter {
  public:
   static Result<std::unique_ptr<SegmentWriter>> create(FileSystem& fs, const std::string& path,
                                                        uint64_t id, SegmentWriterOptions options);
+  // A segment that stays in memory and has no file: finish() writes nothing.
+  static Result<std::unique_ptr<SegmentWriter>> create_in_memory(uint64_t max_bytes);
   // Stops the background writes and removes the file, unless finish() succeeded.
   ~SegmentWriter();
 

@@ -15,11 +15,11 @@
 namespace stride {
 
 struct SegmentBuildOptions {
-  FileSystem* fs = nullptr;
+  FileSystem* fs = nullptr;  // null: the segment stays in memory, and has no file
   Executor* executor = nullptr;
   std::string path;
   uint64_t id = 0;
-  const TreeOptions* tree = nullptr;
+  const TreeOptions* tree = nullptr;   // null: no tree
   bool share_equal_values = false;     // where that makes the segment smaller
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
   std::shared_ptr<IoThreads> io;  // write the file

@@ -324,26 +324,29 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   collect_keys(rows, backend, &keys);
   std::vector<std::byte> tree;
   std::string sample;
-  Status built = options.executor->run_bulk(rows.size(), [&](Backend& bulk) {
-    return build_tree(keys.column, *options.tree, backend, bulk, &tree, &sample);
-  });
-  STRIDE_TRY(built);
+  if (options.tree)
+    STRIDE_TRY(options.executor->run_bulk(rows.size(), [&](Backend& bulk) {
+      return build_tree(keys.column, *options.tree, backend, bulk, &tree, &sample);
+    }));
   ValueMemory values{measure_values(rows, backend), {}};
   if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
   const bool shared = !values.equal.empty();
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
                    values.equal.stored_bytes() + sample.size() + rows.size() * 18 + 256;
-  auto writer = SegmentWriter::create(*options.fs, options.path, options.id,
-                                      {.max_bytes = bytes,
-                                       .keep_resident = bytes <= options.resident_budget_bytes,
-                                       .io = options.io});
+  auto writer =
+      options.fs ? SegmentWriter::create(*options.fs, options.path, options.id,
+                                         {.max_bytes = bytes,
+                                          .keep_resident = bytes <= options.resident_budget_bytes,
+                                          .io = options.io})
+                 : SegmentWriter::create_in_memory(bytes);
   if (!writer.ok()) return writer.status();
 
   SegmentSummary summary;
   summary.rows = rows.size();
   write_keys(keys, backend, **writer, &summary);
-  write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
+  if (!tree.empty())
+    write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
   if (!sample.empty())
     write_section(backend, **writer, SectionType::key_sample, sample.data(), sample.size());
   write_kinds(rows, backend, **writer, &summary);

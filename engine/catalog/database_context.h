@@ -8,6 +8,7 @@
 #include "engine/options.h"
 #include "storage/file.h"
 #include "storage/io_threads.h"
+#include "storage/log_format.h"
 #include "storage/manifest_format.h"
 
 namespace stride {
@@ -23,6 +24,7 @@ struct DatabaseContext {
   std::shared_ptr<IoThreads> io;     // write files in the background
 
   std::string segment_path(uint64_t id) const { return path + "/" + segment_name(id); }
+  std::string log_path(uint64_t number) const { return path + "/" + log_name(number); }
 };
 
 }  // namespace stride

@@ -128,6 +128,7 @@ std::shared_ptr<const Version> next_version(const Version& before, const Pending
     changed.emplace_back(at, change_table(*before.tables[at], change, next.get()));
   }
   next->tables = before.tables.with_replaced(changed);
+  if (pending.memtable) next->memtable = pending.memtable;
   if (!dropped.empty()) drop_tables(dropped, next.get());
   return next;
 }

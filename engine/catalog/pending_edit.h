@@ -11,6 +11,8 @@
 
 namespace stride {
 
+class Memtable;
+
 // Holds the files of the segments that the edit adds, and removes those that do not get into the
 // manifest.
 struct PendingEdit {
@@ -27,6 +29,8 @@ struct PendingEdit {
   uint64_t resident_bytes = 0;                     // of these
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.
   std::vector<std::shared_ptr<IndexedSegment>> obsolete;
+  // Takes the place of the one that there is, whose rows the segments have. Null: that stays.
+  std::shared_ptr<Memtable> memtable;
 };
 
 }  // namespace stride

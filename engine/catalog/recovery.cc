@@ -8,7 +8,10 @@
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/segment_check.h"
+#include "engine/memtable/log_replay.h"
+#include "engine/memtable/memtable.h"
 #include "storage/first_failure.h"
+#include "storage/log_reader.h"
 #include "storage/manifest_format.h"
 #include "storage/manifest_replay.h"
 
@@ -52,6 +55,8 @@ class Recovery {
                                                 const TableRecord& table) const;
   Status open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened);
   Status open_segments(const Version& blank);
+  // Puts what the logs hold into the memtable of the version.
+  Status replay_logs(Version* version);
   Status remove_orphans();
 
   const DatabaseContext& context_;
@@ -109,6 +114,10 @@ Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
 Status Recovery::check_whole(const VersionEdit& edit, const ManifestReplay& before) const {
   std::unordered_map<uint32_t, const TableRecord*> created;
   for (const TableRecord& table : edit.created) created.emplace(table.id, &table);
+  for (const LogRecord& record : edit.created_logs) {
+    auto log = LogReader::open(fs_, context_.log_path(record.number), record);
+    STRIDE_TRY(log.ok() ? Status() : log.status());
+  }
   for (const SegmentRecord& record : edit.added) {
     auto is_new = created.find(record.table);
     const TableRecord* table =
@@ -180,7 +189,24 @@ Status Recovery::open_segments(const Version& blank) {
     filled.emplace_back(i, std::move(table));
   }
   version->tables = version->tables.with_replaced(filled);
+  STRIDE_TRY(replay_logs(version.get()));
   found_.version = std::move(version);
+  return {};
+}
+
+Status Recovery::replay_logs(Version* version) {
+  found_.logs = state_.logs;
+  if (!context_.options.read_only && context_.options.memtable_bytes > 0)
+    version->memtable = std::make_shared<Memtable>();
+  if (state_.logs.empty()) return {};
+  Status s = ::stride::replay_logs(context_, state_.logs, version, &found_.log_bytes);
+  if (s.code() != StatusCode::not_found) return s;
+  s = Status::corruption(s.file(), 0, "the write-ahead log is missing")
+          .with_remedy("restore the file from a backup");
+  if (!context_.options.read_only) return s;
+  // A writer may have made a segment of it meanwhile.
+  found_.missing_segments.push_back(state_.logs.front().number);
+  found_.missing_log = s;
   return {};
 }
 
@@ -194,12 +220,16 @@ Status Recovery::remove_orphans() {
   if (!names.ok()) return names.status();
   std::unordered_set<uint64_t> named;
   for (const SegmentRecord& s : state_.segments) named.insert(s.segment);
+  std::unordered_set<uint64_t> logs;
+  for (const LogRecord& log : state_.logs) logs.insert(log.number);
   for (const std::string& name : *names) {
-    auto id = segment_number(name);
+    auto segment = segment_number(name);
+    auto id = segment ? segment : log_number(name);
     if (!id || *id >= min_foreign_id) continue;
     found_.next_id = std::max(found_.next_id, *id + 1);
+    const bool is_named = segment ? named.contains(*id) : logs.contains(*id);
     // Where a segment is missing, this may be the manifest of another database, or an old one.
-    if (!named.contains(*id) && found_.missing_segments.empty())
+    if (!is_named && found_.missing_segments.empty())
       Status ignored = fs_.remove(context_.path + "/" + name);
   }
   return {};
@@ -217,8 +247,11 @@ Result<RecoveredDatabase> recover(const DatabaseContext& context, const Version&
     STRIDE_TRY(recovery.run(blank));
     const std::vector<uint64_t>& missing = recovery.missing_segments();
     if (!context.options.read_only || missing.empty() || missing == missing_before ||
-        retries == max_retries)
-      return recovery.take();
+        retries == max_retries) {
+      RecoveredDatabase found = recovery.take();
+      STRIDE_TRY(found.missing_log);
+      return found;
+    }
     missing_before = missing;
   }
 }

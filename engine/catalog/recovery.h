@@ -17,9 +17,12 @@ struct RecoveredDatabase {
   std::unique_ptr<Manifest> manifest;  // null where read_only
   std::shared_ptr<const Version> version;
   uint64_t next_id = 1;
-  bool has_unsynced_edits = false;          // the log ends with some
+  bool has_unsynced_edits = false;          // the manifest ends with some
+  std::vector<LogRecord> logs;              // that the manifest names
+  uint64_t log_bytes = 0;                   // of them
   std::vector<std::string> unsynced_files;  // that they name
   std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
+  Status missing_log;                       // not ok: one that it names is not there
 };
 
 // Makes the database where there is none and the options say so. A segment that cannot be read

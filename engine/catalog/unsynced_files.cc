@@ -43,9 +43,21 @@ void UnsyncedFiles::discard(const Segment& segment) noexcept {
   Status ignored = no_throw([&] { return fs_.remove(segment.path()); });
 }
 
+void UnsyncedFiles::set_log(LogWriter* log) noexcept {
+  std::lock_guard lock(mutex_);
+  log_ = log;
+}
+
+Status UnsyncedFiles::bring_log(LogWriter::Reach reach) {
+  if (!log_) return {};
+  Status s = no_throw([&] { return log_->reach(reach); });
+  return log_->poisoned() ? poison_.set(std::move(s)) : s;
+}
+
 Status UnsyncedFiles::finish_writes(bool wait) {
   std::lock_guard lock(mutex_);
   Status failure;
+  if (wait) failure = bring_log(LogWriter::Reach::system);
   std::erase_if(being_written_, [&](const std::shared_ptr<Segment>& segment) {
     if (!wait && segment->being_written()) return false;
     Status s = no_throw([&] { return segment->finish_write(); });
@@ -57,6 +69,7 @@ Status UnsyncedFiles::finish_writes(bool wait) {
 
 Status UnsyncedFiles::sync(bool new_names) {
   std::lock_guard lock(mutex_);
+  STRIDE_TRY(bring_log(LogWriter::Reach::disk));
   for (const std::string& path : paths_) {
     auto file = fs_.open(path, OpenMode::write);
     if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since

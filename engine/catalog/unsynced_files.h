@@ -9,6 +9,7 @@
 
 #include "engine/catalog/poison.h"
 #include "storage/file.h"
+#include "storage/log_writer.h"
 #include "storage/segment.h"
 #include "storage/status.h"
 
@@ -37,9 +38,12 @@ class UnsyncedFiles {
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
   Status sync(bool new_names);
+  // The log to which commits go, or null: it is written out and synced together with the files.
+  void set_log(LogWriter* log) noexcept;
 
  private:
   Status sync_directory();
+  Status bring_log(LogWriter::Reach reach);
 
   FileSystem& fs_;
   const std::string directory_;
@@ -47,6 +51,7 @@ class UnsyncedFiles {
   std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
   std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
+  LogWriter* log_ = nullptr;
 };
 
 }  // namespace stride

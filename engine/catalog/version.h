@@ -23,6 +23,7 @@ uint64_t count_runs(const SegmentList& segments);
 
 class Executor;
 class MatcherSlot;
+class Memtable;
 
 // Immutable once its version is published.
 struct TableVersion {
@@ -63,6 +64,9 @@ struct Version {
   std::shared_ptr<Executor> executor;
   TableList tables;
   std::shared_ptr<const TableIndex> index;  // of these
+  // Rows that are newer than all segments. A reader sees those that were published by the time it
+  // took the version. Null: there is no log.
+  std::shared_ptr<Memtable> memtable;
   uint64_t file_bytes = 0;                  // of all segments together
   uint64_t resident_bytes = 0;              // the same
 

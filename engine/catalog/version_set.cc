@@ -31,6 +31,8 @@ Status VersionSet::open() {
   for (std::string& path : recovered->unsynced_files) unsynced_.add_found(std::move(path));
   manifest_ = std::move(recovered->manifest);
   has_unsynced_edits_ = recovered->has_unsynced_edits;
+  logs_ = std::move(recovered->logs);
+  log_bytes_ = recovered->log_bytes;
   next_id_ = recovered->next_id;
   size_bytes_ = recovered->version->file_bytes + (manifest_ ? manifest_->bytes() : 0);
   publish(std::move(recovered->version));
@@ -69,7 +71,10 @@ Status VersionSet::writable() {
 Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability durability) {
   pending->edit.next_id = next_id_;
   std::shared_ptr<const Version> version = next_version(before, *pending, *context_.fs);
-  Status s = no_throw([&] { return log(pending->edit, !pending->segments.empty(), durability); });
+  logs_.reserve(logs_.size() + pending->edit.created_logs.size());
+  removed_logs_.reserve(removed_logs_.size() + pending->edit.removed_logs.size());
+  const bool new_files = !pending->segments.empty() || !pending->edit.created_logs.empty();
+  Status s = no_throw([&] { return log(pending->edit, new_files, durability); });
   if (!s.ok()) {
     // Where nobody knows whether the edit is in the log, its files stay.
     if (poison_.is_set()) pending->segments.clear();
@@ -77,9 +82,23 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   }
   pending->segments.clear();
   for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
+  change_logs(pending->edit, durability);
   size_bytes_ = version->file_bytes + manifest_->bytes();
   publish(std::move(version));
   return {};
+}
+
+// A file that can't be removed goes when the database is next opened.
+void VersionSet::change_logs(const VersionEdit& edit, Durability durability) noexcept {
+  for (uint64_t number : edit.removed_logs) {
+    std::erase_if(logs_, [&](const LogRecord& log) { return log.number == number; });
+    removed_logs_.push_back(number);
+  }
+  logs_.insert(logs_.end(), edit.created_logs.begin(), edit.created_logs.end());
+  if (durability != Durability::sync) return;
+  for (uint64_t number : removed_logs_)
+    Status ignored = no_throw([&] { return context_.fs->remove(context_.log_path(number)); });
+  removed_logs_.clear();
 }
 
 // A synced edit makes every edit before it durable too, and so must their files be. A flushed one
@@ -97,7 +116,7 @@ Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durab
 }
 
 Status VersionSet::sync() {
-  if (!has_unsynced_edits_) return {};
+  if (!has_unsynced_edits_) return unsynced_.sync(/*new_names=*/false);
   VersionEdit nothing;
   nothing.next_id = next_id_;
   return log(nothing, /*new_files=*/false, Durability::sync);

@@ -39,7 +39,14 @@ class VersionSet {
   uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
   // The bytes of all files.
-  uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  uint64_t size_bytes() const {
+    return size_bytes_.load(std::memory_order_relaxed) +
+           log_bytes_.load(std::memory_order_relaxed);
+  }
+  // Of the logs.
+  void set_log_bytes(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
+  // The logs that the manifest names: what they hold is in the memtable.
+  const std::vector<LogRecord>& logs() const { return logs_; }
 
   // closed, read_only or poisoned.
   Status writable();
@@ -53,16 +60,20 @@ class VersionSet {
 
  private:
   Status log(const VersionEdit& edit, bool new_files, Durability durability);
+  void change_logs(const VersionEdit& edit, Durability durability) noexcept;
   void publish(std::shared_ptr<const Version> version) noexcept;
 
   const DatabaseContext& context_;
   UnsyncedFiles& unsynced_;
   Poison& poison_;
   std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
-  bool has_unsynced_edits_ = false;     // the log ends with some
+  bool has_unsynced_edits_ = false;     // the manifest ends with some
+  std::vector<LogRecord> logs_;
+  std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};
-  std::atomic<uint64_t> size_bytes_{0};
+  std::atomic<uint64_t> size_bytes_{0};  // of segments and manifest
+  std::atomic<uint64_t> log_bytes_{0};
 
   mutable std::mutex version_mutex_;  // held only to copy or swap the pointer
   std::shared_ptr<const Version> version_;

@@ -8,6 +8,7 @@
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/next_version.h"
 #include "engine/device/executor.h"
+#include "engine/memtable/snapshot_state.h"
 #include "engine/write/accumulate.h"
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
@@ -108,6 +109,7 @@ struct Committer::Round {
   std::shared_ptr<const Version> version;                   // before it, with these tables
   StagedTables tables;
   std::optional<RoundSums> sums;
+  AbsentAnswers answers;
 
   bool empty() const { return requests.empty(); }
   // Whether rows may come behind those that are there. A request that creates tables has a round of
@@ -156,23 +158,41 @@ Status check_tables(const Version& version, const Staging& staging,
 
 }  // namespace
 
+// Requests that go through the log together.
+struct Committer::SmallRound {
+  std::vector<CommitRequest*> requests;
+  std::vector<std::vector<StagedTable>> staged;  // of each
+  AbsentAnswers answers;
+  uint64_t bytes = 0;
+};
+
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
 void Committer::commit(const std::vector<CommitRequest*>& group) {
   Round round;
-  for (CommitRequest* request : group) add(request, &round);
+  SmallRound small;
+  for (CommitRequest* request : group) add(request, &round, &small);
   carry_out(&round);
+  carry_out(&small);
 }
 
-void Committer::add(CommitRequest* request, Round* round) {
+void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   Staging& staging = *request->staging;
   std::vector<StagedTable> staged = staging.consume();
-  if (!round->has_room_for(staging, staged)) carry_out(round);
+  const bool is_small = small_.takes(staging, staged);
+  if (is_small || !round->has_room_for(staging, staged)) carry_out(round);
+  if (!is_small) carry_out(small);
   if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
     request->answer(std::move(s));
     return;
   }
+  if (is_small) return add_small(request, std::move(staged), small, round);
   if (round->empty()) {
+    // Segments are newer than all rows in the memtable only where there are none.
+    if (Status s = no_throw([&] { return small_.flush(request->durability); }); !s.ok()) {
+      request->answer(std::move(s));
+      return;
+    }
     round->created = staging.created();
     round->version = with_tables(versions_.current(), round->created);
   }
@@ -182,6 +202,73 @@ void Committer::add(CommitRequest* request, Round* round) {
     return;
   }
   round->add(request, std::move(staged));
+}
+
+void Committer::add_small(CommitRequest* request, std::vector<StagedTable> staged,
+                          SmallRound* small, Round* round) {
+  auto is_plain = [](const StagedTable& table) {
+    return table.absent.empty() && !table.has_deltas() && !table.has_ranges();
+  };
+  const bool plain = std::all_of(staged.begin(), staged.end(), is_plain);
+  if (!plain || small->bytes > small_.max_group_bytes()) carry_out(small);
+  if (!plain) {
+    Status s = no_throw([&] {
+      STRIDE_TRY(versions_.writable());
+      std::vector<uint32_t> tables;
+      for (const StagedTable& table : staged)
+        if (!is_plain(table)) tables.push_back(table.table->id);
+      auto version = with_newest_rows(versions_.current(), tables);
+      return version.ok() ? make_plain(*version, &staged, &small->answers) : version.status();
+    });
+    if (!s.ok()) {
+      request->answer(std::move(s));
+      small->answers = {};
+      return;
+    }
+  }
+  // A range can erase many keys.
+  if (!plain && staged_bytes(staged) > small_.max_group_bytes())
+    return carry_out_large(request, std::move(staged), std::move(small->answers), round);
+  small->bytes += staged_bytes(staged);
+  small->requests.push_back(request);
+  small->staged.push_back(std::move(staged));
+  if (!plain) carry_out(small);
+}
+
+Status Committer::make_plain(const std::shared_ptr<const Version>& version,
+                             std::vector<StagedTable>* staged, AbsentAnswers* answers) {
+  STRIDE_TRY(RoundSums(version).resolve({}, staged));
+  for (StagedTable& table : *staged) {
+    STRIDE_TRY(expand_ranges(version, nullptr, &table));
+    STRIDE_TRY(answers->decide(*version, &table));
+  }
+  return {};
+}
+
+void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable> staged,
+                                AbsentAnswers answers, Round* round) {
+  if (Status s = no_throw([&] { return small_.flush(request->durability); }); !s.ok()) {
+    request->answer(std::move(s));
+    return;
+  }
+  round->version = versions_.current();
+  round->answers = std::move(answers);
+  round->add(request, std::move(staged));
+  carry_out(round);
+}
+
+void Committer::carry_out(SmallRound* small) {
+  if (!small->requests.empty()) {
+    std::vector<StagedTable*> tables;
+    Status s = no_throw([&] {
+      for (auto& staged : small->staged)
+        for (StagedTable& table : staged) tables.push_back(&table);
+      return small_.commit(tables, strongest(small->requests));
+    });
+    if (s.ok()) small->answers.give();
+    for (CommitRequest* request : small->requests) request->answer(s);
+  }
+  *small = {};
 }
 
 Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
@@ -206,7 +293,7 @@ Status Committer::commit_rows(Round* round) {
   STRIDE_TRY(versions_.writable());
   const Durability durability = strongest(round->requests);
   PendingEdit pending(unsynced_);
-  AbsentAnswers answers;
+  AbsentAnswers& answers = round->answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   const uint64_t run = versions_.new_id();
   for (auto& [id, table] : round->tables) {

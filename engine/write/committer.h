@@ -9,6 +9,8 @@
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
 #include "engine/write/commit_queue.h"
+#include "engine/write/put_if_absent.h"
+#include "engine/write/small_commits.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -19,11 +21,12 @@ class Committer {
   // does fails no commit.
   using AfterChange = std::function<void(uint32_t table)>;
   Committer(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
-            RunBuilder& builder, AfterChange after_change)
+            RunBuilder& builder, SmallCommits& small, AfterChange after_change)
       : context_(context),
         versions_(versions),
         unsynced_(unsynced),
         builder_(builder),
+        small_(small),
         after_change_(std::move(after_change)) {}
 
   // Commits each request, or says why not, and answers it. Requires the commit lock.
@@ -31,9 +34,18 @@ class Committer {
 
  private:
   struct Round;
-  // Adds the request to the round, or answers it. A round that it does not fit into is carried out
-  // first.
-  void add(CommitRequest* request, Round* round);
+  struct SmallRound;
+  // Adds the request to one of the rounds, or answers it. A round that it does not fit into, and the
+  // other one, is carried out first.
+  void add(CommitRequest* request, Round* round, SmallRound* small);
+  void add_small(CommitRequest* request, std::vector<StagedTable> staged, SmallRound* small,
+                 Round* round);
+  // Makes plain rows of what depends on what is stored. version: before the request.
+  Status make_plain(const std::shared_ptr<const Version>& version, std::vector<StagedTable>* staged,
+                    AbsentAnswers* answers);
+  void carry_out(SmallRound* small);
+  void carry_out_large(CommitRequest* request, std::vector<StagedTable> staged,
+                       AbsentAnswers answers, Round* round);
   // Turns the deltas among the rows into sums, if there are any.
   Status resolve_deltas(Round* round, std::vector<StagedTable>* staged);
   // Answers all requests of the round, which is empty then.
@@ -47,6 +59,7 @@ class Committer {
   VersionSet& versions_;
   UnsyncedFiles& unsynced_;
   RunBuilder& builder_;
+  SmallCommits& small_;
   const AfterChange after_change_;
 };
 

@@ -12,8 +12,9 @@ class EdgeTest {
  protected:
   EdgeTest() { reopen({}); }
 
-  void reopen(const Options& options) {
+  void reopen(Options options) {
     database_.reset();
+    options.memtable_bytes = 0;  // each commit makes a segment
     auto db = Database::open(directory_.path(), options);
     REQUIRE_OK(db);
     database_ = std::move(*db);

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 class ErrorsTest {
  protected:
   Result<std::unique_ptr<Database>> open(Options options = {}) {
+    options.memtable_bytes = 0;  // each commit makes a segment
     return Database::open(path(), options);
   }
   std::string path() const { return directory_.file("db"); }

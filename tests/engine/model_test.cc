@@ -69,6 +69,9 @@ TEST_CASE_METHOD(ModelTest, "ModelTest.AnswersAsAMapDoes", "[ModelTest]") {
     Options options;
     options.threads = 1 + random_() % 4;
     if (random_() % 2) options.memory_limit_bytes = 1;  // segments are mapped, not resident
+    // Every commit makes a segment; or some do; or they all stay in the log and in memory.
+    const uint64_t memtables[] = {0, 1 << 14, 1 << 17, options.memtable_bytes};
+    options.memtable_bytes = memtables[random_() % 4];
     if (random_() % 2) options.tree.strides = {1 + uint32_t(random_() % 12), 4, 8, 3};
     if (random_() % 2) options.tree.leaf_capacity = 1 + random_() % 9;
     Model model, other;

@@ -24,6 +24,7 @@ inline std::string describe(const ManifestState& state) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
         << s.tombstones << " " << s.bytes;
   }
+  for (const LogRecord& log : state.logs) out << "; log " << log.number << " " << log.id;
   return out.str();
 }
 
@@ -63,6 +64,8 @@ class EditMaker {
       uint64_t id = next++, rows = random_() % 1000;
       edit.added.push_back({id, any(state_.tables).id, next++, rows, rows / 10, rows * 50});
     }
+    if (!state_.logs.empty() && random_() % 3 == 0) edit.removed_logs.push_back(any(state_.logs).number);
+    if (random_() % 3 == 0) edit.created_logs.push_back({next++, random_()});
     edit.next_id = next;
     return edit;
   }

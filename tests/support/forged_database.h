@@ -21,6 +21,7 @@ inline Options forged_options(FileSystem& fs) {
   Options options;
   options.file_system = &fs;
   options.threads = 1;
+  options.memtable_bytes = 0;  // each commit makes a segment
   options.backend = BackendKind::host;
   return options;
 }

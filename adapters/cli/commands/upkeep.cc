@@ -26,6 +26,7 @@ json describe(const TableStatistics& table) {
                  {"runs", table.runs},
                  {"segments", table.segments},
                  {"rows", table.rows},
+                 {"memtable_rows", table.memtable_rows},
                  {"bytes_on_disk", table.bytes_on_disk},
                  {"resident_bytes", table.resident_bytes},
                  {"device_bytes", table.device_bytes}};
@@ -192,8 +193,8 @@ ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
       lines += table.name + ".stored_values\t" + std::to_string(table.stored_values) + "\n";
       lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
     }
-    for (const char* name : {"key_width", "runs", "segments", "rows", "bytes_on_disk",
-                             "resident_bytes", "device_bytes"}) {
+    for (const char* name : {"key_width", "runs", "segments", "rows", "memtable_rows",
+                             "bytes_on_disk", "resident_bytes", "device_bytes"}) {
       lines +=
           table.name + "." + name + "\t" + std::to_string(uint64_t{tables.back()[name]}) + "\n";
     }
@@ -212,9 +213,12 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   STRIDE_CLI_TRY(open_table(*database, arguments.table, "", &table, &form));
   auto segments = database->segments(table);
   if (!segments.ok()) return segments.status();
+  uint64_t memtable_rows = 0;
+  for (const TableStatistics& t : database->tables())
+    if (t.name == arguments.table) memtable_rows = t.memtable_rows;
   json list = json::array();
   std::string text;
-  uint64_t runs = 0, last_run = 0, rows = 0;
+  uint64_t runs = 0, last_run = 0, rows = memtable_rows;
   for (const SegmentReport& segment : *segments) {
     runs += runs == 0 || segment.run != last_run;
     last_run = segment.run;
@@ -227,6 +231,7 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
                    {"key_type", std::string(name_of(form.type))},
                    {"key_width", table.key_width()},
                    {"runs", runs},
+                   {"memtable_rows", memtable_rows},
                    {"backend", database->backend_name()},
                    {"segments", list}};
     add_address_bits(table.address_bits(), &result);
@@ -242,6 +247,9 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
       with_commas(rows) + " stored rows; backend " + database->backend_name() + "\n";
   head += "a lookup visits " + std::to_string(runs) + (runs == 1 ? " run" : " runs") +
           (runs > 1 ? ", newest first; stride compact makes them one" : "") + "\n";
+  if (memtable_rows > 0)
+    head += "before these it looks into the " + with_commas(memtable_rows) +
+            " newest rows, which are in the log and in memory\n";
   return context->out.write(head + text);
 }
 

@@ -26,7 +26,7 @@ class SharedSizesTest {
     }
     db_.reset();
     directory_.emplace();
-    auto db = Database::open(directory_->path());
+    auto db = Database::open(directory_->path(), {.memtable_bytes = 0});
     REQUIRE_OK(db);
     db_ = std::move(*db);
     auto table = db_->create_table("t", {.key_width = 8, .share_equal_values = share});
@@ -150,6 +150,7 @@ TEST_CASE_METHOD(SharedSizesTest, "SharedSizesTest.LargeValuesOfManyRows", "[Sha
   constexpr uint64_t rows = 200, bytes = 1 << 20;
   directory_.emplace();
   Options options;
+  options.memtable_bytes = 0;
   options.memory_limit_bytes = 32 << 20;
   auto db = Database::open(directory_->path(), options);
   REQUIRE_OK(db);

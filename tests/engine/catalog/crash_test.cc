@@ -10,19 +10,27 @@ namespace {
 
 class CrashTest {
  protected:
-  static Options options(MemoryFileSystem& fs) {
+  Options options(MemoryFileSystem& fs) {
     Options o;
     o.file_system = &fs;
     o.threads = 2;
+    o.memtable_bytes = memtable_bytes_;
     return o;
   }
+  // Every commit makes a segment; most do, or the memtable is soon full; or all stay in the log.
+  void draw_memtable() {
+    const uint64_t sizes[] = {0, 1 << 12, 1 << 15, 1 << 26};
+    memtable_bytes_ = sizes[random_() % 4];
+  }
 
+  uint64_t memtable_bytes_ = 1 << 26;
   std::mt19937_64 random_{seed()};
   RandomTables tables_{random_};
 };
 
 TEST_CASE_METHOD(CrashTest, "CrashTest.PowerLossLeavesAPrefixWithAllSyncedCommits", "[CrashTest]") {
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < 250; ++round) {
+    draw_memtable();
     MemoryFileSystem fs;
     std::vector<Tables> states(1);
     size_t synced = 0;  // states[synced] and all before it are safe
@@ -65,6 +73,7 @@ TEST_CASE_METHOD(CrashTest, "CrashTest.PowerLossLeavesAPrefixWithAllSyncedCommit
 // Whichever call fails: the change fails whole, reads go on, and the database can be opened again.
 TEST_CASE_METHOD(CrashTest, "CrashTest.EveryCallMayFail", "[CrashTest]") {
   for (bool forever : {false, true}) {
+    draw_memtable();
     for (uint64_t n = 1;; ++n) {
       MemoryFileSystem fs;
       Tables before;

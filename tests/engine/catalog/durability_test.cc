@@ -16,6 +16,7 @@ class DurabilityTest {
   DurabilityTest() : db_(open(fs_)), table_(*db_->create_table("t")) { expected_["t"]; }
   static std::unique_ptr<Database> open(FileSystem& fs) {
     Options options;
+    options.memtable_bytes = 0;  // each commit makes a segment
     options.file_system = &fs;
     auto db = Database::open("/db", options);
     CHECK_OK(db);
@@ -116,7 +117,7 @@ TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.AFileWhoseSyncRunsOutOfMemoryPo
 
 TEST_CASE("DescriptorTest.ASyncWithoutDescriptorsCanBeTriedAgain", "[DescriptorTest]") {
   TemporaryDirectory directory;
-  auto db = Database::open(directory.file("db"), {.threads = 1});
+  auto db = Database::open(directory.file("db"), {.threads = 1, .memtable_bytes = 0});
   REQUIRE_OK(db.status());
   Table table = *(*db)->create_table("t");
   for (const char* key : {"a", "b", "c"}) {
@@ -144,7 +145,7 @@ TEST_CASE("DescriptorTest.ASyncWithoutDescriptorsCanBeTriedAgain", "[DescriptorT
   REQUIRE_OK(later.put(table, "e", "value"));
   REQUIRE_OK(later.commit(Durability::sync));
   REQUIRE_OK((*db)->close());
-  db = Database::open(directory.file("db"), {.threads = 1});
+  db = Database::open(directory.file("db"), {.threads = 1, .memtable_bytes = 0});
   REQUIRE_OK(db.status());
   Model rows;
   for (const char* key : {"a", "b", "c", "e"}) rows[key] = "value";

@@ -41,7 +41,7 @@ class ForkTest {
   void put(const std::string& key, const std::string& value) {
     WriteTransaction t = db_->begin();
     REQUIRE_OK(t.put(table_, key, value));
-    REQUIRE_OK(t.commit(Durability::none));
+    REQUIRE_OK(t.commit(Durability::flush));
   }
 
   TemporaryDirectory directory_;

@@ -43,7 +43,7 @@ class OpenTest {
   }
   // A database of one table with one row, closed.
   void make_database() const {
-    auto db = Database::open(path());
+    auto db = Database::open(path(), {.memtable_bytes = 0});
     REQUIRE_OK(db);
     auto table = (*db)->create_table("t");
     REQUIRE_OK(table);

@@ -12,7 +12,7 @@ namespace {
 
 TEST_CASE("StatisticsTest.SegmentsNewestFirst", "[StatisticsTest]") {
   MemoryFileSystem files;
-  auto db = Database::open("/db", {.backend = BackendKind::host, .file_system = &files});
+  auto db = Database::open("/db", {.memtable_bytes = 0, .backend = BackendKind::host, .file_system = &files});
   REQUIRE_OK(db);
   auto table = (*db)->create_table("t", {.key_width = 4});
   REQUIRE_OK(table);

@@ -17,6 +17,7 @@ DatabaseContext make_context(FileSystem& fs) {
   context.path = "db";
   context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{"db", {}});
   context.options.memory_limit_bytes = 1 << 30;
+  context.options.memtable_bytes = 0;  // each commit makes a segment
   context.fs = &fs;
   context.executor = *Executor::make({.threads = 1, .backend = BackendKind::host});
   context.backend = context.executor->host();
@@ -34,7 +35,8 @@ struct Parts {
   VersionSet versions{context, unsynced, poison};
   RunBuilder builder{context, versions, unsynced, poison};
   Compactor compactor{context, versions, unsynced, builder};
-  Committer committer{context, versions, unsynced, builder, [](uint32_t) {}};
+  SmallCommits small_commits{context, versions, unsynced, builder, poison};
+  Committer committer{context, versions, unsynced, builder, small_commits, [](uint32_t) {}};
 };
 
 class CompactionTest {
@@ -47,7 +49,7 @@ class CompactionTest {
     CHECK_OK(parts_->versions.open());
   }
   std::unique_ptr<Database> open() {
-    return std::move(*Database::open("db", {.file_system = &fs_}));
+    return std::move(*Database::open("db", {.memtable_bytes = 0, .file_system = &fs_}));
   }
 
   std::shared_ptr<const Version> current() { return parts_->versions.current(); }
@@ -187,7 +189,7 @@ TEST_CASE("CompactAllTest.NeedsRoomForOneTableAtATime", "[CompactAllTest]") {
   constexpr int tables = 8, runs = 2;
   constexpr uint64_t value_bytes = 1 << 20;
   MemoryFileSystem fs;
-  auto db = std::move(*Database::open("db", {.file_system = &fs}));
+  auto db = std::move(*Database::open("db", {.memtable_bytes = 0, .file_system = &fs}));
   for (int t = 0; t < tables; ++t) {
     auto table = db->create_table("table " + std::to_string(t));
     REQUIRE_OK(table);

@@ -49,6 +49,7 @@ class MergeTest {
   void reopen() {
     database_.reset();
     Options options;
+    options.memtable_bytes = 0;  // each commit makes a segment
     options.file_system = &files_;
     options.memory_limit_bytes = 1;  // what is reopened is checked as it is read
     options.threads = 2;
@@ -147,6 +148,7 @@ TEST_CASE_METHOD(MergeTest, "MergeTest.DamageEndsAScan", "[MergeTest]") {
     byte ^= std::byte{0x10};
     REQUIRE_OK((*file)->write_at(offset, {&byte, 1}));
     Options options;
+    options.memtable_bytes = 0;  // each commit makes a segment
     options.file_system = damaged.get();
     auto db = Database::open("/db", options);
     if (!db.ok()) continue;

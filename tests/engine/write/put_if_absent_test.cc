@@ -341,7 +341,7 @@ TEST_CASE("PutIfAbsentFailureTest.DamagedBytes", "[PutIfAbsentFailureTest]") {
   Rows keys;
   for (int i = 0; i < 50'000; ++i) keys.add("key" + std::to_string(i));
   {
-    auto db = std::move(*Database::open(path));
+    auto db = std::move(*Database::open(path, {.memtable_bytes = 0}));
     Table table = *db->create_table("t");
     WriteTransaction t = db->begin();
     REQUIRE_OK(t.put(table, keys.column(), keys.column()));

@@ -55,6 +55,7 @@ class WriteFixture {
   void reopen() {
     db_.reset();
     Options options;
+    options.memtable_bytes = 0;  // each commit makes a segment
     options.file_system = &files_;
     options.threads = 2;
     db_ = std::move(*Database::open("/db", options));
@@ -69,6 +70,7 @@ class GroupFixture {
  protected:
   explicit GroupFixture(const TableOptions& table_options = {}) : gate_(files_) {
     Options options;
+    options.memtable_bytes = 0;  // each commit makes a segment
     options.file_system = &gate_;
     options.threads = 2;
     db_ = std::move(*Database::open("/db", options));
@@ -123,6 +125,7 @@ struct FailingCommit {
   bool fails(uint64_t call, bool forever) const {
     MemoryFileSystem files;
     Options database_options;
+    database_options.memtable_bytes = 0;  // each commit makes a segment
     database_options.file_system = &files;
     auto db = std::move(*Database::open("/db", database_options));
     Table table = *db->create_table("t", options), other = *db->create_table("u", options);

@@ -1,0 +1,81 @@
+// A hash table of 64-bit words with linear probing, which one thread fills while any number read
+// it.
+//
+// It grows by a copy; readers of the one before go on there, for it lives as long as the table.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace stride {
+
+// A slot is empty where it is 0. The upper half of a word says where it belongs, and its bits
+// should be spread evenly.
+class GrowingTable {
+ public:
+  // Calls is_it(word) for each word whose upper half is `tag` until it says yes, and returns that
+  // one; 0: there is none. Any thread.
+  template <class IsIt>
+  uint64_t find(uint32_t tag, const IsIt& is_it) const {
+    const Slots* slots = current_.load(std::memory_order_acquire);
+    if (!slots) return 0;
+    for (size_t i = slots->home(tag);; i = slots->next(i)) {
+      uint64_t word = slots->words[i].load(std::memory_order_acquire);
+      if (word == 0 || (word >> 32 == tag && is_it(word))) return word;
+    }
+  }
+
+  // The writer: makes room for so many words besides those that are there. Throws std::bad_alloc.
+  void reserve(size_t more) {
+    Slots* slots = current_.load(std::memory_order_relaxed);
+    const size_t wanted = size_ + more;
+    if (slots && wanted * 4 <= slots->words.size() * 3) return;
+    unsigned bits = slots ? slots->bits : min_bits;
+    while (wanted * 4 > (size_t{3} << bits)) ++bits;
+    all_.reserve(all_.size() + 1);
+    auto grown = std::make_unique<Slots>(bits);
+    for (size_t i = 0; slots && i < slots->words.size(); ++i)
+      if (uint64_t word = slots->words[i].load(std::memory_order_relaxed)) grown->add(word);
+    current_.store(grown.get(), std::memory_order_release);
+    all_.push_back(std::move(grown));
+  }
+  // Puts the word in place of the one that is_it() knows, and returns that one; 0: there was none.
+  // Precondition: reserve() has made room.
+  template <class IsIt>
+  uint64_t put(uint64_t word, const IsIt& is_it) noexcept {
+    Slots* slots = current_.load(std::memory_order_relaxed);
+    const auto tag = static_cast<uint32_t>(word >> 32);
+    for (size_t i = slots->home(tag);; i = slots->next(i)) {
+      uint64_t there = slots->words[i].load(std::memory_order_relaxed);
+      if (there != 0 && !(there >> 32 == tag && is_it(there))) continue;
+      if (there == 0) ++size_;
+      slots->words[i].store(word, std::memory_order_release);
+      return there;
+    }
+  }
+  size_t size() const { return size_; }  // the writer's
+
+ private:
+  static constexpr unsigned min_bits = 4;
+  struct Slots {
+    explicit Slots(unsigned slot_bits) : bits(slot_bits), words(size_t{1} << slot_bits) {}
+    size_t home(uint32_t tag) const { return bits >= 32 ? tag : tag >> (32 - bits); }
+    size_t next(size_t i) const { return (i + 1) & (words.size() - 1); }
+    void add(uint64_t word) {
+      size_t i = home(static_cast<uint32_t>(word >> 32));
+      while (words[i].load(std::memory_order_relaxed) != 0) i = next(i);
+      words[i].store(word, std::memory_order_relaxed);
+    }
+    const unsigned bits;
+    std::vector<std::atomic<uint64_t>> words;
+  };
+
+  std::atomic<Slots*> current_{nullptr};
+  std::vector<std::unique_ptr<Slots>> all_;
+  size_t size_ = 0;
+};
+
+}  // namespace stride

@@ -1,0 +1,107 @@
+#include "engine/memtable/log_replay.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/memtable/memtable.h"
+#include "storage/log_reader.h"
+#include "storage/log_rows.h"
+#include "storage/prefix_key.h"
+
+namespace stride {
+namespace {
+
+constexpr int read_only_attempts = 10;
+
+Status misfit(const LogReader& log, uint64_t offset, const std::string& what) {
+  return Status::corruption(log.path(), offset, "a frame of the log " + what)
+      .with_remedy("restore the database from a backup");
+}
+
+bool fits(const TableRecord& table, const LogRows& rows, uint32_t i) {
+  const Bytes key = rows.key(i), value = rows.value(i);
+  if (table.key_width != 0 && key.size() != table.key_width) return false;
+  if (table.address_bits != 0 && !is_prefix_key(key, table.address_bits)) return false;
+  if (rows.kind(i) == EntryKind::tombstone) return value.empty();
+  return table.numbers == NumberType::none || value.size() == width_of(table.numbers);
+}
+
+class Replay {
+ public:
+  Replay(const DatabaseContext& context, Version* version)
+      : context_(context), version_(*version), memtable_(*version->memtable) {}
+
+  // One log, and all that it says of those before it.
+  Status run(const LogRecord& record) {
+    auto log = LogReader::open(*context_.fs, context_.log_path(record.number), record);
+    if (!log.ok()) return log.status();
+    if (end_ && log->position() != *end_)
+      return misfit(*log, 0, "begins elsewhere than the log before it ends");
+    uint64_t offset = log->offset();
+    while (std::optional<LogFrame> frame = log->next()) {
+      if (frame->header.kind != log_rows)
+        return Status(StatusCode::unsupported_version,
+                      "unknown frame kind " + std::to_string(frame->header.kind))
+            .with_file(log->path())
+            .with_offset(offset)
+            .with_remedy("open the database with a newer StrideDB");
+      STRIDE_TRY(insert(*log, offset, frame->payload));
+      offset = log->offset();
+    }
+    if (log->knows_synced_beyond(log->position()))
+      return misfit(*log, offset, "is damaged, and later ones say that it was whole");
+    end_ = log->position();
+    bytes_ += log->offset();
+    return context_.options.read_only ? Status() : log->make_durable(*context_.fs);
+  }
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  // Rows of tables that are not there any more are left out.
+  Status insert(const LogReader& log, uint64_t offset, Bytes payload) {
+    const uint32_t commit = memtable_.next_commit();
+    LogRowsDecoder in(payload);
+    LogRows rows;
+    while (in.next(&rows)) {
+      const TableVersion* table = version_.find(rows.table);
+      if (!table) continue;
+      TableTail& tail = memtable_.tail(table->table);
+      for (uint32_t i = 0; i < rows.count; ++i) {
+        if (!fits(*table->table, rows, i))
+          return misfit(log, offset, "does not fit table '" + table->table->name + "'");
+        tail.reserve_row(rows.key(i).size(), rows.value(i).size());
+        tail.insert(commit, rows.kind(i), rows.key(i), rows.value(i));
+      }
+    }
+    if (in.damaged()) return misfit(log, offset, "holds no rows, though its checksum matches");
+    memtable_.publish(commit);
+    return {};
+  }
+
+  const DatabaseContext& context_;
+  const Version& version_;
+  Memtable& memtable_;
+  uint64_t bytes_ = 0;
+  std::optional<uint64_t> end_;  // the position at which the log before ended
+};
+
+}  // namespace
+
+// A reader beside a writer may read the end of a file later than its middle, and find frames there
+// that know of others which it has not seen.
+Status replay_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+                   Version* version, uint64_t* bytes) {
+  for (int attempt = 1;; ++attempt) {
+    version->memtable = std::make_shared<Memtable>();
+    Replay replay(context, version);
+    Status s;
+    for (size_t i = 0; s.ok() && i < logs.size(); ++i) s = replay.run(logs[i]);
+    *bytes = replay.bytes();
+    const bool again = context.options.read_only && s.code() == StatusCode::corruption;
+    if (!again || attempt == read_only_attempts) return s;
+  }
+}
+
+}  // namespace stride

@@ -1,0 +1,37 @@
+#include "engine/memtable/memtable.h"
+
+namespace stride {
+namespace {
+
+uint32_t hash_of(uint32_t table) { return table * 0x9E3779B9U; }
+
+}  // namespace
+
+const TableTail* Memtable::find(uint32_t table) const noexcept {
+  auto is_it = [&](uint64_t word) {
+    return by_number_[static_cast<uint32_t>(word) - 1]->table()->id == table;
+  };
+  const auto number = static_cast<uint32_t>(numbers_.find(hash_of(table), is_it));
+  return number ? by_number_[number - 1] : nullptr;
+}
+
+TableTail& Memtable::tail(const std::shared_ptr<const TableRecord>& table) {
+  if (const TableTail* there = find(table->id)) return const_cast<TableTail&>(*there);
+  tails_.reserve(tails_.size() + 1);
+  by_number_.reserve(tails_.size());
+  numbers_.reserve(1);
+  auto made = std::make_unique<TableTail>(table);
+  TableTail& result = *made;
+  by_number_.set(tails_.size(), made.get());
+  tails_.push_back(std::move(made));
+  numbers_.put(uint64_t{hash_of(table->id)} << 32 | tails_.size(), [](uint64_t) { return false; });
+  return result;
+}
+
+uint64_t Memtable::bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& tail : tails_) bytes += tail->bytes();
+  return bytes;
+}
+
+}  // namespace stride

@@ -1,0 +1,220 @@
+#include "engine/write/small_commits.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/build/run_builder_body.h"
+#include "engine/memtable/tail_rows.h"
+#include "storage/no_throw.h"
+
+namespace stride {
+
+template Status RunBuilder::build(const TailRows&, const TableRecord&, Durability, PendingEdit*);
+
+namespace {
+
+// What a process has left in a log is written into the next one up to this size; of more a segment
+// is made.
+constexpr uint64_t max_carried_bytes = 1 << 20;
+constexpr uint64_t max_small_commit_bytes = 4 << 20;
+
+LogWriter::Reach reach_of(Durability durability) {
+  switch (durability) {
+    case Durability::sync:
+      return LogWriter::Reach::disk;
+    case Durability::flush:
+      return LogWriter::Reach::system;
+    case Durability::none:
+      break;
+  }
+  return LogWriter::Reach::memory;
+}
+
+// Calls use(chunk) for each chunk that has rows.
+template <class Use>
+void for_each_chunk(const StagedTable& table, const Use& use) {
+  for (const auto& chunk : table.chunks)
+    if (chunk->rows() > 0) use(*chunk);
+}
+
+}  // namespace
+
+uint64_t staged_bytes(std::span<const StagedTable> tables) {
+  uint64_t bytes = 0;
+  auto add = [&](const StagedChunk& chunk) {
+    bytes += chunk.keys().bytes() + chunk.values().bytes();
+  };
+  for (const StagedTable& table : tables) {
+    for_each_chunk(table, add);
+    for (const auto& absent : table.absent)
+      if (absent->rows->rows() > 0) add(*absent->rows);
+  }
+  return bytes;
+}
+
+SmallCommits::SmallCommits(const DatabaseContext& context, VersionSet& versions,
+                           UnsyncedFiles& unsynced, RunBuilder& builder, Poison& poison)
+    : context_(context),
+      versions_(versions),
+      unsynced_(unsynced),
+      builder_(builder),
+      poison_(poison),
+      max_commit_bytes_(std::min(max_small_commit_bytes, context.options.memtable_bytes / 8)) {}
+
+SmallCommits::~SmallCommits() = default;
+
+// Prefix tables are matched by what follows their segments alone.
+bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> tables) const {
+  if (!staging.created().empty()) return false;
+  uint64_t rows = 0;
+  for (const StagedTable& table : tables) {
+    if (table.table->address_bits != 0) return false;
+    rows += table.rows();
+  }
+  return rows * sizeof(TailRow) + staged_bytes(tables) <= max_commit_bytes_;
+}
+
+Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability durability) {
+  STRIDE_TRY(versions_.writable());
+  if (std::all_of(tables.begin(), tables.end(), [](auto* t) { return t->rows() == 0; }))
+    return durability == Durability::sync ? versions_.sync() : Status();
+  // It should have become a segment before.
+  if (memtable().bytes() > 2 * context_.options.memtable_bytes) STRIDE_TRY(flush(durability));
+  if (!log_) STRIDE_TRY(open_log(durability));
+  Memtable& memtable = this->memtable();
+  Status s = no_throw([&] {
+    for (StagedTable* table : tables) {
+      TableTail& tail = memtable.tail(table->table);
+      for_each_chunk(*table, [&](const StagedChunk& chunk) {
+        const KeyColumn keys = chunk.keys();
+        const ValueColumn values = chunk.values();
+        for (uint64_t i = 0; i < chunk.rows(); ++i)
+          tail.reserve_row(keys[i].size(), values[i].size());
+      });
+    }
+    return write_frame(tables, durability);
+  });
+  if (!s.ok()) {
+    for (const auto& tail : memtable.tails()) tail->drop_reserved();
+    return s;
+  }
+  const uint32_t commit = memtable.next_commit();
+  for (StagedTable* table : tables) {
+    TableTail& tail = memtable.tail(table->table);
+    for_each_chunk(*table, [&](const StagedChunk& chunk) {
+      const KeyColumn keys = chunk.keys();
+      const ValueColumn values = chunk.values();
+      for (uint64_t i = 0; i < chunk.rows(); ++i)
+        tail.insert(commit, chunk.kind(i), keys[i], values[i]);
+    });
+  }
+  memtable.publish(commit);
+  versions_.set_log_bytes(log_->bytes());
+  // Where it fails the rows are in the log and the memtable nevertheless, and it is tried again.
+  if (memtable.bytes() > context_.options.memtable_bytes)
+    Status ignored = no_throw([&] { return flush(Durability::sync); });
+  return {};
+}
+
+// What was committed before must survive what this commit survives.
+Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durability durability) {
+  if (durability == Durability::sync) STRIDE_TRY(versions_.sync());
+  if (durability == Durability::flush) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
+  Status s = no_throw([&] {
+    LogRowsEncoder out(&log_->begin_frame());
+    for (const StagedTable* table : tables) {
+      out.begin(table->table->id);
+      for_each_chunk(*table, [&](const StagedChunk& chunk) {
+        const KeyColumn keys = chunk.keys();
+        const ValueColumn values = chunk.values();
+        for (uint64_t i = 0; i < chunk.rows(); ++i) out.add(chunk.kind(i), keys[i], values[i]);
+      });
+      out.end();
+    }
+    return Status();
+  });
+  if (!s.ok()) {
+    log_->drop_frame();
+    return s;
+  }
+  s = log_->end_frame(reach_of(durability));
+  return log_->poisoned() ? poison_.set(std::move(s)) : s;
+}
+
+// Rows that an earlier process has left in a log are read from there until this one writes. Then
+// they go into the new log, in one frame, or become a segment, and that log goes.
+Status SmallCommits::open_log(Durability durability) {
+  if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(flush(durability));
+  const bool carries = !memtable().empty();
+  const Durability reached = carries ? Durability::sync : durability;
+  const uint64_t number = versions_.new_id();
+  const std::string path = context_.log_path(number);
+  auto log = LogWriter::create(*context_.fs, path, number, /*position=*/0);
+  if (!log.ok()) return log.status();
+  PendingEdit pending(unsynced_);
+  pending.edit.created_logs.push_back((*log)->record());
+  Status s = no_throw([&] {
+    for (const LogRecord& old : versions_.logs()) pending.edit.removed_logs.push_back(old.number);
+    if (carries) STRIDE_TRY(carry_over(memtable(), log->get()));
+    if (reached == Durability::sync)
+      STRIDE_TRY((*log)->reach(LogWriter::Reach::disk));
+    else
+      unsynced_.add_found(path);
+    return versions_.apply(*versions_.current(), &pending, reached);
+  });
+  if (!s.ok()) {
+    log->reset();
+    if (!poison_.is_set()) Status ignored = no_throw([&] { return context_.fs->remove(path); });
+    return s;
+  }
+  log_ = std::move(*log);
+  unsynced_.set_log(log_.get());
+  return {};
+}
+
+Status SmallCommits::carry_over(const Memtable& memtable, LogWriter* log) {
+  LogRowsEncoder out(&log->begin_frame());
+  for (const auto& tail : memtable.tails()) {
+    out.begin(tail->table()->id);
+    TableTail::Cursor cursor(*tail);
+    while (const TailRow* row = cursor.next(memtable.visible()))
+      out.add(row->kind, row->key(), row->value());
+    out.end();
+  }
+  return log->end_frame(LogWriter::Reach::disk);
+}
+
+Status SmallCommits::flush(Durability durability) {
+  auto version = versions_.current();
+  if (!version->memtable || version->memtable->empty()) return {};
+  PendingEdit pending(unsynced_);
+  pending.memtable = std::make_shared<Memtable>();
+  for (const LogRecord& log : versions_.logs()) pending.edit.removed_logs.push_back(log.number);
+  STRIDE_TRY(build_runs(*version, durability, &pending));
+  STRIDE_TRY(versions_.apply(*version, &pending, durability));
+  versions_.set_log_bytes(0);
+  unsynced_.set_log(nullptr);
+  log_.reset();
+  return {};
+}
+
+// Rows of tables that have been dropped meanwhile go with them.
+Status SmallCommits::build_runs(const Version& version, Durability durability,
+                                PendingEdit* pending) {
+  const uint64_t run = versions_.new_id();
+  const uint32_t commit = version.memtable->visible();
+  for (const auto& tail : version.memtable->tails()) {
+    const TableVersion* table = version.find(tail->table()->id);
+    if (!table) continue;
+    TailRows rows;
+    TableTail::Cursor cursor(*tail);
+    while (const TailRow* row = cursor.next(commit)) rows.add(row);
+    STRIDE_TRY(rows.sort(*context_.executor));
+    if (table->segments.empty()) rows.drop_tombstones();
+    if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *table->table, durability, pending));
+  }
+  for (SegmentRecord& added : pending->edit.added) added.run = run;
+  return {};
+}
+
+}  // namespace stride

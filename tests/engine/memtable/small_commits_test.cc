@@ -1,0 +1,419 @@
+// Small commits, which go through the log into the memtable: what is seen of them is what would be
+// seen if each made a segment.
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/database.h"
+#include "storage/log_format.h"
+#include "storage/memory_file_system.h"
+#include "tests/support/catch.h"
+#include "tests/support/model.h"
+#include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/test_threads.h"
+
+namespace stride::test {
+namespace {
+
+// One history of random operations, the same for each seed, whatever the options.
+class RandomHistory {
+ public:
+  RandomHistory(uint64_t seed, uint64_t memtable_bytes, bool reopens)
+      : random_(seed), reopens_(reopens) {
+    options_.file_system = &fs_;
+    options_.threads = 2;
+    options_.backend = BackendKind::host;
+    options_.memtable_bytes = memtable_bytes;
+    open();
+    bytes_ = *db_->create_table("bytes");
+    sums_ = *db_->create_table("sums", {.numbers = NumberType::i64});
+    prefixes_ = *db_->create_table("prefixes", {.address_bits = byte_strings});
+  }
+
+  // What the operations have answered, and what has been read now and then.
+  std::vector<std::string> run(int operations) {
+    for (int i = 0; i < operations; ++i) {
+      change();
+      if (random_() % 4 == 0) observe(db_->snapshot());
+      if (random_() % 10 == 0) kept_.push_back(db_->snapshot());
+      if (!kept_.empty() && random_() % 10 == 0) observe(kept_[random_() % kept_.size()]);
+      const bool reopen = random_() % 12 == 0;
+      if (reopen) kept_.clear();
+      if (reopen && reopens_) open();
+    }
+    observe(db_->snapshot());
+    REQUIRE_OK(db_->verify());
+    return std::move(answers_);
+  }
+
+ private:
+  void open() {
+    db_.reset();
+    db_ = std::move(*Database::open("/db", options_));
+    if (auto table = db_->open_table("bytes"); table.ok()) {
+      bytes_ = *table;
+      sums_ = *db_->open_table("sums");
+      prefixes_ = *db_->open_table("prefixes");
+    }
+  }
+  std::string key() { return "k" + std::to_string(random_() % 150); }
+  void answer(const std::string& text) { answers_.push_back(text); }
+  void commit(WriteTransaction& t) {
+    const auto durability = static_cast<Durability>(random_() % 3);
+    answer(to_string(t.commit(durability).code()).data());
+  }
+
+  void change() {
+    const uint64_t which = random_() % 20;
+    if (which == 18) return REQUIRE_OK(db_->compact());
+    if (which == 19) return REQUIRE_OK(db_->sync());
+    WriteTransaction t = db_->begin();
+    if (which < 9) put_some(t);
+    if (which == 9 || which == 10) add_some(t);
+    if (which == 11 || which == 12) return put_if_absent(t);
+    if (which == 13) put_many(t);
+    if (which == 14) REQUIRE_OK(t.erase_range(bytes_, as_bytes(range_), as_bytes(range_ + "5")));
+    if (which == 15) REQUIRE_OK(t.put(prefixes_, key(), "prefix"));
+    if (which == 16) {
+      add_some(t);
+      put_some(t);
+    }
+    range_ = key();
+    commit(t);
+  }
+
+  void put_some(WriteTransaction& t) {
+    for (uint64_t n = 1 + random_() % 4; n > 0; --n) {
+      std::string k = key(), value(random_() % 100, static_cast<char>('a' + random_() % 26));
+      REQUIRE_OK(random_() % 4 == 0 ? t.erase(bytes_, k) : t.put(bytes_, k, value));
+    }
+  }
+  void add_some(WriteTransaction& t) {
+    for (uint64_t n = 1 + random_() % 3; n > 0; --n)
+      REQUIRE_OK(t.accumulate(sums_, key(), static_cast<int64_t>(random_() % 1000)));
+    if (random_() % 5 == 0) REQUIRE_OK(t.erase(sums_, key()));
+  }
+  void put_if_absent(WriteTransaction& t) {
+    Rows keys, values;
+    for (int i = 0; i < 5; ++i) {
+      keys.add(key());
+      values.add(std::to_string(random_() % 1000));
+    }
+    uint64_t bits = 0;
+    REQUIRE_OK(t.put_if_absent(bytes_, keys.column(), values.column(), {&bits, 1}));
+    commit(t);
+    answer("new " + std::to_string(bits));
+  }
+  // Too many for a small commit where the memtable is small.
+  void put_many(WriteTransaction& t) {
+    Rows keys, values;
+    for (int i = 0; i < 300; ++i) {
+      keys.add(key());
+      values.add(std::string(50, static_cast<char>('a' + i % 26)));
+    }
+    REQUIRE_OK(t.put(bytes_, keys.column(), values.column()));
+  }
+
+  void observe(const Snapshot& snapshot) {
+    std::string seen;
+    for (const Table& table : {bytes_, sums_, prefixes_}) {
+      seen += std::to_string(*snapshot.count(table)) + ";";
+      auto it = snapshot.iterate(table);
+      REQUIRE_OK(it.status());
+      for (; it->valid(); it->next()) seen += text(it->key()) + "=" + text(it->value()) + ";";
+    }
+    Rows queries;
+    for (int i = 0; i < 20; ++i) queries.add(key());
+    GetResult got;
+    LowerBoundResult bounds;
+    REQUIRE_OK(snapshot.get(bytes_, queries.column(), &got));
+    REQUIRE_OK(snapshot.lower_bound(bytes_, queries.column(), &bounds));
+    for (uint64_t i = 0; i < 20; ++i) {
+      auto one = snapshot.get(bytes_, queries.column()[i]);
+      REQUIRE_OK(one.status());
+      REQUIRE(one->has_value() == got.found[i]);
+      if (got.found[i]) REQUIRE(text(**one) == text(got.values[i]));
+      if (bounds.found[i]) seen += text(bounds.keys[i]) + ">" + text(bounds.values[i]) + ";";
+    }
+    MatchResult matched;
+    REQUIRE_OK(snapshot.match(prefixes_, queries.column(), &matched));
+    for (uint64_t i = 0; i < 20; ++i) seen += matched.found[i] ? "+" : "-";
+    answer(seen);
+  }
+
+  std::mt19937_64 random_;
+  const bool reopens_;
+  MemoryFileSystem fs_;
+  Options options_;
+  std::unique_ptr<Database> db_;
+  Table bytes_, sums_, prefixes_;
+  std::vector<Snapshot> kept_;
+  std::string range_ = "k1";
+  std::vector<std::string> answers_;
+};
+
+TEST_CASE("SmallCommitsTest.OneHistoryHasTheSameAnswersUnderAllOptions", "[SmallCommitsTest]") {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < smaller_under_sanitizers(12, 3); ++round) {
+    const uint64_t chosen = random();
+    const int operations = 150;
+    std::vector<std::string> expected = RandomHistory(chosen, 0, false).run(operations);
+    for (uint64_t bytes : {1 << 12, 1 << 15, 1 << 26})
+      for (bool reopens : {false, true}) {
+        std::vector<std::string> answers = RandomHistory(chosen, bytes, reopens).run(operations);
+        REQUIRE(answers.size() == expected.size());
+        for (size_t i = 0; i < answers.size(); ++i)
+          REQUIRE_MESSAGE(answers[i] == expected[i],
+                          "seed " << chosen << ", memtable " << bytes << ", reopens " << reopens);
+      }
+  }
+}
+
+class SmallCommitsTest {
+ protected:
+  std::unique_ptr<Database> open(Options options = {}) {
+    auto db = Database::open(path(), options);
+    REQUIRE_OK(db.status());
+    return std::move(*db);
+  }
+  std::string path() const { return directory_.file("db"); }
+  static void put(Database& db, const Table& table, const std::string& key,
+                  const std::string& value, Durability durability = Durability::flush) {
+    WriteTransaction t = db.begin();
+    REQUIRE_OK(t.put(table, key, value));
+    REQUIRE_OK(t.commit(durability));
+  }
+  std::vector<std::string> files_with(const std::string& ending) const {
+    std::vector<std::string> found;
+    for (const auto& f : std::filesystem::directory_iterator(path()))
+      if (f.path().string().ends_with(ending)) found.push_back(f.path());
+    return found;
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.NeedNoSegments", "[SmallCommitsTest]") {
+  auto db = open();
+  Table table = *db->create_table("t");
+  for (int i = 0; i < 1000; ++i) put(*db, table, "key" + std::to_string(i), "value");
+  CHECK(files_with(".seg").empty());
+  CHECK(files_with(".wal").size() == 1);
+  CHECK(db->tables()[0].memtable_rows == 1000);
+  CHECK(db->tables()[0].rows == 1000);
+  REQUIRE_OK(db->compact());
+  CHECK(files_with(".seg").size() == 1);
+  CHECK(files_with(".wal").empty());
+  CHECK(db->tables()[0].memtable_rows == 0);
+  CHECK(*db->snapshot().count(table) == 1000);
+}
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.BecomeASegmentWhereThereAreMany",
+                 "[SmallCommitsTest]") {
+  auto db = open({.memtable_bytes = 1 << 15});
+  Table table = *db->create_table("t");
+  Model model;
+  for (int i = 0; i < 3000; ++i) {
+    std::string key = "key" + std::to_string(i * 7919 % 1000);
+    put(*db, table, key, std::to_string(i));
+    model[key] = std::to_string(i);
+  }
+  CHECK(db->tables()[0].segments > 1);
+  CHECK(files_with(".wal").size() <= 1);
+  std::mt19937_64 random(seed());
+  expect_equal(db->snapshot(), table, model, random);
+  db.reset();
+  db = open();
+  expect_equal(db->snapshot(), *db->open_table("t"), model, random);
+}
+
+// Logs of processes that wrote little don't pile up, and neither do segments.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.OfManyProcessesHaveOneLog",
+                 "[SmallCommitsTest]") {
+  for (int i = 0; i < 30; ++i) {
+    auto db = open();
+    Table table = *db->open_or_create_table("t");
+    put(*db, table, "key" + std::to_string(i), "value", static_cast<Durability>(i % 3));
+    CHECK(files_with(".wal").size() <= 2);
+    CHECK(*db->snapshot().count(table) == static_cast<uint64_t>(i) + 1);
+  }
+  CHECK(files_with(".seg").empty());
+}
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.AReaderInAnotherHandleSeesThem",
+                 "[SmallCommitsTest]") {
+  auto db = open();
+  Table table = *db->create_table("t");
+  for (int i = 0; i < 20; ++i) {
+    put(*db, table, "key" + std::to_string(i), "value");
+    auto reader = open({.read_only = true});
+    CHECK(*reader->snapshot().count(*reader->open_table("t")) == static_cast<uint64_t>(i) + 1);
+  }
+  REQUIRE_OK(db->compact());
+  auto reader = open({.read_only = true});
+  CHECK(*reader->snapshot().count(*reader->open_table("t")) == 20);
+}
+
+// What a snapshot has handed out stays, whatever happens to the memtable.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ASnapshotKeepsItsRows", "[SmallCommitsTest]") {
+  auto db = open({.memtable_bytes = 1 << 14});
+  Table table = *db->create_table("t");
+  for (int i = 0; i < 50; ++i) put(*db, table, "key" + std::to_string(i), "old");
+  Snapshot before = db->snapshot();
+  Rows queries;
+  for (int i = 0; i < 60; ++i) queries.add("key" + std::to_string(i));
+  FindResult found;
+  REQUIRE_OK(before.find(table, queries.column(), &found));
+  auto iterator = before.iterate(table);
+  auto one = before.get(table, "key7");
+  for (int i = 0; i < 3000; ++i) put(*db, table, "key" + std::to_string(i % 60), "new");
+  REQUIRE_OK(db->compact());
+  for (uint64_t i = 0; i < 60; ++i) {
+    CHECK(found.found[i] == (i < 50));
+    if (i < 50) CHECK(text(found.value(i)) == "old");
+  }
+  CHECK(text(**one) == "old");
+  uint64_t rows = 0;
+  for (; iterator->valid(); iterator->next(), ++rows) CHECK(text(iterator->value()) == "old");
+  CHECK(rows == 50);
+  CHECK(*before.count(table) == 50);
+  CHECK(*db->snapshot().count(table) == 60);
+}
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ADroppedTablesRowsGoWithIt",
+                 "[SmallCommitsTest]") {
+  for (bool compacts : {false, true}) {
+    auto db = open();
+    Table table = *db->open_or_create_table("t"), other = *db->open_or_create_table("u");
+    put(*db, table, "key", "value");
+    put(*db, other, "key", "value");
+    REQUIRE_OK(db->drop_table("t"));
+    table = *db->create_table("t");
+    CHECK(*db->snapshot().count(table) == 0);
+    if (compacts) REQUIRE_OK(db->compact());
+    db.reset();
+    db = open();
+    CHECK(*db->snapshot().count(*db->open_table("t")) == 0);
+    CHECK(*db->snapshot().count(*db->open_table("u")) == 1);
+  }
+}
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.AMissingOrDamagedLogIsCorruption",
+                 "[SmallCommitsTest]") {
+  {
+    auto db = open();
+    Table table = *db->create_table("t");
+    for (int i = 0; i < 20; ++i)
+      put(*db, table, "key" + std::to_string(i), std::string(200, 'v'), Durability::sync);
+  }
+  const std::string log = files_with(".wal").at(0);
+  std::ifstream in(log, std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  auto status_with = [&](const std::string& bytes, bool read_only) {
+    std::ofstream(log, std::ios::binary) << bytes;
+    return Database::open(path(), {.read_only = read_only}).status();
+  };
+  auto expect_corruption = [&](const Status& s) {
+    CHECK_MESSAGE(s.code() == StatusCode::corruption, s.to_string());
+    CHECK(s.file() == log);
+    CHECK_FALSE(s.remedy().empty());
+  };
+  for (bool read_only : {true, false}) {
+    std::string flipped = good;
+    flipped[sizeof(LogHeader) + 300] ^= 1;
+    expect_corruption(status_with(flipped, read_only));
+    flipped = good;
+    flipped[30] ^= 1;
+    expect_corruption(status_with(flipped, read_only));
+    expect_corruption(status_with(good.substr(0, 10), read_only));
+    std::filesystem::remove(log);
+    Status s = Database::open(path(), {.read_only = read_only}).status();
+    CHECK_MESSAGE(s.code() == StatusCode::corruption, s.to_string());
+    CHECK(s.file() == log);
+    CHECK_FALSE(s.remedy().empty());
+    REQUIRE_OK(status_with(good, /*read_only=*/true));
+  }
+  auto db = open();
+  CHECK(*db->snapshot().count(*db->open_table("t")) == 20);
+}
+
+// Readers see whole commits, in order, while writers go on, memtables fill and segments are merged.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ReadersSeeWholeCommits",
+                 "[SmallCommitsTest]") {
+  auto db = open({.threads = 1, .memtable_bytes = 1 << 15});
+  Table table = *db->create_table("t");
+  put(*db, table, "a", "0");
+  put(*db, table, "b", "0");
+  const int commits = smaller_under_sanitizers(4000, 500);
+  TestThreads threads;
+  std::atomic<bool> done{false};
+  for (int r = 0; r < 2; ++r)
+    threads.start([&, r] {
+      uint64_t last = 0;
+      for (int n = 0; !done && !threads.stopping(); ++n) {
+        Snapshot snapshot = db->snapshot();
+        std::string a, b;
+        if (r == 0 || n % 8) {
+          a = text(**snapshot.get(table, "a"));
+          b = text(**snapshot.get(table, "b"));
+        } else {
+          auto it = snapshot.iterate(table);
+          CHECK_OK(it.status());
+          a = text(it->value());
+          it->next();
+          b = text(it->value());
+        }
+        CHECK_MESSAGE(a == b, a << " and " << b);
+        CHECK_MESSAGE(std::stoull(a) >= last, a << " after " << last);
+        last = std::stoull(a);
+      }
+    });
+  for (int i = 1; i <= commits; ++i) {
+    WriteTransaction t = db->begin();
+    REQUIRE_OK(t.put(table, "a", std::to_string(i)));
+    REQUIRE_OK(t.put(table, "b", std::to_string(i)));
+    REQUIRE_OK(t.commit(Durability::none));
+    if (i % 200 == 0) REQUIRE_OK(db->compact());
+  }
+  done = true;
+  threads.join();
+}
+
+// Threads that commit together: every row is there, and of one key that of the last commit.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ManyWritersLoseNothing",
+                 "[SmallCommitsTest]") {
+  auto db = open({.threads = 1, .memtable_bytes = 1 << 16});
+  Table table = *db->create_table("t"), sums = *db->create_table("s", {.numbers = NumberType::i64});
+  const int writers = 4, commits = smaller_under_sanitizers(600, 120);
+  TestThreads threads;
+  for (int w = 0; w < writers; ++w)
+    threads.start([&, w] {
+      for (int i = 0; i < commits; ++i) {
+        WriteTransaction t = db->begin();
+        REQUIRE_OK(t.put(table, std::to_string(w) + "/" + std::to_string(i), "value"));
+        REQUIRE_OK(t.accumulate(sums, "all", 1));
+        REQUIRE_OK(t.commit(static_cast<Durability>(1 + i % 2)));
+      }
+    });
+  threads.join();
+  auto expect_all = [&] {
+    table = *db->open_table("t");
+    CHECK(*db->snapshot().count(table) == static_cast<uint64_t>(writers * commits));
+    int64_t sum = 0;
+    auto value = db->snapshot().get(*db->open_table("s"), "all");
+    std::memcpy(&sum, (*value)->data(), sizeof sum);
+    CHECK(sum == writers * commits);
+  };
+  expect_all();
+  db.reset();
+  db = open();
+  expect_all();
+}
+
+}  // namespace
+}  // namespace stride::test
