@@ -9,7 +9,6 @@
 #include "gpu/plan/tree_planner.h"
 #include "gpu/scatter/cuda_scatter.h"
 #include "gpu/set/cuda_sets.h"
-#include "gpu/sort/cuda_sort.h"
 #include "gpu/sort/cuda_sorter.h"
 #include "gpu/tree/cuda_index.h"
 #include "gpu/tree/cuda_tree_index.h"
@@ -55,7 +54,6 @@ class CudaBackend final : public Backend {
         transfer_(device_, *host_) {
     OnDevice on(device_);
     check_kernels();
-    load_sort_kernels();
   }
 
   Sorter& sorter() override { return *sorter_; }

@@ -15,7 +15,4 @@ namespace stride {
 Status sort_chunks_cuda(const CudaContext& context, std::span<const KeyColumn> chunks,
                         Sorted* sorted);
 
-// Loads the code of sort_rows(), which the first sort would else wait for.
-void load_sort_kernels();
-
 }  // namespace stride

@@ -283,14 +283,6 @@ class RowSort {
 
 }  // namespace
 
-// A kernel's attributes load the module that it is in, which is all code of this file.
-__global__ void kernel_of_this_module() {}
-
-void load_sort_kernels() {
-  cudaFuncAttributes attributes;
-  cuda_check(cudaFuncGetAttributes(&attributes, kernel_of_this_module), "load the code of sorts");
-}
-
 uint64_t sort_rows(CudaSpace& space, const KeyColumn& keys, uint32_t* order) {
   return keys.size == 0 ? 0 : RowSort(space, keys, order).run();
 }

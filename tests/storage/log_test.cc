@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
-namespace stride {
+namespace stride::log_tests {
 namespace {
 
 using Reach = LogWriter::Reach;
@@ -78,7 +78,7 @@ std::unique_ptr<LogWriter> make_log(FileSystem& fs) {
   return std::move(*log);
 }
 
-Status append(LogWriter& log, const Rows& rows, Reach reach) {
+Status append_frame(LogWriter& log, const Rows& rows, Reach reach) {
   encode(rows, &log.begin_frame());
   return log.end_frame(reach);
 }
@@ -90,7 +90,7 @@ struct Read {
 };
 
 // The log's id as its header has it.
-uint64_t id_of(FileSystem& fs, const std::string& path) {
+uint64_t log_id_of(FileSystem& fs, const std::string& path) {
   LogHeader header{};
   auto file = fs.open(path, OpenMode::read);
   if (!file.ok() || *(*file)->size() < sizeof header) return 0;
@@ -98,8 +98,8 @@ uint64_t id_of(FileSystem& fs, const std::string& path) {
   return header.id[0];
 }
 
-Result<Read> read(FileSystem& fs) {
-  auto log = LogReader::open(fs, "db/000007.wal", {7, id_of(fs, "db/000007.wal")});
+Result<Read> read_frames(FileSystem& fs) {
+  auto log = LogReader::open(fs, "db/000007.wal", {7, log_id_of(fs, "db/000007.wal")});
   if (!log.ok()) return log.status();
   Read result;
   while (auto frame = log->next()) result.frames.push_back(decode(frame->payload));
@@ -109,18 +109,18 @@ Result<Read> read(FileSystem& fs) {
 }
 
 TEST_CASE("LogTest.ReadsWhatWasWritten", "[LogTest]") {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(stride::test::seed());
   MemoryFileSystem fs;
   std::vector<Rows> written;
   auto log = make_log(fs);
   CHECK(log->position() == first_position);
   for (int i = 0; i < 300; ++i) {
     Rows rows = random_rows(random);
-    REQUIRE_OK(append(*log, rows, static_cast<Reach>(random() % 3)));
+    REQUIRE_OK(append_frame(*log, rows, static_cast<Reach>(random() % 3)));
     written.push_back(std::move(rows));
   }
   REQUIRE_OK(log->reach(Reach::system));
-  auto found = read(fs);
+  auto found = read_frames(fs);
   REQUIRE_OK(found.status());
   CHECK(found->frames == written);
   CHECK(found->position == log->position());
@@ -131,19 +131,19 @@ TEST_CASE("LogTest.KeepsUnsyncedFramesInMemoryAndSyncedOnesForGood", "[LogTest]"
   MemoryFileSystem fs;
   auto log = make_log(fs);
   REQUIRE_OK(fs.sync_directory("db"));
-  REQUIRE_OK(append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk));
-  REQUIRE_OK(append(*log, {{1, EntryKind::put, "b", "2"}}, Reach::system));
-  REQUIRE_OK(append(*log, {{1, EntryKind::put, "c", "3"}}, Reach::memory));
-  CHECK(read(fs)->frames.size() == 2);
+  REQUIRE_OK(append_frame(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk));
+  REQUIRE_OK(append_frame(*log, {{1, EntryKind::put, "b", "2"}}, Reach::system));
+  REQUIRE_OK(append_frame(*log, {{1, EntryKind::put, "c", "3"}}, Reach::memory));
+  CHECK(read_frames(fs)->frames.size() == 2);
   CHECK(log->has_unsynced());
-  CHECK(read(*fs.crash(1, CrashPolicy::lose_unsynced))->frames.size() == 1);
+  CHECK(read_frames(*fs.crash(1, CrashPolicy::lose_unsynced))->frames.size() == 1);
   REQUIRE_OK(log->reach(Reach::disk));
   CHECK_FALSE(log->has_unsynced());
-  CHECK(read(*fs.crash(1, CrashPolicy::lose_unsynced))->frames.size() == 3);
+  CHECK(read_frames(*fs.crash(1, CrashPolicy::lose_unsynced))->frames.size() == 3);
 }
 
 TEST_CASE("LogTest.AnyPowerLossLeavesAPrefixWithAllThatWasSynced", "[LogTest]") {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(stride::test::seed());
   for (int run = 0; run < 40; ++run) {
     MemoryFileSystem fs;
     auto log = make_log(fs);
@@ -154,11 +154,11 @@ TEST_CASE("LogTest.AnyPowerLossLeavesAPrefixWithAllThatWasSynced", "[LogTest]") 
     for (int i = 0; i < 20; ++i) {
       written.push_back(random_rows(random));
       const auto reach = static_cast<Reach>(random() % 3);
-      REQUIRE_OK(append(*log, written.back(), reach));
+      REQUIRE_OK(append_frame(*log, written.back(), reach));
       if (reach == Reach::disk) synced = written.size();
       for (CrashPolicy policy : {CrashPolicy::lose_unsynced, CrashPolicy::keep_unsynced,
                                  CrashPolicy::random, CrashPolicy::random}) {
-        auto found = read(*fs.crash(random(), policy));
+        auto found = read_frames(*fs.crash(random(), policy));
         REQUIRE_OK(found.status());
         REQUIRE_FALSE(found->damaged);
         REQUIRE(found->frames.size() >= synced);
@@ -170,7 +170,7 @@ TEST_CASE("LogTest.AnyPowerLossLeavesAPrefixWithAllThatWasSynced", "[LogTest]") 
 }
 
 TEST_CASE("LogTest.AFailedFrameIsNotThereAndTheNextOneIs", "[LogTest]") {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(stride::test::seed());
   for (uint64_t n = 1; n < 40; ++n) {
     MemoryFileSystem fs;
     auto log = make_log(fs);
@@ -179,13 +179,13 @@ TEST_CASE("LogTest.AFailedFrameIsNotThereAndTheNextOneIs", "[LogTest]") {
     for (int i = 0; i < 20; ++i) {
       Rows rows = random_rows(random);
       // Zeros that don't fit are done without, and a failed sync ends it.
-      Status s = append(*log, rows, random() % 2 ? Reach::system : Reach::memory);
+      Status s = append_frame(*log, rows, random() % 2 ? Reach::system : Reach::memory);
       if (s.ok()) written.push_back(std::move(rows));
       if (!s.ok()) CHECK(s.code() == StatusCode::no_space);
       REQUIRE_FALSE(log->poisoned());
     }
     if (!log->reach(Reach::disk).ok()) continue;  // it was the sync that failed
-    auto found = read(fs);
+    auto found = read_frames(fs);
     REQUIRE_OK(found.status());
     CHECK(found->frames == written);
   }
@@ -195,13 +195,14 @@ TEST_CASE("LogTest.AFailedSyncPoisons", "[LogTest]") {
   MemoryFileSystem fs;
   auto log = make_log(fs);
   fs.fail_sync(1, StatusCode::io_error);
-  Status s = append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk);
+  Status s = append_frame(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk);
   CHECK(s.code() == StatusCode::io_error);
   CHECK(log->poisoned());
-  CHECK(append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk).code() == StatusCode::poisoned);
+  CHECK(append_frame(*log, {{1, EntryKind::put, "a", "1"}}, Reach::disk).code() ==
+        StatusCode::poisoned);
 }
 
-std::string file_bytes(FileSystem& fs) {
+std::string log_bytes_of(FileSystem& fs) {
   auto file = fs.open("db/000007.wal", OpenMode::read);
   REQUIRE_OK(file.status());
   std::string bytes(*(*file)->size(), '\0');
@@ -209,12 +210,12 @@ std::string file_bytes(FileSystem& fs) {
   return bytes;
 }
 
-Result<Read> read_bytes(const std::string& bytes) {
+Result<Read> read_frames_of(const std::string& bytes) {
   MemoryFileSystem fs;
   REQUIRE_OK(fs.create_directory("db").status());
   auto file = fs.open("db/000007.wal", OpenMode::create);
   REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
-  return read(fs);
+  return read_frames(fs);
 }
 
 // A log of synced frames whose last one is at `last`.
@@ -225,9 +226,9 @@ std::string synced_log(std::vector<Rows>* written, uint64_t* last) {
   for (int i = 0; i < 6; ++i) {
     written->push_back(random_rows(random));
     *last = log->bytes();
-    REQUIRE_OK(append(*log, written->back(), Reach::disk));
+    REQUIRE_OK(append_frame(*log, written->back(), Reach::disk));
   }
-  return file_bytes(fs).substr(0, log->bytes());
+  return log_bytes_of(fs).substr(0, log->bytes());
 }
 
 TEST_CASE("LogTest.CutAtAnyByteItIsShorter", "[LogTest]") {
@@ -235,7 +236,7 @@ TEST_CASE("LogTest.CutAtAnyByteItIsShorter", "[LogTest]") {
   uint64_t last = 0;
   const std::string whole = synced_log(&written, &last);
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
-    auto found = read_bytes(whole.substr(0, bytes));
+    auto found = read_frames_of(whole.substr(0, bytes));
     if (bytes < sizeof(LogHeader)) {
       CHECK(found.status().code() == StatusCode::corruption);
       continue;
@@ -253,7 +254,7 @@ TEST_CASE("LogTest.AFlippedByteEndsItThereAndIsDamageWhereItWasSynced", "[LogTes
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ (1 << at % 8));
-    auto found = read_bytes(flipped);
+    auto found = read_frames_of(flipped);
     if (at < sizeof(LogHeader)) {
       CHECK_FALSE(found.ok());
       continue;
@@ -272,10 +273,10 @@ TEST_CASE("LogTest.FramesOfAnotherLogInTheSameFileAreNotRead", "[LogTest]") {
   const std::string before = synced_log(&written, &last);
   MemoryFileSystem fs;
   auto log = make_log(fs);
-  REQUIRE_OK(append(*log, {{1, EntryKind::put, "a", "1"}}, Reach::system));
-  std::string bytes = file_bytes(fs);
+  REQUIRE_OK(append_frame(*log, {{1, EntryKind::put, "a", "1"}}, Reach::system));
+  std::string bytes = log_bytes_of(fs);
   bytes += before.substr(bytes.size());
-  auto found = read_bytes(bytes);
+  auto found = read_frames_of(bytes);
   REQUIRE_OK(found.status());
   CHECK(found->frames.size() == 1);
   CHECK_FALSE(found->damaged);
@@ -289,7 +290,7 @@ TEST_CASE("LogTest.RefusesOtherFiles", "[LogTest]") {
   REQUIRE_OK(fs.create_directory("db").status());
   auto file = fs.open("db/000008.wal", OpenMode::create);
   REQUIRE_OK((*file)->write_at(0, as_bytes(bytes)));
-  const uint64_t id = id_of(fs, "db/000008.wal");
+  const uint64_t id = log_id_of(fs, "db/000008.wal");
   auto code = [&](const std::string& path, const LogRecord& record) {
     return LogReader::open(fs, path, record).status().code();
   };
@@ -300,7 +301,7 @@ TEST_CASE("LogTest.RefusesOtherFiles", "[LogTest]") {
 }
 
 TEST_CASE("LogTest.RowsOfAnyBytesStayWithinThem", "[LogTest]") {
-  std::mt19937_64 random(test::seed());
+  std::mt19937_64 random(stride::test::seed());
   for (int run = 0; run < 20000; ++run) {
     std::vector<std::byte> payload;
     encode(random_rows(random), &payload);
@@ -328,4 +329,4 @@ TEST_CASE("LogTest.NamesAreThoseOfTheirNumbers", "[LogTest]") {
 }
 
 }  // namespace
-}  // namespace stride
+}  // namespace stride::log_tests

@@ -18,7 +18,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
-namespace stride::test {
+namespace stride::test::small_commit_tests {
 namespace {
 
 // One history of random operations, the same for each seed, whatever the options.
@@ -416,4 +416,4 @@ TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ManyWritersLoseNothing",
 }
 
 }  // namespace
-}  // namespace stride::test
+}  // namespace stride::test::small_commit_tests

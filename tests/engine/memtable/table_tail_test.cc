@@ -17,7 +17,7 @@
 #include "tests/support/printed_seed.h"
 #include "tests/support/test_threads.h"
 
-namespace stride::test {
+namespace stride::test::tail_tests {
 namespace {
 
 struct Row {
@@ -225,4 +225,4 @@ TEST_CASE("MemtableTest.HasManyTables", "[MemtableTest]") {
 }
 
 }  // namespace
-}  // namespace stride::test
+}  // namespace stride::test::tail_tests
