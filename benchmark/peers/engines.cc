@@ -6,6 +6,7 @@
 #include "benchmark/peers/plain_peer.h"
 #include "benchmark/peers/rocksdb_accumulate.h"
 #include "benchmark/peers/rocksdb_peer.h"
+#include "benchmark/peers/small_store.h"
 #include "benchmark/peers/stride_peer.h"
 
 namespace stride::benchmark {
@@ -14,9 +15,11 @@ namespace stride::benchmark {
 std::vector<EngineConfiguration> rocksdb_configurations() { return {}; }
 std::string rocksdb_build() { return {}; }
 std::vector<AccumulateConfiguration> rocksdb_accumulate_configurations() { return {}; }
+std::vector<SmallStoreConfiguration> rocksdb_small_stores() { return {}; }
 #endif
 #ifndef STRIDE_HAVE_LMDB
 std::vector<EngineConfiguration> lmdb_configurations() { return {}; }
+std::vector<SmallStoreConfiguration> lmdb_small_stores() { return {}; }
 #endif
 
 namespace {

@@ -1,0 +1,60 @@
+#include <optional>
+
+#include "benchmark/peers/small_store.h"
+#include "engine/database.h"
+
+namespace stride::benchmark {
+namespace {
+
+class StrideSmallStore : public SmallStore {
+ public:
+  explicit StrideSmallStore(const SmallStoreSettings& settings) : settings_(settings) {}
+
+  Status open() override {
+    Result<std::unique_ptr<Database>> database = Database::open(
+        settings_.directory, {.durability = settings_.durability, .threads = settings_.threads});
+    if (!database.ok()) return database.status();
+    database_ = std::move(*database);
+    Result<Table> table = database_->open_or_create_table("records");
+    if (!table.ok()) return table.status();
+    table_ = *table;
+    return {};
+  }
+  Status put(Bytes key, Bytes value) override {
+    WriteTransaction transaction = database_->begin();
+    STRIDE_TRY(transaction.put(*table_, key, value));
+    return transaction.commit();
+  }
+  Status get(Bytes key, std::string* value) override {
+    Snapshot snapshot = database_->snapshot();
+    Result<std::optional<Bytes>> found = snapshot.get(*table_, key);
+    if (!found.ok()) return found.status();
+    value->assign(found->has_value() ? as_text(**found) : std::string_view());
+    return {};
+  }
+  Status close() override {
+    table_.reset();
+    if (!database_) return {};
+    Status s = database_->close();
+    database_.reset();
+    return s;
+  }
+
+ private:
+  SmallStoreSettings settings_;
+  std::unique_ptr<Database> database_;
+  std::optional<Table> table_;
+};
+
+std::unique_ptr<SmallStore> make_stride_store(const SmallStoreSettings& settings) {
+  return std::make_unique<StrideSmallStore>(settings);
+}
+
+}  // namespace
+
+std::vector<SmallStoreConfiguration> stride_small_stores() {
+  return {{"stride", "defaults", "a transaction for each put, a snapshot for each get",
+           make_stride_store}};
+}
+
+}  // namespace stride::benchmark
