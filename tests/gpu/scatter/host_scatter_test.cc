@@ -75,14 +75,14 @@ void expect_bits_of_loop(const Backends& backends, std::mt19937_64& rng,
   if constexpr (is_float) exact = reproducible(s, r, t);
   for (const auto& backend : backends) {
     auto found = [&](const ScatterOptions& options) {
-      return bytes_of(applied(*backend, s, r, t, options, loop.left));
+      return column_bytes(applied(*backend, s, r, t, options, loop.left));
     };
     for (ScatterMethod method : {ScatterMethod::partition, ScatterMethod::automatic}) {
       if (!is_float || method == ScatterMethod::partition)
-        REQUIRE(found({.method = method}) == bytes_of(loop.sums));
-      REQUIRE(found({.operation = ScatterOperation::max, .method = method}) == bytes_of(loop.most));
+        REQUIRE(found({.method = method}) == column_bytes(loop.sums));
+      REQUIRE(found({.operation = ScatterOperation::max, .method = method}) == column_bytes(loop.most));
       if constexpr (is_float)
-        REQUIRE(found({.mode = ScatterMode::reproducible, .method = method}) == bytes_of(exact));
+        REQUIRE(found({.mode = ScatterMode::reproducible, .method = method}) == column_bytes(exact));
     }
   }
 }

@@ -51,7 +51,7 @@ struct PreparedTest : ScatterTest {
       }
       REQUIRE_OK(prepared.apply(sources, into, ScatterMode::reproducible));
       if (here) floats = fetch(static_cast<const float*>(into.data), size.limit);
-      REQUIRE(bytes_of(floats) == bytes_of(exact));
+      REQUIRE(column_bytes(floats) == column_bytes(exact));
       // Twice, with the same bits on a device.
       std::vector<float> first;
       for (int time = 0; time < 2; ++time) {

@@ -22,7 +22,7 @@ struct Side {
 };
 
 template <class T>
-std::vector<std::byte> bytes_of(const std::vector<T>& column) {
+std::vector<std::byte> column_bytes(const std::vector<T>& column) {
   std::vector<std::byte> bytes(column.size() * sizeof(T));
   if (!bytes.empty()) std::memcpy(bytes.data(), column.data(), bytes.size());
   return bytes;

@@ -68,7 +68,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheSameBitsOnEver
     for (float& x : s)
       x = static_cast<float>(
           std::ldexp(static_cast<double>(rng()) / 0x1p64 - 0.5, -static_cast<int>(rng() % 40)));
-    const auto expected = bytes_of(reproducible(s, r, t));
+    const auto expected = column_bytes(reproducible(s, r, t));
     const auto known = known_methods(ScatterOperation::add, n, limit, 4);
     for (uint64_t run = 0; run < 50; ++run) {
       const auto shift = static_cast<std::ptrdiff_t>(rng() % n);
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.ReproducibleSumsHaveTheSameBitsOnEver
           scattered(NumberType::f32, s, r, t,
                     {.mode = ScatterMode::reproducible, .method = known[run % known.size()]},
                     run / known.size() % 2 == 0, rng() % 4, &report);
-      REQUIRE_MESSAGE(bytes_of(found) == expected, "run " << run << ", " << limit << " targets");
+      REQUIRE_MESSAGE(column_bytes(found) == expected, "run " << run << ", " << limit << " targets");
     }
   }
 }
@@ -158,7 +158,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.MinAndMaxOfFloats", "[ScatterTest]") 
       auto found = scattered(number_type_of<T>(), s, r, t,
                              {.operation = is_min ? ScatterOperation::min : ScatterOperation::max},
                              true, 1, &report);
-      REQUIRE(bytes_of(found) == bytes_of(expected));
+      REQUIRE(column_bytes(found) == column_bytes(expected));
     }
   };
   check(float());

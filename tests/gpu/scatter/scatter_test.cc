@@ -118,7 +118,7 @@ TEST_CASE_METHOD(ScatterTest, "ScatterTest.HalvesAreWidenedExactly", "[ScatterTe
           scattered(type, halves, own, std::vector<float>(halves.size(), -INFINITY),
                     {.operation = ScatterOperation::max, .method = ScatterMethod::partition}, true,
                     0, &report);
-      REQUIRE(bytes_of(together) == bytes_of(found));
+      REQUIRE(column_bytes(together) == column_bytes(found));
     }
     for (uint32_t bits = 0; bits < halves.size(); ++bits) {
       const int sign = bits >> 15 ? -1 : 1, exponent_bits = type == NumberType::f16 ? 5 : 8;

@@ -16,12 +16,12 @@ namespace stride::test {
 
 using Vector = std::vector<uint32_t>;
 
-struct Side {
+struct SetSide {
   std::string name;
   unsigned threads;
 };
 
-inline std::vector<Side> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
+inline std::vector<SetSide> sides() { return {{"host1", 1}, {"host4", 4}, {"cuda", 0}}; }
 
 struct Form {
   std::string name;
@@ -39,7 +39,7 @@ inline std::vector<Form> forms() {
 
 class VectorSetTest {
  protected:
-  const Side side_ = GENERATE(from_range(sides()));
+  const SetSide side_ = GENERATE(from_range(sides()));
   const Form form_ = GENERATE(from_range(forms()));
   RunsWith name_{side_.name + "_" + form_.name};
 
