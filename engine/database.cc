@@ -177,7 +177,11 @@ WriteTransaction Database::begin() noexcept {
   }
 }
 
-Snapshot Database::snapshot() const noexcept { return Snapshot(impl_->current()); }
+Snapshot Database::snapshot() const noexcept {
+  uint32_t commit = 0;
+  auto version = impl_->current(&commit);
+  return Snapshot(std::move(version), commit);
+}
 
 Status Database::sync() {
   return no_throw([&] { return impl_->sync(); });

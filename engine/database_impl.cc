@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "engine/catalog/directory_claim.h"
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/table_options.h"
@@ -10,6 +12,9 @@
 
 namespace stride {
 namespace {
+
+// A table has rows in so many blocks of 1 MiB at most, four times over.
+constexpr uint64_t max_memtable_bytes = uint64_t{16} << 30;
 
 uint64_t half_of_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -23,6 +28,7 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
   context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
   context.options = options;
   if (!options.memory_limit_bytes) context.options.memory_limit_bytes = half_of_memory();
+  context.options.memtable_bytes = std::min(options.memtable_bytes, max_memtable_bytes);
   context.fs = options.file_system ? options.file_system : &FileSystem::posix();
   auto executor = Executor::make(options);
   if (!executor.ok()) return executor.status();

@@ -27,6 +27,9 @@ class DatabaseImpl {
 
   const DatabaseContext& context() const { return context_; }
   std::shared_ptr<const Version> current() const noexcept { return versions_.current(); }
+  std::shared_ptr<const Version> current(uint32_t* commit) const noexcept {
+    return versions_.current(commit);
+  }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
   // closed: this process is a forked child of the one that opened the database.
   Status check_process() const { return context_.identity->check_process(); }

@@ -92,10 +92,11 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
 
 }  // namespace
 
-Snapshot::Snapshot(std::shared_ptr<const Version> version) noexcept : version_(std::move(version)) {
-  if (!version_->memtable || version_->memtable->empty()) return;
+Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
+    : version_(std::move(version)) {
+  if (commit == 0) return;
   lacks_memory_ = !no_throw([&] {
-                     state_ = make_shared_here<const SnapshotState>(version_);
+                     state_ = make_shared_here<const SnapshotState>(version_, commit);
                      return Status();
                    }).ok();
 }

@@ -78,7 +78,7 @@ class STRIDE_API Snapshot {
  private:
   friend class Database;
   friend struct SnapshotVersion;
-  explicit Snapshot(std::shared_ptr<const Version> version) noexcept;
+  Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept;
   // Calls read(table's version), and reports a lack of memory in it or on the way.
   template <class Read>
   auto read_table(const Table& table, const Read& read) const;

@@ -1,9 +1,8 @@
-// The bytes of a write-ahead log, shared by writer and reader. docs/format.md describes them.
+// The bytes of a write-ahead log, shared by writer and reader. docs/format-log.md describes them.
 //
 //   0          64
 //   +--------+------------------------------+------------------------------+----
-//   | header | frame header | payload | 0..7 | frame header | payload | 0..7 | ... zeros or old
-//   bytes
+//   | header | frame header | payload | 0..7 | frame header | payload | 0..7 | ... zeros
 //   +--------+------------------------------+------------------------------+----
 //
 // A frame is what one group of commits has written (storage/log_rows.h), and is there whole or not
@@ -47,10 +46,13 @@ struct LogFrameHeader {
   // Everything before this position was on stable storage when the frame was written. It tells the
   // torn tail that a power loss leaves from damage to what was synced.
   uint64_t synced;
+  // Of the manifest (ManifestState::next_id) when the frame was written: what comes before the frame.
+  // Where a power loss has taken edits of the manifest, the frames after them count no more.
+  uint64_t next_id;
   uint32_t payload_bytes;  // without padding
   uint32_t kind;           // log_rows
 };
-static_assert(sizeof(LogFrameHeader) == 32 && alignof(LogFrameHeader) == 8);
+static_assert(sizeof(LogFrameHeader) == 40 && alignof(LogFrameHeader) == 8);
 inline constexpr uint32_t log_rows = 1;
 
 inline constexpr uint64_t max_log_payload_bytes = 0xFFFFFFF0;

@@ -32,6 +32,8 @@ class LogReader {
   // not synced.
   bool knows_synced_beyond(uint64_t position) const;
 
+  // Takes the last frame back: it and what follows does not count.
+  void end_before(uint64_t offset) { at_ = offset; }
   // Writes the whole frames again and syncs the file: a sync that failed in an earlier process can
   // have left the kernel with a copy that it shows to readers, takes for written and will never
   // write.

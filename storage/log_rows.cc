@@ -32,7 +32,7 @@ void LogRowsEncoder::Lengths::add(uint64_t bytes) {
 
 void LogRowsEncoder::begin(uint32_t table) {
   table_ = table;
-  has_tombstones_ = false;
+  has_kinds_ = false;
   kinds_.clear();
   keys_.clear();
   values_.clear();
@@ -41,7 +41,7 @@ void LogRowsEncoder::begin(uint32_t table) {
 }
 
 void LogRowsEncoder::add(EntryKind kind, Bytes key, Bytes value) {
-  has_tombstones_ |= kind != EntryKind::put;
+  has_kinds_ |= kind != EntryKind::put;
   kinds_.push_back(static_cast<std::byte>(kind));
   keys_.insert(keys_.end(), key.begin(), key.end());
   values_.insert(values_.end(), value.begin(), value.end());
@@ -54,15 +54,17 @@ void LogRowsEncoder::end() {
   LogRowsHeader header{};
   header.table = table_;
   header.rows = static_cast<uint32_t>(kinds_.size());
+  // Every row takes a byte at least, so that no small frame stands for many rows.
+  has_kinds_ |= keys_.empty() && values_.empty();
   header.flags = (key_lengths_.fixed ? LogRowsHeader::fixed_keys : 0) |
                  (value_lengths_.fixed ? LogRowsHeader::fixed_values : 0) |
-                 (has_tombstones_ ? LogRowsHeader::has_kinds : 0);
+                 (has_kinds_ ? LogRowsHeader::has_kinds : 0);
   header.key_width = key_lengths_.fixed ? key_lengths_.width : 0;
   header.value_width = value_lengths_.fixed ? value_lengths_.width : 0;
   header.key_bytes = static_cast<uint32_t>(keys_.size());
   header.value_bytes = static_cast<uint32_t>(values_.size());
   put(&header, sizeof header);
-  if (has_tombstones_) put(kinds_.data(), kinds_.size());
+  if (has_kinds_) put(kinds_.data(), kinds_.size());
   for (const Lengths* lengths : {&key_lengths_, &value_lengths_})
     if (!lengths->fixed) put(lengths->ends.data(), lengths->ends.size() * sizeof(uint32_t));
   put(keys_.data(), keys_.size());
@@ -86,6 +88,8 @@ bool LogRowsDecoder::decode(LogRows* rows) {
   constexpr uint32_t known =
       LogRowsHeader::fixed_keys | LogRowsHeader::fixed_values | LogRowsHeader::has_kinds;
   if (h.rows == 0 || (h.flags & ~known)) return false;
+  if (fixed_keys && fixed_values && !has_kinds && h.key_width == 0 && h.value_width == 0)
+    return false;
   const uint64_t kind_bytes = has_kinds ? h.rows : 0;
   const uint64_t key_end_bytes = fixed_keys ? 0 : uint64_t{h.rows} * 4;
   const uint64_t value_end_bytes = fixed_values ? 0 : uint64_t{h.rows} * 4;

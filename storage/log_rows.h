@@ -90,7 +90,7 @@ class LogRowsEncoder {
 
   std::vector<std::byte>* out_;
   uint32_t table_ = 0;
-  bool has_tombstones_ = false;
+  bool has_kinds_ = false;
   std::vector<std::byte> kinds_, keys_, values_;
   Lengths key_lengths_, value_lengths_;
 };

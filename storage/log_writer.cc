@@ -55,12 +55,13 @@ std::vector<std::byte>& LogWriter::begin_frame() {
 
 void LogWriter::drop_frame() { buffer_.resize(frame_begin_); }
 
-Status LogWriter::end_frame(Reach wanted) {
+Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {
   const uint64_t frame_bytes = buffer_.size() - frame_begin_;
   const uint64_t at = header_.position + buffer_offset_ + frame_begin_ - sizeof(LogHeader);
   LogFrameHeader head{};
   head.log = header_.id[0];
   head.synced = synced_ == 0 ? 0 : header_.position + synced_ - sizeof(LogHeader);
+  head.next_id = next_id;
   head.payload_bytes = static_cast<uint32_t>(frame_bytes - sizeof head);
   head.kind = log_rows;
   std::memcpy(buffer_.data() + frame_begin_, &head, sizeof head);

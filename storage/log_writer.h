@@ -3,7 +3,7 @@
 //   auto log = LogWriter::create(fs, "db/000012.wal", 12, /*position=*/0);
 //   std::vector<std::byte>& payload = (*log)->begin_frame();
 //   ... append the payload (storage/log_rows.h) ...
-//   Status s = (*log)->end_frame(LogWriter::Reach::disk);   // durable when it returns
+//   Status s = (*log)->end_frame(LogWriter::Reach::disk, next_id);   // durable when it returns
 //
 // The file is written with zeros ahead of the frames, in growing steps, once it is synced: where
 // the disk has the blocks and the file its size already, a sync writes the frames alone.
@@ -48,7 +48,8 @@ class LogWriter {
   void drop_frame();
   // Where it fails the frame is not there, and those before it are, unless poisoned(). May throw
   // std::bad_alloc, with the same effect; drop_frame() is called for it.
-  Status end_frame(Reach reach);
+  // next_id: LogFrameHeader::next_id.
+  Status end_frame(Reach reach, uint64_t next_id);
   // Brings the header and all frames so far there.
   Status reach(Reach reach);
 

@@ -175,7 +175,9 @@ Status EditDecoder::decode_log(Bytes body, VersionEdit* edit) const {
 
 }  // namespace
 
-std::string manifest_name(uint64_t number) { return std::string(name_prefix) + file_number_text(number); }
+std::string manifest_name(uint64_t number) {
+  return std::string(name_prefix) + file_number_text(number);
+}
 
 std::optional<uint64_t> manifest_number(std::string_view name) {
   if (!name.starts_with(name_prefix)) return std::nullopt;

@@ -69,7 +69,7 @@ Status Recovery::run(const Version& blank) {
   std::vector<UnsyncedEdit> unsynced;
   STRIDE_TRY(read_manifest(&unsynced));
   STRIDE_TRY(apply_unsynced(unsynced));
-  found_.next_id = state_.next_id;
+  found_.next_id = found_.logged_next_id = state_.next_id;
   STRIDE_TRY(open_segments(blank));
   return context_.options.read_only ? Status() : remove_orphans();
 }
@@ -103,6 +103,12 @@ Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     s = check_whole(edit, replay);
     if (s.ok()) s = replay.apply(edit);
     if (s.ok()) found_.has_unsynced_edits = true;
+    if (s.ok())
+      found_.removed_logs.insert(found_.removed_logs.end(), edit.removed_logs.begin(),
+                                 edit.removed_logs.end());
+    // A writer may have made segments of a log meanwhile: what it says now has to be read.
+    if (s.code() == StatusCode::not_found && context_.options.read_only)
+      found_.missing_segments.push_back(edit.next_id);
     if (!s.ok() && !may_be_lost(s)) return s;
     if (!s.ok() && found_.manifest) STRIDE_TRY(found_.manifest->cut(edits[i].offset));
   }
@@ -199,7 +205,7 @@ Status Recovery::replay_logs(Version* version) {
   if (!context_.options.read_only && context_.options.memtable_bytes > 0)
     version->memtable = std::make_shared<Memtable>();
   if (state_.logs.empty()) return {};
-  Status s = ::stride::replay_logs(context_, state_.logs, version, &found_.log_bytes);
+  Status s = ::stride::replay_logs(context_, state_, version, &found_.log_bytes);
   if (s.code() != StatusCode::not_found) return s;
   s = Status::corruption(s.file(), 0, "the write-ahead log is missing")
           .with_remedy("restore the file from a backup");
@@ -222,6 +228,7 @@ Status Recovery::remove_orphans() {
   for (const SegmentRecord& s : state_.segments) named.insert(s.segment);
   std::unordered_set<uint64_t> logs;
   for (const LogRecord& log : state_.logs) logs.insert(log.number);
+  logs.insert(found_.removed_logs.begin(), found_.removed_logs.end());
   for (const std::string& name : *names) {
     auto segment = segment_number(name);
     auto id = segment ? segment : log_number(name);

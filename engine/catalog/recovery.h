@@ -20,6 +20,10 @@ struct RecoveredDatabase {
   bool has_unsynced_edits = false;          // the manifest ends with some
   std::vector<LogRecord> logs;              // that the manifest names
   uint64_t log_bytes = 0;                   // of them
+  // Logs that unsynced edits have given up. Their files stay as long as a power loss may bring them
+  // back.
+  std::vector<uint64_t> removed_logs;
+  uint64_t logged_next_id = 1;  // as far as the manifest knows
   std::vector<std::string> unsynced_files;  // that they name
   std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
   Status missing_log;                       // not ok: one that it names is not there

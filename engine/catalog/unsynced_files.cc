@@ -54,6 +54,16 @@ Status UnsyncedFiles::bring_log(LogWriter::Reach reach) {
   return log_->poisoned() ? poison_.set(std::move(s)) : s;
 }
 
+bool UnsyncedFiles::has_unsynced_log() const {
+  std::lock_guard lock(mutex_);
+  return log_ && log_->has_unsynced();
+}
+
+Status UnsyncedFiles::write_log() {
+  std::lock_guard lock(mutex_);
+  return bring_log(LogWriter::Reach::system);
+}
+
 Status UnsyncedFiles::finish_writes(bool wait) {
   std::lock_guard lock(mutex_);
   Status failure;

@@ -40,6 +40,9 @@ class UnsyncedFiles {
   Status sync(bool new_names);
   // The log to which commits go, or null: it is written out and synced together with the files.
   void set_log(LogWriter* log) noexcept;
+  bool has_unsynced_log() const;
+  // Hands its frames to the system.
+  Status write_log();
 
  private:
   Status sync_directory();
@@ -48,7 +51,7 @@ class UnsyncedFiles {
   FileSystem& fs_;
   const std::string directory_;
   Poison& poison_;
-  std::mutex mutex_;  // guards the lists
+  mutable std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
   std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
   LogWriter* log_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
+#include "engine/memtable/memtable.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -33,6 +34,8 @@ Status VersionSet::open() {
   has_unsynced_edits_ = recovered->has_unsynced_edits;
   logs_ = std::move(recovered->logs);
   log_bytes_ = recovered->log_bytes;
+  removed_logs_ = std::move(recovered->removed_logs);
+  logged_next_id_ = recovered->logged_next_id;
   next_id_ = recovered->next_id;
   size_bytes_ = recovered->version->file_bytes + (manifest_ ? manifest_->bytes() : 0);
   publish(std::move(recovered->version));
@@ -43,7 +46,7 @@ Status VersionSet::open() {
 Status VersionSet::close() {
   closed_ = true;
   Status s = unsynced_.finish_writes(/*wait=*/true);
-  if (s.ok() && has_unsynced_edits_) s = poison_.status();
+  if (s.ok() && (has_unsynced_edits_ || unsynced_.has_unsynced_log())) s = poison_.status();
   if (manifest_ && !poison_.is_set()) s = no_throw([&] { return sync(); });
   manifest_.reset();
   return s;
@@ -52,6 +55,15 @@ Status VersionSet::close() {
 std::shared_ptr<const Version> VersionSet::current() const noexcept {
   if (!context_.identity->opened_in.is_here()) return left_in_parent_;
   std::lock_guard guard(version_mutex_);
+  return version_;
+}
+
+// Under the lock: whatever is committed to tables of a later version is published after that.
+std::shared_ptr<const Version> VersionSet::current(uint32_t* commit) const noexcept {
+  *commit = 0;
+  if (!context_.identity->opened_in.is_here()) return left_in_parent_;
+  std::lock_guard guard(version_mutex_);
+  if (version_->memtable) *commit = version_->memtable->visible();
   return version_;
 }
 
@@ -82,20 +94,23 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   }
   pending->segments.clear();
   for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
-  change_logs(pending->edit, durability);
+  change_logs(pending->edit);
+  if (durability == Durability::sync) remove_log_files();
   size_bytes_ = version->file_bytes + manifest_->bytes();
   publish(std::move(version));
   return {};
 }
 
-// A file that can't be removed goes when the database is next opened.
-void VersionSet::change_logs(const VersionEdit& edit, Durability durability) noexcept {
+void VersionSet::change_logs(const VersionEdit& edit) noexcept {
   for (uint64_t number : edit.removed_logs) {
     std::erase_if(logs_, [&](const LogRecord& log) { return log.number == number; });
     removed_logs_.push_back(number);
   }
   logs_.insert(logs_.end(), edit.created_logs.begin(), edit.created_logs.end());
-  if (durability != Durability::sync) return;
+}
+
+// A file that can't be removed goes when the database is next opened.
+void VersionSet::remove_log_files() noexcept {
   for (uint64_t number : removed_logs_)
     Status ignored = no_throw([&] { return context_.fs->remove(context_.log_path(number)); });
   removed_logs_.clear();
@@ -105,10 +120,13 @@ void VersionSet::change_logs(const VersionEdit& edit, Durability durability) noe
 // makes them survive the process.
 Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durability) {
   const bool sync = durability == Durability::sync;
+  // What was committed before must not be lost where this is kept.
+  if (durability == Durability::none) STRIDE_TRY(unsynced_.write_log());
   if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
   if (sync) STRIDE_TRY(unsynced_.sync(new_files));
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;
+  if (s.ok()) logged_next_id_ = edit.next_id;
   if (manifest_->poisoned() || s.code() == StatusCode::poisoned ||
       (sync && s.code() == StatusCode::io_error))
     return poison_.set(std::move(s));
@@ -119,7 +137,9 @@ Status VersionSet::sync() {
   if (!has_unsynced_edits_) return unsynced_.sync(/*new_names=*/false);
   VersionEdit nothing;
   nothing.next_id = next_id_;
-  return log(nothing, /*new_files=*/false, Durability::sync);
+  STRIDE_TRY(log(nothing, /*new_files=*/false, Durability::sync));
+  remove_log_files();
+  return {};
 }
 
 void VersionSet::publish(std::shared_ptr<const Version> version) noexcept {

@@ -35,6 +35,9 @@ class VersionSet {
   bool is_closed() const { return closed_; }
 
   std::shared_ptr<const Version> current() const noexcept;
+  // The same, and the last commit of its memtable that readers may see; 0: there is none. What that
+  // commit says of tables that the version does not have came after it.
+  std::shared_ptr<const Version> current(uint32_t* commit) const noexcept;
   // Names a table, a run or a file. That of a failed commit stays unused.
   uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
@@ -47,6 +50,8 @@ class VersionSet {
   void set_log_bytes(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
   // The logs that the manifest names: what they hold is in the memtable.
   const std::vector<LogRecord>& logs() const { return logs_; }
+  // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
+  uint64_t logged_next_id() const { return logged_next_id_; }
 
   // closed, read_only or poisoned.
   Status writable();
@@ -60,7 +65,9 @@ class VersionSet {
 
  private:
   Status log(const VersionEdit& edit, bool new_files, Durability durability);
-  void change_logs(const VersionEdit& edit, Durability durability) noexcept;
+  void change_logs(const VersionEdit& edit) noexcept;
+  // Of the logs that synced edits have given up.
+  void remove_log_files() noexcept;
   void publish(std::shared_ptr<const Version> version) noexcept;
 
   const DatabaseContext& context_;
@@ -69,6 +76,7 @@ class VersionSet {
   std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
   bool has_unsynced_edits_ = false;     // the manifest ends with some
   std::vector<LogRecord> logs_;
+  uint64_t logged_next_id_ = 1;
   std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};

@@ -4,8 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cstddef>
-#include <memory>
-#include <vector>
+#include <new>
 
 namespace stride {
 

@@ -40,6 +40,7 @@ class GrowingTable {
     for (size_t i = 0; slots && i < slots->words.size(); ++i)
       if (uint64_t word = slots->words[i].load(std::memory_order_relaxed)) grown->add(word);
     current_.store(grown.get(), std::memory_order_release);
+    memory_bytes_ += sizeof(uint64_t) << bits;
     all_.push_back(std::move(grown));
   }
   // Puts the word in place of the one that is_it() knows, and returns that one; 0: there was none.
@@ -57,6 +58,8 @@ class GrowingTable {
     }
   }
   size_t size() const { return size_; }  // the writer's
+  // Of the slots, those of smaller tables that readers may still be in included.
+  uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   static constexpr unsigned min_bits = 4;
@@ -76,6 +79,7 @@ class GrowingTable {
   std::atomic<Slots*> current_{nullptr};
   std::vector<std::unique_ptr<Slots>> all_;
   size_t size_ = 0;
+  uint64_t memory_bytes_ = 0;
 };
 
 }  // namespace stride

@@ -7,7 +7,6 @@
 #include "engine/memtable/memtable.h"
 #include "storage/log_reader.h"
 #include "storage/log_rows.h"
-#include "storage/prefix_key.h"
 
 namespace stride {
 namespace {
@@ -22,15 +21,18 @@ Status misfit(const LogReader& log, uint64_t offset, const std::string& what) {
 bool fits(const TableRecord& table, const LogRows& rows, uint32_t i) {
   const Bytes key = rows.key(i), value = rows.value(i);
   if (table.key_width != 0 && key.size() != table.key_width) return false;
-  if (table.address_bits != 0 && !is_prefix_key(key, table.address_bits)) return false;
+  if (table.address_bits != 0) return false;  // commits to prefix tables are never small
   if (rows.kind(i) == EntryKind::tombstone) return value.empty();
   return table.numbers == NumberType::none || value.size() == width_of(table.numbers);
 }
 
 class Replay {
  public:
-  Replay(const DatabaseContext& context, Version* version)
-      : context_(context), version_(*version), memtable_(*version->memtable) {}
+  Replay(const DatabaseContext& context, uint64_t next_id, Version* version)
+      : context_(context),
+        next_id_(next_id),
+        version_(*version),
+        memtable_(*version->memtable) {}
 
   // One log, and all that it says of those before it.
   Status run(const LogRecord& record) {
@@ -46,6 +48,11 @@ class Replay {
             .with_file(log->path())
             .with_offset(offset)
             .with_remedy("open the database with a newer StrideDB");
+      // It comes after an edit that the manifest has lost.
+      if (frame->header.next_id > next_id_) {
+        log->end_before(offset);
+        break;
+      }
       STRIDE_TRY(insert(*log, offset, frame->payload));
       offset = log->offset();
     }
@@ -81,6 +88,7 @@ class Replay {
   }
 
   const DatabaseContext& context_;
+  const uint64_t next_id_;
   const Version& version_;
   Memtable& memtable_;
   uint64_t bytes_ = 0;
@@ -91,13 +99,13 @@ class Replay {
 
 // A reader beside a writer may read the end of a file later than its middle, and find frames there
 // that know of others which it has not seen.
-Status replay_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+Status replay_logs(const DatabaseContext& context, const ManifestState& manifest,
                    Version* version, uint64_t* bytes) {
   for (int attempt = 1;; ++attempt) {
     version->memtable = std::make_shared<Memtable>();
-    Replay replay(context, version);
+    Replay replay(context, manifest.next_id, version);
     Status s;
-    for (size_t i = 0; s.ok() && i < logs.size(); ++i) s = replay.run(logs[i]);
+    for (size_t i = 0; s.ok() && i < manifest.logs.size(); ++i) s = replay.run(manifest.logs[i]);
     *bytes = replay.bytes();
     const bool again = context.options.read_only && s.code() == StatusCode::corruption;
     if (!again || attempt == read_only_attempts) return s;

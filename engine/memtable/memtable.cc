@@ -1,5 +1,7 @@
 #include "engine/memtable/memtable.h"
 
+#include "engine/catalog/reserve_one_more.h"
+
 namespace stride {
 namespace {
 
@@ -17,7 +19,7 @@ const TableTail* Memtable::find(uint32_t table) const noexcept {
 
 TableTail& Memtable::tail(const std::shared_ptr<const TableRecord>& table) {
   if (const TableTail* there = find(table->id)) return const_cast<TableTail&>(*there);
-  tails_.reserve(tails_.size() + 1);
+  reserve_one_more(&tails_);
   by_number_.reserve(tails_.size());
   numbers_.reserve(1);
   auto made = std::make_unique<TableTail>(table);

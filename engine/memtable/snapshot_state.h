@@ -16,9 +16,9 @@ namespace stride {
 // Thread-safe.
 class SnapshotState {
  public:
-  explicit SnapshotState(std::shared_ptr<const Version> version) noexcept
-      : version_(std::move(version)),
-        commit_(version_->memtable ? version_->memtable->visible() : 0) {}
+  // commit: of the version's memtable; 0: it has no rows.
+  SnapshotState(std::shared_ptr<const Version> version, uint32_t commit) noexcept
+      : version_(std::move(version)), commit_(commit) {}
 
   const std::shared_ptr<const Version>& version() const { return version_; }
   // The newest row of the key in the memtable; null: it has none.

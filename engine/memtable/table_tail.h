@@ -63,7 +63,7 @@ class TableTail {
   // this order.
   void insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) noexcept;
   // Memory of all rows, the hash table included; the writer's, as rows().
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return bytes_ + newest_.memory_bytes(); }
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint32_t last_commit() const { return last_commit_.load(std::memory_order_relaxed); }
 

@@ -42,7 +42,7 @@ void for_each_chunk(const StagedTable& table, const Use& use) {
 uint64_t staged_bytes(std::span<const StagedTable> tables) {
   uint64_t bytes = 0;
   auto add = [&](const StagedChunk& chunk) {
-    bytes += chunk.keys().bytes() + chunk.values().bytes();
+    bytes += chunk.rows() * sizeof(TailRow) + chunk.keys().bytes() + chunk.values().bytes();
   };
   for (const StagedTable& table : tables) {
     for_each_chunk(table, add);
@@ -59,19 +59,17 @@ SmallCommits::SmallCommits(const DatabaseContext& context, VersionSet& versions,
       unsynced_(unsynced),
       builder_(builder),
       poison_(poison),
-      max_commit_bytes_(std::min(max_small_commit_bytes, context.options.memtable_bytes / 8)) {}
+      max_commit_bytes_(std::min(max_small_commit_bytes, context.options.memtable_bytes / 8)),
+      flush_above_bytes_(context.options.memtable_bytes) {}
 
 SmallCommits::~SmallCommits() = default;
 
 // Prefix tables are matched by what follows their segments alone.
 bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> tables) const {
-  if (!staging.created().empty()) return false;
-  uint64_t rows = 0;
-  for (const StagedTable& table : tables) {
+  if (!staging.created().empty() || max_commit_bytes_ == 0) return false;
+  for (const StagedTable& table : tables)
     if (table.table->address_bits != 0) return false;
-    rows += table.rows();
-  }
-  return rows * sizeof(TailRow) + staged_bytes(tables) <= max_commit_bytes_;
+  return staged_bytes(tables) <= max_commit_bytes_;
 }
 
 Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability durability) {
@@ -79,7 +77,7 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
   if (std::all_of(tables.begin(), tables.end(), [](auto* t) { return t->rows() == 0; }))
     return durability == Durability::sync ? versions_.sync() : Status();
   // It should have become a segment before.
-  if (memtable().bytes() > 2 * context_.options.memtable_bytes) STRIDE_TRY(flush(durability));
+  if (memtable().bytes() / 2 > context_.options.memtable_bytes) STRIDE_TRY(flush(durability));
   if (!log_) STRIDE_TRY(open_log(durability));
   Memtable& memtable = this->memtable();
   Status s = no_throw([&] {
@@ -111,8 +109,11 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
   memtable.publish(commit);
   versions_.set_log_bytes(log_->bytes());
   // Where it fails the rows are in the log and the memtable nevertheless, and it is tried again.
-  if (memtable.bytes() > context_.options.memtable_bytes)
-    Status ignored = no_throw([&] { return flush(Durability::sync); });
+  if (memtable.bytes() > flush_above_bytes_) {
+    const Status flushed = no_throw([&] { return flush(Durability::sync); });
+    // On a full disk, say. To try it at every commit would cost more than it is worth.
+    if (!flushed.ok()) flush_above_bytes_ = memtable.bytes() + context_.options.memtable_bytes / 4;
+  }
   return {};
 }
 
@@ -137,7 +138,7 @@ Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durabilit
     log_->drop_frame();
     return s;
   }
-  s = log_->end_frame(reach_of(durability));
+  s = log_->end_frame(reach_of(durability), versions_.logged_next_id());
   return log_->poisoned() ? poison_.set(std::move(s)) : s;
 }
 
@@ -163,6 +164,7 @@ Status SmallCommits::open_log(Durability durability) {
     return versions_.apply(*versions_.current(), &pending, reached);
   });
   if (!s.ok()) {
+    if ((*log)->poisoned()) s = poison_.set(std::move(s));
     log->reset();
     if (!poison_.is_set()) Status ignored = no_throw([&] { return context_.fs->remove(path); });
     return s;
@@ -181,7 +183,7 @@ Status SmallCommits::carry_over(const Memtable& memtable, LogWriter* log) {
       out.add(row->kind, row->key(), row->value());
     out.end();
   }
-  return log->end_frame(LogWriter::Reach::disk);
+  return log->end_frame(LogWriter::Reach::disk, versions_.logged_next_id());
 }
 
 Status SmallCommits::flush(Durability durability) {
@@ -195,6 +197,7 @@ Status SmallCommits::flush(Durability durability) {
   versions_.set_log_bytes(0);
   unsynced_.set_log(nullptr);
   log_.reset();
+  flush_above_bytes_ = context_.options.memtable_bytes;
   return {};
 }
 

@@ -54,10 +54,11 @@ class SmallCommits {
   RunBuilder& builder_;
   Poison& poison_;
   const uint64_t max_commit_bytes_;
+  uint64_t flush_above_bytes_;
   std::unique_ptr<LogWriter> log_;  // null before the first commit
 };
 
-// Bytes of the rows that are staged, keys and values together.
+// What the rows that are staged take in a memtable, without the hash table.
 uint64_t staged_bytes(std::span<const StagedTable> tables);
 
 }  // namespace stride

@@ -80,7 +80,7 @@ std::unique_ptr<LogWriter> make_log(FileSystem& fs) {
 
 Status append_frame(LogWriter& log, const Rows& rows, Reach reach) {
   encode(rows, &log.begin_frame());
-  return log.end_frame(reach);
+  return log.end_frame(reach, 1);
 }
 
 struct Read {

@@ -342,6 +342,103 @@ TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.AMissingOrDamagedLogIsCorru
   CHECK(*db->snapshot().count(*db->open_table("t")) == 20);
 }
 
+// A process that only opens the database must not remove a log that a power loss can bring back.
+TEST_CASE("SmallCommitsTest.ALogStaysUntilTheEditThatGivesItUpIsSynced", "[SmallCommitsTest]") {
+  for (auto log_level : {Durability::sync, Durability::flush})
+    for (uint64_t loss = 0; loss < 20; ++loss) {
+      MemoryFileSystem fs;
+      Options options;
+      options.file_system = &fs;
+      options.memtable_bytes = 1 << 12;
+      auto db = std::move(*Database::open("/db", options));
+      Table table = *db->create_table("t");
+      auto put_row = [&](Database& to, const std::string& key, size_t bytes, Durability level) {
+        WriteTransaction t = to.begin();
+        REQUIRE_OK(t.put(table, key, std::string(bytes, 'v')));
+        REQUIRE_OK(t.commit(level));
+      };
+      put_row(*db, "small", 10, log_level);
+      put_row(*db, "large", 10'000, Durability::flush);
+      // Killed twice.
+      auto second_fs = fs.crash(loss, CrashPolicy::keep_unsynced);
+      options.file_system = second_fs.get();
+      auto second = std::move(*Database::open("/db", options));
+      CHECK(*second->snapshot().count(*second->open_table("t")) == 2);
+      auto third_fs =
+          second_fs->crash(loss, loss % 2 ? CrashPolicy::random : CrashPolicy::keep_unsynced);
+      options.file_system = third_fs.get();
+      auto third = Database::open("/db", options);
+      REQUIRE_OK(third.status());
+      const uint64_t rows = *(*third)->snapshot().count(*(*third)->open_table("t"));
+      CHECK(rows >= (log_level == Durability::sync ? 1 : 0));
+      if (loss % 2 == 0) CHECK(rows == 2);
+    }
+}
+
+// Logs that are given up go with the next sync.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.LogsThatAreGivenUpGo", "[SmallCommitsTest]") {
+  auto db = open({.durability = Durability::flush, .memtable_bytes = 1 << 12});
+  Table table = *db->create_table("t");
+  for (int i = 0; i < 20; ++i) {
+    put(*db, table, "small", "value");
+    put(*db, table, "large", std::string(10'000, 'v'));
+  }
+  REQUIRE_OK(db->sync());
+  CHECK(files_with(".wal").size() <= 1);
+}
+
+// The number of a table whose creation a power loss has taken is given again; rows of the old one
+// don't come back.
+TEST_CASE("SmallCommitsTest.RowsOfALostTableStayLost", "[SmallCommitsTest]") {
+  for (uint64_t loss = 0; loss < 60; ++loss) {
+    MemoryFileSystem fs;
+    Options options;
+    options.file_system = &fs;
+    options.durability = Durability::flush;
+    auto put_row = [](Database& db, const Table& table, Durability level) {
+      WriteTransaction t = db.begin();
+      REQUIRE_OK(t.put(table, "ghost", "boo"));
+      REQUIRE_OK(t.commit(level));
+    };
+    auto db = std::move(*Database::open("/db", options));
+    put_row(*db, *db->create_table("a"), Durability::sync);
+    put_row(*db, *db->create_table("lost"), Durability::flush);
+    auto after = fs.crash(loss, CrashPolicy::random);
+    options.file_system = after.get();
+    for (int open = 0; open < 2; ++open) {
+      db = std::move(*Database::open("/db", options));
+      auto made = db->open_or_create_table("new");
+      REQUIRE_OK(made.status());
+      CHECK(*db->snapshot().count(*made) == 0);
+      CHECK(*db->snapshot().count(*db->open_table("a")) == 1);
+      db.reset();
+    }
+  }
+}
+
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.EmptyKeysAndValuesAreRows",
+                 "[SmallCommitsTest]") {
+  for (uint64_t memtable : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 20, UINT64_MAX}) {
+    auto db = open({.memtable_bytes = memtable});
+    Table table = *db->open_or_create_table("t" + std::to_string(memtable));
+    put(*db, table, "", "");
+    CHECK(*db->snapshot().count(table) == 1);
+    db.reset();
+    db = open({.memtable_bytes = memtable});
+    table = *db->open_table("t" + std::to_string(memtable));
+    CHECK((*db->snapshot().get(table, "")).has_value());
+    WriteTransaction t = db->begin();
+    REQUIRE_OK(t.erase_range(table, std::nullopt, std::nullopt));
+    REQUIRE_OK(t.commit());
+    CHECK(*db->snapshot().count(table) == 0);
+    WriteTransaction absent = db->begin();
+    Rows none({""});
+    REQUIRE_OK(absent.put_if_absent(table, none.column(), none.column()));
+    REQUIRE_OK(absent.commit());
+    CHECK(*db->snapshot().count(table) == 1);
+  }
+}
+
 // Readers see whole commits, in order, while writers go on, memtables fill and segments are merged.
 TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ReadersSeeWholeCommits",
                  "[SmallCommitsTest]") {
