@@ -59,9 +59,9 @@ bool UnsyncedFiles::has_unsynced_log() const {
   return log_ && log_->has_unsynced();
 }
 
-Status UnsyncedFiles::write_log() {
+Status UnsyncedFiles::sync_log() {
   std::lock_guard lock(mutex_);
-  return bring_log(LogWriter::Reach::system);
+  return bring_log(LogWriter::Reach::disk);
 }
 
 Status UnsyncedFiles::finish_writes(bool wait) {

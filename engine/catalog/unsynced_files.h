@@ -41,8 +41,7 @@ class UnsyncedFiles {
   // The log to which commits go, or null: it is written out and synced together with the files.
   void set_log(LogWriter* log) noexcept;
   bool has_unsynced_log() const;
-  // Hands its frames to the system.
-  Status write_log();
+  Status sync_log();
 
  private:
   Status sync_directory();

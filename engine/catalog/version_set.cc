@@ -120,8 +120,9 @@ void VersionSet::remove_log_files() noexcept {
 // makes them survive the process.
 Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durability) {
   const bool sync = durability == Durability::sync;
-  // What was committed before must not be lost where this is kept.
-  if (durability == Durability::none) STRIDE_TRY(unsynced_.write_log());
+  // Where this is kept, what was committed before must not be lost: segments are looked at when the
+  // database is opened, and the log, if the edit does not give it up, is synced first.
+  if (!sync && edit.removed_logs.empty()) STRIDE_TRY(unsynced_.sync_log());
   if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
   if (sync) STRIDE_TRY(unsynced_.sync(new_files));
   Status s = no_throw([&] { return manifest_->append(edit, sync); });

@@ -416,6 +416,28 @@ TEST_CASE("SmallCommitsTest.RowsOfALostTableStayLost", "[SmallCommitsTest]") {
   }
 }
 
+// A table that is there after a power loss comes after all that was committed before it.
+TEST_CASE("SmallCommitsTest.ATableIsNotThereWithoutTheCommitsBeforeIt", "[SmallCommitsTest]") {
+  for (auto level : {Durability::flush, Durability::none})
+    for (uint64_t loss = 0; loss < 40; ++loss) {
+      MemoryFileSystem fs;
+      Options options;
+      options.file_system = &fs;
+      options.durability = level;
+      auto db = std::move(*Database::open("/db", options));
+      Table table = *db->create_table("t");
+      WriteTransaction t = db->begin();
+      REQUIRE_OK(t.put(table, "before", "value"));
+      REQUIRE_OK(t.commit());
+      REQUIRE_OK(db->create_table("after").status());
+      auto after = fs.crash(loss, CrashPolicy::random);
+      options.file_system = after.get();
+      db = std::move(*Database::open("/db", options));
+      if (!db->open_table("after").ok()) continue;
+      CHECK(*db->snapshot().count(*db->open_table("t")) == 1);
+    }
+}
+
 TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.EmptyKeysAndValuesAreRows",
                  "[SmallCommitsTest]") {
   for (uint64_t memtable : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 20, UINT64_MAX}) {
