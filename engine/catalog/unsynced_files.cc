@@ -1,6 +1,7 @@
 #include "engine/catalog/unsynced_files.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/catalog/reserve_one_more.h"
 #include "storage/no_throw.h"
@@ -13,6 +14,19 @@ template <class T, class IsIt>
 void erase_last(std::vector<T>* list, const IsIt& is_it) {
   auto found = std::find_if(list->rbegin(), list->rend(), is_it);
   if (found != list->rend()) list->erase(std::next(found).base());
+}
+
+Status write_again(File& file) {
+  constexpr uint64_t step_bytes = 1 << 20;
+  auto bytes = file.size();
+  if (!bytes.ok()) return bytes.status();
+  std::vector<std::byte> buffer(std::min(*bytes, step_bytes));
+  for (uint64_t at = 0; at < *bytes; at += step_bytes) {
+    std::span<std::byte> step = std::span(buffer).first(std::min(step_bytes, *bytes - at));
+    STRIDE_TRY(file.read_at(at, step));
+    STRIDE_TRY(file.write_at(at, step));
+  }
+  return {};
 }
 
 }  // namespace
@@ -29,8 +43,14 @@ void UnsyncedFiles::add(const std::shared_ptr<Segment>& segment, std::string pat
   being_written_.push_back(segment);
 }
 
+void UnsyncedFiles::add_file(std::string path) {
+  std::lock_guard lock(mutex_);
+  paths_.push_back(std::move(path));
+}
+
 void UnsyncedFiles::add_found(std::string path) {
   std::lock_guard lock(mutex_);
+  found_.insert(path);
   paths_.push_back(std::move(path));
 }
 
@@ -85,11 +105,15 @@ Status UnsyncedFiles::sync(bool new_names) {
     if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since
     // Nothing was synced, so nothing is lost.
     if (file.status().code() == StatusCode::resource_exhausted) return file.status();
-    Status s = file.ok() ? no_throw([&] { return (*file)->sync(); }) : file.status();
+    Status s = file.status();
+    if (s.ok() && found_.contains(path)) s = no_throw([&] { return write_again(**file); });
+    if (s.code() == StatusCode::resource_exhausted) return s;
+    if (s.ok()) s = no_throw([&] { return (*file)->sync(); });
     if (!s.ok()) return poison_.set(std::move(s));
   }
   if (new_names || !paths_.empty()) STRIDE_TRY(sync_directory());
   paths_.clear();
+  found_.clear();
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/catalog/poison.h"
@@ -24,7 +25,10 @@ class UnsyncedFiles {
   // Makes room, so that the next add() does not throw.
   void reserve_one();
   void add(const std::shared_ptr<Segment>& segment, std::string path) noexcept;
-  // A file that is there since an earlier opening.
+  // A file that is no segment.
+  void add_file(std::string path);
+  // A file that is there since an earlier opening. It is written again before it is synced: a sync
+  // that failed then can have left the system with a copy that it takes for written.
   void add_found(std::string path);
   // Removes a file that no edit came to name, synced or not.
   void discard(const Segment& segment) noexcept;
@@ -52,6 +56,7 @@ class UnsyncedFiles {
   Poison& poison_;
   mutable std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
+  std::unordered_set<std::string> found_;  // some of these
   std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
   LogWriter* log_ = nullptr;
 };

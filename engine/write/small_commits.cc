@@ -160,7 +160,7 @@ Status SmallCommits::open_log(Durability durability) {
     if (reached == Durability::sync)
       STRIDE_TRY((*log)->reach(LogWriter::Reach::disk));
     else
-      unsynced_.add_found(path);
+      unsynced_.add_file(path);
     return versions_.apply(*versions_.current(), &pending, reached);
   });
   if (!s.ok()) {
