@@ -56,7 +56,7 @@ class UnsyncedFiles {
   Poison& poison_;
   mutable std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
-  std::unordered_set<std::string> found_;  // some of these
+  std::unordered_set<std::string> found_;                // some of these
   std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
   LogWriter* log_ = nullptr;
 };
