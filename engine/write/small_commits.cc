@@ -189,6 +189,7 @@ Status SmallCommits::carry_over(const Memtable& memtable, LogWriter* log) {
 Status SmallCommits::flush(Durability durability) {
   auto version = versions_.current();
   if (!version->memtable || version->memtable->empty()) return {};
+  STRIDE_TRY(versions_.writable());
   PendingEdit pending(unsynced_);
   pending.memtable = std::make_shared<Memtable>();
   for (const LogRecord& log : versions_.logs()) pending.edit.removed_logs.push_back(log.number);

@@ -375,6 +375,22 @@ TEST_CASE("SmallCommitsTest.ALogStaysUntilTheEditThatGivesItUpIsSynced", "[Small
     }
 }
 
+// A large commit looks for a memtable to flush first.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ALargeCommitIsRefusedWhereNothingIsWritten",
+                 "[SmallCommitsTest]") {
+  auto db = open();
+  Table table = *db->create_table("t");
+  put(*db, table, "small", "value");
+  auto reader = open({.read_only = true});
+  WriteTransaction read_only = reader->begin(), closed = db->begin();
+  const std::string large(5 << 20, 'v');
+  REQUIRE_OK(read_only.put(*reader->open_table("t"), "large", large));
+  REQUIRE_OK(closed.put(table, "large", large));
+  CHECK(read_only.commit().code() == StatusCode::read_only);
+  REQUIRE_OK(db->close());
+  CHECK(closed.commit().code() == StatusCode::closed);
+}
+
 // Logs that are given up go with the next sync.
 TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.LogsThatAreGivenUpGo", "[SmallCommitsTest]") {
   auto db = open({.durability = Durability::flush, .memtable_bytes = 1 << 12});
