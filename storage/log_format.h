@@ -33,7 +33,7 @@ struct LogHeader {
   // Random, so that no frame of another log, which the file may have held before, is taken for one
   // of this. The first half stands in each frame; the second goes into the checksums alone.
   uint64_t id[2];
-  // Of the first frame: positions go on from the log before.
+  // Where the first frame is: positions go on from the log before.
   uint64_t position;
   uint64_t unused;
   uint64_t checksum;  // of the bytes before it
@@ -46,7 +46,7 @@ struct LogFrameHeader {
   // Everything before this position was on stable storage when the frame was written. It tells the
   // torn tail that a power loss leaves from damage to what was synced.
   uint64_t synced;
-  // Of the manifest (ManifestState::next_id) when the frame was written: what comes before the frame.
+  // The manifest's next id (ManifestState) when the frame was written: what comes before the frame.
   // Where a power loss has taken edits of the manifest, the frames after them count no more.
   uint64_t next_id;
   uint32_t payload_bytes;  // without padding

@@ -23,7 +23,7 @@ class LogReader {
 
   // The next frame, valid as long as the reader; nothing at the end.
   std::optional<LogFrame> next();
-  // Of the next frame, or of where reading has ended.
+  // Where the next frame is, or where reading has ended.
   uint64_t position() const { return header_.position + at_ - sizeof(LogHeader); }
   uint64_t offset() const { return at_; }  // the same, in the file
   const std::string& path() const { return path_; }

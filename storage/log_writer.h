@@ -38,7 +38,7 @@ class LogWriter {
   // What the manifest has of it.
   LogRecord record() const { return {header_.number, header_.id[0]}; }
   const std::string& path() const { return file_->path(); }
-  // Of what has been written so far, in the file.
+  // Counts what has been written so far, in the file.
   uint64_t bytes() const { return buffer_offset_ + buffer_.size(); }
   // The next frame's.
   uint64_t position() const { return header_.position + bytes() - sizeof(LogHeader); }

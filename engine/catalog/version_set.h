@@ -46,7 +46,7 @@ class VersionSet {
     return size_bytes_.load(std::memory_order_relaxed) +
            log_bytes_.load(std::memory_order_relaxed);
   }
-  // Of the logs.
+  // Counts the logs.
   void set_log_bytes(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
   // The logs that the manifest names: what they hold is in the memtable.
   const std::vector<LogRecord>& logs() const { return logs_; }
@@ -66,7 +66,7 @@ class VersionSet {
  private:
   Status log(const VersionEdit& edit, bool new_files, Durability durability);
   void change_logs(const VersionEdit& edit) noexcept;
-  // Of the logs that synced edits have given up.
+  // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
   void publish(std::shared_ptr<const Version> version) noexcept;
 

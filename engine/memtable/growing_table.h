@@ -58,7 +58,7 @@ class GrowingTable {
     }
   }
   size_t size() const { return size_; }  // the writer's
-  // Of the slots, those of smaller tables that readers may still be in included.
+  // Counts the slots, those of smaller tables that readers may still be in included.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:

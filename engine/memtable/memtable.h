@@ -23,7 +23,7 @@ class Memtable {
  public:
   // Null: the table has no rows here.
   const TableTail* find(uint32_t table) const noexcept;
-  // Of the last commit that readers may see; 0: there is none.
+  // The last commit that readers may see; 0: there is none.
   uint32_t visible() const noexcept { return visible_.load(std::memory_order_acquire); }
 
   // The rest is the writer's.
@@ -33,7 +33,7 @@ class Memtable {
   uint32_t next_commit() const { return visible_.load(std::memory_order_relaxed) + 1; }
   void publish(uint32_t commit) noexcept { visible_.store(commit, std::memory_order_release); }
   bool empty() const { return visible() == 0; }
-  // Of all rows, hash tables included.
+  // Counts all rows, hash tables included.
   uint64_t bytes() const;
   const std::vector<std::unique_ptr<TableTail>>& tails() const { return tails_; }
 
