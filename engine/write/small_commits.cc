@@ -9,7 +9,8 @@
 
 namespace stride {
 
-template Status RunBuilder::build(const TailRows&, const TableRecord&, Durability, PendingEdit*);
+template Status RunBuilder::build(const TailRows&, const TableRecord&, RunFilters, Durability,
+                                  PendingEdit*);
 
 namespace {
 
@@ -214,8 +215,11 @@ Status SmallCommits::build_runs(const Version& version, Durability durability,
     TableTail::Cursor cursor(*tail);
     while (const TailRow* row = cursor.next(commit)) rows.add(row);
     STRIDE_TRY(rows.sort(*context_.executor));
-    if (table->segments.empty()) rows.drop_tombstones();
-    if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *table->table, durability, pending));
+    const bool lowest = table->segments.empty();
+    if (lowest) rows.drop_tombstones();
+    const RunFilters filters = lowest ? RunFilters::none : RunFilters::build;
+    if (rows.size() > 0)
+      STRIDE_TRY(builder_.build(rows, *table->table, filters, durability, pending));
   }
   for (SegmentRecord& added : pending->edit.added) added.run = run;
   return {};

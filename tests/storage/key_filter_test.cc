@@ -1,5 +1,7 @@
 // A filter never denies a key that it has, and seldom admits another one.
 
+#include "storage/key_filter.h"
+
 #include <algorithm>
 #include <random>
 #include <set>
@@ -8,7 +10,6 @@
 
 #include "storage/aligned_bytes.h"
 #include "storage/checksum.h"
-#include "storage/key_filter.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 
