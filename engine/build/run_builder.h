@@ -15,8 +15,8 @@
 namespace stride {
 
 // Whether a run gets filters of its keys (storage/key_filter.h), which spare searches that go on to
-// older runs. The oldest run of a table needs none: it holds most keys. Making them takes about
-// 10 ns of one core for each key.
+// older runs. The oldest run of a table needs none: it holds most keys. Making them takes 6 to
+// 15 ns of one core for each key.
 enum class RunFilters : uint8_t { none, build };
 
 // For commits and compactions. With Durability::sync it needs no lock; else the commit lock,
