@@ -171,16 +171,6 @@ class CommitsRun {
 
 }  // namespace
 
-const std::vector<SmallStoreConfiguration>& small_stores() {
-  static const std::vector<SmallStoreConfiguration> stores = [] {
-    std::vector<SmallStoreConfiguration> all;
-    for (auto* list : {stride_small_stores, rocksdb_small_stores, lmdb_small_stores})
-      for (SmallStoreConfiguration& store : list()) all.push_back(std::move(store));
-    return all;
-  }();
-  return stores;
-}
-
 Status run_commits(const CommitsOptions& options, const Progress& progress,
                    std::vector<ResultRow>* rows) {
   for (unsigned repeat = 0; repeat < options.repeats; ++repeat)

@@ -16,9 +16,6 @@
 
 namespace stride::benchmark {
 
-// All of this build.
-const std::vector<SmallStoreConfiguration>& small_stores();
-
 struct CommitsOptions {
   uint64_t records = 1'000'000;  // at most, of a phase
   double seconds = 5;            // at most, of a phase
