@@ -72,7 +72,9 @@ void add_commits(CLI::App* command, CommitsArguments* commits) {
   add_measuring(command, &commits->common);
   command->footer(
       "put_N commits one record at a time from each of N threads, get_N reads random ones of\n"
-      "them, reopen_N closes the database and opens it. Every value that is read is checked.");
+      "them, reopen_N closes the database and opens it. Every value that is read is checked.\n"
+      "With several numbers of threads --plot p.svg draws p-threads.svg too: calls a second by\n"
+      "the number of threads.");
 }
 
 Status run_commits_command(const CommitsArguments& commits) {
@@ -81,12 +83,14 @@ Status run_commits_command(const CommitsArguments& commits) {
   std::string title = "Commits of one record: 16 + " + std::to_string(options->value_bytes) +
                       " bytes, durability " + commits.common.durability + ", median of " +
                       std::to_string(options->repeats);
+  std::vector<Plot> by_threads;
+  if (options->threads.size() > 1) by_threads = {{.suffix = "-threads", .draw = &threads_svg}};
   return measure_and_compare(
       commits.common, title,
       [&](const Progress& progress, ResultRows* rows) {
         return run_commits(*options, progress, rows);
       },
-      &latency_table);
+      &latency_table, by_threads);
 }
 
 const bool commits_registered = WorkloadCommands::add(

@@ -36,4 +36,7 @@ Status run_commits(const CommitsOptions& options, const Progress& progress,
 // What the latencies were, for below the table.
 std::string latency_table(const std::vector<ResultRow>& rows);
 
+// Puts and gets a second by the number of threads.
+std::string threads_svg(const std::string& title, const std::vector<ResultRow>& rows);
+
 }  // namespace stride::benchmark
