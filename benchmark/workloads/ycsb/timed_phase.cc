@@ -23,8 +23,8 @@ struct PhaseState {
   double seconds_at(YcsbClock::time_point time) const { return Seconds(time - begin).count(); }
 };
 
-// One thread, and what it has measured.
-class Worker {
+// One thread, and what it has measured. No two threads write to one cache line.
+class alignas(64) Worker {
  public:
   Worker(SmallStore* store, YcsbRecords* records, const YcsbClientOptions& clients, unsigned thread,
          const TimedPhaseOptions& options)

@@ -1,5 +1,6 @@
 // stride-bench ycsb as a person meets it, and its checks with stores that answer wrongly.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <thread>
