@@ -70,44 +70,49 @@ def phases_of(rows):
     return list(dict.fromkeys(phase for _, phase in rows if not phase.endswith(("_load", "_reopen"))))
 
 
-def rates(rows):
+def per_second(row):
+    return row["records_per_second"]
+
+
+def per_cpu_second(row):
+    return row["records"] / row["cpu_seconds"]
+
+
+def rates(rows, title, rate_of, with_load):
     """Operations of each workload, of which the best is bold, and StrideDB's ratio to the best peer."""
     phases = phases_of(rows)
+    names = [phase.split("_")[0] for phase in phases]
+    if with_load:
+        phases, names = [phases[0] + "_load", *phases], ["load", *names]
+    rate = {key: rate_of(row) for key, row in rows.items() if key[1] in phases}
     lines = []
-    best = {phase: max(row["records_per_second"] for (_, p), row in rows.items() if p == phase)
-            for phase in phases}
     for store in stores_of(rows):
-        cells = [store, number(rows[store, phases[0] + "_load"]["records_per_second"] / 1e3)]
+        cells = [store]
         for phase in phases:
-            rate = rows[store, phase]["records_per_second"]
-            text = number(rate / 1e3)
-            cells.append(f"**{text}**" if rate == best[phase] else text)
+            best = max(value for (_, p), value in rate.items() if p == phase)
+            text = number(rate[store, phase] / 1e3)
+            cells.append(f"**{text}**" if rate[store, phase] == best else text)
         lines.append(cells)
     ratios = ["stride to the best peer"]
-    for phase in [phases[0] + "_load", *phases]:
-        ours = [r["records_per_second"] for (s, p), r in rows.items()
-                if p == phase and s.startswith("stride:")]
-        peers = [r["records_per_second"] for (s, p), r in rows.items()
-                 if p == phase and not s.startswith("stride:")]
+    for phase in phases:
+        ours = [v for (s, p), v in rate.items() if p == phase and s.startswith("stride:")]
+        peers = [v for (s, p), v in rate.items() if p == phase and not s.startswith("stride:")]
         ratios.append(number(max(ours) / max(peers)) + "x" if ours and peers else "-")
-    return table(["thousands a second", "load", *[p.split("_")[0] for p in phases]], lines + [ratios])
+    return table([title, *names], lines + [ratios])
 
 
 def latencies(rows):
     """p50 / p99 / p99.9 / the longest of each operation of each workload, in microseconds."""
-    lines, columns = [], []
+    stores, lines = stores_of(rows), []
     for phase in phases_of(rows):
         for operation in ("read", "update", "insert", "scan", "rmw"):
-            if any(operation + "_calls" in row for (_, p), row in rows.items() if p == phase):
-                columns.append((phase, operation))
-    for store in stores_of(rows):
-        cells = [store]
-        for phase, operation in columns:
-            row = rows[store, phase]
-            cells.append(" / ".join(number(row[f"{operation}_{name}_us"])
-                                    for name in ("p50", "p99", "p999", "max")))
-        lines.append(cells)
-    return table(["us", *[f"{phase.split('_')[0]}: {operation}" for phase, operation in columns]], lines)
+            if operation + "_calls" not in rows[stores[0], phase]:
+                continue
+            lines.append([f"{phase.split('_')[0]}: {operation}"])
+            for store in stores:
+                lines[-1].append(" / ".join(number(rows[store, phase][f"{operation}_{name}_us"])
+                                            for name in ("p50", "p99", "p999", "max")))
+    return table(["us", *stores], lines)
 
 
 def space(rows, phase):
@@ -169,7 +174,9 @@ def main():
             machine = rows[0]["machine"]
             rows = medians(rows)
             text = f"`{command}`, {machine}, {datetime.date.today()}:\n\n"
-            write(options.page, f"{durability} {place}", text + rates(rows))
+            text += rates(rows, "thousands a second", per_second, True) + "\n\n"
+            text += rates(rows, "thousands a second of processor time", per_cpu_second, False)
+            write(options.page, f"{durability} {place}", text)
             write(options.page, f"{durability} {place} latencies", latencies(rows))
             if options.rewrite_records == "-":
                 continue

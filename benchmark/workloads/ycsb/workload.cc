@@ -6,7 +6,7 @@
 
 #include "benchmark/harness/engine_run.h"
 #include "benchmark/harness/machine.h"
-#include "benchmark/harness/process_io.h"
+#include "benchmark/harness/process_usage.h"
 #include "benchmark/harness/scratch_directory.h"
 #include "benchmark/harness/stopwatch.h"
 
@@ -175,10 +175,12 @@ class YcsbRun {
     const YcsbClientOptions clients{.mix = case_.mix,
                                     .keys = keys_of(options_, case_.mix),
                                     .seed = options_.seed + case_.repeat};
+    const double cpu_before = cpu_seconds();
     STRIDE_TRY(run_timed_phase(
         store_.get(), &records_, clients, timed_phase_options(options_, case_),
         [&] { return directory_->bytes(); }, &timed_));
     run_ = row("", timed_.operations, timed_.seconds);
+    run_.numbers["cpu_seconds"] = cpu_seconds() - cpu_before;
     for (size_t kind = 0; kind < operation_kinds; ++kind)
       add_latencies(static_cast<Operation>(kind));
     return {};

@@ -1,4 +1,4 @@
-// What this process has written to files so far, as the kernel counts it.
+// What this process has used so far, as the kernel counts it: bytes written to files, and time.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,9 @@ struct ProcessIo {
 
 // All 0 where the system does not tell.
 ProcessIo process_io();
+
+// That all threads have spent on processors: it says more than a clock does where others use the
+// machine, too.
+double cpu_seconds();
 
 }  // namespace stride::benchmark

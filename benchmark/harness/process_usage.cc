@@ -1,4 +1,6 @@
-#include "benchmark/harness/process_io.h"
+#include "benchmark/harness/process_usage.h"
+
+#include <sys/resource.h>
 
 #include <fstream>
 #include <string>
@@ -15,6 +17,15 @@ ProcessIo process_io() {
     if (name == "wchar:") io.call_bytes = number;
   }
   return io;
+}
+
+double cpu_seconds() {
+  struct rusage usage {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 }  // namespace stride::benchmark
