@@ -38,13 +38,11 @@ class KeyFilterReadsTest {
  protected:
   std::string path() const { return directory_.file("db"); }
   std::unique_ptr<Database> open() {
-    auto db = Database::open(path(), {.memtable_bytes = 1 << 15, .backend = BackendKind::host});
+    auto db = Database::open(
+        path(),
+        {.memtable_bytes = 1 << 15, .background_work = false, .backend = BackendKind::host});
     REQUIRE_OK(db);
     return std::move(*db);
-  }
-  // Makes the memtable a segment.
-  static void flush(Database& db) {
-    REQUIRE_OK(db.create_table("flushed " + std::to_string(db.tables().size())));
   }
   // Commits random rows and erasures of them until there are so many runs.
   void fill(Database& db, const Table& table, RandomRows& rows, uint64_t runs, Model* model) {
@@ -73,7 +71,6 @@ class KeyFilterReadsTest {
         }
         REQUIRE_OK(t.commit(Durability::flush));
       }
-      flush(db);
     }
   }
   static std::vector<SegmentReport> segments_of(Database& db, const Table& table) {
