@@ -1,9 +1,9 @@
 // A blocked Bloom filter over the keys of a segment: of a key that is not there it nearly always
 // says so, for one cache line.
 //
-//   std::span<std::byte> blocks = ...;           // KeyFilter::bytes_for(keys) zeros, at a multiple
-//   of 64 KeyFilter::add(blocks, hash_key(key));       // each key if
-//   (!KeyFilter(blocks).may_contain(hash_key(query))) ...   // it is none of the keys
+//   std::span<std::byte> blocks = ...;    // KeyFilter::bytes_for(keys) zeros, at a multiple of 64
+//   KeyFilter::add(blocks, hash_key(key));                    // each key
+//   if (!KeyFilter(blocks).may_contain(hash_key(query))) ...  // it is none of the keys
 //
 // A hash leads to a block of 64 bytes, and to one bit in each of the block's 8 words; a key's bits
 // are set there.

@@ -124,6 +124,7 @@ Status Maintenance::flush_one() {
     if (version->sealed.empty()) return Status();
     const auto begin = Clock::now();
     PendingEdit pending(unsynced_);
+    pending.stop = &stopping_;
     auto run = flush_.build(*version, &pending);
     if (!run.ok()) return run.status();
     const uint64_t memory_bytes = version->sealed.back().memory_bytes;
@@ -159,7 +160,7 @@ void Maintenance::run_flushes() {
     lock.unlock();
     Status s = flush_one();
     lock.lock();
-    if (!s.ok()) changed_.wait_for(lock, flush_retry, [&] { return stopping_; });
+    if (!s.ok()) changed_.wait_for(lock, flush_retry, [&] { return stopping_.load(); });
   }
 }
 
@@ -173,7 +174,7 @@ void Maintenance::run_compactions() {
     bool wait = false;
     const bool did = compact_one(&wait);
     lock.lock();
-    if (wait) changed_.wait_for(lock, bulk_pause / 4, [&] { return stopping_; });
+    if (wait) changed_.wait_for(lock, bulk_pause / 4, [&] { return stopping_.load(); });
     look_for_compactions_ |= did || wait;
   }
 }
@@ -190,6 +191,7 @@ bool Maintenance::compact_one(bool* wait) {
     if (!choice) return Status();
     const uint64_t before = written(choice->table->id);
     PendingEdit merged(unsynced_);
+    merged.stop = &stopping_;
     STRIDE_TRY(compactor_.merge(*choice, &merged));
     std::lock_guard guard(commit_mutex_);
     STRIDE_TRY(versions_.writable());

@@ -51,7 +51,7 @@ class Maintenance {
   void after_commits(bool bulk);
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
-  // Ends the threads, once they have done what they are at.
+  // Ends the threads. What they are at is given up.
   void stop() noexcept;
   // Why the last flush failed; ok: it did not.
   Status flush_failure() const;
@@ -84,7 +84,7 @@ class Maintenance {
   mutable std::mutex mutex_;                   // guards what follows
   std::condition_variable changed_;
   std::thread flusher_, compacter_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   bool look_for_compactions_ = false;
   Status flush_failure_;
   std::map<uint32_t, uint64_t> written_;          // by table: since all was merged, in bytes

@@ -63,6 +63,7 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
   options.resident_budget_bytes = resident_budget;
   options.io = context_.io;
   options.wait = segment_building::wait_for(durability);
+  options.stop = pending->stop;
   const bool sync = durability == Durability::sync;
   reserve_one_more(&pending->segments);
   reserve_one_more(&pending->edit.added);

@@ -2,6 +2,7 @@
 // instantiates it with segment_builder_body.h.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ struct SegmentBuildOptions {
   bool key_filter = false;             // of use where older segments are searched after this one
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
   std::shared_ptr<IoThreads> io;  // write the file
+  // Where it becomes true the build ends soon, with `closed`. Null: it never does.
+  const std::atomic<bool>* stop = nullptr;
   WaitFor wait = WaitFor::sync;
 };
 

@@ -323,6 +323,11 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
   summary->value_width = shape.width;
 }
 
+inline Status check_stop(const SegmentBuildOptions& options) {
+  if (!options.stop || !*options.stop) return {};
+  return Status(StatusCode::closed, "the database is being closed").with_file(options.path);
+}
+
 }  // namespace segment_building
 
 template <class Rows>
@@ -338,8 +343,10 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
     STRIDE_TRY(options.executor->run_bulk(rows.size(), [&](Backend& bulk) {
       return build_tree(keys.column, *options.tree, backend, bulk, &tree, &sample);
     }));
+  STRIDE_TRY(check_stop(options));
   ValueMemory values{measure_values(rows, backend), {}};
   if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
+  STRIDE_TRY(check_stop(options));
   const bool shared = !values.equal.empty();
   const uint64_t filter_bytes = options.key_filter ? KeyFilter::bytes_for(rows.size()) : 0;
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
@@ -372,6 +379,7 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   } else {
     write_values(rows, values.shape, backend, **writer, &summary);
   }
+  STRIDE_TRY(check_stop(options));
   return (*writer)->finish(summary, options.wait);
 }
 

@@ -1,6 +1,7 @@
 // An edit on its way into the manifest.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct PendingEdit {
   // It changes where rows are and not what they say: the rows of commits before it need not be
   // durable first.
   bool only_moves_rows = false;
+  // SegmentBuildOptions::stop, of what is built for the edit.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 }  // namespace stride

@@ -92,6 +92,8 @@ Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
   MergedRows rows;
   STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows,
                        choice.to_bottom ? Tombstones::drop : Tombstones::keep));
+  if (merged->stop && *merged->stop)
+    return Status(StatusCode::closed, "the database is being closed").with_file(context_.path);
   for (const auto& s : choice.inputs) {
     merged->edit.removed.push_back(s->record().segment);
     merged->obsolete.push_back(s);
