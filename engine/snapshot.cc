@@ -94,7 +94,7 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
 
 Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
     : version_(std::move(version)) {
-  if (commit == 0) return;
+  if (commit == 0 && version_->sealed.empty()) return;
   try {
     state_ = std::make_shared<const SnapshotState>(std::move(version_), commit);
   } catch (const std::bad_alloc&) {
@@ -130,7 +130,13 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
     if (lacks_memory_) return Status::out_of_memory();
     auto found = version()->find(table);
     if (!found.ok()) return found.status();
-    const TailRow* row = state_ ? state_->find((*found)->table->id, key) : nullptr;
+    if (!state_) return lookup_one((*found)->segments, key);
+    if (!SnapshotState::has_newest_rows(*version(), **found)) {
+      auto whole = state_->table(table);
+      if (!whole.ok()) return whole.status();
+      return lookup_one((*whole)->segments, key);
+    }
+    const TailRow* row = state_->find((*found)->table->id, key);
     if (!row) return lookup_one((*found)->segments, key);
     if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
     return std::optional(row->value());
