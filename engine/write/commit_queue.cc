@@ -119,6 +119,8 @@ bool CommitQueue::join(CommitRequest* request) noexcept {
 void CommitQueue::lead(CommitRequest* own, const CarryOut& carry_out) {
   CommitRequest* next = carry_out_group(own, own, carry_out);
   if (!next) return;
+  // One that waits for the disk takes longer than to be woken.
+  if (own->durability == Durability::sync) return next->turn.give(CommitTurn::leads);
   const auto deadline = Clock::now() + max_lead;
   while (next && next->turn.is_asleep() && Clock::now() < deadline)
     next = carry_out_group(next, own, carry_out);
