@@ -95,17 +95,22 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
 Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
     : version_(std::move(version)) {
   if (commit == 0 && version_->sealed.empty()) return;
-  lacks_memory_ = !no_throw([&] {
-                     state_ = make_shared_here<const SnapshotState>(version_, commit);
-                     return Status();
-                   }).ok();
+  try {
+    state_ = std::make_shared<const SnapshotState>(std::move(version_), commit);
+  } catch (const std::bad_alloc&) {
+    lacks_memory_ = true;
+  }
+}
+
+const std::shared_ptr<const Version>& Snapshot::version() const {
+  return state_ ? state_->version() : version_;
 }
 
 template <class Read>
 auto Snapshot::read_table(const Table& table, const Read& read) const {
   return no_throw([&]() -> decltype(read(std::declval<const TableVersion&>())) {
     if (lacks_memory_) return Status::out_of_memory();
-    auto found = state_ ? state_->table(table) : version_->find(table);
+    auto found = state_ ? state_->table(table) : version()->find(table);
     if (!found.ok()) return found.status();
     return read(**found);
   });
@@ -123,10 +128,10 @@ auto Snapshot::read_prefixes(const Table& table, const Read& read) const {
 Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
   return no_throw([&]() -> Result<std::optional<Bytes>> {
     if (lacks_memory_) return Status::out_of_memory();
-    auto found = version_->find(table);
+    auto found = version()->find(table);
     if (!found.ok()) return found.status();
     if (!state_) return lookup_one((*found)->segments, key);
-    if (!SnapshotState::has_newest_rows(*version_, **found)) {
+    if (!SnapshotState::has_newest_rows(*version(), **found)) {
       auto whole = state_->table(table);
       if (!whole.ok()) return whole.status();
       return lookup_one((*whole)->segments, key);
@@ -140,41 +145,41 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
   return read_table(table, [&](const TableVersion& t) {
-    return lookup_references(*version_->executor, t.segments, queries, result);
+    return lookup_references(*version()->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
   return read_table(table, [&](const TableVersion& t) {
-    return lookup_copies(*version_->executor, t.segments, queries, result);
+    return lookup_copies(*version()->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
                              void* stream) const {
   return read_table(table, [&](const TableVersion& t) {
-    return find_on_device(*version_->executor, t.segments, queries, out, stream);
+    return find_on_device(*version()->executor, t.segments, queries, out, stream);
   });
 }
 
 Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                             void* stream) const {
   return read_table(table, [&](const TableVersion& t) {
-    return get_on_device(*version_->executor, t.segments, queries, out, stream);
+    return get_on_device(*version()->executor, t.segments, queries, out, stream);
   });
 }
 
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
                              LowerBoundResult* result) const {
   return read_table(table, [&](const TableVersion& t) {
-    return lower_bounds(*version_, t.segments, queries, result);
+    return lower_bounds(*version(), t.segments, queries, result);
   });
 }
 
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
   return read_prefixes(table, [&](const TableVersion& t) {
     STRIDE_TRY(check_addresses(*t.table, addresses));
-    return match_batch(*version_, t, addresses, result);
+    return match_batch(*version(), t, addresses, result);
   });
 }
 
@@ -182,8 +187,8 @@ Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Lo
                               void* stream) const {
   return read_prefixes(table, [&](const TableVersion& t) {
     std::shared_ptr<const Matcher> matcher;
-    STRIDE_TRY(t.matcher->get(*version_->executor, t, &matcher));
-    return matcher->match_device(*version_->executor, addresses, out, stream);
+    STRIDE_TRY(t.matcher->get(*version()->executor, t, &matcher));
+    return matcher->match_device(*version()->executor, addresses, out, stream);
   });
 }
 
@@ -193,7 +198,7 @@ Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes add
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     uint64_t offsets[] = {0, address.size()};
     MatchResult result;
-    STRIDE_TRY(match_batch(*version_, t, Column::variable(address.data(), offsets, 1), &result));
+    STRIDE_TRY(match_batch(*version(), t, Column::variable(address.data(), offsets, 1), &result));
     if (!result.found[0]) return std::optional<PrefixEntry>();
     return std::optional(PrefixEntry{result.prefix(0), result.lengths[0], result.value(0)});
   });
@@ -204,14 +209,14 @@ Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes a
   return read_prefixes(table, [&](const TableVersion& t) -> Entries {
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     std::vector<PrefixEntry> entries;
-    STRIDE_TRY(stride::match_all(*version_->executor, t, address, &entries));
+    STRIDE_TRY(stride::match_all(*version()->executor, t, address, &entries));
     return entries;
   });
 }
 
 // The version, which keeps what the snapshot has made of the memtable too.
 std::shared_ptr<const Version> Snapshot::pin() const {
-  return state_ ? std::shared_ptr<const Version>(state_, version_.get()) : version_;
+  return state_ ? std::shared_ptr<const Version>(state_, version().get()) : version_;
 }
 
 Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
@@ -242,7 +247,7 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
       return record.rows - record.tombstones;
     }
     MergedRows merged;
-    STRIDE_TRY(merge_all(*version_->backend, t.segments, &merged));
+    STRIDE_TRY(merge_all(*version()->backend, t.segments, &merged));
     return merged.size();
   });
 }

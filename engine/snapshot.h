@@ -87,8 +87,11 @@ class STRIDE_API Snapshot {
 
   std::shared_ptr<const Version> pin() const;
 
+  const std::shared_ptr<const Version>& version() const;
+
+  // The version where it has all rows or, as all calls say then, there was no memory for the state;
+  // else null, and the state holds it.
   std::shared_ptr<const Version> version_;
-  // Null where the version has all rows; or there was no memory for it, as all calls say then.
   std::shared_ptr<const SnapshotState> state_;
   bool lacks_memory_ = false;
 };

@@ -10,7 +10,7 @@ namespace stride {
 
 struct SnapshotVersion {
   static const std::shared_ptr<const Version>& of(const Snapshot& snapshot) {
-    return snapshot.version_;
+    return snapshot.version();
   }
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/database_impl.h"
+#include "engine/write/commit_queue.h"
 #include "engine/write/staging.h"
 #include "engine/write_transaction.h"
 
@@ -13,13 +14,17 @@ namespace stride {
 struct STRIDE_INTERNAL WriteTransaction::State {
   std::shared_ptr<DatabaseImpl> database;
   Staging staging;
+  std::atomic<bool> changed{false};
+  OpenTransaction open{.staging = &staging};
   std::atomic<bool> entered{false};  // the commit queue knows of it
   std::atomic<bool> ended{false};
 
   // closed: it has ended, or this process is a forked child.
   Status check_open() const;
-  // Whether rows of the table can be staged; tells the commit queue before the first are.
-  Status enter(const Table& table);
+  // Whether rows of the table can be staged.
+  Status begin_change(const Table& table);
+  // Tells the commit queue once they are many.
+  void end_change() noexcept;
 };
 
 }  // namespace stride

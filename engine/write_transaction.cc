@@ -43,12 +43,16 @@ Status WriteTransaction::State::check_open() const {
   return ended.load(std::memory_order_relaxed) ? has_ended() : Status();
 }
 
-Status WriteTransaction::State::enter(const Table& table) {
+Status WriteTransaction::State::begin_change(const Table& table) {
   STRIDE_TRY(check_open());
   STRIDE_TRY(check_identity(table, database->context().identity));
-  if (entered.exchange(true, std::memory_order_relaxed)) return {};
-  database->queue().enter(&staging);
+  changed.store(true, std::memory_order_relaxed);
   return {};
+}
+
+void WriteTransaction::State::end_change() noexcept {
+  if (staging.bytes() < CommitQueue::min_large_bytes) return;
+  if (!entered.exchange(true, std::memory_order_relaxed)) database->queue().enter(&open);
 }
 
 // Calls stage(staging, record) for a table that rows can be staged of.
@@ -56,8 +60,10 @@ template <class Stage>
 Status WriteTransaction::change(const Table& table, const Stage& stage) {
   return no_throw([&] {
     if (!state_) return absent();
-    STRIDE_TRY(state_->enter(table));
-    return stage(state_->staging, TableParts::record(table));
+    STRIDE_TRY(state_->begin_change(table));
+    Status s = stage(state_->staging, TableParts::record(table));
+    state_->end_change();
+    return s;
   });
 }
 
@@ -75,7 +81,7 @@ Result<Table> WriteTransaction::create_table(const std::string& name, const Tabl
     if (!record.ok()) return record.status();
     STRIDE_TRY(state_->staging.create(*record));
     Table table = state_->database->handle(std::move(*record));
-    STRIDE_TRY(state_->enter(table));
+    STRIDE_TRY(state_->begin_change(table));
     return table;
   });
 }
@@ -211,8 +217,9 @@ Status WriteTransaction::commit(std::optional<Durability> durability) {
     std::shared_ptr<State> state = std::move(state_);
     DatabaseImpl& database = *state->database;
     Durability wanted = durability.value_or(database.context().options.durability);
-    if (!state->entered) return wanted == Durability::sync ? database.sync() : database.writable();
-    CommitRequest request{&state->staging, wanted, {}};
+    if (!state->changed) return wanted == Durability::sync ? database.sync() : database.writable();
+    CommitRequest request{.staging = &state->staging, .durability = wanted};
+    if (state->entered) request.open = &state->open;
     return database.commit(&request);
   });
 }
@@ -221,7 +228,7 @@ void WriteTransaction::abort() {
   if (!state_) return;
   const bool here = state_->database->context().identity->opened_in.is_here();
   if (here && !state_->ended.exchange(true) && state_->entered.load(std::memory_order_relaxed))
-    state_->database->queue().leave(&state_->staging);
+    state_->database->queue().leave(&state_->open);
   state_.reset();
 }
 

@@ -2,7 +2,6 @@
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
-#include "engine/memtable/memtable.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -23,8 +22,8 @@ VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, 
     : context_(context),
       unsynced_(unsynced),
       poison_(poison),
-      version_(blank_version(context)),
-      left_in_parent_(version_) {}
+      left_in_parent_(blank_version(context)),
+      published_(left_in_parent_) {}
 
 Status VersionSet::open() {
   auto recovered = recover(context_, *left_in_parent_);
@@ -39,7 +38,7 @@ Status VersionSet::open() {
   logged_next_id_ = recovered->logged_next_id;
   next_id_ = recovered->next_id;
   count_bytes(*recovered->version);
-  publish(std::move(recovered->version));
+  published_.set(std::move(recovered->version));
   const bool gives_up = manifest_ && !recovered_logs_.lost.empty();
   return gives_up ? give_up(recovered_logs_.lost) : Status();
 }
@@ -64,17 +63,13 @@ Status VersionSet::close() {
 
 std::shared_ptr<const Version> VersionSet::current() const noexcept {
   if (!context_.identity->opened_in.is_here()) return left_in_parent_;
-  std::lock_guard guard(version_mutex_);
-  return version_;
+  return published_.get();
 }
 
-// Under the lock: whatever is committed to tables of a later version is published after that.
 std::shared_ptr<const Version> VersionSet::current(uint32_t* commit) const noexcept {
   *commit = 0;
   if (!context_.identity->opened_in.is_here()) return left_in_parent_;
-  std::lock_guard guard(version_mutex_);
-  if (version_->memtable) *commit = version_->memtable->visible();
-  return version_;
+  return published_.get(commit);
 }
 
 Status VersionSet::writable() {
@@ -107,7 +102,7 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   change_logs(pending->edit);
   if (durability == Durability::sync) remove_log_files();
   count_bytes(*version);
-  publish(std::move(version));
+  published_.set(std::move(version));
   return {};
 }
 
@@ -161,12 +156,6 @@ Status VersionSet::sync() {
   STRIDE_TRY(log(nothing, /*new_files=*/false, Durability::sync));
   remove_log_files();
   return {};
-}
-
-void VersionSet::publish(std::shared_ptr<const Version> version) noexcept {
-  std::lock_guard guard(version_mutex_);
-  version_.swap(version);
-  // The old one is released after the lock: it may be the last pin of files.
 }
 
 }  // namespace stride

@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/pending_edit.h"
 #include "engine/catalog/poison.h"
+#include "engine/catalog/published_version.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version.h"
 #include "engine/memtable/log_replay.h"
@@ -73,7 +73,6 @@ class VersionSet {
   // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
   void count_bytes(const Version& version) noexcept;
-  void publish(std::shared_ptr<const Version> version) noexcept;
 
   const DatabaseContext& context_;
   UnsyncedFiles& unsynced_;
@@ -89,9 +88,8 @@ class VersionSet {
   std::atomic<uint64_t> size_bytes_{0};  // of segments, manifest and sealed logs
   std::atomic<uint64_t> log_bytes_{0};
 
-  mutable std::mutex version_mutex_;  // held only to copy or swap the pointer
-  std::shared_ptr<const Version> version_;
-  std::shared_ptr<const Version> left_in_parent_;  // no tables: what a forked child sees
+  const std::shared_ptr<const Version> left_in_parent_;  // no tables: what a forked child sees
+  PublishedVersion published_;
 };
 
 }  // namespace stride

@@ -50,6 +50,11 @@ Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
 
 }  // namespace
 
+// A forked child leaves alone what it has a copy of.
+SnapshotState::~SnapshotState() {
+  if (tables_ && !version_->database->opened_in.is_here()) (void)tables_.release();
+}
+
 const TailRow* SnapshotState::find_sealed(uint32_t table, Bytes key) const noexcept {
   for (const SealedMemtable& sealed : version_->sealed) {
     const TableTail* tail = sealed.rows->find(table);
@@ -62,11 +67,12 @@ Result<const TableVersion*> SnapshotState::table(const Table& table) const {
   auto found = version_->find(table);
   if (!found.ok() || (commit_ == 0 && version_->sealed.empty())) return found;
   std::lock_guard lock(mutex_);
-  auto [at, is_new] = tables_.try_emplace((*found)->table->id);
+  if (!tables_) tables_ = std::make_unique<Tables>();
+  auto [at, is_new] = tables_->try_emplace((*found)->table->id);
   if (is_new) {
     auto made = with_pieces(*version_, **found, commit_);
     if (!made.ok()) {
-      tables_.erase(at);
+      tables_->erase(at);
       return made.status();
     }
     at->second = std::move(*made);

@@ -19,6 +19,7 @@ class SnapshotState {
   // commit: of the version's memtable; 0: it has no rows.
   SnapshotState(std::shared_ptr<const Version> version, uint32_t commit) noexcept
       : version_(std::move(version)), commit_(commit) {}
+  ~SnapshotState();
 
   const std::shared_ptr<const Version>& version() const { return version_; }
   // The newest row of the key in the memtables, which must be newer than the table's segments
@@ -43,7 +44,8 @@ class SnapshotState {
   const std::shared_ptr<const Version> version_;
   const uint32_t commit_;
   mutable std::mutex mutex_;
-  mutable std::map<uint32_t, std::shared_ptr<const TableVersion>> tables_;
+  using Tables = std::map<uint32_t, std::shared_ptr<const TableVersion>>;
+  mutable std::unique_ptr<Tables> tables_;  // null: none was asked for
 };
 
 // The version with the memtables' rows of these tables as segments, up to the last commit.

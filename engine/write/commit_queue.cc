@@ -3,47 +3,90 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/write/futex.h"
 #include "storage/no_throw.h"
 
 namespace stride {
+namespace {
 
-void CommitQueue::enter(const Staging* staging) {
+// About as long as a commit that does not wait for the disk: longer than it takes to be woken it is
+// not worth to look.
+constexpr unsigned spins = 64;
+// A thread that leads does so for the next group as well, where that one's first sleeps, because to
+// be woken takes longer than a group; but its own commit has been answered, so not for long.
+constexpr std::chrono::microseconds max_lead{100};
+// Where nobody came back in time, so many groups do not wait.
+constexpr unsigned groups_between_tries = 15;
+// Two or three take turns: while one waits for the disk, the other one comes back.
+constexpr uint64_t min_returning = 4;
+
+}  // namespace
+
+void CommitQueue::enter(OpenTransaction* open) noexcept {
   std::lock_guard lock(mutex_);
-  open_[staging] = {};
+  open->next = open_;
+  if (open_) open_->previous = open;
+  open_ = open;
+  ++staging_;
   changed_.notify_all();
 }
 
-void CommitQueue::leave(const Staging* staging) {
+void CommitQueue::unlink(OpenTransaction* open) noexcept {
+  (open->previous ? open->previous->next : open_) = open->next;
+  if (open->next) open->next->previous = open->previous;
+}
+
+void CommitQueue::leave(OpenTransaction* open) noexcept {
   std::lock_guard lock(mutex_);
-  open_.erase(staging);
+  unlink(open);
+  --staging_;
   changed_.notify_all();
 }
 
-uint64_t CommitQueue::busy_siblings() {
+void CommitQueue::begin_waiting(OpenTransaction* open) noexcept {
+  std::lock_guard lock(mutex_);
+  open->waiting = true;
+  --staging_;
+  ++waiting_;
+  changed_.notify_all();
+}
+
+void CommitQueue::forget_group() noexcept {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  for (CommitRequest* request : group_) {
+    if (!request->open) continue;
+    if (!lock) lock.lock();
+    unlink(request->open);
+    --waiting_;
+  }
+}
+
+uint64_t CommitQueue::busy_siblings() noexcept {
   uint64_t busy = 0;
-  for (auto& [staging, open] : open_) {
-    uint64_t rows = staging->rows();
-    busy += !open.waiting && rows != open.rows;
-    open.rows = rows;
+  for (OpenTransaction* open = open_; open; open = open->next) {
+    const uint64_t rows = open->staging->rows();
+    busy += !open->waiting && rows != open->rows;
+    open->rows = rows;
   }
   return busy;
 }
 
-void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const Staging* leader) {
+void CommitQueue::wait_for_siblings(const Staging* leader) {
   using std::chrono::microseconds;
   auto wait = std::min<Clock::duration>(microseconds(leader->bytes() / wait_bytes_per_us), max_wait);
   auto linger = std::min<Clock::duration>(microseconds(leader->bytes() / linger_bytes_per_us), wait);
   // Siblings are given up when none of them stages anything for a while. A thread can be off its
   // core for some milliseconds, which is no reason to give it up.
   auto patience = std::max<Clock::duration>(wait / 2, std::chrono::milliseconds(5));
-  auto all_here = [&] { return open_.size() <= waiting_.size(); };
+  std::unique_lock lock(mutex_);
+  auto all_here = [&] { return staging_ == 0; };
   auto deadline = Clock::now() + wait;
   busy_siblings();
   for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
     if (all_here()) {
       // Each arrival makes another one likely.
-      size_t seen = waiting_.size();
-      auto arrival = [&] { return !all_here() || waiting_.size() != seen; };
+      const uint64_t seen = waiting_;
+      auto arrival = [&] { return !all_here() || waiting_ != seen; };
       if (!changed_.wait_until(lock, std::min(deadline, now + linger), arrival)) return;
     } else if (!changed_.wait_until(lock, std::min(deadline, now + patience), all_here)) {
       if (busy_siblings() == 0) return;
@@ -52,37 +95,118 @@ void CommitQueue::wait_for_siblings(std::unique_lock<std::mutex>& lock, const St
 }
 
 Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
-  std::unique_lock lock(mutex_);
-  try {
-    waiting_.push_back(request);
-  } catch (const std::bad_alloc&) {
-    open_.erase(request->staging);
-    changed_.notify_all();
-    return Status::out_of_memory();
-  }
-  if (auto found = open_.find(request->staging); found != open_.end()) found->second.waiting = true;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return request->done || !leading_; });
-  if (request->done) return request->status;
+  if (request->open) begin_waiting(request->open);
+  // Who waits for the disk waits for long.
+  const unsigned patience = request->durability == Durability::sync ? 0 : spins;
+  if (join(request) || request->turn.await(patience) == CommitTurn::leads)
+    lead(request, carry_out);
+  return std::move(request->status);
+}
 
-  leading_ = true;
-  wait_for_siblings(lock, request->staging);
-  std::vector<CommitRequest*> group = std::move(waiting_);
-  waiting_.clear();
-  for (CommitRequest* r : group) open_.erase(r->staging);
-  lock.unlock();
-  Status failure = no_throw([&] {
-    carry_out(group);
+bool CommitQueue::join(CommitRequest* request) noexcept {
+  CommitRequest* before = newest_.load(std::memory_order_relaxed);
+  do {
+    request->before = before;
+  } while (!newest_.compare_exchange_weak(before, request, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed));
+  uint32_t awaited = awaited_.load(std::memory_order_seq_cst);
+  while (awaited != 0 && !awaited_.compare_exchange_weak(awaited, awaited - 1)) {
+  }
+  if (awaited == 1) futex_wake(&awaited_);
+  return before == nullptr;
+}
+
+void CommitQueue::lead(CommitRequest* own, const CarryOut& carry_out) {
+  CommitRequest* next = carry_out_group(own, own, carry_out);
+  if (!next) return;
+  // One that waits for the disk takes longer than to be woken.
+  if (own->durability == Durability::sync) return next->turn.give(CommitTurn::leads);
+  const auto deadline = Clock::now() + max_lead;
+  while (next && next->turn.is_asleep() && Clock::now() < deadline)
+    next = carry_out_group(next, own, carry_out);
+  if (next) next->turn.give(CommitTurn::leads);
+}
+
+CommitRequest* CommitQueue::carry_out_group(CommitRequest* first, const CommitRequest* own,
+                                            const CarryOut& carry_out) {
+  const bool syncs = first->durability == Durability::sync;
+  if (first->open) wait_for_siblings(first->staging);
+  if (syncs) wait_for_returning();
+  collect_group();
+  forget_group();
+  const auto begin = syncs ? Clock::now() : Clock::time_point();
+  const Status failure = no_throw([&] {
+    carry_out(group_);
     return Status();
   });
-  lock.lock();
-  for (CommitRequest* r : group) {
-    if (!r->answered) r->answer(failure);
-    r->done = true;
+  if (syncs) expect_returning(begin);
+  for (CommitRequest* request : group_)
+    if (!request->answered) request->answer(failure);
+  CommitRequest* request = group_.back();
+  // Others may lead from here on. A request may be gone once its turn is given.
+  CommitRequest* const next = detach_group(request);
+  while (request) {
+    CommitRequest* const before = request->before;
+    if (request != own) request->turn.give(CommitTurn::done);
+    request = before;
   }
-  leading_ = false;
-  changed_.notify_all();
-  return request->status;
+  return next;
+}
+
+void CommitQueue::collect_group() noexcept {
+  CommitRequest* request = newest_.load(std::memory_order_acquire);
+  uint64_t arrived = 0;
+  for (CommitRequest* r = request; r; r = r->before) ++arrived;
+  try {
+    group_.resize(arrived);
+  } catch (const std::bad_alloc&) {
+    group_.resize(group_.capacity());
+  }
+  for (uint64_t i = arrived; request; request = request->before)
+    if (--i < group_.size()) group_[i] = request;
+}
+
+CommitRequest* CommitQueue::detach_group(CommitRequest* last) noexcept {
+  CommitRequest* next = last;
+  if (newest_.compare_exchange_strong(next, nullptr, std::memory_order_acq_rel)) return nullptr;
+  while (next->before != last) next = next->before;
+  next->before = nullptr;
+  return next;
+}
+
+uint64_t CommitQueue::count_arrived() const noexcept {
+  uint64_t n = 0;
+  for (auto* r = newest_.load(std::memory_order_seq_cst); r; r = r->before) ++n;
+  return n;
+}
+
+void CommitQueue::expect_returning(Clock::time_point begin) noexcept {
+  const auto now = Clock::now();
+  expected_ = count_arrived();
+  if (expected_ < min_returning) expected_ = 0;
+  expected_until_ = now + (now - begin) / 4;
+}
+
+void CommitQueue::wait_for_returning() noexcept {
+  if (without_waiting_ > 0) {
+    --without_waiting_;
+    return;
+  }
+  const uint64_t before = count_arrived();
+  uint64_t arrived = before;
+  for (unsigned i = 0; i < spins && arrived < expected_; ++i, arrived = count_arrived())
+    spin_pause();
+  while (arrived < expected_) {
+    const auto left = expected_until_ - Clock::now();
+    if (left.count() <= 0) break;
+    // Who arrives now has been counted, or sees that it is awaited.
+    awaited_.store(static_cast<uint32_t>(expected_ - arrived), std::memory_order_seq_cst);
+    const uint32_t missing = awaited_.load(std::memory_order_relaxed);
+    if (count_arrived() == arrived && missing != 0) futex_wait(awaited_, missing, left);
+    awaited_.store(0, std::memory_order_relaxed);
+    arrived = count_arrived();
+  }
+  if (arrived == before && before < expected_) without_waiting_ = groups_between_tries;
 }
 
 }  // namespace stride

@@ -198,6 +198,13 @@ struct Committer::SmallRound {
   std::vector<std::vector<StagedTable>> staged;  // of each
   AbsentAnswers answers;
   uint64_t bytes = 0;
+
+  void clear() {
+    requests.clear();
+    staged.clear();
+    answers = {};
+    bytes = 0;
+  }
 };
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
@@ -284,17 +291,16 @@ void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable>
 }
 
 void Committer::carry_out(SmallRound* small) {
-  if (!small->requests.empty()) {
-    std::vector<StagedTable*> tables;
-    Status s = no_throw([&] {
-      for (auto& staged : small->staged)
-        for (StagedTable& table : staged) tables.push_back(&table);
-      return small_.commit(tables, strongest(small->requests));
-    });
-    if (s.ok()) small->answers.give();
-    for (CommitRequest* request : small->requests) request->answer(s);
-  }
-  *small = {};
+  if (small->requests.empty()) return;
+  std::vector<StagedTable*> tables;
+  Status s = no_throw([&] {
+    for (auto& staged : small->staged)
+      for (StagedTable& table : staged) tables.push_back(&table);
+    return small_.commit(tables, strongest(small->requests));
+  });
+  if (s.ok()) small->answers.give();
+  for (CommitRequest* request : small->requests) request->answer(s);
+  small->clear();
 }
 
 Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
@@ -307,10 +313,9 @@ Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged)
 }
 
 void Committer::carry_out(Round* round) {
-  if (!round->empty()) {
-    Status s = no_throw([&] { return commit_rows(round); });
-    for (CommitRequest* r : round->requests) r->answer(s);
-  }
+  if (round->empty()) return;
+  Status s = no_throw([&] { return commit_rows(round); });
+  for (CommitRequest* r : round->requests) r->answer(s);
   *round = {};
 }
 

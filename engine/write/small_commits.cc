@@ -127,7 +127,7 @@ Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durabilit
   if (durability == Durability::sync) STRIDE_TRY(versions_.sync());
   if (durability == Durability::flush) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
   Status s = no_throw([&] {
-    LogRowsEncoder out(&log_->begin_frame());
+    LogRowsEncoder& out = log_->begin_rows();
     for (const StagedTable* table : tables) {
       out.begin(table->table->id);
       for_each_chunk(*table, [&](const StagedChunk& chunk) {

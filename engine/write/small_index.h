@@ -1,12 +1,12 @@
-// Finds values by key. The first few are looked through one by one, which costs hardly any memory;
-// from then on there is a hash table.
+// Finds values by key. The first few lie here and are looked through one by one; from then on there
+// is a hash table.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace stride {
 
@@ -17,8 +17,8 @@ class SmallIndex {
   // Null: it is not there. Valid until the next add().
   const Value* find(const Key& key) const {
     if (hashed_.empty()) {
-      for (const auto& entry : few_)
-        if (entry.first == key) return &entry.second;
+      for (size_t i = 0; i < count_; ++i)
+        if (few_[i].first == key) return &few_[i].second;
       return nullptr;
     }
     auto found = hashed_.find(key);
@@ -28,8 +28,9 @@ class SmallIndex {
   void add(const Key& key, Value value) {
     if (!hashed_.empty()) {
       hashed_.emplace(key, std::move(value));
-    } else if (few_.size() < max_few) {
-      few_.emplace_back(key, std::move(value));
+    } else if (count_ < max_few) {
+      few_[count_] = {key, std::move(value)};
+      ++count_;
     } else {
       std::unordered_map<Key, Value, Hash> hashed(few_.begin(), few_.end());
       hashed.emplace(key, std::move(value));
@@ -37,13 +38,15 @@ class SmallIndex {
     }
   }
   void clear() {
-    few_.clear();
+    few_ = {};
+    count_ = 0;
     hashed_.clear();
   }
 
  private:
-  static constexpr size_t max_few = 16;
-  std::vector<std::pair<Key, Value>> few_;
+  static constexpr size_t max_few = 4;
+  std::array<std::pair<Key, Value>, max_few> few_{};
+  size_t count_ = 0;
   std::unordered_map<Key, Value, Hash> hashed_;
 };
 

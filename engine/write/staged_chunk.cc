@@ -249,7 +249,8 @@ std::unique_ptr<StagedChunk> StagedChunk::make_next(const StagedChunk* last, uin
                                                     const KeyColumn& keys,
                                                     const ValueColumn* values, uint64_t first) {
   uint64_t left = keys.size - first;
-  uint64_t before = last ? last->capacity().rows : 32;
+  // Four rows, then 64 and more: what a put of one row takes is small enough to be had at once.
+  uint64_t before = last ? std::max<uint64_t>(last->capacity().rows, 32) : 2;
   uint64_t rows = std::clamp<uint64_t>(left, std::min(2 * before, max_rows), max_rows);
   uint64_t sampled = std::min<uint64_t>(left, rows);
   auto bytes_for = [&](const Column& c) {

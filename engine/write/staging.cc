@@ -235,29 +235,18 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
   return {};
 }
 
-namespace {
-
-// Both, or, where it throws, neither.
-template <class List, class Index, class Key, class Value>
-void add_to_both(List* list, typename List::value_type object, Index* index, const Key& key,
-                 const Value& value) {
-  list->push_back(std::move(object));
-  try {
-    index->add(key, value);
-  } catch (...) {
-    list->pop_back();
-    throw;
-  }
-}
-
-}  // namespace
-
 Status Staging::create(std::shared_ptr<const TableRecord> table) {
   std::lock_guard lock(mutex_);
   if (created_by_name_.find(table->name))
     return Status(StatusCode::already_exists,
                   "the transaction has created a table '" + table->name + "' already");
-  add_to_both(&created_, table, &created_by_name_, table->name, table);
+  created_.push_back(table);
+  try {
+    created_by_name_.add(table->name, table);
+  } catch (...) {
+    created_.pop_back();
+    throw;
+  }
   return {};
 }
 
@@ -269,10 +258,10 @@ std::shared_ptr<const TableRecord> Staging::find_created(const std::string& name
 
 void Staging::hand_over() {
   std::lock_guard lock(mutex_);
-  for (auto& slot : slots_) {
-    slot->chunk = nullptr;
-    slot->absent = nullptr;
-  }
+  slots_.for_each([](Slot& slot) {
+    slot.chunk = nullptr;
+    slot.absent = nullptr;
+  });
 }
 
 void Staging::count(const KeyColumn& keys, const ValueColumn* values) {
@@ -307,28 +296,40 @@ void Staging::add_absent(Slot* slot, std::vector<std::unique_ptr<AbsentChunk>> c
   slot->absent = last;
 }
 
+namespace {
+
+// To both, or, where it throws, to neither.
+template <class T, class Index, class Key>
+T* add_to_both(OwnedList<T>* list, T object, Index* index, const Key& key) {
+  T* const added = list->add(std::move(object));
+  try {
+    index->add(key, added);
+  } catch (...) {
+    list->remove_last();
+    throw;
+  }
+  return added;
+}
+
+}  // namespace
+
 Staging::Slot* Staging::slot_of_this_thread(const std::shared_ptr<const TableRecord>& table) {
   const SlotKey key{std::this_thread::get_id(), table->id};
   std::lock_guard lock(mutex_);
   if (Slot* const* slot = slots_by_key_.find(key)) return *slot;
-  auto slot = std::make_unique<Slot>(Slot{staged_table(table), nullptr, nullptr});
-  Slot* const added = slot.get();
-  add_to_both(&slots_, std::move(slot), &slots_by_key_, key, added);
-  return added;
+  return add_to_both(&slots_, Slot{staged_table(table), nullptr, nullptr}, &slots_by_key_, key);
 }
 
 StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& table) {
   if (StagedTable* const* staged = tables_by_id_.find(table->id)) return *staged;
-  auto staged = std::make_unique<StagedTable>(StagedTable{table, {}, {}});
-  StagedTable* const added = staged.get();
-  add_to_both(&tables_, std::move(staged), &tables_by_id_, table->id, added);
-  return added;
+  return add_to_both(&tables_, StagedTable{table, {}, {}}, &tables_by_id_, table->id);
 }
 
 std::vector<StagedTable> Staging::consume() {
   std::lock_guard lock(mutex_);
   std::vector<StagedTable> result;
-  for (auto& table : tables_) result.push_back(std::move(*table));
+  result.reserve(tables_.size());
+  tables_.for_each([&](StagedTable& table) { result.push_back(std::move(table)); });
   tables_.clear();
   tables_by_id_.clear();
   slots_.clear();

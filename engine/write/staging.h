@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/table.h"
+#include "engine/write/owned_list.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
@@ -195,8 +196,8 @@ class Staging {
   void count(const KeyColumn& keys, const ValueColumn* values);
 
   std::mutex mutex_;  // guards the lists, not the chunks' content
-  std::vector<std::unique_ptr<StagedTable>> tables_;
-  std::vector<std::unique_ptr<Slot>> slots_;
+  OwnedList<StagedTable> tables_;
+  OwnedList<Slot> slots_;
   std::vector<std::shared_ptr<const TableRecord>> created_;
   SmallIndex<uint32_t, StagedTable*> tables_by_id_;
   SmallIndex<SlotKey, Slot*, SlotHash> slots_by_key_;

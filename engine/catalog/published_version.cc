@@ -1,0 +1,55 @@
+#include "engine/catalog/published_version.h"
+
+#include <atomic>
+#include <new>
+#include <utility>
+
+#include "engine/memtable/memtable.h"
+
+namespace stride {
+
+PublishedVersion::Shard& PublishedVersion::shard_of_this_thread() const noexcept {
+  static std::atomic<size_t> threads{0};
+  thread_local const size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+  return shards_[number % shard_count];
+}
+
+std::shared_ptr<const Version> PublishedVersion::take(Shard& shard) const noexcept {
+  if (shard.version) return shard.version;
+  std::lock_guard guard(mutex_);
+  try {
+    auto pin = std::make_shared<std::shared_ptr<const Version>>(version_);
+    shard.version = std::shared_ptr<const Version>(std::move(pin), version_.get());
+  } catch (const std::bad_alloc&) {
+    return version_;
+  }
+  return shard.version;
+}
+
+std::shared_ptr<const Version> PublishedVersion::get() const noexcept {
+  Shard& shard = shard_of_this_thread();
+  std::lock_guard guard(shard.mutex);
+  return take(shard);
+}
+
+std::shared_ptr<const Version> PublishedVersion::get(uint32_t* commit) const noexcept {
+  Shard& shard = shard_of_this_thread();
+  std::lock_guard guard(shard.mutex);
+  std::shared_ptr<const Version> version = take(shard);
+  *commit = version->memtable ? version->memtable->visible() : 0;
+  return version;
+}
+
+void PublishedVersion::set(std::shared_ptr<const Version> version) noexcept {
+  // Released after the locks: they may be the last pins of files.
+  std::array<std::shared_ptr<const Version>, shard_count> old;
+  for (Shard& shard : shards_) shard.mutex.lock();
+  {
+    std::lock_guard guard(mutex_);
+    version_.swap(version);
+  }
+  for (size_t i = 0; i < shard_count; ++i) old[i].swap(shards_[i].version);
+  for (Shard& shard : shards_) shard.mutex.unlock();
+}
+
+}  // namespace stride
