@@ -2,17 +2,12 @@
 
 #include <random>
 
+#include "tests/support/background_work.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/tree_option_sets.h"
 
 namespace stride::test::metamorphic {
 namespace {
-
-// The one place that knows of the option, and does without it where there is none.
-template <class Any>
-void set_background_work(Any* options, bool on) {
-  if constexpr (requires { options->background_work; }) options->background_work = on;
-}
 
 // Backends have threads, so those of all runs are the same.
 std::shared_ptr<Backend> host_backend(unsigned threads) {
