@@ -15,8 +15,11 @@ TEST_CASE("MetamorphicTest.OneHistoryHasTheSameAnswersUnderAllOptions", "[Metamo
     const History history = make_history(random(), smaller_under_sanitizers(400, 120));
     for (int i = 0; i < smaller_under_sanitizers(8, 4); ++i) {
       const OptionSet set = make_option_set(random());
-      auto mismatch = run(history, set);
-      if (mismatch) FAIL(describe(shrink({history, set, *mismatch}, std::chrono::seconds(60))));
+      // A disk takes milliseconds for each commit that is synced.
+      const size_t operations = set.on_disk ? 100 : history.size();
+      const History part(history.begin(), history.begin() + static_cast<ptrdiff_t>(operations));
+      auto mismatch = run(part, set);
+      if (mismatch) FAIL(describe(shrink({part, set, *mismatch}, std::chrono::seconds(60))));
     }
   }
 }

@@ -50,17 +50,16 @@ OptionSet make_option_set(uint64_t seed) {
   constexpr uint64_t limits[] = {0, 0, 1, 1 << 16};
   set.memory_limit_bytes = limits[random() % std::size(limits)];
   set.threads = 1 + static_cast<unsigned>(random() % 4);
-  // One word for the strides, whatever is drawn for them.
-  Random of_tree(random());
-  if (random() % 2) set.tree = random_options(of_tree);
+  Random tree(random());
+  if (random() % 2) set.tree = random_options(tree);
   constexpr OptionSet::Device devices[] = {OptionSet::Device::none, OptionSet::Device::none,
                                            OptionSet::Device::fake, OptionSet::Device::real};
   set.device = devices[random() % std::size(devices)];
   constexpr int reopenings[] = {0, 0, 1, 7, 60};
   set.reopen_every = reopenings[random() % std::size(reopenings)];
-  set.on_disk = random() % 5 == 0;
-  // Each is synced, and opened again, on a real disk.
-  if (set.on_disk && set.reopen_every == 1) set.reopen_every = 40;
+  // Syncs of a real disk take their time, and every reopening has some.
+  set.on_disk = random() % 12 == 0;
+  if (set.on_disk && set.reopen_every > 0) set.reopen_every = 60;
   set.background_work = random() % 2;
   set.closes = random() % 2;
   return set;

@@ -178,7 +178,7 @@ struct Image {
   CrashPolicy policy;
 };
 
-class ConcurrentCrashTest {
+class ConcurrentPowerLossTest {
  protected:
   using Commits = std::array<const std::vector<CommitRecord>*, committers>;
 
@@ -378,15 +378,15 @@ class ConcurrentCrashTest {
   std::array<std::atomic<int>, committers> synced_{};
 };
 
-TEST_CASE_METHOD(ConcurrentCrashTest, "ConcurrentCrashTest.PowerLossLeavesAPrefixOfTheCommits",
-                 "[ConcurrentCrashTest]") {
-  for (int round = 0; round < smaller_under_sanitizers(12, 3); ++round)
+TEST_CASE_METHOD(ConcurrentPowerLossTest, "ConcurrentPowerLossTest.PowerLossLeavesAPrefixOfTheCommits",
+                 "[ConcurrentPowerLossTest]") {
+  for (int round = 0; round < smaller_under_sanitizers(25, 4); ++round)
     commit_through_power_losses(/*fails=*/false);
 }
 
-TEST_CASE_METHOD(ConcurrentCrashTest, "ConcurrentCrashTest.SoItDoesWhereAllCallsFail",
-                 "[ConcurrentCrashTest]") {
-  for (int round = 0; round < smaller_under_sanitizers(40, 10); ++round)
+TEST_CASE_METHOD(ConcurrentPowerLossTest, "ConcurrentPowerLossTest.SoItDoesWhereAllCallsFail",
+                 "[ConcurrentPowerLossTest]") {
+  for (int round = 0; round < smaller_under_sanitizers(80, 12); ++round)
     commit_through_power_losses(/*fails=*/true);
 }
 
