@@ -268,7 +268,7 @@ std::string DatabaseRun::apply(const Operation& operation) {
     case Operation::Kind::drop:
       return told(db_->drop_table(table_name(operation.table)));
     case Operation::Kind::keep:
-      keep(&kept_[static_cast<size_t>(operation.kept)]);
+      keep(*db_, &kept_[static_cast<size_t>(operation.kept)]);
       return "";
     case Operation::Kind::read:
       return read(operation.reading);
@@ -276,6 +276,8 @@ std::string DatabaseRun::apply(const Operation& operation) {
       return told(db_->compact());
     case Operation::Kind::sync:
       return told(db_->sync());
+    case Operation::Kind::read_only:
+      return read_beside();
     case Operation::Kind::drop_before_commit:
       break;
   }
@@ -327,12 +329,12 @@ std::string DatabaseRun::drop_before_commit(const Operation& operation) {
 }
 
 // Lists the tables first: they are all in the snapshot, for nobody drops any meanwhile.
-void DatabaseRun::keep(Kept* kept) {
+void DatabaseRun::keep(const Database& db, Kept* kept) {
   kept->handles.clear();
   for (int table = 0; table < tables; ++table)
-    if (auto handle = db_->open_table(table_name(table)); handle.ok())
+    if (auto handle = db.open_table(table_name(table)); handle.ok())
       kept->handles[table] = *handle;
-  kept->snapshot = db_->snapshot();
+  kept->snapshot = db.snapshot();
 }
 
 std::string DatabaseRun::read(const Reading& reading) {
@@ -341,7 +343,7 @@ std::string DatabaseRun::read(const Reading& reading) {
   if (reading.kept)
     from = &kept_[static_cast<size_t>(*reading.kept)];
   else
-    keep(&now);
+    keep(*db_, &now);
   auto table = from->handles.find(reading.table);
   if (table == from->handles.end()) return answer(StatusCode::not_found);
   return read_table(*from->snapshot, table->second, reading);
@@ -352,12 +354,25 @@ std::string DatabaseRun::contents() {
   if (Status s = db_->verify(); !s.ok()) return told(s);
   open();
   if (!failures_.empty()) return failures_;
+  return contents_of(*db_);
+}
+
+std::string DatabaseRun::contents_of(const Database& db) {
   Kept now;
-  keep(&now);
+  keep(db, &now);
   std::string all;
   for (const auto& [table, handle] : now.handles)
     all += table_name(table) + ": " + rows_of(now.snapshot->scan(handle)) + "\n";
   return all;
+}
+
+// What is synced is there for others, too.
+std::string DatabaseRun::read_beside() const {
+  if (Status s = db_->sync(); !s.ok()) return told(s);
+  Options options = options_;
+  options.read_only = true;
+  auto beside = Database::open(path_, options);
+  return beside.ok() ? contents_of(**beside) : told(beside.status());
 }
 
 }  // namespace stride::test::metamorphic

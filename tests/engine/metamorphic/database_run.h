@@ -36,7 +36,9 @@ class DatabaseRun {
   std::string commit(const Operation& operation);
   std::string commit_at_once(const Operation& operation);
   std::string drop_before_commit(const Operation& operation);
-  void keep(Kept* kept);
+  std::string read_beside() const;
+  static void keep(const Database& db, Kept* kept);
+  static std::string contents_of(const Database& db);
   std::string read(const Reading& reading);
 
   const OptionSet set_;

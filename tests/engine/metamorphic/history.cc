@@ -15,14 +15,15 @@ using Clock = std::chrono::steady_clock;
 // "Simplifying and Isolating Failure-Inducing Input", 2002, without its tests of the parts alone).
 class Shrinking {
  public:
-  Shrinking(Failure failure, std::chrono::seconds limit)
-      : failure_(std::move(failure)), end_(Clock::now() + limit) {}
+  Shrinking(Failure failure, std::chrono::seconds limit, const Run& run)
+      : failure_(std::move(failure)), end_(Clock::now() + limit), run_(run) {}
 
-  Failure run() {
+  Failure shrink() {
     cut();
-    for (size_t part = failure_.history.size(); part > 0 && !over(); part /= 2) leave_out(part);
+    leave_out_operations();
     make_plain();
-    for (size_t part = failure_.history.size(); part > 0 && !over(); part /= 2) leave_out(part);
+    leave_out_operations();
+    leave_out_changes();
     return failure_;
   }
 
@@ -38,7 +39,7 @@ class Shrinking {
   bool still_fails(const History& history, const OptionSet& set) {
     const int attempts = set.background_work ? 3 : 1;
     for (int i = 0; i < attempts && !over(); ++i)
-      if (auto mismatch = metamorphic::run(history, set)) {
+      if (auto mismatch = run_(history, set)) {
         failure_ = {history, set, std::move(*mismatch)};
         cut();
         return true;
@@ -46,17 +47,74 @@ class Shrinking {
     return false;
   }
 
-  // From the end, so that what is cut meanwhile is not looked at again.
-  void leave_out(size_t part) {
-    for (size_t at = failure_.history.size(); at > 0 && !over();) {
-      at = std::min(at, failure_.history.size());
-      const size_t first = at > part ? at - part : 0;
-      History less = failure_.history;
-      less.erase(less.begin() + static_cast<ptrdiff_t>(first),
-                 less.begin() + static_cast<ptrdiff_t>(at));
-      still_fails(less, failure_.set);
-      at = first;
-    }
+  // Parts from the end, so that what is cut meanwhile is not looked at again. count: how many there
+  // are in a history; erase: takes some out of it.
+  template <class Count, class Erase>
+  void leave_out(const Count& count, const Erase& erase) {
+    for (size_t part = count(failure_.history); part > 0; part /= 2)
+      for (size_t at = count(failure_.history); at > 0 && !over();) {
+        at = std::min(at, count(failure_.history));
+        const size_t first = at > part ? at - part : 0;
+        History less = failure_.history;
+        erase(&less, first, at);
+        still_fails(less, failure_.set);
+        at = first;
+      }
+  }
+  void leave_out_operations() {
+    leave_out([](const History& history) { return history.size(); },
+              [](History* history, size_t first, size_t last) {
+                erase_rows(history, first, last);
+              });
+  }
+  void leave_out_steps(size_t operation, size_t transaction) {
+    leave_out(
+        [&](const History& history) {
+          const Changes* changes = find(history, operation, transaction);
+          return changes ? changes->steps.size() : 0;
+        },
+        [&](History* history, size_t first, size_t last) {
+          erase_rows(&(*history)[operation].transactions[transaction].steps, first, last);
+        });
+  }
+  void leave_out_rows(size_t operation, size_t transaction, size_t step) {
+    leave_out(
+        [&](const History& history) {
+          const Changes* changes = find(history, operation, transaction);
+          const bool has_rows = changes && step < changes->steps.size() &&
+                                changes->steps[step].kind != Step::Kind::erase_range;
+          return has_rows ? changes->steps[step].keys.size() : 0;
+        },
+        [&](History* history, size_t first, size_t last) {
+          Step& less = (*history)[operation].transactions[transaction].steps[step];
+          erase_rows(&less.keys, first, last);
+          erase_rows(&less.values, first, last);
+          erase_rows(&less.deltas, first, last);
+        });
+  }
+  void leave_out_changes() {
+    for (size_t o = failure_.history.size(); o-- > 0;)
+      for (size_t t = 0; find(failure_.history, o, t); ++t) {
+        leave_out_steps(o, t);
+        for (size_t s = 0; find(failure_.history, o, t); ++s) {
+          if (s >= find(failure_.history, o, t)->steps.size()) break;
+          leave_out_rows(o, t, s);
+        }
+      }
+  }
+
+  // Null: there is none any more.
+  static const Changes* find(const History& history, size_t operation, size_t transaction) {
+    if (operation >= history.size()) return nullptr;
+    const auto& transactions = history[operation].transactions;
+    return transaction < transactions.size() ? &transactions[transaction] : nullptr;
+  }
+  template <class T>
+  static void erase_rows(std::vector<T>* rows, size_t first, size_t last) {
+    last = std::min(last, rows->size());
+    if (first < last)
+      rows->erase(rows->begin() + static_cast<ptrdiff_t>(first),
+                  rows->begin() + static_cast<ptrdiff_t>(last));
   }
 
   template <class Field>
@@ -79,6 +137,7 @@ class Shrinking {
 
   Failure failure_;
   const Clock::time_point end_;
+  const Run& run_;
 };
 
 // Both around the first byte that differs.
@@ -99,7 +158,7 @@ std::string difference(const Mismatch& mismatch) {
 History make_history(uint64_t seed, size_t operations) {
   std::mt19937_64 random(seed);
   History history(operations);
-  for (uint64_t& operation : history) operation = random();
+  for (Operation& operation : history) operation = make_operation(random());
   return history;
 }
 
@@ -107,8 +166,7 @@ std::optional<Mismatch> run(const History& history, const OptionSet& set) {
   DatabaseRun database(set);
   ModelRun model;
   for (size_t i = 0; i < history.size(); ++i) {
-    const Operation operation = make_operation(history[i]);
-    std::string expected = model.apply(operation), seen = database.apply(operation);
+    std::string expected = model.apply(history[i]), seen = database.apply(history[i]);
     if (seen != expected) return Mismatch{i, std::move(expected), std::move(seen)};
   }
   std::string expected = model.contents(), seen = database.contents();
@@ -116,15 +174,14 @@ std::optional<Mismatch> run(const History& history, const OptionSet& set) {
   return std::nullopt;
 }
 
-Failure shrink(Failure failure, std::chrono::seconds limit) {
-  return Shrinking(std::move(failure), limit).run();
+Failure shrink(Failure failure, std::chrono::seconds limit, const Run& run) {
+  return Shrinking(std::move(failure), limit, run).shrink();
 }
 
 std::string describe(const Failure& failure) {
   std::string said = "under " + describe(failure.set) + "\n";
   for (size_t i = 0; i < failure.history.size(); ++i)
-    said += "  " + std::to_string(i) + " (" + std::to_string(failure.history[i]) + "): " +
-            describe(make_operation(failure.history[i])) + "\n";
+    said += "  " + std::to_string(i) + ": " + describe(failure.history[i]) + "\n";
   return said + "the answer to " + std::to_string(failure.mismatch.operation) + " differs " +
          difference(failure.mismatch);
 }

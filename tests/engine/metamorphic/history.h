@@ -1,22 +1,23 @@
 // A history of operations under an option set, beside the model; and the shortest one that still
 // fails.
 //
-//   History history(seed, 400);
-//   if (auto failure = run(history, options)) report(shrink(history, options));
+//   History history = make_history(seed, 400);
+//   if (auto mismatch = run(history, set)) FAIL(describe(shrink({history, set, *mismatch}, limit)));
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/engine/metamorphic/operation.h"
 #include "tests/engine/metamorphic/option_set.h"
 
 namespace stride::test::metamorphic {
 
-// The seeds of its operations.
-using History = std::vector<uint64_t>;
+using History = std::vector<Operation>;
 History make_history(uint64_t seed, size_t operations);
 
 struct Mismatch {
@@ -32,9 +33,11 @@ struct Failure {
   OptionSet set;
   Mismatch mismatch;
 };
-// Leaves out operations and makes options plain as long as it fails, until there is no more time.
+// Leaves out operations, calls and rows, and makes options plain, as long as it fails and there is
+// time.
 // What fails only now and then is run several times.
-Failure shrink(Failure failure, std::chrono::seconds limit);
+using Run = std::function<std::optional<Mismatch>(const History&, const OptionSet&)>;
+Failure shrink(Failure failure, std::chrono::seconds limit, const Run& run = metamorphic::run);
 std::string describe(const Failure& failure);
 
 }  // namespace stride::test::metamorphic

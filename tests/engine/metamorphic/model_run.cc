@@ -215,6 +215,8 @@ std::string ModelRun::apply(const Operation& operation) {
       return "";
     case Operation::Kind::read:
       return read(operation.reading);
+    case Operation::Kind::read_only:
+      return contents();
     case Operation::Kind::drop_before_commit:
       return drop_before_commit(operation);
     case Operation::Kind::compact:

@@ -55,7 +55,8 @@ class Drawing {
     if (which < 182) return Operation::Kind::create;
     if (which < 186) return Operation::Kind::concurrent;
     if (which < 190) return Operation::Kind::sync;
-    if (which < 194) return Operation::Kind::compact;
+    if (which < 193) return Operation::Kind::compact;
+    if (which < 194) return Operation::Kind::read_only;
     return which < 198 ? Operation::Kind::drop : Operation::Kind::drop_before_commit;
   }
 
@@ -84,9 +85,14 @@ class Drawing {
         return prefix_key(PrefixModel(12));
       case TableKind::strings:
         return bytes(below(6), 3);
+      case TableKind::many:
+        return many_key(below(1 << 17));
       default:
         return "n" + std::to_string(below(60));
     }
+  }
+  static std::string many_key(uint64_t n) {
+    return {'m', 'a', 'n', 'y', char(n >> 24), char(n >> 16), char(n >> 8), char(n)};
   }
   std::string prefix_key(const PrefixModel& model) {
     return model.key(address(TableKind::prefixes), static_cast<uint32_t>(below(13)));
@@ -141,7 +147,22 @@ class Drawing {
     const bool sums = has_numbers(kind_of(made.table)) && made.kind == StepKind::put;
     if (sums && !one_in(4)) made.kind = StepKind::accumulate;
     fill(&made, {});
+    if (kind_of(made.table) == TableKind::many && one_in(300)) fill_many(&made);
     return made;
+  }
+
+  // More than a piece in memory has without a tree; or all is erased again.
+  void fill_many(Step* made) {
+    made->kind = one_in(3) ? StepKind::erase_range : StepKind::put_column;
+    made->keys.assign(1, "");
+    made->values.assign(1, "");
+    if (made->kind == StepKind::erase_range) return;
+    made->keys.clear();
+    made->values.clear();
+    for (uint64_t n = below(1000); n < 70'000; ++n) {
+      made->keys.push_back(many_key(n * 3 & 0x1FFFF));
+      made->values.push_back(std::string(n % 3, char('a' + made->keys.size() % 26)));
+    }
   }
 
   // keys begin with `lane`
@@ -197,6 +218,13 @@ class Drawing {
     if (has_prefixes(kind_of(made.table)))
       for (int i = 0; i < 20; ++i) made.addresses.push_back(address(kind_of(made.table)));
     ScanOptions& scan = made.scan;
+    if (kind_of(made.table) == TableKind::many) {
+      const uint64_t from = below(1 << 17);
+      scan.from = many_key(from);
+      scan.to = many_key(from + below(500));
+      scan.reverse = one_in(2);
+      return made;
+    }
     if (one_in(2)) scan.from = key(made.table);
     if (one_in(2)) scan.to = key(made.table);
     if (one_in(4)) scan.prefix = key(made.table).substr(0, below(4));
@@ -243,7 +271,8 @@ std::string describe(const Reading& reading) {
 
 std::string table_name(int table) {
   static constexpr const char* names[] = {"any", "words", "fixed8", "fixed20", "shared",
-                                          "i64", "wrapping", "f64", "prefixes", "strings"};
+                                          "i64", "wrapping", "f64", "prefixes", "strings",
+                                          "many"};
   return names[table];
 }
 
@@ -251,6 +280,7 @@ TableOptions table_options(int table) {
   TableOptions options;
   switch (const TableKind kind = kind_of(table)) {
     case TableKind::fixed8:
+    case TableKind::many:
       options.key_width = 8;
       break;
     case TableKind::fixed20:
@@ -295,7 +325,8 @@ std::string printable(const std::string& bytes) {
 
 std::string describe(const Operation& operation) {
   static constexpr const char* names[] = {"commit", "concurrent", "create", "drop", "keep",
-                                          "read", "compact", "sync", "drop_before_commit"};
+                                          "read", "compact", "sync", "read_only",
+                                          "drop_before_commit"};
   std::string said = names[static_cast<int>(operation.kind)];
   for (const Changes& changes : operation.transactions) {
     said += " [";

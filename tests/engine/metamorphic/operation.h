@@ -1,5 +1,5 @@
-// Random operations of a database, each drawn from a number of its own: so a history is a list of
-// numbers, and whatever is left out of it, the others stay what they are.
+// Random operations of a database, each drawn from a number of its own. Each holds all that it needs:
+// whatever is left out of a history, the others stay what they are.
 //
 //   Operation operation = make_operation(seed);
 //   std::string expected = model.apply(operation), seen = subject.apply(operation);
@@ -27,10 +27,11 @@ enum class TableKind : uint8_t {
   f64,
   prefixes,   // of addresses of 12 bits, so that most addresses have several
   strings,    // prefixes of byte strings
+  many,       // now and then so many rows that what is in memory gets a tree
 };
 
 // Table i of a history is of kind i, whenever it is there.
-constexpr int tables = 10;
+constexpr int tables = 11;
 std::string table_name(int table);
 TableOptions table_options(int table);
 constexpr TableKind kind_of(int table) { return static_cast<TableKind>(table); }
@@ -89,6 +90,7 @@ struct Operation {
     read,
     compact,
     sync,
+    read_only,           // a second handle reads all that is there
     drop_before_commit,  // the table of a transaction's rows goes before its commit
   };
   Kind kind = Kind::commit;
