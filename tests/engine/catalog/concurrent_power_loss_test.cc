@@ -80,6 +80,7 @@ struct Found {
   Cut cut{};
   int64_t count = 0;
   std::map<int, std::pair<int, int>> last, first;  // by shared key: committer and commit
+  size_t tables = 0;                               // that were created meanwhile
   std::string fault;                               // what can't be, whatever was committed
 };
 
@@ -189,6 +190,7 @@ class ConcurrentPowerLossTest {
     o.backend = BackendKind::host;
     const uint64_t sizes[] = {0, 1 << 12, 1 << 15, 1 << 26};
     o.memtable_bytes = sizes[random_() % 4];
+    o.durability = static_cast<Durability>(random_() % 3);  // of the creation of tables
     set_background_work(&o, random_() % 2);
     return o;
   }
@@ -198,6 +200,7 @@ class ConcurrentPowerLossTest {
   void commit_through_power_losses(bool fails) {
     images_.clear();
     cuts_.clear();
+    created_.clear();
     for (auto& synced : synced_) synced = 0;
     MemoryFileSystem fs;
     auto db = Database::open("/db", options(fs));
@@ -264,6 +267,7 @@ class ConcurrentPowerLossTest {
     for (int i = 0; running > 0; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
       if (i % 3 == 0) Status ignored = db.compact();
+      if (i % 3 == 2) create_table(db, all);
       if (i % 3 != 1) continue;
       Cut before;
       for (size_t c = 0; c < all.size(); ++c) before[c] = all[c]->returned(Durability::none);
@@ -272,6 +276,15 @@ class ConcurrentPowerLossTest {
     }
   }
 
+  // It comes after what has returned before.
+  void create_table(Database& db, const std::vector<std::unique_ptr<Committer>>& all) {
+    Cut before;
+    for (size_t c = 0; c < all.size(); ++c) before[c] = all[c]->returned(Durability::none);
+    created_.push_back(before);
+    Status ignored = db.create_table(created_name(created_.size())).status();
+  }
+  static std::string created_name(size_t n) { return "created" + std::to_string(n); }
+
   void look_at(const Image& image, const Commits& commits) {
     Found found;
     {
@@ -279,6 +292,9 @@ class ConcurrentPowerLossTest {
       found = recover(*fs);
       expect_prefix(found.cut, image, commits);
       expect_shared(found, commits);
+      if (found.tables)
+        REQUIRE_MESSAGE(within(created_[found.tables - 1], found.cut),
+                        "a table is there, but commits that came before it are not");
     }
     for (int i = 0; i < 2; ++i) lose_power_again(image, found.cut);
   }
@@ -290,6 +306,7 @@ class ConcurrentPowerLossTest {
     REQUIRE_OK(tables);
     Found found = read_found((*db)->snapshot(), *tables);
     REQUIRE_MESSAGE(found.fault.empty(), found.fault);
+    while ((*db)->open_table(created_name(found.tables + 1)).ok()) ++found.tables;
     REQUIRE_OK((*db)->verify());
     return found;
   }
@@ -375,6 +392,7 @@ class ConcurrentPowerLossTest {
  private:
   std::vector<Image> images_;
   std::vector<Cut> cuts_;
+  std::vector<Cut> created_;  // what had returned before a table was created
   std::array<std::atomic<int>, committers> synced_{};
 };
 

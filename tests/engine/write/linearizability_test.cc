@@ -36,7 +36,7 @@ int64_t number_of(const std::string& bytes) {
 }
 
 // Table 0 holds bytes and table 1 numbers; each has a few keys, which are the registers.
-constexpr int register_tables = 2, keys_of_each = 3;
+constexpr int register_tables = 2, keys_of_each = 3, whole_rows = 40;
 
 class Registers {
  public:
@@ -50,6 +50,10 @@ class Registers {
       REQUIRE_OK(table);
       tables_[static_cast<size_t>(t)] = *table;
     }
+    auto table = db_->create_table("whole");
+    REQUIRE_OK(table);
+    whole_ = *table;
+    put_whole(0, Durability::none);
   }
 
   Database& database() { return *db_; }
@@ -76,6 +80,36 @@ class Registers {
     return found ? RegisterState(number_of(*found)) : RegisterState();
   }
 
+  // All rows of a table of its own get the number, in one transaction.
+  void put_whole(int64_t number, Durability durability) {
+    Rows keys, values;
+    for (int i = 0; i < whole_rows; ++i) {
+      keys.add("whole" + std::to_string(i));
+      values.add(bytes_of(number));
+    }
+    WriteTransaction transaction = db_->begin();
+    REQUIRE_OK(transaction.put(whole_, keys.column(), values.column()));
+    REQUIRE_OK(transaction.commit(durability));
+  }
+  // So they have one number in any snapshot, whoever reads them and when.
+  void expect_whole(const Snapshot& snapshot, bool one_by_one) const {
+    std::vector<std::string> found;
+    if (one_by_one) {
+      for (int i = whole_rows; i-- > 0;) {
+        auto one = snapshot.get(whole_, std::string_view("whole" + std::to_string(i)));
+        REQUIRE_OK(one);
+        REQUIRE_MESSAGE(one->has_value(), "a row is missing");
+        found.push_back(text(**one));
+      }
+    } else {
+      auto it = snapshot.iterate(whole_);
+      for (; it.ok() && it->valid(); it->next()) found.push_back(text(it->value()));
+    }
+    REQUIRE_MESSAGE(found.size() == size_t{whole_rows}, "rows are missing");
+    for (const std::string& value : found)
+      REQUIRE_MESSAGE(value == found[0], "a snapshot has half of a commit");
+  }
+
   void change(RegisterCall* call, int t, int k, Durability durability) {
     WriteTransaction transaction = db_->begin();
     Rows keys({key(k)}), values({bytes_of(call->argument)});
@@ -98,6 +132,7 @@ class Registers {
  private:
   std::unique_ptr<Database> db_;
   std::array<Table, register_tables> tables_;
+  Table whole_;
 };
 
 // What one thread does, and what it has been told.
@@ -110,6 +145,10 @@ class RegisterUser {
     const int t = static_cast<int>(random_() % register_tables);
     const int k = static_cast<int>(random_() % keys_of_each);
     if (kept_ && random_() % 8 == 0) read_kept_again();
+    if (random_() % 12 == 0)
+      registers_.put_whole(number_ << 40 | calls_made_, static_cast<Durability>(random_() % 3));
+    if (random_() % 6 == 0)
+      registers_.expect_whole(registers_.database().snapshot(), random_() % 3 != 0);
     RegisterCall call;
     call.kind = kind(t);
     if (call.kind == Kind::read) {
@@ -149,6 +188,7 @@ class RegisterUser {
                                       static_cast<int>(i) % keys_of_each,
                                       random_() % 4) == seen_[i],
                       "a snapshot has changed");
+    registers_.expect_whole(*kept_, random_() % 2);
   }
 
   Registers& registers_;
