@@ -82,8 +82,11 @@ std::vector<TableStatistics> Database::tables() const {
       s.resident_bytes += segment->segment().resident_bytes();
       if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
     }
-    if (const TableTail* tail = version->memtable ? version->memtable->find(t.table->id) : nullptr)
-      s.memtable_rows = tail->rows();
+    auto count_tail = [&](const Memtable& memtable) {
+      if (const TableTail* tail = memtable.find(t.table->id)) s.memtable_rows += tail->rows();
+    };
+    if (version->memtable) count_tail(*version->memtable);
+    for (const SealedMemtable& sealed : version->sealed) count_tail(*sealed.rows);
     s.rows += s.memtable_rows;
     s.stored_values += s.memtable_rows;
     s.runs = count_runs(t.segments);

@@ -46,9 +46,13 @@ DatabaseImpl::DatabaseImpl(DatabaseContext context)
       versions_(context_, unsynced_, poison_),
       builder_(context_, versions_, unsynced_, poison_),
       compactor_(context_, versions_, unsynced_, builder_),
-      small_commits_(context_, versions_, unsynced_, builder_, poison_),
+      small_commits_(context_, versions_, unsynced_, poison_,
+                     [this] { return maintenance_.flush_failure(); }),
+      flush_(context_, versions_, unsynced_, builder_),
       committer_(context_, versions_, unsynced_, builder_, small_commits_,
-                 [this](uint32_t table) { compactor_.compact_if_due(table); }) {}
+                 [this](uint32_t table) { compactor_.compact_if_due(table); }),
+      maintenance_(context_, versions_, unsynced_, small_commits_, flush_, compactor_,
+                   commit_mutex_) {}
 
 Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
                                                          const Options& options) {
@@ -123,8 +127,13 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 
 Status DatabaseImpl::commit(CommitRequest* request) {
   return queue_.commit(request, [this](const std::vector<CommitRequest*>& group) {
-    std::lock_guard guard(commit_mutex_);
-    committer_.commit(group);
+    maintenance_.before_commits();
+    bool bulk;
+    {
+      std::lock_guard guard(commit_mutex_);
+      bulk = committer_.commit(group);
+    }
+    maintenance_.after_commits(bulk);
   });
 }
 
@@ -137,10 +146,7 @@ Status DatabaseImpl::sync() {
 
 Status DatabaseImpl::compact() {
   STRIDE_TRY(check_process());
-  std::lock_guard guard(commit_mutex_);
-  STRIDE_TRY(versions_.writable());
-  STRIDE_TRY(small_commits_.flush(Durability::sync));
-  return compactor_.compact_all();
+  return maintenance_.compact_all();
 }
 
 Status DatabaseImpl::calibrate() {
@@ -156,6 +162,7 @@ Status DatabaseImpl::calibrate() {
 
 Status DatabaseImpl::close() {
   STRIDE_TRY(check_process());
+  maintenance_.stop();
   std::lock_guard guard(commit_mutex_);
   if (versions_.is_closed()) return {};
   Status s = versions_.close();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/background/maintenance.h"
 #include "engine/build/run_builder.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/poison.h"
@@ -14,6 +15,7 @@
 #include "engine/merge/compaction.h"
 #include "engine/write/commit_queue.h"
 #include "engine/write/committer.h"
+#include "engine/write/memtable_flush.h"
 #include "engine/write/small_commits.h"
 
 namespace stride {
@@ -56,8 +58,8 @@ class DatabaseImpl {
  private:
   const DatabaseContext context_;
   std::unique_ptr<FileLock> lock_;  // null where read_only
-  // Held for the whole of a commit, a compaction or a table's creation. The parts say what needs
-  // it.
+  // Held for the whole of a commit or a table's creation, and to install what was made behind. The
+  // parts say what needs it.
   std::mutex commit_mutex_;
   Poison poison_;
   UnsyncedFiles unsynced_;
@@ -65,8 +67,10 @@ class DatabaseImpl {
   RunBuilder builder_;
   Compactor compactor_;
   SmallCommits small_commits_;
+  MemtableFlush flush_;
   Committer committer_;
   CommitQueue queue_;
+  Maintenance maintenance_;  // the last one: its threads use the others
 };
 
 }  // namespace stride

@@ -44,9 +44,13 @@ struct Options {
   // each (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0:
   // half of the machine's memory.
   uint64_t memory_limit_bytes = 0;
-  // Small commits go to a log and stay in memory, up to this many bytes in all, before they become a
-  // segment. Commits of more than an eighth of it make a segment at once, as do all where it is 0.
-  uint64_t memtable_bytes = 64 << 20;
+  // Small commits go to a log and stay in memory, up to this many bytes in all; half of them become
+  // a segment at a time. Commits of more than an eighth of it make a segment at once, as do all where
+  // it is 0.
+  uint64_t memtable_bytes = 128 << 20;
+  // Threads of the database make the segments, and merge them where there are many. False: the
+  // commit that fills a memtable makes the segment, and only compact() merges.
+  bool background_work = true;
   TreeOptions tree;  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
   // Limits the device's memory: resident segments and what batches need on their way, together.

@@ -94,7 +94,7 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
 
 Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
     : version_(std::move(version)) {
-  if (commit == 0) return;
+  if (commit == 0 && version_->sealed.empty()) return;
   lacks_memory_ = !no_throw([&] {
                      state_ = make_shared_here<const SnapshotState>(version_, commit);
                      return Status();
@@ -125,7 +125,13 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
     if (lacks_memory_) return Status::out_of_memory();
     auto found = version_->find(table);
     if (!found.ok()) return found.status();
-    const TailRow* row = state_ ? state_->find((*found)->table->id, key) : nullptr;
+    if (!state_) return lookup_one((*found)->segments, key);
+    if (!SnapshotState::has_newest_rows(*version_, **found)) {
+      auto whole = state_->table(table);
+      if (!whole.ok()) return whole.status();
+      return lookup_one((*whole)->segments, key);
+    }
+    const TailRow* row = state_->find((*found)->table->id, key);
     if (!row) return lookup_one((*found)->segments, key);
     if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
     return std::optional(row->value());

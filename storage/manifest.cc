@@ -22,6 +22,8 @@ VersionEdit snapshot_of(const ManifestState& state) {
   edit.created = state.tables;
   edit.added = state.segments;
   edit.created_logs = state.logs;
+  for (const LogRecord& log : state.logs)
+    if (log.run != 0) edit.sealed_logs.push_back({log.number, log.run});
   edit.next_id = state.next_id;
   return edit;
 }

@@ -45,9 +45,17 @@ struct SegmentRecord {
 struct LogRecord {
   uint64_t number = 0;  // of the file
   uint64_t id = 0;      // LogHeader::id[0]: no other log has it
+  // Of a sealed log, the run that its rows will be: they are older than all runs of larger numbers,
+  // and newer than all others. 0: it is not sealed, and its rows are newer than all segments.
+  uint64_t run = 0;
 };
 
-// Applied in this order: removed, dropped, created, added, logs removed, logs created.
+struct SealedLog {
+  uint64_t number = 0;
+  uint64_t run = 0;
+};
+
+// Applied in this order: removed, dropped, created, added, logs removed, created and sealed.
 struct VersionEdit {
   std::vector<TableRecord> created;
   std::vector<uint32_t> dropped;  // tables; their segments go with them
@@ -55,13 +63,14 @@ struct VersionEdit {
   std::vector<uint64_t> removed;  // segments
   std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
   std::vector<uint64_t> removed_logs;  // segments have what they held
+  std::vector<SealedLog> sealed_logs;  // ascending; no log before them stays unsealed
   uint64_t next_id = 0;           // file, run and table ids below are used up; 0: as it was
 };
 
 struct ManifestState {
   std::vector<TableRecord> tables;      // ascending id
   std::vector<SegmentRecord> segments;  // ascending run
-  std::vector<LogRecord> logs;          // ascending; their frames come after all segments
+  std::vector<LogRecord> logs;          // ascending, with ascending runs; then those without one
   uint64_t next_id = 1;                 // above every id in use, whatever the edits said
   // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as all
   // of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.

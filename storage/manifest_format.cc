@@ -106,6 +106,7 @@ class EditDecoder {
   Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
   Status decode_log(Bytes body, VersionEdit* edit) const;
+  Status decode_sealed_log(Bytes body, VersionEdit* edit) const;
 
   Bytes left_;
   const std::string& file_;
@@ -130,6 +131,8 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return decode_log(body, edit);
     case EditTag::removed_log:
       return whole(body, &edit->removed_logs.emplace_back());
+    case EditTag::sealed_log:
+      return decode_sealed_log(body, edit);
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -170,6 +173,13 @@ Status EditDecoder::decode_log(Bytes body, VersionEdit* edit) const {
   CreatedLog log{};
   STRIDE_TRY(whole(body, &log));
   edit->created_logs.push_back({log.number, log.id});
+  return {};
+}
+
+Status EditDecoder::decode_sealed_log(Bytes body, VersionEdit* edit) const {
+  SealedLogField log{};
+  STRIDE_TRY(whole(body, &log));
+  edit->sealed_logs.push_back({log.number, log.run});
   return {};
 }
 
@@ -238,6 +248,8 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
   for (uint64_t log : edit.removed_logs) encoder.field(EditTag::removed_log, log);
   for (const LogRecord& log : edit.created_logs)
     encoder.field(EditTag::created_log, CreatedLog{log.number, log.id});
+  for (const SealedLog& log : edit.sealed_logs)
+    encoder.field(EditTag::sealed_log, SealedLogField{log.number, log.run});
   std::vector<std::byte>& out = encoder.out();
   uint64_t payload_bytes = out.size() - sizeof header;
   if (payload_bytes > std::numeric_limits<uint32_t>::max() - 8) {

@@ -61,6 +61,7 @@ enum class EditTag : uint32_t {
   created_table_with_flags = 6,  // CreatedTable, flags in a uint32_t, then the name
   created_log = 7,               // CreatedLog
   removed_log = 8,               // uint64_t
+  sealed_log = 9,                // SealedLogField
 };
 struct EditField {
   uint32_t tag;
@@ -100,6 +101,12 @@ struct CreatedLog {
   uint64_t id;
 };
 static_assert(sizeof(CreatedLog) == 16);
+
+struct SealedLogField {
+  uint64_t number;
+  uint64_t run;
+};
+static_assert(sizeof(SealedLogField) == 16);
 
 // "MANIFEST-000001".
 std::string manifest_name(uint64_t number);

@@ -45,7 +45,7 @@ class ManifestReplay {
   std::map<uint32_t, ReplayedTable> tables_;
   std::unordered_map<std::string, uint32_t> ids_by_name_;  // of tables
   std::unordered_map<uint64_t, ReplayedSegment> segments_;
-  std::map<uint64_t, uint64_t> logs_;  // ids by number
+  std::map<uint64_t, LogRecord> logs_;  // by number
   uint64_t next_id_ = 1;
   uint64_t ever_added_ = 0;
 };

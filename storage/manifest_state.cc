@@ -51,7 +51,7 @@ class ManifestReplay::Check {
     for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
     for (uint64_t log : edit.removed_logs) STRIDE_TRY(remove_log(log));
     for (const LogRecord& log : edit.created_logs) STRIDE_TRY(create_log(log.number));
-    return {};
+    return edit.sealed_logs.empty() ? Status() : seal_logs(edit);
   }
 
  private:
@@ -76,6 +76,8 @@ class ManifestReplay::Check {
     if (number >= end_of_ids) return misfit("ids are used up");
     return is_new ? Status() : misfit("creates log " + std::to_string(number) + " out of order");
   }
+
+  Status seal_logs(const VersionEdit& edit) const;
 
   bool has_table(uint32_t id) const {
     return created_.contains(id) || (before_.tables_.contains(id) && !dropped_.contains(id));
@@ -125,10 +127,32 @@ Status ManifestReplay::Check::add(const SegmentRecord& segment) {
   return {};
 }
 
+// Logs are sealed one after the other, and so are the runs that they will be.
+Status ManifestReplay::Check::seal_logs(const VersionEdit& edit) const {
+  std::map<uint64_t, uint64_t> runs;  // by log
+  for (const auto& [number, log] : before_.logs_)
+    if (!removed_logs_.contains(number)) runs[number] = log.run;
+  for (const LogRecord& log : edit.created_logs) runs[log.number] = 0;
+  for (const SealedLog& log : edit.sealed_logs) {
+    auto found = runs.find(log.number);
+    if (found == runs.end() || found->second != 0 || log.run == 0)
+      return misfit("seals log " + std::to_string(log.number) + ", which is not there or sealed");
+    if (log.run >= end_of_ids) return misfit("ids are used up");
+    found->second = log.run;
+  }
+  uint64_t last = 0;
+  for (const auto& [number, run] : runs) {
+    if (run != 0 && run < last)
+      return misfit("seals log " + std::to_string(number) + " out of order");
+    last = run == 0 ? end_of_ids : run;
+  }
+  return {};
+}
+
 ManifestReplay::ManifestReplay(const ManifestState& start) : next_id_(start.next_id) {
   for (const TableRecord& table : start.tables) create_table(table);
   for (const SegmentRecord& segment : start.segments) add_segment(segment);
-  for (const LogRecord& log : start.logs) logs_[log.number] = log.id;
+  for (const LogRecord& log : start.logs) logs_[log.number] = log;
 }
 
 void ManifestReplay::create_table(const TableRecord& table) {
@@ -164,8 +188,12 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
   for (const SegmentRecord& segment : edit.added) add_segment(segment);
   for (uint64_t log : edit.removed_logs) logs_.erase(log);
   for (const LogRecord& log : edit.created_logs) {
-    logs_[log.number] = log.id;
+    logs_[log.number] = {log.number, log.id};
     next_id_ = std::max(next_id_, log.number + 1);
+  }
+  for (const SealedLog& log : edit.sealed_logs) {
+    logs_[log.number].run = log.run;
+    next_id_ = std::max(next_id_, log.run + 1);
   }
   next_id_ = std::max(next_id_, edit.next_id);
   return {};
@@ -179,7 +207,7 @@ const TableRecord* ManifestReplay::find_table(uint32_t id) const {
 ManifestState ManifestReplay::state() const {
   ManifestState state;
   state.next_id = next_id_;
-  for (const auto& [number, id] : logs_) state.logs.push_back({number, id});
+  for (const auto& [number, log] : logs_) state.logs.push_back(log);
   for (const auto& [id, table] : tables_) state.tables.push_back(table.record);
   std::vector<ReplayedSegment> segments;
   segments.reserve(segments_.size());

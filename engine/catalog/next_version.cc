@@ -34,7 +34,10 @@ std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, Fil
 }
 
 SegmentList change_segments(const SegmentList& before, const TableChange& change) {
-  if (change.removed.empty()) return before.with_newer(change.added);
+  const bool is_newest =
+      before.empty() || change.added.empty() ||
+      before[0]->record().run <= change.added[0]->record().run;
+  if (change.removed.empty() && is_newest) return before.with_newer(change.added);
   Segments kept;
   for (const auto& s : before)
     if (!change.removed.contains(s.get())) kept.push_back(s);
@@ -128,7 +131,12 @@ std::shared_ptr<const Version> next_version(const Version& before, const Pending
     changed.emplace_back(at, change_table(*before.tables[at], change, next.get()));
   }
   next->tables = before.tables.with_replaced(changed);
-  if (pending.memtable) next->memtable = pending.memtable;
+  if (pending.memtable) {
+    next->sealed.insert(next->sealed.begin(), pending.sealed);
+    next->memtable = pending.memtable;
+  }
+  if (pending.flushed_run != 0)
+    std::erase_if(next->sealed, [&](const auto& s) { return s.run == pending.flushed_run; });
   if (!dropped.empty()) drop_tables(dropped, next.get());
   return next;
 }

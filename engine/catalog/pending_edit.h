@@ -6,6 +6,7 @@
 
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
 
@@ -20,6 +21,15 @@ struct PendingEdit {
   ~PendingEdit() {
     for (const auto& segment : segments) files.discard(*segment);
   }
+  // Of tables that have been dropped since the segments were made.
+  void drop_segments_of_missing_tables(const Version& version) noexcept {
+    for (size_t i = edit.added.size(); i-- > 0;) {
+      if (version.find(edit.added[i].table)) continue;
+      files.discard(*segments[i]);
+      segments.erase(segments.begin() + static_cast<ptrdiff_t>(i));
+      edit.added.erase(edit.added.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
   PendingEdit(const PendingEdit&) = delete;
   PendingEdit& operator=(const PendingEdit&) = delete;
 
@@ -29,8 +39,13 @@ struct PendingEdit {
   uint64_t resident_bytes = 0;                     // of these
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.
   std::vector<std::shared_ptr<IndexedSegment>> obsolete;
-  // Takes the place of the one that there is, whose rows the segments have. Null: that stays.
+  // Takes the place of the memtable, which is sealed as the edit says. Null: that stays.
   std::shared_ptr<Memtable> memtable;
+  SealedMemtable sealed;     // that one, with `memtable`
+  uint64_t flushed_run = 0;  // the sealed memtable whose rows the segments have; 0: none
+  // It changes where rows are and not what they say: the rows of commits before it need not be
+  // durable first.
+  bool only_moves_rows = false;
 };
 
 }  // namespace stride

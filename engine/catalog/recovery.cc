@@ -205,7 +205,7 @@ Status Recovery::replay_logs(Version* version) {
   if (!context_.options.read_only && context_.options.memtable_bytes > 0)
     version->memtable = std::make_shared<Memtable>();
   if (state_.logs.empty()) return {};
-  Status s = ::stride::replay_logs(context_, state_, version, &found_.log_bytes);
+  Status s = ::stride::replay_logs(context_, state_, version, &found_.replayed);
   if (s.code() != StatusCode::not_found) return s;
   s = Status::corruption(s.file(), 0, "the write-ahead log is missing")
           .with_remedy("restore the file from a backup");

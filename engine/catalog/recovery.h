@@ -8,6 +8,7 @@
 
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/version.h"
+#include "engine/memtable/log_replay.h"
 #include "storage/manifest.h"
 #include "storage/status.h"
 
@@ -19,7 +20,7 @@ struct RecoveredDatabase {
   uint64_t next_id = 1;
   bool has_unsynced_edits = false;          // the manifest ends with some
   std::vector<LogRecord> logs;              // that the manifest names
-  uint64_t log_bytes = 0;                   // of them
+  ReplayedLogs replayed;                    // the same
   // Logs that unsynced edits have given up. Their files stay as long as a power loss may bring them
   // back.
   std::vector<uint64_t> removed_logs;

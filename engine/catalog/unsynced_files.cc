@@ -63,31 +63,39 @@ void UnsyncedFiles::discard(const Segment& segment) noexcept {
   Status ignored = no_throw([&] { return fs_.remove(segment.path()); });
 }
 
-void UnsyncedFiles::set_log(LogWriter* log) noexcept {
+void UnsyncedFiles::add_log(std::shared_ptr<LogWriter> log) {
   std::lock_guard lock(mutex_);
-  log_ = log;
+  logs_.push_back(std::move(log));
 }
 
-Status UnsyncedFiles::bring_log(LogWriter::Reach reach) {
-  if (!log_) return {};
-  Status s = no_throw([&] { return log_->reach(reach); });
-  return log_->poisoned() ? poison_.set(std::move(s)) : s;
+void UnsyncedFiles::drop_log(uint64_t number) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase_if(logs_, [&](const auto& log) { return log->record().number == number; });
+}
+
+// In their order: what is in a log counts only where all before it is there.
+Status UnsyncedFiles::bring_logs(LogWriter::Reach reach) {
+  for (const auto& log : logs_) {
+    Status s = no_throw([&] { return log->reach(reach); });
+    if (!s.ok()) return log->poisoned() ? poison_.set(std::move(s)) : s;
+  }
+  return {};
 }
 
 bool UnsyncedFiles::has_unsynced_log() const {
   std::lock_guard lock(mutex_);
-  return log_ && log_->has_unsynced();
+  return std::any_of(logs_.begin(), logs_.end(), [](const auto& log) { return log->has_unsynced(); });
 }
 
-Status UnsyncedFiles::sync_log() {
+Status UnsyncedFiles::sync_logs() {
   std::lock_guard lock(mutex_);
-  return bring_log(LogWriter::Reach::disk);
+  return bring_logs(LogWriter::Reach::disk);
 }
 
 Status UnsyncedFiles::finish_writes(bool wait) {
   std::lock_guard lock(mutex_);
   Status failure;
-  if (wait) failure = bring_log(LogWriter::Reach::system);
+  if (wait) failure = bring_logs(LogWriter::Reach::system);
   std::erase_if(being_written_, [&](const std::shared_ptr<Segment>& segment) {
     if (!wait && segment->being_written()) return false;
     Status s = no_throw([&] { return segment->finish_write(); });
@@ -97,9 +105,9 @@ Status UnsyncedFiles::finish_writes(bool wait) {
   return failure;
 }
 
-Status UnsyncedFiles::sync(bool new_names) {
+Status UnsyncedFiles::sync(bool new_names, bool logs) {
   std::lock_guard lock(mutex_);
-  STRIDE_TRY(bring_log(LogWriter::Reach::disk));
+  if (logs) STRIDE_TRY(bring_logs(LogWriter::Reach::disk));
   for (const std::string& path : paths_) {
     auto file = fs_.open(path, OpenMode::write);
     if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since

@@ -37,19 +37,22 @@ class UnsyncedFiles {
   // Poisons the handle and says why where a file never will be whole.
   Status finish_writes(bool wait);
   // Makes all files durable, with their names. new_names: there are files of other names in the
-  // directory, synced but for these. Precondition: finish_writes(/*wait=*/true) was ok.
+  // directory, synced but for these. logs: these too, before them. Precondition:
+  // finish_writes(/*wait=*/true) was ok.
   //
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
-  Status sync(bool new_names);
-  // The log to which commits go, or null: it is written out and synced together with the files.
-  void set_log(LogWriter* log) noexcept;
+  Status sync(bool new_names, bool logs);
+  // A log that is written out and synced with the files, after those that were added before it.
+  // May throw std::bad_alloc.
+  void add_log(std::shared_ptr<LogWriter> log);
+  void drop_log(uint64_t number) noexcept;
   bool has_unsynced_log() const;
-  Status sync_log();
+  Status sync_logs();
 
  private:
   Status sync_directory();
-  Status bring_log(LogWriter::Reach reach);
+  Status bring_logs(LogWriter::Reach reach);
 
   FileSystem& fs_;
   const std::string directory_;
@@ -58,7 +61,7 @@ class UnsyncedFiles {
   std::vector<std::string> paths_;
   std::unordered_set<std::string> found_;                // some of these
   std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
-  LogWriter* log_ = nullptr;
+  std::vector<std::shared_ptr<LogWriter>> logs_;         // oldest first
 };
 
 }  // namespace stride

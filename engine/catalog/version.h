@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/segment_list.h"
@@ -57,6 +58,14 @@ struct TableParts {
   }
 };
 
+// A memtable to which no rows come any more, on its way to be a run.
+struct SealedMemtable {
+  uint64_t run = 0;  // newer than segments of smaller numbers, and older than all others
+  std::shared_ptr<Memtable> rows;
+  uint64_t memory_bytes = 0;
+  uint64_t log_bytes = 0;  // of the files that hold the rows
+};
+
 // Immutable once it is published. The next version shares the tables that it does not change.
 struct Version {
   std::shared_ptr<const DatabaseIdentity> database;
@@ -67,6 +76,7 @@ struct Version {
   // Rows that are newer than all segments. A reader sees those that were published by the time it
   // took the version. Null: there is no log.
   std::shared_ptr<Memtable> memtable;
+  std::vector<SealedMemtable> sealed;  // newest first
   uint64_t file_bytes = 0;                  // of all segments together
   uint64_t resident_bytes = 0;              // the same
 

@@ -33,13 +33,23 @@ Status VersionSet::open() {
   manifest_ = std::move(recovered->manifest);
   has_unsynced_edits_ = recovered->has_unsynced_edits;
   logs_ = std::move(recovered->logs);
-  log_bytes_ = recovered->log_bytes;
+  recovered_logs_ = std::move(recovered->replayed);
+  log_bytes_ = recovered_logs_.unsealed_bytes;
   removed_logs_ = std::move(recovered->removed_logs);
   logged_next_id_ = recovered->logged_next_id;
   next_id_ = recovered->next_id;
-  size_bytes_ = recovered->version->file_bytes + (manifest_ ? manifest_->bytes() : 0);
+  count_bytes(*recovered->version);
   publish(std::move(recovered->version));
-  return {};
+  const bool gives_up = manifest_ && !recovered_logs_.lost.empty();
+  return gives_up ? give_up(recovered_logs_.lost) : Status();
+}
+
+// Rows in them came after others that a power loss has taken.
+Status VersionSet::give_up(const std::vector<uint64_t>& logs) {
+  PendingEdit pending(unsynced_);
+  pending.only_moves_rows = true;
+  pending.edit.removed_logs = logs;
+  return apply(*current(), &pending, Durability::sync);
 }
 
 // Where the handle is poisoned too: once the directory's lock is released, others may write.
@@ -86,7 +96,7 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   logs_.reserve(logs_.size() + pending->edit.created_logs.size());
   removed_logs_.reserve(removed_logs_.size() + pending->edit.removed_logs.size());
   const bool new_files = !pending->segments.empty() || !pending->edit.created_logs.empty();
-  Status s = no_throw([&] { return log(pending->edit, new_files, durability); });
+  Status s = no_throw([&] { return log(*pending, new_files, durability); });
   if (!s.ok()) {
     // Where nobody knows whether the edit is in the log, its files stay.
     if (poison_.is_set()) pending->segments.clear();
@@ -96,9 +106,15 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
   change_logs(pending->edit);
   if (durability == Durability::sync) remove_log_files();
-  size_bytes_ = version->file_bytes + manifest_->bytes();
+  count_bytes(*version);
   publish(std::move(version));
   return {};
+}
+
+void VersionSet::count_bytes(const Version& version) noexcept {
+  uint64_t bytes = version.file_bytes + (manifest_ ? manifest_->bytes() : 0);
+  for (const SealedMemtable& sealed : version.sealed) bytes += sealed.log_bytes;
+  size_bytes_ = bytes;
 }
 
 void VersionSet::change_logs(const VersionEdit& edit) noexcept {
@@ -107,6 +123,9 @@ void VersionSet::change_logs(const VersionEdit& edit) noexcept {
     removed_logs_.push_back(number);
   }
   logs_.insert(logs_.end(), edit.created_logs.begin(), edit.created_logs.end());
+  for (const SealedLog& sealed : edit.sealed_logs)
+    for (LogRecord& log : logs_)
+      if (log.number == sealed.number) log.run = sealed.run;
 }
 
 // A file that can't be removed goes when the database is next opened.
@@ -118,13 +137,14 @@ void VersionSet::remove_log_files() noexcept {
 
 // A synced edit makes every edit before it durable too, and so must their files be. A flushed one
 // makes them survive the process.
-Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durability) {
+Status VersionSet::log(const PendingEdit& pending, bool new_files, Durability durability) {
+  const VersionEdit& edit = pending.edit;
   const bool sync = durability == Durability::sync;
   // Where this is kept, what was committed before must not be lost: segments are looked at when the
-  // database is opened, and the log, if the edit does not give it up, is synced first.
-  if (!sync && edit.removed_logs.empty()) STRIDE_TRY(unsynced_.sync_log());
+  // database is opened, and logs are synced first.
+  if (!sync && !pending.only_moves_rows) STRIDE_TRY(unsynced_.sync_logs());
   if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
-  if (sync) STRIDE_TRY(unsynced_.sync(new_files));
+  if (sync) STRIDE_TRY(unsynced_.sync(new_files, /*logs=*/!pending.only_moves_rows));
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;
   if (s.ok()) logged_next_id_ = edit.next_id;
@@ -135,9 +155,9 @@ Status VersionSet::log(const VersionEdit& edit, bool new_files, Durability durab
 }
 
 Status VersionSet::sync() {
-  if (!has_unsynced_edits_) return unsynced_.sync(/*new_names=*/false);
-  VersionEdit nothing;
-  nothing.next_id = next_id_;
+  if (!has_unsynced_edits_) return unsynced_.sync(/*new_names=*/false, /*logs=*/true);
+  PendingEdit nothing(unsynced_);
+  nothing.edit.next_id = next_id_;
   STRIDE_TRY(log(nothing, /*new_files=*/false, Durability::sync));
   remove_log_files();
   return {};

@@ -16,6 +16,7 @@
 #include "engine/catalog/poison.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version.h"
+#include "engine/memtable/log_replay.h"
 #include "storage/manifest.h"
 #include "storage/status.h"
 
@@ -43,13 +44,15 @@ class VersionSet {
   uint64_t next_id() const { return next_id_; }
   // The bytes of all files.
   uint64_t size_bytes() const {
-    return size_bytes_.load(std::memory_order_relaxed) +
-           log_bytes_.load(std::memory_order_relaxed);
+    return size_bytes_.load(std::memory_order_relaxed) + log_bytes();
   }
-  // Counts the logs.
+  // The logs of the memtable that is not sealed.
   void set_log_bytes(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
-  // The logs that the manifest names: what they hold is in the memtable.
+  uint64_t log_bytes() const { return log_bytes_.load(std::memory_order_relaxed); }
+  // The logs that the manifest names: what they hold is in the memtables.
   const std::vector<LogRecord>& logs() const { return logs_; }
+  // What an earlier process has left in logs.
+  const ReplayedLogs& recovered_logs() const { return recovered_logs_; }
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
 
@@ -64,10 +67,12 @@ class VersionSet {
   Status sync();
 
  private:
-  Status log(const VersionEdit& edit, bool new_files, Durability durability);
+  Status give_up(const std::vector<uint64_t>& logs);
+  Status log(const PendingEdit& pending, bool new_files, Durability durability);
   void change_logs(const VersionEdit& edit) noexcept;
   // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
+  void count_bytes(const Version& version) noexcept;
   void publish(std::shared_ptr<const Version> version) noexcept;
 
   const DatabaseContext& context_;
@@ -76,11 +81,12 @@ class VersionSet {
   std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
   bool has_unsynced_edits_ = false;     // the manifest ends with some
   std::vector<LogRecord> logs_;
+  ReplayedLogs recovered_logs_;
   uint64_t logged_next_id_ = 1;
   std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};
-  std::atomic<uint64_t> size_bytes_{0};  // of segments and manifest
+  std::atomic<uint64_t> size_bytes_{0};  // of segments, manifest and sealed logs
   std::atomic<uint64_t> log_bytes_{0};
 
   mutable std::mutex version_mutex_;  // held only to copy or swap the pointer

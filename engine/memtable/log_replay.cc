@@ -28,19 +28,19 @@ bool fits(const TableRecord& table, const LogRows& rows, uint32_t i) {
 
 class Replay {
  public:
-  Replay(const DatabaseContext& context, uint64_t next_id, Version* version)
-      : context_(context),
-        next_id_(next_id),
-        version_(*version),
-        memtable_(*version->memtable) {}
+  Replay(const DatabaseContext& context, uint64_t next_id, Version* version, ReplayedLogs* replayed)
+      : context_(context), next_id_(next_id), version_(*version), replayed_(*replayed) {}
 
   // One log, and all that it says of those before it.
   Status run(const LogRecord& record) {
     auto log = LogReader::open(*context_.fs, context_.log_path(record.number), record);
     if (!log.ok()) return log.status();
-    if (end_ && log->position() != *end_)
-      return misfit(*log, 0, "begins elsewhere than the log before it ends");
+    if (any_ && log->position() < replayed_.end)
+      return misfit(*log, 0, "begins before the log before it ends");
+    if (!replayed_.lost.empty() || (any_ && log->position() != replayed_.end)) return lose(*log, record);
+    any_ = true;
     uint64_t offset = log->offset();
+    Memtable& memtable = memtable_of(record);
     while (std::optional<LogFrame> frame = log->next()) {
       if (frame->header.kind != log_rows)
         return Status(StatusCode::unsupported_version,
@@ -53,28 +53,52 @@ class Replay {
         log->end_before(offset);
         break;
       }
-      STRIDE_TRY(insert(*log, offset, frame->payload));
+      STRIDE_TRY(insert(*log, offset, frame->payload, &memtable));
       offset = log->offset();
     }
-    if (log->knows_synced_beyond(log->position()))
-      return misfit(*log, offset, "is damaged, and later ones say that it was whole");
-    end_ = log->position();
-    bytes_ += log->offset();
+    replayed_.end = log->position();
+    if (log->knows_synced_beyond(replayed_.end)) return damaged(*log, offset);
+    if (record.run != 0) replayed_.sealed_end = replayed_.end;
+    count(record, log->offset(), memtable);
     return context_.options.read_only ? Status() : log->make_durable(*context_.fs);
   }
 
-  uint64_t bytes() const { return bytes_; }
-
  private:
+  static Status damaged(const LogReader& log, uint64_t offset) {
+    return misfit(log, offset, "is damaged, and later ones say that it was whole");
+  }
+  // A log before this one is shorter than it was. Unless this one knows that it was all on stable
+  // storage, a power loss has taken the rest.
+  Status lose(const LogReader& log, const LogRecord& record) {
+    if (log.knows_synced_beyond(replayed_.end)) return damaged(log, log.offset());
+    replayed_.lost.push_back(record.number);
+    return {};
+  }
+  // Logs of one run lie together.
+  Memtable& memtable_of(const LogRecord& record) {
+    if (record.run == 0) return *version_.memtable;
+    if (version_.sealed.empty() || version_.sealed.front().run != record.run)
+      version_.sealed.insert(version_.sealed.begin(),
+                             {record.run, std::make_shared<Memtable>(), 0, 0});
+    return *version_.sealed.front().rows;
+  }
+  void count(const LogRecord& record, uint64_t bytes, const Memtable& memtable) {
+    if (record.run == 0) {
+      replayed_.unsealed_bytes += bytes;
+      return;
+    }
+    version_.sealed.front().memory_bytes = memtable.bytes();
+    version_.sealed.front().log_bytes += bytes;
+  }
   // Rows of tables that are not there any more are left out.
-  Status insert(const LogReader& log, uint64_t offset, Bytes payload) {
-    const uint32_t commit = memtable_.next_commit();
+  Status insert(const LogReader& log, uint64_t offset, Bytes payload, Memtable* memtable) {
+    const uint32_t commit = memtable->next_commit();
     LogRowsDecoder in(payload);
     LogRows rows;
     while (in.next(&rows)) {
       const TableVersion* table = version_.find(rows.table);
       if (!table) continue;
-      TableTail& tail = memtable_.tail(table->table);
+      TableTail& tail = memtable->tail(table->table);
       for (uint32_t i = 0; i < rows.count; ++i) {
         if (!fits(*table->table, rows, i))
           return misfit(log, offset, "does not fit table '" + table->table->name + "'");
@@ -83,16 +107,15 @@ class Replay {
       }
     }
     if (in.damaged()) return misfit(log, offset, "holds no rows, though its checksum matches");
-    memtable_.publish(commit);
+    memtable->publish(commit);
     return {};
   }
 
   const DatabaseContext& context_;
   const uint64_t next_id_;
-  const Version& version_;
-  Memtable& memtable_;
-  uint64_t bytes_ = 0;
-  std::optional<uint64_t> end_;  // the position at which the log before ended
+  Version& version_;
+  ReplayedLogs& replayed_;
+  bool any_ = false;  // a log has been read
 };
 
 }  // namespace
@@ -100,13 +123,14 @@ class Replay {
 // A reader beside a writer may read the end of a file later than its middle, and find frames there
 // that know of others which it has not seen.
 Status replay_logs(const DatabaseContext& context, const ManifestState& manifest,
-                   Version* version, uint64_t* bytes) {
+                   Version* version, ReplayedLogs* replayed) {
   for (int attempt = 1;; ++attempt) {
     version->memtable = std::make_shared<Memtable>();
-    Replay replay(context, manifest.next_id, version);
+    version->sealed.clear();
+    *replayed = {};
+    Replay replay(context, manifest.next_id, version, replayed);
     Status s;
     for (size_t i = 0; s.ok() && i < manifest.logs.size(); ++i) s = replay.run(manifest.logs[i]);
-    *bytes = replay.bytes();
     const bool again = context.options.read_only && s.code() == StatusCode::corruption;
     if (!again || attempt == read_only_attempts) return s;
   }

@@ -10,10 +10,18 @@
 
 namespace stride {
 
-// Puts the rows of the manifest's logs into the version's memtable, which is made anew. Unless
+struct ReplayedLogs {
+  uint64_t unsealed_bytes = 0;  // of what was read from logs that are not sealed
+  uint64_t sealed_end = 0;      // the position at which the last sealed one ends
+  uint64_t end = 0;             // and the last one of all
+  // These come after rows that a power loss has taken, and so do not count.
+  std::vector<uint64_t> lost;
+};
+
+// Puts the rows of the manifest's logs into the version's memtables, which are made anew. Unless
 // the database is read_only, what was read is put on stable storage. not_found: a log is missing.
-// bytes: of what was read. corruption: what was synced can't be read, or does not fit the tables.
+// corruption: what was synced can't be read, or does not fit the tables.
 Status replay_logs(const DatabaseContext& context, const ManifestState& manifest,
-                   Version* version, uint64_t* bytes);
+                   Version* version, ReplayedLogs* replayed);
 
 }  // namespace stride

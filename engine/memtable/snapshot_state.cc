@@ -9,26 +9,58 @@
 namespace stride {
 namespace {
 
-// Null: the memtable has no rows of it.
+using Segments = std::vector<std::shared_ptr<IndexedSegment>>;
+
+// Appends what the memtable has of the table up to the commit.
+Status add_pieces(Executor& executor, const Memtable& memtable, uint32_t table, uint32_t commit,
+                  Segments* newest_first) {
+  const TableTail* tail = commit == 0 ? nullptr : memtable.find(table);
+  return tail ? tail->pieces().get(executor, *tail, commit, newest_first) : Status();
+}
+
+// Null: the memtables have no rows of it.
 Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
                                                         const TableVersion& table,
                                                         uint32_t commit) {
-  using Made = std::shared_ptr<const TableVersion>;
-  const TableTail* tail = commit ? version.memtable->find(table.table->id) : nullptr;
-  if (!tail) return Made();
-  std::vector<std::shared_ptr<IndexedSegment>> pieces;
-  STRIDE_TRY(tail->pieces().get(*version.executor, *tail, commit, &pieces));
-  if (pieces.empty()) return Made();
+  const uint32_t id = table.table->id;
+  const SegmentList& segments = table.segments;
+  Segments newer;
+  size_t used = 0;   // of the segments
+  size_t pieces = 0;
+  if (version.memtable)
+    STRIDE_TRY(add_pieces(*version.executor, *version.memtable, id, commit, &newer));
+  pieces = newer.size();
+  for (const SealedMemtable& sealed : version.sealed) {
+    Segments made;
+    STRIDE_TRY(add_pieces(*version.executor, *sealed.rows, id, sealed.rows->visible(), &made));
+    if (made.empty()) continue;
+    for (; used < segments.size() && segments[used]->record().run > sealed.run; ++used)
+      newer.push_back(segments[used]);
+    newer.insert(newer.end(), made.begin(), made.end());
+    pieces += made.size();
+  }
+  if (pieces == 0) return std::shared_ptr<const TableVersion>();
   auto made = std::make_shared<TableVersion>(table);
-  made->segments = table.segments.with_newer(pieces);
-  return Made(std::move(made));
+  const SegmentList older =
+      used == 0 ? segments
+                : SegmentList(segments.begin() + static_cast<ptrdiff_t>(used), segments.end());
+  made->segments = older.with_newer(newer);
+  return std::shared_ptr<const TableVersion>(std::move(made));
 }
 
 }  // namespace
 
+const TailRow* SnapshotState::find_sealed(uint32_t table, Bytes key) const noexcept {
+  for (const SealedMemtable& sealed : version_->sealed) {
+    const TableTail* tail = sealed.rows->find(table);
+    if (const TailRow* row = tail ? tail->find(key, sealed.rows->visible()) : nullptr) return row;
+  }
+  return nullptr;
+}
+
 Result<const TableVersion*> SnapshotState::table(const Table& table) const {
   auto found = version_->find(table);
-  if (!found.ok() || commit_ == 0) return found;
+  if (!found.ok() || (commit_ == 0 && version_->sealed.empty())) return found;
   std::lock_guard lock(mutex_);
   auto [at, is_new] = tables_.try_emplace((*found)->table->id);
   if (is_new) {
@@ -45,7 +77,7 @@ Result<const TableVersion*> SnapshotState::table(const Table& table) const {
 Result<std::shared_ptr<const Version>> with_newest_rows(std::shared_ptr<const Version> version,
                                                         std::span<const uint32_t> tables) {
   const uint32_t commit = version->memtable ? version->memtable->visible() : 0;
-  if (commit == 0) return version;
+  if (commit == 0 && version->sealed.empty()) return version;
   std::vector<TableList::Replacement> replaced;
   for (uint32_t table : tables) {
     const size_t at = version->index->position(table);

@@ -21,24 +21,32 @@ class SnapshotState {
       : version_(std::move(version)), commit_(commit) {}
 
   const std::shared_ptr<const Version>& version() const { return version_; }
-  // The newest row of the key in the memtable; null: it has none.
+  // The newest row of the key in the memtables, which must be newer than the table's segments
+  // (has_newest_rows()); null: they have none.
   const TailRow* find(uint32_t table, Bytes key) const noexcept {
-    if (commit_ == 0) return nullptr;
-    const TableTail* tail = version_->memtable->find(table);
-    return tail ? tail->find(key, commit_) : nullptr;
+    const TableTail* tail = commit_ == 0 ? nullptr : version_->memtable->find(table);
+    const TailRow* row = tail ? tail->find(key, commit_) : nullptr;
+    return row || version_->sealed.empty() ? row : find_sealed(table, key);
   }
-  // The table with all that the snapshot has of it, the memtable's rows as segments. Lives as long
+  // Whether no segment of the table is newer than rows of a sealed memtable.
+  static bool has_newest_rows(const Version& version, const TableVersion& table) {
+    return version.sealed.empty() || table.segments.empty() ||
+           table.segments[0]->record().run < version.sealed.back().run;
+  }
+  // The table with all that the snapshot has of it, the memtables' rows as segments. Lives as long
   // as this. Fails as Version::find() does; resource_exhausted.
   Result<const TableVersion*> table(const Table& table) const;
 
  private:
+  const TailRow* find_sealed(uint32_t table, Bytes key) const noexcept;
+
   const std::shared_ptr<const Version> version_;
   const uint32_t commit_;
   mutable std::mutex mutex_;
   mutable std::map<uint32_t, std::shared_ptr<const TableVersion>> tables_;
 };
 
-// The version with the memtable's rows of these tables as segments, up to the last commit.
+// The version with the memtables' rows of these tables as segments, up to the last commit.
 Result<std::shared_ptr<const Version>> with_newest_rows(std::shared_ptr<const Version> version,
                                                         std::span<const uint32_t> tables);
 

@@ -6,6 +6,7 @@
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/segment_check.h"
 #include "engine/merge/merger.h"
+#include "engine/merge/tiers.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -22,23 +23,63 @@ bool is_compaction_due(const TableVersion& table) {
   return table.matcher && count_runs(table.segments) > max_prefix_runs;
 }
 
-// Whether the segments of `inputs` are the oldest ones of the table.
-bool are_oldest(const SegmentList& inputs, const TableVersion* table) {
-  return table && inputs.size() <= table->segments.size() &&
-         std::equal(inputs.rbegin(), inputs.rend(), table->segments.rbegin());
+// The segments that are older than all sealed memtables.
+SegmentList below_sealed(const Version& version, const TableVersion& table) {
+  if (version.sealed.empty() || table.matcher) return table.segments;
+  auto older = std::find_if(table.segments.begin(), table.segments.end(), [&](const auto& s) {
+    return s->record().run < version.sealed.back().run;
+  });
+  return older == table.segments.begin() ? table.segments
+                                         : SegmentList(older, table.segments.end());
+}
+
+// Whether the table has all inputs, one after the other, and nothing below them where nothing was.
+bool are_there(const Compaction& choice, const TableVersion* table) {
+  if (!table) return false;
+  const SegmentList& segments = table->segments;
+  auto found = std::search(segments.begin(), segments.end(), choice.inputs.begin(),
+                           choice.inputs.end());
+  if (found == segments.end()) return false;
+  return !choice.to_bottom || static_cast<size_t>(segments.end() - found) == choice.inputs.size();
 }
 
 }  // namespace
 
-std::optional<Compaction> choose_compaction(const TableVersion& table) {
-  const SegmentList& segments = table.segments;
+std::optional<Compaction> choose_compaction(const Version& version, const TableVersion& table) {
+  const SegmentList segments = below_sealed(version, table);
   if (segments.empty()) return std::nullopt;
   const uint64_t run = segments[0]->record().run;
   bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
     return s->record().run == run && s->record().tombstones == 0 && s->open_failure().ok();
   });
   if (is_compact) return std::nullopt;
-  return Compaction{table.table, segments, run};
+  return Compaction{table.table, segments, run, /*to_bottom=*/true};
+}
+
+std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
+                                      uint64_t written) {
+  if (table.matcher) return std::nullopt;
+  const SegmentList segments = below_sealed(version, table);
+  std::vector<size_t> firsts;  // of each run
+  std::vector<uint64_t> bytes;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const SegmentRecord& record = segments[i]->record();
+    if (i == 0 || segments[i - 1]->record().run != record.run) {
+      firsts.push_back(i);
+      bytes.push_back(0);
+    }
+    bytes.back() += record.bytes;
+  }
+  std::optional<RunRange> runs = choose_tier(bytes, written);
+  if (!runs) return std::nullopt;
+  const size_t end_run = runs->first + runs->count;
+  const bool to_bottom = end_run == firsts.size();
+  const size_t end = to_bottom ? segments.size() : firsts[end_run];
+  const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(firsts[runs->first]),
+                           segments.begin() + static_cast<ptrdiff_t>(end));
+  if (!std::all_of(inputs.begin(), inputs.end(), [](auto& s) { return s->open_failure().ok(); }))
+    return std::nullopt;
+  return Compaction{table.table, inputs, inputs[0]->record().run, to_bottom};
 }
 
 Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
@@ -48,7 +89,8 @@ Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
     if (!s->segment().was_written_here())
       STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
   MergedRows rows;
-  STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows));
+  STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows,
+                       choice.to_bottom ? Tombstones::drop : Tombstones::keep));
   for (const auto& s : choice.inputs) {
     merged->edit.removed.push_back(s->record().segment);
     merged->obsolete.push_back(s);
@@ -60,31 +102,45 @@ Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
 
 Result<bool> Compactor::install(const Compaction& choice, PendingEdit* merged) {
   auto version = versions_.current();
-  if (!are_oldest(choice.inputs, version->find(choice.table->id))) return false;
+  if (!are_there(choice, version->find(choice.table->id))) return false;
+  merged->only_moves_rows = true;
   STRIDE_TRY(versions_.apply(*version, merged, Durability::sync));
   return true;
 }
 
-Status Compactor::compact(const Compaction& choice) {
-  PendingEdit merged(unsynced_);
-  STRIDE_TRY(merge(choice, &merged));
-  return install(choice, &merged).status();
-}
-
-Status Compactor::compact_all() {
-  // A version pins the files of all its tables, so none is held while they are compacted: those of
-  // a table go before the next one needs room.
+// A version pins the files of all its tables, so none is held while they are compacted: those of a
+// table go before the next one needs room.
+Status Compactor::compact_all(std::mutex& commit_lock) {
   std::vector<uint32_t> tables;
   for (const auto& table : versions_.current()->tables.all()) tables.push_back(table->table->id);
   Status damage;
   for (uint32_t table : tables) {
-    auto choice = choose_compaction(*versions_.current()->find(table));
-    if (!choice) continue;
-    Status s = compact(*choice);
-    if (!s.ok() && (!is_damage(s) || !versions_.writable().ok())) return s;
+    Status s = compact_table(table, commit_lock);
+    if (s.ok()) continue;
+    std::lock_guard guard(commit_lock);
+    if (!is_damage(s) || !versions_.writable().ok()) return s;
     if (damage.ok()) damage = std::move(s);
   }
   return damage;
+}
+
+// Where commits have compacted the table meanwhile, it is looked at again.
+Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock) {
+  for (;;) {
+    std::optional<Compaction> choice;
+    {
+      auto version = versions_.current();
+      const TableVersion* found = version->find(table);
+      if (found) choice = choose_compaction(*version, *found);
+    }
+    if (!choice) return {};
+    PendingEdit merged(unsynced_);
+    STRIDE_TRY(merge(*choice, &merged));
+    std::lock_guard guard(commit_lock);
+    STRIDE_TRY(versions_.writable());
+    auto done = install(*choice, &merged);
+    if (!done.ok() || *done) return done.status();
+  }
 }
 
 void Compactor::compact_if_due(uint32_t table) noexcept {
@@ -92,8 +148,11 @@ void Compactor::compact_if_due(uint32_t table) noexcept {
     auto version = versions_.current();
     const TableVersion* found = version->find(table);
     if (!found || !is_compaction_due(*found)) return Status();
-    auto choice = choose_compaction(*found);
-    return choice ? compact(*choice) : Status();
+    auto choice = choose_compaction(*version, *found);
+    if (!choice) return Status();
+    PendingEdit merged(unsynced_);
+    STRIDE_TRY(merge(*choice, &merged));
+    return install(*choice, &merged).status();
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "engine/build/run_builder.h"
@@ -23,13 +24,19 @@ namespace stride {
 // A choice. It pins its inputs.
 struct Compaction {
   std::shared_ptr<const TableRecord> table;
-  // Newest first, down to the table's oldest segment, so that tombstones may go.
-  SegmentList inputs;
-  uint64_t run = 0;  // that the result becomes: the newest of the inputs'
+  SegmentList inputs;      // newest first: whole runs that lie together
+  uint64_t run = 0;        // that the result becomes: the newest of the inputs'
+  bool to_bottom = false;  // down to the table's oldest segment, so that tombstones may go
 };
 
+// Both leave runs alone that are newer than a sealed memtable, whose run will be older.
+
 // All of the table, unless it is one run without tombstones that can be read.
-std::optional<Compaction> choose_compaction(const TableVersion& table);
+std::optional<Compaction> choose_compaction(const Version& version, const TableVersion& table);
+// Runs of the table that tiers ask for (engine/merge/tiers.h), if they can be read. written: bytes
+// of its runs that small commits made since all was merged. Nothing for a table of prefixes.
+std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
+                                      uint64_t written);
 
 class Compactor {
  public:
@@ -45,14 +52,15 @@ class Compactor {
   // changed: the inputs are not all there any longer. Newer runs that came meanwhile stay newer.
   Result<bool> install(const Compaction& choice, PendingEdit* merged);
 
-  // The three in one, under the commit lock: every table, and one that is due. What one damaged
-  // table fails with is no reason not to compact the others. For a table that is due, the commit
-  // that made it so stands whatever becomes of this, and the next one tries again.
-  Status compact_all();
+  // The three in one for every table; takes the commit lock to install. What one damaged table
+  // fails with is no reason not to compact the others.
+  Status compact_all(std::mutex& commit_lock);
+  // The same for a table of prefixes that is due, under the commit lock. The commit that made it so
+  // stands whatever becomes of this, and the next one tries again.
   void compact_if_due(uint32_t table) noexcept;
 
  private:
-  Status compact(const Compaction& choice);
+  Status compact_table(uint32_t table, std::mutex& commit_lock);
 
   const DatabaseContext& context_;
   VersionSet& versions_;

@@ -8,6 +8,7 @@
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/next_version.h"
 #include "engine/device/executor.h"
+#include "engine/memtable/memtable.h"
 #include "engine/memtable/snapshot_state.h"
 #include "engine/write/accumulate.h"
 #include "engine/write/put_if_absent.h"
@@ -86,10 +87,17 @@ class RoundSums {
   Status resolve(const StagedTables& before, std::vector<StagedTable>* staged) {
     for (StagedTable& table : *staged) {
       if (!table.has_deltas()) continue;
-      auto found = before.find(table.table->id);
+      const uint32_t id = table.table->id;
+      auto found = before.find(id);
       const StagedTable* earlier = found == before.end() ? nullptr : &found->second;
-      STRIDE_TRY(expand_ranges(version_, earlier, &table));
-      DeltaSums& sums = sums_.try_emplace(table.table->id, *version_).first->second;
+      auto view = views_.find(id);
+      if (view == views_.end()) {
+        auto made = with_newest_rows(version_, {&id, 1});
+        if (!made.ok()) return made.status();
+        view = views_.emplace(id, std::move(*made)).first;
+      }
+      STRIDE_TRY(expand_ranges(view->second, earlier, &table));
+      DeltaSums& sums = sums_.try_emplace(id, *view->second).first->second;
       STRIDE_TRY(sums.resolve(earlier, &table));
     }
     return {};
@@ -97,8 +105,33 @@ class RoundSums {
 
  private:
   std::shared_ptr<const Version> version_;
-  std::map<uint32_t, DeltaSums> sums_;  // by table
+  std::map<uint32_t, std::shared_ptr<const Version>> views_;  // by table: with its newest rows
+  std::map<uint32_t, DeltaSums> sums_;                        // by table
 };
+
+bool has_deltas(const StagedTable& table) { return table.has_deltas(); }
+
+bool is_plain(const StagedTable& table) {
+  return table.absent.empty() && !table.has_deltas() && !table.has_ranges();
+}
+
+// Turns ranges, and rows that are put if absent, into plain rows. version: before the commit.
+Status decide(const std::shared_ptr<const Version>& version, AbsentAnswers* answers,
+              StagedTable* table) {
+  if (is_plain(*table)) return {};
+  const uint32_t id = table->table->id;
+  auto view = with_newest_rows(version, {&id, 1});
+  if (!view.ok()) return view.status();
+  STRIDE_TRY(expand_ranges(*view, nullptr, table));
+  return answers->decide(**view, table);
+}
+
+// Whether the version has rows of the table, which tombstones may hide.
+bool has_rows(const Version& version, uint32_t table) {
+  return !version.find(table)->segments.empty() ||
+         std::any_of(version.sealed.begin(), version.sealed.end(),
+                     [&](const SealedMemtable& s) { return s.rows->find(table) != nullptr; });
+}
 
 }  // namespace
 
@@ -168,19 +201,22 @@ struct Committer::SmallRound {
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
-void Committer::commit(const std::vector<CommitRequest*>& group) {
+bool Committer::commit(const std::vector<CommitRequest*>& group) {
+  made_runs_ = false;
   Round round;
   SmallRound small;
   for (CommitRequest* request : group) add(request, &round, &small);
   carry_out(&round);
   carry_out(&small);
+  return made_runs_;
 }
 
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   Staging& staging = *request->staging;
   std::vector<StagedTable> staged = staging.consume();
   const bool is_small = small_.takes(staging, staged);
-  if (is_small || !round->has_room_for(staging, staged)) carry_out(round);
+  if (is_small || !round->has_room_for(staging, staged) || small_.has_rows_of(staged))
+    carry_out(round);
   if (!is_small) carry_out(small);
   if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
     request->answer(std::move(s));
@@ -188,8 +224,7 @@ void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   }
   if (is_small) return add_small(request, std::move(staged), small, round);
   if (round->empty()) {
-    // Segments are newer than all rows in the memtable only where there are none.
-    if (Status s = no_throw([&] { return small_.flush(request->durability); }); !s.ok()) {
+    if (Status s = no_throw([&] { return small_.seal_before(staged); }); !s.ok()) {
       request->answer(std::move(s));
       return;
     }
@@ -206,19 +241,12 @@ void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
 
 void Committer::add_small(CommitRequest* request, std::vector<StagedTable> staged,
                           SmallRound* small, Round* round) {
-  auto is_plain = [](const StagedTable& table) {
-    return table.absent.empty() && !table.has_deltas() && !table.has_ranges();
-  };
   const bool plain = std::all_of(staged.begin(), staged.end(), is_plain);
   if (!plain || small->bytes > small_.max_group_bytes()) carry_out(small);
   if (!plain) {
     Status s = no_throw([&] {
       STRIDE_TRY(versions_.writable());
-      std::vector<uint32_t> tables;
-      for (const StagedTable& table : staged)
-        if (!is_plain(table)) tables.push_back(table.table->id);
-      auto version = with_newest_rows(versions_.current(), tables);
-      return version.ok() ? make_plain(*version, &staged, &small->answers) : version.status();
+      return make_plain(versions_.current(), &staged, &small->answers);
     });
     if (!s.ok()) {
       request->answer(std::move(s));
@@ -238,16 +266,13 @@ void Committer::add_small(CommitRequest* request, std::vector<StagedTable> stage
 Status Committer::make_plain(const std::shared_ptr<const Version>& version,
                              std::vector<StagedTable>* staged, AbsentAnswers* answers) {
   STRIDE_TRY(RoundSums(version).resolve({}, staged));
-  for (StagedTable& table : *staged) {
-    STRIDE_TRY(expand_ranges(version, nullptr, &table));
-    STRIDE_TRY(answers->decide(*version, &table));
-  }
+  for (StagedTable& table : *staged) STRIDE_TRY(decide(version, answers, &table));
   return {};
 }
 
 void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable> staged,
                                 AbsentAnswers answers, Round* round) {
-  if (Status s = no_throw([&] { return small_.flush(request->durability); }); !s.ok()) {
+  if (Status s = no_throw([&] { return small_.seal_before(staged); }); !s.ok()) {
     request->answer(std::move(s));
     return;
   }
@@ -272,8 +297,7 @@ void Committer::carry_out(SmallRound* small) {
 }
 
 Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
-  if (std::none_of(staged->begin(), staged->end(), [](auto& t) { return t.has_deltas(); }))
-    return {};
+  if (std::none_of(staged->begin(), staged->end(), has_deltas)) return {};
   return no_throw([&] {
     STRIDE_TRY(versions_.writable());
     if (!round->sums) round->sums.emplace(round->version);
@@ -297,14 +321,14 @@ Status Committer::commit_rows(Round* round) {
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   const uint64_t run = versions_.new_id();
   for (auto& [id, table] : round->tables) {
-    STRIDE_TRY(expand_ranges(round->version, nullptr, &table));
-    STRIDE_TRY(answers.decide(*round->version, &table));
+    STRIDE_TRY(decide(round->version, &answers, &table));
     STRIDE_TRY(join_small_chunks(&table));
     STRIDE_TRY(build_table(*round->version, &table, durability, &pending));
   }
   for (SegmentRecord& added : pending.edit.added) added.run = run;
   if (!pending.segments.empty() || !pending.edit.created.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
+    made_runs_ = true;
   } else if (durability == Durability::sync) {
     // What it found to be there, and so did not write again, must be there for good.
     STRIDE_TRY(versions_.sync());
@@ -320,8 +344,7 @@ Status Committer::build_table(const Version& version, StagedTable* table, Durabi
   STRIDE_TRY(context_.executor->run_bulk(staged_rows(rows), [&](Backend& bulk) {
     return bulk.sorter().sort(rows.keys, &rows.sorted);
   }));
-  const bool lowest = version.find(table->table->id)->segments.empty();
-  if (lowest && any_tombstones(rows)) drop_tombstones(&rows);
+  if (any_tombstones(rows) && !has_rows(version, table->table->id)) drop_tombstones(&rows);
   if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *table->table, durability, pending));
   table->chunks.clear();
   return {};

@@ -29,8 +29,9 @@ class Committer {
         small_(small),
         after_change_(std::move(after_change)) {}
 
-  // Commits each request, or says why not, and answers it. Requires the commit lock.
-  void commit(const std::vector<CommitRequest*>& group);
+  // Commits each request, or says why not, and answers it. Returns whether any made a run itself.
+  // Requires the commit lock.
+  bool commit(const std::vector<CommitRequest*>& group);
 
  private:
   struct Round;
@@ -61,6 +62,7 @@ class Committer {
   RunBuilder& builder_;
   SmallCommits& small_;
   const AfterChange after_change_;
+  bool made_runs_ = false;
 };
 
 }  // namespace stride

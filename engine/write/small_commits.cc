@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/build/run_builder_body.h"
-#include "engine/memtable/tail_rows.h"
 #include "storage/no_throw.h"
 
 namespace stride {
 
-template Status RunBuilder::build(const TailRows&, const TableRecord&, Durability, PendingEdit*);
-
 namespace {
 
-// What a process has left in a log is written into the next one up to this size; of more a segment
-// is made.
+// What a process has left in a log is written into the next one up to this size; of more a run is
+// made.
 constexpr uint64_t max_carried_bytes = 1 << 20;
 constexpr uint64_t max_small_commit_bytes = 4 << 20;
 
@@ -53,14 +49,15 @@ uint64_t staged_bytes(std::span<const StagedTable> tables) {
 }
 
 SmallCommits::SmallCommits(const DatabaseContext& context, VersionSet& versions,
-                           UnsyncedFiles& unsynced, RunBuilder& builder, Poison& poison)
+                           UnsyncedFiles& unsynced, Poison& poison,
+                           std::function<Status()> flush_failure)
     : context_(context),
       versions_(versions),
       unsynced_(unsynced),
-      builder_(builder),
       poison_(poison),
+      flush_failure_(std::move(flush_failure)),
       max_commit_bytes_(std::min(max_small_commit_bytes, context.options.memtable_bytes / 8)),
-      flush_above_bytes_(context.options.memtable_bytes) {}
+      seal_above_bytes_(context.options.memtable_bytes / 2) {}
 
 SmallCommits::~SmallCommits() = default;
 
@@ -76,8 +73,7 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
   STRIDE_TRY(versions_.writable());
   if (std::all_of(tables.begin(), tables.end(), [](auto* t) { return t->rows() == 0; }))
     return durability == Durability::sync ? versions_.sync() : Status();
-  // It should have become a segment before.
-  if (memtable().bytes() / 2 > context_.options.memtable_bytes) STRIDE_TRY(flush(durability));
+  STRIDE_TRY(make_room());
   if (!log_) STRIDE_TRY(open_log(durability));
   Memtable& memtable = this->memtable();
   Status s = no_throw([&] {
@@ -108,13 +104,22 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
   }
   memtable.publish(commit);
   versions_.set_log_bytes(log_->bytes());
-  // Where it fails the rows are in the log and the memtable nevertheless, and it is tried again.
-  if (memtable.bytes() > flush_above_bytes_) {
-    const Status flushed = no_throw([&] { return flush(Durability::sync); });
-    // On a full disk, say. To try it at every commit would cost more than it is worth.
-    if (!flushed.ok()) flush_above_bytes_ = memtable.bytes() + context_.options.memtable_bytes / 4;
-  }
+  memory_bytes_.store(memtable.bytes(), std::memory_order_relaxed);
   return {};
+}
+
+// Where the memtable can't be sealed, for lack of disk space, say, it grows on for a while.
+Status SmallCommits::make_room() {
+  const uint64_t bytes = memtable().bytes();
+  if (bytes <= seal_above_bytes_) return {};
+  auto version = versions_.current();
+  uint64_t sealed_bytes = 0;
+  for (const SealedMemtable& sealed : version->sealed) sealed_bytes += sealed.memory_bytes;
+  const bool is_full = bytes + sealed_bytes > 2 * context_.options.memtable_bytes;
+  if (sealed_bytes > seal_above_bytes_ && !is_full) return {};
+  if (is_full && sealed_bytes > seal_above_bytes_) return flush_failure_();
+  Status s = no_throw([&] { return seal(); });
+  return is_full ? s : Status();
 }
 
 // What was committed before must survive what this commit survives.
@@ -143,34 +148,39 @@ Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durabilit
 }
 
 // Rows that an earlier process has left in a log are read from there until this one writes. Then
-// they go into the new log, in one frame, or become a segment, and that log goes.
+// they go into the new log, in one frame, or are sealed, and that log goes.
 Status SmallCommits::open_log(Durability durability) {
-  if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(flush(durability));
+  if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(seal());
   const bool carries = !memtable().empty();
   const Durability reached = carries ? Durability::sync : durability;
   const uint64_t number = versions_.new_id();
   const std::string path = context_.log_path(number);
-  auto log = LogWriter::create(*context_.fs, path, number, /*position=*/0);
-  if (!log.ok()) return log.status();
+  const uint64_t position = log_end_.value_or(versions_.recovered_logs().sealed_end);
+  auto made = LogWriter::create(*context_.fs, path, number, position);
+  if (!made.ok()) return made.status();
+  std::shared_ptr<LogWriter> log = std::move(*made);
   PendingEdit pending(unsynced_);
-  pending.edit.created_logs.push_back((*log)->record());
+  pending.only_moves_rows = true;
+  pending.edit.created_logs.push_back(log->record());
   Status s = no_throw([&] {
-    for (const LogRecord& old : versions_.logs()) pending.edit.removed_logs.push_back(old.number);
-    if (carries) STRIDE_TRY(carry_over(memtable(), log->get()));
+    for (const LogRecord& old : versions_.logs())
+      if (old.run == 0) pending.edit.removed_logs.push_back(old.number);
+    if (carries) STRIDE_TRY(carry_over(memtable(), log.get()));
     if (reached == Durability::sync)
-      STRIDE_TRY((*log)->reach(LogWriter::Reach::disk));
+      STRIDE_TRY(log->reach(LogWriter::Reach::disk));
     else
       unsynced_.add_file(path);
+    unsynced_.add_log(log);
     return versions_.apply(*versions_.current(), &pending, reached);
   });
   if (!s.ok()) {
-    if ((*log)->poisoned()) s = poison_.set(std::move(s));
-    log->reset();
+    if (log->poisoned()) s = poison_.set(std::move(s));
+    unsynced_.drop_log(number);
+    log.reset();
     if (!poison_.is_set()) Status ignored = no_throw([&] { return context_.fs->remove(path); });
     return s;
   }
-  log_ = std::move(*log);
-  unsynced_.set_log(log_.get());
+  log_ = std::move(log);
   return {};
 }
 
@@ -186,39 +196,33 @@ Status SmallCommits::carry_over(const Memtable& memtable, LogWriter* log) {
   return log->end_frame(LogWriter::Reach::disk, versions_.logged_next_id());
 }
 
-Status SmallCommits::flush(Durability durability) {
+// The log stays with the unsynced files until segments have its rows.
+Status SmallCommits::seal() {
   auto version = versions_.current();
   if (!version->memtable || version->memtable->empty()) return {};
   STRIDE_TRY(versions_.writable());
   PendingEdit pending(unsynced_);
+  pending.only_moves_rows = true;
   pending.memtable = std::make_shared<Memtable>();
-  for (const LogRecord& log : versions_.logs()) pending.edit.removed_logs.push_back(log.number);
-  STRIDE_TRY(build_runs(*version, durability, &pending));
-  STRIDE_TRY(versions_.apply(*version, &pending, durability));
+  pending.sealed = {versions_.new_id(), version->memtable, version->memtable->bytes(),
+                    versions_.log_bytes()};
+  for (const LogRecord& log : versions_.logs())
+    if (log.run == 0) pending.edit.sealed_logs.push_back({log.number, pending.sealed.run});
+  STRIDE_TRY(versions_.apply(*version, &pending, Durability::none));
   versions_.set_log_bytes(0);
-  unsynced_.set_log(nullptr);
+  log_end_ = log_ ? log_->position() : versions_.recovered_logs().end;
   log_.reset();
-  flush_above_bytes_ = context_.options.memtable_bytes;
+  memory_bytes_.store(0, std::memory_order_relaxed);
+  seals_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
-// Rows of tables that have been dropped meanwhile go with them.
-Status SmallCommits::build_runs(const Version& version, Durability durability,
-                                PendingEdit* pending) {
-  const uint64_t run = versions_.new_id();
-  const uint32_t commit = version.memtable->visible();
-  for (const auto& tail : version.memtable->tails()) {
-    const TableVersion* table = version.find(tail->table()->id);
-    if (!table) continue;
-    TailRows rows;
-    TableTail::Cursor cursor(*tail);
-    while (const TailRow* row = cursor.next(commit)) rows.add(row);
-    STRIDE_TRY(rows.sort(*context_.executor));
-    if (table->segments.empty()) rows.drop_tombstones();
-    if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *table->table, durability, pending));
-  }
-  for (SegmentRecord& added : pending->edit.added) added.run = run;
-  return {};
+bool SmallCommits::has_rows_of(std::span<const StagedTable> tables) const {
+  auto version = versions_.current();
+  return version->memtable &&
+         std::any_of(tables.begin(), tables.end(), [&](const StagedTable& table) {
+           return version->memtable->find(table.table->id) != nullptr;
+         });
 }
 
 }  // namespace stride

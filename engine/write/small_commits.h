@@ -1,13 +1,15 @@
-// Commits of few rows: through the write-ahead log into the memtable, which becomes segments once
-// it is large.
+// Commits of few rows: through the write-ahead log into the memtable. Once that is large it is
+// sealed, and becomes segments behind (engine/write/memtable_flush.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/build/run_builder.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/poison.h"
 #include "engine/catalog/unsynced_files.h"
@@ -23,8 +25,9 @@ namespace stride {
 // All calls require the commit lock.
 class SmallCommits {
  public:
+  // flush_failure: why the last sealed memtable could not be made a run.
   SmallCommits(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
-               RunBuilder& builder, Poison& poison);
+               Poison& poison, std::function<Status()> flush_failure);
   ~SmallCommits();
 
   // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be
@@ -37,25 +40,41 @@ class SmallCommits {
   // that are there, in the order of the changes.
   Status commit(std::span<StagedTable* const> tables, Durability durability);
 
-  // Makes segments of the memtable's rows, in an edit of its own; nothing where there are none.
-  Status flush(Durability durability);
+  // Begins another memtable, older than whatever is committed from now on; nothing where the
+  // memtable is empty.
+  Status seal();
+  // The same, where the memtable has rows of one of these tables: before a run of theirs is added.
+  Status seal_before(std::span<const StagedTable> tables) {
+    return has_rows_of(tables) ? seal() : Status();
+  }
+  bool has_rows_of(std::span<const StagedTable> tables) const;
+
+  // A memtable of more bytes is sealed as soon as the one before it is a run.
+  uint64_t seal_above_bytes() const { return seal_above_bytes_; }
+  // As of the last commit. Any thread.
+  uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  // How many memtables were sealed. Any thread.
+  uint64_t seals() const { return seals_.load(std::memory_order_relaxed); }
 
  private:
   Memtable& memtable() const { return *versions_.current()->memtable; }
+  // Fails where memory is used up by rows that could not be made a run.
+  Status make_room();
   // The log to which the rows of the memtable were written, or a new one that has them too.
   Status open_log(Durability durability);
   Status carry_over(const Memtable& memtable, LogWriter* log);
   Status write_frame(std::span<StagedTable* const> tables, Durability durability);
-  Status build_runs(const Version& version, Durability durability, PendingEdit* pending);
 
   const DatabaseContext& context_;
   VersionSet& versions_;
   UnsyncedFiles& unsynced_;
-  RunBuilder& builder_;
   Poison& poison_;
+  const std::function<Status()> flush_failure_;
   const uint64_t max_commit_bytes_;
-  uint64_t flush_above_bytes_;
-  std::unique_ptr<LogWriter> log_;  // null before the first commit
+  const uint64_t seal_above_bytes_;
+  std::atomic<uint64_t> memory_bytes_{0}, seals_{0};
+  std::shared_ptr<LogWriter> log_;  // null before the first commit to a memtable
+  std::optional<uint64_t> log_end_;  // the position at which the last sealed log ends
 };
 
 // What the rows that are staged take in a memtable, without the hash table.

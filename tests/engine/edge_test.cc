@@ -15,6 +15,7 @@ class EdgeTest {
   void reopen(Options options) {
     database_.reset();
     options.memtable_bytes = 0;  // each commit makes a segment
+    options.background_work = false;
     auto db = Database::open(directory_.path(), options);
     REQUIRE_OK(db);
     database_ = std::move(*db);

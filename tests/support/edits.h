@@ -24,7 +24,7 @@ inline std::string describe(const ManifestState& state) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
         << s.tombstones << " " << s.bytes;
   }
-  for (const LogRecord& log : state.logs) out << "; log " << log.number << " " << log.id;
+  for (const LogRecord& log : state.logs) out << "; log " << log.number << " " << log.id << " " << log.run;
   return out.str();
 }
 
@@ -66,6 +66,11 @@ class EditMaker {
     }
     if (!state_.logs.empty() && random_() % 3 == 0) edit.removed_logs.push_back(any(state_.logs).number);
     if (random_() % 3 == 0) edit.created_logs.push_back({next++, random_()});
+    for (const LogRecord& log : state_.logs) {
+      if (log.run != 0) continue;
+      if (random_() % 3 == 0 && edit.removed_logs.empty()) edit.sealed_logs.push_back({log.number, next++});
+      break;
+    }
     edit.next_id = next;
     return edit;
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,13 @@ class GatedFileSystem final : public FileSystem {
   void shut(uint64_t more = 0) {
     std::lock_guard lock(mutex_);
     open_for_ = more;
+    passing_ = {};
+  }
+  // For all threads but this one.
+  void shut_for_others() {
+    shut();
+    std::lock_guard lock(mutex_);
+    passing_ = std::this_thread::get_id();
   }
   void open_gate() {
     std::lock_guard lock(mutex_);
@@ -100,7 +108,7 @@ class GatedFileSystem final : public FileSystem {
 
   Status pass(const std::string& path) {
     std::unique_lock lock(mutex_);
-    if (path.ends_with(".seg")) {
+    if (path.ends_with(".seg") && passing_ != std::this_thread::get_id()) {
       max_waiting_ = std::max(max_waiting_, ++waiting_);
       changed_.notify_all();
       changed_.wait(lock, [&] { return open_for_ > 0; });
@@ -114,6 +122,7 @@ class GatedFileSystem final : public FileSystem {
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t open_for_ = ~uint64_t{0}, waiting_ = 0, max_waiting_ = 0;
+  std::thread::id passing_;
   Status outcome_;
   std::string failing_;
 };

@@ -14,7 +14,7 @@ class ManySegmentsTest {
   void open(FileSystem* fs) {
     db_.reset();
     auto db =
-        Database::open("db", {.durability = Durability::none, .threads = 1, .memtable_bytes = 0, .file_system = fs});
+        Database::open("db", {.durability = Durability::none, .threads = 1, .memtable_bytes = 0, .background_work = false, .file_system = fs});
     REQUIRE_OK(db);
     db_ = std::move(*db);
     auto table = db_->open_or_create_table("t");

@@ -50,7 +50,9 @@ class RandomHistory {
  private:
   void open() {
     db_.reset();
-    db_ = std::move(*Database::open("/db", options_));
+    auto opened = Database::open("/db", options_);
+    REQUIRE_OK(opened);
+    db_ = std::move(*opened);
     if (auto table = db_->open_table("bytes"); table.ok()) {
       bytes_ = *table;
       sums_ = *db_->open_table("sums");

@@ -34,8 +34,9 @@ struct Parts {
   UnsyncedFiles unsynced{*context.fs, context.path, poison};
   VersionSet versions{context, unsynced, poison};
   RunBuilder builder{context, versions, unsynced, poison};
+  std::mutex commit_mutex;
   Compactor compactor{context, versions, unsynced, builder};
-  SmallCommits small_commits{context, versions, unsynced, builder, poison};
+  SmallCommits small_commits{context, versions, unsynced, poison, [] { return Status(); }};
   Committer committer{context, versions, unsynced, builder, small_commits, [](uint32_t) {}};
 };
 
@@ -103,12 +104,12 @@ class CompactionTest {
 
 TEST_CASE_METHOD(CompactionTest, "CompactionTest.ChoosesWhatIsNotOneRunWithoutTombstones",
                  "[CompactionTest]") {
-  CHECK_FALSE(choose_compaction(table()));
+  CHECK_FALSE(choose_compaction(*current(), table()));
   commit({{"a", "1"}, {"b", "1"}});
-  CHECK_FALSE(choose_compaction(table()));
+  CHECK_FALSE(choose_compaction(*current(), table()));
   commit({{"a", ""}});
   std::shared_ptr<const Version> version = current();
-  auto choice = choose_compaction(*version->find_name("t"));
+  auto choice = choose_compaction(*version, *version->find_name("t"));
   REQUIRE(choice);
   CHECK(choice->inputs.size() == 2u);
   CHECK(choice->run == choice->inputs[0]->record().run);
@@ -122,7 +123,7 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.MergesAndInstallsBesideCommits"
                  "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   commit({{"a", "2"}, {"c", ""}});
-  auto choice = choose_compaction(table());
+  auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
   PendingEdit merged(parts_->unsynced);
   commit({{"b", "3"}});
@@ -145,12 +146,12 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGo
                  "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}});
   commit({{"a", "2"}});
-  auto choice = choose_compaction(table());
+  auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
   {
     PendingEdit late(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &late));
-    REQUIRE_OK(parts_->compactor.compact_all());
+    REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex));
     auto version = current();
     auto installed = parts_->compactor.install(*choice, &late);
     REQUIRE_OK(installed.status());
@@ -168,7 +169,7 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereTheTableIsG
                  "[CompactionTest]") {
   commit({{"a", "1"}});
   commit({{"a", "2"}});
-  auto choice = choose_compaction(table());
+  auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
   {
     PendingEdit late(parts_->unsynced), drop(parts_->unsynced);

@@ -1,0 +1,102 @@
+// What goes on behind the commits: sealed memtables become runs, and runs are merged.
+//
+//   maintenance.before_commits();                                // no lock; may wait
+//   { std::lock_guard guard(commit_mutex); ... commit ... }
+//   maintenance.after_commits(/*bulk=*/false);                   // no lock
+//
+// Two threads, for flushes must not wait for a long merge; each is started when there is first
+// something for it. Both work without the commit lock and take it to install what they made.
+// Without Options::background_work the commits make runs of their memtables themselves, and nothing
+// is merged.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/catalog/database_context.h"
+#include "engine/catalog/unsynced_files.h"
+#include "engine/catalog/version_set.h"
+#include "engine/merge/compaction.h"
+#include "engine/write/memtable_flush.h"
+#include "engine/write/small_commits.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Thread-safe, but for before_commits() and after_commits(), which one thread at a time may call.
+// Lock order: flush or compaction mutex, commit lock, mutex_.
+class Maintenance {
+ public:
+  Maintenance(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
+              SmallCommits& small, MemtableFlush& flush, Compactor& compactor,
+              std::mutex& commit_mutex)
+      : context_(context),
+        versions_(versions),
+        unsynced_(unsynced),
+        small_(small),
+        flush_(flush),
+        compactor_(compactor),
+        commit_mutex_(commit_mutex) {}
+  ~Maintenance() { stop(); }
+
+  // Slows commits down as far as memtables fill faster than they become runs.
+  void before_commits();
+  // bulk: among them was one that made a run itself.
+  void after_commits(bool bulk);
+  // Makes runs of all rows in memtables, and one run of each table.
+  Status compact_all();
+  // Ends the threads, once they have done what they are at.
+  void stop() noexcept;
+  // Why the last flush failed; ok: it did not.
+  Status flush_failure() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void pace(uint64_t memtable_bytes);
+  bool has_sealed() const { return !versions_.current()->sealed.empty(); }
+  Status check_writable();
+  Status flush_one();
+  void note_flush(const PendingEdit& installed, Clock::duration took, uint64_t memory_bytes);
+  void start_threads();
+  void run_flushes();
+  void run_compactions();
+  // Merges what is due in one table, if anything is. wait: not now, because of bulk commits.
+  bool compact_one(bool* wait);
+  std::optional<Compaction> choose(bool* wait);
+  uint64_t written(uint32_t table) const;
+
+  const DatabaseContext& context_;
+  VersionSet& versions_;
+  UnsyncedFiles& unsynced_;
+  SmallCommits& small_;
+  MemtableFlush& flush_;
+  Compactor& compactor_;
+  std::mutex& commit_mutex_;
+
+  std::mutex stop_mutex_;                      // guards the ends of the threads
+  std::mutex flush_mutex_, compaction_mutex_;  // one flush and one compaction at a time
+  mutable std::mutex mutex_;                   // guards what follows
+  std::condition_variable changed_;
+  std::thread flusher_, compacter_;
+  bool stopping_ = false;
+  bool look_for_compactions_ = false;
+  Status flush_failure_;
+  std::map<uint32_t, uint64_t> written_;          // by table: since all was merged, in bytes
+  std::map<uint32_t, Clock::time_point> failed_;  // tables whose compaction has failed
+  Clock::time_point last_bulk_{};
+  double flush_bytes_per_s_ = 64e6;
+
+  // Of the thread that commits.
+  uint64_t seen_seals_ = UINT64_MAX;  // so the first commit looks at what was there before
+  uint64_t paced_bytes_ = 0;
+  double owed_s_ = 0;
+  Clock::time_point paced_at_{};
+};
+
+}  // namespace stride
