@@ -1,12 +1,30 @@
 #include "benchmark/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
+#include <string>
 #include <vector>
 
 #include "benchmark/harness/workload_commands.h"
 
 namespace stride::benchmark {
+
+namespace {
+
+// The arguments without the program's name, the last one first, as CLI11 takes them. `help sts` is
+// `sts --help`.
+std::vector<std::string> reversed_arguments(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
+}  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app("StrideDB and its peers side by side", "stride-bench");
@@ -22,7 +40,7 @@ int run_command_line(int argc, const char* const* argv) {
     subcommand->callback([bound, &chosen] { chosen = bound; });
   }
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -4,99 +4,33 @@
 #include <cmath>
 #include <cstdio>
 
+#include "benchmark/harness/svg.h"
 #include "benchmark/harness/text_table.h"
 
 namespace stride::benchmark {
 namespace {
 
+using svg::line;
+using svg::number;
+using svg::page;
+using svg::rectangle;
+using svg::text_at;
+using svg::upright_text;
+
 constexpr double bar_width = 13, group_gap = 26, plot_height = 380;
 constexpr double left = 70, top = 84, legend_line = 20;
-
-// StrideDB stands out in red; a peer's configurations are shades of one colour.
-struct Palette {
-  const char* engine;
-  std::vector<const char*> shades;
-};
-const std::vector<Palette>& palettes() {
-  static const std::vector<Palette> all = {
-      {"stride",
-       {"#c8102e", "#e8707f", "#7a0019", "#f2a65a", "#8e5572", "#d9a3b8", "#4a2545", "#f7d08a",
-        "#b5651d", "#a9a1c9"}},
-      {"rocksdb", {"#0b3c6f", "#2f74b5", "#6ea6d8", "#b3d0ec"}},
-      {"lmdb", {"#1d6b3a", "#43a266", "#96d1a8"}},
-      {"vector", {"#8a8a8a"}},
-      {"hash", {"#4d4d4d"}},
-      {"limit", {"#d9c27e", "#bfa14a", "#e8dcb5", "#8f7a37"}},
-      {"std::lower_bound", {"#8a8a8a", "#bdbdbd"}},
-      {"std::unordered_map", {"#4d4d4d"}},
-      {"std::unordered_set", {"#4d4d4d"}},
-      {"loop", {"#4d4d4d"}},
-  };
-  return all;
-}
 
 struct Series {
   std::string name, color;
 };
 
-std::string escape(const std::string& text) {
-  std::string escaped;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f", value);
-  return text;
-}
-
-std::string text_at(double x, double y, const char* attributes, const std::string& text) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" " + attributes + ">" +
-         escape(text) + "</text>\n";
-}
-
-std::string rectangle(double x, double y, double width, double height, const std::string& color,
-                      const std::string& tip) {
-  return "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
-         "\" height=\"" + number(height) + "\" fill=\"" + color + "\"><title>" + escape(tip) +
-         "</title></rect>\n";
-}
-
 std::vector<Series> find_series(const std::vector<ResultRow>& rows) {
   std::vector<Series> series;
-  std::vector<std::pair<std::string, size_t>> used;  // shades of each engine
+  svg::EngineColors colors;
   for (const ResultRow& row : rows) {
     bool known = std::any_of(series.begin(), series.end(),
                              [&](const Series& s) { return s.name == row.engine_name(); });
-    if (known) continue;
-    auto count = std::find_if(used.begin(), used.end(),
-                              [&](const auto& u) { return u.first == row.engine; });
-    if (count == used.end()) count = used.insert(used.end(), {row.engine, 0});
-    std::string color = "#b07aa1";
-    for (const Palette& palette : palettes()) {
-      if (palette.engine == row.engine)
-        color = palette.shades[count->second % palette.shades.size()];
-    }
-    ++count->second;
-    series.push_back({row.engine_name(), color});
+    if (!known) series.push_back({row.engine_name(), colors.next(row.engine)});
   }
   return series;
 }
@@ -143,17 +77,14 @@ std::string draw_axis(const Scale& scale, const PlotAxis& axis, double right) {
     for (int step = 1; step < 10; ++step) {
       double value = step * std::pow(10, decade), y = scale.y(value);
       if (step > 1 && decade == scale.high) break;
-      svg += "<line x1=\"" + number(left) + "\" x2=\"" + number(right) + "\" y1=\"" + number(y) +
-             "\" y2=\"" + number(y) + "\" stroke=\"" + (step == 1 ? "#b0b0b0" : "#ececec") +
-             "\"/>\n";
+      svg += line(left, y, right, y, step == 1 ? "#b0b0b0" : "#ececec");
       if (step != 1) continue;
       char label[32];
       std::snprintf(label, sizeof(label), "%g", value);
       svg += text_at(left - 8, y + 4, "text-anchor=\"end\"", label);
     }
   }
-  return svg + "<text transform=\"translate(20 " + number(top + plot_height / 2) +
-         ") rotate(-90)\" text-anchor=\"middle\">" + escape(axis.label) + "</text>\n";
+  return svg + upright_text(20, top + plot_height / 2, axis.label);
 }
 
 std::string draw_group(const std::vector<ResultRow>& rows, const std::string& phase,
@@ -212,13 +143,7 @@ std::string plot_svg(const std::string& title, const std::vector<ResultRow>& row
                            left + 8.6 * static_cast<double>(title.size())});
   double height = 0;
   std::string legend = draw_legend(series, right, &height);
-  std::string size = number(right + 20) + " " + number(height);
-  std::string svg =
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
-      size + "\" width=\"" + number(right + 20) + "\" height=\"" + number(height) +
-      "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  std::string svg = page(right + 20, height);
   svg += text_at(left, 24, "font-size=\"15\" font-weight=\"bold\"", title);
   if (!rows.empty()) svg += text_at(left, 44, "fill=\"#555\"", rows[0].machine);
   svg += draw_axis(scale, axis, right);

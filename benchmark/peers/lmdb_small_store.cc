@@ -26,12 +26,44 @@ class LmdbSmallStore : public SmallStore {
     MDB_val k = to_val(key), v = to_val(value);
     return in_transaction(0, [&](MDB_txn* t) { return mdb_put(t, database_, &k, &v, 0); });
   }
+  Status put_all(std::span<const SmallRecord> records) override {
+    return in_transaction(0, [&](MDB_txn* t) {
+      int code = MDB_SUCCESS;
+      for (size_t i = 0; i < records.size() && code == MDB_SUCCESS; ++i) {
+        MDB_val k = to_val(records[i].key), v = to_val(records[i].value);
+        code = mdb_put(t, database_, &k, &v, 0);
+      }
+      return code;
+    });
+  }
+  Status erase(Bytes key) override {
+    MDB_val k = to_val(key);
+    return in_transaction(0, [&](MDB_txn* t) {
+      int code = mdb_del(t, database_, &k, nullptr);
+      return code == MDB_NOTFOUND ? MDB_SUCCESS : code;
+    });
+  }
   Status get(Bytes key, std::string* value) override {
     MDB_val k = to_val(key), v{};
     value->clear();
     return in_transaction(MDB_RDONLY, [&](MDB_txn* t) {
       int code = mdb_get(t, database_, &k, &v);
       if (code == MDB_SUCCESS) value->assign(static_cast<const char*>(v.mv_data), v.mv_size);
+      return code == MDB_NOTFOUND ? MDB_SUCCESS : code;
+    });
+  }
+  Status scan(Bytes from, uint64_t count, const RowVisitor& visit) override {
+    return in_transaction(MDB_RDONLY, [&](MDB_txn* t) {
+      MDB_cursor* cursor = nullptr;
+      if (int code = mdb_cursor_open(t, database_, &cursor); code != MDB_SUCCESS) return code;
+      MDB_val k = to_val(from), v{};
+      const MDB_cursor_op seek = from.empty() ? MDB_FIRST : MDB_SET_RANGE;
+      int code = count > 0 ? mdb_cursor_get(cursor, &k, &v, seek) : MDB_NOTFOUND;
+      while (code == MDB_SUCCESS) {
+        visit(to_bytes(k), to_bytes(v));
+        code = --count > 0 ? mdb_cursor_get(cursor, &k, &v, MDB_NEXT) : MDB_NOTFOUND;
+      }
+      mdb_cursor_close(cursor);
       return code == MDB_NOTFOUND ? MDB_SUCCESS : code;
     });
   }
@@ -46,6 +78,9 @@ class LmdbSmallStore : public SmallStore {
  private:
   static MDB_val to_val(Bytes bytes) {
     return {bytes.size(), const_cast<std::byte*>(bytes.data())};
+  }
+  static Bytes to_bytes(const MDB_val& val) {
+    return {static_cast<const std::byte*>(val.mv_data), val.mv_size};
   }
   static Status check(int code, const char* what) {
     if (code == MDB_SUCCESS) return {};

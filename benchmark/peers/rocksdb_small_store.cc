@@ -2,16 +2,19 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
 
 #include "benchmark/peers/small_store.h"
 
 namespace stride::benchmark {
 namespace {
 
+enum class Tuning : uint8_t { defaults, leveled, universal };
+
 class RocksdbSmallStore : public SmallStore {
  public:
-  RocksdbSmallStore(const SmallStoreSettings& settings, bool tuned)
-      : settings_(settings), tuned_(tuned) {
+  RocksdbSmallStore(const SmallStoreSettings& settings, Tuning tuning)
+      : settings_(settings), tuning_(tuning) {
     writing_.sync = settings.durability == Durability::sync;
     writing_.disableWAL = settings.durability == Durability::none;
   }
@@ -20,7 +23,7 @@ class RocksdbSmallStore : public SmallStore {
   Status open() override {
     rocksdb::Options options;
     options.create_if_missing = true;
-    if (tuned_) tune(&options);
+    if (tuning_ != Tuning::defaults) tune(&options);
     rocksdb::DB* db = nullptr;
     STRIDE_TRY(check(rocksdb::DB::Open(options, settings_.directory, &db)));
     db_.reset(db);
@@ -29,11 +32,26 @@ class RocksdbSmallStore : public SmallStore {
   Status put(Bytes key, Bytes value) override {
     return check(db_->Put(writing_, slice(key), slice(value)));
   }
+  Status put_all(std::span<const SmallRecord> records) override {
+    rocksdb::WriteBatch batch;
+    for (const SmallRecord& record : records)
+      STRIDE_TRY(check(batch.Put(slice(record.key), slice(record.value))));
+    return check(db_->Write(writing_, &batch));
+  }
+  Status erase(Bytes key) override { return check(db_->Delete(writing_, slice(key))); }
   Status get(Bytes key, std::string* value) override {
     rocksdb::Status s = db_->Get({}, slice(key), value);
     if (!s.IsNotFound()) return check(s);
     value->clear();
     return {};
+  }
+  Status scan(Bytes from, uint64_t count, const RowVisitor& visit) override {
+    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
+    for (it->Seek(slice(from)); count > 0 && it->Valid(); --count) {
+      visit(bytes(it->key()), bytes(it->value()));
+      if (count > 1) it->Next();
+    }
+    return check(it->status());
   }
   Status close() override {
     if (!db_) return {};
@@ -46,6 +64,9 @@ class RocksdbSmallStore : public SmallStore {
   static rocksdb::Slice slice(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
+  static Bytes bytes(const rocksdb::Slice& slice) {
+    return {reinterpret_cast<const std::byte*>(slice.data()), slice.size()};
+  }
   static Status check(const rocksdb::Status& s) {
     if (s.ok()) return {};
     return Status(s.IsNoSpace() ? StatusCode::no_space : StatusCode::io_error,
@@ -56,6 +77,8 @@ class RocksdbSmallStore : public SmallStore {
     options->enable_pipelined_write = true;
     options->allow_concurrent_memtable_write = true;
     options->compression = rocksdb::kNoCompression;
+    if (tuning_ == Tuning::universal)
+      options->compaction_style = rocksdb::kCompactionStyleUniversal;
     options->IncreaseParallelism(static_cast<int>(settings_.threads));
     rocksdb::BlockBasedTableOptions table;
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -63,23 +86,26 @@ class RocksdbSmallStore : public SmallStore {
   }
 
   SmallStoreSettings settings_;
-  const bool tuned_;
+  const Tuning tuning_;
   rocksdb::WriteOptions writing_;
   std::unique_ptr<rocksdb::DB> db_;
 };
 
-template <bool tuned>
+template <Tuning tuning>
 std::unique_ptr<SmallStore> make_rocksdb_store(const SmallStoreSettings& settings) {
-  return std::make_unique<RocksdbSmallStore>(settings, tuned);
+  return std::make_unique<RocksdbSmallStore>(settings, tuning);
 }
 
 }  // namespace
 
 std::vector<SmallStoreConfiguration> rocksdb_small_stores() {
-  return {{"rocksdb", "defaults", "default options", make_rocksdb_store<false>},
+  return {{"rocksdb", "defaults", "default options", make_rocksdb_store<Tuning::defaults>},
           {"rocksdb", "tuned",
-           "recycled logs, pipelined writes, filters of 10 bits a key, no compression",
-           make_rocksdb_store<true>}};
+           "recycled logs, pipelined and concurrent writes, filters of 10 bits a key, no "
+           "compression, leveled",
+           make_rocksdb_store<Tuning::leveled>},
+          {"rocksdb", "universal", "the same with universal compaction",
+           make_rocksdb_store<Tuning::universal>}};
 }
 
 }  // namespace stride::benchmark

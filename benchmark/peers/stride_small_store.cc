@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "benchmark/peers/small_store.h"
@@ -25,12 +26,37 @@ class StrideSmallStore : public SmallStore {
     STRIDE_TRY(transaction.put(*table_, key, value));
     return transaction.commit();
   }
+  Status put_all(std::span<const SmallRecord> records) override {
+    WriteTransaction transaction = database_->begin();
+    for (const SmallRecord& record : records)
+      STRIDE_TRY(transaction.put(*table_, record.key, record.value));
+    return transaction.commit();
+  }
+  Status erase(Bytes key) override {
+    WriteTransaction transaction = database_->begin();
+    STRIDE_TRY(transaction.erase(*table_, key));
+    return transaction.commit();
+  }
   Status get(Bytes key, std::string* value) override {
     Snapshot snapshot = database_->snapshot();
     Result<std::optional<Bytes>> found = snapshot.get(*table_, key);
     if (!found.ok()) return found.status();
     value->assign(found->has_value() ? as_text(**found) : std::string_view());
     return {};
+  }
+  Status scan(Bytes from, uint64_t count, const RowVisitor& visit) override {
+    ScanOptions options;
+    options.from = as_text(from);
+    if (count < max_batch_rows) options.batch_rows = static_cast<uint32_t>(count);
+    Result<Scan> scan = database_->snapshot().scan(*table_, options);
+    if (!scan.ok()) return scan.status();
+    ScanBatch batch;
+    while (count > 0 && scan->next(&batch)) {
+      const uint64_t rows = std::min(count, batch.keys.size);
+      for (uint64_t i = 0; i < rows; ++i) visit(batch.keys[i], batch.values[i]);
+      count -= rows;
+    }
+    return scan->status();
   }
   Status close() override {
     table_.reset();
@@ -41,6 +67,8 @@ class StrideSmallStore : public SmallStore {
   }
 
  private:
+  static constexpr uint64_t max_batch_rows = 4096;
+
   SmallStoreSettings settings_;
   std::unique_ptr<Database> database_;
   std::optional<Table> table_;

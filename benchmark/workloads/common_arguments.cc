@@ -19,15 +19,19 @@ std::string engines_help() {
 
 }  // namespace
 
-void add_measuring(CLI::App* command, CommonArguments* common) {
+void add_results(CLI::App* command, CommonArguments* common) {
   command->add_option("--repeat", common->repeats, "How often; medians are shown")
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
+  command->add_option("--json", common->json, "File for the results as JSON rows");
+  command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
+}
+
+void add_measuring(CLI::App* command, CommonArguments* common) {
+  add_results(command, common);
   command->add_option("--threads", common->threads, "For lookups and loads; 0: one for each core")
       ->check(CLI::Range(0u, 4096u))
       ->capture_default_str();
-  command->add_option("--json", common->json, "File for the results as JSON rows");
-  command->add_option("--plot", common->plot, "File for a plot of the results (SVG)");
 }
 
 void add_directory(CLI::App* command, CommonArguments* common) {

@@ -30,7 +30,9 @@ struct StrideArguments {
   std::string values = "host";
 };
 
-// --repeat, --threads, --json, --plot
+// --repeat, --json, --plot
+void add_results(CLI::App* command, CommonArguments* common);
+// The same, and --threads.
 void add_measuring(CLI::App* command, CommonArguments* common);
 // --directory
 void add_directory(CLI::App* command, CommonArguments* common);

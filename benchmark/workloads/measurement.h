@@ -28,6 +28,14 @@ struct Plot {
   std::function<ResultRows(const ResultRows&)> rows;  // as plot_svg() takes them
   PlotAxis axis;
   std::string suffix;  // goes before the extension of the file that --plot names
+  // Draws it in place of plot_svg(), given the title.
+  std::function<std::string(const std::string&, const ResultRows&)> draw;
+};
+
+// Another file that was asked for; an empty path: it was not.
+struct OutputFile {
+  std::string path;
+  std::function<std::string()> text;
 };
 
 struct Measurement {
@@ -35,15 +43,17 @@ struct Measurement {
   MeasureRows run;
   std::function<std::string(const ResultRows&)> tables;
   std::vector<Plot> plots;
+  std::vector<OutputFile> files;
 };
 
 // Checks first that the files can be written, because an error is better now than after minutes.
 Status measure_and_show(const CommonArguments& common, const Measurement& measurement);
 
 // The same for a workload that compares engines: shows the medians of all repeats. note: a line
-// below the tables, made of all rows; empty: none.
+// below the tables, made of all rows; empty: none. plots: besides the one of all phases.
 Status measure_and_compare(const CommonArguments& common, const std::string& title,
                            const MeasureRows& run,
-                           const std::function<std::string(const ResultRows&)>& note = {});
+                           const std::function<std::string(const ResultRows&)>& note = {},
+                           const std::vector<Plot>& plots = {});
 
 }  // namespace stride::benchmark

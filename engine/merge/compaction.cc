@@ -137,7 +137,7 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock) {
     PendingEdit merged(unsynced_);
     STRIDE_TRY(merge(*choice, &merged));
     std::lock_guard guard(commit_lock);
-    STRIDE_TRY(versions_.writable());
+    if (versions_.is_closed()) return versions_.writable();
     auto done = install(*choice, &merged);
     if (!done.ok() || *done) return done.status();
   }

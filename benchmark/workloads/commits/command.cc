@@ -1,10 +1,8 @@
 // The command `stride-bench commits`.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "benchmark/harness/arguments.h"
 #include "benchmark/harness/workload_commands.h"
-#include "benchmark/peers/engines.h"
 #include "benchmark/workloads/commits/workload.h"
 #include "benchmark/workloads/common_arguments.h"
 #include "benchmark/workloads/measurement.h"
@@ -24,23 +22,6 @@ struct CommitsArguments {
 constexpr uint64_t max_commits = 1'000'000'000;
 constexpr uint64_t max_writers = 1024;
 
-Result<std::vector<SmallStoreConfiguration>> choose_small_stores(const std::string& list) {
-  std::vector<SmallStoreConfiguration> chosen;
-  std::string known;
-  for (const SmallStoreConfiguration& store : small_stores())
-    known += (known.empty() ? "" : ", ") + store.name();
-  for (const std::string& name : split_list(list, ',')) {
-    const size_t before = chosen.size();
-    for (const SmallStoreConfiguration& store : small_stores())
-      if (name == "all" || name == store.engine || name == store.name()) chosen.push_back(store);
-    if (chosen.size() > before) continue;
-    if (name == "rocksdb" || name == "lmdb") STRIDE_TRY(choose_engines(name).status());
-    return Status::invalid("--engines: unknown engine '" + name + "'; known are " + known);
-  }
-  if (chosen.empty()) return Status::invalid("--engines is empty: " + known);
-  return chosen;
-}
-
 Result<CommitsOptions> parse_commits(const CommitsArguments& commits) {
   CommitsOptions options;
   Result<uint64_t> records = parse_count("--records", commits.records, max_commits);
@@ -53,7 +34,8 @@ Result<CommitsOptions> parse_commits(const CommitsArguments& commits) {
     options.threads.push_back(static_cast<unsigned>(*threads));
   }
   if (options.threads.empty()) return Status::invalid("--writers is empty: give 1,16");
-  Result<std::vector<SmallStoreConfiguration>> stores = choose_small_stores(commits.common.engines);
+  Result<std::vector<SmallStoreConfiguration>> stores =
+      choose_small_stores("--engines", commits.common.engines);
   if (!stores.ok()) return stores.status();
   options.stores = std::move(*stores);
   options.seconds = commits.seconds;
@@ -78,10 +60,7 @@ void add_commits(CLI::App* command, CommitsArguments* commits) {
   command->add_option("--value-bytes", commits->value_bytes, "Of each value; keys have 16")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  std::string engines = "What is compared, with commas between [all]:";
-  for (const SmallStoreConfiguration& store : small_stores())
-    engines += "\n  " + store.name() + ": " + store.description;
-  command->add_option("--engines,--engine", commits->common.engines, engines);
+  command->add_option("--engines,--engine", commits->common.engines, small_stores_help());
   command
       ->add_option("--durability", commits->common.durability,
                    "What a commit survives: sync (power loss), flush (a killed process), none")
@@ -93,7 +72,9 @@ void add_commits(CLI::App* command, CommitsArguments* commits) {
   add_measuring(command, &commits->common);
   command->footer(
       "put_N commits one record at a time from each of N threads, get_N reads random ones of\n"
-      "them, reopen_N closes the database and opens it. Every value that is read is checked.");
+      "them, reopen_N closes the database and opens it. Every value that is read is checked.\n"
+      "With several numbers of threads --plot p.svg draws p-threads.svg too: calls a second by\n"
+      "the number of threads.");
 }
 
 Status run_commits_command(const CommitsArguments& commits) {
@@ -102,12 +83,14 @@ Status run_commits_command(const CommitsArguments& commits) {
   std::string title = "Commits of one record: 16 + " + std::to_string(options->value_bytes) +
                       " bytes, durability " + commits.common.durability + ", median of " +
                       std::to_string(options->repeats);
+  std::vector<Plot> by_threads;
+  if (options->threads.size() > 1) by_threads = {{.suffix = "-threads", .draw = &threads_svg}};
   return measure_and_compare(
       commits.common, title,
       [&](const Progress& progress, ResultRows* rows) {
         return run_commits(*options, progress, rows);
       },
-      &latency_table);
+      &latency_table, by_threads);
 }
 
 const bool commits_registered = WorkloadCommands::add(

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "benchmark/harness/engine_run.h"
+#include "benchmark/harness/line_plot.h"
 #include "benchmark/harness/machine.h"
 #include "benchmark/harness/scratch_directory.h"
 #include "benchmark/harness/stopwatch.h"
@@ -171,16 +172,6 @@ class CommitsRun {
 
 }  // namespace
 
-const std::vector<SmallStoreConfiguration>& small_stores() {
-  static const std::vector<SmallStoreConfiguration> stores = [] {
-    std::vector<SmallStoreConfiguration> all;
-    for (auto* list : {stride_small_stores, rocksdb_small_stores, lmdb_small_stores})
-      for (SmallStoreConfiguration& store : list()) all.push_back(std::move(store));
-    return all;
-  }();
-  return stores;
-}
-
 Status run_commits(const CommitsOptions& options, const Progress& progress,
                    std::vector<ResultRow>* rows) {
   for (unsigned repeat = 0; repeat < options.repeats; ++repeat)
@@ -200,6 +191,23 @@ std::string latency_table(const std::vector<ResultRow>& rows) {
       table.add({row.engine_name(), row.phase, three_digits(row.number_of("p50_us")),
                  three_digits(row.number_of("p99_us")), three_digits(row.number_of("max_us"))});
   return table.to_string();
+}
+
+std::string threads_svg(const std::string& title, const std::vector<ResultRow>& rows) {
+  std::vector<LinePanel> panels;
+  for (const std::string& phase : {std::string("put"), std::string("get")}) {
+    LinePanel& panel =
+        panels.emplace_back(LinePanel{phase, "threads", "thousand calls a second", {}});
+    for (const ResultRow& row : rows) {
+      if (!row.phase.starts_with(phase)) continue;
+      auto line = std::ranges::find(panel.series, row.engine_name(), &LineSeries::name);
+      if (line == panel.series.end())
+        line = panel.series.insert(panel.series.end(), {row.engine_name(), row.engine, {}});
+      line->points.emplace_back(row.number_of("threads"), row.records_per_second() / 1e3);
+    }
+    for (LineSeries& line : panel.series) std::ranges::sort(line.points);
+  }
+  return line_plot_svg(title, this_machine().to_string(), panels);
 }
 
 }  // namespace stride::benchmark

@@ -16,9 +16,6 @@
 
 namespace stride::benchmark {
 
-// All of this build.
-const std::vector<SmallStoreConfiguration>& small_stores();
-
 struct CommitsOptions {
   uint64_t records = 1'000'000;  // at most, of a phase
   double seconds = 5;            // at most, of a phase
@@ -38,5 +35,8 @@ Status run_commits(const CommitsOptions& options, const Progress& progress,
 
 // What the latencies were, for below the table.
 std::string latency_table(const std::vector<ResultRow>& rows);
+
+// Puts and gets a second by the number of threads.
+std::string threads_svg(const std::string& title, const std::vector<ResultRow>& rows);
 
 }  // namespace stride::benchmark

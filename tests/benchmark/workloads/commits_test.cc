@@ -43,9 +43,13 @@ TEST_CASE_METHOD(CommitsTest, "CommitsTest.EveryEngineTakesThem", "[CommitsTest]
 }
 
 TEST_CASE_METHOD(CommitsTest, "CommitsTest.ShowsRatesAndLatencies", "[CommitsTest]") {
-  REQUIRE_MESSAGE(commits({}) == 0, error_);
+  REQUIRE_MESSAGE(commits({"--plot", directory_ + "/plot.svg"}) == 0, error_);
   for (const char* text : {"stride:defaults", "put 3", "get 1", "p99"})
     CHECK_MESSAGE(out_.find(text) != std::string::npos, out_);
+  CHECK(read_text(directory_ + "/plot.svg").find("get 1") != std::string::npos);
+  const std::string by_threads = read_text(directory_ + "/plot-threads.svg");
+  CHECK(by_threads.find("thousand calls a second") != std::string::npos);
+  CHECK(by_threads.find("<polyline") != std::string::npos);
 }
 
 TEST_CASE_METHOD(CommitsTest, "CommitsTest.RefusesWhatItDoesNotKnow", "[CommitsTest]") {

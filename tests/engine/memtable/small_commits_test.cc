@@ -61,7 +61,7 @@ TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.NeedNoSegments", "[SmallCom
 
 TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.BecomeASegmentWhereThereAreMany",
                  "[SmallCommitsTest]") {
-  auto db = open({.memtable_bytes = 1 << 15});
+  auto db = open({.memtable_bytes = 1 << 15, .background_work = false});
   Table table = *db->create_table("t");
   Model model;
   for (int i = 0; i < 3000; ++i) {

@@ -22,6 +22,7 @@ class WriteBehindTest {
   std::unique_ptr<Database> open(FileSystem& fs, Durability durability = Durability::none) {
     Options o;
     o.memtable_bytes = 0;  // each commit makes a segment
+    o.background_work = false;
     o.file_system = &fs;
     o.threads = 2;
     o.durability = durability;
