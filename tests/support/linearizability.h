@@ -1,5 +1,5 @@
-// Whether calls that several threads have made of one register can have happened one after the other,
-// each at a moment between its invocation and its return.
+// Whether calls that several threads have made of one register can have happened one after the
+// other, each at a moment between its invocation and its return.
 //
 //   std::vector<RegisterCall> calls = ...;               // of one key, by any threads
 //   if (auto stuck = find_unlinearizable(calls)) FAIL(describe_around(calls, *stuck));
@@ -28,9 +28,9 @@ struct RegisterCall {
   static constexpr uint64_t never = std::numeric_limits<uint64_t>::max();
 
   Kind kind = Kind::read;
-  int64_t argument = 0;   // what is put, or added (to 0 where there is nothing)
-  RegisterState seen;     // by a read
-  bool was_new = false;   // said by put_if_absent
+  int64_t argument = 0;  // what is put, or added (to 0 where there is nothing)
+  RegisterState seen;    // by a read
+  bool was_new = false;  // said by put_if_absent
   // Moments of one clock: two calls overlap unless one has returned before the other is invoked. A
   // call that never returns may have happened or not.
   uint64_t invoked = 0, returned = never;
@@ -67,8 +67,8 @@ class LinearizationSearch {
     link_events();
   }
 
-  // None: there is an order. Else a call that had returned before it could be placed, in the longest
-  // order that was found.
+  // None: there is an order. Else a call that had returned before it could be placed, in the
+  // longest order that was found.
   std::optional<size_t> run() {
     size_t at = events_[head].next;
     while (at != head) {
@@ -137,8 +137,10 @@ class LinearizationSearch {
       const size_t at = events_.size();
       events_.push_back({moment.call, moment.is_return, 0, at - 1, 0});
       events_[at - 1].next = at;
-      if (moment.is_return) events_[invocations[moment.call]].match = at;
-      else invocations[moment.call] = at;
+      if (moment.is_return)
+        events_[invocations[moment.call]].match = at;
+      else
+        invocations[moment.call] = at;
     }
     events_[head].before = events_.size() - 1;
   }
@@ -192,7 +194,8 @@ class LinearizationSearch {
 
 }  // namespace internal
 
-// None: the calls are linearizable, from nothing on. Else a call that has no place among the others.
+// None: the calls are linearizable, from nothing on. Else a call that has no place among the
+// others.
 inline std::optional<size_t> find_unlinearizable(const std::vector<RegisterCall>& calls) {
   return internal::LinearizationSearch(calls).run();
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <random>
@@ -19,7 +20,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
-namespace stride::test {
+namespace stride::test::power_loss_tests {
 namespace {
 
 constexpr int committers = 5, shared_keys = 4;
@@ -57,8 +58,10 @@ struct CrashTables {
 
   static Result<CrashTables> open(Database& db) {
     CrashTables opened;
-    for (auto [name, table] : {std::pair{"marks", &opened.marks}, {"counts", &opened.counts},
-                               {"last", &opened.last}, {"first", &opened.first}}) {
+    for (auto [name, table] : {std::pair{"marks", &opened.marks},
+                               {"counts", &opened.counts},
+                               {"last", &opened.last},
+                               {"first", &opened.first}}) {
       TableOptions options;
       if (table == &opened.counts) options.numbers = NumberType::i64;
       auto found = db.open_or_create_table(name, options);
@@ -101,7 +104,8 @@ Found read_found(const Snapshot& snapshot, const CrashTables& tables) {
   if (!count.ok()) found.fault = count.status().to_string();
   if (count.ok() && *count) std::memcpy(&found.count, (*count)->data(), sizeof found.count);
   for (int k = 0; k < shared_keys; ++k) {
-    for (auto [table, into] : {std::pair{&tables.last, &found.last}, {&tables.first, &found.first}}) {
+    for (auto [table, into] :
+         {std::pair{&tables.last, &found.last}, {&tables.first, &found.first}}) {
       auto one = snapshot.get(*table, std::string_view(shared_key(k)));
       if (!one.ok()) found.fault = one.status().to_string();
       if (one.ok() && *one) (*into)[k] = parse_mark(text(**one));
@@ -124,9 +128,7 @@ class Committer {
   // Read while it runs: the commits that have begun, and those that have returned and were told to
   // survive a power loss, or the process at least, or nothing.
   int begun() const { return begun_; }
-  int returned(Durability durability) const {
-    return returned_[static_cast<size_t>(durability)];
-  }
+  int returned(Durability durability) const { return returned_[static_cast<size_t>(durability)]; }
   // Once it has ended.
   const std::vector<CommitRecord>& commits() const { return commits_; }
 
@@ -241,11 +243,12 @@ class ConcurrentPowerLossTest {
                    bool fails) {
     Image image;
     image.policy = static_cast<CrashPolicy>(random_() % 3);
-    // A sync that fails loses what others have written, so that no more than a power loss is survived.
+    // A sync that fails loses what others have written, so that no more than a power loss is
+    // survived.
     const bool killed = image.policy == CrashPolicy::keep_unsynced && !fails;
     for (size_t i = 0; i < all.size(); ++i)
-      image.required[i] =
-          std::max(synced_[i].load(), all[i]->returned(killed ? Durability::flush : Durability::sync));
+      image.required[i] = std::max(synced_[i].load(),
+                                   all[i]->returned(killed ? Durability::flush : Durability::sync));
     image.fs = fs.crash(random_(), image.policy);
     for (size_t i = 0; i < all.size(); ++i) image.possible[i] = all[i]->begun();
     return image;
@@ -330,14 +333,15 @@ class ConcurrentPowerLossTest {
     auto after = fs->crash(random_(), static_cast<CrashPolicy>(random_() % 3));
     const Found found = recover(*after);
     REQUIRE_MESSAGE(found.cut == cut, "a second power loss leaves" << describe(found.cut)
-                                                                   << " in place of" << describe(cut));
+                                                                   << " in place of"
+                                                                   << describe(cut));
   }
 
   void expect_prefix(const Cut& cut, const Image& image, const Commits& commits) {
     const auto policy = static_cast<int>(image.policy);
     REQUIRE_MESSAGE(within(image.required, cut), "policy " << policy << ": lost, of"
-                                                           << describe(image.required) << " there are"
-                                                           << describe(cut));
+                                                           << describe(image.required)
+                                                           << " there are" << describe(cut));
     REQUIRE_MESSAGE(within(cut, image.possible), "it has not been committed yet");
     for (const Cut& seen : cuts_)
       REQUIRE_MESSAGE((within(seen, cut) || within(cut, seen)),
@@ -349,8 +353,9 @@ class ConcurrentPowerLossTest {
       for (size_t b = 0; b < cut.size(); ++b) {
         const auto next = static_cast<size_t>(cut[b]);
         if (next >= commits[b]->size()) continue;
-        REQUIRE_MESSAGE((*commits[b])[next].returned >= invoked,
-                        "what had returned before is lost: " << mark(static_cast<int>(b), cut[b] + 1));
+        REQUIRE_MESSAGE(
+            (*commits[b])[next].returned >= invoked,
+            "what had returned before is lost: " << mark(static_cast<int>(b), cut[b] + 1));
       }
     }
   }
@@ -377,12 +382,12 @@ class ConcurrentPowerLossTest {
                    const std::pair<int, int>& name) {
     REQUIRE_MESSAGE(found.last.contains(commit.last), "nothing is there of the last");
     const auto [committer, number] = found.last.at(commit.last);
-    REQUIRE_MESSAGE(number <= found.cut[static_cast<size_t>(committer)], "a commit is there in part");
+    REQUIRE_MESSAGE(number <= found.cut[static_cast<size_t>(committer)],
+                    "a commit is there in part");
     const CommitRecord& last =
         (*commits[static_cast<size_t>(committer)])[static_cast<size_t>(number - 1)];
-    REQUIRE_MESSAGE(commit.invoked <= last.returned, mark(name.first, name.second)
-                                                         << " came after "
-                                                         << mark(committer, number));
+    REQUIRE_MESSAGE(commit.invoked <= last.returned,
+                    mark(name.first, name.second) << " came after " << mark(committer, number));
     if (name.first == committer) REQUIRE_MESSAGE(name.second <= number, "an older row has won");
   }
 
@@ -396,7 +401,8 @@ class ConcurrentPowerLossTest {
   std::array<std::atomic<int>, committers> synced_{};
 };
 
-TEST_CASE_METHOD(ConcurrentPowerLossTest, "ConcurrentPowerLossTest.PowerLossLeavesAPrefixOfTheCommits",
+TEST_CASE_METHOD(ConcurrentPowerLossTest,
+                 "ConcurrentPowerLossTest.PowerLossLeavesAPrefixOfTheCommits",
                  "[ConcurrentPowerLossTest]") {
   for (int round = 0; round < smaller_under_sanitizers(25, 4); ++round)
     commit_through_power_losses(/*fails=*/false);
@@ -409,4 +415,4 @@ TEST_CASE_METHOD(ConcurrentPowerLossTest, "ConcurrentPowerLossTest.SoItDoesWhere
 }
 
 }  // namespace
-}  // namespace stride::test
+}  // namespace stride::test::power_loss_tests

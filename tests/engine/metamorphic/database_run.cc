@@ -58,8 +58,8 @@ std::string lower_bounds(const Snapshot& snapshot, const Table& table, const Rea
   if (Status s = snapshot.lower_bound(table, keys.column(), &result); !s.ok()) return told(s);
   std::string found;
   for (size_t i = 0; i < reading.keys.size(); ++i)
-    found += result.found[i] ? answer_row(text(result.keys[i]), text(result.values[i]))
-                             : answer_none();
+    found +=
+        result.found[i] ? answer_row(text(result.keys[i]), text(result.values[i])) : answer_none();
   return found;
 }
 
@@ -151,8 +151,7 @@ class DatabaseRun::Transaction {
     const Status status = transaction_.commit(durability);
     std::string bits;
     for (const Asked& asked : asked_)
-      for (size_t i = 0; i < asked.rows; ++i)
-        bits += asked.words[i / 64] >> i % 64 & 1 ? '1' : '0';
+      for (size_t i = 0; i < asked.rows; ++i) bits += asked.words[i / 64] >> i % 64 & 1 ? '1' : '0';
     return told(status) + bits;
   }
   void abort() { transaction_.abort(); }
@@ -175,9 +174,9 @@ class DatabaseRun::Transaction {
   std::string stage_each(const Step& step, const Table& table) {
     std::string answers;
     for (size_t i = 0; i < step.keys.size(); ++i)
-      answers += told(step.kind == Step::Kind::put
-                          ? transaction_.put(table, step.keys[i], step.values[i])
-                          : transaction_.erase(table, step.keys[i]));
+      answers +=
+          told(step.kind == Step::Kind::put ? transaction_.put(table, step.keys[i], step.values[i])
+                                            : transaction_.erase(table, step.keys[i]));
     return answers;
   }
 
@@ -332,8 +331,7 @@ std::string DatabaseRun::drop_before_commit(const Operation& operation) {
 void DatabaseRun::keep(const Database& db, Kept* kept) {
   kept->handles.clear();
   for (int table = 0; table < tables; ++table)
-    if (auto handle = db.open_table(table_name(table)); handle.ok())
-      kept->handles[table] = *handle;
+    if (auto handle = db.open_table(table_name(table)); handle.ok()) kept->handles[table] = *handle;
   kept->snapshot = db.snapshot();
 }
 

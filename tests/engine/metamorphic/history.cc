@@ -62,10 +62,9 @@ class Shrinking {
       }
   }
   void leave_out_operations() {
-    leave_out([](const History& history) { return history.size(); },
-              [](History* history, size_t first, size_t last) {
-                erase_rows(history, first, last);
-              });
+    leave_out(
+        [](const History& history) { return history.size(); },
+        [](History* history, size_t first, size_t last) { erase_rows(history, first, last); });
   }
   void leave_out_steps(size_t operation, size_t transaction) {
     leave_out(
@@ -118,7 +117,7 @@ class Shrinking {
   }
 
   template <class Field>
-  void try_plain(Field OptionSet::* field) {
+  void try_plain(Field OptionSet::*field) {
     OptionSet set = failure_.set;
     set.*field = plain_options().*field;
     if (!over()) still_fails(failure_.history, set);

@@ -2,7 +2,8 @@
 // fails.
 //
 //   History history = make_history(seed, 400);
-//   if (auto mismatch = run(history, set)) FAIL(describe(shrink({history, set, *mismatch}, limit)));
+//   if (auto mismatch = run(history, set)) FAIL(describe(shrink({history, set, *mismatch},
+//   limit)));
 #pragma once
 
 #include <chrono>

@@ -42,8 +42,8 @@ struct Staged {
   }
   bool finish(TableKind kind) {
     for (const auto& [key, sum] : sums) {
-      const bool fits = sum >= std::numeric_limits<int64_t>::min() &&
-                        sum <= std::numeric_limits<int64_t>::max();
+      const bool fits =
+          sum >= std::numeric_limits<int64_t>::min() && sum <= std::numeric_limits<int64_t>::max();
       if (kind == TableKind::i64 && !fits) return false;
       rows[key] = encode_number(kind, static_cast<int64_t>(sum));
     }
@@ -77,9 +77,8 @@ std::string matches(const Model& rows, const Reading& reading) {
   std::string longest, all, inside;
   for (const std::string& address : reading.addresses) {
     auto covering = model.all_of(address);
-    longest += covering.empty()
-                   ? answer_none()
-                   : answer_row(covering.back()->first, covering.back()->second);
+    longest += covering.empty() ? answer_none()
+                                : answer_row(covering.back()->first, covering.back()->second);
     for (const auto& entry : covering) all += answer_row(entry->first, entry->second);
     all += ";";
   }
@@ -247,8 +246,7 @@ std::string ModelRun::drop_before_commit(const Operation& operation) {
 }
 
 std::string ModelRun::read(const Reading& reading) const {
-  const Catalog& seen =
-      reading.kept ? kept_[static_cast<size_t>(*reading.kept)] : catalog_;
+  const Catalog& seen = reading.kept ? kept_[static_cast<size_t>(*reading.kept)] : catalog_;
   auto table = seen.find(reading.table);
   if (table == seen.end()) return answer(StatusCode::not_found);
   const Model& rows = *table->second;

@@ -195,9 +195,9 @@ class Drawing {
   // Of keys that no other lane has.
   Changes lane_changes(int lane) {
     static constexpr int free_keys[] = {0, 1, 4, 5, 6, 7, 9};
-    static constexpr StepKind kinds[] = {StepKind::put_column,  StepKind::put,
-                                         StepKind::erase,       StepKind::put_if_absent,
-                                         StepKind::accumulate,  StepKind::erase_ranges};
+    static constexpr StepKind kinds[] = {StepKind::put_column, StepKind::put,
+                                         StepKind::erase,      StepKind::put_if_absent,
+                                         StepKind::accumulate, StepKind::erase_ranges};
     Changes made;
     for (uint64_t n = 1 + below(3); n > 0; --n) {
       Step step;
@@ -239,10 +239,9 @@ class Drawing {
 };
 
 const char* name_of(Step::Kind kind) {
-  static constexpr const char* names[] = {"put",         "put_column",   "put_view",
-                                          "erase",       "erase_column", "erase_range",
-                                          "erase_ranges", "put_if_absent", "accumulate",
-                                          "create"};
+  static constexpr const char* names[] = {
+      "put",         "put_column",   "put_view",      "erase",      "erase_column",
+      "erase_range", "erase_ranges", "put_if_absent", "accumulate", "create"};
   return names[static_cast<int>(kind)];
 }
 
@@ -270,9 +269,9 @@ std::string describe(const Reading& reading) {
 }  // namespace
 
 std::string table_name(int table) {
-  static constexpr const char* names[] = {"any", "words", "fixed8", "fixed20", "shared",
-                                          "i64", "wrapping", "f64", "prefixes", "strings",
-                                          "many"};
+  static constexpr const char* names[] = {"any",      "words",   "fixed8",   "fixed20",
+                                          "shared",   "i64",     "wrapping", "f64",
+                                          "prefixes", "strings", "many"};
   return names[table];
 }
 
@@ -324,9 +323,9 @@ std::string printable(const std::string& bytes) {
 }
 
 std::string describe(const Operation& operation) {
-  static constexpr const char* names[] = {"commit", "concurrent", "create", "drop", "keep",
-                                          "read", "compact", "sync", "read_only",
-                                          "drop_before_commit"};
+  static constexpr const char* names[] = {
+      "commit", "concurrent", "create", "drop",      "keep",
+      "read",   "compact",    "sync",   "read_only", "drop_before_commit"};
   std::string said = names[static_cast<int>(operation.kind)];
   for (const Changes& changes : operation.transactions) {
     said += " [";

@@ -1,5 +1,5 @@
-// Random operations of a database, each drawn from a number of its own. Each holds all that it needs:
-// whatever is left out of a history, the others stay what they are.
+// Random operations of a database, each drawn from a number of its own. Each holds all that it
+// needs: whatever is left out of a history, the others stay what they are.
 //
 //   Operation operation = make_operation(seed);
 //   std::string expected = model.apply(operation), seen = subject.apply(operation);
@@ -17,17 +17,17 @@ namespace stride::test::metamorphic {
 
 // What the keys and values of a table are like.
 enum class TableKind : uint8_t {
-  any,        // keys of any length, the empty one too, of bytes that are often 0x00 or 0xFF
-  words,      // longer keys with common beginnings, and values of up to some hundred bytes
+  any,    // keys of any length, the empty one too, of bytes that are often 0x00 or 0xFF
+  words,  // longer keys with common beginnings, and values of up to some hundred bytes
   fixed8,
-  fixed20,    // keys that differ late
-  shared,     // equal values are kept once
+  fixed20,  // keys that differ late
+  shared,   // equal values are kept once
   i64,
-  wrapping,   // i32, whose sums wrap
+  wrapping,  // i32, whose sums wrap
   f64,
-  prefixes,   // of addresses of 12 bits, so that most addresses have several
-  strings,    // prefixes of byte strings
-  many,       // now and then so many rows that what is in memory gets a tree
+  prefixes,  // of addresses of 12 bits, so that most addresses have several
+  strings,   // prefixes of byte strings
+  many,      // now and then so many rows that what is in memory gets a tree
 };
 
 // Table i of a history is of kind i, whenever it is there.
@@ -48,16 +48,16 @@ constexpr uint32_t address_bits_of(TableKind kind) {
 // A call of a transaction.
 struct Step {
   enum class Kind : uint8_t {
-    put,            // row by row
+    put,  // row by row
     put_column,
     put_view,
-    erase,          // row by row
+    erase,  // row by row
     erase_column,
-    erase_range,    // of row 0, where an empty bound is none
-    erase_ranges,   // from keys to values
+    erase_range,   // of row 0, where an empty bound is none
+    erase_ranges,  // from keys to values
     put_if_absent,
-    accumulate,     // numbers, or bytes that are refused
-    create,         // the table, with its first rows
+    accumulate,  // numbers, or bytes that are refused
+    create,      // the table, with its first rows
   };
   Kind kind = Kind::put;
   int table = 0;
@@ -82,11 +82,11 @@ struct Reading {
 
 struct Operation {
   enum class Kind : uint8_t {
-    commit,       // one transaction, or two that have staged all before the first one commits
-    concurrent,   // several transactions of disjoint keys, which commit at the same time
+    commit,      // one transaction, or two that have staged all before the first one commits
+    concurrent,  // several transactions of disjoint keys, which commit at the same time
     create,
     drop,
-    keep,         // a snapshot, in place of an earlier one
+    keep,  // a snapshot, in place of an earlier one
     read,
     compact,
     sync,

@@ -43,8 +43,8 @@ Options OptionSet::options() const {
 OptionSet make_option_set(uint64_t seed) {
   std::mt19937_64 random(seed);
   OptionSet set;
-  // A commit goes to the memtable if it has no more than an eighth of its bytes: of these, none; one
-  // row; a few; most; all.
+  // A commit goes to the memtable if it has no more than an eighth of its bytes: of these, none;
+  // one row; a few; most; all.
   constexpr uint64_t memtables[] = {0, 512, 1 << 12, 1 << 15, 64 << 20};
   set.memtable_bytes = memtables[random() % std::size(memtables)];
   constexpr uint64_t limits[] = {0, 0, 1, 1 << 16};

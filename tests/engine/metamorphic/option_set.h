@@ -16,10 +16,10 @@ struct OptionSet {
   unsigned threads = 1;
   TreeOptions tree;
   Device device = Device::none;
-  int reopen_every = 0;        // so many operations; 0: never
-  bool on_disk = false;        // else in memory
+  int reopen_every = 0;  // so many operations; 0: never
+  bool on_disk = false;  // else in memory
   bool background_work = false;
-  bool closes = true;          // before it is opened again, or leaves that to the destructor
+  bool closes = true;  // before it is opened again, or leaves that to the destructor
 
   Options options() const;
 };

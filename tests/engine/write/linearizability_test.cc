@@ -2,9 +2,11 @@
 #include "tests/support/linearizability.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "engine/database.h"
 #include "storage/memory_file_system.h"
@@ -16,7 +18,7 @@
 #include "tests/support/slow_file_system.h"
 #include "tests/support/test_threads.h"
 
-namespace stride::test {
+namespace stride::test::linearizability_tests {
 namespace {
 
 using Kind = RegisterCall::Kind;
@@ -45,8 +47,8 @@ class Registers {
     REQUIRE_OK(opened);
     db_ = std::move(*opened);
     for (int t = 0; t < register_tables; ++t) {
-      auto table = db_->create_table(
-          "t" + std::to_string(t), {.numbers = t ? NumberType::i64 : NumberType::none});
+      auto table = db_->create_table("t" + std::to_string(t),
+                                     {.numbers = t ? NumberType::i64 : NumberType::none});
       REQUIRE_OK(table);
       tables_[static_cast<size_t>(t)] = *table;
     }
@@ -184,10 +186,10 @@ class RegisterUser {
   }
   void read_kept_again() {
     for (size_t i = 0; i < seen_.size(); ++i)
-      REQUIRE_MESSAGE(registers_.read(*kept_, static_cast<int>(i) / keys_of_each,
-                                      static_cast<int>(i) % keys_of_each,
-                                      random_() % 4) == seen_[i],
-                      "a snapshot has changed");
+      REQUIRE_MESSAGE(
+          registers_.read(*kept_, static_cast<int>(i) / keys_of_each,
+                          static_cast<int>(i) % keys_of_each, random_() % 4) == seen_[i],
+          "a snapshot has changed");
     registers_.expect_whole(*kept_, random_() % 2);
   }
 
@@ -329,4 +331,4 @@ TEST_CASE("LinearizabilityTest.TheCheckerRefusesWhatHasNone", "[LinearizabilityT
 }
 
 }  // namespace
-}  // namespace stride::test
+}  // namespace stride::test::linearizability_tests
