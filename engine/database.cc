@@ -78,6 +78,7 @@ std::vector<TableStatistics> Database::tables() const {
       s.rows += segment->record().rows;  // as far as the manifest knows, if it cannot be read
       s.stored_values += segment->values().column.size;
       s.saved_bytes += segment->segment().saved_bytes();
+      s.filter_bytes += segment->filter().bytes();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
       if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
@@ -142,6 +143,7 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Ex
     s.fixed_values = values.column.fixed;
     s.distinct_values = values.shared() ? values.column.size : 0;
     s.saved_bytes = segment->segment().saved_bytes();
+    s.filter_bytes = segment->filter().bytes();
     s.resident_bytes = segment->segment().resident_bytes();
     if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
     if (TreeView image = segment->index().tree; image.image) {

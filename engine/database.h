@@ -38,6 +38,7 @@ struct TableStatistics {
   uint64_t memtable_rows = 0;  // of these: in the log and in memory, and in no segment yet
   uint64_t stored_values = 0;  // of the rows; fewer where they share equal ones
   uint64_t saved_bytes = 0;    // of bytes_on_disk, by sharing them
+  uint64_t filter_bytes = 0;   // of bytes_on_disk: what spares searches of newer runs
   uint64_t bytes_on_disk = 0;
   uint64_t resident_bytes = 0;
   uint64_t device_bytes = 0;  // of the memory of a device
@@ -65,6 +66,8 @@ struct SegmentReport {
   uint32_t prefix_bits = 0;  // that all keys share
   uint32_t leaf_capacity = 0;
   uint64_t tree_bytes = 0;
+  // Of the filter that says which keys are not there. 0: there is none, as in a table's oldest run.
+  uint64_t filter_bytes = 0;
   // What a search costs, as far as a sample of the keys tells; nothing (empty, 0) of segments of
   // fewer than 65,536 rows.
   std::vector<double> visits;            // of each level: the share of searches that come so far

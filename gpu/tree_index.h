@@ -43,6 +43,7 @@ struct TreeView {
   uint64_t image_bytes = 0;
 };
 
+class KeyFilter;
 class ResidentIndex;
 
 // What belongs to the keys of an index, and may be kept on a device beside them.
@@ -60,6 +61,9 @@ struct IndexView {
   // The column that the caller reads next, at the rank that is found. A search for one key asks for
   // it together with the keys of the leaf, so that the cache misses overlap. Null: none.
   const PackedColumn* rows = nullptr;
+  // Says of most keys that are not there that they are not; a batch on the host asks it before it
+  // searches. Null: none.
+  const KeyFilter* filter = nullptr;
   // Null: searched on the host.
   const ResidentIndex* resident = nullptr;
 };

@@ -33,8 +33,9 @@ enum class SectionType : uint32_t {
   statistics = 9,
   value_numbers = 10,  // where rows share values: which row of the value column each row has
   key_sample = 11,     // what trees are planned from (gpu/key_statistics.h); of large segments
+  key_filter = 12,     // says which keys are not there (storage/key_filter.h)
 };
-inline constexpr uint32_t section_types = 11;
+inline constexpr uint32_t section_types = 12;
 
 // "key_data", ...
 std::string_view to_string(SectionType type);
@@ -43,11 +44,12 @@ enum class EntryKind : uint8_t { put = 0, tombstone = 1, delta = 2 };
 
 inline constexpr uint64_t segment_magic = 0x0A47455344525453;         // "STRDSEG\n"
 inline constexpr uint64_t segment_footer_magic = 0x0A444E4544525453;  // "STRDEND\n"
-inline constexpr uint32_t segment_format_version = 3;                 // the newest that is read
+inline constexpr uint32_t segment_format_version = 4;                 // the newest that is read
 // Writers use the oldest version that can express the content.
 inline constexpr uint32_t segment_version_plain = 1;
 inline constexpr uint32_t segment_version_shared = 2;      // rows share values
 inline constexpr uint32_t segment_version_sampled = 3;     // there is a sample of the keys
+inline constexpr uint32_t segment_version_filtered = 4;    // there is a filter of the keys
 inline constexpr uint64_t segment_page_bytes = 4096;       // of the header; the file is whole pages
 inline constexpr uint64_t segment_block_bytes = 64 << 10;  // one checksum for each
 inline constexpr uint64_t section_alignment = 64;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "storage/checksum.h"
+#include "storage/key_filter.h"
 
 namespace stride {
 
@@ -38,6 +39,7 @@ class Parser {
   Status check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end);
   Status check_columns();
   Status check_values();
+  Status check_filter() const;
   Status make_fixed(SectionType data, uint64_t rows, uint32_t width, PackedColumn* column) const;
   Status make_variable(SectionType data, SectionType bases, SectionType deltas, uint64_t rows,
                        uint32_t delta_width, PackedColumn* column) const;
@@ -136,9 +138,10 @@ Status Parser::check_tables() {
 
 Status Parser::check_section(const SectionEntry& entry, uint64_t entry_offset, uint64_t* end) {
   uint32_t version = layout_.header.format_version;
-  SectionType last = version == segment_version_plain    ? SectionType::statistics
-                     : version == segment_version_shared ? SectionType::value_numbers
-                                                         : SectionType::key_sample;
+  SectionType last = version == segment_version_plain     ? SectionType::statistics
+                     : version == segment_version_shared  ? SectionType::value_numbers
+                     : version == segment_version_sampled ? SectionType::key_sample
+                                                          : SectionType::key_filter;
   if (entry.type == 0 || entry.type > static_cast<uint32_t>(last) || entry.zero != 0) {
     return damaged(entry_offset, "unknown section type " + std::to_string(entry.type));
   }
@@ -168,6 +171,7 @@ Status Parser::check_columns() {
                         : make_variable(key_data, key_bases, key_deltas, rows,
                                         header.key_delta_width, &layout_.keys));
   STRIDE_TRY(check_values());
+  STRIDE_TRY(check_filter());
   if (present(kinds) && layout_.section(kinds).size() != rows) {
     return damaged("has not one entry for each row", kinds);
   }
@@ -200,6 +204,15 @@ Status Parser::check_values() {
     return damaged("has not one entry for each row", value_numbers);
   values.numbers = numbers.data();
   return {};
+}
+
+// Which bits are set is for verify() to say: a probe reads none outside the section.
+Status Parser::check_filter() const {
+  constexpr SectionType filter = SectionType::key_filter;
+  if (!present(filter) ||
+      layout_.section(filter).size() == KeyFilter::bytes_for(layout_.header.rows))
+    return {};
+  return damaged("does not have the size of its rows", filter);
 }
 
 Status Parser::make_fixed(SectionType data, uint64_t rows, uint32_t width,
@@ -259,6 +272,8 @@ std::string_view to_string(SectionType type) {
       return "value_numbers";
     case SectionType::key_sample:
       return "key_sample";
+    case SectionType::key_filter:
+      return "key_filter";
   }
   return "unknown";
 }

@@ -170,7 +170,9 @@ void SegmentWriter::State::write_header(const SegmentSummary& summary) {
   if (summary.distinct_values) format_version = segment_version_shared;
   for (const SectionEntry& section : sections) {
     if (section.type == static_cast<uint32_t>(SectionType::key_sample))
-      format_version = segment_version_sampled;
+      format_version = std::max(format_version, segment_version_sampled);
+    if (section.type == static_cast<uint32_t>(SectionType::key_filter))
+      format_version = segment_version_filtered;
   }
   SegmentHeader header{};
   header.magic = segment_magic;

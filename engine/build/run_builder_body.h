@@ -30,26 +30,27 @@ inline WaitFor wait_for(Durability durability) {
 }  // namespace segment_building
 
 template <class Rows>
-Status RunBuilder::build(const Rows& rows, const TableRecord& table, Durability durability,
-                         PendingEdit* pending) {
+Status RunBuilder::build(const Rows& rows, const TableRecord& table, RunFilters filters,
+                         Durability durability, PendingEdit* pending) {
   const uint64_t budget = resident_budget(*pending);
   // While it is built a segment is in memory as a whole.
   const uint64_t part =
       std::max(context_.options.memory_limit_bytes / 8, segment_building::min_part_bytes);
   if (rows.max_bytes() <= std::max(budget, part) && rows.size() <= max_index_keys)
-    return build_one(RowRange<Rows>{rows, 0, rows.size()}, table, durability, budget, pending);
+    return build_one(RowRange<Rows>{rows, 0, rows.size()}, table, filters, durability, budget,
+                     pending);
   std::vector<uint64_t> firsts = cut_rows(rows, part, max_index_keys);
   for (size_t i = 0; i < firsts.size(); ++i) {
     uint64_t end = i + 1 < firsts.size() ? firsts[i + 1] : rows.size();
-    STRIDE_TRY(build_one(RowRange<Rows>{rows, firsts[i], end - firsts[i]}, table, durability,
-                         /*resident_budget=*/0, pending));
+    STRIDE_TRY(build_one(RowRange<Rows>{rows, firsts[i], end - firsts[i]}, table, filters,
+                         durability, /*resident_budget=*/0, pending));
   }
   return {};
 }
 
 template <class Rows>
 Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& table,
-                             Durability durability, uint64_t resident_budget,
+                             RunFilters filters, Durability durability, uint64_t resident_budget,
                              PendingEdit* pending) {
   SegmentBuildOptions options;
   options.fs = context_.fs;
@@ -58,6 +59,7 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
   options.path = context_.segment_path(options.id);
   options.tree = &context_.options.tree;
   options.share_equal_values = table.share_equal_values;
+  options.key_filter = filters == RunFilters::build && table.address_bits == 0;
   options.resident_budget_bytes = resident_budget;
   options.io = context_.io;
   options.wait = segment_building::wait_for(durability);

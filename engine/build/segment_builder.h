@@ -21,6 +21,7 @@ struct SegmentBuildOptions {
   uint64_t id = 0;
   const TreeOptions* tree = nullptr;   // null: no tree
   bool share_equal_values = false;     // where that makes the segment smaller
+  bool key_filter = false;             // of use where older segments are searched after this one
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
   std::shared_ptr<IoThreads> io;  // write the file
   WaitFor wait = WaitFor::sync;

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "engine/build/equal_values.h"
+#include "engine/build/filter_builder.h"
 #include "engine/build/segment_builder.h"
 #include "gpu/plan/tree_planner.h"
+#include "storage/key_filter.h"
 #include "storage/prefetch.h"
 
 namespace stride {
@@ -234,6 +236,14 @@ inline void write_keys(const KeyMemory& keys, Backend& backend, SegmentWriter& w
   write_section(backend, writer, SectionType::key_deltas, keys.deltas.data(), keys.deltas.size());
 }
 
+inline void write_filter(const PackedColumn& keys, Backend& backend, SegmentWriter& writer,
+                         uint64_t bytes) {
+  if (bytes == 0) return;
+  std::span<std::byte> blocks = writer.add_section(SectionType::key_filter, bytes);
+  build_filter(keys, backend, blocks);
+  writer.complete(blocks);
+}
+
 template <class Rows>
 void write_kinds(const Rows& rows, Backend& backend, SegmentWriter& writer,
                  SegmentSummary* summary) {
@@ -331,9 +341,11 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   ValueMemory values{measure_values(rows, backend), {}};
   if (options.share_equal_values) STRIDE_TRY(share_values(rows, backend, &values));
   const bool shared = !values.equal.empty();
+  const uint64_t filter_bytes = options.key_filter ? KeyFilter::bytes_for(rows.size()) : 0;
   // Offsets of at most 8.1 bytes for both columns, kinds, and a few more for the last of each.
   uint64_t bytes = keys.column.data_bytes + tree.size() + values.shape.total +
-                   values.equal.stored_bytes() + sample.size() + rows.size() * 18 + 256;
+                   values.equal.stored_bytes() + sample.size() + filter_bytes + rows.size() * 18 +
+                   256;
   auto writer =
       options.fs ? SegmentWriter::create(*options.fs, options.path, options.id,
                                          {.max_bytes = bytes,
@@ -349,6 +361,7 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
     write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
   if (!sample.empty())
     write_section(backend, **writer, SectionType::key_sample, sample.data(), sample.size());
+  write_filter(keys.column, backend, **writer, filter_bytes);
   write_kinds(rows, backend, **writer, &summary);
   if (shared) {
     write_numbers(values.equal, backend, **writer);

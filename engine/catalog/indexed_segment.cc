@@ -15,6 +15,7 @@ IndexedSegment::IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_pt
       tree_(segment_->tree()),
       first_key_(segment_->first_key()),
       last_key_(segment_->last_key()),
+      filter_(segment_->section(SectionType::key_filter)),
       readable_(segment_->open_failure().ok()) {
   beside_keys_ = values_.column;
   if (values_.shared()) {
@@ -30,10 +31,12 @@ Status IndexedSegment::prepare_once() const {
   std::lock_guard lock(prepare_mutex_);
   if (ready_.load(std::memory_order_relaxed)) return {};
   STRIDE_TRY(open_failure());
-  if (!tree_.empty()) {
-    STRIDE_TRY(prefetch_whole(*segment_, tree_));
+  for (Bytes section : {tree_, segment_->section(SectionType::key_filter)}) {
+    STRIDE_TRY(prefetch_whole(*segment_, section));
     if (BlockGuard* guard = segment_->guard())
-      if (!guard->ensure(tree_.data(), tree_.size())) return guard->failure();
+      if (!guard->ensure(section.data(), section.size())) return guard->failure();
+  }
+  if (!tree_.empty()) {
     Status s = check_tree(tree_, keys_.size);
     if (!s.ok()) return std::move(s).with_file(segment_->path());
   }

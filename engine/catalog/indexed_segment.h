@@ -9,6 +9,7 @@
 #include "engine/catalog/segment_file.h"
 #include "engine/device/device_slot.h"
 #include "gpu/backend.h"
+#include "storage/key_filter.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
 #include "storage/status.h"
@@ -39,7 +40,7 @@ class IndexedSegment {
     return readable_ && (compare(key, first_key_) < 0 || compare(key, last_key_) > 0);
   }
 
-  // Checks the tree before its first use. Call before index() and after.
+  // Checks the tree and the filter before their first use. Call before index() and after.
   Status prepare() const {
     return ready_.load(std::memory_order_acquire) ? Status() : prepare_once();
   }
@@ -47,8 +48,11 @@ class IndexedSegment {
   IndexView index() const {
     IndexView view{keys_, {tree_.data(), tree_.size()}, segment_->guard()};
     view.rows = &beside_keys_;
+    view.filter = filter_.is_there() ? &filter_ : nullptr;
     return view;
   }
+  // Before prepare() it may be asked for prefetches only.
+  const KeyFilter& filter() const { return filter_; }
   const PackedColumn& keys() const { return keys_; }
   const ValueRows& values() const { return values_; }
 
@@ -85,6 +89,7 @@ class IndexedSegment {
   PackedColumn beside_keys_;  // the values or, where they are shared, their numbers
   const uint8_t* kinds_;
   Bytes tree_, first_key_, last_key_;
+  KeyFilter filter_;
   bool readable_;
   mutable std::atomic<bool> ready_{false};
   mutable std::mutex prepare_mutex_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/key_statistics.h"
+#include "storage/key_filter.h"
 #include "storage/prefix_key.h"
 
 namespace stride {
@@ -86,6 +87,20 @@ Status check_searches(Backend& backend, const IndexedSegment& segment) {
                                   "does not lead to the key of row " + std::to_string(bad));
 }
 
+// A key that its filter denies would not be found.
+Status check_filter(Backend& backend, const IndexedSegment& segment) {
+  const KeyFilter& filter = segment.filter();
+  if (!filter.is_there()) return {};
+  const PackedColumn& keys = segment.keys();
+  uint64_t bad = first_bad(backend, keys.size,
+                           [&](uint64_t row) { return !filter.may_contain(hash_key(keys[row])); });
+  if (bad == keys.size) return {};
+  const uint64_t blocks = filter.bytes() / KeyFilter::block_bytes;
+  return segment.segment().damage(
+      SectionType::key_filter, "denies the key of row " + std::to_string(bad),
+      KeyFilter::block_of(hash_key(keys[bad]), blocks) * KeyFilter::block_bytes);
+}
+
 Status check_sample(const IndexedSegment& segment) {
   Bytes sample = segment.segment().section(SectionType::key_sample);
   if (sample.empty()) return {};
@@ -98,6 +113,7 @@ Status verify_indexed(Backend& backend, const IndexedSegment& segment, const Tab
   STRIDE_TRY(check_record(segment.segment(), segment.record(), table));
   STRIDE_TRY(check_rows(backend, segment, table));
   STRIDE_TRY(check_sample(segment));
+  STRIDE_TRY(check_filter(backend, segment));
   return check_searches(backend, segment);
 }
 

@@ -21,6 +21,7 @@ Result<std::shared_ptr<IndexedSegment>> build_piece(Executor& executor, const Ta
   options.executor = &executor;
   const TreeOptions automatic;
   if (rows->size() >= min_tree_rows) options.tree = &automatic;
+  options.key_filter = true;  // whatever is older is searched after it
   auto segment = build_segment(RowRange<TailRows>{*rows, 0, rows->size()}, options);
   if (!segment.ok()) return segment.status();
   SegmentRecord record;

@@ -11,7 +11,8 @@
 
 namespace stride {
 
-template Status RunBuilder::build(const MergedRows&, const TableRecord&, Durability, PendingEdit*);
+template Status RunBuilder::build(const MergedRows&, const TableRecord&, RunFilters, Durability,
+                                  PendingEdit*);
 
 namespace {
 
@@ -95,7 +96,9 @@ Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
     merged->edit.removed.push_back(s->record().segment);
     merged->obsolete.push_back(s);
   }
-  if (rows.size() > 0) STRIDE_TRY(builder_.build(rows, *choice.table, Durability::sync, merged));
+  const RunFilters filters = choice.to_bottom ? RunFilters::none : RunFilters::build;
+  if (rows.size() > 0)
+    STRIDE_TRY(builder_.build(rows, *choice.table, filters, Durability::sync, merged));
   for (SegmentRecord& added : merged->edit.added) added.run = choice.run;
   return {};
 }

@@ -308,7 +308,7 @@ Status ColdReader::prefetch_sections(ColdFile* file, Sections sections) {
 }
 
 Status ColdReader::prefetch_search(uint64_t queries) {
-  static constexpr SectionType tree[] = {SectionType::tree};
+  static constexpr SectionType tree[] = {SectionType::key_filter, SectionType::tree};
   static constexpr SectionType keys[] = {SectionType::key_bases, SectionType::key_deltas,
                                          SectionType::key_data};
   uint64_t worth_bytes = queries * alone_to_whole * page_bytes;

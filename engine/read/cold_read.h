@@ -74,10 +74,10 @@ class ColdReader {
   // No segment is mapped: every call returns at once, with all rows in one window.
   bool idle() const { return files_.empty(); }
 
-  // For a search of so many keys in every segment: prefetches each tree, and each key column, that
-  // has fewer than 8 pages for each of those keys, for reading it whole takes no longer than
-  // reading the pages that they need one by one. Of others nothing tells which pages a search is
-  // going to touch, and the mapping reads them.
+  // For a search of so many keys in every segment: prefetches each tree with its filter, and each
+  // key column, that has fewer than 8 pages for each of those keys, for reading it whole takes no
+  // longer than reading the pages that they need one by one. Of others nothing tells which pages a
+  // search is going to touch, and the mapping reads them.
   Status prefetch_search(uint64_t queries);
 
   // For reading rows [begin, *end) of `rows`: their packed offsets and kinds, then their values.

@@ -9,6 +9,7 @@
 #include "engine/read/batch_search.h"
 #include "engine/read/row_tasks.h"
 #include "engine/read/row_writer.h"
+#include "storage/key_filter.h"
 #include "storage/stream_store.h"
 
 namespace stride {
@@ -29,13 +30,46 @@ void prefetch_value(const std::byte* value, uint64_t bytes) {
   if (bytes > 1) prefetch(value + std::min<uint64_t>(bytes - 1, 64));
 }
 
+// What the filters of segments say of one key. Its hash is made when the first of them is asked.
+class FilteredKey {
+ public:
+  FilteredKey(const SegmentList& segments, Bytes key) : segments_(segments), key_(key) {}
+
+  // Precondition: the segment is prepared.
+  bool denied_by(uint32_t segment) {
+    const KeyFilter& filter = segments_[segment]->filter();
+    if (!filter.is_there()) return false;
+    if (prefetched_ == 0) hash_ = hash_key(key_);
+    if (filter.may_contain(hash_)) return false;
+    prefetch_after(segment);
+    return true;
+  }
+
+ private:
+  // The filters of the next segments, so that their misses overlap.
+  void prefetch_after(uint32_t segment) {
+    constexpr uint32_t ahead = 8;
+    const auto last = static_cast<uint32_t>(std::min<size_t>(segments_.size(), segment + ahead));
+    for (prefetched_ = std::max(prefetched_, segment + 1); prefetched_ < last; ++prefetched_)
+      if (const KeyFilter& next = segments_[prefetched_]->filter(); next.is_there())
+        next.prefetch(hash_);
+  }
+
+  const SegmentList& segments_;
+  const Bytes key_;
+  uint64_t hash_ = 0;
+  uint32_t prefetched_ = 0;  // those of segments before this one have been
+};
+
 // Where a key's newest entry lies, if it is no tombstone.
 Status locate_one(const SegmentList& segments, Bytes key, Location* out) {
   *out = {Location::absent, Location::absent};
+  FilteredKey filtered(segments, key);
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const IndexedSegment& s = *segments[i];
     if (segments.size() > 1 && s.is_outside(key)) continue;
     STRIDE_TRY(s.prepare());
+    if (filtered.denied_by(i)) continue;
     uint32_t rank;
     STRIDE_TRY(find_one(s.index(), key, &rank));
     if (rank == Location::absent) continue;

@@ -6,7 +6,8 @@
 
 namespace stride {
 
-template Status RunBuilder::build(const TailRows&, const TableRecord&, Durability, PendingEdit*);
+template Status RunBuilder::build(const TailRows&, const TableRecord&, RunFilters, Durability,
+                                  PendingEdit*);
 
 // Rows of tables that have been dropped meanwhile go with them.
 Result<uint64_t> MemtableFlush::build(const Version& version, PendingEdit* pending) {
@@ -22,8 +23,9 @@ Result<uint64_t> MemtableFlush::build(const Version& version, PendingEdit* pendi
     const bool is_lowest =
         table->segments.empty() || (*table->segments.rbegin())->record().run > oldest.run;
     if (is_lowest) rows.drop_tombstones();
+    const RunFilters filters = is_lowest ? RunFilters::none : RunFilters::build;
     if (rows.size() > 0)
-      STRIDE_TRY(builder_.build(rows, *table->table, Durability::sync, pending));
+      STRIDE_TRY(builder_.build(rows, *table->table, filters, Durability::sync, pending));
   }
   for (SegmentRecord& added : pending->edit.added) added.run = oldest.run;
   return oldest.run;

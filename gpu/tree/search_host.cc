@@ -12,6 +12,7 @@
 #include "gpu/tree/search_group.h"
 #include "gpu/tree/search_numbers.h"
 #include "storage/first_failure.h"
+#include "storage/key_filter.h"
 
 namespace stride {
 
@@ -121,9 +122,56 @@ uint32_t find_pending(const Prepared& prepared, uint32_t number, const KeyColumn
   return left;
 }
 
+// The queries of a block, as filters see them.
+class FilteredBlock {
+ public:
+  explicit FilteredBlock(const KeyColumn& queries) : queries_(queries) {}
+
+  // Moves the pending queries that the filter admits to admitted(), and returns how many are left,
+  // which it denies. Where it turns out to admit most of them it is not asked about the others.
+  uint32_t deny(const KeyFilter& filter, uint32_t* pending, uint32_t count, Location* out) {
+    uint32_t denied = 0;
+    admitted_count_ = 0;
+    bool all = true;
+    for (uint32_t begin = 0; begin < count; begin += sampled) {
+      const uint32_t end = std::min(count, begin + sampled);
+      if (admitted_count_ * 4 > begin * 3) {
+        std::copy(pending + begin, pending + count, admitted_ + admitted_count_);
+        admitted_count_ += count - begin;
+        all = false;
+        break;
+      }
+      if (!hashed_) hash_keys(queries_, {pending + begin, end - begin}, hashes_);
+      for (uint32_t i = begin; i < end; ++i) filter.prefetch(hashes_[pending[i]]);
+      for (uint32_t i = begin; i < end; ++i) {
+        const uint32_t row = pending[i];
+        const bool admits = filter.may_contain(hashes_[row]);
+        out[row] = {Location::absent, Location::absent};
+        admitted_[admitted_count_] = pending[denied] = row;
+        admitted_count_ += admits;
+        denied += !admits;
+      }
+    }
+    hashed_ |= all;  // no query becomes pending later
+    return denied;
+  }
+  uint32_t* admitted() { return admitted_; }
+  uint32_t admitted_count() const { return admitted_count_; }
+
+ private:
+  static constexpr uint32_t sampled = 64;
+
+  const KeyColumn& queries_;
+  bool hashed_ = false;  // all that are pending
+  uint32_t admitted_count_ = 0;
+  uint32_t admitted_[queries_per_block];
+  uint64_t hashes_[queries_per_block];  // by row
+};
+
 void find_block(const std::vector<Prepared>& indexes, const KeyColumn& queries, Location* out,
                 Damage& damage) {
   uint32_t pending[queries_per_block];
+  FilteredBlock filtered(queries);
   auto count = static_cast<uint32_t>(queries.size);
   std::iota(pending, pending + count, 0u);
   if (indexes.empty()) {
@@ -131,9 +179,19 @@ void find_block(const std::vector<Prepared>& indexes, const KeyColumn& queries, 
   }
   for (uint32_t number = 0; number < indexes.size() && count > 0; ++number) {
     const Prepared& prepared = indexes[number];
-    count = dispatch(prepared, [&]<class Groups>() {
-      return find_pending<Groups>(prepared, number, queries, pending, count, out, damage);
-    });
+    auto find = [&](uint32_t* rows, uint32_t n) {
+      return dispatch(prepared, [&]<class Groups>() {
+        return find_pending<Groups>(prepared, number, queries, rows, n, out, damage);
+      });
+    };
+    if (!prepared.index.filter) {
+      count = find(pending, count);
+      continue;
+    }
+    count = filtered.deny(*prepared.index.filter, pending, count, out);
+    const uint32_t left = find(filtered.admitted(), filtered.admitted_count());
+    std::copy_n(filtered.admitted(), left, pending + count);
+    count += left;
   }
 }
 

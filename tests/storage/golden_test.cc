@@ -204,6 +204,63 @@ const char* const golden_shared_segment = R"(
 1ff8 | cd 35 fd b3 24 a0 97 f6                         | checksum of 1fc0 to 1ff7
 )";
 
+const char* const golden_filtered_segment = R"(
+0000 | 53 54 52 44 53 45 47 0a                         | magic "STRDSEG\n"
+0008 | 04 00 00 00                                     | format version 4
+000c | 03 00 00 00                                     | flags: fixed keys, fixed values
+0010 | 07 00 00 00 00 00 00 00                         | segment 7
+0018 | 03 00 00 00 00 00 00 00                         | 3 rows
+0020 | 00 00 00 00 00 00 00 00                         | no tombstones
+0028 | 03 00 00 00                                     | keys of 3 bytes
+002c | 01 00 00 00                                     | values of 1 byte
+0030 | 00 * 72                                         | zeros
+0078 | 9b 26 5f 43 78 b7 4e 84                         | checksum of 0000 to 0077
+0080 | 00 * 3968                                       | rest of the header page
+1000 | 61 6e 74 62 65 65 63 6f 77                      | key_data: ant, bee, cow
+1009 | 00 * 55                                         | padding to a multiple of 64
+1040 | 31 32 33                                        | value_data: 1, 2, 3
+1043 | 00 * 61                                         | padding
+1080 | 00 00 20 01 00 08 00 00                         | key_filter: block 0, word 0: bits 24 (ant), 21 (bee), 43 (cow)
+1088 | 00 08 00 08 00 02 00 00                         | word 1: bits 41 (ant), 27 (bee), 11 (cow)
+1090 | 00 08 08 04 00 00 00 00                         | word 2: bits 19 (ant), 11 (bee), 26 (cow)
+1098 | 02 02 00 00 00 00 10 00                         | word 3: bits 1 (ant), 9 (bee), 52 (cow)
+10a0 | 00 00 00 01 00 04 02 00                         | word 4: bits 49 (ant), 42 (bee), 24 (cow)
+10a8 | 40 10 00 01 00 00 00 00                         | word 5: bits 24 (ant), 6 (bee), 12 (cow)
+10b0 | 00 08 00 00 04 00 20 00                         | word 6: bits 34 (ant), 53 (bee), 11 (cow)
+10b8 | 00 01 00 00 01 00 00 01                         | word 7: bits 56 (ant), 8 (bee), 32 (cow)
+10c0 | 03 00 00 00                                     | statistics: bytes of the first key
+10c4 | 03 00 00 00                                     | bytes of the last key
+10c8 | 61 6e 74 63 6f 77                               | ant, cow
+10ce | 00 * 50                                         | padding
+1100 | 01 00 00 00                                     | section type 1: key_data
+1104 | 00 00 00 00                                     | zero
+1108 | 00 10 00 00 00 00 00 00                         | offset
+1110 | 09 00 00 00 00 00 00 00                         | bytes
+1118 | 04 00 00 00                                     | section type 4: value_data
+111c | 00 00 00 00                                     | zero
+1120 | 40 10 00 00 00 00 00 00                         | offset
+1128 | 03 00 00 00 00 00 00 00                         | bytes
+1130 | 0c 00 00 00                                     | section type 12: key_filter
+1134 | 00 00 00 00                                     | zero
+1138 | 80 10 00 00 00 00 00 00                         | offset
+1140 | 40 00 00 00 00 00 00 00                         | bytes
+1148 | 09 00 00 00                                     | section type 9: statistics
+114c | 00 00 00 00                                     | zero
+1150 | c0 10 00 00 00 00 00 00                         | offset
+1158 | 0e 00 00 00 00 00 00 00                         | bytes
+1160 | 08 c3 6e 1e 3b bd b3 8d                         | checksum of block 0: 0000 to 10ff
+1168 | 00 * 3672                                       | padding before the footer
+1fc0 | 53 54 52 44 45 4e 44 0a                         | magic "STRDEND\n"
+1fc8 | 04 00 00 00                                     | format version 4
+1fcc | 04 00 00 00                                     | 4 sections
+1fd0 | 07 00 00 00 00 00 00 00                         | segment 7
+1fd8 | 00 11 00 00 00 00 00 00                         | the tables are at 1100
+1fe0 | 01 00 00 00 00 00 00 00                         | 1 block
+1fe8 | 00 20 00 00 00 00 00 00                         | bytes of the file
+1ff0 | 9f f2 f2 33 71 c3 69 ec                         | checksum of 1100 to 1fbf
+1ff8 | 35 b4 7e 27 83 a7 04 cc                         | checksum of 1fc0 to 1ff7
+)";
+
 const char* const golden_shared_manifest = R"(
 0000 | 53 54 52 44 4d 41 4e 0a                         | magic "STRDMAN\n"
 0008 | 01 00 00 00                                     | database format version 1
@@ -238,11 +295,14 @@ const char* const golden_current = R"(
 )";
 
 TEST_CASE("FormatPageTest.ShowsTheSameDumps", "[FormatPageTest]") {
-  std::ifstream file(STRIDE_SOURCE_DIR "/docs/format.md");
-  std::string page((std::istreambuf_iterator<char>(file)), {});
-  for (const char* dump : {golden_segment, golden_shared_segment, golden_manifest,
-                           golden_shared_manifest, golden_current}) {
-    CHECK_MESSAGE(page.find(dump) != std::string::npos, dump);
+  std::string pages;
+  for (const char* name : {"/docs/format.md", "/docs/format-filter.md"}) {
+    std::ifstream file(std::string(STRIDE_SOURCE_DIR) + name);
+    pages.append(std::istreambuf_iterator<char>(file), {});
+  }
+  for (const char* dump : {golden_segment, golden_shared_segment, golden_filtered_segment,
+                           golden_manifest, golden_shared_manifest, golden_current}) {
+    CHECK_MESSAGE(pages.find(dump) != std::string::npos, dump);
   }
 }
 
@@ -321,14 +381,40 @@ TEST_CASE_METHOD(GoldenTest, "GoldenTest.SharedValuesAreReadSo", "[GoldenTest]")
   CHECK((*segment)->saved_bytes() == 10u);
 }
 
+std::vector<test::Row> golden_filtered_rows() { return {{"ant", "1"}, {"bee", "2"}, {"cow", "3"}}; }
+
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.FiltersAreWrittenSo", "[GoldenTest]") {
+  auto segment =
+      test::write_segment(fs_, "db/000007.seg", 7, golden_filtered_rows(),
+                          {.fixed_keys = true, .fixed_values = true, .key_filter = true});
+  REQUIRE_OK(segment);
+  expect_dump(*read_file(fs_, "db/000007.seg"), golden_filtered_segment);
+}
+
+TEST_CASE_METHOD(GoldenTest, "GoldenTest.FiltersAreReadSo", "[GoldenTest]") {
+  put_file(fs_, "db/000007.seg", parse_dump(golden_filtered_segment));
+  auto segment = Segment::open(fs_, "db/000007.seg", 7);
+  REQUIRE_OK(segment);
+  CHECK_OK((*segment)->verify());
+  std::vector<test::Row> rows;
+  REQUIRE_OK(test::read_rows(**segment, &rows));
+  CHECK(rows == golden_filtered_rows());
+  const KeyFilter filter((*segment)->section(SectionType::key_filter));
+  for (const test::Row& row : rows) CHECK(filter.may_contain(hash_key(as_bytes(row.key))));
+  CHECK_FALSE(filter.may_contain(hash_key(as_bytes("dog"))));
+}
+
 class GoldenSegmentTest : public GoldenTest {
  protected:
-  const bool shared_ = GENERATE(false, true);
-  test::RunsWith name_{shared_ ? "shared" : "plain"};
+  const char* const dump_ =
+      GENERATE(golden_segment, golden_shared_segment, golden_filtered_segment);
+  test::RunsWith name_{dump_ == golden_segment          ? "plain"
+                       : dump_ == golden_shared_segment ? "shared"
+                                                        : "filtered"};
 };
 
 TEST_CASE_METHOD(GoldenSegmentTest, "GoldenSegmentTest.EveryByteMatters", "[GoldenSegmentTest]") {
-  const std::string golden = parse_dump(shared_ ? golden_shared_segment : golden_segment);
+  const std::string golden = parse_dump(dump_);
   put_file(fs_, "db/000007.seg", golden);
   auto file = fs_.open("db/000007.seg", OpenMode::write);
   for (size_t i = 0; i < golden.size(); ++i) {

@@ -43,7 +43,7 @@ void expect_damage(const std::string& bytes, const std::string& what) {
   CHECK_MESSAGE(!status.remedy().empty(), what << ": " << status.to_string());
 }
 
-// Plain segments, and such as share values and have a sample of their keys.
+// Plain segments, and such as share values and have a sample and a filter of their keys.
 class SegmentDamageTest {
  protected:
   const bool shared_ = GENERATE(false, true);
@@ -60,6 +60,7 @@ class SegmentDamageTest {
                                        {.delta_width = 4,
                                         .tree = "a tree",
                                         .key_sample = shared_ ? "a sample" : "",
+                                        .key_filter = shared_,
                                         .share_values = shared_});
     CHECK_OK(written);
     good_ = *read_file(fs, "a.seg");
@@ -259,6 +260,44 @@ TEST_CASE("SegmentNumbersTest.SectionsThatDoNotFitTheHeaderAreCorruption", "[Seg
             segment_version_plain);
       },
       "unknown section type 10");
+}
+
+TEST_CASE("SegmentFilterTest.FiltersOfAnotherSizeAreCorruption", "[SegmentFilterTest]") {
+  std::vector<Row> rows;
+  for (int i = 10000; i < 11000; ++i) rows.push_back({std::to_string(i), ""});
+  MemoryFileSystem fs;
+  REQUIRE_OK(test::write_segment(fs, "a.seg", 1, rows, {.key_filter = true}));
+  const std::string good = *read_file(fs, "a.seg");
+  std::vector<Row> read;
+  REQUIRE_OK(open_and_read(good, &read));
+  CHECK(test::get<uint32_t>(good, offsetof(SegmentHeader, format_version)) ==
+        segment_version_filtered);
+  const uint64_t entry = test::entry_of(good, SectionType::key_filter);
+  REQUIRE(entry != 0u);
+  CHECK(test::get<uint64_t>(good, entry + offsetof(SectionEntry, bytes)) == 20 * 64u);
+  auto expect_refused = [&](auto change, const std::string& why) {
+    std::string bytes = good;
+    change(&bytes);
+    seal(&bytes);
+    Status status = open_and_read(bytes, &read);
+    CHECK_MESSAGE(status.code() == StatusCode::corruption, why);
+    CHECK_MESSAGE(status.to_string().find(why) != std::string::npos, status.to_string());
+  };
+  for (uint64_t bytes : {0, 1, 63, 64, 19 * 64, 20 * 64 - 1})
+    expect_refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, bytes), bytes); },
+                   "section key_filter does not have the size of its rows");
+  expect_refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, bytes), ~uint64_t{0}); },
+                 "the section table does not hold");
+  expect_refused([&](auto* b) { put(b, entry + offsetof(SectionEntry, offset), uint64_t{4097}); },
+                 "the section table does not hold");
+  // A version that has no such section.
+  expect_refused(
+      [&](auto* b) {
+        put(b, offsetof(SegmentHeader, format_version), segment_version_sampled);
+        put(b, b->size() - sizeof(SegmentFooter) + offsetof(SegmentFooter, format_version),
+            segment_version_sampled);
+      },
+      "unknown section type 12");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/key_filter.h"
 #include "storage/segment.h"
 #include "storage/segment_writer.h"
 #include "tests/support/catch.h"
@@ -26,6 +27,7 @@ struct SegmentOptions {
   uint32_t delta_width = 2;
   std::string tree{};
   std::string key_sample{};
+  bool key_filter = false;
   bool keep_resident = true;
   unsigned io_threads = 2;
   WaitFor wait = WaitFor::sync;
@@ -79,6 +81,7 @@ class SectionFiller {
 inline uint64_t bound(const std::vector<Row>& rows, const SegmentOptions& options) {
   uint64_t bytes = 64 + options.tree.size();
   for (const Row& row : rows) bytes += row.key.size() + row.value.size() + 33;
+  if (options.key_filter) bytes += KeyFilter::bytes_for(rows.size());
   return bytes;
 }
 
@@ -134,6 +137,11 @@ inline Result<std::shared_ptr<Segment>> write_segment(FileSystem& fs, const std:
   if (!all_puts) filler.add(SectionType::kinds, kinds);
   if (!options.tree.empty()) filler.add(SectionType::tree, options.tree);
   if (!options.key_sample.empty()) filler.add(SectionType::key_sample, options.key_sample);
+  if (options.key_filter) {
+    std::span<std::byte> blocks =
+        (*writer)->add_section(SectionType::key_filter, KeyFilter::bytes_for(rows.size()));
+    for (const std::string& key : keys) KeyFilter::add(blocks, hash_key(as_bytes(key)));
+  }
   return (*writer)->finish(summary, options.wait);
 }
 
@@ -144,7 +152,7 @@ inline Status read_rows(Segment& segment, std::vector<Row>* rows) {
   };
   for (auto type : {SectionType::key_bases, SectionType::key_deltas, SectionType::value_bases,
                     SectionType::value_deltas, SectionType::kinds, SectionType::value_numbers,
-                    SectionType::key_sample}) {
+                    SectionType::key_sample, SectionType::key_filter}) {
     STRIDE_TRY(ensured(segment.section(type)));
   }
   PackedColumn keys = segment.keys();

@@ -28,6 +28,7 @@ json describe(const TableStatistics& table) {
                  {"rows", table.rows},
                  {"memtable_rows", table.memtable_rows},
                  {"bytes_on_disk", table.bytes_on_disk},
+                 {"filter_bytes", table.filter_bytes},
                  {"resident_bytes", table.resident_bytes},
                  {"device_bytes", table.device_bytes}};
   if (table.share_equal_values) {
@@ -56,6 +57,7 @@ json describe(const SegmentReport& segment) {
                  {"value_bytes", segment.value_bytes},
                  {"fixed_keys", segment.fixed_keys},
                  {"fixed_values", segment.fixed_values},
+                 {"filter_bytes", segment.filter_bytes},
                  {"resident_bytes", segment.resident_bytes},
                  {"device_bytes", segment.device_bytes},
                  {"tree",
@@ -110,6 +112,9 @@ std::string explain_text(const SegmentReport& s) {
     text += "  shared    " + with_commas(s.distinct_values) + " distinct values, which saves " +
             byte_text(s.saved_bytes) + " on disk\n";
   if (s.tombstones) text += "  erased    " + with_commas(s.tombstones) + " keys of older runs\n";
+  if (s.filter_bytes)
+    text += "  filter    " + byte_text(s.filter_bytes) + ", " + ratio(s.filter_bytes, s.rows) +
+            " bytes a key\n";
   text += "  tree      " + byte_text(s.tree_bytes) + ", " + ratio(s.tree_bytes, s.rows) +
           " bytes a key; leaves of up to " + std::to_string(s.leaf_capacity) +
           " keys; all keys share " + std::to_string(s.prefix_bits) + " bits\n";
@@ -194,7 +199,7 @@ ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
       lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
     }
     for (const char* name : {"key_width", "runs", "segments", "rows", "memtable_rows",
-                             "bytes_on_disk", "resident_bytes", "device_bytes"}) {
+                             "bytes_on_disk", "filter_bytes", "resident_bytes", "device_bytes"}) {
       lines +=
           table.name + "." + name + "\t" + std::to_string(uint64_t{tables.back()[name]}) + "\n";
     }

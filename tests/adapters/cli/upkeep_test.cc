@@ -226,6 +226,19 @@ TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.StatsAndExplain", "[UpkeepTest]") {
   CHECK(run({"explain", database_, "none"}) == 4);
 }
 
+// A table's oldest run has none.
+TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.FilterBytesAreShown", "[UpkeepTest]") {
+  fill();
+  REQUIRE_MESSAGE(run({"stats", database_, "--json"}) == 0, error_);
+  for (const auto& table : json()["tables"]) CHECK(table["filter_bytes"] == 0);
+  REQUIRE(run({"stats", database_}) == 0);
+  CHECK_MESSAGE(out_.find("\nusers.filter_bytes\t0\n") != std::string::npos, out_);
+  REQUIRE_MESSAGE(run({"explain", database_, "users", "--json"}) == 0, error_);
+  CHECK(json()["segments"][0]["filter_bytes"] == 0);
+  REQUIRE_MESSAGE(run({"explain", database_, "users"}) == 0, error_);
+  CHECK_MESSAGE(out_.find("  filter  ") == std::string::npos, out_);
+}
+
 TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.CompactMergesRuns", "[UpkeepTest]") {
   fill();
   std::string hex = scan({}, "hex");
