@@ -6,10 +6,10 @@
 namespace stride::benchmark {
 
 struct ProcessIo {
-  // Of pages that have to go to a disk: 0 on a file system in memory. A page may be large, and counts
-  // whole each time it becomes dirty.
+  // Of pages that have to go to a disk: 0 on a file system in memory. A page may be large, and
+  // counts whole each time it becomes dirty.
   uint64_t storage_bytes = 0;
-  uint64_t call_bytes = 0;     // that were given to write calls: not what is written through a map
+  uint64_t call_bytes = 0;  // that were given to write calls: not what is written through a map
 
   ProcessIo operator-(const ProcessIo& before) const {
     return {storage_bytes - before.storage_bytes, call_bytes - before.call_bytes};
