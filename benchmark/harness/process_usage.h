@@ -6,8 +6,10 @@
 namespace stride::benchmark {
 
 struct ProcessIo {
-  uint64_t storage_bytes = 0;  // of pages that have to go to a disk: 0 on a file system in memory
-  uint64_t call_bytes = 0;     // that were given to write calls: not what is written through a map
+  // Of pages that have to go to a disk: 0 on a file system in memory. A page may be large, and
+  // counts whole each time it becomes dirty.
+  uint64_t storage_bytes = 0;
+  uint64_t call_bytes = 0;  // that were given to write calls: not what is written through a map
 
   ProcessIo operator-(const ProcessIo& before) const {
     return {storage_bytes - before.storage_bytes, call_bytes - before.call_bytes};
