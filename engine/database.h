@@ -66,7 +66,7 @@ struct SegmentReport {
   uint32_t prefix_bits = 0;  // that all keys share
   uint32_t leaf_capacity = 0;
   uint64_t tree_bytes = 0;
-  // Of the filter that says which keys are not there. 0: there is none, as in a table's oldest run.
+  // Takes the filter that says which keys are not there. 0: there is none, as in a table's oldest run.
   uint64_t filter_bytes = 0;
   // What a search costs, as far as a sample of the keys tells; nothing (empty, 0) of segments of
   // fewer than 65,536 rows.

@@ -45,8 +45,8 @@ struct Options {
   // half of the machine's memory.
   uint64_t memory_limit_bytes = 0;
   // Small commits go to a log and stay in memory, up to this many bytes in all; half of them become
-  // a segment at a time. Commits of more than an eighth of it make a segment at once, as do all where
-  // it is 0.
+  // a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
+  // as do all where it is 0.
   uint64_t memtable_bytes = 128 << 20;
   // Threads of the database make the segments, and merge them where there are many. False: the
   // commit that fills a memtable makes the segment, and only compact() merges.

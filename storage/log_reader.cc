@@ -51,9 +51,8 @@ Status LogReader::make_durable(FileSystem& fs) const {
   Result<std::unique_ptr<File>> file = fs.open(path_, OpenMode::write);
   if (!file.ok()) return file.status();
   STRIDE_TRY((*file)->write_at(0, as_bytes(bytes_).first(at_)));
-  // No frame that does not count is found there another time.
-  const std::byte zeros[sizeof(LogFrameHeader)] = {};
-  if (bytes_.size() > at_ + sizeof zeros) STRIDE_TRY((*file)->write_at(at_, zeros));
+  // No frame that does not count is found there another time. Nothing is written behind it.
+  STRIDE_TRY((*file)->truncate(at_));
   return (*file)->sync();
 }
 

@@ -65,7 +65,8 @@ Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {
   const uint64_t at = header_.position + buffer_offset_ + frame_begin_ - sizeof(LogHeader);
   LogFrameHeader head{};
   head.log = header_.id[0];
-  head.synced = synced_ == 0 ? 0 : header_.position + synced_ - sizeof(LogHeader);
+  // As long as only the header is, nobody has looked at the logs before this one.
+  if (synced_ > sizeof(LogHeader)) head.synced = header_.position + synced_ - sizeof(LogHeader);
   head.next_id = next_id;
   head.payload_bytes = static_cast<uint32_t>(frame_bytes - sizeof head);
   head.kind = log_rows;

@@ -45,7 +45,7 @@ struct SegmentRecord {
 struct LogRecord {
   uint64_t number = 0;  // of the file
   uint64_t id = 0;      // LogHeader::id[0]: no other log has it
-  // Of a sealed log, the run that its rows will be: they are older than all runs of larger numbers,
+  // The run that the rows of a sealed log will be: they are older than all runs of larger numbers,
   // and newer than all others. 0: it is not sealed, and its rows are newer than all segments.
   uint64_t run = 0;
 };

@@ -11,8 +11,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto flush_retry = 200ms;
-constexpr auto compaction_retry = 10s;
+constexpr auto first_flush_retry = 200ms;  // twice as long each time
+constexpr auto last_flush_retry = 5s;
+constexpr auto first_compaction_retry = 10s;  // the same, of each table
+constexpr auto last_compaction_retry = 3600s;
+// Bulk commits between small ones seal memtables of few rows.
+constexpr uint64_t max_sealed = 8;
 // Bulk loads are left alone until they have paused for so long, unless a table has many runs.
 constexpr auto bulk_pause = 1s;
 constexpr uint64_t many_runs = 24;
@@ -28,21 +32,37 @@ double seconds(std::chrono::steady_clock::duration d) {
 // memtable on, so that it fills about when the one before it is a run; and at its end for that.
 void Maintenance::before_commits() {
   const uint64_t bytes = small_.memory_bytes();
-  if (bytes <= small_.seal_above_bytes() / 2) return;
+  const uint64_t seals = small_.seals();
+  const bool is_half = bytes > small_.seal_above_bytes() / 2;
+  if (!is_half && seals - counted_seals_ < max_sealed) return;
+  const size_t sealed = count_sealed();
+  counted_seals_ = seals - std::min<uint64_t>(sealed, seals);
+  if (sealed == 0) return;
   if (!flush_failure().ok()) {
-    if (bytes > small_.seal_above_bytes()) Status ignored = flush_one();
+    if (bytes > small_.seal_above_bytes() && may_try_again()) Status ignored = flush_one();
     return;
   }
-  if (!context_.options.background_work || !has_sealed()) return;
-  pace(bytes);
-  if (bytes <= small_.seal_above_bytes()) return;
+  if (!context_.options.background_work) return;
+  if (is_half) pace(bytes);
+  const bool is_full = bytes > small_.seal_above_bytes();
+  if (!is_full && sealed < max_sealed) return;
+  const size_t enough = is_full ? 1 : max_sealed;
   std::unique_lock lock(mutex_);
-  if (!flusher_.joinable()) {
-    lock.unlock();
-    Status ignored = flush_one();
+  if (flusher_.joinable()) {
+    changed_.wait(lock,
+                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < enough; });
     return;
   }
-  changed_.wait(lock, [&] { return stopping_ || !flush_failure_.ok() || !has_sealed(); });
+  lock.unlock();
+  Status ignored = flush_one();
+}
+
+// Whether a commit should try a flush that has failed: where it would fail otherwise, or the last
+// attempt was a while ago.
+bool Maintenance::may_try_again() const {
+  if (small_.is_full()) return true;
+  std::lock_guard lock(mutex_);
+  return Clock::now() - flushed_at_ > first_flush_retry;
 }
 
 void Maintenance::pace(uint64_t bytes) {
@@ -95,15 +115,19 @@ void Maintenance::start_threads() {
   });
 }
 
+// Flushes and compactions on threads of the application end too: they write files.
 void Maintenance::stop() noexcept {
-  std::lock_guard stopping(stop_mutex_);
+  std::thread flusher, compacter;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    flusher.swap(flusher_);
+    compacter.swap(compacter_);
   }
   changed_.notify_all();
-  if (flusher_.joinable()) flusher_.join();
-  if (compacter_.joinable()) compacter_.join();
+  if (flusher.joinable()) flusher.join();
+  if (compacter.joinable()) compacter.join();
+  std::scoped_lock ended(flush_mutex_, compaction_mutex_);
 }
 
 Status Maintenance::flush_failure() const {
@@ -121,7 +145,7 @@ Status Maintenance::flush_one() {
   Status s = no_throw([&] {
     STRIDE_TRY(check_writable());
     auto version = versions_.current();
-    if (version->sealed.empty()) return Status();
+    if (version->sealed.empty() || stopping_) return Status();
     const auto begin = Clock::now();
     PendingEdit pending(unsynced_);
     pending.stop = &stopping_;
@@ -129,6 +153,7 @@ Status Maintenance::flush_one() {
     if (!run.ok()) return run.status();
     const uint64_t memory_bytes = version->sealed.back().memory_bytes;
     version.reset();
+    expect_written(pending);
     std::lock_guard guard(commit_mutex_);
     STRIDE_TRY(versions_.writable());
     STRIDE_TRY(flush_.install(*run, &pending));
@@ -137,14 +162,23 @@ Status Maintenance::flush_one() {
   });
   std::lock_guard lock(mutex_);
   flush_failure_ = s;
+  flushed_at_ = Clock::now();
   changed_.notify_all();
   return s;
 }
 
-void Maintenance::note_flush(const PendingEdit& installed, Clock::duration took,
-                             uint64_t memory_bytes) {
+// May throw std::bad_alloc, so that note_flush() does not.
+void Maintenance::expect_written(const PendingEdit& pending) {
   std::lock_guard lock(mutex_);
-  for (const SegmentRecord& added : installed.edit.added) written_[added.table] += added.bytes;
+  for (const SegmentRecord& added : pending.edit.added) written_.try_emplace(added.table, 0);
+}
+
+void Maintenance::note_flush(const PendingEdit& installed, Clock::duration took,
+                             uint64_t memory_bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  for (const SegmentRecord& added : installed.edit.added)
+    if (auto found = written_.find(added.table); found != written_.end())
+      found->second += added.bytes;
   look_for_compactions_ = true;
   if (memory_bytes > (1 << 20))
     flush_bytes_per_s_ = static_cast<double>(memory_bytes) / std::max(seconds(took), 1e-3);
@@ -152,6 +186,7 @@ void Maintenance::note_flush(const PendingEdit& installed, Clock::duration took,
 
 void Maintenance::run_flushes() {
   std::unique_lock lock(mutex_);
+  Clock::duration retry = first_flush_retry;
   while (!stopping_) {
     if (!has_sealed()) {
       changed_.wait(lock, [&] { return stopping_ || has_sealed(); });
@@ -160,7 +195,12 @@ void Maintenance::run_flushes() {
     lock.unlock();
     Status s = flush_one();
     lock.lock();
-    if (!s.ok()) changed_.wait_for(lock, flush_retry, [&] { return stopping_.load(); });
+    if (s.ok()) {
+      retry = first_flush_retry;
+      continue;
+    }
+    changed_.wait_for(lock, retry, [&] { return stopping_.load(); });
+    retry = std::min<Clock::duration>(2 * retry, last_flush_retry);
   }
 }
 
@@ -171,66 +211,74 @@ void Maintenance::run_compactions() {
     if (stopping_) return;
     look_for_compactions_ = false;
     lock.unlock();
-    bool wait = false;
-    const bool did = compact_one(&wait);
+    bool later = false;
+    const bool did = compact_one(&later);
     lock.lock();
-    if (wait) changed_.wait_for(lock, bulk_pause / 4, [&] { return stopping_.load(); });
-    look_for_compactions_ |= did || wait;
+    if (later && !did) changed_.wait_for(lock, bulk_pause / 4, [&] { return stopping_.load(); });
+    look_for_compactions_ |= did || later;
   }
 }
 
 // A compaction that fails does no harm to what is there: reads say what is damaged, and the others
 // go on.
-bool Maintenance::compact_one(bool* wait) {
+bool Maintenance::compact_one(bool* later) {
   std::lock_guard compacting(compaction_mutex_);
   std::optional<Compaction> choice;
-  bool installed = false;
   Status s = no_throw([&] {
     STRIDE_TRY(check_writable());
-    choice = choose(wait);
-    if (!choice) return Status();
-    const uint64_t before = written(choice->table->id);
-    PendingEdit merged(unsynced_);
-    merged.stop = &stopping_;
-    STRIDE_TRY(compactor_.merge(*choice, &merged));
-    std::lock_guard guard(commit_mutex_);
-    STRIDE_TRY(versions_.writable());
-    auto done = compactor_.install(*choice, &merged);
-    if (!done.ok()) return done.status();
-    installed = true;  // or there is something else to choose
-    std::lock_guard lock(mutex_);
-    if (*done && choice->to_bottom) written_[choice->table->id] -= before;
+    choice = choose(later);
+    return choice ? compact(*choice) : Status();
+  });
+  if (!choice) return false;
+  std::lock_guard lock(mutex_);
+  auto failed = failures_.find(choice->table->id);
+  if (s.ok() && failed != failures_.end()) failures_.erase(failed);
+  if (s.ok()) return true;
+  Status ignored = no_throw([&] {
+    Failure& failure = failures_.try_emplace(choice->table->id).first->second;
+    failure.wait = std::clamp<Clock::duration>(2 * failure.wait, first_compaction_retry,
+                                               last_compaction_retry);
+    failure.until = Clock::now() + failure.wait;
     return Status();
   });
-  if (!s.ok() && choice) {
-    std::lock_guard lock(mutex_);
-    Status ignored = no_throw([&] {
-      failed_[choice->table->id] = Clock::now();
-      return Status();
-    });
-  }
-  return installed;
+  *later = true;
+  return false;
 }
 
-std::optional<Compaction> Maintenance::choose(bool* wait) {
+// Where an input has gone meanwhile there is something else to choose.
+Status Maintenance::compact(const Compaction& choice) {
+  const uint64_t before = written(choice.table->id);
+  PendingEdit merged(unsynced_);
+  merged.stop = &stopping_;
+  STRIDE_TRY(compactor_.merge(choice, &merged));
+  std::lock_guard guard(commit_mutex_);
+  STRIDE_TRY(versions_.writable());
+  auto done = compactor_.install(choice, &merged);
+  if (!done.ok()) return done.status();
+  if (*done && choice.to_bottom) forget_written(choice.table->id, before);
+  return {};
+}
+
+std::optional<Compaction> Maintenance::choose(bool* later) {
   auto version = versions_.current();
   const auto now = Clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    auto is_gone = [&](const auto& entry) { return !version->find(entry.first); };
+    std::erase_if(written_, is_gone);
+    std::erase_if(failures_, is_gone);
+  }
   for (size_t i = 0; i < version->tables.size(); ++i) {
     const TableVersion& table = *version->tables[i];
     if (table.segments.size() < 2) continue;
-    {
-      std::lock_guard lock(mutex_);
-      auto failed = failed_.find(table.table->id);
-      if (failed != failed_.end() && now - failed->second < compaction_retry) continue;
-    }
     auto choice = choose_runs(*version, table, written(table.table->id));
     if (!choice) continue;
     std::lock_guard lock(mutex_);
-    if (now - last_bulk_ < bulk_pause && count_runs(table.segments) < many_runs) {
-      *wait = true;
-      continue;
-    }
-    return choice;
+    auto failed = failures_.find(table.table->id);
+    const bool has_failed = failed != failures_.end() && now < failed->second.until;
+    const bool loads = now - last_bulk_ < bulk_pause && count_runs(table.segments) < many_runs;
+    if (!has_failed && !loads) return choice;
+    *later = true;
   }
   return std::nullopt;
 }
@@ -241,17 +289,34 @@ uint64_t Maintenance::written(uint32_t table) const {
   return found == written_.end() ? 0 : found->second;
 }
 
+void Maintenance::forget_written(uint32_t table, uint64_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  auto found = written_.find(table);
+  if (found != written_.end()) found->second -= std::min(found->second, bytes);
+}
+
+// What is sealed meanwhile is left for another time.
 Status Maintenance::compact_all() {
+  uint64_t newest;
   {
     std::lock_guard guard(commit_mutex_);
     STRIDE_TRY(versions_.writable());
     STRIDE_TRY(small_.seal());
+    newest = versions_.next_id();
   }
-  while (has_sealed()) STRIDE_TRY(flush_one());
+  auto has_older = [&] {
+    auto version = versions_.current();
+    return !version->sealed.empty() && version->sealed.back().run < newest;
+  };
+  while (has_older()) STRIDE_TRY(flush_one());
   std::lock_guard compacting(compaction_mutex_);
-  STRIDE_TRY(compactor_.compact_all(commit_mutex_));
-  std::lock_guard lock(mutex_);
-  written_.clear();
+  std::map<uint32_t, uint64_t> before;
+  {
+    std::lock_guard lock(mutex_);
+    before = written_;
+  }
+  STRIDE_TRY(compactor_.compact_all(commit_mutex_, &stopping_));
+  for (const auto& [table, bytes] : before) forget_written(table, bytes);
   return {};
 }
 

@@ -51,7 +51,7 @@ class Maintenance {
   void after_commits(bool bulk);
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
-  // Ends the threads. What they are at is given up.
+  // Ends the threads, and what others do here. What they are at is given up.
   void stop() noexcept;
   // Why the last flush failed; ok: it did not.
   Status flush_failure() const;
@@ -59,17 +59,23 @@ class Maintenance {
  private:
   using Clock = std::chrono::steady_clock;
   void pace(uint64_t memtable_bytes);
-  bool has_sealed() const { return !versions_.current()->sealed.empty(); }
+  bool may_try_again() const;
+  size_t count_sealed() const { return versions_.current()->sealed.size(); }
+  bool has_sealed() const { return count_sealed() > 0; }
   Status check_writable();
   Status flush_one();
-  void note_flush(const PendingEdit& installed, Clock::duration took, uint64_t memory_bytes);
+  void expect_written(const PendingEdit& pending);
+  void note_flush(const PendingEdit& installed, Clock::duration took,
+                  uint64_t memory_bytes) noexcept;
   void start_threads();
   void run_flushes();
   void run_compactions();
-  // Merges what is due in one table, if anything is. wait: not now, because of bulk commits.
-  bool compact_one(bool* wait);
-  std::optional<Compaction> choose(bool* wait);
+  // Merges what is due in one table, if anything is. later: set where something is that must wait.
+  bool compact_one(bool* later);
+  std::optional<Compaction> choose(bool* later);
+  Status compact(const Compaction& choice);
   uint64_t written(uint32_t table) const;
+  void forget_written(uint32_t table, uint64_t bytes) noexcept;
 
   const DatabaseContext& context_;
   VersionSet& versions_;
@@ -79,7 +85,6 @@ class Maintenance {
   Compactor& compactor_;
   std::mutex& commit_mutex_;
 
-  std::mutex stop_mutex_;                      // guards the ends of the threads
   std::mutex flush_mutex_, compaction_mutex_;  // one flush and one compaction at a time
   mutable std::mutex mutex_;                   // guards what follows
   std::condition_variable changed_;
@@ -87,12 +92,18 @@ class Maintenance {
   std::atomic<bool> stopping_{false};
   bool look_for_compactions_ = false;
   Status flush_failure_;
-  std::map<uint32_t, uint64_t> written_;          // by table: since all was merged, in bytes
-  std::map<uint32_t, Clock::time_point> failed_;  // tables whose compaction has failed
+  Clock::time_point flushed_at_{};        // when a flush last ended, well or not
+  std::map<uint32_t, uint64_t> written_;  // by table: since all was merged, in bytes
+  struct Failure {
+    Clock::duration wait{};  // so long, until then
+    Clock::time_point until{};
+  };
+  std::map<uint32_t, Failure> failures_;  // tables whose last compaction has failed
   Clock::time_point last_bulk_{};
   double flush_bytes_per_s_ = 64e6;
 
-  // Of the thread that commits.
+  // These belong to the thread that commits.
+  uint64_t counted_seals_ = 0;
   uint64_t seen_seals_ = UINT64_MAX;  // so the first commit looks at what was there before
   uint64_t paced_bytes_ = 0;
   double owed_s_ = 0;

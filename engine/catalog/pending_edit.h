@@ -22,7 +22,7 @@ struct PendingEdit {
   ~PendingEdit() {
     for (const auto& segment : segments) files.discard(*segment);
   }
-  // Of tables that have been dropped since the segments were made.
+  // Those whose tables have been dropped since the segments were made.
   void drop_segments_of_missing_tables(const Version& version) noexcept {
     for (size_t i = edit.added.size(); i-- > 0;) {
       if (version.find(edit.added[i].table)) continue;

@@ -5,7 +5,7 @@
 //   published.set(next);                                               // get() returns it from here on
 //
 // One pointer for all would let every thread wait for the same cache lines: those of its lock and of
-// its count of references. So there are several shards, each with a lock and a count of its own, and
+// its count of references. Therefore there are several shards, each with a lock and a count of its own, and
 // a thread always uses the same one. set() holds the locks of all shards while it replaces the
 // version: once a thread has got the new version, no thread gets the old one.
 #pragma once

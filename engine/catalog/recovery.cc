@@ -1,6 +1,7 @@
 #include "engine/catalog/recovery.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -247,18 +248,22 @@ Status Recovery::remove_orphans() {
 // A read-only handle may meet a writer that compacts: what the manifest named a moment ago is gone,
 // and reading the manifest again finds what took its place. What stays missing is lost.
 Result<RecoveredDatabase> recover(const DatabaseContext& context, const Version& blank) {
-  constexpr int max_retries = 10;
+  constexpr std::chrono::seconds patience{10};
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<uint64_t> missing_before;
-  for (int retries = 0;; ++retries) {
+  for (;;) {
     Recovery recovery(context);
     STRIDE_TRY(recovery.run(blank));
     const std::vector<uint64_t>& missing = recovery.missing_segments();
-    if (!context.options.read_only || missing.empty() || missing == missing_before ||
-        retries == max_retries) {
+    if (!context.options.read_only || missing.empty() || missing == missing_before) {
       RecoveredDatabase found = recovery.take();
       STRIDE_TRY(found.missing_log);
       return found;
     }
+    if (std::chrono::steady_clock::now() - begin > patience)
+      return Status(StatusCode::unavailable, "another process changes the files too fast")
+          .with_file(context.path)
+          .with_remedy("open it again");
     missing_before = missing;
   }
 }

@@ -92,10 +92,10 @@ Status UnsyncedFiles::sync_logs() {
   return bring_logs(LogWriter::Reach::disk);
 }
 
-Status UnsyncedFiles::finish_writes(bool wait) {
+Status UnsyncedFiles::finish_writes(bool wait, bool logs) {
   std::lock_guard lock(mutex_);
   Status failure;
-  if (wait) failure = bring_logs(LogWriter::Reach::system);
+  if (logs) failure = bring_logs(LogWriter::Reach::system);
   std::erase_if(being_written_, [&](const std::shared_ptr<Segment>& segment) {
     if (!wait && segment->being_written()) return false;
     Status s = no_throw([&] { return segment->finish_write(); });

@@ -33,12 +33,12 @@ class UnsyncedFiles {
   // Removes a file that no edit came to name, synced or not.
   void discard(const Segment& segment) noexcept;
 
-  // Ends what is written in the background; without `wait` only what has been written by now.
-  // Poisons the handle and says why where a file never will be whole.
-  Status finish_writes(bool wait);
+  // Ends what is written in the background; without `wait` only what has been written by now. logs:
+  // writes them out, too. Poisons the handle and says why where a file never will be whole.
+  Status finish_writes(bool wait, bool logs);
   // Makes all files durable, with their names. new_names: there are files of other names in the
   // directory, synced but for these. logs: these too, before them. Precondition:
-  // finish_writes(/*wait=*/true) was ok.
+  // finish_writes() was ok, with `wait` and the same logs.
   //
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.

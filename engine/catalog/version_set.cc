@@ -1,5 +1,7 @@
 #include "engine/catalog/version_set.h"
 
+#include <algorithm>
+
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
 #include "storage/no_throw.h"
@@ -39,22 +41,13 @@ Status VersionSet::open() {
   next_id_ = recovered->next_id;
   count_bytes(*recovered->version);
   published_.set(std::move(recovered->version));
-  const bool gives_up = manifest_ && !recovered_logs_.lost.empty();
-  return gives_up ? give_up(recovered_logs_.lost) : Status();
-}
-
-// Rows in them came after others that a power loss has taken.
-Status VersionSet::give_up(const std::vector<uint64_t>& logs) {
-  PendingEdit pending(unsynced_);
-  pending.only_moves_rows = true;
-  pending.edit.removed_logs = logs;
-  return apply(*current(), &pending, Durability::sync);
+  return {};
 }
 
 // Where the handle is poisoned too: once the directory's lock is released, others may write.
 Status VersionSet::close() {
   closed_ = true;
-  Status s = unsynced_.finish_writes(/*wait=*/true);
+  Status s = unsynced_.finish_writes(/*wait=*/true, /*logs=*/true);
   if (s.ok() && (has_unsynced_edits_ || unsynced_.has_unsynced_log())) s = poison_.status();
   if (manifest_ && !poison_.is_set()) s = no_throw([&] { return sync(); });
   manifest_.reset();
@@ -79,7 +72,7 @@ Status VersionSet::writable() {
     return Status(StatusCode::read_only, "the database was opened read-only")
         .with_file(context_.path)
         .with_remedy("open it without read_only to write");
-  Status ignored = unsynced_.finish_writes(/*wait=*/false);  // the poison has it
+  Status ignored = unsynced_.finish_writes(/*wait=*/false, /*logs=*/false);  // the poison has it
   return poison_.status();
 }
 
@@ -87,6 +80,7 @@ Status VersionSet::writable() {
 // nothing else.
 Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability durability) {
   pending->edit.next_id = next_id_;
+  give_up_lost_logs(&pending->edit);
   std::shared_ptr<const Version> version = next_version(before, *pending, *context_.fs);
   logs_.reserve(logs_.size() + pending->edit.created_logs.size());
   removed_logs_.reserve(removed_logs_.size() + pending->edit.removed_logs.size());
@@ -100,10 +94,20 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   pending->segments.clear();
   for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
   change_logs(pending->edit);
+  recovered_logs_.lost.clear();
   if (durability == Durability::sync) remove_log_files();
   count_bytes(*version);
   published_.set(std::move(version));
   return {};
+}
+
+// Their rows came after others that a power loss has taken. Whatever is changed next is the end of
+// them.
+void VersionSet::give_up_lost_logs(VersionEdit* edit) const {
+  for (uint64_t log : recovered_logs_.lost)
+    if (std::find(edit->removed_logs.begin(), edit->removed_logs.end(), log) ==
+        edit->removed_logs.end())
+      edit->removed_logs.push_back(log);
 }
 
 void VersionSet::count_bytes(const Version& version) noexcept {
@@ -138,7 +142,8 @@ Status VersionSet::log(const PendingEdit& pending, bool new_files, Durability du
   // Where this is kept, what was committed before must not be lost: segments are looked at when the
   // database is opened, and logs are synced first.
   if (!sync && !pending.only_moves_rows) STRIDE_TRY(unsynced_.sync_logs());
-  if (durability != Durability::none) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
+  if (durability != Durability::none)
+    STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/!pending.only_moves_rows));
   if (sync) STRIDE_TRY(unsynced_.sync(new_files, /*logs=*/!pending.only_moves_rows));
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;

@@ -67,7 +67,7 @@ class VersionSet {
   Status sync();
 
  private:
-  Status give_up(const std::vector<uint64_t>& logs);
+  void give_up_lost_logs(VersionEdit* edit) const;
   Status log(const PendingEdit& pending, bool new_files, Durability durability);
   void change_logs(const VersionEdit& edit) noexcept;
   // Removes the logs that synced edits have given up.

@@ -40,6 +40,7 @@ class Replay {
     if (!replayed_.lost.empty() || (any_ && log->position() != replayed_.end)) return lose(*log, record);
     any_ = true;
     uint64_t offset = log->offset();
+    bool ends_with_manifest = false;
     Memtable& memtable = memtable_of(record);
     while (std::optional<LogFrame> frame = log->next()) {
       if (frame->header.kind != log_rows)
@@ -48,16 +49,19 @@ class Replay {
             .with_file(log->path())
             .with_offset(offset)
             .with_remedy("open the database with a newer StrideDB");
-      // It comes after an edit that the manifest has lost.
+      // It comes after an edit that the manifest has lost; and whatever follows it does, even what
+      // was on stable storage.
       if (frame->header.next_id > next_id_) {
         log->end_before(offset);
+        ends_with_manifest = true;
         break;
       }
       STRIDE_TRY(insert(*log, offset, frame->payload, &memtable));
       offset = log->offset();
     }
     replayed_.end = log->position();
-    if (log->knows_synced_beyond(replayed_.end)) return damaged(*log, offset);
+    if (!ends_with_manifest && log->knows_synced_beyond(replayed_.end))
+      return damaged(*log, offset);
     if (record.run != 0) replayed_.sealed_end = replayed_.end;
     count(record, log->offset(), memtable);
     return context_.options.read_only ? Status() : log->make_durable(*context_.fs);

@@ -24,6 +24,10 @@ bool is_compaction_due(const TableVersion& table) {
   return table.matcher && count_runs(table.segments) > max_prefix_runs;
 }
 
+Status closing(const std::string& path) {
+  return Status(StatusCode::closed, "the database is being closed").with_file(path);
+}
+
 // The segments that are older than all sealed memtables.
 SegmentList below_sealed(const Version& version, const TableVersion& table) {
   if (version.sealed.empty() || table.matcher) return table.segments;
@@ -71,6 +75,8 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
     }
     bytes.back() += record.bytes;
   }
+  auto can_be_read = [](const auto& s) { return s->open_failure().ok(); };
+  if (!std::all_of(segments.begin(), segments.end(), can_be_read)) written = 0;
   std::optional<RunRange> runs = choose_tier(bytes, written);
   if (!runs) return std::nullopt;
   const size_t end_run = runs->first + runs->count;
@@ -78,22 +84,21 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
   const size_t end = to_bottom ? segments.size() : firsts[end_run];
   const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(firsts[runs->first]),
                            segments.begin() + static_cast<ptrdiff_t>(end));
-  if (!std::all_of(inputs.begin(), inputs.end(), [](auto& s) { return s->open_failure().ok(); }))
-    return std::nullopt;
+  if (!std::all_of(inputs.begin(), inputs.end(), can_be_read)) return std::nullopt;
   return Compaction{table.table, inputs, inputs[0]->record().run, to_bottom};
 }
 
 Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
   for (const auto& s : choice.inputs) STRIDE_TRY(s->open_failure());
   // What another process wrote is looked at before it is written again.
-  for (const auto& s : choice.inputs)
-    if (!s->segment().was_written_here())
-      STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
+  for (const auto& s : choice.inputs) {
+    if (s->segment().was_written_here()) continue;
+    if (merged->stop && *merged->stop) return closing(context_.path);
+    STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
+  }
   MergedRows rows;
   STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows,
-                       choice.to_bottom ? Tombstones::drop : Tombstones::keep));
-  if (merged->stop && *merged->stop)
-    return Status(StatusCode::closed, "the database is being closed").with_file(context_.path);
+                       choice.to_bottom ? Tombstones::drop : Tombstones::keep, merged->stop));
   for (const auto& s : choice.inputs) {
     merged->edit.removed.push_back(s->record().segment);
     merged->obsolete.push_back(s);
@@ -115,12 +120,12 @@ Result<bool> Compactor::install(const Compaction& choice, PendingEdit* merged) {
 
 // A version pins the files of all its tables, so none is held while they are compacted: those of a
 // table go before the next one needs room.
-Status Compactor::compact_all(std::mutex& commit_lock) {
+Status Compactor::compact_all(std::mutex& commit_lock, const std::atomic<bool>* stop) {
   std::vector<uint32_t> tables;
   for (const auto& table : versions_.current()->tables.all()) tables.push_back(table->table->id);
   Status damage;
   for (uint32_t table : tables) {
-    Status s = compact_table(table, commit_lock);
+    Status s = compact_table(table, commit_lock, stop);
     if (s.ok()) continue;
     std::lock_guard guard(commit_lock);
     if (!is_damage(s) || !versions_.writable().ok()) return s;
@@ -130,7 +135,8 @@ Status Compactor::compact_all(std::mutex& commit_lock) {
 }
 
 // Where commits have compacted the table meanwhile, it is looked at again.
-Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock) {
+Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock,
+                                const std::atomic<bool>* stop) {
   for (;;) {
     std::optional<Compaction> choice;
     {
@@ -140,6 +146,7 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock) {
     }
     if (!choice) return {};
     PendingEdit merged(unsynced_);
+    merged.stop = stop;
     STRIDE_TRY(merge(*choice, &merged));
     std::lock_guard guard(commit_lock);
     if (versions_.is_closed()) return versions_.writable();

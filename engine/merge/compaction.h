@@ -8,6 +8,7 @@
 //   }
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -54,13 +55,14 @@ class Compactor {
 
   // The three in one for every table; takes the commit lock to install. What one damaged table
   // fails with is no reason not to compact the others.
-  Status compact_all(std::mutex& commit_lock);
+  // stop: PendingEdit::stop.
+  Status compact_all(std::mutex& commit_lock, const std::atomic<bool>* stop);
   // The same for a table of prefixes that is due, under the commit lock. The commit that made it so
   // stands whatever becomes of this, and the next one tries again.
   void compact_if_due(uint32_t table) noexcept;
 
  private:
-  Status compact_table(uint32_t table, std::mutex& commit_lock);
+  Status compact_table(uint32_t table, std::mutex& commit_lock, const std::atomic<bool>* stop);
 
   const DatabaseContext& context_;
   VersionSet& versions_;

@@ -389,7 +389,7 @@ Status merge_part(const SegmentList& segments, const std::vector<uint64_t>& firs
 }  // namespace
 
 Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
-                 Tombstones tombstones) {
+                 Tombstones tombstones, const std::atomic<bool>* stop) {
   merged->segments.assign(segments.begin(), segments.end());
   merged->order.clear();
   if (segments.empty()) return {};
@@ -400,6 +400,10 @@ Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merg
   FirstFailure failure;
   backend.parallel_for(parts.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t p = begin; p < end; ++p) {
+      if (stop && *stop) {
+        failure.report(Status(StatusCode::closed, "the database is being closed"));
+        return;
+      }
       failure.report(merge_part(segments, ranks[p], ranks[p + 1], tombstones, &parts[p]));
     }
   });

@@ -6,6 +6,7 @@
 //   if (!merger.status().ok()) ...
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -130,8 +131,10 @@ class RunMerger {
   Status status_;
 };
 
-// The newest entries of all segments in key order; merged in parallel by key ranges.
+// The newest entries of all segments in key order; merged in parallel by key ranges. stop: where it
+// becomes true, the merge ends with `closed`. Null: it never does.
 Status merge_all(Backend& backend, const SegmentList& segments, MergedRows* merged,
-                 Tombstones tombstones = Tombstones::drop);
+                 Tombstones tombstones = Tombstones::drop,
+                 const std::atomic<bool>* stop = nullptr);
 
 }  // namespace stride

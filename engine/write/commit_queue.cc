@@ -15,6 +15,7 @@ constexpr unsigned spins = 64;
 // A thread that leads does so for the next group as well, where that one's first sleeps, because to
 // be woken takes longer than a group; but its own commit has been answered, so not for long.
 constexpr std::chrono::microseconds max_lead{100};
+constexpr std::chrono::milliseconds max_return{2};
 // Where nobody came back in time, so many groups do not wait.
 constexpr unsigned groups_between_tries = 15;
 // Two or three take turns: while one waits for the disk, the other one comes back.
@@ -122,7 +123,7 @@ void CommitQueue::lead(CommitRequest* own, const CarryOut& carry_out) {
   // One that waits for the disk takes longer than to be woken.
   if (own->durability == Durability::sync) return next->turn.give(CommitTurn::leads);
   const auto deadline = Clock::now() + max_lead;
-  while (next && next->turn.is_asleep() && Clock::now() < deadline)
+  while (next && are_quick() && next->turn.is_asleep() && Clock::now() < deadline)
     next = carry_out_group(next, own, carry_out);
   if (next) next->turn.give(CommitTurn::leads);
 }
@@ -174,6 +175,12 @@ CommitRequest* CommitQueue::detach_group(CommitRequest* last) noexcept {
   return next;
 }
 
+bool CommitQueue::are_quick() const noexcept {
+  for (auto* r = newest_.load(std::memory_order_acquire); r; r = r->before)
+    if (r->durability == Durability::sync || r->open) return false;
+  return true;
+}
+
 uint64_t CommitQueue::count_arrived() const noexcept {
   uint64_t n = 0;
   for (auto* r = newest_.load(std::memory_order_seq_cst); r; r = r->before) ++n;
@@ -184,7 +191,7 @@ void CommitQueue::expect_returning(Clock::time_point begin) noexcept {
   const auto now = Clock::now();
   expected_ = count_arrived();
   if (expected_ < min_returning) expected_ = 0;
-  expected_until_ = now + (now - begin) / 4;
+  expected_until_ = now + std::min<Clock::duration>((now - begin) / 4, max_return);
 }
 
 void CommitQueue::wait_for_returning() noexcept {

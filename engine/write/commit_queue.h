@@ -89,6 +89,9 @@ class CommitQueue {
   // leads.
   CommitRequest* detach_group(CommitRequest* last) noexcept;
   uint64_t count_arrived() const noexcept;
+  // Whether a thread may carry out all that have arrived when its own commit is answered already:
+  // none waits for the disk or is large.
+  bool are_quick() const noexcept;
 
   void wait_for_siblings(const Staging* leader);
   void begin_waiting(OpenTransaction* open) noexcept;

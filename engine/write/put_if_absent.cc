@@ -8,7 +8,6 @@ namespace {
 
 uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
 
-// Calls use(i) for each bit i that is set.
 // Decides which rows of a table are new.
 class Decider {
  public:

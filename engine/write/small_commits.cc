@@ -108,16 +108,19 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
   return {};
 }
 
+uint64_t SmallCommits::sealed_bytes(const Version& version) {
+  uint64_t bytes = 0;
+  for (const SealedMemtable& sealed : version.sealed) bytes += sealed.memory_bytes;
+  return bytes;
+}
+
 // Where the memtable can't be sealed, for lack of disk space, say, it grows on for a while.
 Status SmallCommits::make_room() {
   const uint64_t bytes = memtable().bytes();
   if (bytes <= seal_above_bytes_) return {};
-  auto version = versions_.current();
-  uint64_t sealed_bytes = 0;
-  for (const SealedMemtable& sealed : version->sealed) sealed_bytes += sealed.memory_bytes;
-  const bool is_full = bytes + sealed_bytes > 2 * context_.options.memtable_bytes;
-  if (sealed_bytes > seal_above_bytes_ && !is_full) return {};
-  if (is_full && sealed_bytes > seal_above_bytes_) return flush_failure_();
+  const uint64_t sealed = sealed_bytes(*versions_.current());
+  const bool is_full = bytes + sealed > 2 * context_.options.memtable_bytes;
+  if (sealed > seal_above_bytes_) return is_full ? flush_failure_() : Status();
   Status s = no_throw([&] { return seal(); });
   return is_full ? s : Status();
 }
@@ -125,7 +128,7 @@ Status SmallCommits::make_room() {
 // What was committed before must survive what this commit survives.
 Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durability durability) {
   if (durability == Durability::sync) STRIDE_TRY(versions_.sync());
-  if (durability == Durability::flush) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true));
+  if (durability == Durability::flush) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/true));
   Status s = no_throw([&] {
     LogRowsEncoder& out = log_->begin_rows();
     for (const StagedTable* table : tables) {

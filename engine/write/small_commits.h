@@ -22,7 +22,7 @@
 
 namespace stride {
 
-// All calls require the commit lock.
+// Calls require the commit lock, but for those that any thread may make.
 class SmallCommits {
  public:
   // flush_failure: why the last sealed memtable could not be made a run.
@@ -53,11 +53,17 @@ class SmallCommits {
   uint64_t seal_above_bytes() const { return seal_above_bytes_; }
   // As of the last commit. Any thread.
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  // Whether memtables, as of the last commit, take all the memory that they may. Any thread.
+  bool is_full() const {
+    return memory_bytes() + sealed_bytes(*versions_.current()) >
+           2 * context_.options.memtable_bytes;
+  }
   // How many memtables were sealed. Any thread.
   uint64_t seals() const { return seals_.load(std::memory_order_relaxed); }
 
  private:
   Memtable& memtable() const { return *versions_.current()->memtable; }
+  static uint64_t sealed_bytes(const Version& version);
   // Fails where memory is used up by rows that could not be made a run.
   Status make_room();
   // The log to which the rows of the memtable were written, or a new one that has them too.

@@ -269,6 +269,35 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.GoesOnBesideReadersAndWriters
   expect_model();
 }
 
+// Each bulk commit seals a memtable of one row.
+TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.SealedMemtablesAreFew", "[MaintenanceTest]") {
+  open({.memtable_bytes = small_memtable});
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE_OK(put("one" + std::to_string(i % 3), std::to_string(i)));
+    put_bulk("bulk" + std::to_string(i % 2), 1, small_memtable / 4);
+    CHECK(files_with(".wal") <= 10u);
+  }
+  expect_model();
+}
+
+TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.CompactingEndsBesideWriters",
+                 "[MaintenanceTest]") {
+  open({.memtable_bytes = small_memtable});
+  std::atomic<bool> stop{false};
+  TestThreads threads;
+  threads.start([&] {
+    for (int i = 0; !stop; ++i) {
+      WriteTransaction t = database_->begin();
+      CHECK_OK(t.put(table_, "other" + std::to_string(i % 1000), std::string(100, 'x')));
+      CHECK_OK(t.commit(Durability::none));
+    }
+  });
+  for (int i = 0; i < 5; ++i) CHECK_OK(database_->compact());
+  stop = true;
+  threads.join();
+  REQUIRE_OK(database_->verify());
+}
+
 TEST_CASE("MaintenanceTest.SpaceStaysNearTheLiveData", "[MaintenanceTest]") {
   TemporaryDirectory directory;
   auto opened = Database::open(directory.file("db"), {.memtable_bytes = 1 << 18});

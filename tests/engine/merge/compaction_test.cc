@@ -151,7 +151,7 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGo
   {
     PendingEdit late(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &late));
-    REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex));
+    REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex, nullptr));
     auto version = current();
     auto installed = parts_->compactor.install(*choice, &late);
     REQUIRE_OK(installed.status());
