@@ -1,5 +1,6 @@
 #include "storage/log_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -52,7 +53,10 @@ Status LogReader::make_durable(FileSystem& fs) const {
   if (!file.ok()) return file.status();
   STRIDE_TRY((*file)->write_at(0, as_bytes(bytes_).first(at_)));
   // No frame that does not count is found there another time. Nothing is written behind it.
-  STRIDE_TRY((*file)->truncate(at_));
+  const Bytes rest = as_bytes(bytes_).subspan(at_);
+  const bool is_filled =
+      std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });
+  if (!is_filled) STRIDE_TRY((*file)->truncate(at_));
   return (*file)->sync();
 }
 

@@ -78,7 +78,8 @@ void Maintenance::pace(uint64_t bytes) {
   const uint64_t grown = bytes > paced_bytes_ ? bytes - paced_bytes_ : 0;
   const double passed = seconds(now - paced_at_);
   // Where it was not paced lately, what came since is not counted.
-  owed_s_ = passed > 0.1 ? 0 : std::max(0.0, owed_s_ + static_cast<double>(grown) / allowed - passed);
+  owed_s_ =
+      passed > 0.1 ? 0 : std::max(0.0, owed_s_ + static_cast<double>(grown) / allowed - passed);
   paced_bytes_ = bytes;
   paced_at_ = now;
   if (owed_s_ > 0.001)

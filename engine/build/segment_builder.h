@@ -24,7 +24,7 @@ struct SegmentBuildOptions {
   bool share_equal_values = false;     // where that makes the segment smaller
   bool key_filter = false;             // of use where older segments are searched after this one
   uint64_t resident_budget_bytes = 0;  // the image stays in memory where it is no larger
-  std::shared_ptr<IoThreads> io;  // write the file
+  std::shared_ptr<IoThreads> io;       // write the file
   // Where it becomes true the build ends soon, with `closed`. Null: it never does.
   const std::atomic<bool>* stop = nullptr;
   WaitFor wait = WaitFor::sync;
@@ -32,6 +32,7 @@ struct SegmentBuildOptions {
 
 // Preconditions: rows.size() > 0, and keys ascend strictly. Rows is a RowRange.
 template <class Rows>
-Result<std::shared_ptr<Segment>> build_segment(const Rows& rows, const SegmentBuildOptions& options);
+Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
+                                               const SegmentBuildOptions& options);
 
 }  // namespace stride

@@ -364,8 +364,7 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
   SegmentSummary summary;
   summary.rows = rows.size();
   write_keys(keys, backend, **writer, &summary);
-  if (!tree.empty())
-    write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
+  if (!tree.empty()) write_section(backend, **writer, SectionType::tree, tree.data(), tree.size());
   if (!sample.empty())
     write_section(backend, **writer, SectionType::key_sample, sample.data(), sample.size());
   write_filter(keys.column, backend, **writer, filter_bytes);

@@ -34,9 +34,8 @@ std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, Fil
 }
 
 SegmentList change_segments(const SegmentList& before, const TableChange& change) {
-  const bool is_newest =
-      before.empty() || change.added.empty() ||
-      before[0]->record().run <= change.added[0]->record().run;
+  const bool is_newest = before.empty() || change.added.empty() ||
+                         before[0]->record().run <= change.added[0]->record().run;
   if (change.removed.empty() && is_newest) return before.with_newer(change.added);
   Segments kept;
   for (const auto& s : before)

@@ -2,12 +2,12 @@
 //
 //   PublishedVersion published(first);
 //   std::shared_ptr<const Version> version = published.get(&commit);   // any thread
-//   published.set(next);                                               // get() returns it from here on
+//   published.set(next);                                               // from now on it is got
 //
-// One pointer for all would let every thread wait for the same cache lines: those of its lock and of
-// its count of references. Therefore there are several shards, each with a lock and a count of its own, and
-// a thread always uses the same one. set() holds the locks of all shards while it replaces the
-// version: once a thread has got the new version, no thread gets the old one.
+// One pointer for all would let every thread wait for the same cache lines: those of its lock and
+// of its count of references. Therefore there are several shards, each with a lock and a count of
+// its own, and a thread always uses the same one. set() holds the locks of all shards while it
+// replaces the version: once a thread has got the new version, no thread gets the old one.
 #pragma once
 
 #include <array>

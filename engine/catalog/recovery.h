@@ -18,13 +18,13 @@ struct RecoveredDatabase {
   std::unique_ptr<Manifest> manifest;  // null where read_only
   std::shared_ptr<const Version> version;
   uint64_t next_id = 1;
-  bool has_unsynced_edits = false;          // the manifest ends with some
-  std::vector<LogRecord> logs;              // that the manifest names
-  ReplayedLogs replayed;                    // the same
+  bool has_unsynced_edits = false;  // the manifest ends with some
+  std::vector<LogRecord> logs;      // that the manifest names
+  ReplayedLogs replayed;            // the same
   // Logs that unsynced edits have given up. Their files stay as long as a power loss may bring them
   // back.
   std::vector<uint64_t> removed_logs;
-  uint64_t logged_next_id = 1;  // as far as the manifest knows
+  uint64_t logged_next_id = 1;              // as far as the manifest knows
   std::vector<std::string> unsynced_files;  // that they name
   std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
   Status missing_log;                       // not ok: one that it names is not there

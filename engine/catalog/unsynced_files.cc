@@ -84,7 +84,8 @@ Status UnsyncedFiles::bring_logs(LogWriter::Reach reach) {
 
 bool UnsyncedFiles::has_unsynced_log() const {
   std::lock_guard lock(mutex_);
-  return std::any_of(logs_.begin(), logs_.end(), [](const auto& log) { return log->has_unsynced(); });
+  return std::any_of(logs_.begin(), logs_.end(),
+                     [](const auto& log) { return log->has_unsynced(); });
 }
 
 Status UnsyncedFiles::sync_logs() {

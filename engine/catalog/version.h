@@ -30,7 +30,8 @@ class Memtable;
 struct TableVersion {
   std::shared_ptr<const TableRecord> table;
   SegmentList segments;
-  // What matches addresses against these segments (engine/prefix/matcher.h). Null: not a prefix table.
+  // What matches addresses against these segments (engine/prefix/matcher.h). Null: not a prefix
+  // table.
   std::shared_ptr<MatcherSlot> matcher = nullptr;
 };
 
@@ -77,8 +78,8 @@ struct Version {
   // took the version. Null: there is no log.
   std::shared_ptr<Memtable> memtable;
   std::vector<SealedMemtable> sealed;  // newest first
-  uint64_t file_bytes = 0;                  // of all segments together
-  uint64_t resident_bytes = 0;              // the same
+  uint64_t file_bytes = 0;             // of all segments together
+  uint64_t resident_bytes = 0;         // the same
 
   // Null where the table is not there.
   const TableVersion* find(uint32_t table) const {

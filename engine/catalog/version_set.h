@@ -43,9 +43,7 @@ class VersionSet {
   uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
   // The bytes of all files.
-  uint64_t size_bytes() const {
-    return size_bytes_.load(std::memory_order_relaxed) + log_bytes();
-  }
+  uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed) + log_bytes(); }
   // The logs of the memtable that is not sealed.
   void set_log_bytes(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
   uint64_t log_bytes() const { return log_bytes_.load(std::memory_order_relaxed); }

@@ -37,7 +37,8 @@ class Replay {
     if (!log.ok()) return log.status();
     if (any_ && log->position() < replayed_.end)
       return misfit(*log, 0, "begins before the log before it ends");
-    if (!replayed_.lost.empty() || (any_ && log->position() != replayed_.end)) return lose(*log, record);
+    if (!replayed_.lost.empty() || (any_ && log->position() != replayed_.end))
+      return lose(*log, record);
     any_ = true;
     uint64_t offset = log->offset();
     bool ends_with_manifest = false;
@@ -126,8 +127,8 @@ class Replay {
 
 // A reader beside a writer may read the end of a file later than its middle, and find frames there
 // that know of others which it has not seen.
-Status replay_logs(const DatabaseContext& context, const ManifestState& manifest,
-                   Version* version, ReplayedLogs* replayed) {
+Status replay_logs(const DatabaseContext& context, const ManifestState& manifest, Version* version,
+                   ReplayedLogs* replayed) {
   for (int attempt = 1;; ++attempt) {
     version->memtable = std::make_shared<Memtable>();
     version->sealed.clear();

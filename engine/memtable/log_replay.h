@@ -21,7 +21,7 @@ struct ReplayedLogs {
 // Puts the rows of the manifest's logs into the version's memtables, which are made anew. Unless
 // the database is read_only, what was read is put on stable storage. not_found: a log is missing.
 // corruption: what was synced can't be read, or does not fit the tables.
-Status replay_logs(const DatabaseContext& context, const ManifestState& manifest,
-                   Version* version, ReplayedLogs* replayed);
+Status replay_logs(const DatabaseContext& context, const ManifestState& manifest, Version* version,
+                   ReplayedLogs* replayed);
 
 }  // namespace stride

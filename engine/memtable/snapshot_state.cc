@@ -25,7 +25,7 @@ Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
   const uint32_t id = table.table->id;
   const SegmentList& segments = table.segments;
   Segments newer;
-  size_t used = 0;   // of the segments
+  size_t used = 0;  // of the segments
   size_t pieces = 0;
   if (version.memtable)
     STRIDE_TRY(add_pieces(*version.executor, *version.memtable, id, commit, &newer));

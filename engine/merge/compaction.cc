@@ -42,8 +42,8 @@ SegmentList below_sealed(const Version& version, const TableVersion& table) {
 bool are_there(const Compaction& choice, const TableVersion* table) {
   if (!table) return false;
   const SegmentList& segments = table->segments;
-  auto found = std::search(segments.begin(), segments.end(), choice.inputs.begin(),
-                           choice.inputs.end());
+  auto found =
+      std::search(segments.begin(), segments.end(), choice.inputs.begin(), choice.inputs.end());
   if (found == segments.end()) return false;
   return !choice.to_bottom || static_cast<size_t>(segments.end() - found) == choice.inputs.size();
 }

@@ -74,8 +74,10 @@ uint64_t CommitQueue::busy_siblings() noexcept {
 
 void CommitQueue::wait_for_siblings(const Staging* leader) {
   using std::chrono::microseconds;
-  auto wait = std::min<Clock::duration>(microseconds(leader->bytes() / wait_bytes_per_us), max_wait);
-  auto linger = std::min<Clock::duration>(microseconds(leader->bytes() / linger_bytes_per_us), wait);
+  auto wait =
+      std::min<Clock::duration>(microseconds(leader->bytes() / wait_bytes_per_us), max_wait);
+  auto linger =
+      std::min<Clock::duration>(microseconds(leader->bytes() / linger_bytes_per_us), wait);
   // Siblings are given up when none of them stages anything for a while. A thread can be off its
   // core for some milliseconds, which is no reason to give it up.
   auto patience = std::max<Clock::duration>(wait / 2, std::chrono::milliseconds(5));
@@ -99,8 +101,7 @@ Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
   if (request->open) begin_waiting(request->open);
   // Who waits for the disk waits for long.
   const unsigned patience = request->durability == Durability::sync ? 0 : spins;
-  if (join(request) || request->turn.await(patience) == CommitTurn::leads)
-    lead(request, carry_out);
+  if (join(request) || request->turn.await(patience) == CommitTurn::leads) lead(request, carry_out);
   return std::move(request->status);
 }
 

@@ -68,9 +68,9 @@ class CommitQueue {
   void enter(OpenTransaction* open) noexcept;
   void leave(OpenTransaction* open) noexcept;
 
-  // Calls carry_out, which answers each request of the group, with the group in the order of arrival,
-  // on the thread of one that has arrived; never from two threads at once. Where it throws, that is
-  // the answer to those that have none. Returns request->status.
+  // Calls carry_out, which answers each request of the group, with the group in the order of
+  // arrival, on the thread of one that has arrived; never from two threads at once. Where it
+  // throws, that is the answer to those that have none. Returns request->status.
   using CarryOut = std::function<void(const std::vector<CommitRequest*>&)>;
   Status commit(CommitRequest* request, const CarryOut& carry_out);
 

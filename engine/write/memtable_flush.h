@@ -22,8 +22,8 @@ class MemtableFlush {
                 RunBuilder& builder)
       : context_(context), versions_(versions), unsynced_(unsynced), builder_(builder) {}
 
-  // Writes and syncs the segments of the oldest sealed memtable of the version, and returns its run.
-  // 0: there is none.
+  // Writes and syncs the segments of the oldest sealed memtable of the version, and returns its
+  // run. 0: there is none.
   Result<uint64_t> build(const Version& version, PendingEdit* pending);
   // Puts the segments in the memtable's place, synced, and gives its logs up. Requires the commit
   // lock, and that the memtable is the oldest one still.

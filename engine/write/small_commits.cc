@@ -128,7 +128,8 @@ Status SmallCommits::make_room() {
 // What was committed before must survive what this commit survives.
 Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durability durability) {
   if (durability == Durability::sync) STRIDE_TRY(versions_.sync());
-  if (durability == Durability::flush) STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/true));
+  if (durability == Durability::flush)
+    STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/true));
   Status s = no_throw([&] {
     LogRowsEncoder& out = log_->begin_rows();
     for (const StagedTable* table : tables) {

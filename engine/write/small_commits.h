@@ -79,7 +79,7 @@ class SmallCommits {
   const uint64_t max_commit_bytes_;
   const uint64_t seal_above_bytes_;
   std::atomic<uint64_t> memory_bytes_{0}, seals_{0};
-  std::shared_ptr<LogWriter> log_;  // null before the first commit to a memtable
+  std::shared_ptr<LogWriter> log_;   // null before the first commit to a memtable
   std::optional<uint64_t> log_end_;  // the position at which the last sealed log ends
 };
 

@@ -131,7 +131,8 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.WithoutItNothingHappensBehind
 }
 
 // A bulk commit that comes between the sealing of a memtable and its run is the newer of the two.
-TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.BulkCommitsAreNewerThanMemtablesSealedBeforeThem",
+TEST_CASE_METHOD(MaintenanceTest,
+                 "MaintenanceTest.BulkCommitsAreNewerThanMemtablesSealedBeforeThem",
                  "[MaintenanceTest]") {
   open({.memtable_bytes = 1 << 20});
   REQUIRE_OK(put("oldest", "1"));

@@ -36,8 +36,8 @@ TEST_CASE("TiersTest.AFullTierIsMerged", "[TiersTest]") {
 }
 
 TEST_CASE("TiersTest.SmallerRunsGoWithTheTierAroundThem", "[TiersTest]") {
-  Runs runs = {mega, 9 * mega, mega, 9 * mega, 9 * mega, 9 * mega, 9 * mega, 9 * mega, 9 * mega,
-               9 * mega};
+  Runs runs = {mega,     9 * mega, mega,     9 * mega, 9 * mega,
+               9 * mega, 9 * mega, 9 * mega, 9 * mega, 9 * mega};
   CHECK(choose_tier(runs, 0) == RunRange{0, 10});
   runs.push_back(100 * mega);
   CHECK(choose_tier(runs, 0) == RunRange{0, 10});
@@ -83,10 +83,9 @@ TEST_CASE("TiersTest.WritesRunsAndSpaceStayWithinTheirBounds", "[TiersTest]") {
         1.0, std::ceil(std::log(f * static_cast<double>(bottom_flushes)) / std::log(fanout)));
     INFO("live data of " << bottom_flushes << " flushes");
     CHECK(static_cast<double>(most_runs) <= fanout * tiers + 1);
-    CHECK(static_cast<double>(most_bytes) <= static_cast<double>(live) * (1 + f) +
-                                                 static_cast<double>(flush));
-    CHECK(static_cast<double>(rewritten) <=
-          static_cast<double>(flushed) * (tiers - 1 + 1 + 1 / f));
+    CHECK(static_cast<double>(most_bytes) <=
+          static_cast<double>(live) * (1 + f) + static_cast<double>(flush));
+    CHECK(static_cast<double>(rewritten) <= static_cast<double>(flushed) * (tiers - 1 + 1 + 1 / f));
   }
 }
 
