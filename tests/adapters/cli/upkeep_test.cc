@@ -230,7 +230,8 @@ TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.StatsAndExplain", "[UpkeepTest]") {
 TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.FilterBytesAreShown", "[UpkeepTest]") {
   fill();
   REQUIRE_MESSAGE(run({"stats", database_, "--json"}) == 0, error_);
-  for (const auto& table : json()["tables"]) CHECK(table["filter_bytes"] == 0);
+  nlohmann::json stats = json();
+  for (const auto& table : stats["tables"]) CHECK(table["filter_bytes"] == 0);
   REQUIRE(run({"stats", database_}) == 0);
   CHECK_MESSAGE(out_.find("\nusers.filter_bytes\t0\n") != std::string::npos, out_);
   REQUIRE_MESSAGE(run({"explain", database_, "users", "--json"}) == 0, error_);
