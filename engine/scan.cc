@@ -3,6 +3,7 @@
 #include "engine/read/read_ahead.h"
 #include "engine/read/row_gather.h"
 #include "engine/read/scan_impl.h"
+#include "engine/read/scan_interval.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -11,14 +12,6 @@ namespace {
 // Rows of a batch: few enough that what one pass over the batch has read is still in the
 // second-level cache for the next.
 constexpr uint32_t default_batch_rows = 4096;
-
-// The smallest byte string above every string with this prefix; none where it is all 0xFF.
-std::optional<std::string> prefix_end(std::string prefix) {
-  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xFF) prefix.pop_back();
-  if (prefix.empty()) return std::nullopt;
-  prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
-  return prefix;
-}
 
 // How many keys are smaller than `key` (or, if past_equal, not larger).
 Status rank_of(const IndexedSegment& segment, const std::string& key, bool past_equal,
@@ -260,32 +253,6 @@ uint64_t shared_bytes_of(const ScanOptions& options) {
   return std::max(shared, static_cast<uint64_t>(differ - from.begin()));
 }
 
-// The ranks of a segment that lie within the options' bounds. Precondition: prepared.
-Status scan_interval(const IndexedSegment& segment, const ScanOptions& options, uint64_t* first,
-                     uint64_t* last) {
-  *first = 0;
-  *last = segment.rows();
-  uint64_t rank;
-  if (options.from) {
-    STRIDE_TRY(rank_of(segment, *options.from, !options.from_inclusive, &rank));
-    *first = std::max(*first, rank);
-  }
-  if (options.to) {
-    STRIDE_TRY(rank_of(segment, *options.to, options.to_inclusive, &rank));
-    *last = std::min(*last, rank);
-  }
-  if (options.prefix) {
-    STRIDE_TRY(rank_of(segment, *options.prefix, false, &rank));
-    *first = std::max(*first, rank);
-    if (auto end = prefix_end(*options.prefix)) {
-      STRIDE_TRY(rank_of(segment, *end, false, &rank));
-      *last = std::min(*last, rank);
-    }
-  }
-  *last = std::max(*first, *last);
-  return {};
-}
-
 }  // namespace
 
 Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,
@@ -295,7 +262,10 @@ Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersio
     const IndexedSegment& segment = *table.segments[i];
     STRIDE_TRY(segment.prepare());
     uint64_t first, last;
-    STRIDE_TRY(scan_interval(segment, options, &first, &last));
+    auto rank_within = [&](const std::string& key, bool past_equal, uint64_t* rank) {
+      return rank_of(segment, key, past_equal, rank);
+    };
+    STRIDE_TRY(scan_interval(segment.rows(), options, rank_within, &first, &last));
     if (first < last) inputs.push_back({&segment, i, first, last});
   }
   uint32_t rows = options.batch_rows ? options.batch_rows : default_batch_rows;

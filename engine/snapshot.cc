@@ -7,6 +7,7 @@
 #include "engine/prefixes.h"
 #include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
+#include "engine/read/overlay_scan.h"
 #include "engine/read/scan_impl.h"
 #include "storage/first_failure.h"
 #include "storage/no_throw.h"
@@ -228,8 +229,18 @@ Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
 }
 
 Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) const {
-  return read_table(table,
-                    [&](const TableVersion& t) { return make_scan(pin(), t, options); });
+  if (!state_)
+    return read_table(table,
+                      [&](const TableVersion& t) { return make_scan(version_, t, options); });
+  return no_throw([&]() -> Result<Scan> {
+    std::vector<OrderedTail> newest;
+    auto found = state_->ordered_table(table, &newest);
+    if (!found.ok()) return found.status();
+    TailMerger newer(newest, options);
+    auto older = make_scan(pin(), **found, options);
+    if (!older.ok() || !newer.row()) return older;
+    return overlay_scan(std::move(*older), std::move(newer), options);
+  });
 }
 
 Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& options) const {

@@ -80,6 +80,25 @@ Result<const TableVersion*> SnapshotState::table(const Table& table) const {
   return at->second ? at->second.get() : *found;
 }
 
+Result<const TableVersion*> SnapshotState::ordered_table(const Table& table,
+                                                         std::vector<OrderedTail>* newest) const {
+  auto found = version_->find(table);
+  if (!found.ok()) return found;
+  if (!has_newest_rows(*version_, **found)) return this->table(table);
+  auto add = [&](const Memtable& memtable, uint32_t commit) {
+    const TableTail* tail = commit == 0 ? nullptr : memtable.find((*found)->table->id);
+    if (!tail) return Status();
+    auto runs = tail->order().get(*version_->executor, *tail, commit);
+    if (!runs.ok()) return runs.status();
+    newest->push_back({tail, commit, std::move(*runs)});
+    return Status();
+  };
+  if (version_->memtable) STRIDE_TRY(add(*version_->memtable, commit_));
+  for (const SealedMemtable& sealed : version_->sealed)
+    STRIDE_TRY(add(*sealed.rows, sealed.rows->visible()));
+  return found;
+}
+
 Result<std::shared_ptr<const Version>> with_newest_rows(std::shared_ptr<const Version> version,
                                                         std::span<const uint32_t> tables) {
   const uint32_t commit = version->memtable ? version->memtable->visible() : 0;

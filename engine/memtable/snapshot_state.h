@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "engine/catalog/version.h"
 #include "engine/memtable/memtable.h"
+#include "engine/memtable/tail_merger.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -37,6 +39,10 @@ class SnapshotState {
   // The table with all that the snapshot has of it, the memtables' rows as segments. Lives as long
   // as this. Fails as Version::find() does; resource_exhausted.
   Result<const TableVersion*> table(const Table& table) const;
+  // The same for those who read in order, without rows of memtables that are newer than all
+  // segments: *newest becomes these, newest first.
+  Result<const TableVersion*> ordered_table(const Table& table,
+                                            std::vector<OrderedTail>* newest) const;
 
  private:
   const TailRow* find_sealed(uint32_t table, Bytes key) const noexcept;

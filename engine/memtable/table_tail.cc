@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/memtable/pieces.h"
+#include "engine/memtable/tail_order.h"
 #include "storage/checksum.h"
 
 namespace stride {
@@ -25,7 +26,9 @@ bool equal(Bytes a, Bytes b) {
 }  // namespace
 
 TableTail::TableTail(std::shared_ptr<const TableRecord> table)
-    : table_(std::move(table)), pieces_(std::make_unique<Pieces>()) {}
+    : table_(std::move(table)),
+      pieces_(std::make_unique<Pieces>()),
+      order_(std::make_unique<TailOrder>()) {}
 TableTail::~TableTail() {
   for (uint32_t i = 0; i < block_count_; ++i) std::free(blocks_[i]);
 }
@@ -103,12 +106,7 @@ void TableTail::insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) 
 const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {
   const uint64_t word =
       newest_.find(hash_of(key), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
-  for (uint32_t id = row_of(word); id != 0;) {
-    const TailRow* found = row(id);
-    if (found->commit.load(std::memory_order_relaxed) <= commit) return found;
-    id = found->older;
-  }
-  return nullptr;
+  return word == 0 ? nullptr : row_at(row(row_of(word)), commit);
 }
 
 // Leaves a block only where it has seen a row behind it that it may return: all before that are

@@ -41,6 +41,7 @@ struct TailRow {
 static_assert(sizeof(TailRow) == 16);
 
 class Pieces;
+class TailOrder;
 
 // One thread writes, any number read.
 class TableTail {
@@ -70,6 +71,14 @@ class TableTail {
   // The newest row of the key among commits up to `commit`. Null: there is none.
   const TailRow* find(Bytes key, uint32_t commit) const noexcept;
 
+  // The newest row of the same key among commits up to `commit`, if the row is of a later one; null:
+  // there is none.
+  const TailRow* row_at(const TailRow* row, uint32_t commit) const noexcept {
+    while (row && row->commit.load(std::memory_order_relaxed) > commit)
+      row = row->older ? this->row(row->older) : nullptr;
+    return row;
+  }
+
   // Goes over the rows in the order in which they were inserted. A copy goes on from where it was
   // made.
   class Cursor {
@@ -86,6 +95,8 @@ class TableTail {
 
   // Segments in memory that have been made of the rows, for those who read them in order.
   Pieces& pieces() const { return *pieces_; }
+  // What has been sorted of the rows.
+  TailOrder& order() const { return *order_; }
 
  private:
   struct Block {
@@ -120,6 +131,7 @@ class TableTail {
   std::atomic<uint32_t> last_commit_{0};
   GrowingTable newest_;  // of each key: its hash, and the row
   const std::unique_ptr<Pieces> pieces_;
+  const std::unique_ptr<TailOrder> order_;
 };
 
 }  // namespace stride

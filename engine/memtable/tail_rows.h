@@ -28,6 +28,7 @@ class TailRows {
   void drop_tombstones();
 
   uint64_t size() const { return sorted_.order.size(); }
+  const TailRow* row(uint64_t i) const { return rows_[sorted_.order[i]]; }
   Bytes key(uint64_t i) const { return rows_[sorted_.order[i]]->key(); }
   Bytes value(uint64_t i) const { return rows_[sorted_.order[i]]->value(); }
   EntryKind kind(uint64_t i) const { return rows_[sorted_.order[i]]->kind; }

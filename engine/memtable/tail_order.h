@@ -1,0 +1,41 @@
+// The order of a table's newest rows, for those who scan them while others are added.
+//
+// Rows are sorted when somebody wants to read them in order, or behind the commits. Each run has the
+// rows of some commits, one after the other, and belongs to a level by its size; there is one run a
+// level at most, so that a scan visits few of them and a row is merged few times.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/device/executor.h"
+#include "engine/memtable/sorted_run.h"
+#include "engine/memtable/table_tail.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Thread-safe. Those who want the order wait for each other, and never for the writer.
+class TailOrder {
+ public:
+  // Immutable.
+  struct Runs {
+    explicit Runs(const TableTail& tail) : end(tail) {}
+    std::vector<std::shared_ptr<const SortedRun>> newest_first;
+    uint32_t last_commit = 0;  // whose rows they have
+    TableTail::Cursor end;     // behind these
+  };
+
+  // Has the newest row of each key up to the commit, which is visible, or later ones that lead to
+  // it (TableTail::row_at()).
+  Result<std::shared_ptr<const Runs>> get(Executor& executor, const TableTail& tail,
+                                          uint32_t commit);
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const Runs> runs_;  // null: none were asked for
+};
+
+}  // namespace stride
