@@ -21,6 +21,8 @@ constexpr uint64_t max_sealed = 8;
 constexpr auto bulk_pause = 1s;
 constexpr uint64_t many_runs = 24;
 constexpr double max_sleep_s = 0.02;
+// So many rows of small commits are sorted at once, in about a millisecond.
+constexpr uint64_t rows_per_sort = 1 << 14;
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -88,15 +90,19 @@ void Maintenance::pace(uint64_t bytes) {
 
 void Maintenance::after_commits(bool bulk) {
   const uint64_t seals = small_.seals();
-  if (!bulk && seals == seen_seals_) return;
+  const uint64_t rows = small_.rows();
+  const bool sorts = context_.options.background_work && rows - seen_rows_ >= rows_per_sort;
+  if (!bulk && seals == seen_seals_ && !sorts) return;
   seen_seals_ = seals;
+  if (sorts) seen_rows_ = rows;
   if (!context_.options.background_work) {
     Status s;
     while (s.ok() && has_sealed()) s = flush_one();
     return;
   }
-  if (!bulk && !has_sealed()) return;
+  if (!bulk && !sorts && !has_sealed()) return;
   std::lock_guard lock(mutex_);
+  sort_memtable_ |= sorts;
   if (bulk) last_bulk_ = Clock::now();
   look_for_compactions_ |= bulk;
   start_threads();
@@ -189,10 +195,13 @@ void Maintenance::run_flushes() {
   std::unique_lock lock(mutex_);
   Clock::duration retry = first_flush_retry;
   while (!stopping_) {
-    if (!has_sealed()) {
-      changed_.wait(lock, [&] { return stopping_ || has_sealed(); });
-      continue;
+    changed_.wait(lock, [&] { return stopping_ || sort_memtable_ || has_sealed(); });
+    if (std::exchange(sort_memtable_, false)) {
+      lock.unlock();
+      sort_memtable();
+      lock.lock();
     }
+    if (stopping_ || !has_sealed()) continue;
     lock.unlock();
     Status s = flush_one();
     lock.lock();
@@ -203,6 +212,14 @@ void Maintenance::run_flushes() {
     changed_.wait_for(lock, retry, [&] { return stopping_.load(); });
     retry = std::min<Clock::duration>(2 * retry, last_flush_retry);
   }
+}
+
+// What fails here is done by those who scan.
+void Maintenance::sort_memtable() {
+  Status ignored = no_throw([&] {
+    auto version = versions_.current();
+    return version->memtable ? version->memtable->sort(*version->executor) : Status();
+  });
 }
 
 void Maintenance::run_compactions() {

@@ -68,6 +68,7 @@ class Maintenance {
   void note_flush(const PendingEdit& installed, Clock::duration took,
                   uint64_t memory_bytes) noexcept;
   void start_threads();
+  void sort_memtable();
   void run_flushes();
   void run_compactions();
   // Merges what is due in one table, if anything is. later: set where something is that must wait.
@@ -91,6 +92,7 @@ class Maintenance {
   std::thread flusher_, compacter_;
   std::atomic<bool> stopping_{false};
   bool look_for_compactions_ = false;
+  bool sort_memtable_ = false;
   Status flush_failure_;
   Clock::time_point flushed_at_{};        // when a flush last ended, well or not
   std::map<uint32_t, uint64_t> written_;  // by table: since all was merged, in bytes
@@ -104,6 +106,7 @@ class Maintenance {
 
   // These belong to the thread that commits.
   uint64_t counted_seals_ = 0;
+  uint64_t seen_rows_ = 0;
   uint64_t seen_seals_ = UINT64_MAX;  // so the first commit looks at what was there before
   uint64_t paced_bytes_ = 0;
   double owed_s_ = 0;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/device/executor.h"
 #include "engine/memtable/growing_table.h"
 #include "engine/memtable/table_tail.h"
 
@@ -25,6 +26,8 @@ class Memtable {
   const TableTail* find(uint32_t table) const noexcept;
   // The last commit that readers may see; 0: there is none.
   uint32_t visible() const noexcept { return visible_.load(std::memory_order_acquire); }
+  // Sorts the rows of tables that have many unsorted ones, for those who will scan them.
+  Status sort(Executor& executor) const;
 
   // The rest is the writer's.
 

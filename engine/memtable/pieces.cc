@@ -15,14 +15,13 @@ constexpr uint64_t min_tree_rows = 1 << 16;
 constexpr uint64_t first_piece_run = uint64_t{1} << 63;
 
 Result<std::shared_ptr<IndexedSegment>> build_piece(Executor& executor, const TableRecord& table,
-                                                    uint32_t last_commit, TailRows* rows) {
-  STRIDE_TRY(rows->sort(executor));
+                                                    uint32_t last_commit, const TailRows& rows) {
   SegmentBuildOptions options;
   options.executor = &executor;
   const TreeOptions automatic;
-  if (rows->size() >= min_tree_rows) options.tree = &automatic;
+  if (rows.size() >= min_tree_rows) options.tree = &automatic;
   options.key_filter = true;  // whatever is older is searched after it
-  auto segment = build_segment(RowRange<TailRows>{*rows, 0, rows->size()}, options);
+  auto segment = build_segment(RowRange<TailRows>{rows, 0, rows.size()}, options);
   if (!segment.ok()) return segment.status();
   SegmentRecord record;
   record.table = table.id;
@@ -55,10 +54,11 @@ Status Pieces::get(Executor& executor, const TableTail& tail, uint32_t commit,
       n += pieces_[kept - 1].rows;
       begin = pieces_[kept - 1].begin;
     }
-    TailRows rows;
+    std::vector<const TailRow*> rows;
     TableTail::Cursor at = begin;
-    while (const TailRow* row = at.next(commit)) rows.add(row);
-    auto built = build_piece(executor, *tail.table(), last_commit, &rows);
+    while (const TailRow* row = at.next(commit)) rows.push_back(row);
+    STRIDE_TRY(sort_rows(executor, &rows));
+    auto built = build_piece(executor, *tail.table(), last_commit, TailRows(std::move(rows)));
     if (!built.ok()) return built.status();
     made = std::move(*built);
     if (newest) {

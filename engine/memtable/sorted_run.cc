@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "engine/memtable/tail_rows.h"
+#include "storage/prefetch.h"
 
 namespace stride {
 namespace {
 
-// What sorts more rows has some overhead.
-constexpr size_t max_compared_rows = 512;
+// More rows are sorted by all threads, or on a device.
+constexpr size_t max_compared_rows = 1 << 15;
 
 uint64_t word_of(Bytes key, uint64_t skip) {
   std::byte padded[8] = {};
@@ -26,38 +27,53 @@ uint64_t shared_bytes_of(Bytes a, Bytes b) {
       std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-// The newest of each key, in key order.
-void sort_by_comparing(SortedRun::Rows* rows) {
-  std::stable_sort(rows->begin(), rows->end(), [](const TailRow* a, const TailRow* b) {
-    return compare(a->key(), b->key()) < 0;
-  });
-  size_t kept = 0;
-  for (size_t i = 0; i < rows->size(); ++i) {
-    if (kept > 0 && compare((*rows)[kept - 1]->key(), (*rows)[i]->key()) == 0) --kept;
-    (*rows)[kept++] = (*rows)[i];
-  }
-  rows->resize(kept);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const SortedRun>> SortedRun::make(Executor& executor, Rows rows) {
+  auto run = std::make_shared<SortedRun>();
   if (rows.size() <= max_compared_rows) {
-    sort_by_comparing(&rows);
+    run->sort(std::move(rows));
   } else {
-    TailRows sorted;
-    for (const TailRow* row : rows) sorted.add(row);
-    STRIDE_TRY(sorted.sort(executor));
-    rows.resize(sorted.size());
-    for (uint64_t i = 0; i < sorted.size(); ++i) rows[i] = sorted.row(i);
+    STRIDE_TRY(sort_rows(executor, &rows));
+    run->set(std::move(rows));
   }
-  return std::shared_ptr<const SortedRun>(new SortedRun(std::move(rows)));
+  return std::shared_ptr<const SortedRun>(std::move(run));
 }
 
-SortedRun::SortedRun(Rows sorted)
-    : rows_(std::move(sorted)),
-      shared_(shared_bytes_of(rows_.front()->key(), rows_.back()->key())) {
+void SortedRun::sort(Rows rows) {
+  const Bytes first = rows[0]->key();
+  shared_ = first.size();
+  for (const TailRow* row : rows)
+    if (!as_text(row->key()).starts_with(as_text(first.first(shared_))))
+      shared_ = shared_bytes_of(first, row->key());
+  struct Entry {
+    uint64_t word;
+    uint32_t row;
+  };
+  std::vector<Entry> entries(rows.size());
+  for (uint32_t i = 0; i < rows.size(); ++i) entries[i] = {word_of(rows[i]->key(), shared_), i};
+  // Of equal keys the newest comes first.
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    if (a.word != b.word) return a.word < b.word;
+    const int order = compare(rows[a.row]->key(), rows[b.row]->key());
+    return order == 0 ? a.row > b.row : order < 0;
+  });
+  rows_.reserve(rows.size());
+  words_.reserve(rows.size());
+  for (const Entry& entry : entries) {
+    const TailRow* row = rows[entry.row];
+    if (!rows_.empty() && words_.back() == entry.word &&
+        compare(rows_.back()->key(), row->key()) == 0)
+      continue;
+    rows_.push_back(row);
+    words_.push_back(entry.word);
+  }
+}
+
+void SortedRun::set(Rows rows) {
   constexpr size_t prefetch_distance = 16;
+  rows_ = std::move(rows);
+  shared_ = shared_bytes_of(rows_.front()->key(), rows_.back()->key());
   words_.resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (i + prefetch_distance < rows_.size()) prefetch(rows_[i + prefetch_distance]);
@@ -75,7 +91,7 @@ const uint64_t* SortedRun::words_after(uint64_t shared, std::vector<uint64_t>* m
 // Looks for each newer row from where the last one was, in steps that double, so that few newer
 // rows cost little more than a copy of the older ones.
 std::shared_ptr<const SortedRun> SortedRun::merge(const SortedRun& newer, const SortedRun& older) {
-  std::shared_ptr<SortedRun> merged(new SortedRun);
+  auto merged = std::make_shared<SortedRun>();
   merged->shared_ = std::min({newer.shared_, older.shared_,
                               shared_bytes_of(newer.rows_[0]->key(), older.rows_[0]->key())});
   std::vector<uint64_t> newer_memory, older_memory;

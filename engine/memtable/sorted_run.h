@@ -28,12 +28,15 @@ class SortedRun {
 
   uint64_t size() const { return rows_.size(); }
   const TailRow* operator[](uint64_t i) const { return rows_[i]; }
+  const Rows& rows() const { return rows_; }
   // How many keys are smaller than `key` (or, if past_equal, not larger).
   uint64_t rank(Bytes key, bool past_equal) const;
 
  private:
-  explicit SortedRun(Rows sorted);
-  SortedRun() = default;
+  // Sorts few rows.
+  void sort(Rows rows);
+  // Takes rows that have been sorted.
+  void set(Rows rows);
   // The words where keys share no more than so many bytes; made in *memory if they differ.
   const uint64_t* words_after(uint64_t shared, std::vector<uint64_t>* memory) const;
 

@@ -31,6 +31,7 @@ Result<std::shared_ptr<const TailOrder::Runs>> TailOrder::get(Executor& executor
   SortedRun::Rows added;
   while (const TailRow* row = next->end.next(commit)) added.push_back(row);
   if (!added.empty()) {
+    next->tail_rows += added.size();
     next->last_commit = added.back()->commit.load(std::memory_order_relaxed);
     auto run = SortedRun::make(executor, std::move(added));
     if (!run.ok()) return run.status();
@@ -38,6 +39,31 @@ Result<std::shared_ptr<const TailOrder::Runs>> TailOrder::get(Executor& executor
   }
   runs_ = std::move(next);
   return runs_;
+}
+
+uint64_t TailOrder::unsorted(const TableTail& tail) {
+  const uint64_t rows = tail.rows();
+  std::lock_guard lock(mutex_);
+  const uint64_t sorted = runs_ ? runs_->tail_rows : 0;
+  return rows - std::min(rows, sorted);
+}
+
+// Merges without the lock: nobody waits for it.
+Result<std::shared_ptr<const SortedRun>> TailOrder::get_one(Executor& executor,
+                                                            const TableTail& tail,
+                                                            uint32_t commit) {
+  auto got = get(executor, tail, commit);
+  if (!got.ok()) return got.status();
+  const Runs& runs = **got;
+  if (runs.newest_first.empty()) return std::shared_ptr<const SortedRun>();
+  std::shared_ptr<const SortedRun> merged = runs.newest_first[0];
+  for (size_t i = 1; i < runs.newest_first.size(); ++i)
+    merged = SortedRun::merge(*merged, *runs.newest_first[i]);
+  auto next = std::make_shared<Runs>(runs);
+  next->newest_first.assign(1, merged);
+  std::lock_guard lock(mutex_);
+  if (runs_ == *got) runs_ = std::move(next);
+  return merged;
 }
 
 }  // namespace stride

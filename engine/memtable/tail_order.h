@@ -25,6 +25,7 @@ class TailOrder {
     explicit Runs(const TableTail& tail) : end(tail) {}
     std::vector<std::shared_ptr<const SortedRun>> newest_first;
     uint32_t last_commit = 0;  // whose rows they have
+    uint64_t tail_rows = 0;    // so many rows of the tail, older ones of the same keys included
     TableTail::Cursor end;     // behind these
   };
 
@@ -32,6 +33,11 @@ class TailOrder {
   // it (TableTail::row_at()).
   Result<std::shared_ptr<const Runs>> get(Executor& executor, const TableTail& tail,
                                           uint32_t commit);
+  // The same as one run; null: there are no rows.
+  Result<std::shared_ptr<const SortedRun>> get_one(Executor& executor, const TableTail& tail,
+                                                   uint32_t commit);
+  // How many of the tail's rows are in no run.
+  uint64_t unsorted(const TableTail& tail);
 
  private:
   std::mutex mutex_;

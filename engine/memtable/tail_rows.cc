@@ -2,43 +2,53 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "gpu/bulk_vector.h"
+#include "gpu/sorter.h"
 
 namespace stride {
 
 // Only keys are copied.
-Status TailRows::sort(Executor& executor) {
-  std::vector<uint64_t> ends(rows_.size() + 1);
-  uint64_t width = rows_.empty() ? 0 : rows_[0]->key_bytes;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    ends[i + 1] = ends[i] + rows_[i]->key_bytes;
-    if (rows_[i]->key_bytes != width) width = UINT64_MAX;
+Status sort_rows(Executor& executor, std::vector<const TailRow*>* rows) {
+  const std::vector<const TailRow*>& from = *rows;
+  std::vector<uint64_t> ends(from.size() + 1);
+  uint64_t width = from.empty() ? 0 : from[0]->key_bytes;
+  for (size_t i = 0; i < from.size(); ++i) {
+    ends[i + 1] = ends[i] + from[i]->key_bytes;
+    if (from[i]->key_bytes != width) width = UINT64_MAX;
   }
   BulkVector<std::byte> keys;
   keys.resize(ends.back());
-  for (size_t i = 0; i < rows_.size(); ++i)
-    if (Bytes key = rows_[i]->key(); !key.empty())
+  for (size_t i = 0; i < from.size(); ++i)
+    if (Bytes key = from[i]->key(); !key.empty())
       std::memcpy(keys.data() + ends[i], key.data(), key.size());
   const KeyColumn all =
-      width == UINT64_MAX ? Column::variable(keys.data(), ends.data(), rows_.size())
-                          : Column::fixed(keys.data(), static_cast<uint32_t>(width), rows_.size());
+      width == UINT64_MAX ? Column::variable(keys.data(), ends.data(), from.size())
+                          : Column::fixed(keys.data(), static_cast<uint32_t>(width), from.size());
   constexpr uint64_t chunk_rows = uint64_t{1} << row_bits;
   std::vector<KeyColumn> chunks;
   for (uint64_t first = 0; first < all.size; first += chunk_rows)
     chunks.push_back(all.slice(first, std::min(chunk_rows, all.size - first)));
-  return executor.run_bulk(all.size,
-                           [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted_); });
+  Sorted sorted;  // a row's id is its number
+  STRIDE_TRY(executor.run_bulk(
+      all.size, [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted); }));
+  std::vector<const TailRow*> in_order(sorted.order.size());
+  for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = from[sorted.order[i]];
+  *rows = std::move(in_order);
+  return {};
+}
+
+TailRows::TailRows(std::vector<const TailRow*> rows) : rows_(std::move(rows)) {
+  constexpr size_t prefetch_distance = 16;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (i + prefetch_distance < rows_.size()) prefetch(rows_[i + prefetch_distance]);
+    bytes_ += rows_[i]->key_bytes + uint64_t{rows_[i]->value_bytes};
+  }
 }
 
 void TailRows::drop_tombstones() {
-  uint64_t kept = 0;
-  for (uint64_t i = 0; i < size(); ++i) {
-    if (kind(i) == EntryKind::tombstone) continue;
-    sorted_.order[kept] = sorted_.order[i];
-    if (!sorted_.keys8.empty()) sorted_.keys8[kept] = sorted_.keys8[i];
-    ++kept;
-  }
-  sorted_.order.resize(kept);
-  if (!sorted_.keys8.empty()) sorted_.keys8.resize(kept);
+  std::erase_if(rows_, [](const TailRow* row) { return row->kind == EntryKind::tombstone; });
 }
 
 }  // namespace stride

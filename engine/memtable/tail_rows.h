@@ -7,33 +7,29 @@
 
 #include "engine/device/executor.h"
 #include "engine/memtable/table_tail.h"
-#include "gpu/bulk_vector.h"
-#include "gpu/sorter.h"
 #include "storage/column.h"
 #include "storage/prefetch.h"
 #include "storage/status.h"
 
 namespace stride {
 
+// Brings rows that are in the order in which they were inserted into the order of their keys, and
+// leaves the newest of each.
+Status sort_rows(Executor& executor, std::vector<const TailRow*>* rows);
+
 class TailRows {
  public:
-  void add(const TailRow* row) {
-    rows_.push_back(row);
-    bytes_ += row->key_bytes + uint64_t{row->value_bytes};
-  }
-  uint64_t added() const { return rows_.size(); }
-  // Once all are added, in the order in which they were inserted.
-  Status sort(Executor& executor);
+  // rows: in key order, one of each key.
+  explicit TailRows(std::vector<const TailRow*> rows);
   // Where nothing lies below, a tombstone hides nothing.
   void drop_tombstones();
 
-  uint64_t size() const { return sorted_.order.size(); }
-  const TailRow* row(uint64_t i) const { return rows_[sorted_.order[i]]; }
-  Bytes key(uint64_t i) const { return rows_[sorted_.order[i]]->key(); }
-  Bytes value(uint64_t i) const { return rows_[sorted_.order[i]]->value(); }
-  EntryKind kind(uint64_t i) const { return rows_[sorted_.order[i]]->kind; }
-  void prefetch_offsets(uint64_t i) const { prefetch(rows_[sorted_.order[i]]); }
-  const uint64_t* keys8() const { return sorted_.keys8.empty() ? nullptr : sorted_.keys8.data(); }
+  uint64_t size() const { return rows_.size(); }
+  Bytes key(uint64_t i) const { return rows_[i]->key(); }
+  Bytes value(uint64_t i) const { return rows_[i]->value(); }
+  EntryKind kind(uint64_t i) const { return rows_[i]->kind; }
+  void prefetch_offsets(uint64_t i) const { prefetch(rows_[i]); }
+  const uint64_t* keys8() const { return nullptr; }
   uint64_t max_bytes() const { return bytes_; }
 
   struct Sizes {
@@ -47,7 +43,6 @@ class TailRows {
  private:
   std::vector<const TailRow*> rows_;
   uint64_t bytes_ = 0;
-  Sorted sorted_;  // a row's id is its number in rows_
 };
 
 }  // namespace stride

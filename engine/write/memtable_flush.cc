@@ -2,6 +2,7 @@
 
 #include "engine/build/run_builder_body.h"
 #include "engine/memtable/memtable.h"
+#include "engine/memtable/tail_order.h"
 #include "engine/memtable/tail_rows.h"
 
 namespace stride {
@@ -16,10 +17,10 @@ Result<uint64_t> MemtableFlush::build(const Version& version, PendingEdit* pendi
   for (const auto& tail : oldest.rows->tails()) {
     const TableVersion* table = version.find(tail->table()->id);
     if (!table) continue;
-    TailRows rows;
-    TableTail::Cursor cursor(*tail);
-    while (const TailRow* row = cursor.next(oldest.rows->visible())) rows.add(row);
-    STRIDE_TRY(rows.sort(*context_.executor));
+    auto run = tail->order().get_one(*context_.executor, *tail, oldest.rows->visible());
+    if (!run.ok()) return run.status();
+    if (!*run) continue;
+    TailRows rows((*run)->rows());
     const bool is_lowest =
         table->segments.empty() || (*table->segments.rbegin())->record().run > oldest.run;
     if (is_lowest) rows.drop_tombstones();

@@ -103,6 +103,9 @@ Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability dur
     });
   }
   memtable.publish(commit);
+  uint64_t rows = rows_.load(std::memory_order_relaxed);
+  for (const StagedTable* table : tables) rows += table->rows();
+  rows_.store(rows, std::memory_order_relaxed);
   versions_.set_log_bytes(log_->bytes());
   memory_bytes_.store(memtable.bytes(), std::memory_order_relaxed);
   return {};

@@ -58,7 +58,8 @@ class SmallCommits {
     return memory_bytes() + sealed_bytes(*versions_.current()) >
            2 * context_.options.memtable_bytes;
   }
-  // How many memtables were sealed. Any thread.
+  // How many rows were committed, and how many memtables sealed. Any thread.
+  uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t seals() const { return seals_.load(std::memory_order_relaxed); }
 
  private:
@@ -78,7 +79,7 @@ class SmallCommits {
   const std::function<Status()> flush_failure_;
   const uint64_t max_commit_bytes_;
   const uint64_t seal_above_bytes_;
-  std::atomic<uint64_t> memory_bytes_{0}, seals_{0};
+  std::atomic<uint64_t> memory_bytes_{0}, seals_{0}, rows_{0};
   std::shared_ptr<LogWriter> log_;   // null before the first commit to a memtable
   std::optional<uint64_t> log_end_;  // the position at which the last sealed log ends
 };
