@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/catalog/directory_claim.h"
 #include "engine/catalog/next_version.h"
@@ -44,7 +45,7 @@ DatabaseImpl::DatabaseImpl(DatabaseContext context)
     : context_(std::move(context)),
       unsynced_(*context_.fs, context_.path, poison_),
       versions_(context_, unsynced_, poison_),
-      builder_(context_, versions_, unsynced_, poison_),
+      builder_(context_, versions_, poison_),
       compactor_(context_, versions_, unsynced_, builder_),
       small_commits_(context_, versions_, unsynced_, poison_,
                      [this] { return maintenance_.flush_failure(); }),
@@ -113,7 +114,7 @@ Result<Table> DatabaseImpl::open_table(const std::string& name) const {
 // Synced whatever the options say, as a compaction is.
 Status DatabaseImpl::drop_table(const std::string& name) {
   STRIDE_TRY(check_process());
-  std::lock_guard guard(commit_mutex_);
+  std::scoped_lock guard(large_mutex_, commit_mutex_);
   STRIDE_TRY(versions_.writable());
   auto version = current();
   const TableVersion* found = version->find_name(name);
@@ -126,15 +127,36 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 }
 
 Status DatabaseImpl::commit(CommitRequest* request) {
-  return queue_.commit(request, [this](const std::vector<CommitRequest*>& group) {
-    maintenance_.before_commits();
-    bool bulk;
-    {
-      std::lock_guard guard(commit_mutex_);
-      bulk = committer_.commit(group);
-    }
-    maintenance_.after_commits(bulk);
+  if (small_commits_.is_too_large(*request->staging))
+    return large_commits_.commit(request, [this](const auto& group) { carry_out_large(group); });
+  if (request->open) large_commits_.leave(std::exchange(request->open, nullptr));
+  return commits_.commit(request, [this](const auto& group) { carry_out(group); });
+}
+
+void DatabaseImpl::carry_out(const std::vector<CommitRequest*>& group) {
+  maintenance_.before_commits();
+  bool made_runs;
+  {
+    std::lock_guard guard(commit_mutex_);
+    made_runs = committer_.commit(group);
+  }
+  maintenance_.after_commits();
+  if (made_runs) maintenance_.after_bulk_commits();
+}
+
+void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {
+  std::lock_guard large(large_mutex_);
+  maintenance_.before_bulk_commits();
+  const bool rows_alone = std::all_of(group.begin(), group.end(), [](const CommitRequest* r) {
+    return r->staging->has_rows_alone();
   });
+  if (rows_alone) {
+    committer_.commit_rows_alone(group, commit_mutex_);
+  } else {
+    std::lock_guard guard(commit_mutex_);
+    committer_.commit(group);
+  }
+  maintenance_.after_bulk_commits();
 }
 
 Status DatabaseImpl::sync() {
@@ -163,7 +185,7 @@ Status DatabaseImpl::calibrate() {
 Status DatabaseImpl::close() {
   STRIDE_TRY(check_process());
   maintenance_.stop();
-  std::lock_guard guard(commit_mutex_);
+  std::scoped_lock guard(large_mutex_, commit_mutex_);
   if (versions_.is_closed()) return {};
   Status s = versions_.close();
   lock_.reset();

@@ -47,12 +47,20 @@ void Maintenance::before_commits() {
   if (!context_.options.background_work) return;
   if (is_half) pace(bytes);
   const bool is_full = bytes > small_.seal_above_bytes();
-  if (!is_full && sealed < max_sealed) return;
-  const size_t enough = is_full ? 1 : max_sealed;
+  if (is_full || sealed >= max_sealed) await_flushes(is_full ? 1 : max_sealed);
+}
+
+// Each may seal a memtable.
+void Maintenance::before_bulk_commits() {
+  if (context_.options.background_work && count_sealed() >= max_sealed && flush_failure().ok())
+    await_flushes(max_sealed);
+}
+
+void Maintenance::await_flushes(size_t sealed) {
   std::unique_lock lock(mutex_);
   if (flusher_.joinable()) {
     changed_.wait(lock,
-                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < enough; });
+                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < sealed; });
     return;
   }
   lock.unlock();
@@ -88,25 +96,33 @@ void Maintenance::pace(uint64_t bytes) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(owed_s_, max_sleep_s)));
 }
 
-void Maintenance::after_commits(bool bulk) {
+void Maintenance::after_commits() {
   const uint64_t seals = small_.seals();
   const uint64_t rows = small_.rows();
   const bool sorts = context_.options.background_work && rows - seen_rows_ >= rows_per_sort;
-  if (!bulk && seals == seen_seals_ && !sorts) return;
+  if (seals == seen_seals_ && !sorts) return;
   seen_seals_ = seals;
   if (sorts) seen_rows_ = rows;
-  if (!context_.options.background_work) {
-    Status s;
-    while (s.ok() && has_sealed()) s = flush_one();
-    return;
-  }
-  if (!bulk && !sorts && !has_sealed()) return;
+  if (!context_.options.background_work) return flush_without_threads();
+  if (!sorts && !has_sealed()) return;
   std::lock_guard lock(mutex_);
   sort_memtable_ |= sorts;
-  if (bulk) last_bulk_ = Clock::now();
-  look_for_compactions_ |= bulk;
   start_threads();
   changed_.notify_all();
+}
+
+void Maintenance::after_bulk_commits() {
+  if (!context_.options.background_work) return flush_without_threads();
+  std::lock_guard lock(mutex_);
+  last_bulk_ = Clock::now();
+  look_for_compactions_ = true;
+  start_threads();
+  changed_.notify_all();
+}
+
+void Maintenance::flush_without_threads() {
+  Status s;
+  while (s.ok() && has_sealed()) s = flush_one();
 }
 
 // Where the system gives no thread, the next commit asks again.
@@ -161,6 +177,7 @@ Status Maintenance::flush_one() {
     const uint64_t memory_bytes = version->sealed.back().memory_bytes;
     version.reset();
     expect_written(pending);
+    STRIDE_TRY(unsynced_.sync_ahead());
     std::lock_guard guard(commit_mutex_);
     STRIDE_TRY(versions_.writable());
     STRIDE_TRY(flush_.install(*run, &pending));
@@ -269,6 +286,7 @@ Status Maintenance::compact(const Compaction& choice) {
   PendingEdit merged(unsynced_);
   merged.stop = &stopping_;
   STRIDE_TRY(compactor_.merge(choice, &merged));
+  STRIDE_TRY(unsynced_.sync_ahead());
   std::lock_guard guard(commit_mutex_);
   STRIDE_TRY(versions_.writable());
   auto done = compactor_.install(choice, &merged);

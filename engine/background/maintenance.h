@@ -2,7 +2,7 @@
 //
 //   maintenance.before_commits();                                // no lock; may wait
 //   { std::lock_guard guard(commit_mutex); ... commit ... }
-//   maintenance.after_commits(/*bulk=*/false);                   // no lock
+//   maintenance.after_commits();                                 // no lock
 //
 // Two threads, for flushes must not wait for a long merge; each is started when there is first
 // something for it. Both work without the commit lock and take it to install what they made.
@@ -47,8 +47,10 @@ class Maintenance {
 
   // Slows commits down as far as memtables fill faster than they become runs.
   void before_commits();
-  // bulk: among them was one that made a run itself.
-  void after_commits(bool bulk);
+  void after_commits();
+  // The same for those that make runs themselves; any thread.
+  void before_bulk_commits();
+  void after_bulk_commits();
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
   // Ends the threads, and what others do here. What they are at is given up.
@@ -59,6 +61,9 @@ class Maintenance {
  private:
   using Clock = std::chrono::steady_clock;
   void pace(uint64_t memtable_bytes);
+  // Waits until fewer memtables are sealed.
+  void await_flushes(size_t sealed);
+  void flush_without_threads();
   bool may_try_again() const;
   size_t count_sealed() const { return versions_.current()->sealed.size(); }
   bool has_sealed() const { return count_sealed() > 0; }

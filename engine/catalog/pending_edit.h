@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/catalog/indexed_segment.h"
@@ -37,6 +38,11 @@ struct PendingEdit {
   UnsyncedFiles& files;
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> segments;  // of edit.added
+  struct Unsynced {
+    std::shared_ptr<Segment> segment;
+    std::string path;
+  };
+  std::vector<Unsynced> unsynced;  // some of these
   uint64_t resident_bytes = 0;                     // of these
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.
   std::vector<std::shared_ptr<IndexedSegment>> obsolete;

@@ -148,6 +148,7 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock,
     PendingEdit merged(unsynced_);
     merged.stop = stop;
     STRIDE_TRY(merge(*choice, &merged));
+    STRIDE_TRY(unsynced_.sync_ahead());
     std::lock_guard guard(commit_lock);
     if (versions_.is_closed()) return versions_.writable();
     auto done = install(*choice, &merged);

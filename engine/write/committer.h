@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "engine/build/run_builder.h"
@@ -32,6 +33,10 @@ class Committer {
   // Commits each request, or says why not, and answers it. Returns whether any made a run itself.
   // Requires the commit lock.
   bool commit(const std::vector<CommitRequest*>& group);
+  // The same for requests that have rows alone (Staging::has_rows_alone()), each of which becomes a
+  // part of a run. Takes the commit lock only to make it a part of the database. Meanwhile no table
+  // may be dropped.
+  bool commit_rows_alone(const std::vector<CommitRequest*>& group, std::mutex& commit_lock);
 
  private:
   struct Round;
@@ -52,8 +57,10 @@ class Committer {
   // Answers all requests of the round, which is empty then.
   void carry_out(Round* round);
   Status commit_rows(Round* round);
-  // Sorts the rows of a table and builds its part of the run.
-  Status build_table(const Version& version, StagedTable* table, Durability durability,
+  Status make_run(Round* round, std::mutex& commit_lock);
+  // Sorts the rows of a table and builds its part of the run. tombstones: whether it is to have
+  // them.
+  Status build_table(StagedTable* table, bool tombstones, Durability durability,
                      PendingEdit* pending);
 
   const DatabaseContext& context_;

@@ -33,6 +33,8 @@ class SmallCommits {
   // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be
   // turned into rows first, and looked at again.
   bool takes(const Staging& staging, std::span<const StagedTable> tables) const;
+  // Whether there are certainly too many rows. Any thread.
+  bool is_too_large(const Staging& staging) const { return staging.bytes() > max_commit_bytes_; }
   // Commits whose bytes are together no more than this can go together.
   uint64_t max_group_bytes() const { return max_commit_bytes_; }
 
