@@ -81,55 +81,55 @@ void SortedRun::set(Rows rows) {
   }
 }
 
-const uint64_t* SortedRun::words_after(uint64_t shared, std::vector<uint64_t>* memory) const {
-  if (shared == shared_) return words_.data();
+SortedRun::Span SortedRun::span_after(uint64_t shared, std::vector<uint64_t>* memory) const {
+  if (shared == shared_) return {rows_.data(), words_.data(), rows_.size()};
   memory->resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) (*memory)[i] = word_of(rows_[i]->key(), shared);
-  return memory->data();
+  return {rows_.data(), memory->data(), rows_.size()};
 }
 
-// Looks for each newer row from where the last one was, in steps that double, so that few newer
-// rows cost little more than a copy of the older ones.
+// Which row comes next is a coin toss where the runs are of like size, so that no branch depends on
+// it. Where there are many older rows for each newer one, whole stretches of them are copied.
 std::shared_ptr<const SortedRun> SortedRun::merge(const SortedRun& newer, const SortedRun& older) {
+  constexpr size_t stretch = 16;
   auto merged = std::make_shared<SortedRun>();
   merged->shared_ = std::min({newer.shared_, older.shared_,
                               shared_bytes_of(newer.rows_[0]->key(), older.rows_[0]->key())});
   std::vector<uint64_t> newer_memory, older_memory;
-  const uint64_t* const newer_words = newer.words_after(merged->shared_, &newer_memory);
-  const uint64_t* const older_words = older.words_after(merged->shared_, &older_memory);
-  merged->rows_.reserve(newer.size() + older.size());
-  merged->words_.reserve(newer.size() + older.size());
-  auto append = [&](const SortedRun& from, const uint64_t* words, size_t begin, size_t end) {
-    merged->rows_.insert(merged->rows_.end(), from.rows_.data() + begin, from.rows_.data() + end);
-    merged->words_.insert(merged->words_.end(), words + begin, words + end);
+  Span a = newer.span_after(merged->shared_, &newer_memory);
+  Span b = older.span_after(merged->shared_, &older_memory);
+  merged->rows_.resize(newer.size() + older.size());
+  merged->words_.resize(newer.size() + older.size());
+  const TailRow** rows = merged->rows_.data();
+  uint64_t* words = merged->words_.data();
+  auto copy = [&](Span* from, size_t n) {
+    rows = std::copy_n(from->rows, n, rows);
+    words = std::copy_n(from->words, n, words);
+    from->skip(n);
   };
-  size_t at = 0;  // of the older rows
-  for (size_t i = 0; i < newer.size(); ++i) {
-    const uint64_t word = newer_words[i];
-    const Bytes key = newer.rows_[i]->key();
-    auto is_before = [&](size_t o) {
-      if (older_words[o] != word) return older_words[o] < word;
-      return compare(older.rows_[o]->key(), key) < 0;
-    };
-    size_t low = at, step = 1;
-    while (low + step <= older.size() && is_before(low + step - 1)) {
-      low += step;
-      step *= 2;
+  while (a.size > 0 && b.size > 0) {
+    if (b.size >= stretch && b.words[stretch - 1] < a.words[0]) {
+      copy(&b, stretch);
+      continue;
     }
-    for (size_t high = std::min(low + step - 1, older.size()); low < high;) {
-      const size_t middle = (low + high) / 2;
-      if (is_before(middle))
-        low = middle + 1;
-      else
-        high = middle;
+    bool takes_older = b.words[0] < a.words[0];
+    if (b.words[0] == a.words[0]) [[unlikely]] {
+      const int order = compare(b.rows[0]->key(), a.rows[0]->key());
+      if (order == 0) {
+        b.skip(1);
+        continue;
+      }
+      takes_older = order < 0;
     }
-    append(older, older_words, at, low);
-    append(newer, newer_words, i, i + 1);
-    const bool equal = low < older.size() && older_words[low] == word &&
-                       compare(older.rows_[low]->key(), key) == 0;
-    at = low + equal;
+    *rows++ = *(takes_older ? b.rows : a.rows);
+    *words++ = *(takes_older ? b.words : a.words);
+    b.skip(takes_older);
+    a.skip(!takes_older);
   }
-  append(older, older_words, at, older.size());
+  copy(&a, a.size);
+  copy(&b, b.size);
+  merged->rows_.resize(static_cast<size_t>(rows - merged->rows_.data()));
+  merged->words_.resize(merged->rows_.size());
   return merged;
 }
 

@@ -37,8 +37,19 @@ class SortedRun {
   void sort(Rows rows);
   // Takes rows that have been sorted.
   void set(Rows rows);
-  // The words where keys share no more than so many bytes; made in *memory if they differ.
-  const uint64_t* words_after(uint64_t shared, std::vector<uint64_t>* memory) const;
+  // Rows that are still to be merged.
+  struct Span {
+    const TailRow* const* rows;
+    const uint64_t* words;
+    size_t size;
+    void skip(size_t n) {
+      rows += n;
+      words += n;
+      size -= n;
+    }
+  };
+  // All rows, with the words behind so many bytes, which are in *memory if they are others.
+  Span span_after(uint64_t shared, std::vector<uint64_t>* memory) const;
 
   Rows rows_;
   uint64_t shared_ = 0;          // bytes that all keys begin with
