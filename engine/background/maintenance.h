@@ -1,4 +1,5 @@
-// What goes on behind the commits: sealed memtables become runs, and runs are merged.
+// What goes on behind the commits: rows of memtables are sorted, sealed memtables become runs, and
+// runs are merged.
 //
 //   maintenance.before_commits();                                // no lock; may wait
 //   { std::lock_guard guard(commit_mutex); ... commit ... }

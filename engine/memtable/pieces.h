@@ -1,7 +1,7 @@
 // Segments in memory of a table's newest rows, so that whatever reads segments reads these too.
 //
 // A piece has the rows of some commits, one after the other. Pieces are made when somebody wants to
-// read the rows in order or in bulk. Each is at least twice as large as the one after it, which
+// read the rows in bulk. Each is at least twice as large as the one after it, which
 // keeps their number below the logarithm of the rows', and so the times that a row is sorted.
 #pragma once
 

@@ -93,7 +93,7 @@ class TableTail {
     uint64_t offset_ = row_unit;
   };
 
-  // Segments in memory that have been made of the rows, for those who read them in order.
+  // Segments in memory that have been made of the rows, for those who read them in bulk.
   Pieces& pieces() const { return *pieces_; }
   // What has been sorted of the rows.
   TailOrder& order() const { return *order_; }

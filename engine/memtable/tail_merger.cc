@@ -25,6 +25,9 @@ bool equal(Bytes a, Bytes b) { return a.size() == b.size() && compare(a, b) == 0
 
 TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions& options)
     : reverse_(options.reverse) {
+  size_t runs = 0;
+  for (const OrderedTail& tail : tails) runs += tail.runs->newest_first.size();
+  sources_.reserve(runs);
   uint32_t age = 0;
   for (const OrderedTail& tail : tails) {
     for (const auto& run : tail.runs->newest_first) {

@@ -13,7 +13,8 @@ namespace {
 // Rows of a batch where nobody says: few of the first one, for many readers want no more, and four
 // times as many of each next one.
 constexpr uint64_t first_batch_rows = 64;
-constexpr uint64_t max_batch_rows = 4096;
+constexpr uint64_t max_chosen_rows = 4096;
+constexpr uint64_t max_batch_rows = 1 << 16;
 constexpr uint64_t max_batch_bytes = 4 << 20;  // of keys and of values that are copied
 // So many neighbours are handed out where they lie.
 constexpr uint64_t min_slice_rows = 512;
@@ -24,6 +25,7 @@ class CopiedRows {
   void clear() {
     offsets_.assign(1, 0);
     bytes_.clear();
+    fixed_ = true;
   }
   void reserve(uint64_t rows, uint64_t bytes) {
     offsets_.reserve(rows + 1);
@@ -31,21 +33,30 @@ class CopiedRows {
   }
   void add(Bytes row) {
     bytes_.insert(bytes_.end(), row.begin(), row.end());
-    offsets_.push_back(bytes_.size());
+    add_end(bytes_.size());
   }
   void add(const Column& rows) {
     if (rows.size == 0) return;
     const uint64_t begin = rows.begin(0), shift = bytes_.size();
     bytes_.insert(bytes_.end(), rows.data + begin, rows.data + rows.begin(rows.size));
-    for (uint64_t i = 1; i <= rows.size; ++i) offsets_.push_back(rows.begin(i) - begin + shift);
+    for (uint64_t i = 1; i <= rows.size; ++i) add_end(rows.begin(i) - begin + shift);
   }
   uint64_t size() const { return offsets_.size() - 1; }
   uint64_t bytes() const { return bytes_.size(); }
-  Column column() const { return Column::variable(bytes_.data(), offsets_.data(), size()); }
+  Column column() const {
+    return fixed_ ? Column::fixed(bytes_.data(), static_cast<uint32_t>(offsets_[1]), size())
+                  : Column::variable(bytes_.data(), offsets_.data(), size());
+  }
 
  private:
+  void add_end(uint64_t end) {
+    offsets_.push_back(end);
+    fixed_ &= end - offsets_[offsets_.size() - 2] == offsets_[1];
+  }
+
   std::vector<std::byte> bytes_;
   std::vector<uint64_t> offsets_;
+  bool fixed_ = true;  // all rows are as long as the first
 };
 
 class OverlayScan final : public Scan::Impl {
@@ -55,7 +66,8 @@ class OverlayScan final : public Scan::Impl {
         newer_(std::move(newer)),
         reverse_(options.reverse),
         chosen_(options.batch_rows == 0),
-        batch_rows_(chosen_ ? first_batch_rows : options.batch_rows) {}
+        batch_rows_(chosen_ ? first_batch_rows
+                            : std::min<uint64_t>(options.batch_rows, max_batch_rows)) {}
 
   bool next(ScanBatch* batch) override {
     keys_.clear();
@@ -76,7 +88,7 @@ class OverlayScan final : public Scan::Impl {
     }
     if (keys_.size() == 0) return false;
     *batch = {keys_.column(), values_.column()};
-    if (chosen_) batch_rows_ = std::min(batch_rows_ * 4, max_batch_rows);
+    if (chosen_) batch_rows_ = std::min(batch_rows_ * 4, max_chosen_rows);
     return true;
   }
 

@@ -54,6 +54,7 @@ ScanOptions random_scan(Random& random) {
   options.to_inclusive = random() % 2;
   options.reverse = random() % 2;
   options.batch_rows = static_cast<uint32_t>(random() % 3 == 0 ? 0 : 1 + random() % 100);
+  if (random() % 20 == 0) options.batch_rows = UINT32_MAX;
   return options;
 }
 
@@ -168,6 +169,32 @@ TEST_CASE("OverlayScanTest.RowsOfMemtablesAndSegmentsComeInOrder", "[OverlayScan
         test.check_scan();
       }
     }
+}
+
+TEST_CASE("OverlayScanTest.RowsOfOneWidthAreFixedColumns", "[OverlayScanTest]") {
+  MemoryFileSystem files;
+  Options options;
+  options.file_system = &files;
+  options.backend = BackendKind::host;
+  auto db = std::move(*Database::open("/db", options));
+  const Table table = *db->create_table("t");
+  auto put = [&](uint64_t first, uint64_t step) {
+    WriteTransaction t = db->begin();
+    for (uint64_t i = first; i < 3000; i += step) REQUIRE_OK(t.put(table, big_endian(i), "four"));
+    REQUIRE_OK(t.commit(Durability::none));
+  };
+  put(0, 2);
+  REQUIRE_OK(db->compact());
+  put(1, 10);
+  put(2, 17);
+  uint64_t rows = 0;
+  auto scan = db->snapshot().scan(table);
+  REQUIRE_OK(scan.status());
+  for (ScanBatch batch; scan->next(&batch); rows += batch.keys.size) {
+    CHECK((batch.keys.is_fixed() && batch.keys.width == 8));
+    CHECK((batch.values.is_fixed() && batch.values.width == 4));
+  }
+  CHECK(rows == *db->snapshot().count(table));
 }
 
 // Each commit adds a key, and says how many there are: a scan sees as many, and no other ones.
