@@ -32,60 +32,57 @@ uint64_t shared_bytes_of(Bytes a, Bytes b) {
 Result<std::shared_ptr<const SortedRun>> SortedRun::make(Executor& executor, Rows rows) {
   auto run = std::make_shared<SortedRun>();
   if (rows.size() <= max_compared_rows) {
-    run->sort(std::move(rows));
+    run->sort(rows);
   } else {
     STRIDE_TRY(sort_rows(executor, &rows));
-    run->set(std::move(rows));
+    run->set(rows);
   }
   return std::shared_ptr<const SortedRun>(std::move(run));
 }
 
-void SortedRun::sort(Rows rows) {
+void SortedRun::sort(const Rows& rows) {
   const Bytes first = rows[0]->key();
   shared_ = first.size();
   for (const TailRow* row : rows)
     if (!as_text(row->key()).starts_with(as_text(first.first(shared_))))
       shared_ = shared_bytes_of(first, row->key());
-  struct Entry {
-    uint64_t word;
-    uint32_t row;
-  };
-  std::vector<Entry> entries(rows.size());
-  for (uint32_t i = 0; i < rows.size(); ++i) entries[i] = {word_of(rows[i]->key(), shared_), i};
-  // Of equal keys the newest comes first.
-  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-    if (a.word != b.word) return a.word < b.word;
-    const int order = compare(rows[a.row]->key(), rows[b.row]->key());
-    return order == 0 ? a.row > b.row : order < 0;
+  entries_.reserve(rows.size());
+  for (const TailRow* row : rows) entries_.push_back({word_of(row->key(), shared_), row});
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.word != b.word ? a.word < b.word : compare(a.row->key(), b.row->key()) < 0;
   });
-  rows_.reserve(rows.size());
-  words_.reserve(rows.size());
-  for (const Entry& entry : entries) {
-    const TailRow* row = rows[entry.row];
-    if (!rows_.empty() && words_.back() == entry.word &&
-        compare(rows_.back()->key(), row->key()) == 0)
-      continue;
-    rows_.push_back(row);
-    words_.push_back(entry.word);
+  size_t kept = 0;
+  for (const Entry& entry : entries_) {
+    if (kept > 0 && entries_[kept - 1].word == entry.word &&
+        compare(entries_[kept - 1].row->key(), entry.row->key()) == 0)
+      --kept;
+    entries_[kept++] = entry;
   }
+  entries_.resize(kept);
 }
 
-void SortedRun::set(Rows rows) {
+void SortedRun::set(const Rows& rows) {
   constexpr size_t prefetch_distance = 16;
-  rows_ = std::move(rows);
-  shared_ = shared_bytes_of(rows_.front()->key(), rows_.back()->key());
-  words_.resize(rows_.size());
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (i + prefetch_distance < rows_.size()) prefetch(rows_[i + prefetch_distance]);
-    words_[i] = word_of(rows_[i]->key(), shared_);
+  shared_ = shared_bytes_of(rows.front()->key(), rows.back()->key());
+  entries_.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + prefetch_distance < rows.size()) prefetch(rows[i + prefetch_distance]);
+    entries_.push_back({word_of(rows[i]->key(), shared_), rows[i]});
   }
 }
 
-SortedRun::Span SortedRun::span_after(uint64_t shared, std::vector<uint64_t>* memory) const {
-  if (shared == shared_) return {rows_.data(), words_.data(), rows_.size()};
-  memory->resize(rows_.size());
-  for (size_t i = 0; i < rows_.size(); ++i) (*memory)[i] = word_of(rows_[i]->key(), shared);
-  return {rows_.data(), memory->data(), rows_.size()};
+SortedRun::Rows SortedRun::rows() const {
+  Rows rows(entries_.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = entries_[i].row;
+  return rows;
+}
+
+std::span<const SortedRun::Entry> SortedRun::entries_after(uint64_t shared,
+                                                           std::vector<Entry>* memory) const {
+  if (shared == shared_) return entries_;
+  *memory = entries_;
+  for (Entry& entry : *memory) entry.word = word_of(entry.row->key(), shared);
+  return *memory;
 }
 
 // Which row comes next is a coin toss where the runs are of like size, so that no branch depends on
@@ -94,66 +91,61 @@ std::shared_ptr<const SortedRun> SortedRun::merge(const SortedRun& newer, const 
   constexpr size_t stretch = 16;
   auto merged = std::make_shared<SortedRun>();
   merged->shared_ = std::min({newer.shared_, older.shared_,
-                              shared_bytes_of(newer.rows_[0]->key(), older.rows_[0]->key())});
-  std::vector<uint64_t> newer_memory, older_memory;
-  Span a = newer.span_after(merged->shared_, &newer_memory);
-  Span b = older.span_after(merged->shared_, &older_memory);
-  merged->rows_.resize(newer.size() + older.size());
-  merged->words_.resize(newer.size() + older.size());
-  const TailRow** rows = merged->rows_.data();
-  uint64_t* words = merged->words_.data();
-  auto copy = [&](Span* from, size_t n) {
-    rows = std::copy_n(from->rows, n, rows);
-    words = std::copy_n(from->words, n, words);
-    from->skip(n);
-  };
-  while (a.size > 0 && b.size > 0) {
-    if (b.size >= stretch && b.words[stretch - 1] < a.words[0]) {
-      copy(&b, stretch);
+                              shared_bytes_of(newer[0]->key(), older[0]->key())});
+  std::vector<Entry> newer_memory, older_memory;
+  const std::span<const Entry> newer_all = newer.entries_after(merged->shared_, &newer_memory);
+  const std::span<const Entry> older_all = older.entries_after(merged->shared_, &older_memory);
+  const Entry *a = newer_all.data(), *const a_end = a + newer_all.size();
+  const Entry *b = older_all.data(), *const b_end = b + older_all.size();
+  merged->entries_.resize(newer.size() + older.size());
+  Entry* out = merged->entries_.data();
+  while (a < a_end && b < b_end) {
+    if (b_end - b >= ptrdiff_t{stretch} && b[stretch - 1].word < a->word) {
+      out = std::copy_n(b, stretch, out);
+      b += stretch;
       continue;
     }
-    bool takes_older = b.words[0] < a.words[0];
-    if (b.words[0] == a.words[0]) [[unlikely]] {
-      const int order = compare(b.rows[0]->key(), a.rows[0]->key());
+    bool takes_older = b->word < a->word;
+    if (b->word == a->word) [[unlikely]] {
+      const int order = compare(b->row->key(), a->row->key());
       if (order == 0) {
-        b.skip(1);
+        ++b;
         continue;
       }
       takes_older = order < 0;
     }
-    *rows++ = *(takes_older ? b.rows : a.rows);
-    *words++ = *(takes_older ? b.words : a.words);
-    b.skip(takes_older);
-    a.skip(!takes_older);
+    *out++ = *(takes_older ? b : a);
+    b += takes_older;
+    a += !takes_older;
   }
-  copy(&a, a.size);
-  copy(&b, b.size);
-  merged->rows_.resize(static_cast<size_t>(rows - merged->rows_.data()));
-  merged->words_.resize(merged->rows_.size());
+  out = std::copy(a, a_end, out);
+  out = std::copy(b, b_end, out);
+  merged->entries_.resize(static_cast<size_t>(out - merged->entries_.data()));
   return merged;
 }
 
 uint64_t SortedRun::rank(Bytes key, bool past_equal) const {
-  const Bytes first = rows_[0]->key();
+  const Bytes first = entries_[0].row->key();
   const int c = compare(key.first(std::min<uint64_t>(key.size(), shared_)), first.first(shared_));
   if (c != 0) return c < 0 ? 0 : size();
   const uint64_t word = word_of(key, shared_);
   // The number of halvings depends on the size alone, and none is a branch.
-  const uint64_t* low = words_.data();
-  for (uint64_t n = words_.size(); n > 0;) {
+  const Entry* low = entries_.data();
+  const Entry* const end = low + entries_.size();
+  for (uint64_t n = entries_.size(); n > 0;) {
     const uint64_t half = (n + 1) / 2;
-    low += low[half - 1] < word ? half : 0;
+    low += low[half - 1].word < word ? half : 0;
     n -= half;
   }
-  const auto begin = rows_.begin() + (low - words_.data());
-  if (begin == rows_.end() || *low != word) return static_cast<uint64_t>(begin - rows_.begin());
-  const auto end = rows_.begin() + (std::upper_bound(low, words_.data() + size(), word) -
-                                    words_.data());
-  const auto found = std::partition_point(begin, end, [&](const TailRow* row) {
-    const int order = compare(row->key(), key);
-    return order < 0 || (order == 0 && past_equal);
-  });
-  return static_cast<uint64_t>(found - rows_.begin());
+  if (low < end && low->word == word) {
+    const Entry* equal = std::upper_bound(
+        low, end, word, [](uint64_t w, const Entry& entry) { return w < entry.word; });
+    low = std::partition_point(low, equal, [&](const Entry& entry) {
+      const int order = compare(entry.row->key(), key);
+      return order < 0 || (order == 0 && past_equal);
+    });
+  }
+  return static_cast<uint64_t>(low - entries_.data());
 }
 
 }  // namespace stride

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/device/executor.h"
@@ -26,34 +27,28 @@ class SortedRun {
   // newer: all its rows were inserted after those of `older`.
   static std::shared_ptr<const SortedRun> merge(const SortedRun& newer, const SortedRun& older);
 
-  uint64_t size() const { return rows_.size(); }
-  const TailRow* operator[](uint64_t i) const { return rows_[i]; }
-  const Rows& rows() const { return rows_; }
+  uint64_t size() const { return entries_.size(); }
+  const TailRow* operator[](uint64_t i) const { return entries_[i].row; }
+  Rows rows() const;
   // How many keys are smaller than `key` (or, if past_equal, not larger).
   uint64_t rank(Bytes key, bool past_equal) const;
 
  private:
-  // Sorts few rows.
-  void sort(Rows rows);
-  // Takes rows that have been sorted.
-  void set(Rows rows);
-  // Rows that are still to be merged.
-  struct Span {
-    const TailRow* const* rows;
-    const uint64_t* words;
-    size_t size;
-    void skip(size_t n) {
-      rows += n;
-      words += n;
-      size -= n;
-    }
+  // Side by side, so that whoever has found a row's place has its address.
+  struct Entry {
+    uint64_t word;  // 8 bytes of the key, after those that all share; zeros at its end
+    const TailRow* row;
   };
-  // All rows, with the words behind so many bytes, which are in *memory if they are others.
-  Span span_after(uint64_t shared, std::vector<uint64_t>* memory) const;
 
-  Rows rows_;
-  uint64_t shared_ = 0;          // bytes that all keys begin with
-  std::vector<uint64_t> words_;  // of each key: the 8 bytes after those as a number, zeros at its end
+  // Sorts few rows.
+  void sort(const Rows& rows);
+  // Takes rows that have been sorted.
+  void set(const Rows& rows);
+  // All entries with the words behind so many bytes, which are in *memory if they are others.
+  std::span<const Entry> entries_after(uint64_t shared, std::vector<Entry>* memory) const;
+
+  std::vector<Entry> entries_;
+  uint64_t shared_ = 0;  // bytes that all keys begin with
 };
 
 }  // namespace stride

@@ -9,14 +9,15 @@
 namespace stride {
 namespace {
 
-constexpr uint64_t prefetch_distance = 4;
-constexpr uint64_t cache_line = 64;
+// Few rows are prefetched at first, for many scans end soon.
+constexpr uint64_t first_prefetched_rows = 4;
+constexpr uint64_t max_prefetched_rows = 16;
+constexpr uint64_t prefetched_bytes = 192;
 
-// A row's head, and what follows it.
+// A row's head, and what follows it: the whole row, if it is short.
 void prefetch_row(const TailRow* row) {
   auto* bytes = reinterpret_cast<const std::byte*>(row);
-  prefetch(bytes);
-  prefetch(bytes + cache_line);
+  for (uint64_t at = 0; at < prefetched_bytes; at += 64) prefetch(bytes + at);
 }
 
 bool equal(Bytes a, Bytes b) { return a.size() == b.size() && compare(a, b) == 0; }
@@ -31,14 +32,13 @@ TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions&
   uint32_t age = 0;
   for (const OrderedTail& tail : tails) {
     for (const auto& run : tail.runs->newest_first) {
-      Source source{run, tail.tail, tail.commit, age++, 0, 0, nullptr};
+      Source source{run, tail.tail, tail.commit, age++, 0, 0, 0, nullptr};
       auto rank_of = [&](const std::string& key, bool past_equal, uint64_t* rank) {
         *rank = run->rank(as_bytes(key), past_equal);
         return Status();
       };
       Status ignored = scan_interval(run->size(), options, rank_of, &source.first, &source.last);
-      for (uint64_t i = 0; i < std::min(prefetch_distance, source.last - source.first); ++i)
-        prefetch_row((*run)[reverse_ ? source.last - 1 - i : source.first + i]);
+      prefetch_ahead(&source, first_prefetched_rows);
       sources_.push_back(std::move(source));
     }
   }
@@ -48,13 +48,19 @@ TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions&
   if (!sources_.empty()) row_ = sources_.front().row;
 }
 
+void TailMerger::prefetch_ahead(Source* source, uint64_t rows) const {
+  const uint64_t most = std::min(max_prefetched_rows, source->last - source->first);
+  for (; rows > 0 && source->ahead < most; --rows, ++source->ahead)
+    prefetch_row((*source->run)[reverse_ ? source->last - 1 - source->ahead
+                                         : source->first + source->ahead]);
+}
+
 bool TailMerger::load(Source* source) const {
   const SortedRun& run = *source->run;
   while (source->first < source->last) {
-    const uint64_t left = source->last - source->first;
     const uint64_t i = reverse_ ? --source->last : source->first++;
-    if (left > prefetch_distance)
-      prefetch_row(run[reverse_ ? i - prefetch_distance : i + prefetch_distance]);
+    --source->ahead;
+    prefetch_ahead(source, 2);
     source->row = source->tail->row_at(run[i], source->commit);
     if (source->row) return true;
   }

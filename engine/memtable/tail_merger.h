@@ -39,9 +39,12 @@ class TailMerger {
     uint32_t commit;
     uint32_t age;          // smaller: newer
     uint64_t first, last;  // what is left of the run
+    uint64_t ahead;        // so many of these rows have been prefetched
     const TailRow* row;    // the next one
   };
 
+  // Prefetches some rows more.
+  void prefetch_ahead(Source* source, uint64_t rows) const;
   // Sets the source's row to its next one that the snapshot sees. False: there is none.
   bool load(Source* source) const;
   bool is_before(const Source& a, const Source& b) const;

@@ -98,7 +98,8 @@ class OrderHistory {
     auto run = tail_.order().get_one(*executor_, tail_, tail_.last_commit());
     REQUIRE_OK(run.status());
     Rows found;
-    for (const TailRow* row : (*run)->rows())
+    const auto rows = (*run)->rows();
+    for (const TailRow* row : rows)
       found.emplace_back(as_text(row->key()), Value{row->kind, std::string(as_text(row->value()))});
     const auto expected = newest();
     REQUIRE(found == Rows(expected.begin(), expected.end()));
