@@ -38,7 +38,7 @@ TEST_CASE("COptionsTest.SmallerStructsOfOlderProgramsWork", "[COptionsTest]") {
   stride_database* db;
   REQUIRE_C_OK(stride_open(directory.file("db").c_str(), &o, &db));
   stride_table* table;
-  REQUIRE_C_OK(stride_table_create(db, "t", nullptr, &table));
+  REQUIRE_C_OK(stride_table_create(db, "t", 0, &table));
   stride_transaction* transaction;
   REQUIRE_C_OK(stride_begin(db, &transaction));
   REQUIRE_C_OK(stride_put_one(transaction, table, "key", 3, "value", 5));
