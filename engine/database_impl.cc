@@ -1,7 +1,5 @@
 #include "engine/database_impl.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,17 +8,15 @@
 #include "engine/catalog/table_options.h"
 #include "engine/device/executor.h"
 #include "storage/no_throw.h"
+#include "storage/system_memory.h"
 
 namespace stride {
 namespace {
 
 // A table has rows in so many blocks of 1 MiB at most, four times over.
 constexpr uint64_t max_memtable_bytes = uint64_t{16} << 30;
-
-uint64_t half_of_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
-}
+// However little memory there may be.
+constexpr uint64_t min_memtable_bytes = 1 << 20;
 
 Result<DatabaseContext> make_context(const std::string& path, const Options& options) {
   STRIDE_TRY(options.tree.check());
@@ -28,8 +24,10 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
   context.path = path;
   context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
   context.options = options;
-  if (!options.memory_limit_bytes) context.options.memory_limit_bytes = half_of_memory();
-  context.options.memtable_bytes = std::min(options.memtable_bytes, max_memtable_bytes);
+  if (!options.memory_limit_bytes) context.options.memory_limit_bytes = system_memory_bytes() / 2;
+  context.options.memtable_bytes =
+      std::min({options.memtable_bytes, max_memtable_bytes,
+                std::max(context.options.memory_limit_bytes / 4, min_memtable_bytes)});
   context.fs = options.file_system ? options.file_system : &FileSystem::posix();
   auto executor = Executor::make(options);
   if (!executor.ok()) return executor.status();

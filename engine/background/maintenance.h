@@ -5,12 +5,14 @@
 //   { std::lock_guard guard(commit_mutex); ... commit ... }
 //   maintenance.after_commits();                                 // no lock
 //
-// Two threads, for flushes must not wait for a long merge; each is started when there is first
-// something for it. Both work without the commit lock and take it to install what they made.
+// Three threads, started when there is first something for them: one flushes, two merge, so that
+// neither flushes nor merges of few rows wait for a long merge. They work without the commit lock
+// and take it to install what they made.
 // Without Options::background_work the commits make runs of their memtables themselves, and nothing
 // is merged.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,6 +22,7 @@
 #include <optional>
 #include <thread>
 
+#include "engine/background/pace.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
@@ -31,7 +34,7 @@
 namespace stride {
 
 // Thread-safe, but for before_commits() and after_commits(), which one thread at a time may call.
-// Lock order: flush or compaction mutex, commit lock, mutex_.
+// Lock order: flush mutex or lanes' mutexes, commit lock, mutex_.
 class Maintenance {
  public:
   Maintenance(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
@@ -61,7 +64,7 @@ class Maintenance {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void pace(uint64_t memtable_bytes);
+  double flush_rate() const;
   // Waits until fewer memtables are sealed.
   void await_flushes(size_t sealed);
   void flush_without_threads();
@@ -76,13 +79,28 @@ class Maintenance {
   void start_threads();
   void sort_memtable();
   void run_flushes();
-  void run_compactions();
+  // Merges go on in two lanes: in the second one only what the first one is too busy for.
+  struct Lane {
+    std::mutex mutex;  // held while it merges
+    std::thread thread;
+    bool look = false;                     // whether there may be something for it
+    std::optional<Compaction> compaction;  // that goes on
+  };
+  // Requires mutex_.
+  void look_for_compactions() noexcept;
+  void run_compactions(size_t lane);
   // Merges what is due in one table, if anything is. later: set where something is that must wait.
-  bool compact_one(bool* later);
-  std::optional<Compaction> choose(bool* later);
+  bool compact_one(size_t lane, bool* later);
+  // Enters what it chooses into the lane.
+  bool choose(size_t lane, bool* later);
+  std::optional<Compaction> choose_in(const Version& version, const TableVersion& table,
+                                      const Lane& other) const;
   Status compact(const Compaction& choice);
+  void note_merge(const Compaction& merged, Clock::duration took) noexcept;
   uint64_t written(uint32_t table) const;
   void forget_written(uint32_t table, uint64_t bytes) noexcept;
+  // Measures what merges owe.
+  void update_pace();
 
   const DatabaseContext& context_;
   VersionSet& versions_;
@@ -92,12 +110,13 @@ class Maintenance {
   Compactor& compactor_;
   std::mutex& commit_mutex_;
 
-  std::mutex flush_mutex_, compaction_mutex_;  // one flush and one compaction at a time
-  mutable std::mutex mutex_;                   // guards what follows
+  std::mutex flush_mutex_;           // one flush at a time
+  mutable std::mutex choice_mutex_;  // guards the compactions of the lanes; before mutex_
+  mutable std::mutex mutex_;         // guards what follows
   std::condition_variable changed_;
-  std::thread flusher_, compacter_;
+  std::thread flusher_;
+  std::array<Lane, 2> lanes_;
   std::atomic<bool> stopping_{false};
-  bool look_for_compactions_ = false;
   bool sort_memtable_ = false;
   Status flush_failure_;
   Clock::time_point flushed_at_{};        // when a flush last ended, well or not
@@ -108,15 +127,14 @@ class Maintenance {
   };
   std::map<uint32_t, Failure> failures_;  // tables whose last compaction has failed
   Clock::time_point last_bulk_{};
-  double flush_bytes_per_s_ = 64e6;
+  double flush_bytes_per_s_ = 64e6, merge_bytes_per_s_ = 0;
+  std::atomic<double> merge_pace_{unpaced};
 
   // These belong to the thread that commits.
   uint64_t counted_seals_ = 0;
   uint64_t seen_rows_ = 0;
   uint64_t seen_seals_ = UINT64_MAX;  // so the first commit looks at what was there before
-  uint64_t paced_bytes_ = 0;
-  double owed_s_ = 0;
-  Clock::time_point paced_at_{};
+  Pacer pacer_;
 };
 
 }  // namespace stride

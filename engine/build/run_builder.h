@@ -34,7 +34,7 @@ class RunBuilder {
                Durability durability, PendingEdit* pending);
 
  private:
-  // What segments may keep in memory still. Builds that go on at the same time do not know of each
+  // What segments may keep in memory still, beside memtables. Builds that go on at the same time do not know of each
   // other.
   uint64_t resident_budget(const PendingEdit& pending) const;
   template <class Rows>

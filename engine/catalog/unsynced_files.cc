@@ -131,7 +131,7 @@ Status UnsyncedFiles::sync_ahead() {
   for (auto path = ahead.begin(); s.ok() && path != ahead.end(); ++path)
     s = sync_file(*path, /*write_it_again=*/false);
   if (s.ok()) s = sync_directory();
-  if (!s.ok()) return poison_.is_set() ? s : Status();
+  if (!s.ok()) return s;
   std::lock_guard lock(mutex_);
   std::erase_if(paths_, [&](const std::string& path) { return ahead.contains(path); });
   return {};

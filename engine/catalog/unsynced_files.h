@@ -43,8 +43,8 @@ class UnsyncedFiles {
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
   Status sync(bool new_names, bool logs);
-  // Syncs what sync() would, as far as it is written, while others use this: so that sync() has less
-  // to do, which is called under a lock. What fails for now is left for sync().
+  // Syncs what sync() would, as far as it is written, while others use this: so that sync() has
+  // less to do, which is called under a lock. Fails as it does.
   Status sync_ahead();
   // A log that is written out and synced with the files, after those that were added before it.
   // May throw std::bad_alloc.

@@ -61,10 +61,11 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
   return Compaction{table.table, segments, run, /*to_bottom=*/true};
 }
 
-std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
-                                      uint64_t written) {
-  if (table.matcher) return std::nullopt;
-  const SegmentList segments = below_sealed(version, table);
+namespace {
+
+// has_bottom: the last of the segments is the table's oldest one.
+std::optional<Compaction> choose_among(const SegmentList& segments, const TableVersion& table,
+                                       uint64_t written, bool has_bottom) {
   std::vector<size_t> firsts;  // of each run
   std::vector<uint64_t> bytes;
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -80,12 +81,30 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
   std::optional<RunRange> runs = choose_tier(bytes, written);
   if (!runs) return std::nullopt;
   const size_t end_run = runs->first + runs->count;
-  const bool to_bottom = end_run == firsts.size();
-  const size_t end = to_bottom ? segments.size() : firsts[end_run];
+  const bool to_end = end_run == firsts.size();
+  const size_t end = to_end ? segments.size() : firsts[end_run];
   const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(firsts[runs->first]),
                            segments.begin() + static_cast<ptrdiff_t>(end));
   if (!std::all_of(inputs.begin(), inputs.end(), can_be_read)) return std::nullopt;
-  return Compaction{table.table, inputs, inputs[0]->record().run, to_bottom};
+  return Compaction{table.table, inputs, inputs[0]->record().run, to_end && has_bottom};
+}
+
+}  // namespace
+
+std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
+                                      uint64_t written) {
+  if (table.matcher) return std::nullopt;
+  return choose_among(below_sealed(version, table), table, written, /*has_bottom=*/true);
+}
+
+std::optional<Compaction> choose_newer_runs(const Version& version, const TableVersion& table,
+                                            uint64_t run) {
+  if (table.matcher) return std::nullopt;
+  const SegmentList segments = below_sealed(version, table);
+  auto end = std::find_if(segments.begin(), segments.end(),
+                          [&](const auto& s) { return s->record().run <= run; });
+  return choose_among(SegmentList(segments.begin(), end), table, /*written=*/0,
+                      /*has_bottom=*/false);
 }
 
 Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {

@@ -261,6 +261,7 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   }
   if (durability == Durability::sync) STRIDE_TRY(unsynced_.sync_ahead());
   std::lock_guard guard(commit_lock);
+  STRIDE_TRY(unsynced_.finish_writes(/*wait=*/false, /*logs=*/false));
   STRIDE_TRY(versions_.writable());
   for (const auto& table : round->created) {
     STRIDE_TRY(check_not_there(*versions_.current(), *table));

@@ -219,6 +219,7 @@ Status SmallCommits::seal() {
   versions_.set_log_bytes(0);
   log_end_ = log_ ? log_->position() : versions_.recovered_logs().end;
   log_.reset();
+  sealed_total_.fetch_add(memory_bytes(), std::memory_order_relaxed);
   memory_bytes_.store(0, std::memory_order_relaxed);
   seals_.fetch_add(1, std::memory_order_relaxed);
   return {};

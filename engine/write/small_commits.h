@@ -60,6 +60,10 @@ class SmallCommits {
     return memory_bytes() + sealed_bytes(*versions_.current()) >
            2 * context_.options.memtable_bytes;
   }
+  // The same of all memtables that there have been. Any thread.
+  uint64_t total_bytes() const {
+    return sealed_total_.load(std::memory_order_relaxed) + memory_bytes();
+  }
   // How many rows were committed, and how many memtables sealed. Any thread.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t seals() const { return seals_.load(std::memory_order_relaxed); }
@@ -82,8 +86,9 @@ class SmallCommits {
   const uint64_t max_commit_bytes_;
   const uint64_t seal_above_bytes_;
   std::atomic<uint64_t> memory_bytes_{0}, seals_{0}, rows_{0};
-  std::shared_ptr<LogWriter> log_;   // null before the first commit to a memtable
-  std::optional<uint64_t> log_end_;  // the position at which the last sealed log ends
+  std::atomic<uint64_t> sealed_total_{0};  // what memory_bytes_ was when each was sealed
+  std::shared_ptr<LogWriter> log_;         // null before the first commit to a memtable
+  std::optional<uint64_t> log_end_;        // the position at which the last sealed log ends
 };
 
 // What the rows that are staged take in a memtable, without the hash table.

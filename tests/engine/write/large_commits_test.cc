@@ -147,8 +147,7 @@ TEST_CASE_METHOD(LargeCommitsTest, "LargeCommitsTest.AnotherCreatesTheTableMeanw
   const uint64_t files = segment_files();
   WriteTransaction t = db_->begin();
   const Table created = *t.create_table("new");
-  for (int i = 0; i < large_rows; ++i)
-    REQUIRE_OK(t.put(created, key_of(i), std::string(100, 'v')));
+  for (int i = 0; i < large_rows; ++i) REQUIRE_OK(t.put(created, key_of(i), std::string(100, 'v')));
   auto outcome = begin_commit(std::move(t), Durability::sync);
   auto there = db_->create_table("new");
   REQUIRE_OK(there);
