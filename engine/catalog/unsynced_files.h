@@ -54,6 +54,9 @@ class UnsyncedFiles {
   Status sync_logs();
 
  private:
+  // written_again: those of the paths that have to be.
+  Status sync_files(const std::vector<std::string>& paths,
+                    const std::unordered_set<std::string>& written_again);
   Status sync_file(const std::string& path, bool write_it_again);
   Status sync_directory();
   Status bring_logs(LogWriter::Reach reach);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -37,6 +38,18 @@ class ProcessTest : public CliFixture {
     int status = 0;
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // Whether the process catches interrupts by now, or within a minute.
+  static bool catches_interrupts(pid_t pid) {
+    for (int i = 0; i < 6000; ++i) {
+      std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+      for (std::string line; std::getline(status, line);)
+        if (line.starts_with("SigCgt:") &&
+            std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1)
+          return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
   }
   struct Pipe {
     Pipe() {
@@ -185,6 +198,7 @@ TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptEndsTheWaitForAPipe", "[Pr
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   MemoryFile error;
   pid_t pid = start({"load", database_, "t", path}, -1, -1, error.fd());
+  CHECK(catches_interrupts(pid));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   kill(pid, SIGINT);
   CHECK(wait(pid) == 130);
