@@ -71,7 +71,7 @@ class TableTail {
   // The newest row of the key among commits up to `commit`. Null: there is none.
   const TailRow* find(Bytes key, uint32_t commit) const noexcept;
 
-  // The newest row of the same key among commits up to `commit`, if the row is of a later one; null:
+  // The row, if its commit is no later than `commit`; else the newest one of its key that is. Null:
   // there is none.
   const TailRow* row_at(const TailRow* row, uint32_t commit) const noexcept {
     while (row && row->commit.load(std::memory_order_relaxed) > commit)
