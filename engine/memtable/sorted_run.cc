@@ -23,8 +23,8 @@ uint64_t word_of(Bytes key, uint64_t skip) {
 }
 
 uint64_t shared_bytes_of(Bytes a, Bytes b) {
-  return static_cast<uint64_t>(
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  return static_cast<uint64_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                               a.begin());
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ std::span<const SortedRun::Entry> SortedRun::entries_after(uint64_t shared,
 std::shared_ptr<const SortedRun> SortedRun::merge(const SortedRun& newer, const SortedRun& older) {
   constexpr size_t stretch = 16;
   auto merged = std::make_shared<SortedRun>();
-  merged->shared_ = std::min({newer.shared_, older.shared_,
-                              shared_bytes_of(newer[0]->key(), older[0]->key())});
+  merged->shared_ =
+      std::min({newer.shared_, older.shared_, shared_bytes_of(newer[0]->key(), older[0]->key())});
   std::vector<Entry> newer_memory, older_memory;
   const std::span<const Entry> newer_all = newer.entries_after(merged->shared_, &newer_memory);
   const std::span<const Entry> older_all = older.entries_after(merged->shared_, &older_memory);

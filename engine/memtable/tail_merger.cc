@@ -51,8 +51,8 @@ TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions&
 void TailMerger::prefetch_ahead(Source* source, uint64_t rows) const {
   const uint64_t most = std::min(max_prefetched_rows, source->last - source->first);
   for (; rows > 0 && source->ahead < most; --rows, ++source->ahead)
-    prefetch_row((*source->run)[reverse_ ? source->last - 1 - source->ahead
-                                         : source->first + source->ahead]);
+    prefetch_row((
+        *source->run)[reverse_ ? source->last - 1 - source->ahead : source->first + source->ahead]);
 }
 
 bool TailMerger::load(Source* source) const {

@@ -1,8 +1,8 @@
 // The order of a table's newest rows, for those who scan them while others are added.
 //
 // Rows are sorted behind the commits, and what is left when somebody wants to read them in order.
-// Each run has the rows of some commits, one after the other, and belongs to a level by its size;
-// there is one run a level at most, so that a scan visits few of them and a row is merged few times.
+// Each run has the rows of some commits, one after the other, and belongs to a level by its size.
+// There is one run a level at most, so that a scan visits few, and a row is merged few times.
 #pragma once
 
 #include <cstdint>

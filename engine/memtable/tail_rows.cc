@@ -23,16 +23,16 @@ Status sort_rows(Executor& executor, std::vector<const TailRow*>* rows) {
   for (size_t i = 0; i < from.size(); ++i)
     if (Bytes key = from[i]->key(); !key.empty())
       std::memcpy(keys.data() + ends[i], key.data(), key.size());
-  const KeyColumn all =
-      width == UINT64_MAX ? Column::variable(keys.data(), ends.data(), from.size())
-                          : Column::fixed(keys.data(), static_cast<uint32_t>(width), from.size());
+  const KeyColumn all = width == UINT64_MAX
+                            ? Column::variable(keys.data(), ends.data(), from.size())
+                            : Column::fixed(keys.data(), static_cast<uint32_t>(width), from.size());
   constexpr uint64_t chunk_rows = uint64_t{1} << row_bits;
   std::vector<KeyColumn> chunks;
   for (uint64_t first = 0; first < all.size; first += chunk_rows)
     chunks.push_back(all.slice(first, std::min(chunk_rows, all.size - first)));
   Sorted sorted;  // a row's id is its number
-  STRIDE_TRY(executor.run_bulk(
-      all.size, [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted); }));
+  STRIDE_TRY(executor.run_bulk(all.size,
+                               [&](Backend& bulk) { return bulk.sorter().sort(chunks, &sorted); }));
   std::vector<const TailRow*> in_order(sorted.order.size());
   for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = from[sorted.order[i]];
   *rows = std::move(in_order);

@@ -136,8 +136,8 @@ class OverlayScan final : public Scan::Impl {
   uint64_t copy_older(uint64_t rows) {
     if (rows == 0) return 0;
     uint64_t n = std::min(rows, batch_rows_ - keys_.size());
-    while (n > 1 && rows_.values.slice(at_, n).bytes() + rows_.keys.slice(at_, n).bytes() >
-                        max_batch_bytes)
+    while (n > 1 &&
+           rows_.values.slice(at_, n).bytes() + rows_.keys.slice(at_, n).bytes() > max_batch_bytes)
       n /= 2;
     const ScanBatch taken = take_older(n);
     if (keys_.size() == 0) {

@@ -215,8 +215,8 @@ TEST_CASE("OverlayScanTest.ManyMayScanWhileOneInserts", "[OverlayScanTest]") {
   auto commit = [&](int i) {
     WriteTransaction t = db->begin();
     REQUIRE_OK(t.put(table, "count", std::to_string(i + 1)));
-    REQUIRE_OK(t.put(table, "key" + std::to_string(numbers[static_cast<size_t>(i)]),
-                     std::to_string(i)));
+    REQUIRE_OK(
+        t.put(table, "key" + std::to_string(numbers[static_cast<size_t>(i)]), std::to_string(i)));
     REQUIRE_OK(t.commit(Durability::none));
   };
   commit(0);
