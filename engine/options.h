@@ -45,7 +45,8 @@ struct Options {
   // batch itself. 0: half of the machine's memory, or of what a control group leaves of it.
   uint64_t memory_limit_bytes = 0;
   // Small commits go to a log and stay in memory, up to this many bytes in all, and a quarter of
-  // memory_limit_bytes (1 MiB at least); half of them become a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
+  // memory_limit_bytes (1 MiB at least); half of them, or
+  // half of what segments have where that is less (4 MiB at least), become a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
   // as do all where it is 0.
   uint64_t memtable_bytes = 128 << 20;
   // Threads of the database make the segments, and merge them where there are many. False: the

@@ -118,6 +118,7 @@ void VersionSet::count_bytes(const Version& version) noexcept {
   uint64_t bytes = version.file_bytes + (manifest_ ? manifest_->bytes() : 0);
   for (const SealedMemtable& sealed : version.sealed) bytes += sealed.log_bytes;
   size_bytes_ = bytes;
+  segment_bytes_ = version.file_bytes;
 }
 
 void VersionSet::change_logs(const VersionEdit& edit) noexcept {

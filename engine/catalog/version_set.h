@@ -42,6 +42,7 @@ class VersionSet {
   // Names a table, a run or a file. That of a failed commit stays unused.
   uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
+  uint64_t segment_bytes() const { return segment_bytes_.load(std::memory_order_relaxed); }
   // The bytes of all files.
   uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed) + log_bytes(); }
   // The logs of the memtable that is not sealed.
@@ -84,6 +85,7 @@ class VersionSet {
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::atomic<uint64_t> size_bytes_{0};  // of segments, manifest and sealed logs
+  std::atomic<uint64_t> segment_bytes_{0};
   std::atomic<uint64_t> log_bytes_{0};
 
   const std::shared_ptr<const Version> left_in_parent_;  // no tables: what a forked child sees

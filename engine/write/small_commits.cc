@@ -13,6 +13,8 @@ namespace {
 // made.
 constexpr uint64_t max_carried_bytes = 1 << 20;
 constexpr uint64_t max_small_commit_bytes = 4 << 20;
+// Memtables that are smaller are not worth their segments, however small the database is.
+constexpr uint64_t small_log_bytes = 4 << 20;
 
 LogWriter::Reach reach_of(Durability durability) {
   switch (durability) {
@@ -117,11 +119,16 @@ uint64_t SmallCommits::sealed_bytes(const Version& version) {
   return bytes;
 }
 
+uint64_t SmallCommits::seal_early_above_bytes() const {
+  return std::min(seal_above_bytes_, std::max(small_log_bytes, versions_.segment_bytes() / 2));
+}
+
 // Where the memtable can't be sealed, for lack of disk space, say, it grows on for a while.
 Status SmallCommits::make_room() {
   const uint64_t bytes = memtable().bytes();
-  if (bytes <= seal_above_bytes_) return {};
+  if (bytes <= seal_early_above_bytes()) return {};
   const uint64_t sealed = sealed_bytes(*versions_.current());
+  if (bytes <= seal_above_bytes_ && sealed > 0) return {};
   const bool is_full = bytes + sealed > 2 * context_.options.memtable_bytes;
   if (sealed > seal_above_bytes_) return is_full ? flush_failure_() : Status();
   Status s = no_throw([&] { return seal(); });

@@ -51,7 +51,8 @@ class SmallCommits {
   }
   bool has_rows_of(std::span<const StagedTable> tables) const;
 
-  // A memtable of more bytes is sealed as soon as the one before it is a run.
+  // A memtable of more bytes is sealed as soon as the one before it is a run: half of
+  // Options::memtable_bytes. Any thread.
   uint64_t seal_above_bytes() const { return seal_above_bytes_; }
   // As of the last commit. Any thread.
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
@@ -71,6 +72,9 @@ class SmallCommits {
  private:
   Memtable& memtable() const { return *versions_.current()->memtable; }
   static uint64_t sealed_bytes(const Version& version);
+  // Where the database is small a memtable is sealed earlier, unless another one is, so that logs are
+  // not many times larger than segments.
+  uint64_t seal_early_above_bytes() const;
   // Fails where memory is used up by rows that could not be made a run.
   Status make_room();
   // The log to which the rows of the memtable were written, or a new one that has them too.
