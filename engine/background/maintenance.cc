@@ -271,7 +271,7 @@ std::optional<Compaction> Maintenance::choose(bool* later) {
   }
   for (size_t i = 0; i < version->tables.size(); ++i) {
     const TableVersion& table = *version->tables[i];
-    if (table.segments.size() < 2) continue;
+    if (table.segments.empty()) continue;
     auto choice = choose_runs(*version, table, written(table.table->id));
     if (!choice) continue;
     std::lock_guard lock(mutex_);
