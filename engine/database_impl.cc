@@ -128,12 +128,12 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 Status DatabaseImpl::commit(CommitRequest* request) {
   return queue_.commit(request, [this](const std::vector<CommitRequest*>& group) {
     maintenance_.before_commits();
-    bool bulk;
+    Committer::Made made;
     {
       std::lock_guard guard(commit_mutex_);
-      bulk = committer_.commit(group);
+      made = committer_.commit(group);
     }
-    maintenance_.after_commits(bulk);
+    maintenance_.after_commits(made.runs, made.erased_rows);
   });
 }
 

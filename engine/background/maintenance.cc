@@ -86,19 +86,20 @@ void Maintenance::pace(uint64_t bytes) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(owed_s_, max_sleep_s)));
 }
 
-void Maintenance::after_commits(bool bulk) {
+void Maintenance::after_commits(bool bulk, bool erased) {
   const uint64_t seals = small_.seals();
-  if (!bulk && seals == seen_seals_) return;
+  const bool made = bulk || erased;
+  if (!made && seals == seen_seals_) return;
   seen_seals_ = seals;
   if (!context_.options.background_work) {
     Status s;
     while (s.ok() && has_sealed()) s = flush_one();
     return;
   }
-  if (!bulk && !has_sealed()) return;
+  if (!made && !has_sealed()) return;
   std::lock_guard lock(mutex_);
   if (bulk) last_bulk_ = Clock::now();
-  look_for_compactions_ |= bulk;
+  look_for_compactions_ |= made;
   start_threads();
   changed_.notify_all();
 }

@@ -2,7 +2,7 @@
 //
 //   maintenance.before_commits();                                // no lock; may wait
 //   { std::lock_guard guard(commit_mutex); ... commit ... }
-//   maintenance.after_commits(/*bulk=*/false);                   // no lock
+//   maintenance.after_commits(/*bulk=*/false, /*erased=*/false);  // no lock
 //
 // Two threads, for flushes must not wait for a long merge; each is started when there is first
 // something for it. Both work without the commit lock and take it to install what they made.
@@ -48,7 +48,8 @@ class Maintenance {
   // Slows commits down as far as memtables fill faster than they become runs.
   void before_commits();
   // bulk: among them was one that made a run itself.
-  void after_commits(bool bulk);
+  // erased: one that erased rows in place.
+  void after_commits(bool bulk, bool erased);
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
   // Ends the threads, and what others do here. What they are at is given up.

@@ -223,14 +223,14 @@ struct Committer::SmallRound {
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
-bool Committer::commit(const std::vector<CommitRequest*>& group) {
-  made_runs_ = false;
+Committer::Made Committer::commit(const std::vector<CommitRequest*>& group) {
+  made_ = {};
   Round round;
   SmallRound small;
   for (CommitRequest* request : group) add(request, &round, &small);
   carry_out(&round);
   carry_out(&small);
-  return made_runs_;
+  return made_;
 }
 
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
@@ -354,7 +354,8 @@ Status Committer::commit_rows(Round* round) {
   if (!edit.added.empty() || !edit.created.empty() || !edit.removed.empty() ||
       !edit.erased.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
-    made_runs_ = true;
+    const bool erased = !edit.erased.empty() || !edit.removed.empty();
+    (erased ? made_.erased_rows : made_.runs) = true;
   } else if (durability == Durability::sync) {
     // What it found to be there, and so did not write again, must be there for good.
     STRIDE_TRY(versions_.sync());

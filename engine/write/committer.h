@@ -17,6 +17,11 @@ namespace stride {
 
 class Committer {
  public:
+  // What commits have made besides rows in the log.
+  struct Made {
+    bool runs = false;         // bulk loads, which may go on
+    bool erased_rows = false;  // in place, so that there may be space to be freed
+  };
   // after_change: called for each table that a commit has changed, under the commit lock. What it
   // does fails no commit.
   using AfterChange = std::function<void(uint32_t table)>;
@@ -29,9 +34,8 @@ class Committer {
         small_(small),
         after_change_(std::move(after_change)) {}
 
-  // Commits each request, or says why not, and answers it. Returns whether any made a run itself.
-  // Requires the commit lock.
-  bool commit(const std::vector<CommitRequest*>& group);
+  // Commits each request, or says why not, and answers it. Requires the commit lock.
+  Made commit(const std::vector<CommitRequest*>& group);
 
  private:
   struct Round;
@@ -62,7 +66,7 @@ class Committer {
   RunBuilder& builder_;
   SmallCommits& small_;
   const AfterChange after_change_;
-  bool made_runs_ = false;
+  Made made_;
 };
 
 }  // namespace stride
