@@ -70,8 +70,8 @@ struct VersionEdit {
   std::vector<TableRecord> created;
   std::vector<uint32_t> dropped;  // tables; their segments go with them
   std::vector<SegmentRecord> added;
-  std::vector<uint64_t> removed;   // segments
-  std::vector<ErasedRows> erased;  // of each segment ascending, with rows between them
+  std::vector<uint64_t> removed;        // segments
+  std::vector<ErasedRows> erased;       // of each segment ascending, with rows between them
   std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
   std::vector<uint64_t> removed_logs;  // segments have what they held
   std::vector<SealedLog> sealed_logs;  // ascending; no log before them stays unsealed

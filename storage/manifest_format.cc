@@ -239,8 +239,7 @@ void encode_segments(const VersionEdit& edit, EditEncoder* encoder) {
     encoder->field(EditTag::added_segment,
                    AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
   auto erased = [&](uint64_t segment, uint32_t table, RowInterval rows) {
-    encoder->field(EditTag::erased_rows,
-                   ErasedRowsField{segment, rows.first, rows.end, table, 0});
+    encoder->field(EditTag::erased_rows, ErasedRowsField{segment, rows.first, rows.end, table, 0});
   };
   for (const SegmentRecord& s : edit.added)
     for (const RowInterval& rows : s.erased.list()) erased(s.segment, s.table, rows);

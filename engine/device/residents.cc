@@ -49,9 +49,8 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
       return resident.status();
     }
     slot.set(std::make_shared<const DeviceCopy>(DeviceCopy{device, *resident}));
-    std::erase_if(on_device_, [&](const auto& s) {
-      return s.expired() || s.lock() == segment->device_slot();
-    });
+    std::erase_if(on_device_,
+                  [&](const auto& s) { return s.expired() || s.lock() == segment->device_slot(); });
     on_device_.push_back(segment->device_slot());
     copied->push_back({segment, std::move(*resident)});
   }

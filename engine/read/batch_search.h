@@ -4,7 +4,7 @@
 //   BatchSearch search(executor, segments, queries.column().size);
 //   STRIDE_TRY(search.prepare(&queries));
 //   STRIDE_TRY(search.locate(&queries, take));      // blocks of locations, on all threads
-//   resolve(search.sources(), first, locations, put, absent);  // what is no entry; where values lie
+//   resolve(search.sources(), first, locations, put, absent);  // entries, and where values lie
 #pragma once
 
 #include <span>

@@ -70,8 +70,8 @@ Durability strongest(std::span<CommitRequest* const> group) {
 // themselves. Deltas look at the rows before them, which must be known, and not be many more than
 // they are.
 bool fits_behind(const StagedTable& round, const StagedTable& added) {
-  if (added.has_deltas() && (round.has_ranges() || !round.erased.empty() ||
-                             round.rows() > 65'536 + 4 * added.rows()))
+  if (added.has_deltas() &&
+      (round.has_ranges() || !round.erased.empty() || round.rows() > 65'536 + 4 * added.rows()))
     return false;
   bool alike = round.absent.empty() == added.absent.empty() &&
                (round.absent.empty() || (round.chunks.empty() && added.chunks.empty()));

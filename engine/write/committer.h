@@ -40,8 +40,8 @@ class Committer {
  private:
   struct Round;
   struct SmallRound;
-  // Adds the request to one of the rounds, or answers it. A round that it does not fit into, and the
-  // other one, is carried out first.
+  // Adds the request to one of the rounds, or answers it. A round that it does not fit into, and
+  // the other one, is carried out first.
   void add(CommitRequest* request, Round* round, SmallRound* small);
   void add_small(CommitRequest* request, std::vector<StagedTable> staged, SmallRound* small,
                  Round* round);

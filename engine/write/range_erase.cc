@@ -89,7 +89,8 @@ Status find_large(const TableVersion& table, const RangeSet& set, uint64_t max_t
     Covered covered{&range, {}};
     STRIDE_TRY(find_covered(table, &covered));
     live += covered.live;
-    if (covered.live > std::min(max_tombstones, min_interval_keys)) large->push_back(std::move(covered));
+    if (covered.live > std::min(max_tombstones, min_interval_keys))
+      large->push_back(std::move(covered));
   }
   if (live <= max_tombstones) large->clear();
   return {};

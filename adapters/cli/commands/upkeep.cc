@@ -116,7 +116,8 @@ std::string explain_text(const SegmentReport& s) {
             byte_text(s.saved_bytes) + " on disk\n";
   if (s.tombstones) text += "  erased    " + with_commas(s.tombstones) + " keys of older runs\n";
   if (s.erased_rows)
-    text += "  erased    " + with_commas(s.erased_rows) + " rows by range; stride compact drops them\n";
+    text +=
+        "  erased    " + with_commas(s.erased_rows) + " rows by range; stride compact drops them\n";
   if (s.filter_bytes)
     text += "  filter    " + byte_text(s.filter_bytes) + ", " + ratio(s.filter_bytes, s.rows) +
             " bytes a key\n";
@@ -203,9 +204,9 @@ ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
       lines += table.name + ".stored_values\t" + std::to_string(table.stored_values) + "\n";
       lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
     }
-    for (const char* name : {"key_width", "runs", "segments", "rows", "memtable_rows", "erased_rows",
-                             "bytes_on_disk", "reclaimable_bytes", "filter_bytes", "resident_bytes",
-                             "device_bytes"}) {
+    for (const char* name :
+         {"key_width", "runs", "segments", "rows", "memtable_rows", "erased_rows", "bytes_on_disk",
+          "reclaimable_bytes", "filter_bytes", "resident_bytes", "device_bytes"}) {
       lines +=
           table.name + "." + name + "\t" + std::to_string(uint64_t{tables.back()[name]}) + "\n";
     }

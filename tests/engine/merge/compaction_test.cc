@@ -215,7 +215,8 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRo
   auto installed = parts_->compactor.install(*choice, &merged);
   REQUIRE_OK(installed.status());
   CHECK(*installed);
-  CHECK(expected_ == (Model{{"a", "2"}, {"b2", "2"}, {"b3", "2"}, {"c", "1"}, {"d", "4"}, {"e", "1"}}));
+  CHECK(expected_ ==
+        (Model{{"a", "2"}, {"b2", "2"}, {"b3", "2"}, {"c", "1"}, {"d", "4"}, {"e", "1"}}));
   const IndexedSegment& result = **table().segments.rbegin();
   CHECK(result.rows() == 8u);
   CHECK(result.live_rows() == 5u);
@@ -248,8 +249,8 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsWhereRangesHaveErasedSo
   expect_rows_after_reopening();
 }
 
-// Without a sync the files of segments that a range erases whole must stay for a while: a power loss
-// may bring them back. They go when there is a choice to be made.
+// Without a sync the files of segments that a range erases whole must stay for a while: a power
+// loss may bring them back. They go when there is a choice to be made.
 TEST_CASE_METHOD(CompactionTest, "CompactionTest.ChoosesSegmentsThatRangesHaveErased",
                  "[CompactionTest]") {
   commit({{"c", "1"}});

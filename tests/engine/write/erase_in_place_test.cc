@@ -23,7 +23,6 @@ std::string key_of(uint64_t i) {
   return key;
 }
 
-
 class EraseInPlaceTest {
  protected:
   void open(Options options = {}) {
@@ -255,7 +254,6 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.ADeviceDoesNotHandOutErased
   }
 }
 
-
 // Loads, puts, erasures and many ranges; snapshots that are kept meanwhile, merges, and reopening.
 TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.RandomHistoriesAgreeWithAModel",
                  "[EraseInPlaceTest]") {
@@ -274,7 +272,9 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.RandomHistoriesAgreeWithAMo
     const std::string name = "t" + std::to_string(round);
     Table table = *db_->create_table(name, {.key_width = fixed ? 8u : 0u});
     const uint64_t space = 100 + below(3000);
-    auto key = [&](uint64_t i) { return fixed ? key_of(i) : "k" + std::to_string(i * 7919 % space); };
+    auto key = [&](uint64_t i) {
+      return fixed ? key_of(i) : "k" + std::to_string(i * 7919 % space);
+    };
     auto any = [&] { return key(below(space)); };
     Model model;
     std::vector<std::pair<Snapshot, Model>> kept;
@@ -284,9 +284,9 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.RandomHistoriesAgreeWithAMo
         if (below(3) == 0) {
           const std::string from = any(), to = below(4) ? any() : from + "5";
           const bool no_end = below(20) == 0, no_begin = below(20) == 0;
-          REQUIRE_OK(t.erase_range(
-              table, no_begin ? std::nullopt : std::optional<Bytes>(as_bytes(from)),
-              no_end ? std::nullopt : std::optional<Bytes>(as_bytes(to))));
+          REQUIRE_OK(t.erase_range(table,
+                                   no_begin ? std::nullopt : std::optional<Bytes>(as_bytes(from)),
+                                   no_end ? std::nullopt : std::optional<Bytes>(as_bytes(to))));
           const auto first = no_begin ? model.begin() : model.lower_bound(from);
           const auto end = no_end ? model.end() : model.lower_bound(to);
           if (no_begin || no_end || from < to) model.erase(first, end);
