@@ -225,7 +225,8 @@ bool SmallCommits::has_rows_of(std::span<const StagedTable> tables) const {
   auto version = versions_.current();
   return version->memtable &&
          std::any_of(tables.begin(), tables.end(), [&](const StagedTable& table) {
-           return version->memtable->find(table.table->id) != nullptr;
+           const bool brings_rows = table.chunk_count() > 0;
+           return brings_rows && version->memtable->find(table.table->id) != nullptr;
          });
 }
 

@@ -44,6 +44,7 @@ class SmallCommits {
   // memtable is empty.
   Status seal();
   // The same, where the memtable has rows of one of these tables: before a run of theirs is added.
+  // Tables of which only stored rows are erased get no run.
   Status seal_before(std::span<const StagedTable> tables) {
     return has_rows_of(tables) ? seal() : Status();
   }

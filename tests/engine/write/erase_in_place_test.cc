@@ -132,6 +132,34 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.RowsInMemoryGetTombstones",
   }
 }
 
+// Where no row of the memtable lies in the range it stays as it is, and nothing but the manifest is
+// written.
+TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.OtherRowsInMemoryStayThere",
+                 "[EraseInPlaceTest]") {
+  open({.memtable_bytes = small_memtable, .background_work = false});
+  Table table = *db_->create_table("t", {.key_width = 8});
+  load(table, 0, 100'000);
+  WriteTransaction t = db_->begin();
+  REQUIRE_OK(t.put(table, key_of(7), "in memory"));
+  REQUIRE_OK(t.erase(table, key_of(50'000)));
+  REQUIRE_OK(t.commit());
+  const uint64_t bytes = db_->size_bytes();
+  erase(table, 20'000, 90'000);
+  CHECK(db_->size_bytes() - bytes < 256u);
+  CHECK(statistics().memtable_rows == 2u);
+  CHECK(statistics().runs == 1u);
+  WriteTransaction later = db_->begin();
+  REQUIRE_OK(later.put(table, key_of(50'001), "later"));
+  REQUIRE_OK(later.commit());
+  for (int again = 0; again < 2; ++again) {
+    CHECK(*db_->snapshot().count(table) == 30'001u);
+    CHECK(text(**db_->snapshot().get(table, as_bytes(key_of(7)))) == "in memory");
+    CHECK(text(**db_->snapshot().get(table, as_bytes(key_of(50'001)))) == "later");
+    open({.memtable_bytes = small_memtable, .background_work = false});
+    table = *db_->open_table("t");
+  }
+}
+
 TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.WholeSegmentsGo", "[EraseInPlaceTest]") {
   open({.memtable_bytes = small_memtable, .background_work = false});
   Table table = *db_->create_table("t", {.key_width = 8});
