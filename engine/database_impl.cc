@@ -1,25 +1,22 @@
 #include "engine/database_impl.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <utility>
 
 #include "engine/catalog/directory_claim.h"
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/table_options.h"
 #include "engine/device/executor.h"
 #include "storage/no_throw.h"
+#include "storage/system_memory.h"
 
 namespace stride {
 namespace {
 
 // A table has rows in so many blocks of 1 MiB at most, four times over.
 constexpr uint64_t max_memtable_bytes = uint64_t{16} << 30;
-
-uint64_t half_of_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 2;
-}
+// However little memory there may be.
+constexpr uint64_t min_memtable_bytes = 1 << 20;
 
 Result<DatabaseContext> make_context(const std::string& path, const Options& options) {
   STRIDE_TRY(options.tree.check());
@@ -27,8 +24,10 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
   context.path = path;
   context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
   context.options = options;
-  if (!options.memory_limit_bytes) context.options.memory_limit_bytes = half_of_memory();
-  context.options.memtable_bytes = std::min(options.memtable_bytes, max_memtable_bytes);
+  if (!options.memory_limit_bytes) context.options.memory_limit_bytes = system_memory_bytes() / 2;
+  context.options.memtable_bytes =
+      std::min({options.memtable_bytes, max_memtable_bytes,
+                std::max(context.options.memory_limit_bytes / 4, min_memtable_bytes)});
   context.fs = options.file_system ? options.file_system : &FileSystem::posix();
   auto executor = Executor::make(options);
   if (!executor.ok()) return executor.status();
@@ -44,7 +43,7 @@ DatabaseImpl::DatabaseImpl(DatabaseContext context)
     : context_(std::move(context)),
       unsynced_(*context_.fs, context_.path, poison_),
       versions_(context_, unsynced_, poison_),
-      builder_(context_, versions_, unsynced_, poison_),
+      builder_(context_, versions_, poison_),
       compactor_(context_, versions_, unsynced_, builder_),
       small_commits_(context_, versions_, unsynced_, poison_,
                      [this] { return maintenance_.flush_failure(); }),
@@ -113,7 +112,7 @@ Result<Table> DatabaseImpl::open_table(const std::string& name) const {
 // Synced whatever the options say, as a compaction is.
 Status DatabaseImpl::drop_table(const std::string& name) {
   STRIDE_TRY(check_process());
-  std::lock_guard guard(commit_mutex_);
+  std::scoped_lock guard(large_mutex_, commit_mutex_);
   STRIDE_TRY(versions_.writable());
   auto version = current();
   const TableVersion* found = version->find_name(name);
@@ -126,15 +125,37 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 }
 
 Status DatabaseImpl::commit(CommitRequest* request) {
-  return queue_.commit(request, [this](const std::vector<CommitRequest*>& group) {
-    maintenance_.before_commits();
-    Committer::Made made;
-    {
-      std::lock_guard guard(commit_mutex_);
-      made = committer_.commit(group);
-    }
-    maintenance_.after_commits(made.runs, made.erased_rows);
+  if (small_commits_.is_too_large(*request->staging))
+    return large_commits_.commit(request, [this](const auto& group) { carry_out_large(group); });
+  if (request->open) large_commits_.leave(std::exchange(request->open, nullptr));
+  return commits_.commit(request, [this](const auto& group) { carry_out(group); });
+}
+
+void DatabaseImpl::carry_out(const std::vector<CommitRequest*>& group) {
+  maintenance_.before_commits();
+  Committer::Made made;
+  {
+    std::lock_guard guard(commit_mutex_);
+    made = committer_.commit(group);
+  }
+  maintenance_.after_commits();
+  if (made.runs) maintenance_.after_bulk_commits();
+  if (made.erased_rows) maintenance_.after_erasures();
+}
+
+void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {
+  std::lock_guard large(large_mutex_);
+  maintenance_.before_bulk_commits();
+  const bool rows_alone = std::all_of(group.begin(), group.end(), [](const CommitRequest* r) {
+    return r->staging->has_rows_alone();
   });
+  if (rows_alone) {
+    committer_.commit_rows_alone(group, commit_mutex_);
+  } else {
+    std::lock_guard guard(commit_mutex_);
+    committer_.commit(group);
+  }
+  maintenance_.after_bulk_commits();
 }
 
 Status DatabaseImpl::sync() {
@@ -163,7 +184,7 @@ Status DatabaseImpl::calibrate() {
 Status DatabaseImpl::close() {
   STRIDE_TRY(check_process());
   maintenance_.stop();
-  std::lock_guard guard(commit_mutex_);
+  std::scoped_lock guard(large_mutex_, commit_mutex_);
   if (versions_.is_closed()) return {};
   Status s = versions_.close();
   lock_.reset();

@@ -46,8 +46,9 @@ class DatabaseImpl {
     return TableParts::make(std::move(record), context_.identity);
   }
 
-  CommitQueue& queue() { return queue_; }
-  // Goes through the queue, together with others that arrive meanwhile.
+  // Knows of the large transactions that are staging.
+  CommitQueue& large_commits() { return large_commits_; }
+  // Goes through a queue, together with others that arrive meanwhile.
   Status commit(CommitRequest* request);
   Status writable();  // closed, read_only or poisoned
   Status sync();
@@ -56,10 +57,16 @@ class DatabaseImpl {
   Status close();
 
  private:
+  void carry_out(const std::vector<CommitRequest*>& group);
+  void carry_out_large(const std::vector<CommitRequest*>& group);
+
   const DatabaseContext context_;
   std::unique_ptr<FileLock> lock_;  // null where read_only
-  // Held for the whole of a commit or a table's creation, and to install what was made behind. The
-  // parts say what needs it.
+  // Held while large commits make runs, so that no table goes that they belong to. Comes before the
+  // commit lock.
+  std::mutex large_mutex_;
+  // Held for the whole of a small commit or a table's creation, and to install what was made
+  // without it. The parts say what needs it.
   std::mutex commit_mutex_;
   Poison poison_;
   UnsyncedFiles unsynced_;
@@ -69,7 +76,7 @@ class DatabaseImpl {
   SmallCommits small_commits_;
   MemtableFlush flush_;
   Committer committer_;
-  CommitQueue queue_;
+  CommitQueue commits_, large_commits_;
   Maintenance maintenance_;  // the last one: its threads use the others
 };
 

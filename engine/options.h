@@ -39,13 +39,13 @@ struct Options {
   bool read_only = false;  // another process may write meanwhile; what it commits is not seen
   Durability durability = Durability::sync;  // of commits that do not name one
   unsigned threads = 0;                      // for batches; 0: one for each core
-  // Recently written segments stay in memory up to this many bytes in all; what is older is read
-  // through the page cache. A batch that is larger becomes several segments, of an eighth of it
-  // each (16 MiB at least), so that no more is in memory at once than that and the batch itself. 0:
-  // half of the machine's memory.
+  // Memtables and recently written segments stay in memory up to this many bytes in all; what is
+  // older is read through the page cache. A batch that is larger becomes several segments, of an
+  // eighth of it each (16 MiB at least), so that no more is in memory at once than that and the
+  // batch itself. 0: half of the machine's memory, or of what a control group leaves of it.
   uint64_t memory_limit_bytes = 0;
-  // Small commits go to a log and stay in memory, up to this many bytes in all; half of them become
-  // a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
+  // Small commits go to a log and stay in memory, up to this many bytes in all, and a quarter of
+  // memory_limit_bytes (1 MiB at least); half of them become a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
   // as do all where it is 0.
   uint64_t memtable_bytes = 128 << 20;
   // The ranges of a commit that cover more stored keys of a table erase them in place, whatever

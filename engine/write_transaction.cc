@@ -52,7 +52,7 @@ Status WriteTransaction::State::begin_change(const Table& table) {
 
 void WriteTransaction::State::end_change() noexcept {
   if (staging.bytes() < CommitQueue::min_large_bytes) return;
-  if (!entered.exchange(true, std::memory_order_relaxed)) database->queue().enter(&open);
+  if (!entered.exchange(true, std::memory_order_relaxed)) database->large_commits().enter(&open);
 }
 
 // Calls stage(staging, record) for a table that rows can be staged of.
@@ -228,7 +228,7 @@ void WriteTransaction::abort() {
   if (!state_) return;
   const bool here = state_->database->context().identity->opened_in.is_here();
   if (here && !state_->ended.exchange(true) && state_->entered.load(std::memory_order_relaxed))
-    state_->database->queue().leave(&state_->open);
+    state_->database->large_commits().leave(&state_->open);
   state_.reset();
 }
 

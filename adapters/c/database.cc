@@ -19,10 +19,14 @@ static_assert(STRIDE_BACKEND_AUTOMATIC == int(BackendKind::automatic) &&
 static_assert(STRIDE_VALUES_ON_HOST == int(ValuePlacement::host) &&
               STRIDE_VALUES_ON_DEVICE == int(ValuePlacement::device));
 // The binary interface: what programs were compiled with.
-static_assert(sizeof(stride_options) == 56 && offsetof(stride_options, memory_limit_bytes) == 40);
+static_assert(sizeof(stride_options) == 72 && offsetof(stride_options, memory_limit_bytes) == 40 &&
+              offsetof(stride_options, memtable_bytes) == 56);
 static_assert(sizeof(stride_column) == 32 && sizeof(stride_bytes) == 16);
 
 namespace {
+
+// What it was before it had more members.
+constexpr size_t min_options_bytes = offsetof(stride_options, memtable_bytes);
 
 stride_options default_options() {
   Options defaults;
@@ -32,13 +36,16 @@ stride_options default_options() {
   o.durability = static_cast<int>(defaults.durability);
   o.backend = static_cast<int>(defaults.backend);
   o.value_placement = static_cast<int>(defaults.value_placement);
+  o.memtable_bytes = defaults.memtable_bytes;
+  o.background_work = defaults.background_work;
   return o;
 }
 
 Status read_options(const stride_options* given, Options* options) {
   stride_options o = default_options();
-  if (given) STRIDE_TRY(read_struct(given, "stride_options", sizeof o, sizeof o, &o));
-  if (o.reserved) return Status::invalid("the reserved member of stride_options is not 0");
+  if (given) STRIDE_TRY(read_struct(given, "stride_options", min_options_bytes, sizeof o, &o));
+  if (o.reserved || o.reserved_too)
+    return Status::invalid("a reserved member of stride_options is not 0");
   STRIDE_TRY(check_choice(o.durability, STRIDE_DURABILITY_NONE, "durability"));
   STRIDE_TRY(check_choice(o.backend, STRIDE_BACKEND_CUDA, "backend"));
   STRIDE_TRY(check_choice(o.value_placement, STRIDE_VALUES_ON_DEVICE, "value_placement"));
@@ -51,6 +58,8 @@ Status read_options(const stride_options* given, Options* options) {
   options->threads = o.threads;
   options->memory_limit_bytes = o.memory_limit_bytes;
   options->gpu_memory_limit_bytes = o.gpu_memory_limit_bytes;
+  options->memtable_bytes = o.memtable_bytes;
+  options->background_work = o.background_work != 0;
   return {};
 }
 
@@ -62,7 +71,7 @@ int stride_options_init(stride_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
     stride_options o = default_options();
-    return write_struct(&o, "stride_options", sizeof o, sizeof o, size, options);
+    return write_struct(&o, "stride_options", sizeof o, min_options_bytes, size, options);
   });
 }
 

@@ -158,8 +158,12 @@ typedef struct stride_options {
   int value_placement;             /* STRIDE_VALUES_ON_HOST */
   uint32_t threads;                /* 0: for batches, one for each core */
   uint32_t reserved;               /* 0 */
-  uint64_t memory_limit_bytes;     /* 0: half of the machine's memory, for recent segments */
+  uint64_t memory_limit_bytes;     /* 0: half of the machine's (or control group's) memory, for
+                                      memtables and recent segments */
   uint64_t gpu_memory_limit_bytes; /* 0: nine tenths of what is free; else 256 MiB at least */
+  uint64_t memtable_bytes;         /* 128 MiB: of small commits' rows; 0: each makes a segment */
+  int background_work;             /* 1; 0: the library has no threads that flush and merge */
+  uint32_t reserved_too;           /* 0 */
 } stride_options;
 /* Sets the defaults. size: sizeof(stride_options), of which no byte beyond is touched. */
 STRIDE_C_API int stride_options_init(stride_options* options, size_t size);
@@ -239,6 +243,8 @@ typedef struct stride_table_info {
   uint64_t runs;         /* that a read visits */
   uint64_t rows;         /* stored entries: erased and replaced ones count until stride_compact() */
   uint64_t bytes_on_disk;
+  uint64_t memtable_rows; /* of rows: in the log and in memory, and in no segment yet */
+  uint64_t filter_bytes;  /* of bytes_on_disk: filters that spare searches of newer runs */
 } stride_table_info;
 /* The tables that there are now, in the order of their creation. The caller releases *tables. */
 STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);

@@ -5,7 +5,7 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_table_info) == 48 && sizeof(stride_table_options) == 16);
+static_assert(sizeof(stride_table_info) == 64 && sizeof(stride_table_options) == 16);
 
 namespace {
 
@@ -160,9 +160,11 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
       return Status::invalid("there is no table " + std::to_string(i) + " in a list of " +
                              std::to_string(list->tables.size()));
     const TableStatistics& t = list->tables[i];
-    stride_table_info out{sizeof out, t.name.c_str(), t.key_width,    t.address_bits,
-                          t.runs,     t.rows,         t.bytes_on_disk};
-    return write_struct(&out, "stride_table_info", sizeof out, sizeof out, info->size, info);
+    stride_table_info out{sizeof out, t.name.c_str(),  t.key_width,     t.address_bits, t.runs,
+                          t.rows,     t.bytes_on_disk, t.memtable_rows, t.filter_bytes};
+    // What it was before it had more members.
+    constexpr size_t min_bytes = offsetof(stride_table_info, memtable_rows);
+    return write_struct(&out, "stride_table_info", sizeof out, min_bytes, info->size, info);
   });
 }
 

@@ -6,8 +6,8 @@
 namespace stride::benchmark {
 
 struct ProcessIo {
-  // Of pages that have to go to a disk: 0 on a file system in memory. A page may be large, and
-  // counts whole each time it becomes dirty.
+  // Pages that have to go to a disk: 0 on a file system in memory. A page may be large, and counts
+  // whole each time it becomes dirty.
   uint64_t storage_bytes = 0;
   uint64_t call_bytes = 0;  // that were given to write calls: not what is written through a map
 
@@ -19,7 +19,7 @@ struct ProcessIo {
 // All 0 where the system does not tell.
 ProcessIo process_io();
 
-// That all threads have spent on processors: it says more than a clock does where others use the
+// What all threads have spent on processors: it says more than a clock does where others use the
 // machine, too.
 double cpu_seconds();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "storage/no_throw.h"
@@ -20,7 +21,7 @@ constexpr uint64_t max_sealed = 8;
 // Bulk loads are left alone until they have paused for so long, unless a table has many runs.
 constexpr auto bulk_pause = 1s;
 constexpr uint64_t many_runs = 24;
-constexpr double max_sleep_s = 0.02;
+constexpr uint64_t min_measured_bytes = 1 << 20;
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -29,28 +30,44 @@ double seconds(std::chrono::steady_clock::duration d) {
 }  // namespace
 
 // What is committed faster than it becomes runs waits: a little for each byte, from the middle of a
-// memtable on, so that it fills about when the one before it is a run; and at its end for that.
+// memtable on, and at its end for the one before it to be a run.
 void Maintenance::before_commits() {
   const uint64_t bytes = small_.memory_bytes();
   const uint64_t seals = small_.seals();
   const bool is_half = bytes > small_.seal_above_bytes() / 2;
-  if (!is_half && seals - counted_seals_ < max_sealed) return;
+  const double merges = merge_pace_.load(std::memory_order_relaxed);
+  if (!is_half && merges == unpaced && seals - counted_seals_ < max_sealed) return;
   const size_t sealed = count_sealed();
   counted_seals_ = seals - std::min<uint64_t>(sealed, seals);
-  if (sealed == 0) return;
+  if (sealed == 0 && merges == unpaced) return;
   if (!flush_failure().ok()) {
     if (bytes > small_.seal_above_bytes() && may_try_again()) Status ignored = flush_one();
     return;
   }
   if (!context_.options.background_work) return;
-  if (is_half) pace(bytes);
+  const double flushes =
+      sealed > 0 ? memtable_pace(bytes, small_.seal_above_bytes(), flush_rate()) : unpaced;
+  pacer_.pace(small_.total_bytes(), std::min(flushes, merges));
   const bool is_full = bytes > small_.seal_above_bytes();
-  if (!is_full && sealed < max_sealed) return;
-  const size_t enough = is_full ? 1 : max_sealed;
+  if (is_full || sealed >= max_sealed) await_flushes(is_full ? 1 : max_sealed);
+}
+
+double Maintenance::flush_rate() const {
+  std::lock_guard lock(mutex_);
+  return flush_bytes_per_s_;
+}
+
+// Each may seal a memtable.
+void Maintenance::before_bulk_commits() {
+  if (context_.options.background_work && count_sealed() >= max_sealed && flush_failure().ok())
+    await_flushes(max_sealed);
+}
+
+void Maintenance::await_flushes(size_t sealed) {
   std::unique_lock lock(mutex_);
   if (flusher_.joinable()) {
     changed_.wait(lock,
-                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < enough; });
+                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < sealed; });
     return;
   }
   lock.unlock();
@@ -65,71 +82,71 @@ bool Maintenance::may_try_again() const {
   return Clock::now() - flushed_at_ > first_flush_retry;
 }
 
-void Maintenance::pace(uint64_t bytes) {
-  const auto now = Clock::now();
-  double rate;
-  {
-    std::lock_guard lock(mutex_);
-    rate = flush_bytes_per_s_;
-  }
-  const double half = static_cast<double>(small_.seal_above_bytes()) / 2;
-  const double full = std::clamp(static_cast<double>(bytes) / half - 1, 0.0, 1.0);
-  const double allowed = std::max(rate * 2 * (1 - full), rate / 16);
-  const uint64_t grown = bytes > paced_bytes_ ? bytes - paced_bytes_ : 0;
-  const double passed = seconds(now - paced_at_);
-  // Where it was not paced lately, what came since is not counted.
-  owed_s_ =
-      passed > 0.1 ? 0 : std::max(0.0, owed_s_ + static_cast<double>(grown) / allowed - passed);
-  paced_bytes_ = bytes;
-  paced_at_ = now;
-  if (owed_s_ > 0.001)
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(owed_s_, max_sleep_s)));
-}
-
-void Maintenance::after_commits(bool bulk, bool erased) {
+void Maintenance::after_commits() {
   const uint64_t seals = small_.seals();
-  const bool made = bulk || erased;
-  if (!made && seals == seen_seals_) return;
+  if (seals == seen_seals_) return;
   seen_seals_ = seals;
-  if (!context_.options.background_work) {
-    Status s;
-    while (s.ok() && has_sealed()) s = flush_one();
-    return;
-  }
-  if (!made && !has_sealed()) return;
+  if (!context_.options.background_work) return flush_without_threads();
+  if (!has_sealed()) return;
   std::lock_guard lock(mutex_);
-  if (bulk) last_bulk_ = Clock::now();
-  look_for_compactions_ |= made;
   start_threads();
   changed_.notify_all();
 }
 
+void Maintenance::after_erasures() {
+  if (!context_.options.background_work) return;
+  std::lock_guard lock(mutex_);
+  look_for_compactions();
+  start_threads();
+  changed_.notify_all();
+}
+
+void Maintenance::after_bulk_commits() {
+  if (!context_.options.background_work) return flush_without_threads();
+  std::lock_guard lock(mutex_);
+  last_bulk_ = Clock::now();
+  look_for_compactions();
+  start_threads();
+  changed_.notify_all();
+}
+
+void Maintenance::flush_without_threads() {
+  Status s;
+  while (s.ok() && has_sealed()) s = flush_one();
+}
+
 // Where the system gives no thread, the next commit asks again.
 void Maintenance::start_threads() {
-  if (stopping_ || compacter_.joinable()) return;
+  if (stopping_ || lanes_.back().thread.joinable()) return;
   Status ignored = no_throw([&] {
     try {
       if (!flusher_.joinable()) flusher_ = std::thread([this] { run_flushes(); });
-      compacter_ = std::thread([this] { run_compactions(); });
+      for (size_t lane = 0; lane < lanes_.size(); ++lane)
+        if (!lanes_[lane].thread.joinable())
+          lanes_[lane].thread = std::thread([this, lane] { run_compactions(lane); });
     } catch (const std::system_error&) {
     }
     return Status();
   });
 }
 
+void Maintenance::look_for_compactions() noexcept {
+  for (Lane& lane : lanes_) lane.look = true;
+}
+
 // Flushes and compactions on threads of the application end too: they write files.
 void Maintenance::stop() noexcept {
-  std::thread flusher, compacter;
+  std::array<std::thread, 1 + std::tuple_size_v<decltype(lanes_)>> threads;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    flusher.swap(flusher_);
-    compacter.swap(compacter_);
+    threads[0].swap(flusher_);
+    for (size_t lane = 0; lane < lanes_.size(); ++lane) threads[1 + lane].swap(lanes_[lane].thread);
   }
   changed_.notify_all();
-  if (flusher.joinable()) flusher.join();
-  if (compacter.joinable()) compacter.join();
-  std::scoped_lock ended(flush_mutex_, compaction_mutex_);
+  for (std::thread& thread : threads)
+    if (thread.joinable()) thread.join();
+  std::scoped_lock ended(flush_mutex_, lanes_[0].mutex, lanes_[1].mutex);
 }
 
 Status Maintenance::flush_failure() const {
@@ -156,12 +173,14 @@ Status Maintenance::flush_one() {
     const uint64_t memory_bytes = version->sealed.back().memory_bytes;
     version.reset();
     expect_written(pending);
+    STRIDE_TRY(unsynced_.sync_ahead());
     std::lock_guard guard(commit_mutex_);
     STRIDE_TRY(versions_.writable());
     STRIDE_TRY(flush_.install(*run, &pending));
     note_flush(pending, Clock::now() - begin, memory_bytes);
     return Status();
   });
+  if (s.ok()) update_pace();
   std::lock_guard lock(mutex_);
   flush_failure_ = s;
   flushed_at_ = Clock::now();
@@ -181,8 +200,8 @@ void Maintenance::note_flush(const PendingEdit& installed, Clock::duration took,
   for (const SegmentRecord& added : installed.edit.added)
     if (auto found = written_.find(added.table); found != written_.end())
       found->second += added.bytes;
-  look_for_compactions_ = true;
-  if (memory_bytes > (1 << 20))
+  look_for_compactions();
+  if (memory_bytes > min_measured_bytes)
     flush_bytes_per_s_ = static_cast<double>(memory_bytes) / std::max(seconds(took), 1e-3);
 }
 
@@ -206,38 +225,46 @@ void Maintenance::run_flushes() {
   }
 }
 
-void Maintenance::run_compactions() {
+void Maintenance::run_compactions(size_t lane) {
+  Lane& own = lanes_[lane];
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    changed_.wait(lock, [&] { return stopping_ || look_for_compactions_; });
+    changed_.wait(lock, [&] { return stopping_ || own.look; });
     if (stopping_) return;
-    look_for_compactions_ = false;
+    own.look = false;
     lock.unlock();
     bool later = false;
-    const bool did = compact_one(&later);
+    const bool did = compact_one(lane, &later);
     lock.lock();
     if (later && !did) changed_.wait_for(lock, bulk_pause / 4, [&] { return stopping_.load(); });
-    look_for_compactions_ |= did || later;
+    own.look |= did || later;
   }
 }
 
 // A compaction that fails does no harm to what is there: reads say what is damaged, and the others
 // go on.
-bool Maintenance::compact_one(bool* later) {
-  std::lock_guard compacting(compaction_mutex_);
-  std::optional<Compaction> choice;
+bool Maintenance::compact_one(size_t lane, bool* later) {
+  Lane& own = lanes_[lane];
+  std::lock_guard compacting(own.mutex);
   Status s = no_throw([&] {
     STRIDE_TRY(check_writable());
-    choice = choose(later);
-    return choice ? compact(*choice) : Status();
+    return choose(lane, later) ? compact(*own.compaction) : Status();
   });
-  if (!choice) return false;
+  std::optional<Compaction> done;
+  {
+    std::lock_guard choosing(choice_mutex_);
+    done.swap(own.compaction);
+  }
+  if (!done) return false;
+  if (s.ok()) update_pace();
   std::lock_guard lock(mutex_);
-  auto failed = failures_.find(choice->table->id);
-  if (s.ok() && failed != failures_.end()) failures_.erase(failed);
-  if (s.ok()) return true;
+  // What it has merged may be a part of what is due in the other lane.
+  look_for_compactions();
+  changed_.notify_all();
+  const uint32_t table = done->table->id;
+  if (s.ok()) return failures_.erase(table), true;
   Status ignored = no_throw([&] {
-    Failure& failure = failures_.try_emplace(choice->table->id).first->second;
+    Failure& failure = failures_.try_emplace(table).first->second;
     failure.wait = std::clamp<Clock::duration>(2 * failure.wait, first_compaction_retry,
                                                last_compaction_retry);
     failure.until = Clock::now() + failure.wait;
@@ -250,9 +277,12 @@ bool Maintenance::compact_one(bool* later) {
 // Where an input has gone meanwhile there is something else to choose.
 Status Maintenance::compact(const Compaction& choice) {
   const uint64_t before = written(choice.table->id);
+  const auto begin = Clock::now();
   PendingEdit merged(unsynced_);
   merged.stop = &stopping_;
   STRIDE_TRY(compactor_.merge(choice, &merged));
+  STRIDE_TRY(unsynced_.sync_ahead());
+  note_merge(choice, Clock::now() - begin);
   std::lock_guard guard(commit_mutex_);
   STRIDE_TRY(versions_.writable());
   auto done = compactor_.install(choice, &merged);
@@ -261,7 +291,18 @@ Status Maintenance::compact(const Compaction& choice) {
   return {};
 }
 
-std::optional<Compaction> Maintenance::choose(bool* later) {
+void Maintenance::note_merge(const Compaction& merged, Clock::duration took) noexcept {
+  uint64_t bytes = 0;
+  for (const auto& input : merged.inputs) bytes += input->record().bytes;
+  if (bytes < min_measured_bytes) return;
+  std::lock_guard lock(mutex_);
+  merge_bytes_per_s_ = static_cast<double>(bytes) / std::max(seconds(took), 1e-3);
+}
+
+bool Maintenance::choose(size_t lane, bool* later) {
+  const Lane& other = lanes_[1 - lane];
+  std::lock_guard choosing(choice_mutex_);
+  if (lane > 0 && !other.compaction) return false;
   auto version = versions_.current();
   const auto now = Clock::now();
   {
@@ -273,16 +314,42 @@ std::optional<Compaction> Maintenance::choose(bool* later) {
   for (size_t i = 0; i < version->tables.size(); ++i) {
     const TableVersion& table = *version->tables[i];
     if (table.segments.empty()) continue;
-    auto choice = choose_runs(*version, table, written(table.table->id));
+    auto choice = choose_in(*version, table, other);
     if (!choice) continue;
     std::lock_guard lock(mutex_);
     auto failed = failures_.find(table.table->id);
     const bool has_failed = failed != failures_.end() && now < failed->second.until;
     const bool loads = now - last_bulk_ < bulk_pause && count_runs(table.segments) < many_runs;
-    if (!has_failed && !loads) return choice;
+    if (!has_failed && !loads) {
+      lanes_[lane].compaction = std::move(choice);
+      return true;
+    }
     *later = true;
   }
-  return std::nullopt;
+  return false;
+}
+
+// Beside a merge into the bottom run, runs that have come since may be merged with each other.
+std::optional<Compaction> Maintenance::choose_in(const Version& version, const TableVersion& table,
+                                                 const Lane& other) const {
+  const auto& beside = other.compaction;
+  if (!beside || beside->table->id != table.table->id)
+    return choose_runs(version, table, written(table.table->id));
+  if (!beside->to_bottom) return std::nullopt;
+  return choose_newer_runs(version, table, beside->inputs[0]->record().run);
+}
+
+void Maintenance::update_pace() {
+  auto version = versions_.current();
+  std::lock_guard lock(mutex_);
+  double pace = unpaced;
+  for (const auto& [table, bytes] : written_) {
+    const TableVersion* found = version->find(table);
+    if (!found || found->segments.empty()) continue;
+    const uint64_t bottom = run_bytes(found->segments, (*found->segments.rbegin())->record().run);
+    pace = std::min(pace, merge_pace({bottom, bytes}, merge_bytes_per_s_, flush_bytes_per_s_));
+  }
+  merge_pace_.store(pace, std::memory_order_relaxed);
 }
 
 uint64_t Maintenance::written(uint32_t table) const {
@@ -311,7 +378,7 @@ Status Maintenance::compact_all() {
     return !version->sealed.empty() && version->sealed.back().run < newest;
   };
   while (has_older()) STRIDE_TRY(flush_one());
-  std::lock_guard compacting(compaction_mutex_);
+  std::scoped_lock compacting(lanes_[0].mutex, lanes_[1].mutex);
   std::map<uint32_t, uint64_t> before;
   {
     std::lock_guard lock(mutex_);
@@ -319,6 +386,7 @@ Status Maintenance::compact_all() {
   }
   STRIDE_TRY(compactor_.compact_all(commit_mutex_, &stopping_));
   for (const auto& [table, bytes] : before) forget_written(table, bytes);
+  update_pace();
   return {};
 }
 

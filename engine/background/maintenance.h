@@ -2,14 +2,16 @@
 //
 //   maintenance.before_commits();                                // no lock; may wait
 //   { std::lock_guard guard(commit_mutex); ... commit ... }
-//   maintenance.after_commits(/*bulk=*/false, /*erased=*/false);  // no lock
+//   maintenance.after_commits();                                 // no lock
 //
-// Two threads, for flushes must not wait for a long merge; each is started when there is first
-// something for it. Both work without the commit lock and take it to install what they made.
+// Three threads, started when there is first something for them: one flushes, two merge, so that
+// neither flushes nor merges of few rows wait for a long merge. They work without the commit lock
+// and take it to install what they made.
 // Without Options::background_work the commits make runs of their memtables themselves, and nothing
 // is merged.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +21,7 @@
 #include <optional>
 #include <thread>
 
+#include "engine/background/pace.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
@@ -30,7 +33,7 @@
 namespace stride {
 
 // Thread-safe, but for before_commits() and after_commits(), which one thread at a time may call.
-// Lock order: flush or compaction mutex, commit lock, mutex_.
+// Lock order: flush mutex or lanes' mutexes, commit lock, mutex_.
 class Maintenance {
  public:
   Maintenance(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
@@ -47,9 +50,12 @@ class Maintenance {
 
   // Slows commits down as far as memtables fill faster than they become runs.
   void before_commits();
-  // bulk: among them was one that made a run itself.
-  // erased: one that erased rows in place.
-  void after_commits(bool bulk, bool erased);
+  void after_commits();
+  // The same for those that make runs themselves; any thread.
+  void before_bulk_commits();
+  void after_bulk_commits();
+  // The same for those that erased rows in place.
+  void after_erasures();
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
   // Ends the threads, and what others do here. What they are at is given up.
@@ -59,7 +65,10 @@ class Maintenance {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void pace(uint64_t memtable_bytes);
+  double flush_rate() const;
+  // Waits until fewer memtables are sealed.
+  void await_flushes(size_t sealed);
+  void flush_without_threads();
   bool may_try_again() const;
   size_t count_sealed() const { return versions_.current()->sealed.size(); }
   bool has_sealed() const { return count_sealed() > 0; }
@@ -70,13 +79,28 @@ class Maintenance {
                   uint64_t memory_bytes) noexcept;
   void start_threads();
   void run_flushes();
-  void run_compactions();
+  // Merges go on in two lanes: in the second one only what the first one is too busy for.
+  struct Lane {
+    std::mutex mutex;  // held while it merges
+    std::thread thread;
+    bool look = false;                     // whether there may be something for it
+    std::optional<Compaction> compaction;  // that goes on
+  };
+  // Requires mutex_.
+  void look_for_compactions() noexcept;
+  void run_compactions(size_t lane);
   // Merges what is due in one table, if anything is. later: set where something is that must wait.
-  bool compact_one(bool* later);
-  std::optional<Compaction> choose(bool* later);
+  bool compact_one(size_t lane, bool* later);
+  // Enters what it chooses into the lane.
+  bool choose(size_t lane, bool* later);
+  std::optional<Compaction> choose_in(const Version& version, const TableVersion& table,
+                                      const Lane& other) const;
   Status compact(const Compaction& choice);
+  void note_merge(const Compaction& merged, Clock::duration took) noexcept;
   uint64_t written(uint32_t table) const;
   void forget_written(uint32_t table, uint64_t bytes) noexcept;
+  // Measures what merges owe.
+  void update_pace();
 
   const DatabaseContext& context_;
   VersionSet& versions_;
@@ -86,12 +110,13 @@ class Maintenance {
   Compactor& compactor_;
   std::mutex& commit_mutex_;
 
-  std::mutex flush_mutex_, compaction_mutex_;  // one flush and one compaction at a time
-  mutable std::mutex mutex_;                   // guards what follows
+  std::mutex flush_mutex_;           // one flush at a time
+  mutable std::mutex choice_mutex_;  // guards the compactions of the lanes; before mutex_
+  mutable std::mutex mutex_;         // guards what follows
   std::condition_variable changed_;
-  std::thread flusher_, compacter_;
+  std::thread flusher_;
+  std::array<Lane, 2> lanes_;
   std::atomic<bool> stopping_{false};
-  bool look_for_compactions_ = false;
   Status flush_failure_;
   Clock::time_point flushed_at_{};        // when a flush last ended, well or not
   std::map<uint32_t, uint64_t> written_;  // by table: since all was merged, in bytes
@@ -101,14 +126,13 @@ class Maintenance {
   };
   std::map<uint32_t, Failure> failures_;  // tables whose last compaction has failed
   Clock::time_point last_bulk_{};
-  double flush_bytes_per_s_ = 64e6;
+  double flush_bytes_per_s_ = 64e6, merge_bytes_per_s_ = 0;
+  std::atomic<double> merge_pace_{unpaced};
 
   // These belong to the thread that commits.
   uint64_t counted_seals_ = 0;
   uint64_t seen_seals_ = UINT64_MAX;  // so the first commit looks at what was there before
-  uint64_t paced_bytes_ = 0;
-  double owed_s_ = 0;
-  Clock::time_point paced_at_{};
+  Pacer pacer_;
 };
 
 }  // namespace stride

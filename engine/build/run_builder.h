@@ -7,7 +7,6 @@
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/pending_edit.h"
 #include "engine/catalog/poison.h"
-#include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
 #include "storage/manifest.h"
 #include "storage/status.h"
@@ -19,14 +18,12 @@ namespace stride {
 // 15 ns of one core for each key.
 enum class RunFilters : uint8_t { none, build };
 
-// For commits and compactions. With Durability::sync it needs no lock; else the commit lock,
-// because what it writes is entered into the unsynced files. Whoever has a source of rows
-// instantiates build() with run_builder_body.h.
+// For commits and compactions; needs no lock. Whoever has a source of rows instantiates build() with
+// run_builder_body.h.
 class RunBuilder {
  public:
-  RunBuilder(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
-             Poison& poison)
-      : context_(context), versions_(versions), unsynced_(unsynced), poison_(poison) {}
+  RunBuilder(const DatabaseContext& context, VersionSet& versions, Poison& poison)
+      : context_(context), versions_(versions), poison_(poison) {}
 
   // Makes a run of the rows: one segment, or, where that would need more memory than there is, or
   // more rows than a segment can have, several, one after the other. Their records' run is 0.
@@ -37,7 +34,7 @@ class RunBuilder {
                Durability durability, PendingEdit* pending);
 
  private:
-  // What segments may keep in memory still. Builds that go on at the same time do not know of each
+  // What segments may keep in memory still, beside memtables. Builds that go on at the same time do not know of each
   // other.
   uint64_t resident_budget(const PendingEdit& pending) const;
   template <class Rows>
@@ -46,7 +43,6 @@ class RunBuilder {
 
   const DatabaseContext& context_;
   VersionSet& versions_;
-  UnsyncedFiles& unsynced_;
   Poison& poison_;
 };
 

@@ -67,13 +67,13 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
   const bool sync = durability == Durability::sync;
   reserve_one_more(&pending->segments);
   reserve_one_more(&pending->edit.added);
-  if (!sync) unsynced_.reserve_one();
+  if (!sync) reserve_one_more(&pending->unsynced);
   auto segment = build_segment(rows, options);
   if (!segment.ok()) {
     Status s = segment.status();
     return sync && s.code() == StatusCode::io_error ? poison_.set(std::move(s)) : s;
   }
-  if (!sync) unsynced_.add(*segment, std::move(options.path));
+  if (!sync) pending->unsynced.push_back({*segment, std::move(options.path)});
   pending->edit.added.push_back({options.id, table.id, 0, (*segment)->rows(),
                                  (*segment)->tombstones(), (*segment)->bytes_on_disk()});
   pending->resident_bytes += (*segment)->resident_bytes();

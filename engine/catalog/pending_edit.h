@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/catalog/indexed_segment.h"
@@ -38,6 +39,11 @@ struct PendingEdit {
   UnsyncedFiles& files;
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> segments;  // of edit.added
+  struct Unsynced {
+    std::shared_ptr<Segment> segment;
+    std::string path;
+  };
+  std::vector<Unsynced> unsynced;  // some of these
   uint64_t resident_bytes = 0;                     // of these
   std::vector<Location> origins;  // of each of their rows, if a merge made them: in its inputs
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.

@@ -31,16 +31,16 @@ Status write_again(File& file) {
 
 }  // namespace
 
-void UnsyncedFiles::reserve_one() {
+void UnsyncedFiles::reserve(size_t segments) {
   std::lock_guard lock(mutex_);
-  reserve_one_more(&paths_);
-  reserve_one_more(&being_written_);
+  reserve_more(&paths_, segments);
+  reserve_more(&being_written_, segments);
 }
 
-void UnsyncedFiles::add(const std::shared_ptr<Segment>& segment, std::string path) noexcept {
+void UnsyncedFiles::add(std::shared_ptr<Segment> segment, std::string path) noexcept {
   std::lock_guard lock(mutex_);
   paths_.push_back(std::move(path));
-  being_written_.push_back(segment);
+  being_written_.push_back(std::move(segment));
 }
 
 void UnsyncedFiles::add_file(std::string path) {
@@ -109,21 +109,44 @@ Status UnsyncedFiles::finish_writes(bool wait, bool logs) {
 Status UnsyncedFiles::sync(bool new_names, bool logs) {
   std::lock_guard lock(mutex_);
   if (logs) STRIDE_TRY(bring_logs(LogWriter::Reach::disk));
-  for (const std::string& path : paths_) {
-    auto file = fs_.open(path, OpenMode::write);
-    if (file.status().code() == StatusCode::not_found) continue;  // compacted or dropped since
-    // Nothing was synced, so nothing is lost.
-    if (file.status().code() == StatusCode::resource_exhausted) return file.status();
-    Status s = file.status();
-    if (s.ok() && found_.contains(path)) s = no_throw([&] { return write_again(**file); });
-    if (s.code() == StatusCode::resource_exhausted) return s;
-    if (s.ok()) s = no_throw([&] { return (*file)->sync(); });
-    if (!s.ok()) return poison_.set(std::move(s));
-  }
+  for (const std::string& path : paths_) STRIDE_TRY(sync_file(path, found_.contains(path)));
   if (new_names || !paths_.empty()) STRIDE_TRY(sync_directory());
   paths_.clear();
   found_.clear();
   return {};
+}
+
+// Files are dropped from the list only once their names are synced, too.
+Status UnsyncedFiles::sync_ahead() {
+  std::unordered_set<std::string> ahead;
+  {
+    std::lock_guard lock(mutex_);
+    for (const std::string& path : paths_)
+      if (!found_.contains(path)) ahead.insert(path);
+    for (const auto& segment : being_written_)
+      if (segment->being_written()) ahead.erase(segment->path());
+  }
+  if (ahead.empty()) return {};
+  Status s;
+  for (auto path = ahead.begin(); s.ok() && path != ahead.end(); ++path)
+    s = sync_file(*path, /*write_it_again=*/false);
+  if (s.ok()) s = sync_directory();
+  if (!s.ok()) return s;
+  std::lock_guard lock(mutex_);
+  std::erase_if(paths_, [&](const std::string& path) { return ahead.contains(path); });
+  return {};
+}
+
+Status UnsyncedFiles::sync_file(const std::string& path, bool write_it_again) {
+  auto file = fs_.open(path, OpenMode::write);
+  if (file.status().code() == StatusCode::not_found) return {};  // compacted or dropped since
+  // Nothing was synced, so nothing is lost.
+  if (file.status().code() == StatusCode::resource_exhausted) return file.status();
+  Status s = file.status();
+  if (s.ok() && write_it_again) s = no_throw([&] { return write_again(**file); });
+  if (s.code() == StatusCode::resource_exhausted) return s;
+  if (s.ok()) s = no_throw([&] { return (*file)->sync(); });
+  return s.ok() ? s : poison_.set(std::move(s));
 }
 
 Status UnsyncedFiles::sync_directory() {

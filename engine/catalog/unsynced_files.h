@@ -16,15 +16,15 @@
 
 namespace stride {
 
-// Thread-safe; but between reserve_one() and add() nobody else may add a file.
+// Thread-safe; but between reserve() and add() nobody else may add a segment.
 class UnsyncedFiles {
  public:
   UnsyncedFiles(FileSystem& fs, std::string directory, Poison& poison)
       : fs_(fs), directory_(std::move(directory)), poison_(poison) {}
 
-  // Makes room, so that the next add() does not throw.
-  void reserve_one();
-  void add(const std::shared_ptr<Segment>& segment, std::string path) noexcept;
+  // Makes room, so that so many calls of add() do not throw.
+  void reserve(size_t segments);
+  void add(std::shared_ptr<Segment> segment, std::string path) noexcept;
   // A file that is no segment.
   void add_file(std::string path);
   // A file that is there since an earlier opening. It is written again before it is synced: a sync
@@ -43,6 +43,9 @@ class UnsyncedFiles {
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
   // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
   Status sync(bool new_names, bool logs);
+  // Syncs what sync() would, as far as it is written, while others use this: so that sync() has
+  // less to do, which is called under a lock. Fails as it does.
+  Status sync_ahead();
   // A log that is written out and synced with the files, after those that were added before it.
   // May throw std::bad_alloc.
   void add_log(std::shared_ptr<LogWriter> log);
@@ -51,6 +54,7 @@ class UnsyncedFiles {
   Status sync_logs();
 
  private:
+  Status sync_file(const std::string& path, bool write_it_again);
   Status sync_directory();
   Status bring_logs(LogWriter::Reach reach);
 
@@ -60,7 +64,7 @@ class UnsyncedFiles {
   mutable std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
   std::unordered_set<std::string> found_;                // some of these
-  std::vector<std::shared_ptr<Segment>> being_written_;  // some of these files
+  std::vector<std::shared_ptr<Segment>> being_written_;  // some of these
   std::vector<std::shared_ptr<LogWriter>> logs_;         // oldest first
 };
 

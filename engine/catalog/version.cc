@@ -2,6 +2,13 @@
 
 namespace stride {
 
+uint64_t run_bytes(const SegmentList& segments, uint64_t run) {
+  uint64_t bytes = 0;
+  for (const auto& segment : segments)
+    if (segment->record().run == run) bytes += segment->record().bytes;
+  return bytes;
+}
+
 uint64_t count_runs(const SegmentList& segments) {
   uint64_t runs = 0;
   for (size_t i = 0; i < segments.size(); ++i)

@@ -21,6 +21,8 @@ namespace stride {
 
 // Segments of one run lie together.
 uint64_t count_runs(const SegmentList& segments);
+// Bytes of the files of one run.
+uint64_t run_bytes(const SegmentList& segments, uint64_t run);
 
 class Executor;
 class MatcherSlot;

@@ -85,6 +85,10 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   logs_.reserve(logs_.size() + pending->edit.created_logs.size());
   removed_logs_.reserve(removed_logs_.size() + pending->edit.removed_logs.size());
   const bool new_files = !pending->segments.empty() || !pending->edit.created_logs.empty();
+  unsynced_.reserve(pending->unsynced.size());
+  for (auto& [segment, path] : pending->unsynced)
+    unsynced_.add(std::move(segment), std::move(path));
+  pending->unsynced.clear();
   Status s = no_throw([&] { return log(*pending, new_files, durability); });
   if (!s.ok()) {
     // Where nobody knows whether the edit is in the log, its files stay.

@@ -47,8 +47,8 @@ struct CurrentInputs {
   bool any_erased = false;                                // since they were chosen
 };
 
-// Nothing but a merge, of which there is one at a time, and erasures take a segment away; and what
-// is added is newer than all inputs, as these are older than all sealed memtables.
+// What is added meanwhile is newer than all inputs, as these are older than all sealed memtables, or
+// has the place of other segments.
 CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments) {
   CurrentInputs current;
   std::unordered_map<uint64_t, size_t> positions;
@@ -57,6 +57,7 @@ CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments)
   for (const auto& chosen : choice.inputs) {
     auto found = positions.find(chosen->record().segment);
     if (found == positions.end()) {
+      if (!chosen->file().is_erased()) return {};
       current.any_erased = true;
       current.erased.emplace_back().add({0, chosen->rows()});
       continue;
@@ -143,13 +144,9 @@ std::optional<Compaction> choose_erased(const TableVersion& table, const Segment
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
-                                      uint64_t written) {
-  if (table.matcher) return std::nullopt;
-  const SegmentList segments = below_sealed(version, table);
-  if (auto erased = choose_erased(table, segments)) return erased;
+// has_bottom: the last of the segments is the table's oldest one.
+std::optional<Compaction> choose_among(const SegmentList& segments, const TableVersion& table,
+                                       uint64_t written, bool has_bottom) {
   std::vector<size_t> firsts;  // of each run
   std::vector<uint64_t> bytes;
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -165,12 +162,32 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
   std::optional<RunRange> runs = choose_tier(bytes, written);
   if (!runs) return std::nullopt;
   const size_t end_run = runs->first + runs->count;
-  const bool to_bottom = end_run == firsts.size();
-  const size_t end = to_bottom ? segments.size() : firsts[end_run];
+  const bool to_end = end_run == firsts.size();
+  const size_t end = to_end ? segments.size() : firsts[end_run];
   const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(firsts[runs->first]),
                            segments.begin() + static_cast<ptrdiff_t>(end));
   if (!std::all_of(inputs.begin(), inputs.end(), can_be_read)) return std::nullopt;
-  return Compaction{table.table, inputs, inputs[0]->record().run, to_bottom};
+  return Compaction{table.table, inputs, inputs[0]->record().run, to_end && has_bottom};
+}
+
+}  // namespace
+
+std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
+                                      uint64_t written) {
+  if (table.matcher) return std::nullopt;
+  const SegmentList segments = below_sealed(version, table);
+  if (auto erased = choose_erased(table, segments)) return erased;
+  return choose_among(segments, table, written, /*has_bottom=*/true);
+}
+
+std::optional<Compaction> choose_newer_runs(const Version& version, const TableVersion& table,
+                                            uint64_t run) {
+  if (table.matcher) return std::nullopt;
+  const SegmentList segments = below_sealed(version, table);
+  auto end = std::find_if(segments.begin(), segments.end(),
+                          [&](const auto& s) { return s->record().run <= run; });
+  return choose_among(SegmentList(segments.begin(), end), table, /*written=*/0,
+                      /*has_bottom=*/false);
 }
 
 Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
@@ -237,6 +254,7 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock,
     PendingEdit merged(unsynced_);
     merged.stop = stop;
     STRIDE_TRY(merge(*choice, &merged));
+    STRIDE_TRY(unsynced_.sync_ahead());
     std::lock_guard guard(commit_lock);
     if (versions_.is_closed()) return versions_.writable();
     auto done = install(*choice, &merged);

@@ -30,7 +30,7 @@ struct Compaction {
   bool to_bottom = false;  // down to the table's oldest segment, so that tombstones may go
 };
 
-// Both leave runs alone that are newer than a sealed memtable, whose run will be older.
+// All leave runs alone that are newer than a sealed memtable, whose run will be older.
 
 // All of the table, unless it is one run without tombstones that can be read.
 std::optional<Compaction> choose_compaction(const Version& version, const TableVersion& table);
@@ -39,6 +39,10 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
 // made since all was merged. Nothing for a table of prefixes.
 std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
                                       uint64_t written);
+
+// The same among runs that are newer than this one, which is being merged to the bottom.
+std::optional<Compaction> choose_newer_runs(const Version& version, const TableVersion& table,
+                                            uint64_t run);
 
 class Compactor {
  public:

@@ -1,12 +1,11 @@
 #include "engine/read/cold_read.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "storage/segment_format.h"
+#include "storage/system_memory.h"
 
 namespace stride {
 namespace {
@@ -25,8 +24,7 @@ constexpr uint64_t alone_to_whole = 8;
 constexpr uint64_t copied_bytes = 64;
 
 uint64_t machine_memory_bytes() {
-  static const uint64_t bytes = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES))) *
-                                static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+  static const uint64_t bytes = system_memory_bytes();
   return bytes;
 }
 

@@ -122,9 +122,7 @@ class RoundSums {
 
 bool has_deltas(const StagedTable& table) { return table.has_deltas(); }
 
-bool is_plain(const StagedTable& table) {
-  return table.absent.empty() && !table.has_deltas() && !table.has_ranges();
-}
+bool is_plain(const StagedTable& table) { return table.has_rows_alone(); }
 
 // Turns ranges, and rows that are put if absent, into plain rows. version: before the commit.
 Status decide(const std::shared_ptr<const Version>& version, uint64_t max_tombstones,
@@ -182,17 +180,21 @@ struct Committer::Round {
 
 namespace {
 
+Status check_not_there(const Version& version, const TableRecord& created) {
+  if (!version.find_name(created.name)) return {};
+  return Status(StatusCode::already_exists,
+                "there is a table '" + created.name + "' by now, which another one created")
+      .with_file(version.database->path)
+      .with_remedy("begin again, with open_table()");
+}
+
 // The tables of a request are there, and those that it creates are not.
 Status check_tables(const Version& version, const Staging& staging,
                     const std::vector<StagedTable>& staged) {
   std::unordered_set<uint32_t> created;
   for (const auto& table : staging.created()) {
     created.insert(table->id);
-    if (version.find_name(table->name))
-      return Status(StatusCode::already_exists,
-                    "there is a table '" + table->name + "' by now, which another one created")
-          .with_file(version.database->path)
-          .with_remedy("begin again, with open_table()");
+    STRIDE_TRY(check_not_there(version, *table));
   }
   for (const StagedTable& t : staged) {
     if (!created.contains(t.table->id) && !version.find(t.table->id))
@@ -231,6 +233,58 @@ Committer::Made Committer::commit(const std::vector<CommitRequest*>& group) {
   carry_out(&round);
   carry_out(&small);
   return made_;
+}
+
+bool Committer::commit_rows_alone(const std::vector<CommitRequest*>& group,
+                                  std::mutex& commit_lock) {
+  bool made_runs = false;
+  Round round;
+  auto carry_out = [&] {
+    if (round.empty()) return;
+    Status s = no_throw([&] { return make_run(&round, commit_lock); });
+    for (CommitRequest* r : round.requests) r->answer(s);
+    made_runs |= s.ok();
+    round = {};
+  };
+  for (CommitRequest* request : group) {
+    Staging& staging = *request->staging;
+    std::vector<StagedTable> staged = staging.consume();
+    if (!round.has_room_for(staging, staged)) carry_out();
+    if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
+      request->answer(std::move(s));
+      continue;
+    }
+    if (round.empty()) round.created = staging.created();
+    round.add(request, std::move(staged));
+  }
+  carry_out();
+  return made_runs;
+}
+
+// Rows that come meanwhile are older than the run, so that none of its tombstones may be left out.
+Status Committer::make_run(Round* round, std::mutex& commit_lock) {
+  {
+    std::lock_guard guard(commit_lock);
+    STRIDE_TRY(versions_.writable());
+  }
+  const Durability durability = strongest(round->requests);
+  PendingEdit pending(unsynced_);
+  for (auto& [id, table] : round->tables) {
+    STRIDE_TRY(join_small_chunks(&table));
+    STRIDE_TRY(build_table(&table, /*tombstones=*/true, durability, &pending));
+  }
+  if (durability == Durability::sync) STRIDE_TRY(unsynced_.sync_ahead());
+  std::lock_guard guard(commit_lock);
+  STRIDE_TRY(unsynced_.finish_writes(/*wait=*/false, /*logs=*/false));
+  STRIDE_TRY(versions_.writable());
+  for (const auto& table : round->created) {
+    STRIDE_TRY(check_not_there(*versions_.current(), *table));
+    pending.edit.created.push_back(*table);
+  }
+  for (const auto& [id, table] : round->tables) STRIDE_TRY(small_.seal_before({&table, 1}));
+  const uint64_t run = versions_.new_id();
+  for (SegmentRecord& added : pending.edit.added) added.run = run;
+  return versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability);
 }
 
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
@@ -296,7 +350,13 @@ Status Committer::make_plain(const std::shared_ptr<const Version>& version,
 
 void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable> staged,
                                 AbsentAnswers answers, Round* round) {
-  if (Status s = no_throw([&] { return small_.seal_before(staged); }); !s.ok()) {
+  // A table of which only stored rows are erased gets no run.
+  Status s = no_throw([&] {
+    for (const StagedTable& table : staged)
+      if (table.rows() > 0) STRIDE_TRY(small_.seal_before({&table, 1}));
+    return Status();
+  });
+  if (!s.ok()) {
     request->answer(std::move(s));
     return;
   }
@@ -345,7 +405,7 @@ Status Committer::commit_rows(Round* round) {
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(decide(round->version, context_.options.max_range_tombstones, &answers, &table));
     STRIDE_TRY(join_small_chunks(&table));
-    STRIDE_TRY(build_table(*round->version, &table, durability, &pending));
+    STRIDE_TRY(build_table(&table, has_rows(*round->version, id), durability, &pending));
     enter_erased_rows(*round->version->find(id), table.erased,
                       /*may_remove=*/durability == Durability::sync, &pending);
   }
@@ -354,6 +414,7 @@ Status Committer::commit_rows(Round* round) {
   if (!edit.added.empty() || !edit.created.empty() || !edit.removed.empty() ||
       !edit.erased.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
+    for (const auto& segment : pending.obsolete) segment->file().set_erased();
     const bool erased = !edit.erased.empty() || !edit.removed.empty();
     (erased ? made_.erased_rows : made_.runs) = true;
   } else if (durability == Durability::sync) {
@@ -365,13 +426,13 @@ Status Committer::commit_rows(Round* round) {
   return {};
 }
 
-Status Committer::build_table(const Version& version, StagedTable* table, Durability durability,
+Status Committer::build_table(StagedTable* table, bool tombstones, Durability durability,
                               PendingEdit* pending) {
   StagedRows rows = rows_of(*table);
   STRIDE_TRY(context_.executor->run_bulk(staged_rows(rows), [&](Backend& bulk) {
     return bulk.sorter().sort(rows.keys, &rows.sorted);
   }));
-  if (any_tombstones(rows) && !has_rows(version, table->table->id)) drop_tombstones(&rows);
+  if (!tombstones && any_tombstones(rows)) drop_tombstones(&rows);
   // A filter would make a bulk load some percent slower.
   if (rows.size() > 0)
     STRIDE_TRY(builder_.build(rows, *table->table, RunFilters::none, durability, pending));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "engine/build/run_builder.h"
@@ -36,6 +37,10 @@ class Committer {
 
   // Commits each request, or says why not, and answers it. Requires the commit lock.
   Made commit(const std::vector<CommitRequest*>& group);
+  // The same for requests that have rows alone (Staging::has_rows_alone()), each of which becomes a
+  // part of a run. Takes the commit lock only to make it a part of the database. Meanwhile no table
+  // may be dropped.
+  bool commit_rows_alone(const std::vector<CommitRequest*>& group, std::mutex& commit_lock);
 
  private:
   struct Round;
@@ -56,8 +61,10 @@ class Committer {
   // Answers all requests of the round, which is empty then.
   void carry_out(Round* round);
   Status commit_rows(Round* round);
-  // Sorts the rows of a table and builds its part of the run.
-  Status build_table(const Version& version, StagedTable* table, Durability durability,
+  Status make_run(Round* round, std::mutex& commit_lock);
+  // Sorts the rows of a table and builds its part of the run. tombstones: whether it is to have
+  // them.
+  Status build_table(StagedTable* table, bool tombstones, Durability durability,
                      PendingEdit* pending);
 
   const DatabaseContext& context_;

@@ -216,6 +216,7 @@ Status SmallCommits::seal() {
   versions_.set_log_bytes(0);
   log_end_ = log_ ? log_->position() : versions_.recovered_logs().end;
   log_.reset();
+  sealed_total_.fetch_add(memory_bytes(), std::memory_order_relaxed);
   memory_bytes_.store(0, std::memory_order_relaxed);
   seals_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -225,8 +226,7 @@ bool SmallCommits::has_rows_of(std::span<const StagedTable> tables) const {
   auto version = versions_.current();
   return version->memtable &&
          std::any_of(tables.begin(), tables.end(), [&](const StagedTable& table) {
-           const bool brings_rows = table.chunk_count() > 0;
-           return brings_rows && version->memtable->find(table.table->id) != nullptr;
+           return version->memtable->find(table.table->id) != nullptr;
          });
 }
 

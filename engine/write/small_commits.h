@@ -33,6 +33,8 @@ class SmallCommits {
   // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be
   // turned into rows first, and looked at again.
   bool takes(const Staging& staging, std::span<const StagedTable> tables) const;
+  // Whether there are certainly too many rows. Any thread.
+  bool is_too_large(const Staging& staging) const { return staging.bytes() > max_commit_bytes_; }
   // Commits whose bytes are together no more than this can go together.
   uint64_t max_group_bytes() const { return max_commit_bytes_; }
 
@@ -44,7 +46,6 @@ class SmallCommits {
   // memtable is empty.
   Status seal();
   // The same, where the memtable has rows of one of these tables: before a run of theirs is added.
-  // Tables of which only stored rows are erased get no run.
   Status seal_before(std::span<const StagedTable> tables) {
     return has_rows_of(tables) ? seal() : Status();
   }
@@ -58,6 +59,10 @@ class SmallCommits {
   bool is_full() const {
     return memory_bytes() + sealed_bytes(*versions_.current()) >
            2 * context_.options.memtable_bytes;
+  }
+  // The same of all memtables that there have been. Any thread.
+  uint64_t total_bytes() const {
+    return sealed_total_.load(std::memory_order_relaxed) + memory_bytes();
   }
   // How many memtables were sealed. Any thread.
   uint64_t seals() const { return seals_.load(std::memory_order_relaxed); }
@@ -80,8 +85,9 @@ class SmallCommits {
   const uint64_t max_commit_bytes_;
   const uint64_t seal_above_bytes_;
   std::atomic<uint64_t> memory_bytes_{0}, seals_{0};
-  std::shared_ptr<LogWriter> log_;   // null before the first commit to a memtable
-  std::optional<uint64_t> log_end_;  // the position at which the last sealed log ends
+  std::atomic<uint64_t> sealed_total_{0};  // what memory_bytes_ was when each was sealed
+  std::shared_ptr<LogWriter> log_;         // null before the first commit to a memtable
+  std::optional<uint64_t> log_end_;        // the position at which the last sealed log ends
 };
 
 // What the rows that are staged take in a memtable, without the hash table.

@@ -325,6 +325,15 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
   return add_to_both(&tables_, StagedTable{table, {}, {}}, &tables_by_id_, table->id);
 }
 
+bool Staging::has_rows_alone() {
+  std::lock_guard lock(mutex_);
+  bool all = true;
+  tables_.for_each([&](const StagedTable& staged) {
+    all = all && staged.table->address_bits == 0 && staged.has_rows_alone();
+  });
+  return all;
+}
+
 std::vector<StagedTable> Staging::consume() {
   std::lock_guard lock(mutex_);
   std::vector<StagedTable> result;

@@ -129,6 +129,7 @@ struct StagedTable {
   uint64_t rows() const;  // of `chunks`
   bool has_deltas() const;
   bool has_ranges() const;
+  bool has_rows_alone() const { return absent.empty() && !has_deltas() && !has_ranges(); }
 };
 
 // Copies rows together where a table has more chunks than a sort takes. Neither ranges nor rows that
@@ -168,6 +169,9 @@ class Staging {
   // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // Whether it puts and erases rows and does nothing else, in no prefix table: then it does not
+  // matter what is stored. Call when no stage() is under way.
+  bool has_rows_alone();
   // Call when no stage() is under way.
   std::vector<StagedTable> consume();
 

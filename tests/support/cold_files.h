@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/file.h"
+#include "tests/support/forwarding_file_system.h"
 
 namespace stride::test {
 
@@ -101,35 +101,10 @@ class ColdLog {
   std::function<Status(FileRange)> fault_;
 };
 
-class ColdFiles final : public FileSystem {
+class ColdFiles final : public ForwardingFileSystem {
  public:
-  // `files` must outlive this.
-  explicit ColdFiles(FileSystem& files) : files_(files), log_(std::make_shared<ColdLog>()) {}
+  using ForwardingFileSystem::ForwardingFileSystem;
   ColdLog& log() { return *log_; }
-
-  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    auto file = files_.open(path, mode);
-    if (!file.ok()) return file.status();
-    return std::unique_ptr<File>(new ColdFile(std::move(*file), log_));
-  }
-  Result<bool> exists(const std::string& path) override { return files_.exists(path); }
-  Result<std::vector<std::string>> list(const std::string& path) override {
-    return files_.list(path);
-  }
-  Result<std::vector<std::string>> create_directory(const std::string& path) override {
-    return files_.create_directory(path);
-  }
-  Status remove(const std::string& path) override { return files_.remove(path); }
-  Status remove_directory(const std::string& path) override {
-    return files_.remove_directory(path);
-  }
-  Status rename(const std::string& from, const std::string& to) override {
-    return files_.rename(from, to);
-  }
-  Status sync_directory(const std::string& path) override { return files_.sync_directory(path); }
-  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    return files_.lock(path);
-  }
 
  private:
   class ColdMapping final : public Mapping {
@@ -149,32 +124,25 @@ class ColdFiles final : public FileSystem {
     std::shared_ptr<ColdLog> log_;
   };
 
-  class ColdFile final : public File {
+  class ColdFile final : public ForwardingFile {
    public:
     ColdFile(std::unique_ptr<File> file, std::shared_ptr<ColdLog> log)
-        : file_(std::move(file)), log_(std::move(log)) {}
-    const std::string& path() const override { return file_->path(); }
-    Status read_at(uint64_t offset, std::span<std::byte> out) override {
-      return file_->read_at(offset, out);
-    }
-    Status write_at(uint64_t offset, Bytes data) override { return file_->write_at(offset, data); }
-    Status allocate(uint64_t bytes) override { return file_->allocate(bytes); }
-    Status truncate(uint64_t bytes) override { return file_->truncate(bytes); }
-    Status sync() override { return file_->sync(); }
-    Result<uint64_t> size() override { return file_->size(); }
+        : ForwardingFile(std::move(file)), log_(std::move(log)) {}
     Result<std::shared_ptr<const Mapping>> map() override {
-      auto mapping = file_->map();
+      auto mapping = ForwardingFile::map();
       if (!mapping.ok()) return mapping.status();
       return std::shared_ptr<const Mapping>(new ColdMapping(std::move(*mapping), log_));
     }
 
    private:
-    std::unique_ptr<File> file_;
     std::shared_ptr<ColdLog> log_;
   };
 
-  FileSystem& files_;
-  std::shared_ptr<ColdLog> log_;
+  std::unique_ptr<File> wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<ColdFile>(std::move(file), log_);
+  }
+
+  std::shared_ptr<ColdLog> log_ = std::make_shared<ColdLog>();
 };
 
 }  // namespace stride::test

@@ -14,15 +14,14 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "storage/file.h"
+#include "tests/support/forwarding_file_system.h"
 
 namespace stride::test {
 
-class GatedFileSystem final : public FileSystem {
+class GatedFileSystem final : public ForwardingFileSystem {
  public:
-  explicit GatedFileSystem(FileSystem& below) : below_(below) {}
+  using ForwardingFileSystem::ForwardingFileSystem;
 
   // After so many more writes to segments.
   void shut(uint64_t more = 0) {
@@ -56,56 +55,23 @@ class GatedFileSystem final : public FileSystem {
     outcome_ = std::move(outcome);
   }
 
-  Result<std::unique_ptr<stride::File>> open(const std::string& path, OpenMode mode) override {
-    auto file = below_.open(path, mode);
-    if (!file.ok()) return file.status();
-    return std::unique_ptr<stride::File>(new File(*this, std::move(*file)));
-  }
-  Result<bool> exists(const std::string& path) override { return below_.exists(path); }
-  Result<std::vector<std::string>> list(const std::string& directory) override {
-    return below_.list(directory);
-  }
-  Result<std::vector<std::string>> create_directory(const std::string& path) override {
-    return below_.create_directory(path);
-  }
-  Status remove(const std::string& path) override { return below_.remove(path); }
-  Status remove_directory(const std::string& path) override {
-    return below_.remove_directory(path);
-  }
-  Status rename(const std::string& from, const std::string& to) override {
-    return below_.rename(from, to);
-  }
-  Status sync_directory(const std::string& directory) override {
-    return below_.sync_directory(directory);
-  }
-  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    return below_.lock(path);
-  }
-
  private:
-  class File final : public stride::File {
+  class GatedFile final : public ForwardingFile {
    public:
-    File(GatedFileSystem& gate, std::unique_ptr<stride::File> below)
-        : gate_(gate), below_(std::move(below)) {}
-    const std::string& path() const override { return below_->path(); }
-    Status read_at(uint64_t offset, std::span<std::byte> out) override {
-      return below_->read_at(offset, out);
-    }
+    GatedFile(GatedFileSystem& gate, std::unique_ptr<File> below)
+        : ForwardingFile(std::move(below)), gate_(gate) {}
     Status write_at(uint64_t offset, Bytes data) override {
       STRIDE_TRY(gate_.pass(path()));
-      return below_->write_at(offset, data);
+      return ForwardingFile::write_at(offset, data);
     }
-    Status allocate(uint64_t bytes) override { return below_->allocate(bytes); }
-    Status truncate(uint64_t bytes) override { return below_->truncate(bytes); }
-    Status sync() override { return below_->sync(); }
-    Result<uint64_t> size() override { return below_->size(); }
-    Result<std::shared_ptr<const Mapping>> map() override { return below_->map(); }
 
    private:
     GatedFileSystem& gate_;
-    std::unique_ptr<stride::File> below_;
   };
 
+  std::unique_ptr<File> wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<GatedFile>(*this, std::move(file));
+  }
   Status pass(const std::string& path) {
     std::unique_lock lock(mutex_);
     if (path.ends_with(".seg") && passing_ != std::this_thread::get_id()) {
@@ -118,7 +84,6 @@ class GatedFileSystem final : public FileSystem {
     return path.find(failing_) != std::string::npos ? outcome_ : Status();
   }
 
-  FileSystem& below_;
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t open_for_ = ~uint64_t{0}, waiting_ = 0, max_waiting_ = 0;

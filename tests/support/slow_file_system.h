@@ -9,68 +9,39 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "storage/file.h"
+#include "tests/support/forwarding_file_system.h"
 
 namespace stride::test {
 
-class SlowFileSystem final : public FileSystem {
+class SlowFileSystem final : public ForwardingFileSystem {
  public:
-  SlowFileSystem(FileSystem& below, std::chrono::microseconds sync) : below_(below), sync_(sync) {}
+  SlowFileSystem(FileSystem& below, std::chrono::microseconds sync)
+      : ForwardingFileSystem(below), sync_(sync) {}
 
-  Result<std::unique_ptr<stride::File>> open(const std::string& path, OpenMode mode) override {
-    auto file = below_.open(path, mode);
-    if (!file.ok()) return file.status();
-    return std::unique_ptr<stride::File>(new File(std::move(*file), sync_));
-  }
-  Result<bool> exists(const std::string& path) override { return below_.exists(path); }
-  Result<std::vector<std::string>> list(const std::string& directory) override {
-    return below_.list(directory);
-  }
-  Result<std::vector<std::string>> create_directory(const std::string& path) override {
-    return below_.create_directory(path);
-  }
-  Status remove(const std::string& path) override { return below_.remove(path); }
-  Status remove_directory(const std::string& path) override {
-    return below_.remove_directory(path);
-  }
-  Status rename(const std::string& from, const std::string& to) override {
-    return below_.rename(from, to);
-  }
   Status sync_directory(const std::string& directory) override {
     std::this_thread::sleep_for(sync_);
-    return below_.sync_directory(directory);
-  }
-  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    return below_.lock(path);
+    return below().sync_directory(directory);
   }
 
  private:
-  class File final : public stride::File {
+  class SlowFile final : public ForwardingFile {
    public:
-    File(std::unique_ptr<stride::File> below, std::chrono::microseconds sync)
-        : below_(std::move(below)), sync_(sync) {}
-    const std::string& path() const override { return below_->path(); }
-    Status read_at(uint64_t offset, std::span<std::byte> out) override {
-      return below_->read_at(offset, out);
-    }
-    Status write_at(uint64_t offset, Bytes data) override { return below_->write_at(offset, data); }
-    Status allocate(uint64_t bytes) override { return below_->allocate(bytes); }
-    Status truncate(uint64_t bytes) override { return below_->truncate(bytes); }
+    SlowFile(std::unique_ptr<File> below, std::chrono::microseconds sync)
+        : ForwardingFile(std::move(below)), sync_(sync) {}
     Status sync() override {
       std::this_thread::sleep_for(sync_);
-      return below_->sync();
+      return ForwardingFile::sync();
     }
-    Result<uint64_t> size() override { return below_->size(); }
-    Result<std::shared_ptr<const Mapping>> map() override { return below_->map(); }
 
    private:
-    std::unique_ptr<stride::File> below_;
     const std::chrono::microseconds sync_;
   };
 
-  FileSystem& below_;
+  std::unique_ptr<File> wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<SlowFile>(std::move(file), sync_);
+  }
+
   const std::chrono::microseconds sync_;
 };
 

@@ -84,8 +84,8 @@ class YcsbRecords {
   bool is_value(uint64_t record, uint32_t version, Bytes value) const;
 
   YcsbRecordsOptions options_;
-  // Of each record: writes under way (8 bits), the last version begun (28), the oldest that may be
-  // found (28).
+  // A word for each record: writes under way (8 bits), the last version begun (28), the oldest that
+  // may be found (28).
   std::unique_ptr<std::atomic<uint64_t>[]> states_;
   std::atomic<uint64_t> next_, visible_;
   std::vector<uint64_t>

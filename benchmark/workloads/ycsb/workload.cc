@@ -13,7 +13,7 @@
 namespace stride::benchmark {
 namespace {
 
-// Of one mix with one number of threads.
+// One mix with one number of threads.
 struct YcsbCase {
   const YcsbMix& mix;
   unsigned threads;

@@ -92,7 +92,7 @@ TEST_CASE_METHOD(CPrefixTest, "CPrefixTest.TablesAreListedAsBefore", "[CPrefixTe
     uint32_t key_width, reserved;
     uint64_t runs, rows, bytes_on_disk;
   };
-  static_assert(sizeof(FirstInfo) == sizeof(stride_table_info) &&
+  static_assert(sizeof(FirstInfo) == offsetof(stride_table_info, memtable_rows) &&
                 offsetof(FirstInfo, reserved) == offsetof(stride_table_info, address_bits) &&
                 offsetof(FirstInfo, runs) == offsetof(stride_table_info, runs));
   put_routes({{"10.0.0.0/8", "ten"}});

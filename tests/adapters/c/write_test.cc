@@ -25,6 +25,56 @@ TEST_CASE("CVersionTest.IsThatOfTheHeader", "[CVersionTest]") {
   CHECK(stride_version() == header);
 }
 
+// A program that was compiled when the structs had fewer members.
+TEST_CASE("COptionsTest.SmallerStructsOfOlderProgramsWork", "[COptionsTest]") {
+  constexpr size_t old_options = offsetof(stride_options, memtable_bytes);
+  constexpr size_t old_info = offsetof(stride_table_info, memtable_rows);
+  TemporaryDirectory directory;
+  stride_options o;
+  std::memset(&o, 0xEE, sizeof o);
+  REQUIRE_C_OK(stride_options_init(&o, old_options));
+  CHECK(o.size == old_options);
+  CHECK(o.background_work == static_cast<int>(0xEEEEEEEE));  // no byte beyond is touched
+  stride_database* db;
+  REQUIRE_C_OK(stride_open(directory.file("db").c_str(), &o, &db));
+  stride_table* table;
+  REQUIRE_C_OK(stride_table_create(db, "t", 0, &table));
+  stride_transaction* transaction;
+  REQUIRE_C_OK(stride_begin(db, &transaction));
+  REQUIRE_C_OK(stride_put_one(transaction, table, "key", 3, "value", 5));
+  REQUIRE_C_OK(stride_commit(transaction, STRIDE_DURABILITY_DEFAULT));
+  stride_tables* list;
+  REQUIRE_C_OK(stride_table_list(db, &list));
+  stride_table_info info;
+  std::memset(&info, 0xEE, sizeof info);
+  info.size = old_info;
+  REQUIRE_C_OK(stride_tables_get(list, 0, &info));
+  CHECK(info.rows == 1u);
+  CHECK(info.memtable_rows == 0xEEEEEEEEEEEEEEEEu);
+  info.size = sizeof info;
+  REQUIRE_C_OK(stride_tables_get(list, 0, &info));
+  CHECK(info.memtable_rows == 1u);  // memtables are as large as ever
+  CHECK_C_OK(stride_tables_release(list));
+  CHECK_C_OK(stride_table_release(table));
+  CHECK_C_OK(stride_close(db));
+
+  REQUIRE_C_OK(stride_options_init(&o, sizeof o));
+  o.memtable_bytes = 0;
+  o.background_work = 0;
+  REQUIRE_C_OK(stride_open(directory.file("db").c_str(), &o, &db));
+  REQUIRE_C_OK(stride_table_open(db, "t", &table));
+  REQUIRE_C_OK(stride_begin(db, &transaction));
+  REQUIRE_C_OK(stride_put_one(transaction, table, "other", 5, "value", 5));
+  REQUIRE_C_OK(stride_commit(transaction, STRIDE_DURABILITY_DEFAULT));
+  REQUIRE_C_OK(stride_table_list(db, &list));
+  REQUIRE_C_OK(stride_tables_get(list, 0, &info));
+  CHECK(info.rows == 2u);
+  CHECK(info.memtable_rows == 0u);  // each commit makes a segment
+  CHECK_C_OK(stride_tables_release(list));
+  CHECK_C_OK(stride_table_release(table));
+  CHECK_C_OK(stride_close(db));
+}
+
 TEST_CASE("COptionsTest.DefaultsAndSizes", "[COptionsTest]") {
   stride_options o;
   std::memset(&o, 0xEE, sizeof o);
@@ -35,6 +85,9 @@ TEST_CASE("COptionsTest.DefaultsAndSizes", "[COptionsTest]") {
   CHECK(o.backend == STRIDE_BACKEND_AUTOMATIC);
   CHECK(o.read_only + o.error_if_exists + o.value_placement == 0);
   CHECK(o.threads + o.reserved + o.memory_limit_bytes + o.gpu_memory_limit_bytes == 0u);
+  CHECK(o.memtable_bytes == 128u << 20);
+  CHECK(o.background_work == 1);
+  CHECK(o.reserved_too == 0u);
   CHECK_C_ERROR(stride_options_init(nullptr, sizeof o), STRIDE_INVALID_ARGUMENT, "NULL");
   CHECK_C_ERROR(stride_options_init(&o, 8), STRIDE_INVALID_ARGUMENT, "56");
 
@@ -45,6 +98,9 @@ TEST_CASE("COptionsTest.DefaultsAndSizes", "[COptionsTest]") {
   CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "stride_options");
   CHECK(db == nullptr);
   REQUIRE_C_OK(stride_options_init(&o, sizeof o));
+  o.reserved_too = 1;
+  CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "reserved");
+  o.reserved_too = 0;
   for (int* choice : {&o.durability, &o.backend, &o.value_placement}) {
     for (int wrong : {-1, 3}) {
       int right = *choice;
@@ -117,6 +173,8 @@ TEST_CASE_METHOD(CWriteTest, "CWriteTest.Tables", "[CWriteTest]") {
   CHECK(info.runs == 1u);
   CHECK(info.rows == 2u);
   CHECK(info.bytes_on_disk > 0u);
+  CHECK(info.memtable_rows == 0u);
+  CHECK(info.filter_bytes == 0u);
   CHECK_C_ERROR(stride_tables_get(list, 2, &info), STRIDE_INVALID_ARGUMENT, "2");
   CHECK_C_OK(stride_tables_release(list));
 

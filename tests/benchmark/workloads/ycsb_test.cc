@@ -299,7 +299,7 @@ TEST_CASE("YcsbRecordsTest.OnlyVersionsThatMayBeThereAreRight", "[YcsbRecordsTes
     damaged[i] = static_cast<char>(damaged[i] ^ 4);
     CHECK_FALSE(right(0, damaged));
   }
-  // Of two writes at once either may win; after one alone what was before is old.
+  // Either of two writes at once may win; after one alone what was before is old.
   const YcsbWrite second = put(0, &v2), third = put(0, &v3);
   CHECK(right(0, v1));
   records.end_write(0, third);

@@ -34,7 +34,7 @@ struct Parts {
   Poison poison;
   UnsyncedFiles unsynced{*context.fs, context.path, poison};
   VersionSet versions{context, unsynced, poison};
-  RunBuilder builder{context, versions, unsynced, poison};
+  RunBuilder builder{context, versions, poison};
   std::mutex commit_mutex;
   Compactor compactor{context, versions, unsynced, builder};
   SmallCommits small_commits{context, versions, unsynced, poison, [] { return Status(); }};

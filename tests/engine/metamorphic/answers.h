@@ -18,7 +18,7 @@ inline std::string answer_lookups(const std::string& found, const std::string& b
   return " found " + found + " bounds " + bounds;
 }
 inline std::string answer_scan(const std::string& rows) { return " scan " + rows; }
-// Of the addresses: the longest prefix, all prefixes; and what is inside the first key.
+// The longest prefix and all prefixes of the addresses; and what is inside the first key.
 inline std::string answer_matches(const std::string& longest, const std::string& all,
                                   const std::string& inside) {
   return " longest " + longest + " all " + all + " inside " + inside;

@@ -192,7 +192,7 @@ class Drawing {
       made->keys.back() += "?";
   }
 
-  // Of keys that no other lane has.
+  // What it changes are keys that no other lane has.
   Changes lane_changes(int lane) {
     static constexpr int free_keys[] = {0, 1, 4, 5, 6, 7, 9};
     static constexpr StepKind kinds[] = {StepKind::put_column, StepKind::put,

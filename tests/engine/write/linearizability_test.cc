@@ -93,7 +93,7 @@ class Registers {
     REQUIRE_OK(transaction.put(whole_, keys.column(), values.column()));
     REQUIRE_OK(transaction.commit(durability));
   }
-  // So they have one number in any snapshot, whoever reads them and when.
+  // The rows of put_whole() have one number in any snapshot, whoever reads them and when.
   void expect_whole(const Snapshot& snapshot, bool one_by_one) const {
     std::vector<std::string> found;
     if (one_by_one) {
