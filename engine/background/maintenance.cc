@@ -287,7 +287,7 @@ Status Maintenance::compact(const Compaction& choice) {
   STRIDE_TRY(versions_.writable());
   auto done = compactor_.install(choice, &merged);
   if (!done.ok()) return done.status();
-  if (*done && choice.to_bottom) forget_written(choice.table->id, before);
+  if (*done && choice.to_bottom && !choice.of_erased) forget_written(choice.table->id, before);
   return {};
 }
 

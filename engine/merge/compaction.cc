@@ -139,7 +139,8 @@ std::optional<Compaction> choose_erased(const TableVersion& table, const Segment
       ++end;
     const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(first),
                              segments.begin() + static_cast<ptrdiff_t>(end));
-    return Compaction{table.table, inputs, run, /*to_bottom=*/end == segments.size()};
+    return Compaction{table.table, inputs, run, /*to_bottom=*/end == segments.size(),
+                      /*of_erased=*/true};
   }
   return std::nullopt;
 }

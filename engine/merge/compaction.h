@@ -28,6 +28,7 @@ struct Compaction {
   SegmentList inputs;      // newest first: whole runs, or segments of one, that lie together
   uint64_t run = 0;        // that the result becomes: the newest of the inputs'
   bool to_bottom = false;  // down to the table's oldest segment, so that tombstones may go
+  bool of_erased = false;  // to free what ranges have erased, and not to merge runs
 };
 
 // All leave runs alone that are newer than a sealed memtable, whose run will be older.
