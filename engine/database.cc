@@ -75,13 +75,15 @@ std::vector<TableStatistics> Database::tables() const {
     s.numbers = t.table->numbers;
     s.overflow = t.table->sums_wrap ? Overflow::wrap : Overflow::error;
     for (const auto& segment : t.segments) {
-      s.rows += segment->record().rows;  // as far as the manifest knows, if it cannot be read
+      s.rows += segment->live_rows();  // as far as the manifest knows, if it cannot be read
+      s.erased_rows += segment->erased().rows();
+      s.reclaimable_bytes += segment->record().bytes - segment->live_bytes();
       s.stored_values += segment->values().column.size;
       s.saved_bytes += segment->segment().saved_bytes();
       s.filter_bytes += segment->filter().bytes();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
-      if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
+      if (auto copy = segment->device_slot()->get()) s.device_bytes += copy->index->memory_bytes();
     }
     auto count_tail = [&](const Memtable& memtable) {
       if (const TableTail* tail = memtable.find(t.table->id)) s.memtable_rows += tail->rows();
@@ -134,6 +136,7 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Ex
     const SegmentRecord& record = segment->record();
     s.run = record.run;
     s.rows = record.rows;
+    s.erased_rows = record.erased.rows();
     s.tombstones = record.tombstones;
     s.bytes_on_disk = record.bytes;
     s.key_bytes = segment->keys().row_bytes();
@@ -145,7 +148,7 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Ex
     s.saved_bytes = segment->segment().saved_bytes();
     s.filter_bytes = segment->filter().bytes();
     s.resident_bytes = segment->segment().resident_bytes();
-    if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
+    if (auto copy = segment->device_slot()->get()) s.device_bytes = copy->index->memory_bytes();
     if (TreeView image = segment->index().tree; image.image) {
       TreeStatistics tree = tree_statistics(image);
       s.strides = std::move(tree.strides);

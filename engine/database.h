@@ -35,11 +35,13 @@ struct TableStatistics {
   uint64_t runs = 0;
   uint64_t segments = 0;
   uint64_t rows = 0;           // stored entries, tombstones and superseded ones included
+  uint64_t erased_rows = 0;    // not of these: ranges have erased them, and they are still in files
   uint64_t memtable_rows = 0;  // of these: in the log and in memory, and in no segment yet
   uint64_t stored_values = 0;  // of the rows; fewer where they share equal ones
   uint64_t saved_bytes = 0;    // of bytes_on_disk, by sharing them
   uint64_t filter_bytes = 0;   // of bytes_on_disk: what spares searches of newer runs
   uint64_t bytes_on_disk = 0;
+  uint64_t reclaimable_bytes = 0;  // of these: about what the erased rows take
   uint64_t resident_bytes = 0;
   uint64_t device_bytes = 0;  // of the memory of a device
 };
@@ -48,7 +50,8 @@ struct TableStatistics {
 // those that can hold the key.
 struct SegmentReport {
   uint64_t run = 0;   // segments of one run have disjoint keys; higher is newer
-  uint64_t rows = 0;  // tombstones included
+  uint64_t rows = 0;  // tombstones included, and erased ones
+  uint64_t erased_rows = 0;  // by ranges: no search finds them
   uint64_t tombstones = 0;
   uint64_t bytes_on_disk = 0;
   uint64_t key_bytes = 0, value_bytes = 0;      // without what tells where each begins

@@ -133,13 +133,14 @@ Status DatabaseImpl::commit(CommitRequest* request) {
 
 void DatabaseImpl::carry_out(const std::vector<CommitRequest*>& group) {
   maintenance_.before_commits();
-  bool made_runs;
+  Committer::Made made;
   {
     std::lock_guard guard(commit_mutex_);
-    made_runs = committer_.commit(group);
+    made = committer_.commit(group);
   }
   maintenance_.after_commits();
-  if (made_runs) maintenance_.after_bulk_commits();
+  if (made.runs) maintenance_.after_bulk_commits();
+  if (made.erased_rows) maintenance_.after_erasures();
 }
 
 void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {

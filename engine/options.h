@@ -49,6 +49,10 @@ struct Options {
   // half of what segments have where that is less (4 MiB at least), become a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
   // as do all where it is 0.
   uint64_t memtable_bytes = 128 << 20;
+  // The ranges of a commit that cover more stored keys of a table erase them in place, whatever
+  // their number: with a note in the manifest for each segment that they cut. Of fewer, each key
+  // gets a tombstone, as a small change like others.
+  uint64_t max_range_tombstones = 4096;
   // Threads of the database make the segments, and merge them where there are many. False: the
   // commit that fills a memtable makes the segment, and only compact() merges.
   bool background_work = true;

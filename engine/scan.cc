@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "engine/read/read_ahead.h"
 #include "engine/read/row_gather.h"
@@ -84,10 +85,11 @@ class SliceScan final : public Scan::Impl {
 
   bool next(ScanBatch* batch) override {
     *batch = {};
-    while (at_ < inputs_.size() && inputs_[at_].first == inputs_[at_].last) ++at_;
-    if (at_ == inputs_.size() || !status_.ok()) return false;
+    uint64_t n = 0;
+    for (; at_ < inputs_.size(); ++at_)
+      if (n = std::min<uint64_t>(batch_rows_, skip_erased()); n > 0) break;
+    if (n == 0 || !status_.ok()) return false;
     RunMerger::Input& input = inputs_[at_];
-    uint64_t n = std::min<uint64_t>(batch_rows_, input.last - input.first);
     ahead_[at_].advance(input.first + n);
     status_ = input.segment->ensure_rows(input.first, input.first + n);
     if (!status_.ok()) return false;
@@ -103,6 +105,18 @@ class SliceScan final : public Scan::Impl {
   }
 
  private:
+  // Moves the current input to its next row that is not erased, and returns how many follow
+  // together.
+  uint64_t skip_erased() {
+    RunMerger::Input& input = inputs_[at_];
+    const RowIntervals& erased = input.segment->erased();
+    if (erased.empty()) return input.last - input.first;
+    const uint64_t first = std::min(erased.skip(input.first), input.last);
+    if (std::exchange(input.first, first) != first)
+      ahead_[at_] = {input.segment->segment(), first, input.last, /*reverse=*/false};
+    return erased.next(first, input.last) - first;
+  }
+
   // The values of up to *n rows, and how many they are.
   ValueColumn copy_shared(const RunMerger::Input& input, uint64_t* n) {
     rows_.reset(*n);

@@ -255,7 +255,8 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
     if (t.segments.size() == 1) {
       STRIDE_TRY(t.segments[0]->open_failure());
       const SegmentRecord& record = t.segments[0]->record();
-      return record.rows - record.tombstones;
+      if (record.tombstones == 0) return t.segments[0]->live_rows();
+      if (record.erased.empty()) return record.rows - record.tombstones;
     }
     MergedRows merged;
     STRIDE_TRY(merge_all(*version()->backend, t.segments, &merged));

@@ -42,8 +42,8 @@ class STRIDE_API Snapshot {
   // callers that go on there. Both start work on a stream (a cudaStream_t) and return: a call that
   // comes after on that stream sees the results. Queries and results must live until then, the
   // snapshot need not. With a null stream they return when the work is done. unavailable: there is
-  // no device, or the table (for get_device with all its values: ValuePlacement::device) does not
-  // fit there.
+  // no device, the table (for get_device with all its values: ValuePlacement::device) does not fit
+  // there, or ranges have erased rows of it in place and it was not compacted since.
   //
   // out: queries.size locations; those of one snapshot mean the same in all its calls, and
   // FindResult::columns has the columns that their indexes count.

@@ -112,8 +112,11 @@ class STRIDE_API WriteTransaction {
   Status erase(const Table& table, std::string_view key) { return erase(table, as_bytes(key)); }
 
   // Erases the keys of [from, to): those that are there when this is committed, and those that the
-  // transaction has put before. Bounds may be of any length; null: no bound. The commit reads the
-  // table's keys there and stages each, so it costs as much as erasing them one by one.
+  // transaction has put before. Bounds may be of any length; null: no bound. Of many keys the
+  // commit notes where they lie in each segment, which costs the same whatever their number, and
+  // merges drop them behind; each of few (Options::max_range_tombstones), and of those that are in
+  // memory only, is erased as erase() does, as all are in a table of prefixes. Older versions
+  // refuse a database with such notes (unsupported_version).
   Status erase_range(const Table& table, std::optional<Bytes> from, std::optional<Bytes> to);
   // The same for the ranges of all rows: from[i] to to[i]. invalid_argument: columns of different
   // sizes, or offsets that descend.

@@ -15,6 +15,7 @@
 
 #include "storage/file.h"
 #include "storage/number.h"
+#include "storage/row_intervals.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -40,6 +41,14 @@ struct SegmentRecord {
   uint64_t rows = 0;
   uint64_t tombstones = 0;
   uint64_t bytes = 0;  // of the file
+  RowIntervals erased{};  // rows that count as not there; not of a table of prefixes
+};
+
+// Rows of a segment that are erased, besides those that were before.
+struct ErasedRows {
+  uint64_t segment = 0;
+  uint32_t table = 0;
+  RowInterval rows;
 };
 
 struct LogRecord {
@@ -55,12 +64,14 @@ struct SealedLog {
   uint64_t run = 0;
 };
 
-// Applied in this order: removed, dropped, created, added, logs removed, created and sealed.
+// Applied in this order: removed, dropped, created, added, rows erased, logs removed, created and
+// sealed.
 struct VersionEdit {
   std::vector<TableRecord> created;
   std::vector<uint32_t> dropped;  // tables; their segments go with them
   std::vector<SegmentRecord> added;
-  std::vector<uint64_t> removed;  // segments
+  std::vector<uint64_t> removed;        // segments
+  std::vector<ErasedRows> erased;       // of each segment ascending, with rows between them
   std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
   std::vector<uint64_t> removed_logs;  // segments have what they held
   std::vector<SealedLog> sealed_logs;  // ascending; no log before them stays unsealed

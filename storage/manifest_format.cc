@@ -107,6 +107,7 @@ class EditDecoder {
   Status decode_segment(Bytes body, VersionEdit* edit) const;
   Status decode_log(Bytes body, VersionEdit* edit) const;
   Status decode_sealed_log(Bytes body, VersionEdit* edit) const;
+  Status decode_erased_rows(Bytes body, VersionEdit* edit) const;
 
   Bytes left_;
   const std::string& file_;
@@ -133,6 +134,8 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return whole(body, &edit->removed_logs.emplace_back());
     case EditTag::sealed_log:
       return decode_sealed_log(body, edit);
+    case EditTag::erased_rows:
+      return decode_erased_rows(body, edit);
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -165,7 +168,7 @@ Status EditDecoder::decode_table_with_flags(Bytes body, VersionEdit* edit) const
 Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
   AddedSegment s{};
   STRIDE_TRY(whole(body, &s));
-  edit->added.push_back({s.segment, s.table, s.run, s.rows, s.tombstones, s.bytes});
+  edit->added.push_back({s.segment, s.table, s.run, s.rows, s.tombstones, s.bytes, {}});
   return {};
 }
 
@@ -180,6 +183,13 @@ Status EditDecoder::decode_sealed_log(Bytes body, VersionEdit* edit) const {
   SealedLogField log{};
   STRIDE_TRY(whole(body, &log));
   edit->sealed_logs.push_back({log.number, log.run});
+  return {};
+}
+
+Status EditDecoder::decode_erased_rows(Bytes body, VersionEdit* edit) const {
+  ErasedRowsField erased{};
+  STRIDE_TRY(whole(body, &erased));
+  edit->erased.push_back({erased.segment, erased.table, {erased.first, erased.end}});
   return {};
 }
 
@@ -221,6 +231,23 @@ std::vector<std::byte> encode_manifest_header(uint64_t number) {
   return out;
 }
 
+namespace {
+
+// Those that are added, and rows that are erased of these and of others.
+void encode_segments(const VersionEdit& edit, EditEncoder* encoder) {
+  for (const SegmentRecord& s : edit.added)
+    encoder->field(EditTag::added_segment,
+                   AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
+  auto erased = [&](uint64_t segment, uint32_t table, RowInterval rows) {
+    encoder->field(EditTag::erased_rows, ErasedRowsField{segment, rows.first, rows.end, table, 0});
+  };
+  for (const SegmentRecord& s : edit.added)
+    for (const RowInterval& rows : s.erased.list()) erased(s.segment, s.table, rows);
+  for (const ErasedRows& e : edit.erased) erased(e.segment, e.table, e.rows);
+}
+
+}  // namespace
+
 Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t synced_bytes,
                                              uint32_t kind) {
   EditEncoder encoder;
@@ -241,10 +268,7 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
       encoder.field(EditTag::created_table, table, t.name);
     }
   }
-  for (const SegmentRecord& s : edit.added) {
-    encoder.field(EditTag::added_segment,
-                  AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
-  }
+  encode_segments(edit, &encoder);
   for (uint64_t log : edit.removed_logs) encoder.field(EditTag::removed_log, log);
   for (const LogRecord& log : edit.created_logs)
     encoder.field(EditTag::created_log, CreatedLog{log.number, log.id});

@@ -62,6 +62,7 @@ enum class EditTag : uint32_t {
   created_log = 7,               // CreatedLog
   removed_log = 8,               // uint64_t
   sealed_log = 9,                // SealedLogField
+  erased_rows = 10,              // ErasedRowsField
 };
 struct EditField {
   uint32_t tag;
@@ -107,6 +108,15 @@ struct SealedLogField {
   uint64_t run;
 };
 static_assert(sizeof(SealedLogField) == 16);
+
+struct ErasedRowsField {
+  uint64_t segment;
+  uint64_t first;
+  uint64_t end;
+  uint32_t table;
+  uint32_t zero;
+};
+static_assert(sizeof(ErasedRowsField) == 32 && alignof(ErasedRowsField) == 8);
 
 // "MANIFEST-000001".
 std::string manifest_name(uint64_t number);

@@ -49,6 +49,7 @@ class ManifestReplay::Check {
     for (uint32_t id : edit.dropped) STRIDE_TRY(drop(id));
     for (const TableRecord& table : edit.created) STRIDE_TRY(create(table));
     for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
+    if (!edit.erased.empty()) STRIDE_TRY(erase_rows(edit));
     for (uint64_t log : edit.removed_logs) STRIDE_TRY(remove_log(log));
     for (const LogRecord& log : edit.created_logs) STRIDE_TRY(create_log(log.number));
     return edit.sealed_logs.empty() ? Status() : seal_logs(edit);
@@ -65,6 +66,7 @@ class ManifestReplay::Check {
   }
   Status create(const TableRecord& table);
   Status add(const SegmentRecord& segment);
+  Status erase_rows(const VersionEdit& edit) const;
   Status remove_log(uint64_t number) {
     bool known = before_.logs_.contains(number) && removed_logs_.insert(number).second;
     return known ? Status() : misfit("removes unknown log " + std::to_string(number));
@@ -127,6 +129,38 @@ Status ManifestReplay::Check::add(const SegmentRecord& segment) {
   return {};
 }
 
+// The rows are of segments that are there once the edit is applied.
+Status ManifestReplay::Check::erase_rows(const VersionEdit& edit) const {
+  std::unordered_map<uint64_t, const SegmentRecord*> added;
+  for (const SegmentRecord& segment : edit.added) added[segment.segment] = &segment;
+  std::unordered_set<uint32_t> prefix_tables;  // of those that are created
+  for (const TableRecord& table : edit.created)
+    if (table.address_bits != 0) prefix_tables.insert(table.id);
+  std::unordered_map<uint64_t, uint64_t> ends;  // of what came before, by segment
+  for (const ErasedRows& erased : edit.erased) {
+    const std::string name = std::to_string(erased.segment);
+    auto is_new = added.find(erased.segment);
+    const SegmentRecord* segment = nullptr;
+    if (is_new != added.end()) {
+      segment = is_new->second;
+    } else if (has_segment(erased.segment)) {
+      segment = &before_.segments_.at(erased.segment).record;
+    }
+    if (!segment || segment->table != erased.table)
+      return misfit("erases rows of segment " + name + ", which is not there");
+    const TableRecord* table = before_.find_table(erased.table);
+    if (prefix_tables.contains(erased.table) || (table && table->address_bits != 0))
+      return misfit("erases rows of segment " + name + ", which is of a table of prefixes");
+    if (erased.rows.empty() || erased.rows.end > segment->rows)
+      return misfit("erases rows that segment " + name + " does not have");
+    auto [end, is_first] = ends.try_emplace(erased.segment, erased.rows.end);
+    if (!is_first && erased.rows.first <= end->second)
+      return misfit("erases rows of segment " + name + " out of order");
+    end->second = erased.rows.end;
+  }
+  return {};
+}
+
 // Logs are sealed one after the other, and so are the runs that they will be.
 Status ManifestReplay::Check::seal_logs(const VersionEdit& edit) const {
   std::map<uint64_t, uint64_t> runs;  // by log
@@ -186,6 +220,8 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
   for (uint32_t id : edit.dropped) drop_table(id);
   for (const TableRecord& table : edit.created) create_table(table);
   for (const SegmentRecord& segment : edit.added) add_segment(segment);
+  for (const ErasedRows& erased : edit.erased)
+    segments_[erased.segment].record.erased.add(erased.rows);
   for (uint64_t log : edit.removed_logs) logs_.erase(log);
   for (const LogRecord& log : edit.created_logs) {
     logs_[log.number] = {log.number, log.id};

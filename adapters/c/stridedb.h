@@ -280,7 +280,8 @@ STRIDE_C_API int stride_erase(stride_transaction* transaction, stride_table* tab
                               const stride_column* keys);
 /* For each row i, erases the keys from row i of `from` up to row i of `to`, exclusively: those that
  * are there when this is committed, and those that the transaction has put before. Bounds have any
- * length. Costs as much as erasing the keys one by one. As stride_put(). */
+ * length. Costs about the same however many keys there are; of few, and in a table of prefixes, as
+ * much as erasing them one by one. As stride_put(). */
 STRIDE_C_API int stride_erase_ranges(stride_transaction* transaction, stride_table* table,
                                      const stride_column* from, const stride_column* to);
 /* One range. from, to: NULL for no bound on that side. */

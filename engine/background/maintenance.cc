@@ -99,6 +99,14 @@ void Maintenance::after_commits() {
   changed_.notify_all();
 }
 
+void Maintenance::after_erasures() {
+  if (!context_.options.background_work) return;
+  std::lock_guard lock(mutex_);
+  look_for_compactions();
+  start_threads();
+  changed_.notify_all();
+}
+
 void Maintenance::after_bulk_commits() {
   if (!context_.options.background_work) return flush_without_threads();
   std::lock_guard lock(mutex_);
@@ -296,7 +304,7 @@ Status Maintenance::compact(const Compaction& choice) {
   STRIDE_TRY(versions_.writable());
   auto done = compactor_.install(choice, &merged);
   if (!done.ok()) return done.status();
-  if (*done && choice.to_bottom) forget_written(choice.table->id, before);
+  if (*done && choice.to_bottom && !choice.of_erased) forget_written(choice.table->id, before);
   return {};
 }
 
@@ -322,7 +330,7 @@ bool Maintenance::choose(size_t lane, bool* later) {
   }
   for (size_t i = 0; i < version->tables.size(); ++i) {
     const TableVersion& table = *version->tables[i];
-    if (table.segments.size() < 2) continue;
+    if (table.segments.empty()) continue;
     auto choice = choose_in(*version, table, other);
     if (!choice) continue;
     std::lock_guard lock(mutex_);

@@ -55,6 +55,8 @@ class Maintenance {
   // The same for those that make runs themselves; any thread.
   void before_bulk_commits();
   void after_bulk_commits();
+  // The same for those that erased rows in place.
+  void after_erasures();
   // Makes runs of all rows in memtables, and one run of each table.
   Status compact_all();
   // Ends the threads, and what others do here. What they are at is given up.

@@ -3,12 +3,26 @@
 #include "engine/read/cold_read.h"
 
 namespace stride {
+namespace {
+
+SegmentRecord with_erased(SegmentRecord record, const RowIntervals& erased) {
+  record.erased.add(erased);
+  return record;
+}
+
+}  // namespace
+
+IndexedSegment::IndexedSegment(const IndexedSegment& before, const RowIntervals& erased)
+    : IndexedSegment(before.file_, before.segment_, with_erased(before.record_, erased)) {
+  ready_.store(before.ready_.load(std::memory_order_acquire), std::memory_order_relaxed);
+  device_slot_ = before.device_slot_;
+}
 
 IndexedSegment::IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,
                                SegmentRecord record)
     : file_(std::move(file)),
       segment_(std::move(segment)),
-      record_(record),
+      record_(std::move(record)),
       keys_(segment_->keys()),
       values_(segment_->values()),
       kinds_(segment_->kinds()),
@@ -25,6 +39,12 @@ IndexedSegment::IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_pt
                     .size = keys_.size,
                     .width = values_.number_width};
   }
+}
+
+uint64_t IndexedSegment::live_bytes() const {
+  if (erased().empty()) return record_.bytes;
+  const double share = static_cast<double>(live_rows()) / static_cast<double>(record_.rows);
+  return static_cast<uint64_t>(static_cast<double>(record_.bytes) * share);
 }
 
 Status IndexedSegment::prepare_once() const {

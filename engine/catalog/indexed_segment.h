@@ -23,6 +23,9 @@ class IndexedSegment {
   // file: null for a second object of the same file, which lives no longer than the first.
   IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,
                  SegmentRecord record);
+  // The same segment, of which these rows, too, count as not there: it shares the file, what lies
+  // in memory and what lies on a device.
+  IndexedSegment(const IndexedSegment& before, const RowIntervals& erased);
 
   const SegmentRecord& record() const { return record_; }
   Segment& segment() const { return *segment_; }
@@ -32,6 +35,17 @@ class IndexedSegment {
   Bytes first_key() const { return first_key_; }
   Bytes last_key() const { return last_key_; }
   bool has_tombstones() const { return kinds_ != nullptr; }
+  // Rows that ranges have erased, and which no read finds. They were erased in all segments that
+  // were there at the time, so that nothing older has a row of their keys, but what a newer
+  // tombstone hides.
+  const RowIntervals& erased() const { return record_.erased; }
+  bool is_erased(uint64_t rank) const { return !erased().empty() && erased().contains(rank); }
+  // As the manifest knows, tombstones included.
+  uint64_t live_rows() const { return record_.rows - erased().rows(); }
+  // About how many bytes of the file those take.
+  uint64_t live_bytes() const;
+  // Whether it is a segment of the manifest, and not one in memory of a memtable's rows.
+  bool is_stored() const { return record_.segment != 0; }
   // not ok: it could not be opened, and prepare() fails so. It has no rows then, whatever its
   // record says.
   Status open_failure() const { return segment_->open_failure(); }
@@ -73,7 +87,7 @@ class IndexedSegment {
     return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
   }
   const uint8_t* kinds() const { return kinds_; }
-  DeviceSlot& device_slot() { return device_slot_; }  // of Residents
+  const std::shared_ptr<DeviceSlot>& device_slot() const { return device_slot_; }  // of Residents
 
  private:
   Status prepare_once() const;
@@ -93,7 +107,7 @@ class IndexedSegment {
   bool readable_;
   mutable std::atomic<bool> ready_{false};
   mutable std::mutex prepare_mutex_;
-  DeviceSlot device_slot_;
+  std::shared_ptr<DeviceSlot> device_slot_ = std::make_shared<DeviceSlot>();
 };
 
 }  // namespace stride

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/catalog/rows_between.h"
 #include "engine/prefix/matcher.h"
 
 namespace stride {
@@ -17,6 +18,7 @@ using Segments = std::vector<std::shared_ptr<IndexedSegment>>;
 struct TableChange {
   Segments added;
   std::unordered_set<const IndexedSegment*> removed;
+  std::vector<ErasedRows> erased;
 };
 
 std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, FileSystem& fs) {
@@ -30,10 +32,12 @@ std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, Fil
   }
   for (const auto& segment : pending.obsolete)
     changes[segment->record().table].removed.insert(segment.get());
+  for (const ErasedRows& erased : pending.edit.erased)
+    changes[erased.table].erased.push_back(erased);
   return changes;
 }
 
-SegmentList change_segments(const SegmentList& before, const TableChange& change) {
+SegmentList add_and_remove(const SegmentList& before, const TableChange& change) {
   const bool is_newest = before.empty() || change.added.empty() ||
                          before[0]->record().run <= change.added[0]->record().run;
   if (change.removed.empty() && is_newest) return before.with_newer(change.added);
@@ -47,6 +51,10 @@ SegmentList change_segments(const SegmentList& before, const TableChange& change
     kept.insert(older, change.added.begin(), change.added.end());
   }
   return SegmentList(kept);
+}
+
+SegmentList change_segments(const SegmentList& before, const TableChange& change) {
+  return with_erased_rows(add_and_remove(before, change), change.erased);
 }
 
 void count_bytes(const SegmentList& before, const SegmentList& after, Version* version) {

@@ -9,6 +9,7 @@
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version.h"
+#include "gpu/location.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
 
@@ -44,6 +45,7 @@ struct PendingEdit {
   };
   std::vector<Unsynced> unsynced;  // some of these
   uint64_t resident_bytes = 0;                     // of these
+  std::vector<Location> origins;  // of each of their rows, if a merge made them: in its inputs
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.
   std::vector<std::shared_ptr<IndexedSegment>> obsolete;
   // Takes the place of the memtable, which is sealed as the edit says. Null: that stays.

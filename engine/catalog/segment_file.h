@@ -19,11 +19,16 @@ class SegmentFile {
 
   // Precondition: a synced edit has taken the segment away.
   void remove_when_unused() noexcept { obsolete_.store(true, std::memory_order_relaxed); }
+  // Ranges have erased all rows: it went for that, and not because others have its rows. Set and
+  // read under the commit lock.
+  void set_erased() noexcept { erased_ = true; }
+  bool is_erased() const noexcept { return erased_; }
 
  private:
   FileSystem& fs_;
   const std::string path_;
   std::atomic<bool> obsolete_{false};
+  bool erased_ = false;
 };
 
 }  // namespace stride

@@ -18,7 +18,7 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
                            uint64_t queries, bool insist, std::vector<Copied>* copied) {
   bool missing = false;
   for (const auto& segment : segments) {
-    DeviceSlot& slot = segment->device_slot();
+    DeviceSlot& slot = *segment->device_slot();
     slot.last_use = ++clock_;
     slot.queries += queries;
     missing |= lacks(*segment);
@@ -32,7 +32,7 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
     return {};
   }
   for (const auto& segment : segments) {
-    DeviceSlot& slot = segment->device_slot();
+    DeviceSlot& slot = *segment->device_slot();
     bool earned = insist || slot.queries >= segment->rows() / rows_per_query;
     bool at_once = at_once_ && !slot.refused;
     if (given_up_ || !lacks(*segment) || !(earned || at_once)) continue;
@@ -49,8 +49,9 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
       return resident.status();
     }
     slot.set(std::make_shared<const DeviceCopy>(DeviceCopy{device, *resident}));
-    std::erase_if(on_device_, [&](const auto& s) { return s.expired() || s.lock() == segment; });
-    on_device_.push_back(segment);
+    std::erase_if(on_device_,
+                  [&](const auto& s) { return s.expired() || s.lock() == segment->device_slot(); });
+    on_device_.push_back(segment->device_slot());
     copied->push_back({segment, std::move(*resident)});
   }
   return {};
@@ -64,7 +65,7 @@ void Residents::give_up() {
 }
 
 bool Residents::lacks(IndexedSegment& segment) const {
-  auto copy = segment.device_slot().get();
+  auto copy = segment.device_slot()->get();
   return !copy || (stores_values(segment) && !copy->index->has_values());
 }
 
@@ -79,7 +80,7 @@ Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
                                                           const SegmentList& segments,
                                                           IndexedSegment& segment, bool may_evict) {
   static_assert(static_cast<int>(EntryKind::put) == 0);
-  bool has_keys = segment.device_slot().get() != nullptr;
+  bool has_keys = segment.device_slot()->get() != nullptr;
   IndexRows rows{nullptr, segment.kinds()};
   if (stores_values(segment)) rows.values = &segment.values().column;
   for (;;) {
@@ -93,18 +94,18 @@ Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
 }
 
 bool Residents::evict_one(const SegmentList& but) {
-  std::shared_ptr<IndexedSegment> oldest;
-  std::erase_if(on_device_, [](const auto& segment) { return segment.expired(); });
+  std::shared_ptr<DeviceSlot> oldest;
+  std::erase_if(on_device_, [](const auto& slot) { return slot.expired(); });
   for (const auto& weak : on_device_) {
-    std::shared_ptr<IndexedSegment> segment = weak.lock();
-    if (!segment || std::find(but.begin(), but.end(), segment) != but.end()) continue;
-    if (!oldest || segment->device_slot().last_use < oldest->device_slot().last_use)
-      oldest = std::move(segment);
+    std::shared_ptr<DeviceSlot> slot = weak.lock();
+    auto is_its = [&](const auto& segment) { return segment->device_slot() == slot; };
+    if (!slot || std::any_of(but.begin(), but.end(), is_its)) continue;
+    if (!oldest || slot->last_use < oldest->last_use) oldest = std::move(slot);
   }
   if (!oldest) return false;
-  oldest->device_slot().set(nullptr);
-  oldest->device_slot().queries = 0;
-  std::erase_if(on_device_, [&](const auto& segment) { return segment.lock() == oldest; });
+  oldest->set(nullptr);
+  oldest->queries = 0;
+  std::erase_if(on_device_, [&](const auto& slot) { return slot.lock() == oldest; });
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/merge/compaction.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/build/run_builder_body.h"
@@ -38,14 +39,67 @@ SegmentList below_sealed(const Version& version, const TableVersion& table) {
                                          : SegmentList(older, table.segments.end());
 }
 
-// Whether the table has all inputs, one after the other, and nothing below them where nothing was.
-bool are_there(const Compaction& choice, const TableVersion* table) {
-  if (!table) return false;
-  const SegmentList& segments = table->segments;
-  auto found =
-      std::search(segments.begin(), segments.end(), choice.inputs.begin(), choice.inputs.end());
-  if (found == segments.end()) return false;
-  return !choice.to_bottom || static_cast<size_t>(segments.end() - found) == choice.inputs.size();
+// What has become of the inputs of a merge.
+struct CurrentInputs {
+  bool are_there = false;                                 // as far as ranges have not erased them
+  std::vector<std::shared_ptr<IndexedSegment>> segments;  // what is there of them
+  std::vector<RowIntervals> erased;                       // of each input, if `any_erased`
+  bool any_erased = false;                                // since they were chosen
+};
+
+// What is added meanwhile is newer than all inputs, as these are older than all sealed memtables, or
+// has the place of other segments.
+CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments) {
+  CurrentInputs current;
+  std::unordered_map<uint64_t, size_t> positions;
+  for (size_t i = 0; i < segments.size(); ++i) positions[segments[i]->record().segment] = i;
+  size_t next = segments.size();
+  for (const auto& chosen : choice.inputs) {
+    auto found = positions.find(chosen->record().segment);
+    if (found == positions.end()) {
+      if (!chosen->file().is_erased()) return {};
+      current.any_erased = true;
+      current.erased.emplace_back().add({0, chosen->rows()});
+      continue;
+    }
+    const auto& segment = segments[found->second];
+    if (!current.segments.empty() && found->second != next) return {};
+    next = found->second + 1;
+    current.any_erased |= segment != chosen;
+    current.erased.push_back(segment->erased());
+    current.segments.push_back(segment);
+  }
+  current.are_there = !current.segments.empty() && (!choice.to_bottom || next == segments.size());
+  return current;
+}
+
+// The rows of the result that were erased while it was made: those whose origin is. Each range
+// erased the rows of all inputs alike, so none that it takes has come from elsewhere.
+void erase_from_result(const CurrentInputs& inputs, PendingEdit* merged) {
+  if (!inputs.any_erased) return;
+  std::vector<size_t> at(inputs.erased.size());  // the interval that is next, of each input
+  auto is_erased = [&](Location origin) {
+    const std::vector<RowInterval>& list = inputs.erased[origin.index].list();
+    size_t& i = at[origin.index];  // ranks ascend
+    while (i < list.size() && list[i].end <= origin.rank) ++i;
+    return i < list.size() && list[i].first <= origin.rank;
+  };
+  auto origin = merged->origins.begin();
+  for (const SegmentRecord& added : merged->edit.added) {
+    RowInterval erased;
+    auto enter = [&] {
+      if (!erased.empty()) merged->edit.erased.push_back({added.segment, added.table, erased});
+    };
+    for (uint64_t row = 0; row < added.rows; ++row, ++origin) {
+      if (!is_erased(*origin)) continue;
+      if (erased.end != row || erased.empty()) {
+        enter();
+        erased.first = row;
+      }
+      erased.end = row + 1;
+    }
+    enter();
+  }
 }
 
 }  // namespace
@@ -55,13 +109,41 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
   if (segments.empty()) return std::nullopt;
   const uint64_t run = segments[0]->record().run;
   bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
-    return s->record().run == run && s->record().tombstones == 0 && s->open_failure().ok();
+    return s->record().run == run && s->record().tombstones == 0 && s->erased().empty() &&
+           s->open_failure().ok();
   });
   if (is_compact) return std::nullopt;
   return Compaction{table.table, segments, run, /*to_bottom=*/true};
 }
 
 namespace {
+
+// Where all rows of a segment are erased it goes; where half of them are, a new one takes its place
+// if that frees some space.
+bool is_worth_rewriting(const IndexedSegment& segment) {
+  constexpr uint64_t min_bytes = 1 << 20;
+  if (segment.erased().empty() || !segment.open_failure().ok()) return false;
+  if (segment.live_rows() == 0) return true;
+  const uint64_t freed = segment.record().bytes - segment.live_bytes();
+  return freed >= std::max(min_bytes, segment.live_bytes());
+}
+
+// Such segments of one run that lie together.
+std::optional<Compaction> choose_erased(const TableVersion& table, const SegmentList& segments) {
+  for (size_t first = 0; first < segments.size(); ++first) {
+    if (!is_worth_rewriting(*segments[first])) continue;
+    const uint64_t run = segments[first]->record().run;
+    size_t end = first + 1;
+    while (end < segments.size() && segments[end]->record().run == run &&
+           is_worth_rewriting(*segments[end]))
+      ++end;
+    const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(first),
+                             segments.begin() + static_cast<ptrdiff_t>(end));
+    return Compaction{table.table, inputs, run, /*to_bottom=*/end == segments.size(),
+                      /*of_erased=*/true};
+  }
+  return std::nullopt;
+}
 
 // has_bottom: the last of the segments is the table's oldest one.
 std::optional<Compaction> choose_among(const SegmentList& segments, const TableVersion& table,
@@ -74,7 +156,7 @@ std::optional<Compaction> choose_among(const SegmentList& segments, const TableV
       firsts.push_back(i);
       bytes.push_back(0);
     }
-    bytes.back() += record.bytes;
+    bytes.back() += segments[i]->live_bytes();
   }
   auto can_be_read = [](const auto& s) { return s->open_failure().ok(); };
   if (!std::all_of(segments.begin(), segments.end(), can_be_read)) written = 0;
@@ -94,7 +176,9 @@ std::optional<Compaction> choose_among(const SegmentList& segments, const TableV
 std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
                                       uint64_t written) {
   if (table.matcher) return std::nullopt;
-  return choose_among(below_sealed(version, table), table, written, /*has_bottom=*/true);
+  const SegmentList segments = below_sealed(version, table);
+  if (auto erased = choose_erased(table, segments)) return erased;
+  return choose_among(segments, table, written, /*has_bottom=*/true);
 }
 
 std::optional<Compaction> choose_newer_runs(const Version& version, const TableVersion& table,
@@ -111,27 +195,31 @@ Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
   for (const auto& s : choice.inputs) STRIDE_TRY(s->open_failure());
   // What another process wrote is looked at before it is written again.
   for (const auto& s : choice.inputs) {
-    if (s->segment().was_written_here()) continue;
+    if (s->segment().was_written_here() || s->live_rows() == 0) continue;
     if (merged->stop && *merged->stop) return closing(context_.path);
     STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
   }
   MergedRows rows;
   STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows,
                        choice.to_bottom ? Tombstones::drop : Tombstones::keep, merged->stop));
-  for (const auto& s : choice.inputs) {
-    merged->edit.removed.push_back(s->record().segment);
-    merged->obsolete.push_back(s);
-  }
   const RunFilters filters = choice.to_bottom ? RunFilters::none : RunFilters::build;
   if (rows.size() > 0)
     STRIDE_TRY(builder_.build(rows, *choice.table, filters, Durability::sync, merged));
   for (SegmentRecord& added : merged->edit.added) added.run = choice.run;
+  merged->origins = std::move(rows.order);
   return {};
 }
 
 Result<bool> Compactor::install(const Compaction& choice, PendingEdit* merged) {
   auto version = versions_.current();
-  if (!are_there(choice, version->find(choice.table->id))) return false;
+  const TableVersion* table = version->find(choice.table->id);
+  if (!table) return false;
+  CurrentInputs current = find_inputs(choice, table->segments);
+  if (!current.are_there) return false;
+  erase_from_result(current, merged);
+  for (const auto& segment : current.segments)
+    merged->edit.removed.push_back(segment->record().segment);
+  merged->obsolete = std::move(current.segments);
   merged->only_moves_rows = true;
   STRIDE_TRY(versions_.apply(*version, merged, Durability::sync));
   return true;

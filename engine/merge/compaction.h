@@ -25,17 +25,19 @@ namespace stride {
 // A choice. It pins its inputs.
 struct Compaction {
   std::shared_ptr<const TableRecord> table;
-  SegmentList inputs;      // newest first: whole runs that lie together
+  SegmentList inputs;      // newest first: whole runs, or segments of one, that lie together
   uint64_t run = 0;        // that the result becomes: the newest of the inputs'
   bool to_bottom = false;  // down to the table's oldest segment, so that tombstones may go
+  bool of_erased = false;  // to free what ranges have erased, and not to merge runs
 };
 
 // All leave runs alone that are newer than a sealed memtable, whose run will be older.
 
 // All of the table, unless it is one run without tombstones that can be read.
 std::optional<Compaction> choose_compaction(const Version& version, const TableVersion& table);
-// Runs of the table that tiers ask for (engine/merge/tiers.h), if they can be read. written: bytes
-// of its runs that small commits made since all was merged. Nothing for a table of prefixes.
+// Segments of which ranges have erased much, by themselves; else runs of the table that tiers ask
+// for (engine/merge/tiers.h), if they can be read. written: bytes of its runs that small commits
+// made since all was merged. Nothing for a table of prefixes.
 std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
                                       uint64_t written);
 
@@ -54,7 +56,8 @@ class Compactor {
   Status merge(const Compaction& choice, PendingEdit* merged);
   // Applies the edit, synced whatever Options::durability is: files may go only when no log that
   // could come back after a power loss names them. Requires the commit lock. False, and nothing is
-  // changed: the inputs are not all there any longer. Newer runs that came meanwhile stay newer.
+  // changed: the inputs are not there any longer. Newer runs that came meanwhile stay newer, and
+  // rows that ranges have erased of the inputs meanwhile are erased of the result.
   Result<bool> install(const Compaction& choice, PendingEdit* merged);
 
   // The three in one for every table; takes the commit lock to install. What one damaged table

@@ -60,6 +60,7 @@ RunMerger::RunMerger(const std::vector<Input>& inputs, bool reverse, uint64_t sh
       std::clamp(all_window_rows / (inputs.size() + 1), uint64_t{16}, largest_window_rows);
   windows_ = std::make_unique_for_overwrite<uint64_t[]>(2 * window_capacity_ * inputs.size());
   sources_.reserve(inputs.size());
+  limits_.reserve(inputs.size());
   for (const Input& input : inputs)
     if (input.first < input.last) add_source(input);
   leaves_ = std::bit_ceil(std::max<size_t>(sources_.size(), 1));
@@ -94,7 +95,7 @@ void RunMerger::add_source(const Input& input) {
   s.segment = input.segment;
   s.index = input.index;
   s.rank = static_cast<uint32_t>(reverse_ ? input.last - 1 : input.first);
-  s.left = input.last - input.first;
+  s.left = segment.erased().empty() ? input.last - input.first : 0;
   bool look = segment.kinds() && tombstones_ == Tombstones::drop;
   s.kinds = look ? segment.kinds() : &put_kind;
   s.kind_mask = look ? ~uint32_t{0} : 0;
@@ -105,8 +106,29 @@ void RunMerger::add_source(const Input& input) {
   s.max_window_rows = static_cast<uint16_t>(
       std::clamp(segment_block_bytes / (row_bytes + 1), uint64_t{1}, window_capacity_));
   s.window_rows = std::min(first_window_rows, s.max_window_rows);
-  fill(&s);
+  limits_.push_back(reverse_ ? input.first : input.last);
   sources_.push_back(s);
+  fill(&sources_.back());
+}
+
+// Moves a source whose rows up to erased ones are used up to those behind them. False: there are
+// none.
+bool RunMerger::find_next_stretch(Source* s) const {
+  const RowIntervals& erased = s->segment->erased();
+  if (erased.empty()) return false;
+  const uint64_t limit = limits_[static_cast<size_t>(s - sources_.data())];
+  if (reverse_) {
+    const uint64_t end = erased.skip_back(s->rank + 1);  // 0 where the rank has passed the first
+    if (end <= limit) return false;
+    s->rank = static_cast<uint32_t>(end - 1);
+    s->left = end - erased.previous(end, limit);
+  } else {
+    const uint64_t first = erased.skip(s->rank);
+    if (first >= limit) return false;
+    s->rank = static_cast<uint32_t>(first);
+    s->left = erased.next(first, limit) - first;
+  }
+  return true;
 }
 
 inline RunMerger::Prefix RunMerger::prefix(const Source& source, uint64_t rank) const {
@@ -133,7 +155,7 @@ void RunMerger::grow_window(Source* s) {
 // Loads the next window; it stays empty at the end and where the next row is damaged.
 void RunMerger::fill(Source* s) {
   s->next = s->end = s->window;
-  if (s->left == 0) return;
+  if (s->left == 0 && !find_next_stretch(s)) return;
   uint64_t rows;
   if (Status status = check_ahead(*s, &rows); !status.ok()) {
     status_ = std::move(status);

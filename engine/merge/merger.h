@@ -26,7 +26,7 @@ enum class Tombstones : uint8_t { drop, keep };
 // 3, 5.4.1): log2(k) comparisons an entry, without a branch that depends on their outcome. What is
 // compared first are 16 bytes of each key, after those that all keys share; they are read ahead for
 // a window of rows, whose checksums are checked then. Not thread-safe. The segments must outlive
-// it.
+// it. Erased rows are passed over: they hide nothing (IndexedSegment::erased()).
 class RunMerger {
  public:
   struct Input {
@@ -83,7 +83,7 @@ class RunMerger {
     const uint64_t* next;
     const uint64_t* end;
     uint64_t* window;
-    uint64_t left;  // rows that are in no window yet
+    uint64_t left;  // rows that are in no window yet, up to the next erased one
     const IndexedSegment* segment;
     const uint8_t* kinds;
     uint32_t kind_mask;  // 0: all rows count as kinds[0]
@@ -99,6 +99,7 @@ class RunMerger {
   void find_shared_bytes(const std::vector<Input>& inputs, uint64_t known);
   void add_source(const Input& input);
   Status check_ahead(const Source& source, uint64_t* rows) const;
+  bool find_next_stretch(Source* source) const;
   void fill(Source* source);
   static void grow_window(Source* source);
   Entry entry(uint64_t source) const;
@@ -120,6 +121,7 @@ class RunMerger {
   uint64_t skip_ = 0;    // bytes that all keys share
   Ties ties_ = Ties::compare_keys;
   std::vector<Source> sources_;
+  std::vector<uint64_t> limits_;  // of each source: where its rows end or, backwards, begin
   std::unique_ptr<uint64_t[]> windows_;
   uint64_t window_capacity_;
   size_t leaves_ = 1;  // sources, rounded up to a power of 2

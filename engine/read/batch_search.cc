@@ -40,7 +40,8 @@ Status BatchSearch::prepare(HostQueries* queries) {
   batch_ = executor_.batch(segments_, queries->column().size);
   for (size_t i = 0; i < segments_.size(); ++i) {
     const IndexedSegment& s = *segments_[i];
-    sources_.push_back({&s, s.values(), s.kinds(), batch_.indexes()[i].guard != nullptr});
+    sources_.push_back({&s, s.values(), s.kinds(), s.erased().empty() ? nullptr : &s.erased(),
+                        batch_.indexes()[i].guard != nullptr});
   }
   if (!batch_.all_on_device()) {
     if (auto device = executor_.device_if_known()) STRIDE_TRY(queries->copy_from(*device));
@@ -75,7 +76,11 @@ uint64_t BatchSearch::value_width() const {
 
 bool BatchSearch::is_plain() const {
   return std::none_of(sources_.begin(), sources_.end(),
-                      [](const Source& s) { return s.guarded || s.kinds; });
+                      [](const Source& s) { return s.guarded || s.kinds || s.erased; });
+}
+
+bool BatchSearch::has_erased_rows() const {
+  return std::any_of(sources_.begin(), sources_.end(), [](const Source& s) { return s.erased; });
 }
 
 Status BatchSearch::locate_mixed(const KeyColumn& queries, const TakeLocations& take) {

@@ -4,7 +4,7 @@
 //   BatchSearch search(executor, segments, queries.column().size);
 //   STRIDE_TRY(search.prepare(&queries));
 //   STRIDE_TRY(search.locate(&queries, take));      // blocks of locations, on all threads
-//   resolve(search.sources(), first, locations, put, absent);  // tombstones, and where values lie
+//   resolve(search.sources(), first, locations, put, absent);  // entries, and where values lie
 #pragma once
 
 #include <span>
@@ -26,7 +26,14 @@ struct Source {
   const IndexedSegment* segment;
   ValueRows values;
   const uint8_t* kinds;
+  const RowIntervals* erased;  // null: none of its rows is
   bool guarded;
+
+  // Whether the row is no entry, but says that there is none. Precondition: it was checked.
+  bool hides(uint32_t rank) const {
+    return (kinds && segment->kind(rank) == EntryKind::tombstone) ||
+           (erased && erased->contains(rank));
+  }
 };
 
 // What tells where a row's value is, and whether it is a tombstone.
@@ -62,7 +69,7 @@ Status resolve(std::span<const Source> sources, uint64_t first, std::span<const 
     }
     const Source& source = sources[at.index];
     if (source.guarded) STRIDE_TRY(source.segment->ensure_rows(at.rank, at.rank + 1));
-    if (source.kinds && source.segment->kind(at.rank) == EntryKind::tombstone) {
+    if (source.hides(at.rank)) {
       absent(first + i);
     } else {
       put(first + i, at, source.values[at.rank]);
@@ -107,8 +114,9 @@ class BatchSearch {
   ColdReader& cold() { return cold_; }
   // The width of all values; 0: they differ, are shared, or there are none.
   uint64_t value_width() const;
-  // Neither checksums nor tombstones are in the way of a row.
+  // Neither checksums nor tombstones nor erased rows are in the way of a row.
   bool is_plain() const;
+  bool has_erased_rows() const;
 
  private:
   // The device searches what it has and the host what is left; the newer of two entries wins.

@@ -61,7 +61,7 @@ class FilteredKey {
   uint32_t prefetched_ = 0;  // those of segments before this one have been
 };
 
-// Where a key's newest entry lies, if it is no tombstone.
+// Where a key's newest entry lies, if it is no tombstone and not erased.
 Status locate_one(const SegmentList& segments, Bytes key, Location* out) {
   *out = {Location::absent, Location::absent};
   FilteredKey filtered(segments, key);
@@ -73,6 +73,7 @@ Status locate_one(const SegmentList& segments, Bytes key, Location* out) {
     uint32_t rank;
     STRIDE_TRY(find_one(s.index(), key, &rank));
     if (rank == Location::absent) continue;
+    if (s.is_erased(rank)) return {};
     bool tombstone;
     STRIDE_TRY(s.is_tombstone(rank, &tombstone));
     if (!tombstone) *out = {i, rank};
@@ -363,7 +364,8 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   }
   BatchSearch search(executor, segments, n);
   STRIDE_TRY(search.prepare(&queries));
-  if (search.batch().all_values_on_device()) {
+  // A device does not know of erased rows.
+  if (search.batch().all_values_on_device() && !search.has_erased_rows()) {
     Status status = copy_from_device(search, queries.column(), result);
     if (!executor.failed(status)) return status;
     result->found.reset(n);

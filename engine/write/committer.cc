@@ -70,7 +70,8 @@ Durability strongest(std::span<CommitRequest* const> group) {
 // themselves. Deltas look at the rows before them, which must be known, and not be many more than
 // they are.
 bool fits_behind(const StagedTable& round, const StagedTable& added) {
-  if (added.has_deltas() && (round.has_ranges() || round.rows() > 65'536 + 4 * added.rows()))
+  if (added.has_deltas() &&
+      (round.has_ranges() || !round.erased.empty() || round.rows() > 65'536 + 4 * added.rows()))
     return false;
   bool alike = round.absent.empty() == added.absent.empty() &&
                (round.absent.empty() || (round.chunks.empty() && added.chunks.empty()));
@@ -82,7 +83,9 @@ using StagedTables = std::map<uint32_t, StagedTable>;  // by id
 // What turns deltas into sums, in the order of a round's requests.
 class RoundSums {
  public:
-  explicit RoundSums(std::shared_ptr<const Version> version) : version_(std::move(version)) {}
+  // max_tombstones: Options::max_range_tombstones.
+  RoundSums(std::shared_ptr<const Version> version, uint64_t max_tombstones)
+      : version_(std::move(version)), max_tombstones_(max_tombstones) {}
 
   // before: what the round has staged so far, without ranges where deltas follow.
   Status resolve(const StagedTables& before, std::vector<StagedTable>* staged) {
@@ -97,7 +100,13 @@ class RoundSums {
         if (!made.ok()) return made.status();
         view = views_.emplace(id, std::move(*made)).first;
       }
-      STRIDE_TRY(expand_ranges(view->second, earlier, &table));
+      STRIDE_TRY(expand_ranges(view->second, earlier, max_tombstones_, &table));
+      // No deltas come behind it in this round (fits_behind()).
+      if (!table.erased.empty()) {
+        auto rest = with_erased_rows(view->second, table);
+        STRIDE_TRY(DeltaSums(*rest).resolve(earlier, &table));
+        continue;
+      }
       DeltaSums& sums = sums_.try_emplace(id, *view->second).first->second;
       STRIDE_TRY(sums.resolve(earlier, &table));
     }
@@ -106,6 +115,7 @@ class RoundSums {
 
  private:
   std::shared_ptr<const Version> version_;
+  uint64_t max_tombstones_;
   std::map<uint32_t, std::shared_ptr<const Version>> views_;  // by table: with its newest rows
   std::map<uint32_t, DeltaSums> sums_;                        // by table
 };
@@ -115,15 +125,18 @@ bool has_deltas(const StagedTable& table) { return table.has_deltas(); }
 bool is_plain(const StagedTable& table) { return table.has_rows_alone(); }
 
 // Turns ranges, and rows that are put if absent, into plain rows. version: before the commit.
-Status decide(const std::shared_ptr<const Version>& version, AbsentAnswers* answers,
-              StagedTable* table) {
+Status decide(const std::shared_ptr<const Version>& version, uint64_t max_tombstones,
+              AbsentAnswers* answers, StagedTable* table) {
   if (is_plain(*table)) return {};
   const uint32_t id = table->table->id;
   auto view = with_newest_rows(version, {&id, 1});
   if (!view.ok()) return view.status();
-  STRIDE_TRY(expand_ranges(*view, nullptr, table));
-  return answers->decide(**view, table);
+  STRIDE_TRY(expand_ranges(*view, nullptr, max_tombstones, table));
+  if (table->absent.empty()) return {};
+  return answers->decide(*with_erased_rows(*view, *table), table);
 }
+
+bool erases_rows(const StagedTable& table) { return !table.erased.empty(); }
 
 // Whether the version has rows of the table, which tombstones may hide.
 bool has_rows(const Version& version, uint32_t table) {
@@ -159,6 +172,7 @@ struct Committer::Round {
       to.table = t.table;
       std::move(t.chunks.begin(), t.chunks.end(), std::back_inserter(to.chunks));
       std::move(t.absent.begin(), t.absent.end(), std::back_inserter(to.absent));
+      to.erased.insert(to.erased.end(), t.erased.begin(), t.erased.end());
     }
     requests.push_back(request);
   }
@@ -211,14 +225,14 @@ struct Committer::SmallRound {
 
 // Collects the group's rows by table. A request that names a dropped table, or whose sums do not
 // fit, fails alone; one whose rows do not fit behind those that are there begins the next round.
-bool Committer::commit(const std::vector<CommitRequest*>& group) {
-  made_runs_ = false;
+Committer::Made Committer::commit(const std::vector<CommitRequest*>& group) {
+  made_ = {};
   Round round;
   SmallRound small;
   for (CommitRequest* request : group) add(request, &round, &small);
   carry_out(&round);
   carry_out(&small);
-  return made_runs_;
+  return made_;
 }
 
 bool Committer::commit_rows_alone(const std::vector<CommitRequest*>& group,
@@ -317,7 +331,8 @@ void Committer::add_small(CommitRequest* request, std::vector<StagedTable> stage
     }
   }
   // A range can erase many keys.
-  if (!plain && staged_bytes(staged) > small_.max_group_bytes())
+  if (!plain && (staged_bytes(staged) > small_.max_group_bytes() ||
+                 std::any_of(staged.begin(), staged.end(), erases_rows)))
     return carry_out_large(request, std::move(staged), std::move(small->answers), round);
   small->bytes += staged_bytes(staged);
   small->requests.push_back(request);
@@ -327,14 +342,21 @@ void Committer::add_small(CommitRequest* request, std::vector<StagedTable> stage
 
 Status Committer::make_plain(const std::shared_ptr<const Version>& version,
                              std::vector<StagedTable>* staged, AbsentAnswers* answers) {
-  STRIDE_TRY(RoundSums(version).resolve({}, staged));
-  for (StagedTable& table : *staged) STRIDE_TRY(decide(version, answers, &table));
+  const uint64_t max_tombstones = context_.options.max_range_tombstones;
+  STRIDE_TRY(RoundSums(version, max_tombstones).resolve({}, staged));
+  for (StagedTable& table : *staged) STRIDE_TRY(decide(version, max_tombstones, answers, &table));
   return {};
 }
 
 void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable> staged,
                                 AbsentAnswers answers, Round* round) {
-  if (Status s = no_throw([&] { return small_.seal_before(staged); }); !s.ok()) {
+  // A table of which only stored rows are erased gets no run.
+  Status s = no_throw([&] {
+    for (const StagedTable& table : staged)
+      if (table.rows() > 0) STRIDE_TRY(small_.seal_before({&table, 1}));
+    return Status();
+  });
+  if (!s.ok()) {
     request->answer(std::move(s));
     return;
   }
@@ -361,7 +383,7 @@ Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged)
   if (std::none_of(staged->begin(), staged->end(), has_deltas)) return {};
   return no_throw([&] {
     STRIDE_TRY(versions_.writable());
-    if (!round->sums) round->sums.emplace(round->version);
+    if (!round->sums) round->sums.emplace(round->version, context_.options.max_range_tombstones);
     return round->sums->resolve(round->tables, staged);
   });
 }
@@ -381,14 +403,20 @@ Status Committer::commit_rows(Round* round) {
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   const uint64_t run = versions_.new_id();
   for (auto& [id, table] : round->tables) {
-    STRIDE_TRY(decide(round->version, &answers, &table));
+    STRIDE_TRY(decide(round->version, context_.options.max_range_tombstones, &answers, &table));
     STRIDE_TRY(join_small_chunks(&table));
     STRIDE_TRY(build_table(&table, has_rows(*round->version, id), durability, &pending));
+    enter_erased_rows(*round->version->find(id), table.erased,
+                      /*may_remove=*/durability == Durability::sync, &pending);
   }
   for (SegmentRecord& added : pending.edit.added) added.run = run;
-  if (!pending.segments.empty() || !pending.edit.created.empty()) {
+  const VersionEdit& edit = pending.edit;
+  if (!edit.added.empty() || !edit.created.empty() || !edit.removed.empty() ||
+      !edit.erased.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
-    made_runs_ = true;
+    for (const auto& segment : pending.obsolete) segment->file().set_erased();
+    const bool erased = !edit.erased.empty() || !edit.removed.empty();
+    (erased ? made_.erased_rows : made_.runs) = true;
   } else if (durability == Durability::sync) {
     // What it found to be there, and so did not write again, must be there for good.
     STRIDE_TRY(versions_.sync());

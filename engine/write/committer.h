@@ -18,6 +18,11 @@ namespace stride {
 
 class Committer {
  public:
+  // What commits have made besides rows in the log.
+  struct Made {
+    bool runs = false;         // bulk loads, which may go on
+    bool erased_rows = false;  // in place, so that there may be space to be freed
+  };
   // after_change: called for each table that a commit has changed, under the commit lock. What it
   // does fails no commit.
   using AfterChange = std::function<void(uint32_t table)>;
@@ -30,9 +35,8 @@ class Committer {
         small_(small),
         after_change_(std::move(after_change)) {}
 
-  // Commits each request, or says why not, and answers it. Returns whether any made a run itself.
-  // Requires the commit lock.
-  bool commit(const std::vector<CommitRequest*>& group);
+  // Commits each request, or says why not, and answers it. Requires the commit lock.
+  Made commit(const std::vector<CommitRequest*>& group);
   // The same for requests that have rows alone (Staging::has_rows_alone()), each of which becomes a
   // part of a run. Takes the commit lock only to make it a part of the database. Meanwhile no table
   // may be dropped.
@@ -69,7 +73,7 @@ class Committer {
   RunBuilder& builder_;
   SmallCommits& small_;
   const AfterChange after_change_;
-  bool made_runs_ = false;
+  Made made_;
 };
 
 }  // namespace stride

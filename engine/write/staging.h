@@ -121,6 +121,9 @@ struct StagedTable {
   std::shared_ptr<const TableRecord> table;
   std::vector<std::unique_ptr<StagedChunk>> chunks;
   std::vector<std::unique_ptr<AbsentChunk>> absent;  // after all of `chunks`
+  // Rows of segments that ranges erase in place, before all of `chunks`
+  // (engine/write/range_erase.h).
+  std::vector<ErasedRows> erased = {};
 
   uint64_t chunk_count() const { return chunks.size() + absent.size(); }
   uint64_t rows() const;  // of `chunks`

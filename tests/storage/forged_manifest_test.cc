@@ -89,6 +89,46 @@ TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.IdsNearTheEndAreCorrupt
   CHECK_OK(said_of(edit));
 }
 
+TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.ErasedRowsThatCannotBeAreCorruption",
+                 "[ForgedManifestTest]") {
+  VersionEdit tables;
+  tables.created = {{1, "t", 0, 0}, {2, "u", 0, 0}, {3, "routes", 5, 32}};
+  tables.added = {{10, 1, 11, 100, 0, 8192}, {12, 3, 13, 100, 0, 8192}};
+  REQUIRE_OK(said_of(tables));
+  VersionEdit edit;
+  auto expect = [&](std::vector<ErasedRows> erased, const std::string& why) {
+    edit.erased = std::move(erased);
+    expect_corruption(edit, why);
+  };
+  const std::string absent = "which is not there", missing = "does not have";
+  expect({{11, 1, {0, 5}}}, absent);
+  expect({{0, 1, {0, 5}}}, absent);
+  expect({{10, 2, {0, 5}}}, absent);
+  expect({{10, 4, {0, 5}}}, absent);
+  expect({{12, 3, {0, 5}}}, "prefixes");
+  expect({{10, 1, {0, 101}}}, missing);
+  expect({{10, 1, {100, 101}}}, missing);
+  expect({{10, 1, {7, 7}}}, missing);
+  expect({{10, 1, {8, 7}}}, missing);
+  expect({{10, 1, {~uint64_t{0}, 5}}}, missing);
+  expect({{10, 1, {~uint64_t{0} - 1, ~uint64_t{0}}}}, missing);
+  expect({{10, 1, {20, 30}}, {10, 1, {10, 15}}}, "out of order");
+  expect({{10, 1, {20, 30}}, {10, 1, {25, 40}}}, "out of order");
+  expect({{10, 1, {20, 30}}, {10, 1, {30, 40}}}, "out of order");
+  expect({{10, 1, {20, 30}}, {10, 1, {20, 30}}}, "out of order");
+  edit.removed = {10};
+  expect({{10, 1, {0, 5}}}, absent);
+  edit.removed.clear();
+  edit.dropped = {1};
+  expect({{10, 1, {0, 5}}}, absent);
+  edit.dropped.clear();
+  edit.added = {{14, 2, 15, 3, 0, 8192}};
+  expect({{14, 2, {0, 4}}}, missing);
+  expect({{14, 1, {0, 2}}}, absent);
+  edit.erased = {{14, 2, {0, 2}}, {10, 1, {20, 30}}, {10, 1, {31, 100}}};
+  CHECK_OK(said_of(edit));
+}
+
 // Heads of records in the tail, each of which wants all that follows to be read. Quadratic work
 // would take minutes.
 TEST_CASE_METHOD(ForgedManifestTest, "ForgedManifestTest.ATailFullOfHeadsTakesNoLongerThanItsBytes",

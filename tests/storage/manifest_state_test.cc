@@ -145,6 +145,43 @@ TEST_CASE_METHOD(ManifestTest, "ManifestTest.RefusesFlagsOfTablesThatItDoesNotKn
   }
 }
 
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.KeepsWhichRowsAreErased", "[ManifestTest]") {
+  auto manifest = create(fs_);
+  VersionEdit edit = table_edit(1, "a");
+  edit.added = {{10, 1, 11, 100, 0, 8192}, {12, 1, 11, 50, 0, 8192}, {13, 1, 14, 7, 0, 8192}};
+  edit.erased = {{12, 1, {0, 50}}};
+  REQUIRE_OK(manifest->append(edit, /*sync=*/true));
+  VersionEdit more;
+  more.erased = {{10, 1, {20, 30}}, {10, 1, {40, 50}}};
+  REQUIRE_OK(manifest->append(more, /*sync=*/true));
+  // What was erased before is no part of an edit, and may be erased again.
+  more.erased = {{10, 1, {25, 40}}, {13, 1, {3, 4}}};
+  REQUIRE_OK(manifest->append(more, /*sync=*/true));
+  more = {};
+  more.removed = {13};
+  REQUIRE_OK(manifest->append(more, /*sync=*/true));
+  auto r = Manifest::recover(fs_, "db", /*read_only=*/true);
+  REQUIRE_OK(r);
+  const ManifestState state = whole(*r);
+  REQUIRE(state.segments.size() == 2u);
+  CHECK(state.segments[0].erased.list() == std::vector<RowInterval>{{20, 50}});
+  CHECK(state.segments[1].erased.list() == std::vector<RowInterval>{{0, 50}});
+  // An edit that adds such segments says so.
+  VersionEdit snapshot;
+  snapshot.created = state.tables;
+  snapshot.added = state.segments;
+  auto record = encode_record(snapshot, 0);
+  REQUIRE_OK(record.status());
+  auto found = find_record(*record);
+  REQUIRE(found);
+  auto decoded = decode_edit(*found, "", 0);
+  REQUIRE_OK(decoded.status());
+  ManifestState again;
+  REQUIRE_OK(again.apply(*decoded));
+  CHECK(again.segments[0].erased == state.segments[0].erased);
+  CHECK(again.segments[1].erased == state.segments[1].erased);
+}
+
 TEST_CASE_METHOD(ManifestTest, "ManifestTest.SegmentsStayInTheOrderOfTheirRuns", "[ManifestTest]") {
   ManifestState state;
   REQUIRE_OK(state.apply(table_edit(1, "a")));

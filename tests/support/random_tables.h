@@ -51,7 +51,11 @@ class RandomTables {
       if (!table.ok()) return table.status();
       for (int i = random_() % 30; i > 0; --i) {
         std::string key = "k" + std::to_string(random_() % 60);
-        if (random_() % 4 == 0) {
+        if (random_() % 40 == 0) {
+          std::string end = "k" + std::to_string(random_() % 60);
+          STRIDE_TRY(t.erase_range(*table, as_bytes(key), as_bytes(end)));
+          if (key < end) model.erase(model.lower_bound(key), model.lower_bound(end));
+        } else if (random_() % 4 == 0) {
           STRIDE_TRY(t.erase(*table, key));
           model.erase(key);
         } else {

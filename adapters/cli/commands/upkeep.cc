@@ -27,7 +27,9 @@ json describe(const TableStatistics& table) {
                  {"segments", table.segments},
                  {"rows", table.rows},
                  {"memtable_rows", table.memtable_rows},
+                 {"erased_rows", table.erased_rows},
                  {"bytes_on_disk", table.bytes_on_disk},
+                 {"reclaimable_bytes", table.reclaimable_bytes},
                  {"filter_bytes", table.filter_bytes},
                  {"resident_bytes", table.resident_bytes},
                  {"device_bytes", table.device_bytes}};
@@ -52,6 +54,7 @@ json describe(const SegmentReport& segment) {
   json result = {{"run", segment.run},
                  {"rows", segment.rows},
                  {"tombstones", segment.tombstones},
+                 {"erased_rows", segment.erased_rows},
                  {"bytes_on_disk", segment.bytes_on_disk},
                  {"key_bytes", segment.key_bytes},
                  {"value_bytes", segment.value_bytes},
@@ -112,6 +115,9 @@ std::string explain_text(const SegmentReport& s) {
     text += "  shared    " + with_commas(s.distinct_values) + " distinct values, which saves " +
             byte_text(s.saved_bytes) + " on disk\n";
   if (s.tombstones) text += "  erased    " + with_commas(s.tombstones) + " keys of older runs\n";
+  if (s.erased_rows)
+    text +=
+        "  erased    " + with_commas(s.erased_rows) + " rows by range; stride compact drops them\n";
   if (s.filter_bytes)
     text += "  filter    " + byte_text(s.filter_bytes) + ", " + ratio(s.filter_bytes, s.rows) +
             " bytes a key\n";
@@ -198,8 +204,9 @@ ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
       lines += table.name + ".stored_values\t" + std::to_string(table.stored_values) + "\n";
       lines += table.name + ".saved_bytes\t" + std::to_string(table.saved_bytes) + "\n";
     }
-    for (const char* name : {"key_width", "runs", "segments", "rows", "memtable_rows",
-                             "bytes_on_disk", "filter_bytes", "resident_bytes", "device_bytes"}) {
+    for (const char* name :
+         {"key_width", "runs", "segments", "rows", "memtable_rows", "erased_rows", "bytes_on_disk",
+          "reclaimable_bytes", "filter_bytes", "resident_bytes", "device_bytes"}) {
       lines +=
           table.name + "." + name + "\t" + std::to_string(uint64_t{tables.back()[name]}) + "\n";
     }
@@ -227,7 +234,7 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   for (const SegmentReport& segment : *segments) {
     runs += runs == 0 || segment.run != last_run;
     last_run = segment.run;
-    rows += segment.rows;
+    rows += segment.rows - segment.erased_rows;
     list.push_back(describe(segment));
     text += explain_text(segment);
   }

@@ -15,15 +15,18 @@ class CrashTest {
     o.file_system = &fs;
     o.threads = 2;
     o.memtable_bytes = memtable_bytes_;
+    o.max_range_tombstones = max_range_tombstones_;
     return o;
   }
   // Every commit makes a segment; most do, or the memtable is soon full; or all stay in the log.
   void draw_memtable() {
     const uint64_t sizes[] = {0, 1 << 12, 1 << 15, 1 << 26};
     memtable_bytes_ = sizes[random_() % 4];
+    max_range_tombstones_ = random_() % 3 ? 0 : 4096;
   }
 
   uint64_t memtable_bytes_ = 1 << 26;
+  uint64_t max_range_tombstones_ = 0;
   std::mt19937_64 random_{seed()};
   RandomTables tables_{random_};
 };

@@ -18,6 +18,7 @@ DatabaseContext make_context(FileSystem& fs) {
   context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{"db", {}});
   context.options.memory_limit_bytes = 1 << 30;
   context.options.memtable_bytes = 0;  // each commit makes a segment
+  context.options.max_range_tombstones = 0;
   context.fs = &fs;
   context.executor = *Executor::make({.threads = 1, .backend = BackendKind::host});
   context.backend = context.executor->host();
@@ -69,6 +70,16 @@ class CompactionTest {
     CommitRequest request{&staging, Durability::sync, {}};
     parts_->committer.commit({&request});
     REQUIRE_OK(request.status);
+  }
+  // Keys from `from` on and before `to`.
+  void erase(const std::string& from, const std::string& to,
+             Durability durability = Durability::sync) {
+    Staging staging;
+    REQUIRE_OK(staging.stage_ranges(table().table, {{from, to}}));
+    CommitRequest request{&staging, durability, {}};
+    parts_->committer.commit({&request});
+    REQUIRE_OK(request.status);
+    expected_.erase(expected_.lower_bound(from), expected_.lower_bound(to));
   }
   void expect_rows(const SegmentList& segments) {
     for (const auto& s : segments) REQUIRE_OK(s->prepare());
@@ -183,6 +194,97 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereTheTableIsG
   }
   choice.reset();
   CHECK(segment_files() == 0u);
+}
+
+// What a range takes of the inputs while they are merged is gone from the result, and nothing else:
+// neither keys between two ranges that meet in an input, nor such as came after an earlier one.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRowsOfTheInputs",
+                 "[CompactionTest]") {
+  commit({{"a", "1"}, {"b1", "1"}, {"b3", "1"}, {"c", "1"}, {"d", "1"}, {"e", "1"}});
+  erase("b3", "c");  // before the choice: rows of its keys that come later are not erased
+  commit({{"a", "2"}, {"b2", "2"}, {"b3", "2"}, {"d5", "2"}});
+  auto choice = choose_compaction(*current(), table());
+  REQUIRE(choice);
+  PendingEdit merged(parts_->unsynced);
+  REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
+  commit({{"d1", "3"}});  // newer than the inputs
+  erase("b1", "b10");     // meets the one before in the older input, and "b2" lies between
+  erase("d", "d2");
+  erase("d4", "d6");
+  commit({{"d", "4"}});
+  auto installed = parts_->compactor.install(*choice, &merged);
+  REQUIRE_OK(installed.status());
+  CHECK(*installed);
+  CHECK(expected_ ==
+        (Model{{"a", "2"}, {"b2", "2"}, {"b3", "2"}, {"c", "1"}, {"d", "4"}, {"e", "1"}}));
+  const IndexedSegment& result = **table().segments.rbegin();
+  CHECK(result.rows() == 8u);
+  CHECK(result.live_rows() == 5u);
+  for (std::string key : {"a", "b1", "b2", "b3", "c", "d", "d1", "d5", "e"}) {
+    auto found = lookup_one(table().segments, as_bytes(key));
+    REQUIRE_OK(found.status());
+    CHECK_MESSAGE(found->has_value() == (expected_.count(key) == 1), key);
+  }
+  merged.obsolete.clear();
+  choice.reset();
+  expect_rows_after_reopening();
+}
+
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsWhereRangesHaveErasedSomeInputsWhole",
+                 "[CompactionTest]") {
+  commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  commit({{"b", "2"}, {"c", "2"}});
+  for (bool all : {false, true}) {
+    auto choice = choose_compaction(*current(), table());
+    REQUIRE(choice);
+    PendingEdit merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
+    erase(all ? "" : "b", "x");
+    auto installed = parts_->compactor.install(*choice, &merged);
+    REQUIRE_OK(installed.status());
+    CHECK(*installed == !all);
+    expect_rows(table().segments);
+    commit({{"d", "3"}});
+  }
+  expect_rows_after_reopening();
+}
+
+// Without a sync the files of segments that a range erases whole must stay for a while: a power
+// loss may bring them back. They go when there is a choice to be made.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.ChoosesSegmentsThatRangesHaveErased",
+                 "[CompactionTest]") {
+  commit({{"c", "1"}});
+  commit({{"a", "1"}, {"b", "1"}});
+  erase("a", "c", Durability::none);
+  CHECK(segment_files() == 2u);
+  CHECK(table().segments[0]->live_rows() == 0u);
+  auto choice = choose_runs(*current(), table(), 0);
+  REQUIRE(choice);
+  CHECK(choice->inputs.size() == 1u);
+  {
+    PendingEdit merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
+    CHECK(*parts_->compactor.install(*choice, &merged));
+  }
+  choice.reset();
+  CHECK(segment_files() == 1u);
+  CHECK_FALSE(choose_runs(*current(), table(), 0));
+  erase("c", "d");
+  CHECK(segment_files() == 0u);
+  // Half of a small one is not worth it, half of a large one is.
+  for (uint64_t bytes : {uint64_t{1000}, uint64_t{1} << 21}) {
+    commit({{"a", std::string(bytes, 'v')}, {"b", std::string(bytes, 'v')}});
+    erase("b", "c");
+    choice = choose_runs(*current(), table(), 0);
+    CHECK(choice.has_value() == (bytes > 1000));
+    CHECK(choose_compaction(*current(), table()).has_value());
+    choice.reset();
+    REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex, nullptr));
+    CHECK_FALSE(choose_compaction(*current(), table()).has_value());
+    expect_rows(table().segments);
+    erase("", "z");
+  }
+  expect_rows_after_reopening();
 }
 
 // The files of a table that is compacted go before the next table needs room.

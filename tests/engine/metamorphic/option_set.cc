@@ -30,6 +30,7 @@ Options OptionSet::options() const {
   Options made;
   made.memtable_bytes = memtable_bytes;
   made.memory_limit_bytes = memory_limit_bytes;
+  made.max_range_tombstones = max_range_tombstones;
   made.threads = threads;
   made.tree = tree;
   made.backend = BackendKind::host;
@@ -49,6 +50,9 @@ OptionSet make_option_set(uint64_t seed) {
   set.memtable_bytes = memtables[random() % std::size(memtables)];
   constexpr uint64_t limits[] = {0, 0, 1, 1 << 16};
   set.memory_limit_bytes = limits[random() % std::size(limits)];
+  // Ranges erase in place: all; those of some keys; of a large table only.
+  constexpr uint64_t tombstones[] = {0, 0, 3, 4096};
+  set.max_range_tombstones = tombstones[random() % std::size(tombstones)];
   set.threads = 1 + static_cast<unsigned>(random() % 4);
   Random tree(random());
   if (random() % 2) set.tree = random_options(tree);
@@ -68,6 +72,7 @@ OptionSet make_option_set(uint64_t seed) {
 std::string describe(const OptionSet& set) {
   std::string said = "memtable_bytes " + std::to_string(set.memtable_bytes) +
                      ", memory_limit_bytes " + std::to_string(set.memory_limit_bytes) +
+                     ", max_range_tombstones " + std::to_string(set.max_range_tombstones) +
                      ", threads " + std::to_string(set.threads) + ", strides";
   for (uint32_t stride : set.tree.strides) said += " " + std::to_string(stride);
   said += ", leaf_capacity " + std::to_string(set.tree.leaf_capacity);

@@ -13,6 +13,7 @@ struct OptionSet {
 
   uint64_t memtable_bytes = 0;
   uint64_t memory_limit_bytes = 0;
+  uint64_t max_range_tombstones = 4096;
   unsigned threads = 1;
   TreeOptions tree;
   Device device = Device::none;

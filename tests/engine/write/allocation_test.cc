@@ -110,8 +110,9 @@ class AllocationTest {
 
   void open() {
     db_.reset();
-    auto opened =
-        Database::open(directory_.path(), {.durability = Durability::flush, .threads = 2});
+    Options options{.durability = Durability::flush, .threads = 2};
+    options.max_range_tombstones = random_() % 2 ? 0 : 4096;
+    auto opened = Database::open(directory_.path(), options);
     REQUIRE_OK(opened);
     db_ = std::move(*opened);
   }
