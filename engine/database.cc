@@ -83,7 +83,7 @@ std::vector<TableStatistics> Database::tables() const {
       s.filter_bytes += segment->filter().bytes();
       s.bytes_on_disk += segment->record().bytes;
       s.resident_bytes += segment->segment().resident_bytes();
-      if (auto copy = segment->device_slot()->get()) s.device_bytes += copy->index->memory_bytes();
+      if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
     }
     auto count_tail = [&](const Memtable& memtable) {
       if (const TableTail* tail = memtable.find(t.table->id)) s.memtable_rows += tail->rows();
@@ -148,7 +148,7 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Ex
     s.saved_bytes = segment->segment().saved_bytes();
     s.filter_bytes = segment->filter().bytes();
     s.resident_bytes = segment->segment().resident_bytes();
-    if (auto copy = segment->device_slot()->get()) s.device_bytes = copy->index->memory_bytes();
+    if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
     if (TreeView image = segment->index().tree; image.image) {
       TreeStatistics tree = tree_statistics(image);
       s.strides = std::move(tree.strides);

@@ -15,7 +15,6 @@ SegmentRecord with_erased(SegmentRecord record, const RowIntervals& erased) {
 IndexedSegment::IndexedSegment(const IndexedSegment& before, const RowIntervals& erased)
     : IndexedSegment(before.file_, before.segment_, with_erased(before.record_, erased)) {
   ready_.store(before.ready_.load(std::memory_order_acquire), std::memory_order_relaxed);
-  device_slot_ = before.device_slot_;
 }
 
 IndexedSegment::IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,

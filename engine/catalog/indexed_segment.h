@@ -23,8 +23,8 @@ class IndexedSegment {
   // file: null for a second object of the same file, which lives no longer than the first.
   IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,
                  SegmentRecord record);
-  // The same segment, of which these rows, too, count as not there: it shares the file, what lies
-  // in memory and what lies on a device.
+  // The same segment, of which these rows, too, count as not there: it shares the file and what
+  // lies in memory. On a device it has a copy of its own, which hides them.
   IndexedSegment(const IndexedSegment& before, const RowIntervals& erased);
 
   const SegmentRecord& record() const { return record_; }
@@ -87,7 +87,7 @@ class IndexedSegment {
     return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
   }
   const uint8_t* kinds() const { return kinds_; }
-  const std::shared_ptr<DeviceSlot>& device_slot() const { return device_slot_; }  // of Residents
+  DeviceSlot& device_slot() { return device_slot_; }  // of Residents
 
  private:
   Status prepare_once() const;
@@ -107,7 +107,7 @@ class IndexedSegment {
   bool readable_;
   mutable std::atomic<bool> ready_{false};
   mutable std::mutex prepare_mutex_;
-  std::shared_ptr<DeviceSlot> device_slot_ = std::make_shared<DeviceSlot>();
+  DeviceSlot device_slot_;
 };
 
 }  // namespace stride

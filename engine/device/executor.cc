@@ -130,7 +130,7 @@ Executor::Batch Executor::batch(const SegmentList& segments, uint64_t queries, b
   if (lost_ || (!insist && queries < crossover())) return batch;
   batch.device_ = std::move(device);
   for (size_t i = 0; i < segments.size(); ++i) {
-    std::shared_ptr<const DeviceCopy> copy = segments[i]->device_slot()->get();
+    std::shared_ptr<const DeviceCopy> copy = segments[i]->device_slot().get();
     if (!copy) continue;
     ++batch.resident_;
     batch.with_values_ += copy->index->has_values();

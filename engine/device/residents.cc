@@ -18,7 +18,7 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
                            uint64_t queries, bool insist, std::vector<Copied>* copied) {
   bool missing = false;
   for (const auto& segment : segments) {
-    DeviceSlot& slot = *segment->device_slot();
+    DeviceSlot& slot = segment->device_slot();
     slot.last_use = ++clock_;
     slot.queries += queries;
     missing |= lacks(*segment);
@@ -32,7 +32,7 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
     return {};
   }
   for (const auto& segment : segments) {
-    DeviceSlot& slot = *segment->device_slot();
+    DeviceSlot& slot = segment->device_slot();
     bool earned = insist || slot.queries >= segment->rows() / rows_per_query;
     bool at_once = at_once_ && !slot.refused;
     if (given_up_ || !lacks(*segment) || !(earned || at_once)) continue;
@@ -49,9 +49,8 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
       return resident.status();
     }
     slot.set(std::make_shared<const DeviceCopy>(DeviceCopy{device, *resident}));
-    std::erase_if(on_device_,
-                  [&](const auto& s) { return s.expired() || s.lock() == segment->device_slot(); });
-    on_device_.push_back(segment->device_slot());
+    std::erase_if(on_device_, [&](const auto& s) { return s.expired() || s.lock() == segment; });
+    on_device_.push_back(segment);
     copied->push_back({segment, std::move(*resident)});
   }
   return {};
@@ -65,7 +64,7 @@ void Residents::give_up() {
 }
 
 bool Residents::lacks(IndexedSegment& segment) const {
-  auto copy = segment.device_slot()->get();
+  auto copy = segment.device_slot().get();
   return !copy || (stores_values(segment) && !copy->index->has_values());
 }
 
@@ -76,12 +75,29 @@ Status Residents::prefetch_file(const IndexedSegment& segment) const {
   return prefetch_whole(segment.segment(), {values.data, values.data_bytes});
 }
 
+namespace {
+
+// A byte for each row: not 0 where it is a tombstone or erased. Empty: the kinds of the rows say it.
+std::vector<uint8_t> hidden_rows(const IndexedSegment& segment) {
+  std::vector<uint8_t> hidden;
+  if (segment.erased().empty()) return hidden;
+  hidden.resize(segment.rows());
+  if (segment.kinds()) std::copy_n(segment.kinds(), segment.rows(), hidden.begin());
+  for (const RowInterval& erased : segment.erased().list())
+    std::fill(hidden.begin() + static_cast<ptrdiff_t>(erased.first),
+              hidden.begin() + static_cast<ptrdiff_t>(erased.end), uint8_t{1});
+  return hidden;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
                                                           const SegmentList& segments,
                                                           IndexedSegment& segment, bool may_evict) {
   static_assert(static_cast<int>(EntryKind::put) == 0);
-  bool has_keys = segment.device_slot()->get() != nullptr;
-  IndexRows rows{nullptr, segment.kinds()};
+  bool has_keys = segment.device_slot().get() != nullptr;
+  const std::vector<uint8_t> hidden = hidden_rows(segment);
+  IndexRows rows{nullptr, hidden.empty() ? segment.kinds() : hidden.data()};
   if (stores_values(segment)) rows.values = &segment.values().column;
   for (;;) {
     auto resident = device.tree_index().make_resident(segment.index(), rows);
@@ -94,18 +110,18 @@ Result<std::shared_ptr<ResidentIndex>> Residents::copy_to(Backend& device,
 }
 
 bool Residents::evict_one(const SegmentList& but) {
-  std::shared_ptr<DeviceSlot> oldest;
-  std::erase_if(on_device_, [](const auto& slot) { return slot.expired(); });
+  std::shared_ptr<IndexedSegment> oldest;
+  std::erase_if(on_device_, [](const auto& segment) { return segment.expired(); });
   for (const auto& weak : on_device_) {
-    std::shared_ptr<DeviceSlot> slot = weak.lock();
-    auto is_its = [&](const auto& segment) { return segment->device_slot() == slot; };
-    if (!slot || std::any_of(but.begin(), but.end(), is_its)) continue;
-    if (!oldest || slot->last_use < oldest->last_use) oldest = std::move(slot);
+    std::shared_ptr<IndexedSegment> segment = weak.lock();
+    if (!segment || std::find(but.begin(), but.end(), segment) != but.end()) continue;
+    if (!oldest || segment->device_slot().last_use < oldest->device_slot().last_use)
+      oldest = std::move(segment);
   }
   if (!oldest) return false;
-  oldest->set(nullptr);
-  oldest->queries = 0;
-  std::erase_if(on_device_, [&](const auto& slot) { return slot.lock() == oldest; });
+  oldest->device_slot().set(nullptr);
+  oldest->device_slot().queries = 0;
+  std::erase_if(on_device_, [&](const auto& segment) { return segment.lock() == oldest; });
   return true;
 }
 

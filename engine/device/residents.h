@@ -1,7 +1,7 @@
 // Which segments lie on a device, within the memory that it has.
 //
 //   Status s = residents.prefetch(device, segments, queries.size, /*insist=*/false, &copied);
-//   if (auto copy = segment->device_slot()->get()) search(*copy->index);
+//   if (auto copy = segment->device_slot().get()) search(*copy->index);
 //
 // A segment is copied to the device when that pays: at once where the device was asked for, else
 // when the batches that were searched on the host would have taken as long as the copy. Where there
@@ -64,7 +64,7 @@ class Residents {
   std::atomic<uint64_t> clock_{0};
   std::atomic<bool> given_up_{false};
   std::mutex mutex_;  // held while segments are copied; guards on_device_
-  std::vector<std::weak_ptr<DeviceSlot>> on_device_;
+  std::vector<std::weak_ptr<IndexedSegment>> on_device_;
 };
 
 }  // namespace stride

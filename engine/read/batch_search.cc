@@ -79,10 +79,6 @@ bool BatchSearch::is_plain() const {
                       [](const Source& s) { return s.guarded || s.kinds || s.erased; });
 }
 
-bool BatchSearch::has_erased_rows() const {
-  return std::any_of(sources_.begin(), sources_.end(), [](const Source& s) { return s.erased; });
-}
-
 Status BatchSearch::locate_mixed(const KeyColumn& queries, const TakeLocations& take) {
   std::vector<IndexView> parts[2];  // of the host, of the device
   std::vector<uint32_t> numbers[2];

@@ -116,7 +116,6 @@ class BatchSearch {
   uint64_t value_width() const;
   // Neither checksums nor tombstones nor erased rows are in the way of a row.
   bool is_plain() const;
-  bool has_erased_rows() const;
 
  private:
   // The device searches what it has and the host what is left; the newer of two entries wins.

@@ -1,7 +1,5 @@
 #include "engine/read/device_lookup.h"
 
-#include <algorithm>
-
 namespace stride {
 
 Result<std::shared_ptr<Backend>> device_that_holds(Executor& executor, const KeyColumn& queries,
@@ -28,11 +26,6 @@ Status with_all_on_device(Executor& executor, const SegmentList& segments, const
   if (!found.ok()) return found.status();
   Backend& device = **found;
   for (const auto& s : segments) STRIDE_TRY(s->prepare());
-  if (std::any_of(segments.begin(), segments.end(), [](auto& s) { return !s->erased().empty(); }))
-    return Status(StatusCode::unavailable,
-                  "rows of the table were erased by range, of which the "
-                  "device does not know")
-        .with_remedy("compact the database, or use find() or get()");
   Executor::Batch batch = executor.batch(segments, queries.size, /*insist=*/true);
   bool there = segments.empty() || (values ? batch.all_values_on_device() : batch.all_on_device());
   if (!there)

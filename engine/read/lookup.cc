@@ -364,8 +364,7 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   }
   BatchSearch search(executor, segments, n);
   STRIDE_TRY(search.prepare(&queries));
-  // A device does not know of erased rows.
-  if (search.batch().all_values_on_device() && !search.has_erased_rows()) {
+  if (search.batch().all_values_on_device()) {
     Status status = copy_from_device(search, queries.column(), result);
     if (!executor.failed(status)) return status;
     result->found.reset(n);
