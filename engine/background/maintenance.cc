@@ -22,7 +22,7 @@ constexpr uint64_t max_sealed = 8;
 constexpr auto bulk_pause = 1s;
 constexpr uint64_t many_runs = 24;
 constexpr uint64_t min_measured_bytes = 1 << 20;
-// So many rows of small commits are sorted at once, in about a millisecond.
+// Rows of small commits that are sorted at once, in about a millisecond.
 constexpr uint64_t rows_per_sort = 1 << 14;
 
 double seconds(std::chrono::steady_clock::duration d) {

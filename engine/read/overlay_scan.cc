@@ -16,7 +16,7 @@ constexpr uint64_t first_batch_rows = 64;
 constexpr uint64_t max_chosen_rows = 4096;
 constexpr uint64_t max_batch_rows = 1 << 16;
 constexpr uint64_t max_batch_bytes = 4 << 20;  // of keys and of values that are copied
-// So many neighbours are handed out where they lie.
+// Neighbours are handed out where they lie if they are as many.
 constexpr uint64_t min_slice_rows = 512;
 
 // Rows that are copied one behind the other.

@@ -12,6 +12,8 @@ namespace {
 // About as long as a commit that does not wait for the disk: longer than it takes to be woken it is
 // not worth to look.
 constexpr unsigned spins = 64;
+// Some groups.
+constexpr CommitTurn::Patience unsynced_patience{spins, std::chrono::microseconds(100)};
 // A thread that leads does so for the next group as well, where that one's first sleeps, because to
 // be woken takes longer than a group; but its own commit has been answered, so not for long.
 constexpr std::chrono::microseconds max_lead{100};
@@ -100,7 +102,8 @@ void CommitQueue::wait_for_siblings(const Staging* leader) {
 Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
   if (request->open) begin_waiting(request->open);
   // Who waits for the disk waits for long.
-  const unsigned patience = request->durability == Durability::sync ? 0 : spins;
+  const CommitTurn::Patience patience =
+      request->durability == Durability::sync ? CommitTurn::Patience() : unsynced_patience;
   if (join(request) || request->turn.await(patience) == CommitTurn::leads) lead(request, carry_out);
   return std::move(request->status);
 }

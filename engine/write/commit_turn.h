@@ -2,13 +2,14 @@
 //
 //   CommitTurn turn;                     // on the stack of the thread that waits
 //   ... let the leader know of it ...
-//   if (turn.await(spins) == CommitTurn::leads) ...
+//   if (turn.await(patience) == CommitTurn::leads) ...
 //
 // Each thread has a place of its own, so that only those wake whose turn has come. A thread that
 // has not gone to sleep yet sees its turn without a system call.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace stride {
@@ -17,14 +18,22 @@ class CommitTurn {
  public:
   enum State : uint32_t { waiting, asleep, leads, done };
 
-  // Looks so often before it sleeps. Returns `leads` or `done`.
-  State await(unsigned spins) noexcept;
+  // How long a thread looks before it sleeps.
+  struct Patience {
+    unsigned spins = 0;
+    std::chrono::microseconds yields{0};  // then it lets others run in between; if it has a core
+  };
+  // Returns `leads` or `done`.
+  State await(Patience patience) noexcept;
   // Whether it takes a system call to give it its turn.
   bool is_asleep() const noexcept { return state_.load(std::memory_order_relaxed) == asleep; }
   // state: `leads` or `done`. The waiting thread may be gone with this when it returns.
   void give(State state) noexcept;
 
  private:
+  bool spin(unsigned spins) const noexcept;
+  bool yield(std::chrono::microseconds at_most) const noexcept;
+
   std::atomic<uint32_t> state_{waiting};
 };
 

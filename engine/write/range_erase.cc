@@ -105,7 +105,7 @@ TableVersion without_stored(const TableVersion& table) {
   return result;
 }
 
-// Of large ranges only what memtables have becomes tombstones.
+// What memtables have of large ranges becomes tombstones, and nothing else of them.
 Status erase_what_is_there(const std::shared_ptr<const Version>& version, const RangeSet& set,
                            uint64_t max_tombstones, TombstoneChunks* tombstones,
                            StagedTable* staged) {
