@@ -126,6 +126,7 @@ uint64_t SmallCommits::seal_early_above_bytes() const {
 // Where the memtable can't be sealed, for lack of disk space, say, it grows on for a while.
 Status SmallCommits::make_room() {
   const uint64_t bytes = memtable().bytes();
+  memory_bytes_.store(bytes, std::memory_order_relaxed);  // also what a failed commit has reserved
   if (bytes <= seal_early_above_bytes()) return {};
   const uint64_t sealed = sealed_bytes(*versions_.current());
   if (bytes <= seal_above_bytes_ && sealed > 0) return {};

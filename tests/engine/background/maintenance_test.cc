@@ -210,6 +210,29 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.WithoutSpaceForRunsCommitsFai
   expect_model();
 }
 
+// The same where the disk is full for logs as well, so that commits fail that have reserved memory.
+TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.CommitsGoOnOnceThereIsSpace",
+                 "[MaintenanceTest]") {
+  const bool background = GENERATE(true, false);
+  auto put_any = [&] {
+    return put("k" + std::to_string(random_() % 300),
+               std::string(random_() % 100, static_cast<char>('a' + random_() % 26)),
+               static_cast<Durability>(random_() % 3));
+  };
+  for (int round = 0; round < 30; ++round) {
+    open({.memtable_bytes = 1 << 14, .background_work = background});
+    for (int i = 0; i < 200; ++i) REQUIRE_OK(put_any());
+    memory_.set_capacity(memory_.used_bytes() + random_() % 6000);
+    int failed = 0;
+    for (int i = 0; i < 600; ++i) failed += !put_any().ok();
+    CHECK(failed > 0);
+    expect_model();
+    memory_.set_capacity(~uint64_t{0});
+    REQUIRE_OK(put_any());
+    expect_model();
+  }
+}
+
 TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.ClosesInTheMidstOfIt", "[MaintenanceTest]") {
   for (int round = 0; round < 20; ++round) {
     open({.memtable_bytes = small_memtable});
