@@ -72,8 +72,8 @@ class SmallCommits {
  private:
   Memtable& memtable() const { return *versions_.current()->memtable; }
   static uint64_t sealed_bytes(const Version& version);
-  // Where the database is small a memtable is sealed earlier, unless another one is, so that logs are
-  // not many times larger than segments.
+  // Where the database is small a memtable is sealed earlier, unless another one is, so that logs
+  // are not many times larger than segments.
   uint64_t seal_early_above_bytes() const;
   // Fails where memory is used up by rows that could not be made a run.
   Status make_room();
