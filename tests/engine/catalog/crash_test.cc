@@ -145,6 +145,7 @@ TEST_CASE_METHOD(CrashTest, "CrashTest.FailedSyncPoisonsTheHandle", "[CrashTest]
 }
 
 TEST_CASE_METHOD(CrashTest, "CrashTest.FullDiskFailsTheCommitWholeAndRecovers", "[CrashTest]") {
+  memtable_bytes_ = 0;  // a log has room that was reserved before
   MemoryFileSystem fs;
   auto db = Database::open("/db", options(fs));
   REQUIRE_OK(db);
@@ -160,14 +161,14 @@ TEST_CASE_METHOD(CrashTest, "CrashTest.FullDiskFailsTheCommitWholeAndRecovers", 
     Status s = t.commit();
     CHECK_MESSAGE(to_string(s.code()) == to_string(StatusCode::no_space), s.to_string());
     CHECK_FALSE(s.remedy().empty());
-    CHECK(*read_all(**db) == tables);
+    CHECK((*read_all(**db) == tables));  // too long to be printed
   }
   fs.set_capacity(uint64_t{1} << 40);
   WriteTransaction t = (*db)->begin();
   REQUIRE_OK(t.put(*table, "large", std::string(100'000, 'x')));
   REQUIRE_OK(t.commit());
   tables["t"]["large"] = std::string(100'000, 'x');
-  CHECK(*read_all(**db) == tables);
+  CHECK((*read_all(**db) == tables));  // too long to be printed
   db->reset();
   db = Database::open("/db", options(fs));
   REQUIRE_OK(db);
