@@ -39,13 +39,13 @@ struct PendingEdit {
   UnsyncedFiles& files;
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> segments;  // of edit.added
+  uint64_t resident_bytes = 0;                     // of these
+  std::vector<Location> origins;  // of each of their rows, if a merge made them: in its inputs
   struct Unsynced {
     std::shared_ptr<Segment> segment;
     std::string path;
   };
-  std::vector<Unsynced> unsynced;  // some of these
-  uint64_t resident_bytes = 0;                     // of these
-  std::vector<Location> origins;  // of each of their rows, if a merge made them: in its inputs
+  std::vector<Unsynced> unsynced;  // segments whose files are not synced yet
   // Segments whose files go once the edit is synced: those of edit.removed and of dropped tables.
   std::vector<std::shared_ptr<IndexedSegment>> obsolete;
   // Takes the place of the memtable, which is sealed as the edit says. Null: that stays.
