@@ -128,6 +128,7 @@ Status DatabaseImpl::commit(CommitRequest* request) {
   if (small_commits_.is_too_large(*request->staging))
     return large_commits_.commit(request, [this](const auto& group) { carry_out_large(group); });
   if (request->open) large_commits_.leave(std::exchange(request->open, nullptr));
+  small_commits_.prepare(request);
   return commits_.commit(request, [this](const auto& group) { carry_out(group); });
 }
 

@@ -1,5 +1,8 @@
 #include "storage/log_rows.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace stride {
 namespace {
 
@@ -15,60 +18,87 @@ bool ends_fit(const std::byte* ends, uint32_t rows, uint64_t bytes, uint64_t max
   return before == bytes;
 }
 
-}  // namespace
-
-void LogRowsEncoder::Lengths::clear() {
-  ends.clear();
-  width = 0;
-  fixed = true;
+// The one width of all rows; nothing where there are several.
+std::optional<uint32_t> common_width(const Column& column) {
+  if (column.is_fixed()) return column.width;
+  const uint64_t first = column.offsets[0], width = column.offsets[1] - first;
+  for (uint64_t i = 1; i < column.size; ++i)
+    if (column.offsets[i + 1] - first != (i + 1) * width) return std::nullopt;
+  return static_cast<uint32_t>(width);
 }
 
-void LogRowsEncoder::Lengths::add(uint64_t bytes) {
-  const auto n = static_cast<uint32_t>(bytes);
-  if (ends.empty()) width = n;
-  fixed &= n == width;
-  ends.push_back((ends.empty() ? 0 : ends.back()) + n);
+std::byte* put(std::byte* to, const void* bytes, size_t size) {
+  if (size > 0) std::memcpy(to, bytes, size);
+  return to + size;
+}
+
+std::byte* put_ends(std::byte* to, const Column& column) {
+  for (uint64_t i = 0; i < column.size; ++i) {
+    const auto end = static_cast<uint32_t>(column.offsets[i + 1] - column.offsets[0]);
+    to = put(to, &end, sizeof end);
+  }
+  return to;
+}
+
+}  // namespace
+
+void append_log_rows(uint32_t table, const KeyColumn& keys, const ValueColumn& values,
+                     const uint8_t* kinds, std::vector<std::byte>* payload) {
+  if (keys.size == 0) return;
+  const std::optional<uint32_t> key_width = common_width(keys), value_width = common_width(values);
+  LogRowsHeader header{};
+  header.table = table;
+  header.rows = static_cast<uint32_t>(keys.size);
+  header.key_width = key_width.value_or(0);
+  header.value_width = value_width.value_or(0);
+  header.key_bytes = static_cast<uint32_t>(keys.bytes());
+  header.value_bytes = static_cast<uint32_t>(values.bytes());
+  static constexpr auto all_puts = static_cast<uint8_t>(EntryKind::put);
+  // Every row takes a byte at least, so that no small frame stands for many rows.
+  const bool has_kinds =
+      (header.key_bytes == 0 && header.value_bytes == 0) ||
+      (kinds && std::any_of(kinds, kinds + keys.size, [](uint8_t k) { return k != all_puts; }));
+  header.flags = (key_width ? LogRowsHeader::fixed_keys : 0) |
+                 (value_width ? LogRowsHeader::fixed_values : 0) |
+                 (has_kinds ? LogRowsHeader::has_kinds : 0);
+  const size_t begin = payload->size();
+  payload->resize(begin + sizeof header + (has_kinds ? keys.size : 0) +
+                  ((key_width ? 0 : keys.size) + (value_width ? 0 : keys.size)) * sizeof(uint32_t) +
+                  header.key_bytes + header.value_bytes);
+  std::byte* to = put(payload->data() + begin, &header, sizeof header);
+  if (has_kinds && kinds) to = put(to, kinds, keys.size);
+  if (has_kinds && !kinds) to = std::fill_n(to, keys.size, std::byte{all_puts});
+  if (!key_width) to = put_ends(to, keys);
+  if (!value_width) to = put_ends(to, values);
+  to = put(to, keys.data + keys.begin(0), header.key_bytes);
+  put(to, values.data + values.begin(0), header.value_bytes);
+}
+
+void LogRowsEncoder::Strings::clear() {
+  bytes.clear();
+  offsets.assign(1, 0);
+}
+
+void LogRowsEncoder::Strings::add(Bytes string) {
+  bytes.insert(bytes.end(), string.begin(), string.end());
+  offsets.push_back(bytes.size());
 }
 
 void LogRowsEncoder::begin(uint32_t table) {
   table_ = table;
-  has_kinds_ = false;
   kinds_.clear();
   keys_.clear();
   values_.clear();
-  key_lengths_.clear();
-  value_lengths_.clear();
 }
 
 void LogRowsEncoder::add(EntryKind kind, Bytes key, Bytes value) {
-  has_kinds_ |= kind != EntryKind::put;
-  kinds_.push_back(static_cast<std::byte>(kind));
-  keys_.insert(keys_.end(), key.begin(), key.end());
-  values_.insert(values_.end(), value.begin(), value.end());
-  key_lengths_.add(key.size());
-  value_lengths_.add(value.size());
+  kinds_.push_back(static_cast<uint8_t>(kind));
+  keys_.add(key);
+  values_.add(value);
 }
 
 void LogRowsEncoder::end() {
-  if (kinds_.empty()) return;
-  LogRowsHeader header{};
-  header.table = table_;
-  header.rows = static_cast<uint32_t>(kinds_.size());
-  // Every row takes a byte at least, so that no small frame stands for many rows.
-  has_kinds_ |= keys_.empty() && values_.empty();
-  header.flags = (key_lengths_.fixed ? LogRowsHeader::fixed_keys : 0) |
-                 (value_lengths_.fixed ? LogRowsHeader::fixed_values : 0) |
-                 (has_kinds_ ? LogRowsHeader::has_kinds : 0);
-  header.key_width = key_lengths_.fixed ? key_lengths_.width : 0;
-  header.value_width = value_lengths_.fixed ? value_lengths_.width : 0;
-  header.key_bytes = static_cast<uint32_t>(keys_.size());
-  header.value_bytes = static_cast<uint32_t>(values_.size());
-  put(&header, sizeof header);
-  if (has_kinds_) put(kinds_.data(), kinds_.size());
-  for (const Lengths* lengths : {&key_lengths_, &value_lengths_})
-    if (!lengths->fixed) put(lengths->ends.data(), lengths->ends.size() * sizeof(uint32_t));
-  put(keys_.data(), keys_.size());
-  put(values_.data(), values_.size());
+  append_log_rows(table_, keys_.column(), values_.column(), kinds_.data(), out_);
 }
 
 bool LogRowsDecoder::next(LogRows* rows) {

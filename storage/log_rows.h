@@ -1,9 +1,6 @@
 // What a frame of the write-ahead log holds: rows of one table after the other, as columns.
 //
-//   LogRowsEncoder out(&payload);
-//   out.begin(table.id, rows, all_puts);
-//   for (...) out.add(kind, key, value);
-//   out.end();
+//   append_log_rows(table.id, keys, values, kinds, &payload);
 //
 //   LogRowsDecoder in(frame.payload);
 //   LogRows rows;
@@ -65,6 +62,11 @@ struct LogRows {
   }
 };
 
+// Throws std::bad_alloc, with the payload as it was. kinds: one for each row; null: all are puts.
+void append_log_rows(uint32_t table, const KeyColumn& keys, const ValueColumn& values,
+                     const uint8_t* kinds, std::vector<std::byte>* payload);
+
+// The same, row by row.
 class LogRowsEncoder {
  public:
   // Appends to `payload`, which stays the caller's.
@@ -76,23 +78,18 @@ class LogRowsEncoder {
   void end();
 
  private:
-  struct Lengths {
-    std::vector<uint32_t> ends;
-    uint32_t width = 0;
-    bool fixed = true;
+  struct Strings {
+    std::vector<std::byte> bytes;
+    std::vector<uint64_t> offsets{0};
     void clear();
-    void add(uint64_t bytes);
+    void add(Bytes string);
+    Column column() const { return Column::variable(bytes.data(), offsets.data(), offsets.size() - 1); }
   };
-  void put(const void* bytes, size_t size) {
-    auto* b = static_cast<const std::byte*>(bytes);
-    out_->insert(out_->end(), b, b + size);
-  }
 
   std::vector<std::byte>* out_;
   uint32_t table_ = 0;
-  bool has_kinds_ = false;
-  std::vector<std::byte> kinds_, keys_, values_;
-  Lengths key_lengths_, value_lengths_;
+  std::vector<uint8_t> kinds_;
+  Strings keys_, values_;
 };
 
 class LogRowsDecoder {

@@ -53,11 +53,6 @@ std::vector<std::byte>& LogWriter::begin_frame() {
   return buffer_;
 }
 
-LogRowsEncoder& LogWriter::begin_rows() {
-  begin_frame();
-  return rows_;
-}
-
 void LogWriter::drop_frame() { buffer_.resize(frame_begin_); }
 
 Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {

@@ -16,7 +16,6 @@
 
 #include "storage/file.h"
 #include "storage/log_format.h"
-#include "storage/log_rows.h"
 #include "storage/manifest.h"
 #include "storage/status.h"
 
@@ -46,8 +45,6 @@ class LogWriter {
 
   // Append the payload, at most max_log_payload_bytes, and call end_frame() or drop_frame().
   std::vector<std::byte>& begin_frame();
-  // The same, for rows. It keeps its memory from frame to frame.
-  LogRowsEncoder& begin_rows();
   void drop_frame();
   // Where it fails the frame is not there, and those before it are, unless poisoned(). May throw
   // std::bad_alloc, with the same effect; drop_frame() is called for it.
@@ -72,7 +69,6 @@ class LogWriter {
   LogHeader header_;
   std::vector<std::byte> buffer_;  // not written yet; a frame that has begun is its end
   size_t frame_begin_ = 0;         // in the buffer
-  LogRowsEncoder rows_{&buffer_};
   uint64_t buffer_offset_;         // in the file
   uint64_t filled_;                // so much of the file is written, with frames or zeros
   uint64_t synced_ = 0;            // so much of the file is on stable storage

@@ -1,7 +1,8 @@
-// A hash table of 64-bit words with linear probing, which one thread fills while any number read
+// A hash table of 64-bit words with linear probing, which some threads fill while any number read
 // it.
 //
-// It grows by a copy; readers of the one before go on there, for it lives as long as the table.
+// It grows by a copy, while nobody fills it; readers of the one before go on there, for it lives as
+// long as the table.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ class GrowingTable {
     }
   }
 
-  // The writer: makes room for so many words besides those that are there. Throws std::bad_alloc.
+  // Makes room for so many words besides those that were counted. Throws std::bad_alloc.
+  // Precondition: nobody is in put().
   void reserve(size_t more) {
     Slots* slots = current_.load(std::memory_order_relaxed);
     const size_t wanted = size_ + more;
@@ -43,21 +45,32 @@ class GrowingTable {
     memory_bytes_ += sizeof(uint64_t) << bits;
     all_.push_back(std::move(grown));
   }
-  // Puts the word in place of the one that is_it() knows, and returns that one; 0: there was none.
+  enum class Met : uint8_t { another, replaced, kept };
+  // Puts the word where no word is yet, unless meet(there), which is called for words of its tag,
+  // says that it takes that one's place, or that that one stays and the word has no place. Returns
+  // whether it was put where none was: call count() for these. Any number of threads.
   // Precondition: reserve() has made room.
-  template <class IsIt>
-  uint64_t put(uint64_t word, const IsIt& is_it) noexcept {
+  template <class Meet>
+  bool put(uint64_t word, const Meet& meet) noexcept {
     Slots* slots = current_.load(std::memory_order_relaxed);
     const auto tag = static_cast<uint32_t>(word >> 32);
     for (size_t i = slots->home(tag);; i = slots->next(i)) {
-      uint64_t there = slots->words[i].load(std::memory_order_relaxed);
-      if (there != 0 && !(there >> 32 == tag && is_it(there))) continue;
-      if (there == 0) ++size_;
-      slots->words[i].store(word, std::memory_order_release);
-      return there;
+      uint64_t there = slots->words[i].load(std::memory_order_acquire);
+      for (;;) {  // whoever comes first has the slot, and others look again
+        if (there != 0) {
+          const Met met = there >> 32 == tag ? meet(there) : Met::another;
+          if (met == Met::kept) return false;
+          if (met == Met::another) break;
+        }
+        const bool is_new = there == 0;
+        if (slots->words[i].compare_exchange_weak(there, word, std::memory_order_release,
+                                                  std::memory_order_acquire))
+          return is_new;
+      }
     }
   }
-  size_t size() const { return size_; }  // the writer's
+  // Counts words that put() has put where none were. The same precondition as for reserve().
+  void count(size_t words) { size_ += words; }
   // Counts the slots, those of smaller tables that readers may still be in included.
   uint64_t memory_bytes() const { return memory_bytes_; }
 

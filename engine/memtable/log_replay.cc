@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/memtable/memtable.h"
+#include "engine/memtable/memtable_rows.h"
 #include "storage/log_reader.h"
 #include "storage/log_rows.h"
 
@@ -104,12 +105,10 @@ class Replay {
       const TableVersion* table = version_.find(rows.table);
       if (!table) continue;
       TableTail& tail = memtable->tail(table->table);
-      for (uint32_t i = 0; i < rows.count; ++i) {
+      for (uint32_t i = 0; i < rows.count; ++i)
         if (!fits(*table->table, rows, i))
           return misfit(log, offset, "does not fit table '" + table->table->name + "'");
-        tail.reserve_row(rows.key(i).size(), rows.value(i).size());
-        tail.insert(commit, rows.kind(i), rows.key(i), rows.value(i));
-      }
+      insert_rows(rows, commit, &tail);
     }
     if (in.damaged()) return misfit(log, offset, "holds no rows, though its checksum matches");
     memtable->publish(commit);

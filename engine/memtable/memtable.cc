@@ -40,7 +40,9 @@ TableTail& Memtable::tail(const std::shared_ptr<const TableRecord>& table) {
   TableTail& result = *made;
   by_number_.set(tails_.size(), made.get());
   tails_.push_back(std::move(made));
-  numbers_.put(uint64_t{hash_of(table->id)} << 32 | tails_.size(), [](uint64_t) { return false; });
+  numbers_.put(uint64_t{hash_of(table->id)} << 32 | tails_.size(),
+               [](uint64_t) { return GrowingTable::Met::another; });
+  numbers_.count(1);
   return result;
 }
 

@@ -1,9 +1,10 @@
 // The rows of small commits that are in the write-ahead log and in no segment yet, by table.
 //
-//   for each row: tail(record).reserve_row(...);      // may throw
-//   uint32_t commit = memtable.next_commit();
-//   for each row: tail.insert(commit, ...);
-//   memtable.publish(commit);                          // readers see all of it, or nothing
+//   MemtableRows rows = ...;                  // engine/memtable/memtable_rows.h
+//   rows.reserve(&memtable);                  // may throw
+//   rows.insert(memtable.next_commit());
+//   rows.keep();
+//   memtable.publish(memtable.next_commit()); // readers see all of it, or nothing
 //
 // A snapshot is a version and the number of the last commit that was published when it was taken.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace stride {
 
-// One thread writes, any number read.
+// One thread writes, or has others insert rows for which it has made room; any number read.
 class Memtable {
  public:
   // Null: the table has no rows here.

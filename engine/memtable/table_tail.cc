@@ -49,41 +49,44 @@ void TableTail::add_block(uint64_t bytes) {
 }
 
 // Blocks grow, so that a table with few rows takes little memory. A row that is larger than any has
-// one of its own.
-TableTail::Place TableTail::take(uint64_t bytes, Place* place, bool grow) {
-  for (;; *place = {place->block + 1, 0}) {
-    if (grow && place->block == block_count_) {
+// one of its own. A row's place in its block is 16 bits.
+TableTail::Place TableTail::reserve(uint64_t rows, uint64_t bytes) {
+  newest_.reserve(reserved_rows_ + rows);
+  const uint64_t starts_within = rows == 1 ? row_unit : bytes;
+  for (Place place = reserved_end_;; place = {place.block + 1, 0}) {
+    if (place.block == block_count_) {
       const uint64_t usual =
-          std::min(first_block_bytes << std::min(place->block, 8U), max_block_bytes);
-      add_block(std::max(usual, bytes + place->offset));
+          std::min(first_block_bytes << std::min(place.block, 8U), max_block_bytes);
+      add_block(std::max(usual, bytes + place.offset));
     }
-    if (place->offset + bytes <= blocks_[place->block]->bytes && place->offset < max_block_bytes)
-      break;
+    if (place.offset + bytes > blocks_[place.block]->bytes ||
+        place.offset + starts_within > max_block_bytes)
+      continue;
+    reserved_end_ = {place.block, place.offset + bytes};
+    reserved_rows_ += rows;
+    return place;
   }
-  Place taken = *place;
-  place->offset += bytes;
-  return taken;
-}
-
-void TableTail::reserve_row(uint64_t key_bytes, uint64_t value_bytes) {
-  newest_.reserve(reserved_rows_ + 1);
-  Place place = reserved_end_;
-  take(row_bytes(key_bytes, value_bytes), &place, /*grow=*/true);
-  reserved_end_ = place;
-  ++reserved_rows_;
 }
 
 // Blocks that were made stay for later rows. A row that is larger than any of them begins a new
-// one, so that take() may find one too small that was made for another row.
+// one, so that reserve() may find one too small that was made for another row.
 void TableTail::drop_reserved() noexcept {
   reserved_end_ = end_;
   reserved_rows_ = 0;
 }
 
-void TableTail::insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) noexcept {
-  Place place = take(row_bytes(key.size(), value.size()), &end_, /*grow=*/false);
-  --reserved_rows_;
-  const auto id = static_cast<uint32_t>(place.block << 16 | place.offset / row_unit);
+void TableTail::keep_reserved(uint64_t new_keys, uint32_t commit) noexcept {
+  newest_.count(new_keys);
+  rows_.store(rows() + reserved_rows_, std::memory_order_relaxed);
+  last_commit_.store(commit, std::memory_order_relaxed);
+  end_ = reserved_end_;
+  reserved_rows_ = 0;
+}
+
+bool TableTail::insert(Place* place, uint32_t commit, EntryKind kind, Bytes key,
+                       Bytes value) noexcept {
+  const auto id = static_cast<uint32_t>(place->block << 16 | place->offset / row_unit);
+  place->offset += row_bytes(key.size(), value.size());
   TailRow* made = row(id);
   made->value_bytes = static_cast<uint32_t>(value.size());
   made->key_bytes = static_cast<uint16_t>(key.size());
@@ -91,16 +94,32 @@ void TableTail::insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) 
   auto* bytes = reinterpret_cast<std::byte*>(made + 1);
   if (!key.empty()) std::memcpy(bytes, key.data(), key.size());
   if (!value.empty()) std::memcpy(bytes + key.size(), value.data(), value.size());
-  const uint32_t hash = hash_of(key);
-  auto is_it = [&](uint64_t word) {
-    if (!equal(row(row_of(word))->key(), key)) return false;
-    made->older = row_of(word);  // before it is published
-    return true;
-  };
   made->commit.store(commit, std::memory_order_release);
-  newest_.put(uint64_t{hash} << 32 | id, is_it);
-  rows_.fetch_add(1, std::memory_order_relaxed);
-  last_commit_.store(commit, std::memory_order_relaxed);
+  return newest_.put(uint64_t{hash_of(key)} << 32 | id, [&](uint64_t word) {
+    TailRow* there = row(row_of(word));
+    if (!equal(there->key(), key)) return GrowingTable::Met::another;
+    if (there->commit.load(std::memory_order_relaxed) > commit) {
+      insert_behind(there, made, id);
+      return GrowingTable::Met::kept;
+    }
+    made->older.store(row_of(word), std::memory_order_relaxed);  // before it is published
+    return GrowingTable::Met::replaced;
+  });
+}
+
+// A later commit of the same group was inserted earlier. Nobody may see either of them yet.
+void TableTail::insert_behind(TailRow* newer, TailRow* made, uint32_t id) noexcept {
+  const uint32_t commit = made->commit.load(std::memory_order_relaxed);
+  for (;;) {
+    uint32_t next = newer->older.load(std::memory_order_acquire);
+    TailRow* following = next ? row(next) : nullptr;
+    if (following && following->commit.load(std::memory_order_relaxed) > commit) {
+      newer = following;
+      continue;
+    }
+    made->older.store(next, std::memory_order_relaxed);
+    if (newer->older.compare_exchange_weak(next, id, std::memory_order_release)) return;
+  }
 }
 
 const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {

@@ -1,9 +1,10 @@
 // The rows of one table in a memtable: those of its newest commits, in the order in which they
 // came.
 //
-//   tail.reserve_row(key.size(), value.size());             // may throw
-//   tail.insert(commit, EntryKind::put, key, value);        // can't fail
-//   const TailRow* row = tail.find(key, commit);            // from any thread
+//   TableTail::Place place = tail.reserve(1, TableTail::row_bytes(key.size(), value.size()));
+//   bool is_new = tail.insert(&place, commit, EntryKind::put, key, value);   // can't fail
+//   tail.keep_reserved(is_new, commit);
+//   const TailRow* row = tail.find(key, commit);                             // from any thread
 //
 // A row never moves or changes. Each has the number of the commit that it came with, so that a
 // reader who knows a number sees what was committed up to it and nothing after. A hash table leads
@@ -27,7 +28,7 @@ namespace stride {
 // The key and the value follow.
 struct TailRow {
   std::atomic<uint32_t> commit;  // 0: there is no row here yet
-  uint32_t older;                // a row of the same key; 0: none
+  std::atomic<uint32_t> older;   // a row of the same key; 0: none
   uint32_t value_bytes;
   uint16_t key_bytes;
   EntryKind kind;
@@ -43,7 +44,8 @@ static_assert(sizeof(TailRow) == 16);
 class Pieces;
 class TailOrder;
 
-// One thread writes, any number read.
+// One thread writes: it reserves places. Then any number insert rows at them, and it keeps what they
+// have inserted. Any number read all the while.
 class TableTail {
  public:
   static constexpr uint64_t row_unit = 16;  // rows begin at multiples of so many bytes
@@ -55,14 +57,31 @@ class TableTail {
 
   const std::shared_ptr<const TableRecord>& table() const { return table_; }
 
-  // Makes room for one row more than insert() has taken and reserve_row() been asked for. May throw
-  // std::bad_alloc; what was reserved before stays.
-  void reserve_row(uint64_t key_bytes, uint64_t value_bytes);
-  // Gives back what was reserved and not taken.
+  // Where rows go, one behind the other.
+  struct Place {
+    uint32_t block = 0;
+    uint64_t offset = row_unit;  // there is no row 0
+  };
+  static uint64_t row_bytes(uint64_t key_bytes, uint64_t value_bytes) {
+    return (sizeof(TailRow) + key_bytes + value_bytes + row_unit - 1) / row_unit * row_unit;
+  }
+  // Several rows that lie together take no more.
+  static constexpr uint64_t max_together_bytes = 16 << 10;
+
+  // Makes room for rows that take so many bytes together, behind those that have been reserved.
+  // bytes: the sum of their row_bytes(). Throws std::bad_alloc; what was reserved before stays.
+  Place reserve(uint64_t rows, uint64_t bytes);
+  // Gives back what was reserved since the last keep_reserved(). Precondition: nothing was inserted
+  // there.
   void drop_reserved() noexcept;
-  // commit: at least that of the row before. Precondition: rows of these sizes were reserved, in
-  // this order.
-  void insert(uint32_t commit, EntryKind kind, Bytes key, Bytes value) noexcept;
+  // All that was reserved has been inserted, `new_keys` of them by insert() calls that returned
+  // true, and `commit` is the last of their commits.
+  void keep_reserved(uint64_t new_keys, uint32_t commit) noexcept;
+
+  // Inserts a row at the place, which moves behind it. Rows of different commits may be inserted in
+  // any order, those of one commit and one key in that of the changes. Returns whether the key was
+  // not there before. From any thread, between reserve() and keep_reserved().
+  bool insert(Place* place, uint32_t commit, EntryKind kind, Bytes key, Bytes value) noexcept;
   // Memory of all rows, the hash table included; the writer's, as rows().
   uint64_t bytes() const { return bytes_ + newest_.memory_bytes(); }
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
@@ -75,7 +94,7 @@ class TableTail {
   // there is none.
   const TailRow* row_at(const TailRow* row, uint32_t commit) const noexcept {
     while (row && row->commit.load(std::memory_order_relaxed) > commit)
-      row = row->older ? this->row(row->older) : nullptr;
+      row = older(row);
     return row;
   }
 
@@ -105,21 +124,17 @@ class TableTail {
     std::byte* rows() { return reinterpret_cast<std::byte*>(this + 1); }
   };
   static_assert(sizeof(Block) == 16);
-  // Where a row can go.
-  struct Place {
-    uint32_t block = 0;
-    uint64_t offset = row_unit;  // there is no row 0
-  };
   static constexpr uint64_t max_block_bytes = row_unit << 16;  // of rows that begin in it
 
-  static uint64_t row_bytes(uint64_t key_bytes, uint64_t value_bytes) {
-    return (sizeof(TailRow) + key_bytes + value_bytes + row_unit - 1) / row_unit * row_unit;
-  }
-  // Where a row of so many bytes goes that comes behind `place`, which it moves behind the row. New
-  // blocks are made if `grow`; else they are there.
-  Place take(uint64_t bytes, Place* place, bool grow);
   void add_block(uint64_t bytes);
   TailRow* row(uint32_t id) const noexcept;
+  TailRow* older(const TailRow* row) const noexcept {
+    const uint32_t id = row->older.load(std::memory_order_acquire);
+    return id ? this->row(id) : nullptr;
+  }
+  // Puts the row into the chain of rows of its key, the newest of which is `newer` and belongs to a
+  // later commit.
+  void insert_behind(TailRow* newer, TailRow* made, uint32_t id) noexcept;
 
   const std::shared_ptr<const TableRecord> table_;
   GrowingArray<Block> blocks_;

@@ -13,7 +13,7 @@ namespace {
 // not worth to look.
 constexpr unsigned spins = 64;
 // Some groups.
-constexpr CommitTurn::Patience unsynced_patience{spins, std::chrono::microseconds(100)};
+constexpr CommitTurns::Patience unsynced_patience{spins, std::chrono::microseconds(100)};
 // A thread that leads does so for the next group as well, where that one's first sleeps, because to
 // be woken takes longer than a group; but its own commit has been answered, so not for long.
 constexpr std::chrono::microseconds max_lead{100};
@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds max_return{2};
 // Where nobody came back in time, so many groups do not wait.
 constexpr unsigned groups_between_tries = 15;
 // Two or three take turns: while one waits for the disk, the other one comes back.
-constexpr uint64_t min_returning = 4;
+constexpr uint32_t min_returning = 4;
 
 }  // namespace
 
@@ -102,120 +102,89 @@ void CommitQueue::wait_for_siblings(const Staging* leader) {
 Status CommitQueue::commit(CommitRequest* request, const CarryOut& carry_out) {
   if (request->open) begin_waiting(request->open);
   // Who waits for the disk waits for long.
-  const CommitTurn::Patience patience =
-      request->durability == Durability::sync ? CommitTurn::Patience() : unsynced_patience;
-  if (join(request) || request->turn.await(patience) == CommitTurn::leads) lead(request, carry_out);
+  const CommitTurns::Patience patience =
+      request->durability == Durability::sync ? CommitTurns::Patience() : unsynced_patience;
+  const uint32_t ticket = join(request);
+  if (turns_.await(ticket, request, patience)) lead(ticket, request, carry_out);
   return std::move(request->status);
 }
 
-bool CommitQueue::join(CommitRequest* request) noexcept {
-  CommitRequest* before = newest_.load(std::memory_order_relaxed);
-  do {
-    request->before = before;
-  } while (!newest_.compare_exchange_weak(before, request, std::memory_order_seq_cst,
-                                          std::memory_order_relaxed));
+uint32_t CommitQueue::join(CommitRequest* request) noexcept {
+  const uint32_t ticket = turns_.arrive(request);
   uint32_t awaited = awaited_.load(std::memory_order_seq_cst);
   while (awaited != 0 && !awaited_.compare_exchange_weak(awaited, awaited - 1)) {
   }
-  if (awaited == 1) futex_wake(&awaited_);
-  return before == nullptr;
+  if (awaited == 1) futex_wake(awaited_);
+  return ticket;
 }
 
-void CommitQueue::lead(CommitRequest* own, const CarryOut& carry_out) {
-  CommitRequest* next = carry_out_group(own, own, carry_out);
-  if (!next) return;
+void CommitQueue::lead(uint32_t first, const CommitRequest* own, const CarryOut& carry_out) {
   // One that waits for the disk takes longer than to be woken.
-  if (own->durability == Durability::sync) return next->turn.give(CommitTurn::leads);
-  const auto deadline = Clock::now() + max_lead;
-  while (next && are_quick() && next->turn.is_asleep() && Clock::now() < deadline)
-    next = carry_out_group(next, own, carry_out);
-  if (next) next->turn.give(CommitTurn::leads);
+  const bool may_go_on = own->durability != Durability::sync;
+  Clock::time_point deadline{};
+  for (;;) {
+    carry_out_group(first, carry_out);
+    const auto count = static_cast<uint32_t>(group_.size());
+    const CommitRequest* next = turns_.peek(first, count);
+    bool goes_on = may_go_on && next && next->asleep.load(std::memory_order_relaxed);
+    if (goes_on) {
+      const auto now = Clock::now();
+      if (deadline == Clock::time_point()) deadline = now + max_lead;
+      goes_on = now < deadline && are_quick(first, count);
+    }
+    first = turns_.end(first, count, /*hand_over=*/!goes_on);
+    if (!goes_on) return;
+  }
 }
 
-CommitRequest* CommitQueue::carry_out_group(CommitRequest* first, const CommitRequest* own,
-                                            const CarryOut& carry_out) {
-  const bool syncs = first->durability == Durability::sync;
-  if (first->open) wait_for_siblings(first->staging);
-  if (syncs) wait_for_returning();
-  collect_group();
+void CommitQueue::carry_out_group(uint32_t first, const CarryOut& carry_out) {
+  const CommitRequest* leader = turns_.peek(first, 0);
+  const bool syncs = leader->durability == Durability::sync;
+  if (leader->open) wait_for_siblings(leader->staging);
+  if (syncs) wait_for_returning(first);
+  turns_.collect(first, &group_);
   forget_group();
   const auto begin = syncs ? Clock::now() : Clock::time_point();
   const Status failure = no_throw([&] {
     carry_out(group_);
     return Status();
   });
-  if (syncs) expect_returning(begin);
+  if (syncs) expect_returning(first, begin);
   for (CommitRequest* request : group_)
     if (!request->answered) request->answer(failure);
-  CommitRequest* request = group_.back();
-  // Others may lead from here on. A request may be gone once its turn is given.
-  CommitRequest* const next = detach_group(request);
-  while (request) {
-    CommitRequest* const before = request->before;
-    if (request != own) request->turn.give(CommitTurn::done);
-    request = before;
-  }
-  return next;
 }
 
-void CommitQueue::collect_group() noexcept {
-  CommitRequest* request = newest_.load(std::memory_order_acquire);
-  uint64_t arrived = 0;
-  for (CommitRequest* r = request; r; r = r->before) ++arrived;
-  try {
-    group_.resize(arrived);
-  } catch (const std::bad_alloc&) {
-    group_.resize(group_.capacity());
-  }
-  for (uint64_t i = arrived; request; request = request->before)
-    if (--i < group_.size()) group_[i] = request;
-}
-
-CommitRequest* CommitQueue::detach_group(CommitRequest* last) noexcept {
-  CommitRequest* next = last;
-  if (newest_.compare_exchange_strong(next, nullptr, std::memory_order_acq_rel)) return nullptr;
-  while (next->before != last) next = next->before;
-  next->before = nullptr;
-  return next;
-}
-
-bool CommitQueue::are_quick() const noexcept {
-  for (auto* r = newest_.load(std::memory_order_acquire); r; r = r->before)
+bool CommitQueue::are_quick(uint32_t first, uint32_t done) const noexcept {
+  for (uint32_t i = done; const CommitRequest* r = turns_.peek(first, i); ++i)
     if (r->durability == Durability::sync || r->open) return false;
   return true;
 }
 
-uint64_t CommitQueue::count_arrived() const noexcept {
-  uint64_t n = 0;
-  for (auto* r = newest_.load(std::memory_order_seq_cst); r; r = r->before) ++n;
-  return n;
-}
-
-void CommitQueue::expect_returning(Clock::time_point begin) noexcept {
+void CommitQueue::expect_returning(uint32_t first, Clock::time_point begin) noexcept {
   const auto now = Clock::now();
-  expected_ = count_arrived();
+  expected_ = turns_.arrived(first);
   if (expected_ < min_returning) expected_ = 0;
   expected_until_ = now + std::min<Clock::duration>((now - begin) / 4, max_return);
 }
 
-void CommitQueue::wait_for_returning() noexcept {
+void CommitQueue::wait_for_returning(uint32_t first) noexcept {
   if (without_waiting_ > 0) {
     --without_waiting_;
     return;
   }
-  const uint64_t before = count_arrived();
-  uint64_t arrived = before;
-  for (unsigned i = 0; i < spins && arrived < expected_; ++i, arrived = count_arrived())
+  const uint32_t before = turns_.arrived(first);
+  uint32_t arrived = before;
+  for (unsigned i = 0; i < spins && arrived < expected_; ++i, arrived = turns_.arrived(first))
     spin_pause();
   while (arrived < expected_) {
     const auto left = expected_until_ - Clock::now();
     if (left.count() <= 0) break;
     // Who arrives now has been counted, or sees that it is awaited.
-    awaited_.store(static_cast<uint32_t>(expected_ - arrived), std::memory_order_seq_cst);
+    awaited_.store(expected_ - arrived, std::memory_order_seq_cst);
     const uint32_t missing = awaited_.load(std::memory_order_relaxed);
-    if (count_arrived() == arrived && missing != 0) futex_wait(awaited_, missing, left);
+    if (turns_.arrived(first) == arrived && missing != 0) futex_wait(awaited_, missing, left);
     awaited_.store(0, std::memory_order_relaxed);
-    arrived = count_arrived();
+    arrived = turns_.arrived(first);
   }
   if (arrived == before && before < expected_) without_waiting_ = groups_between_tries;
 }

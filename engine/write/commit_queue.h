@@ -9,8 +9,9 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/memtable/memtable_rows.h"
 #include "engine/options.h"
-#include "engine/write/commit_turn.h"
+#include "engine/write/commit_turns.h"
 #include "engine/write/staging.h"
 #include "storage/status.h"
 
@@ -29,6 +30,8 @@ struct CommitRequest {
   Staging* staging = nullptr;
   Durability durability = Durability::sync;
   OpenTransaction* open = nullptr;  // null: the queue does not know of it
+  // What it has staged, if it is a small commit of rows alone, or once it has become one.
+  MemtableRows rows;
   Status status;
   bool answered = false;  // the status is what has become of it
 
@@ -37,9 +40,9 @@ struct CommitRequest {
     answered = true;
   }
 
-  // The queue's.
-  CommitRequest* before = nullptr;  // arrived before it; null: is carried out, or there is none
-  CommitTurn turn;
+  SharedWork insertion;  // of `rows` into a memtable
+  uint32_t number = 0;   // of the commit there
+  std::atomic<bool> asleep{false};
 };
 
 // Thread-safe. The first to arrive leads: it carries out all that have arrived, wakes them, and
@@ -56,7 +59,10 @@ struct CommitRequest {
 // of them each.
 class CommitQueue {
  public:
-  CommitQueue() { group_.reserve(16); }
+  // first_ticket: CommitTurns.
+  explicit CommitQueue(uint32_t first_ticket = 0) : turns_(first_ticket) {
+    group_.reserve(CommitTurns::max_waiting);
+  }
 
   static constexpr std::chrono::milliseconds max_wait{500};
   static constexpr uint64_t wait_bytes_per_us = 200;
@@ -76,22 +82,13 @@ class CommitQueue {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Whether there was none before it, so that it leads.
-  bool join(CommitRequest* request) noexcept;
-  void lead(CommitRequest* own, const CarryOut& carry_out);
-  // Carries out all that have arrived, `first` before the others, and gives them their turns, but
-  // for `own`. Returns the first of those that have arrived since, or null.
-  CommitRequest* carry_out_group(CommitRequest* first, const CommitRequest* own,
-                                 const CarryOut& carry_out);
-  // All that have arrived, as group_; fewer where memory is short.
-  void collect_group() noexcept;
-  // The first behind the last of the group, with nothing before it; null: there is none, and nobody
-  // leads.
-  CommitRequest* detach_group(CommitRequest* last) noexcept;
-  uint64_t count_arrived() const noexcept;
-  // Whether a thread may carry out all that have arrived when its own commit is answered already:
-  // none waits for the disk or is large.
-  bool are_quick() const noexcept;
+  uint32_t join(CommitRequest* request) noexcept;
+  void lead(uint32_t first, const CommitRequest* own, const CarryOut& carry_out);
+  // Carries out all that have arrived from this ticket on, as group_.
+  void carry_out_group(uint32_t first, const CarryOut& carry_out);
+  // Whether a thread may carry out all that have arrived behind the first `done` when its own commit
+  // is answered already: none waits for the disk or is large.
+  bool are_quick(uint32_t first, uint32_t done) const noexcept;
 
   void wait_for_siblings(const Staging* leader);
   void begin_waiting(OpenTransaction* open) noexcept;
@@ -101,15 +98,15 @@ class CommitQueue {
   uint64_t busy_siblings() noexcept;
 
   // Waits for those whose commits have just been carried out, as long as that pays.
-  void wait_for_returning() noexcept;
-  void expect_returning(Clock::time_point begin) noexcept;
+  void wait_for_returning(uint32_t first) noexcept;
+  void expect_returning(uint32_t first, Clock::time_point begin) noexcept;
 
-  std::atomic<CommitRequest*> newest_{nullptr};  // null: nobody leads
-  std::atomic<uint32_t> awaited_{0};             // a leader sleeps until so many more have arrived
+  CommitTurns turns_;
+  std::atomic<uint32_t> awaited_{0};  // a leader sleeps until so many more have arrived
 
   // The leader's.
   std::vector<CommitRequest*> group_;
-  uint64_t expected_ = 0;  // in the next group, if all come back by expected_until_
+  uint32_t expected_ = 0;  // in the next group, if all come back by expected_until_
   Clock::time_point expected_until_;
   unsigned without_waiting_ = 0;  // so many groups to come do not wait for them
 

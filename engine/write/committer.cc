@@ -188,6 +188,14 @@ Status check_not_there(const Version& version, const TableRecord& created) {
       .with_remedy("begin again, with open_table()");
 }
 
+Status check_there(const Version& version, const TableRecord& table) {
+  if (version.find(table.id)) return {};
+  return Status(StatusCode::not_found,
+                "table '" + table.name +
+                    "' was dropped before the commit, or its creation was not committed")
+      .with_file(version.database->path);
+}
+
 // The tables of a request are there, and those that it creates are not.
 Status check_tables(const Version& version, const Staging& staging,
                     const std::vector<StagedTable>& staged) {
@@ -197,23 +205,21 @@ Status check_tables(const Version& version, const Staging& staging,
     STRIDE_TRY(check_not_there(version, *table));
   }
   for (const StagedTable& t : staged) {
-    if (!created.contains(t.table->id) && !version.find(t.table->id))
-      return Status(StatusCode::not_found,
-                    "table '" + t.table->name +
-                        "' was dropped before the commit, or its creation was not committed")
-          .with_file(version.database->path);
+    if (!created.contains(t.table->id)) STRIDE_TRY(check_there(version, *t.table));
   }
   return {};
 }
 
 }  // namespace
 
-// Requests that go through the log together.
+// Requests that go through the log together. Their rows are in CommitRequest::rows.
 struct Committer::SmallRound {
   std::vector<CommitRequest*> requests;
-  std::vector<std::vector<StagedTable>> staged;  // of each
+  // What the last one has staged, if it depended on what is stored, and what that was.
+  std::vector<StagedTable> staged;
   AbsentAnswers answers;
   uint64_t bytes = 0;
+  std::optional<uint32_t> found;  // a table that is there, as long as the commit lock is held
 
   void clear() {
     requests.clear();
@@ -287,7 +293,26 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   return versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability);
 }
 
+Status Committer::check_prepared(const CommitRequest& request, SmallRound* small) {
+  Status s;
+  request.rows.for_each_table([&](const TableRecord& table) {
+    if (!s.ok() || table.id == small->found) return;
+    s = check_there(*versions_.current(), table);
+    if (s.ok()) small->found = table.id;
+  });
+  return s;
+}
+
+void Committer::add_prepared(CommitRequest* request, Round* round, SmallRound* small) {
+  carry_out(round);
+  if (small->bytes > small_.max_group_bytes()) carry_out(small);
+  if (Status s = check_prepared(*request, small); !s.ok()) return request->answer(std::move(s));
+  small->bytes += request->rows.bytes();
+  small->requests.push_back(request);
+}
+
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
+  if (request->rows.rows() > 0) return add_prepared(request, round, small);
   Staging& staging = *request->staging;
   std::vector<StagedTable> staged = staging.consume();
   const bool is_small = small_.takes(staging, staged);
@@ -317,27 +342,26 @@ void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
 
 void Committer::add_small(CommitRequest* request, std::vector<StagedTable> staged,
                           SmallRound* small, Round* round) {
-  const bool plain = std::all_of(staged.begin(), staged.end(), is_plain);
-  if (!plain || small->bytes > small_.max_group_bytes()) carry_out(small);
-  if (!plain) {
-    Status s = no_throw([&] {
-      STRIDE_TRY(versions_.writable());
-      return make_plain(versions_.current(), &staged, &small->answers);
-    });
-    if (!s.ok()) {
-      request->answer(std::move(s));
-      small->answers = {};
-      return;
-    }
+  carry_out(small);
+  Status s = no_throw([&] {
+    STRIDE_TRY(versions_.writable());
+    STRIDE_TRY(make_plain(versions_.current(), &staged, &small->answers));
+    // A range can erase many keys.
+    if (staged_bytes(staged) > small_.max_group_bytes() ||
+        std::any_of(staged.begin(), staged.end(), erases_rows))
+      return Status();
+    small->staged = std::move(staged);
+    for (const StagedTable& table : small->staged) add_rows(table, &request->rows);
+    small->requests.push_back(request);
+    return Status();
+  });
+  if (!s.ok()) {
+    request->answer(std::move(s));
+    return small->clear();
   }
-  // A range can erase many keys.
-  if (!plain && (staged_bytes(staged) > small_.max_group_bytes() ||
-                 std::any_of(staged.begin(), staged.end(), erases_rows)))
+  if (small->requests.empty())
     return carry_out_large(request, std::move(staged), std::move(small->answers), round);
-  small->bytes += staged_bytes(staged);
-  small->requests.push_back(request);
-  small->staged.push_back(std::move(staged));
-  if (!plain) carry_out(small);
+  carry_out(small);
 }
 
 Status Committer::make_plain(const std::shared_ptr<const Version>& version,
@@ -368,12 +392,7 @@ void Committer::carry_out_large(CommitRequest* request, std::vector<StagedTable>
 
 void Committer::carry_out(SmallRound* small) {
   if (small->requests.empty()) return;
-  std::vector<StagedTable*> tables;
-  Status s = no_throw([&] {
-    for (auto& staged : small->staged)
-      for (StagedTable& table : staged) tables.push_back(&table);
-    return small_.commit(tables, strongest(small->requests));
-  });
+  Status s = no_throw([&] { return small_.commit(small->requests, strongest(small->requests)); });
   if (s.ok()) small->answers.give();
   for (CommitRequest* request : small->requests) request->answer(s);
   small->clear();

@@ -48,6 +48,9 @@ class Committer {
   // Adds the request to one of the rounds, or answers it. A round that it does not fit into, and
   // the other one, is carried out first.
   void add(CommitRequest* request, Round* round, SmallRound* small);
+  // A request whose rows are in CommitRequest::rows.
+  void add_prepared(CommitRequest* request, Round* round, SmallRound* small);
+  Status check_prepared(const CommitRequest& request, SmallRound* small);
   void add_small(CommitRequest* request, std::vector<StagedTable> staged, SmallRound* small,
                  Round* round);
   // Makes plain rows of what depends on what is stored. version: before the request.

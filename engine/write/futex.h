@@ -7,14 +7,14 @@
 
 namespace stride {
 
-// Sleeps while the word has this value; it may wake for no reason.
-void futex_wait(std::atomic<uint32_t>& word, uint32_t value) noexcept;
-// The same, for so long at most.
+// Sleeps while the word has this value, for so long at most; it may wake for no reason.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value,
                 std::chrono::nanoseconds at_most) noexcept;
-// Wakes one thread. The word itself is not read and may be gone: then a thread that waits at the
-// same place for something else wakes without need.
-void futex_wake(std::atomic<uint32_t>* word) noexcept;
+// Wakes one thread.
+void futex_wake(std::atomic<uint32_t>& word) noexcept;
+// The same for those alone that sleep with one of the bits, of any number.
+void futex_wait_bits(std::atomic<uint32_t>& word, uint32_t value, uint32_t bits) noexcept;
+void futex_wake_bits(std::atomic<uint32_t>& word, uint32_t bits) noexcept;
 
 // Tells the processor that this thread looks at a word again and again.
 inline void spin_pause() noexcept {

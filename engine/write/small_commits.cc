@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "storage/no_throw.h"
+#include "storage/prefetch.h"
 
 namespace stride {
 
@@ -28,14 +29,32 @@ LogWriter::Reach reach_of(Durability durability) {
   return LogWriter::Reach::memory;
 }
 
-// Calls use(chunk) for each chunk that has rows.
-template <class Use>
-void for_each_chunk(const StagedTable& table, const Use& use) {
-  for (const auto& chunk : table.chunks)
-    if (chunk->rows() > 0) use(*chunk);
+void prefetch_all(Bytes bytes) {
+  constexpr size_t line = 64, max_bytes = 1024;
+  for (size_t i = 0; i < std::min(bytes.size(), max_bytes); i += line) prefetch(bytes.data() + i);
+}
+
+// Its own rows, and those that no other thread has begun to insert.
+void insert_together(std::span<CommitRequest* const> requests, uint32_t number) noexcept {
+  for (CommitRequest* request : requests) {
+    request->number = number++;
+    if (requests.size() > 1) request->insertion.offer();
+  }
+  if (requests.size() == 1) return requests[0]->rows.insert(requests[0]->number);
+  for (CommitRequest* request : requests) {
+    if (!request->insertion.take()) continue;
+    request->rows.insert(request->number);
+    request->insertion.finish();
+  }
+  for (const CommitRequest* request : requests) request->insertion.await_finished();
 }
 
 }  // namespace
+
+void add_rows(const StagedTable& table, MemtableRows* rows) {
+  for (const auto& chunk : table.chunks)
+    if (chunk->rows() > 0) rows->add(&table.table, chunk->keys(), chunk->values(), chunk->kinds());
+}
 
 uint64_t staged_bytes(std::span<const StagedTable> tables) {
   uint64_t bytes = 0;
@@ -43,9 +62,9 @@ uint64_t staged_bytes(std::span<const StagedTable> tables) {
     bytes += chunk.rows() * sizeof(TailRow) + chunk.keys().bytes() + chunk.values().bytes();
   };
   for (const StagedTable& table : tables) {
-    for_each_chunk(table, add);
+    for (const auto& chunk : table.chunks) add(*chunk);
     for (const auto& absent : table.absent)
-      if (absent->rows->rows() > 0) add(*absent->rows);
+      add(*absent->rows);
   }
   return bytes;
 }
@@ -71,42 +90,39 @@ bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> ta
   return staged_bytes(tables) <= max_commit_bytes_;
 }
 
-Status SmallCommits::commit(std::span<StagedTable* const> tables, Durability durability) {
+void SmallCommits::prepare(CommitRequest* request) const {
+  Staging& staging = *request->staging;
+  if (!staging.created().empty() || !staging.has_rows_alone() ||
+      staging.bytes() + staging.rows() * sizeof(TailRow) > max_commit_bytes_)
+    return;
+  staging.for_each_table([&](const StagedTable& table) { add_rows(table, &request->rows); });
+}
+
+Status SmallCommits::commit(std::span<CommitRequest* const> requests, Durability durability) {
   STRIDE_TRY(versions_.writable());
-  if (std::all_of(tables.begin(), tables.end(), [](auto* t) { return t->rows() == 0; }))
+  if (std::all_of(requests.begin(), requests.end(), [](auto* r) { return r->rows.rows() == 0; }))
     return durability == Durability::sync ? versions_.sync() : Status();
   STRIDE_TRY(make_room());
   if (!log_) STRIDE_TRY(open_log(durability));
   Memtable& memtable = this->memtable();
   Status s = no_throw([&] {
-    for (StagedTable* table : tables) {
-      TableTail& tail = memtable.tail(table->table);
-      for_each_chunk(*table, [&](const StagedChunk& chunk) {
-        const KeyColumn keys = chunk.keys();
-        const ValueColumn values = chunk.values();
-        for (uint64_t i = 0; i < chunk.rows(); ++i)
-          tail.reserve_row(keys[i].size(), values[i].size());
-      });
+    for (CommitRequest* request : requests) {
+      prefetch_all(request->rows.payload());
+      request->rows.reserve(&memtable);
     }
-    return write_frame(tables, durability);
+    return write_frame(requests, durability);
   });
   if (!s.ok()) {
     for (const auto& tail : memtable.tails()) tail->drop_reserved();
     return s;
   }
-  const uint32_t commit = memtable.next_commit();
-  for (StagedTable* table : tables) {
-    TableTail& tail = memtable.tail(table->table);
-    for_each_chunk(*table, [&](const StagedChunk& chunk) {
-      const KeyColumn keys = chunk.keys();
-      const ValueColumn values = chunk.values();
-      for (uint64_t i = 0; i < chunk.rows(); ++i)
-        tail.insert(commit, chunk.kind(i), keys[i], values[i]);
-    });
-  }
-  memtable.publish(commit);
+  insert_together(requests, memtable.next_commit());
   uint64_t rows = rows_.load(std::memory_order_relaxed);
-  for (const StagedTable* table : tables) rows += table->rows();
+  for (CommitRequest* request : requests) {
+    request->rows.keep(request->number);
+    rows += request->rows.rows();
+  }
+  memtable.publish(requests.back()->number);
   rows_.store(rows, std::memory_order_relaxed);
   versions_.set_log_bytes(log_->bytes());
   memory_bytes_.store(memtable.bytes(), std::memory_order_relaxed);
@@ -137,20 +153,15 @@ Status SmallCommits::make_room() {
 }
 
 // What was committed before must survive what this commit survives.
-Status SmallCommits::write_frame(std::span<StagedTable* const> tables, Durability durability) {
+Status SmallCommits::write_frame(std::span<CommitRequest* const> requests, Durability durability) {
   if (durability == Durability::sync) STRIDE_TRY(versions_.sync());
   if (durability == Durability::flush)
     STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/true));
   Status s = no_throw([&] {
-    LogRowsEncoder& out = log_->begin_rows();
-    for (const StagedTable* table : tables) {
-      out.begin(table->table->id);
-      for_each_chunk(*table, [&](const StagedChunk& chunk) {
-        const KeyColumn keys = chunk.keys();
-        const ValueColumn values = chunk.values();
-        for (uint64_t i = 0; i < chunk.rows(); ++i) out.add(chunk.kind(i), keys[i], values[i]);
-      });
-      out.end();
+    std::vector<std::byte>& frame = log_->begin_frame();
+    for (const CommitRequest* request : requests) {
+      const Bytes payload = request->rows.payload();
+      frame.insert(frame.end(), payload.begin(), payload.end());
     }
     return Status();
   });

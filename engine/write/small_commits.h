@@ -15,6 +15,7 @@
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
 #include "engine/memtable/memtable.h"
+#include "engine/write/commit_queue.h"
 #include "engine/write/staging.h"
 #include "storage/log_rows.h"
 #include "storage/log_writer.h"
@@ -35,12 +36,15 @@ class SmallCommits {
   bool takes(const Staging& staging, std::span<const StagedTable> tables) const;
   // Whether there are certainly too many rows. Any thread.
   bool is_too_large(const Staging& staging) const { return staging.bytes() > max_commit_bytes_; }
+  // Copies the request's rows into `rows` if such a commit goes this way as it is. Throws
+  // std::bad_alloc. Any thread.
+  void prepare(CommitRequest* request) const;
   // Commits whose bytes are together no more than this can go together.
   uint64_t max_group_bytes() const { return max_commit_bytes_; }
 
-  // Makes the rows part of the database, all or none. Precondition: they are plain rows of tables
-  // that are there, in the order of the changes.
-  Status commit(std::span<StagedTable* const> tables, Durability durability);
+  // Makes the requests' `rows` part of the database, all or none: later ones are newer.
+  // Precondition: their tables are there.
+  Status commit(std::span<CommitRequest* const> requests, Durability durability);
 
   // Begins another memtable, older than whatever is committed from now on; nothing where the
   // memtable is empty.
@@ -80,7 +84,7 @@ class SmallCommits {
   // The log to which the rows of the memtable were written, or a new one that has them too.
   Status open_log(Durability durability);
   Status carry_over(const Memtable& memtable, LogWriter* log);
-  Status write_frame(std::span<StagedTable* const> tables, Durability durability);
+  Status write_frame(std::span<CommitRequest* const> requests, Durability durability);
 
   const DatabaseContext& context_;
   VersionSet& versions_;
@@ -95,7 +99,9 @@ class SmallCommits {
   std::optional<uint64_t> log_end_;        // the position at which the last sealed log ends
 };
 
-// What the rows that are staged take in a memtable, without the hash table.
+// Precondition: the table stays where it is, and has rows alone.
+void add_rows(const StagedTable& table, MemtableRows* rows);
+// What the rows that are staged take in a memtable, about, without the hash table.
 uint64_t staged_bytes(std::span<const StagedTable> tables);
 
 }  // namespace stride

@@ -326,9 +326,8 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
 }
 
 bool Staging::has_rows_alone() {
-  std::lock_guard lock(mutex_);
   bool all = true;
-  tables_.for_each([&](const StagedTable& staged) {
+  for_each_table([&](const StagedTable& staged) {
     all = all && staged.table->address_bits == 0 && staged.has_rows_alone();
   });
   return all;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/table.h"
-#include "engine/write/owned_list.h"
+#include "storage/owned_list.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
@@ -72,6 +72,7 @@ class StagedChunk {
     return kinds_.empty() ? EntryKind::put : static_cast<EntryKind>(kinds_[row]);
   }
   bool has_tombstones() const { return !kinds_.empty(); }  // or may have some
+  const uint8_t* kinds() const { return kinds_.empty() ? nullptr : kinds_.data(); }
   // Rows whose value is to be added to what the key has (engine/write/accumulate.h).
   uint64_t deltas() const { return deltas_; }
   const std::vector<KeyRange>& ranges() const { return ranges_; }
@@ -172,6 +173,12 @@ class Staging {
   // Whether it puts and erases rows and does nothing else, in no prefix table: then it does not
   // matter what is stored. Call when no stage() is under way.
   bool has_rows_alone();
+  // Calls use(table) for each StagedTable. Call when no stage() is under way.
+  template <class Use>
+  void for_each_table(const Use& use) {
+    std::lock_guard lock(mutex_);
+    tables_.for_each([&](const StagedTable& table) { use(table); });
+  }
   // Call when no stage() is under way.
   std::vector<StagedTable> consume();
 

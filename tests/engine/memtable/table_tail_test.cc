@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -12,8 +13,11 @@
 
 #include "engine/device/executor.h"
 #include "engine/memtable/memtable.h"
+#include "engine/memtable/memtable_rows.h"
 #include "engine/memtable/pieces.h"
+#include "tests/engine/memtable/insert_row.h"
 #include "tests/support/catch.h"
+#include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/test_threads.h"
 
@@ -63,12 +67,11 @@ class History {
     }
     if (random_() % 10 == 0) {
       for (uint64_t n = random_() % 5; n > 0; --n)
-        tail_.reserve_row(random_() % 65536, random_() % 2'000'000);
+        tail_.reserve(1, TableTail::row_bytes(random_() % 65536, random_() % 2'000'000));
       tail_.drop_reserved();
     }
-    for (const Row& row : rows) tail_.reserve_row(row.key.size(), row.value.size());
     for (const Row& row : rows)
-      tail_.insert(number, row.kind, as_bytes(row.key), as_bytes(row.value));
+      insert_row(&tail_, number, row.kind, as_bytes(row.key), as_bytes(row.value));
     rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
 
@@ -194,12 +197,100 @@ TEST_CASE("TableTailTest.ReadersMayReadWhileRowsAreInserted", "[TableTailTest]")
   for (uint32_t i = 0; i < commits; ++i) {
     TableTail& tail = memtable.tail(table);
     std::string key = std::to_string(i % keys), value = std::to_string(i);
-    tail.reserve_row(key.size(), value.size());
-    tail.insert(memtable.next_commit(), EntryKind::put, as_bytes(key), as_bytes(value));
+    insert_row(&tail, memtable.next_commit(), EntryKind::put, as_bytes(key), as_bytes(value));
     memtable.publish(memtable.next_commit());
   }
   done = true;
   threads.join();
+}
+
+// Rows of many commits go in at once, in any order, while somebody reads what was published before.
+TEST_CASE("MemtableTest.ThreadsInsertTogether", "[MemtableTest]") {
+  std::mt19937_64 random(seed());
+  Memtable memtable;
+  const auto table = record(3), other = record(4);
+  constexpr int writers = 4, groups = 300;
+  std::map<std::pair<uint32_t, std::string>, std::string> model;
+  std::atomic<int> group{0}, ready{0}, inserted{0};
+  std::vector<std::unique_ptr<MemtableRows>> commits;
+  std::atomic<size_t> next{0};
+  std::vector<size_t> order;
+  auto insert_some = [&] {
+    for (size_t i = next++; i < order.size(); i = next++)
+      commits[order[i]]->insert(memtable.visible() + 1 + static_cast<uint32_t>(order[i]));
+  };
+  TestThreads threads;
+  for (int t = 0; t < writers; ++t)
+    threads.start([&] {
+      for (int g = 1; g <= groups; ++g) {
+        while (group < g) std::this_thread::yield();
+        insert_some();
+        ++inserted;
+        while (ready < g) std::this_thread::yield();
+      }
+    });
+  for (int g = 1; g <= groups; ++g) {
+    commits.clear();
+    for (uint64_t n = 1 + random() % 40; n > 0; --n) {
+      commits.push_back(std::make_unique<MemtableRows>());
+      for (int t = 0; t < 2; ++t) {
+        std::vector<std::string> keys, values;
+        std::vector<uint8_t> kinds;
+        for (uint64_t rows = random() % 4; rows > 0; --rows) {
+          keys.push_back("k" + std::to_string(random() % 60));
+          values.push_back(random() % 20 ? std::to_string(random()) : std::string(9000, 'v'));
+          kinds.push_back(static_cast<uint8_t>(EntryKind::put));
+          model[{t ? 4 : 3, keys.back()}] = values.back();
+        }
+        const Rows key_rows(keys), value_rows(values);
+        commits.back()->add(t ? &other : &table, key_rows.column(), value_rows.column(),
+                            random() % 2 ? kinds.data() : nullptr);
+      }
+    }
+    order.resize(commits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    if (g % 7 == 0) {  // as by a commit that fails
+      for (auto& commit : commits) commit->reserve(&memtable);
+      for (const auto& tail : memtable.tails()) tail->drop_reserved();
+    }
+    for (auto& commit : commits) commit->reserve(&memtable);
+    next = 0;
+    inserted = 0;
+    group = g;
+    insert_some();
+    while (inserted < writers) std::this_thread::yield();
+    uint32_t commit = memtable.visible();
+    for (auto& c : commits) c->keep(++commit);
+    memtable.publish(commit);
+    ready = g;
+    for (const auto& [key, value] : model) {
+      const TailRow* row = memtable.find(key.first)->find(as_bytes(key.second), commit);
+      REQUIRE(row);
+      REQUIRE((as_text(row->value()) == value));
+    }
+  }
+  threads.join();
+  // Each key's rows lead from newer commits to older ones, and the cursor sees all in order.
+  for (const auto& tail : memtable.tails()) {
+    TableTail::Cursor cursor(*tail);
+    uint64_t rows = 0;
+    uint32_t before = 0;
+    std::map<std::string, std::vector<std::pair<uint32_t, std::string>>> all;
+    for (; const TailRow* row = cursor.next(UINT32_MAX); ++rows) {
+      REQUIRE(row->commit >= before);
+      before = row->commit;
+      all[std::string(as_text(row->key()))].emplace_back(row->commit, as_text(row->value()));
+    }
+    CHECK(rows == tail->rows());
+    for (const auto& [key, versions] : all)
+      for (size_t i = 0; i < versions.size(); ++i) {
+        if (i + 1 < versions.size() && versions[i + 1].first == versions[i].first) continue;
+        const TailRow* row = tail->find(as_bytes(key), versions[i].first);
+        REQUIRE(row);
+        REQUIRE((as_text(row->value()) == versions[i].second));
+      }
+  }
 }
 
 TEST_CASE("MemtableTest.HasManyTables", "[MemtableTest]") {
@@ -210,8 +301,7 @@ TEST_CASE("MemtableTest.HasManyTables", "[MemtableTest]") {
     const auto id = static_cast<uint32_t>(random() % 5000 * 7919);
     TableTail& tail = memtable.tail(record(id));
     std::string value = std::to_string(i);
-    tail.reserve_row(1, value.size());
-    tail.insert(memtable.next_commit(), EntryKind::put, as_bytes("k"), as_bytes(value));
+    insert_row(&tail, memtable.next_commit(), EntryKind::put, as_bytes("k"), as_bytes(value));
     memtable.publish(memtable.next_commit());
     model[id] = value;
   }

@@ -12,6 +12,7 @@
 
 #include "engine/device/executor.h"
 #include "engine/memtable/tail_merger.h"
+#include "tests/engine/memtable/insert_row.h"
 #include "tests/support/catch.h"
 #include "tests/support/key_sets.h"
 #include "tests/support/printed_seed.h"
@@ -66,8 +67,7 @@ class OrderHistory {
       const bool erase = random_() % 6 == 0;
       Value value{erase ? EntryKind::tombstone : EntryKind::put,
                   erase ? "" : std::to_string(random_())};
-      tail_.reserve_row(key.size(), value.bytes.size());
-      tail_.insert(commit, value.kind, as_bytes(key), as_bytes(value.bytes));
+      insert_row(&tail_, commit, value.kind, as_bytes(key), as_bytes(value.bytes));
       next[key] = value;
     }
     history_[commit] = std::move(next);

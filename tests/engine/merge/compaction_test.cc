@@ -67,7 +67,7 @@ class CompactionTest {
       expected_[key] = value;
       if (value.empty()) expected_.erase(key);
     }
-    CommitRequest request{&staging, Durability::sync, {}};
+    CommitRequest request{.staging = &staging, .durability = Durability::sync};
     parts_->committer.commit({&request});
     REQUIRE_OK(request.status);
   }
@@ -76,7 +76,7 @@ class CompactionTest {
              Durability durability = Durability::sync) {
     Staging staging;
     REQUIRE_OK(staging.stage_ranges(table().table, {{from, to}}));
-    CommitRequest request{&staging, durability, {}};
+    CommitRequest request{.staging = &staging, .durability = durability};
     parts_->committer.commit({&request});
     REQUIRE_OK(request.status);
     expected_.erase(expected_.lower_bound(from), expected_.lower_bound(to));

@@ -18,10 +18,11 @@ using Group = std::vector<CommitRequest*>;
 
 // Every request is carried out once, by one leader at a time, and told what became of it; those of
 // one thread in their order.
-void commit_from_many_threads(Durability durability, std::chrono::microseconds takes) {
-  constexpr int threads = 12, commits = smaller_under_sanitizers(3000, 400);
-  const int each = takes.count() > 0 ? commits / 10 : commits;
-  CommitQueue queue;
+void commit_from_many_threads(Durability durability, std::chrono::microseconds takes,
+                              int threads = 12, uint32_t first_ticket = 0) {
+  constexpr int commits = smaller_under_sanitizers(36'000, 4800);
+  const int each = (takes.count() > 0 ? commits / 10 : commits) / threads;
+  CommitQueue queue(first_ticket);
   std::atomic<int> leaders{0};
   std::vector<int> carried_out(threads);  // of each thread; the leader's
   std::vector<Staging> stagings(threads);
@@ -49,9 +50,9 @@ void commit_from_many_threads(Durability durability, std::chrono::microseconds t
       }
     });
   pool.join();
-  CHECK(total == uint64_t{threads} * each);
+  CHECK(total == static_cast<uint64_t>(threads) * each);
   CHECK(carried_out == std::vector<int>(threads, each));
-  CHECK(largest <= uint64_t{threads});
+  CHECK(largest <= static_cast<uint64_t>(threads));
   if (takes.count() > 0) CHECK(largest > 1);
 }
 
@@ -61,6 +62,48 @@ TEST_CASE("CommitQueueTest.EachIsCarriedOutOnce", "[CommitQueueTest]") {
 
 TEST_CASE("CommitQueueTest.EachIsCarriedOutOnceWhereTheDiskIsWaitedFor", "[CommitQueueTest]") {
   commit_from_many_threads(Durability::sync, std::chrono::microseconds(200));
+}
+
+TEST_CASE("CommitQueueTest.TicketsStartAgainAtZero", "[CommitQueueTest]") {
+  commit_from_many_threads(Durability::none, std::chrono::microseconds(0), 12, 0U - 2000);
+  commit_from_many_threads(Durability::sync, std::chrono::microseconds(50), 12, 0U - 50);
+}
+
+TEST_CASE("CommitQueueTest.MoreMayWaitThanThereArePlaces", "[CommitQueueTest]") {
+  constexpr int threads = CommitTurns::max_waiting + 50;
+  commit_from_many_threads(Durability::sync, std::chrono::microseconds(500), threads);
+  commit_from_many_threads(Durability::none, std::chrono::microseconds(500), threads);
+}
+
+// What can be shared is done once, by the thread that waits or by another one.
+TEST_CASE("CommitQueueTest.SharedWorkIsDoneOnce", "[CommitQueueTest]") {
+  constexpr int rounds = smaller_under_sanitizers(20'000, 2000);
+  SharedWork none;
+  CHECK(!none.take());
+  for (int i = 0; i < rounds; ++i) {
+    SharedWork work;
+    int done = 0;
+    auto help = [&] {
+      if (!work.take()) return;
+      ++done;
+      work.finish();
+    };
+    if (i % 100 == 0) {
+      TestThreads helper;
+      helper.start(help);
+      work.offer();
+      help();
+      work.await_finished();
+      CHECK(done == 1);
+      helper.join();
+    } else {
+      work.offer();
+      help();
+      help();
+      work.await_finished();
+    }
+    CHECK(done == 1);
+  }
 }
 
 // What is thrown answers those that have no answer yet, and the queue goes on.

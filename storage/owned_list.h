@@ -34,6 +34,11 @@ class OwnedList {
     if (first_) use(*first_);
     for (auto& object : others_) use(*object);
   }
+  template <class Use>
+  void for_each(const Use& use) const {
+    if (first_) use(*first_);
+    for (const auto& object : others_) use(std::as_const(*object));
+  }
   void clear() noexcept {
     first_.reset();
     others_.clear();
