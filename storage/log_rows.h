@@ -83,7 +83,9 @@ class LogRowsEncoder {
     std::vector<uint64_t> offsets{0};
     void clear();
     void add(Bytes string);
-    Column column() const { return Column::variable(bytes.data(), offsets.data(), offsets.size() - 1); }
+    Column column() const {
+      return Column::variable(bytes.data(), offsets.data(), offsets.size() - 1);
+    }
   };
 
   std::vector<std::byte>* out_;

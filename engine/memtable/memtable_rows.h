@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "engine/memtable/memtable.h"
-#include "storage/owned_list.h"
 #include "storage/column.h"
 #include "storage/log_rows.h"
 #include "storage/manifest.h"
+#include "storage/owned_list.h"
 
 namespace stride {
 

@@ -44,8 +44,8 @@ static_assert(sizeof(TailRow) == 16);
 class Pieces;
 class TailOrder;
 
-// One thread writes: it reserves places. Then any number insert rows at them, and it keeps what they
-// have inserted. Any number read all the while.
+// One thread writes: it reserves places. Then any number insert rows at them, and it keeps what
+// they have inserted. Any number read all the while.
 class TableTail {
  public:
   static constexpr uint64_t row_unit = 16;  // rows begin at multiples of so many bytes
@@ -93,8 +93,7 @@ class TableTail {
   // The row, if its commit is no later than `commit`; else the newest one of its key that is. Null:
   // there is none.
   const TailRow* row_at(const TailRow* row, uint32_t commit) const noexcept {
-    while (row && row->commit.load(std::memory_order_relaxed) > commit)
-      row = older(row);
+    while (row && row->commit.load(std::memory_order_relaxed) > commit) row = older(row);
     return row;
   }
 

@@ -86,8 +86,8 @@ class CommitQueue {
   void lead(uint32_t first, const CommitRequest* own, const CarryOut& carry_out);
   // Carries out all that have arrived from this ticket on, as group_.
   void carry_out_group(uint32_t first, const CarryOut& carry_out);
-  // Whether a thread may carry out all that have arrived behind the first `done` when its own commit
-  // is answered already: none waits for the disk or is large.
+  // Whether a thread may carry out all that have arrived behind the first `done` when its own
+  // commit is answered already: none waits for the disk or is large.
   bool are_quick(uint32_t first, uint32_t done) const noexcept;
 
   void wait_for_siblings(const Staging* leader);

@@ -1,7 +1,8 @@
 // The order in which commits of many threads are carried out: who leads, and who waits.
 //
 //   uint32_t ticket = turns.arrive(&commit);
-//   if (turns.await(ticket, commit, patience)) {       // leads; else another one has carried it out
+//   if (turns.await(ticket, commit, patience)) {       // leads; else another one has carried it
+//   out
 //     turns.collect(ticket, &group);                   // all that have arrived by now
 //     ...
 //     turns.end(ticket, group.size(), /*hand_over=*/true);

@@ -63,8 +63,7 @@ uint64_t staged_bytes(std::span<const StagedTable> tables) {
   };
   for (const StagedTable& table : tables) {
     for (const auto& chunk : table.chunks) add(*chunk);
-    for (const auto& absent : table.absent)
-      add(*absent->rows);
+    for (const auto& absent : table.absent) add(*absent->rows);
   }
   return bytes;
 }

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "engine/table.h"
-#include "storage/owned_list.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
 #include "storage/manifest.h"
+#include "storage/owned_list.h"
 #include "storage/reserved_memory.h"
 #include "storage/segment_format.h"
 #include "storage/status.h"
@@ -55,9 +55,9 @@ class StagedChunk {
 
   uint64_t rows() const { return rows_; }
   const Capacity& capacity() const { return capacity_; }
-  // An empty chunk that follows `last` (or null), for rows from `first` on. A thread's first chunk is
-  // small and each next one twice as large, so that small transactions touch little memory; a put
-  // that brings many rows gets a large one at once. Throws std::bad_alloc.
+  // An empty chunk that follows `last` (or null), for rows from `first` on. A thread's first chunk
+  // is small and each next one twice as large, so that small transactions touch little memory; a
+  // put that brings many rows gets a large one at once. Throws std::bad_alloc.
   static std::unique_ptr<StagedChunk> make_next(const StagedChunk* last, uint32_t key_width,
                                                 const KeyColumn& keys, const ValueColumn* values,
                                                 uint64_t first);
@@ -133,8 +133,8 @@ struct StagedTable {
   bool has_rows_alone() const { return absent.empty() && !has_deltas() && !has_ranges(); }
 };
 
-// Copies rows together where a table has more chunks than a sort takes. Neither ranges nor rows that
-// are put if absent are left by then. invalid_argument: there are more rows than that.
+// Copies rows together where a table has more chunks than a sort takes. Neither ranges nor rows
+// that are put if absent are left by then. invalid_argument: there are more rows than that.
 Status join_small_chunks(StagedTable* table);
 
 // Thread-safe: each thread fills chunks of its own.

@@ -21,7 +21,7 @@ using Group = std::vector<CommitRequest*>;
 void commit_from_many_threads(Durability durability, std::chrono::microseconds takes,
                               int threads = 12, uint32_t first_ticket = 0) {
   constexpr int commits = smaller_under_sanitizers(36'000, 4800);
-  const int each = (takes.count() > 0 ? commits / 10 : commits) / threads;
+  const int each = std::max(2, (takes.count() > 0 ? commits / 10 : commits) / threads);
   CommitQueue queue(first_ticket);
   std::atomic<int> leaders{0};
   std::vector<int> carried_out(threads);  // of each thread; the leader's
@@ -130,8 +130,9 @@ TEST_CASE("CommitQueueTest.LargeOnesWaitForEachOther", "[CommitQueueTest]") {
   const std::vector<std::byte> values(8 << 20);
   auto stage = [&](Staging& staging) {
     static constexpr char key = 'k';
-    return staging.stage_view(table, Column::fixed(&key, 1, 1),
-                              Column::fixed(values.data(), static_cast<uint32_t>(values.size()), 1));
+    return staging.stage_view(
+        table, Column::fixed(&key, 1, 1),
+        Column::fixed(values.data(), static_cast<uint32_t>(values.size()), 1));
   };
   Staging first, second;
   auto many = [&](Staging& staging, int times) {
