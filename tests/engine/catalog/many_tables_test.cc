@@ -82,7 +82,7 @@ Seconds fastest(int tables, int runs) {
 
 TEST_CASE("ManyTablesTest.TakesAsLongForEachOfThem", "[ManyTablesTest]") {
   constexpr int factor = 16;
-  Seconds few = fastest(500, 5), many = fastest(500 * factor, 2);
+  Seconds few = fastest(500, 5), many = fastest(500 * factor, 5);
   CHECK(many.create < 3 * factor * few.create);
   CHECK(many.put < 3 * factor * few.put);
   CHECK(many.commit < 3 * factor * few.commit);
