@@ -1,5 +1,6 @@
 #include "storage/manifest.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -189,31 +190,19 @@ Result<NewFile> write_new_file(FileSystem& fs, const std::string& directory, uin
   return NewFile{std::move(*file), bytes.size()};
 }
 
-// Puts the content into a new log where the old one has grown far past it. `made` stays empty where
-// it has not, or where that fails: a disk too full for it is no reason not to open the database. An
-// error only where a power loss may leave either log in charge.
-Status rewrite_grown(FileSystem& fs, const std::string& directory, const Found& found,
-                     NewFile* made) {
-  uint64_t bytes = found.replay.end;
-  if (bytes <= rewrite_above_bytes || !found.replay.unsynced.empty()) return {};
-  VersionEdit snapshot = snapshot_of(found.replay.state);
-  Result<std::vector<std::byte>> record = encode_record(snapshot, 0);
-  if (!record.ok() || bytes <= rewrite_above_ratio * record->size()) return {};
-  uint64_t number = found.number + 1;
-  (void)fs.remove(path_of(directory, number));
-  Result<NewFile> file = write_new_file(fs, directory, number, snapshot);
-  if (!file.ok()) return {};
-  FileChange change = write_current(fs, directory, number);
-  if (change.status.ok()) *made = std::move(*file);
-  return change.unchanged ? Status() : change.status;
-}
-
 }  // namespace
 
 struct Manifest::State {
+  State(FileSystem& file_system, const std::string& database, uint64_t log_number)
+      : fs(file_system), directory(database), number(log_number) {}
+
+  FileSystem& fs;
+  const std::string directory;
+  uint64_t number;
   std::unique_ptr<File> file;
   uint64_t end = 0;     // of the log
   uint64_t synced = 0;  // so much of it is on stable storage
+  uint64_t rewrite_above = rewrite_above_bytes;
   bool poisoned = false;
 
   Status sync();
@@ -258,6 +247,41 @@ Status Manifest::State::sync() {
       .with_remedy("close the database, see to the disk, and open it again");
 }
 
+bool Manifest::may_have_grown() const { return state_->end > state_->rewrite_above; }
+
+Status Manifest::rewrite_grown(const ManifestState& content) {
+  State& s = *state_;
+  STRIDE_TRY(s.usable());
+  if (!may_have_grown()) return {};
+  const VersionEdit snapshot = snapshot_of(content);
+  Result<std::vector<std::byte>> record = encode_record(snapshot, 0);
+  if (!record.ok()) return record.status();
+  s.rewrite_above = std::max(rewrite_above_bytes, rewrite_above_ratio * record->size());
+  if (s.end <= s.rewrite_above) return {};
+  s.rewrite_above = s.end + rewrite_above_bytes;  // until it is tried again, should it fail
+  (void)s.fs.remove(path_of(s.directory, s.number + 1));
+  Result<NewFile> made = write_new_file(s.fs, s.directory, s.number + 1, snapshot);
+  if (!made.ok()) return made.status();
+  FileChange change;
+  Status thrown = no_throw([&] {
+    change = write_current(s.fs, s.directory, s.number + 1);
+    return Status();
+  });
+  if (!thrown.ok()) change = {thrown, /*unchanged=*/false};
+  if (!change.status.ok()) {
+    s.poisoned = !change.unchanged;
+    if (change.unchanged) (void)s.fs.remove(path_of(s.directory, s.number + 1));
+    return change.status;
+  }
+  // Where it can't be removed, that is tried again when the database is next opened.
+  (void)s.fs.remove(path_of(s.directory, s.number));
+  ++s.number;
+  s.file = std::move(made->file);
+  s.end = s.synced = made->bytes;
+  s.rewrite_above = std::max(rewrite_above_bytes, rewrite_above_ratio * record->size());
+  return {};
+}
+
 Status Manifest::cut(uint64_t offset) {
   State& s = *state_;
   STRIDE_TRY(s.usable());
@@ -276,7 +300,7 @@ Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& 
     if (change.unchanged) (void)fs.remove(path_of(directory, number));
     return change.status;
   }
-  auto state = std::make_unique<State>();
+  auto state = std::make_unique<State>(fs, directory, number);
   state->file = std::move(made->file);
   state->end = state->synced = made->bytes;
   return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), ManifestState{}, {}};
@@ -290,25 +314,18 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   std::vector<UnsyncedEdit>& unsynced = found->replay.unsynced;
   if (read_only) return Recovered{nullptr, std::move(content), std::move(unsynced)};
 
-  auto state = std::make_unique<State>();
-  uint64_t number = found->number;
-  NewFile rewritten;
-  STRIDE_TRY(rewrite_grown(fs, directory, *found, &rewritten));
-  if (rewritten.file) {
-    ++number;
-    state->file = std::move(rewritten.file);
-    state->end = state->synced = rewritten.bytes;
-  }
-  if (!state->file) {
-    Result<std::unique_ptr<File>> file = fs.open(path_of(directory, number), OpenMode::write);
-    if (!file.ok()) return file.status();
-    state->file = std::move(*file);
-    STRIDE_TRY(make_durable(*state->file, *found));
-    state->end = state->synced = found->replay.end;
-  }
-  remove_leftovers(fs, directory, number);
-  return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), std::move(content),
-                   std::move(unsynced)};
+  auto state = std::make_unique<State>(fs, directory, found->number);
+  Result<std::unique_ptr<File>> file = fs.open(path_of(directory, found->number), OpenMode::write);
+  if (!file.ok()) return file.status();
+  state->file = std::move(*file);
+  STRIDE_TRY(make_durable(*state->file, *found));
+  state->end = state->synced = found->replay.end;
+  std::unique_ptr<Manifest> manifest(new Manifest(std::move(state)));
+  // A disk too full for it is no reason not to open the database.
+  Status s = unsynced.empty() ? manifest->rewrite_grown(content) : Status();
+  if (manifest->poisoned()) return s;
+  remove_leftovers(fs, directory, manifest->state_->number);
+  return Recovered{std::move(manifest), std::move(content), std::move(unsynced)};
 }
 
 }  // namespace stride

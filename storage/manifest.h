@@ -110,6 +110,12 @@ class Manifest {
   // invalid_argument: a table name of 0 or more than 255 bytes. May throw std::bad_alloc; the edit is
   // not in the log then, unless poisoned().
   Status append(const VersionEdit& edit, bool sync);
+  // Whether the log may have grown far past what it says, so that rewrite_grown() is worth a call.
+  bool may_have_grown() const;
+  // Puts the state into a new log where the old one has grown far past it. state: what all edits say
+  // together, which must be on stable storage with their files. Where that fails, on a full disk,
+  // say, the old log goes on, unless poisoned(): a power loss may leave either of them in charge.
+  Status rewrite_grown(const ManifestState& state);
   // Drops the log from `offset` on, where an edit of Recovered::unsynced begins.
   Status cut(uint64_t offset);
   // Nobody knows what the log holds: nothing more is written to it, and the files that the last edit

@@ -18,6 +18,20 @@ std::shared_ptr<const Version> blank_version(const DatabaseContext& context) {
   return version;
 }
 
+// What the manifest's edits say together.
+ManifestState state_of(const Version& version, const std::vector<LogRecord>& logs,
+                       uint64_t next_id) {
+  ManifestState state{.logs = logs, .next_id = next_id};
+  for (size_t i = 0; i < version.tables.size(); ++i) {
+    const TableVersion& table = *version.tables[i];
+    state.tables.push_back(*table.table);
+    for (const auto& segment : table.segments) state.segments.push_back(segment->record());
+  }
+  std::stable_sort(state.segments.begin(), state.segments.end(),
+                   [](const auto& a, const auto& b) { return a.run < b.run; });
+  return state;
+}
+
 }  // namespace
 
 VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, Poison& poison)
@@ -99,7 +113,10 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
   change_logs(pending->edit);
   recovered_logs_.lost.clear();
-  if (durability == Durability::sync) remove_log_files();
+  if (durability == Durability::sync) {
+    remove_log_files();
+    rewrite_grown_manifest(*version);
+  }
   count_bytes(*version);
   published_.set(std::move(version));
   return {};
@@ -130,6 +147,13 @@ void VersionSet::change_logs(const VersionEdit& edit) noexcept {
   for (const SealedLog& sealed : edit.sealed_logs)
     for (LogRecord& log : logs_)
       if (log.number == sealed.number) log.run = sealed.run;
+}
+
+// What fails is tried again after more edits. Whichever manifest is in charge has all edits so far.
+void VersionSet::rewrite_grown_manifest(const Version& version) noexcept {
+  if (!manifest_->may_have_grown()) return;
+  Status s = no_throw([&] { return manifest_->rewrite_grown(state_of(version, logs_, next_id_)); });
+  if (manifest_->poisoned()) Status ignored = poison_.set(std::move(s));
 }
 
 // A file that can't be removed goes when the database is next opened.

@@ -69,6 +69,9 @@ class VersionSet {
   void give_up_lost_logs(VersionEdit* edit) const;
   Status log(const PendingEdit& pending, bool new_files, Durability durability);
   void change_logs(const VersionEdit& edit) noexcept;
+  // Puts the state into a new manifest where the old one has grown far past it. Precondition: all
+  // edits are synced.
+  void rewrite_grown_manifest(const Version& version) noexcept;
   // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
   void count_bytes(const Version& version) noexcept;

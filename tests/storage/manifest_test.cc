@@ -10,6 +10,7 @@
 #include "storage/checksum.h"
 #include "storage/current_file.h"
 #include "storage/manifest_format.h"
+#include "storage/manifest_replay.h"
 #include "tests/storage/manifest_fixture.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/test_threads.h"
@@ -249,6 +250,50 @@ TEST_CASE_METHOD(ManifestTest, "ManifestTest.RewritesALogThatHasGrown", "[Manife
   CHECK(describe(again->state) == before);
   auto after = fs_.crash(1, CrashPolicy::lose_unsynced);
   CHECK(recovered(*after) == before);
+}
+
+// The same while it is in use, where any call may fail, and then the power.
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.RewritesAGrownLogThatIsInUse", "[ManifestTest]") {
+  const std::string name(200, 'n');
+  bool done = false;
+  for (uint64_t call = 1; !done; ++call) {
+    INFO("call " << call);
+    REQUIRE(call < 30);
+    MemoryFileSystem fs;
+    REQUIRE_OK(fs.create_directory("db"));
+    auto manifest = create(fs);
+    ManifestReplay replay;
+    uint32_t id = 0;
+    auto append = [&](bool sync) {
+      VersionEdit edit = table_edit(++id, name);
+      if (id > 1) edit.dropped = {id - 1};
+      const Status s = manifest->append(edit, sync);
+      if (s.ok()) REQUIRE_OK(replay.apply(edit));
+      return s;
+    };
+    auto expect = [&] {
+      for (auto policy :
+           {CrashPolicy::lose_unsynced, CrashPolicy::keep_unsynced, CrashPolicy::random})
+        CHECK((recovered(*fs.crash(call, policy), false) == describe(replay.state())));
+    };
+    while (!manifest->may_have_grown()) REQUIRE_OK(append(false));
+    REQUIRE(manifest->bytes() > 1 << 20);
+    REQUIRE_OK(append(true));
+    fs.fail_call(call, StatusCode::io_error);
+    const uint64_t calls = fs.calls();
+    const Status s = manifest->rewrite_grown(replay.state());
+    done = fs.calls() - calls < call;
+    fs.fail_call(0, StatusCode::ok);
+    expect();
+    if (done) CHECK((*fs.list("db") == std::vector<std::string>{"CURRENT", "MANIFEST-000002"}));
+    CHECK(s.ok() == (manifest->path() == "db/MANIFEST-000002"));
+    CHECK((manifest->bytes() < 1000) == s.ok());
+    CHECK_FALSE((manifest->poisoned() && s.ok()));
+    CHECK(manifest->may_have_grown() == false);
+    const Status next = append(true);
+    CHECK(next.code() == (manifest->poisoned() ? StatusCode::poisoned : StatusCode::ok));
+    expect();
+  }
 }
 
 TEST_CASE_METHOD(ManifestTest, "ManifestTest.AReaderKeepsUpWithAWriterThatRewrites",
