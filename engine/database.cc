@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 
-#include "engine/catalog/segment_check.h"
 #include "engine/catalog/table_options.h"
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
@@ -206,15 +205,7 @@ Status Database::calibrate() {
 uint64_t Database::size_bytes() const { return impl_->size_bytes(); }
 
 Status Database::verify() const {
-  return no_throw([&] {
-    STRIDE_TRY(impl_->check_process());
-    auto version = impl_->current();
-    for (size_t i = 0; i < version->tables.size(); ++i) {
-      const TableVersion& t = *version->tables[i];
-      STRIDE_TRY(verify_table(*impl_->context().fs, *version->backend, *t.table, t.segments));
-    }
-    return Status();
-  });
+  return no_throw([&] { return impl_->verify(); });
 }
 
 Status Database::close() {

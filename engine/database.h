@@ -125,7 +125,8 @@ class STRIDE_API Database {
   // Bytes of all files; cheap (no call to the operating system).
   uint64_t size_bytes() const;
   // Reads every byte of every segment from the disk and checks it, and that keys ascend, trees lead
-  // to them, and all fits the tables. corruption, with file and offset: the first that does not.
+  // to them, and all fits the tables; then every frame of the write-ahead logs, unless read_only.
+  // corruption, with file and offset: the first that does not.
   Status verify() const;
   // Makes everything durable, whatever its level, and ends: later calls return `closed`. Snapshots
   // stay valid.

@@ -5,6 +5,7 @@
 
 #include "engine/catalog/directory_claim.h"
 #include "engine/catalog/next_version.h"
+#include "engine/catalog/segment_check.h"
 #include "engine/catalog/table_options.h"
 #include "engine/device/executor.h"
 #include "storage/no_throw.h"
@@ -180,6 +181,40 @@ Status DatabaseImpl::calibrate() {
   STRIDE_TRY(context_.executor->measure_costs(&costs));
   context_.executor->set_costs(costs);
   return write_costs(*context_.fs, context_.path, costs);
+}
+
+Status DatabaseImpl::verify() {
+  STRIDE_TRY(check_process());
+  auto version = current();
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    const TableVersion& t = *version->tables[i];
+    STRIDE_TRY(verify_table(*context_.fs, *version->backend, *t.table, t.segments));
+  }
+  return verify_logs();
+}
+
+// While they are read, segments may take the place of the first ones. What a read-only handle has
+// read of logs is in memory, and a writer goes on.
+Status DatabaseImpl::verify_logs() {
+  if (context_.options.read_only) return {};
+  for (;;) {
+    std::vector<LogRecord> logs;
+    uint64_t end;
+    {
+      std::lock_guard guard(commit_mutex_);
+      // Nobody knows what was lost, or what another process has written since.
+      if (poison_.is_set() || versions_.is_closed()) return {};
+      STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/true));
+      logs = versions_.logs();
+      std::erase_if(logs, [&](const LogRecord& log) { return versions_.has_lost(log); });
+      end = small_commits_.log_end();
+    }
+    Status s = ::stride::verify_logs(context_, logs, end);
+    if (s.ok()) return s;
+    std::lock_guard guard(commit_mutex_);
+    if (std::all_of(logs.begin(), logs.end(), [&](auto& log) { return versions_.has(log); }))
+      return s;
+  }
 }
 
 Status DatabaseImpl::close() {

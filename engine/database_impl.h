@@ -54,9 +54,11 @@ class DatabaseImpl {
   Status sync();
   Status compact();
   Status calibrate();
+  Status verify();
   Status close();
 
  private:
+  Status verify_logs();
   void carry_out(const std::vector<CommitRequest*>& group);
   void carry_out_large(const std::vector<CommitRequest*>& group);
 

@@ -6,6 +6,7 @@
 //   Status s = versions.apply(*before, &pending, Durability::sync);
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,15 @@ class VersionSet {
   const std::vector<LogRecord>& logs() const { return logs_; }
   // What an earlier process has left in logs.
   const ReplayedLogs& recovered_logs() const { return recovered_logs_; }
+  bool has(const LogRecord& log) const {
+    return std::any_of(logs_.begin(), logs_.end(),
+                       [&](const LogRecord& other) { return other.number == log.number; });
+  }
+  // Whether its rows came after others that a power loss has taken.
+  bool has_lost(const LogRecord& log) const {
+    const auto& lost = recovered_logs_.lost;
+    return std::find(lost.begin(), lost.end(), log.number) != lost.end();
+  }
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
 

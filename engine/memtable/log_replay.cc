@@ -122,7 +122,45 @@ class Replay {
   bool any_ = false;  // a log has been read
 };
 
+Result<LogReader> open_log(const DatabaseContext& context, const LogRecord& record) {
+  auto log = LogReader::open(*context.fs, context.log_path(record.number), record);
+  if (log.status().code() != StatusCode::not_found) return log;
+  return Status::corruption(log.status().file(), 0, "the write-ahead log is missing")
+      .with_remedy("call compact(), which writes its rows to a new file");
+}
+
+// Reads the log's frames, from the position on at which the log before it ended.
+Status verify_log(const DatabaseContext& context, const LogRecord& record,
+                  std::optional<uint64_t> begin, uint64_t end) {
+  auto log = open_log(context, record);
+  if (!log.ok()) return log.status();
+  if (begin && log->position() != *begin)
+    return misfit(*log, 0, "is not where the log before it ends");
+  while (log->next()) {
+  }
+  if (log->position() < end)
+    return Status::corruption(log->path(), log->offset(), "a frame of the log is damaged")
+        .with_remedy("call compact(), which writes its rows to a new file");
+  return {};
+}
+
 }  // namespace
+
+Status verify_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+                   uint64_t end) {
+  std::optional<uint64_t> begin;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    uint64_t its_end = end;
+    if (i + 1 < logs.size()) {
+      auto next = open_log(context, logs[i + 1]);
+      if (!next.ok()) return next.status();
+      its_end = next->position();
+    }
+    STRIDE_TRY(verify_log(context, logs[i], begin, its_end));
+    begin = its_end;
+  }
+  return {};
+}
 
 // A reader beside a writer may read the end of a file later than its middle, and find frames there
 // that know of others which it has not seen.

@@ -24,4 +24,10 @@ struct ReplayedLogs {
 Status replay_logs(const DatabaseContext& context, const ManifestState& manifest, Version* version,
                    ReplayedLogs* replayed);
 
+// Reads every frame of these logs, each of which begins where the one before it ends. end: the
+// position at which the last one ends, or did a moment ago. corruption, with file and offset: a log
+// is missing, or ends earlier.
+Status verify_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
+                   uint64_t end);
+
 }  // namespace stride

@@ -55,6 +55,11 @@ class SmallCommits {
   }
   bool has_rows_of(std::span<const StagedTable> tables) const;
 
+  // Where the last log ends that has been written.
+  uint64_t log_end() const {
+    return log_ ? log_->position() : log_end_.value_or(versions_.recovered_logs().end);
+  }
+
   // A memtable of more bytes is sealed as soon as the one before it is a run: half of
   // Options::memtable_bytes. Any thread.
   uint64_t seal_above_bytes() const { return seal_above_bytes_; }
