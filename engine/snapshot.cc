@@ -258,9 +258,7 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
       if (record.tombstones == 0) return t.segments[0]->live_rows();
       if (record.erased.empty()) return record.rows - record.tombstones;
     }
-    MergedRows merged;
-    STRIDE_TRY(merge_all(*version()->backend, t.segments, &merged));
-    return merged.size();
+    return count_merged(*version()->backend, t.segments);
   });
 }
 

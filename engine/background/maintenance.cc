@@ -295,14 +295,12 @@ bool Maintenance::compact_one(size_t lane, bool* later) {
 Status Maintenance::compact(const Compaction& choice) {
   const uint64_t before = written(choice.table->id);
   const auto begin = Clock::now();
-  PendingEdit merged(unsynced_);
-  merged.stop = &stopping_;
+  MergedRun merged(unsynced_);
+  merged.pending.stop = &stopping_;
   STRIDE_TRY(compactor_.merge(choice, &merged));
   STRIDE_TRY(unsynced_.sync_ahead());
   note_merge(choice, Clock::now() - begin);
-  std::lock_guard guard(commit_mutex_);
-  STRIDE_TRY(versions_.writable());
-  auto done = compactor_.install(choice, &merged);
+  auto done = compactor_.install(choice, &merged, commit_mutex_);
   if (!done.ok()) return done.status();
   if (*done && choice.to_bottom && !choice.of_erased) forget_written(choice.table->id, before);
   return {};

@@ -40,7 +40,6 @@ struct PendingEdit {
   VersionEdit edit;
   std::vector<std::shared_ptr<Segment>> segments;  // of edit.added
   uint64_t resident_bytes = 0;                     // of these
-  std::vector<Location> origins;  // of each of their rows, if a merge made them: in its inputs
   struct Unsynced {
     std::shared_ptr<Segment> segment;
     std::string path;

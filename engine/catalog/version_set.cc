@@ -80,13 +80,17 @@ std::shared_ptr<const Version> VersionSet::current(uint32_t* commit) const noexc
 }
 
 Status VersionSet::writable() {
+  if (!closed_) Status ignored = unsynced_.finish_writes(/*wait=*/false, /*logs=*/false);
+  return still_writable();
+}
+
+Status VersionSet::still_writable() const {
   if (closed_)
     return Status(StatusCode::closed, "the database has been closed").with_file(context_.path);
   if (context_.options.read_only)
     return Status(StatusCode::read_only, "the database was opened read-only")
         .with_file(context_.path)
         .with_remedy("open it without read_only to write");
-  Status ignored = unsynced_.finish_writes(/*wait=*/false, /*logs=*/false);  // the poison has it
   return poison_.status();
 }
 

@@ -65,8 +65,10 @@ class VersionSet {
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
 
-  // closed, read_only or poisoned.
+  // closed, read_only or poisoned, also by what was written in the background and has failed by now.
   Status writable();
+  // The same without a look at what is written in the background.
+  Status still_writable() const;
   // Makes the edit part of the database: its files, then the manifest, then the version that
   // follows `before` (the current one, to which tables may have been added that the edit creates).
   // Where it fails or throws, the edit is not there, now or after reopening, unless the handle is

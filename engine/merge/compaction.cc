@@ -8,6 +8,7 @@
 #include "engine/catalog/segment_check.h"
 #include "engine/merge/merger.h"
 #include "engine/merge/tiers.h"
+#include "storage/first_failure.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -43,12 +44,11 @@ SegmentList below_sealed(const Version& version, const TableVersion& table) {
 struct CurrentInputs {
   bool are_there = false;                                 // as far as ranges have not erased them
   std::vector<std::shared_ptr<IndexedSegment>> segments;  // what is there of them
-  std::vector<RowIntervals> erased;                       // of each input, if `any_erased`
-  bool any_erased = false;                                // since they were chosen
+  std::vector<RowIntervals> erased;                       // of each input
 };
 
-// What is added meanwhile is newer than all inputs, as these are older than all sealed memtables, or
-// has the place of other segments.
+// What is added meanwhile is newer than all inputs, as these are older than all sealed memtables,
+// or has the place of other segments.
 CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments) {
   CurrentInputs current;
   std::unordered_map<uint64_t, size_t> positions;
@@ -58,14 +58,12 @@ CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments)
     auto found = positions.find(chosen->record().segment);
     if (found == positions.end()) {
       if (!chosen->file().is_erased()) return {};
-      current.any_erased = true;
       current.erased.emplace_back().add({0, chosen->rows()});
       continue;
     }
     const auto& segment = segments[found->second];
     if (!current.segments.empty() && found->second != next) return {};
     next = found->second + 1;
-    current.any_erased |= segment != chosen;
     current.erased.push_back(segment->erased());
     current.segments.push_back(segment);
   }
@@ -73,32 +71,71 @@ CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments)
   return current;
 }
 
-// The rows of the result that were erased while it was made: those whose origin is. Each range
-// erased the rows of all inputs alike, so none that it takes has come from elsewhere.
-void erase_from_result(const CurrentInputs& inputs, PendingEdit* merged) {
-  if (!inputs.any_erased) return;
-  std::vector<size_t> at(inputs.erased.size());  // the interval that is next, of each input
-  auto is_erased = [&](Location origin) {
-    const std::vector<RowInterval>& list = inputs.erased[origin.index].list();
-    size_t& i = at[origin.index];  // ranks ascend
-    while (i < list.size() && list[i].end <= origin.rank) ++i;
-    return i < list.size() && list[i].first <= origin.rank;
-  };
-  auto origin = merged->origins.begin();
-  for (const SegmentRecord& added : merged->edit.added) {
-    RowInterval erased;
-    auto enter = [&] {
-      if (!erased.empty()) merged->edit.erased.push_back({added.segment, added.table, erased});
-    };
-    for (uint64_t row = 0; row < added.rows; ++row, ++origin) {
-      if (!is_erased(*origin)) continue;
-      if (erased.end != row || erased.empty()) {
-        enter();
-        erased.first = row;
+// Parts of the merge of whose inputs rows have been erased since that was last looked at.
+std::vector<size_t> changed_parts(const CurrentInputs& inputs, const MergedRun& merged) {
+  std::vector<size_t> changed;  // inputs
+  for (size_t s = 0; s < inputs.erased.size(); ++s)
+    if (inputs.erased[s].rows() != merged.erased_of_inputs[s].rows()) changed.push_back(s);
+  std::vector<size_t> parts;
+  if (changed.empty()) return parts;
+  for (size_t part = 0; part < merged.merge->parts(); ++part) {
+    const auto& first = merged.merge->ranks(part);
+    const auto& end = merged.merge->ranks(part + 1);
+    if (std::any_of(changed.begin(), changed.end(), [&](size_t s) {
+          const RowInterval rows{first[s], end[s]};
+          return inputs.erased[s].rows_in(rows) != merged.erased_of_inputs[s].rows_in(rows);
+        }))
+      parts.push_back(part);
+  }
+  return parts;
+}
+
+// Finds the rows of the result in these parts that were erased: those whose origin was. Where they
+// came from was known while they were merged, and is found again by merging them once more. Each
+// range erased the rows of all inputs alike, so none that it takes has come from elsewhere.
+Status find_erased(Backend& backend, const std::vector<size_t>& parts,
+                   std::vector<RowIntervals> erased_of_inputs, MergedRun* merged) {
+  std::vector<uint64_t> first_rows(1);  // of each part, in the result
+  for (uint64_t rows : merged->part_rows) first_rows.push_back(first_rows.back() + rows);
+  std::vector<std::vector<RowInterval>> found(parts.size());
+  FirstFailure failure;
+  backend.parallel_for(parts.size(), 1, [&](uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; ++i) {
+      std::vector<Location> origins;
+      if (Status s = merged->merge->run_part(parts[i], &origins); !s.ok())
+        return failure.report(std::move(s));
+      uint64_t row = first_rows[parts[i]];
+      for (const Location& origin : origins) {
+        if (erased_of_inputs[origin.index].contains(origin.rank)) {
+          if (found[i].empty() || found[i].back().end != row) found[i].push_back({row, row});
+          found[i].back().end = row + 1;
+        }
+        ++row;
       }
-      erased.end = row + 1;
     }
-    enter();
+  });
+  STRIDE_TRY(failure.status());
+  for (const auto& intervals : found)
+    for (const RowInterval& rows : intervals) merged->erased.add(rows);
+  merged->erased_of_inputs = std::move(erased_of_inputs);
+  return {};
+}
+
+// Enters the erased rows of the result by segment.
+void enter_erased(MergedRun* merged) {
+  VersionEdit& edit = merged->pending.edit;
+  const std::vector<RowInterval>& erased = merged->erased.list();
+  size_t i = 0;
+  uint64_t first = 0;  // row of the segment
+  for (const SegmentRecord& segment : edit.added) {
+    const uint64_t end = first + segment.rows;
+    for (; i < erased.size() && erased[i].first < end; ++i) {
+      const RowInterval rows{std::max(erased[i].first, first) - first,
+                             std::min(erased[i].end, end) - first};
+      if (!rows.empty()) edit.erased.push_back({segment.segment, segment.table, rows});
+      if (erased[i].end > end) break;
+    }
+    first = end;
   }
 }
 
@@ -191,38 +228,77 @@ std::optional<Compaction> choose_newer_runs(const Version& version, const TableV
                       /*has_bottom=*/false);
 }
 
-Status Compactor::merge(const Compaction& choice, PendingEdit* merged) {
+// While a step is merged its rows take 16 bytes each.
+uint64_t Compactor::max_rows_of_step() const {
+  constexpr uint64_t min_rows = 1 << 16;
+  return std::max(context_.options.memory_limit_bytes / 8 / 16, min_rows);
+}
+
+Status Compactor::merge(const Compaction& choice, MergedRun* merged) {
+  PendingEdit& pending = merged->pending;
   for (const auto& s : choice.inputs) STRIDE_TRY(s->open_failure());
   // What another process wrote is looked at before it is written again.
   for (const auto& s : choice.inputs) {
     if (s->segment().was_written_here() || s->live_rows() == 0) continue;
-    if (merged->stop && *merged->stop) return closing(context_.path);
+    if (pending.stop && *pending.stop) return closing(context_.path);
     STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
   }
-  MergedRows rows;
-  STRIDE_TRY(merge_all(*context_.backend, choice.inputs, &rows,
-                       choice.to_bottom ? Tombstones::drop : Tombstones::keep, merged->stop));
+  auto made =
+      ParallelMerge::make(choice.inputs, choice.to_bottom ? Tombstones::drop : Tombstones::keep);
+  if (!made.ok()) return made.status();
+  const ParallelMerge& merge = merged->merge.emplace(std::move(*made));
   const RunFilters filters = choice.to_bottom ? RunFilters::none : RunFilters::build;
-  if (rows.size() > 0)
-    STRIDE_TRY(builder_.build(rows, *choice.table, filters, Durability::sync, merged));
-  for (SegmentRecord& added : merged->edit.added) added.run = choice.run;
-  merged->origins = std::move(rows.order);
+  MergedRows rows;
+  rows.segments.assign(choice.inputs.begin(), choice.inputs.end());
+  for (size_t part = 0, end; part < merge.parts(); part = end) {
+    end = merge.end_of_step(part, max_rows_of_step());
+    rows.bytes = merge.max_bytes(part, end);
+    STRIDE_TRY(
+        merge.run(*context_.backend, part, end, pending.stop, &rows.order, &merged->part_rows));
+    if (rows.size() > 0)
+      STRIDE_TRY(builder_.build(rows, *choice.table, filters, Durability::sync, &pending));
+  }
+  for (const auto& s : choice.inputs) merged->erased_of_inputs.push_back(s->erased());
+  for (SegmentRecord& added : pending.edit.added) added.run = choice.run;
   return {};
 }
 
-Result<bool> Compactor::install(const Compaction& choice, PendingEdit* merged) {
-  auto version = versions_.current();
-  const TableVersion* table = version->find(choice.table->id);
-  if (!table) return false;
-  CurrentInputs current = find_inputs(choice, table->segments);
-  if (!current.are_there) return false;
-  erase_from_result(current, merged);
-  for (const auto& segment : current.segments)
-    merged->edit.removed.push_back(segment->record().segment);
-  merged->obsolete = std::move(current.segments);
-  merged->only_moves_rows = true;
-  STRIDE_TRY(versions_.apply(*version, merged, Durability::sync));
-  return true;
+// What ranges have erased meanwhile is found without the lock, unless it is little: they go on.
+Result<bool> Compactor::install(const Compaction& choice, MergedRun* merged,
+                                std::mutex& commit_lock) {
+  constexpr size_t max_parts_under_lock = 4;
+  constexpr int max_attempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    CurrentInputs inputs;
+    std::vector<size_t> parts;
+    {
+      std::lock_guard guard(commit_lock);
+      if (versions_.is_closed()) return versions_.writable();
+      auto version = versions_.current();
+      const TableVersion* table = version->find(choice.table->id);
+      if (!table) return false;
+      inputs = find_inputs(choice, table->segments);
+      if (!inputs.are_there) return false;
+      parts = changed_parts(inputs, *merged);
+      if (parts.size() <= max_parts_under_lock || attempt == max_attempts) {
+        STRIDE_TRY(find_erased(*context_.backend, parts, std::move(inputs.erased), merged));
+        enter_erased(merged);
+        STRIDE_TRY(apply(std::move(inputs.segments), merged));
+        return true;
+      }
+    }
+    STRIDE_TRY(find_erased(*context_.backend, parts, std::move(inputs.erased), merged));
+  }
+}
+
+Status Compactor::apply(std::vector<std::shared_ptr<IndexedSegment>> inputs, MergedRun* merged) {
+  PendingEdit& pending = merged->pending;
+  for (const auto& segment : inputs) pending.edit.removed.push_back(segment->record().segment);
+  pending.obsolete = std::move(inputs);
+  pending.only_moves_rows = true;
+  STRIDE_TRY(versions_.apply(*versions_.current(), &pending, Durability::sync));
+  merged->merge.reset();  // it pins the inputs
+  return {};
 }
 
 // A version pins the files of all its tables, so none is held while they are compacted: those of a
@@ -252,17 +328,16 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock,
       if (found) choice = choose_compaction(*version, *found);
     }
     if (!choice) return {};
-    PendingEdit merged(unsynced_);
-    merged.stop = stop;
+    MergedRun merged(unsynced_);
+    merged.pending.stop = stop;
     STRIDE_TRY(merge(*choice, &merged));
     STRIDE_TRY(unsynced_.sync_ahead());
-    std::lock_guard guard(commit_lock);
-    if (versions_.is_closed()) return versions_.writable();
-    auto done = install(*choice, &merged);
+    auto done = install(*choice, &merged, commit_lock);
     if (!done.ok() || *done) return done.status();
   }
 }
 
+// Rows of a table of prefixes are not erased in place.
 void Compactor::compact_if_due(uint32_t table) noexcept {
   Status ignored = no_throw([&] {
     auto version = versions_.current();
@@ -270,9 +345,9 @@ void Compactor::compact_if_due(uint32_t table) noexcept {
     if (!found || !is_compaction_due(*found)) return Status();
     auto choice = choose_compaction(*version, *found);
     if (!choice) return Status();
-    PendingEdit merged(unsynced_);
+    MergedRun merged(unsynced_);
     STRIDE_TRY(merge(*choice, &merged));
-    return install(*choice, &merged).status();
+    return apply({choice->inputs.begin(), choice->inputs.end()}, &merged);
   });
 }
 

@@ -2,9 +2,9 @@
 // installing the result are three things, so that merging can go on beside commits.
 //
 //   if (std::optional<Compaction> choice = choose_compaction(*version, *table)) {   // no lock
-//     PendingEdit merged(unsynced);
+//     MergedRun merged(unsynced);
 //     STRIDE_TRY(compactor.merge(*choice, &merged));                                // no lock
-//     Result<bool> done = compactor.install(*choice, &merged);                      // commit lock
+//     Result<bool> done = compactor.install(*choice, &merged, commit_lock);
 //   }
 #pragma once
 
@@ -13,11 +13,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "engine/build/run_builder.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/pending_edit.h"
 #include "engine/catalog/version_set.h"
+#include "engine/merge/merger.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -45,6 +47,18 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
 std::optional<Compaction> choose_newer_runs(const Version& version, const TableVersion& table,
                                             uint64_t run);
 
+// What the merge of a compaction has made.
+struct MergedRun {
+  explicit MergedRun(UnsyncedFiles& unsynced) : pending(unsynced) {}
+
+  PendingEdit pending;
+  std::optional<ParallelMerge> merge;
+  std::vector<uint64_t> part_rows;  // of the result, by part of the merge
+  RowIntervals erased;              // rows of the result, all segments one behind the other
+  // The rows of each input that were erased when `erased` was found out.
+  std::vector<RowIntervals> erased_of_inputs;
+};
+
 class Compactor {
  public:
   Compactor(const DatabaseContext& context, VersionSet& versions, UnsyncedFiles& unsynced,
@@ -52,13 +66,15 @@ class Compactor {
       : context_(context), versions_(versions), unsynced_(unsynced), builder_(builder) {}
 
   // Writes and syncs the segments of the result, and makes the edit that puts them in their inputs'
-  // place. Reads the choice only and needs no lock. corruption and io_error: of an input.
-  Status merge(const Compaction& choice, PendingEdit* merged);
+  // place. Besides what segments that are built need it takes an eighth of the memory limit. Reads
+  // the choice only and needs no lock. corruption and io_error: of an input.
+  Status merge(const Compaction& choice, MergedRun* merged);
   // Applies the edit, synced whatever Options::durability is: files may go only when no log that
-  // could come back after a power loss names them. Requires the commit lock. False, and nothing is
+  // could come back after a power loss names them. Takes the commit lock. False, and nothing is
   // changed: the inputs are not there any longer. Newer runs that came meanwhile stay newer, and
-  // rows that ranges have erased of the inputs meanwhile are erased of the result.
-  Result<bool> install(const Compaction& choice, PendingEdit* merged);
+  // rows that ranges have erased of the inputs meanwhile are erased of the result: for these the
+  // merge is run again where they are.
+  Result<bool> install(const Compaction& choice, MergedRun* merged, std::mutex& commit_lock);
 
   // The three in one for every table; takes the commit lock to install. What one damaged table
   // fails with is no reason not to compact the others.
@@ -69,6 +85,9 @@ class Compactor {
   void compact_if_due(uint32_t table) noexcept;
 
  private:
+  uint64_t max_rows_of_step() const;
+  // Requires the commit lock. inputs: what there is of them.
+  Status apply(std::vector<std::shared_ptr<IndexedSegment>> inputs, MergedRun* merged);
   Status compact_table(uint32_t table, std::mutex& commit_lock, const std::atomic<bool>* stop);
 
   const DatabaseContext& context_;

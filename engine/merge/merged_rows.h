@@ -15,6 +15,7 @@ namespace stride {
 struct MergedRows {
   std::vector<std::shared_ptr<IndexedSegment>> segments;
   std::vector<Location> order;
+  uint64_t bytes = 0;  // at least those of all keys and values
 
   uint64_t size() const { return order.size(); }
   Bytes key(uint64_t i) const { return segments[order[i].index]->keys()[order[i].rank]; }
@@ -22,12 +23,7 @@ struct MergedRows {
   EntryKind kind(uint64_t i) const { return segments[order[i].index]->kind(order[i].rank); }
   void prefetch_offsets(uint64_t) const {}  // ranks ascend: the hardware sees it coming
   const uint64_t* keys8() const { return nullptr; }
-  // At least the bytes of all keys and values.
-  uint64_t max_bytes() const {
-    uint64_t bytes = 0;
-    for (const auto& s : segments) bytes += s->record().bytes;
-    return bytes;
-  }
+  uint64_t max_bytes() const { return bytes; }
 
   // How many bytes rows add to the segment that they become a part of (engine/build/row_source.h).
   // Values that rows share already count once for each segment that they lie in.

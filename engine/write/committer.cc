@@ -281,8 +281,9 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   }
   if (durability == Durability::sync) STRIDE_TRY(unsynced_.sync_ahead());
   std::lock_guard guard(commit_lock);
+  // A write that has failed since is a failure of this call.
   STRIDE_TRY(unsynced_.finish_writes(/*wait=*/false, /*logs=*/false));
-  STRIDE_TRY(versions_.writable());
+  STRIDE_TRY(versions_.still_writable());
   for (const auto& table : round->created) {
     STRIDE_TRY(check_not_there(*versions_.current(), *table));
     pending.edit.created.push_back(*table);

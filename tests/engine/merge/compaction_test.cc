@@ -136,17 +136,17 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.MergesAndInstallsBesideCommits"
   commit({{"a", "2"}, {"c", ""}});
   auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
-  PendingEdit merged(parts_->unsynced);
+  MergedRun merged(parts_->unsynced);
   commit({{"b", "3"}});
   REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
   commit({{"a", ""}, {"d", "4"}});
   expect_rows(table().segments);
-  auto installed = parts_->compactor.install(*choice, &merged);
+  auto installed = parts_->compactor.install(*choice, &merged, parts_->commit_mutex);
   REQUIRE_OK(installed.status());
   CHECK(*installed);
   CHECK(table().segments.size() == 3u);
   expect_rows(table().segments);
-  merged.obsolete.clear();
+  merged.pending.obsolete.clear();
   choice.reset();
   CHECK(segment_files() == 3u);
   CHECK(current()->file_bytes == table().segments.file_bytes());
@@ -160,11 +160,11 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGo
   auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
   {
-    PendingEdit late(parts_->unsynced);
+    MergedRun late(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &late));
     REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex, nullptr));
     auto version = current();
-    auto installed = parts_->compactor.install(*choice, &late);
+    auto installed = parts_->compactor.install(*choice, &late, parts_->commit_mutex);
     REQUIRE_OK(installed.status());
     CHECK_FALSE(*installed);
     CHECK(current() == version);
@@ -183,12 +183,13 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereTheTableIsG
   auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
   {
-    PendingEdit late(parts_->unsynced), drop(parts_->unsynced);
+    MergedRun late(parts_->unsynced);
+    PendingEdit drop(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &late));
     drop.edit.dropped.push_back(choice->table->id);
     drop.obsolete.assign(choice->inputs.begin(), choice->inputs.end());
     REQUIRE_OK(parts_->versions.apply(*current(), &drop, Durability::sync));
-    auto installed = parts_->compactor.install(*choice, &late);
+    auto installed = parts_->compactor.install(*choice, &late, parts_->commit_mutex);
     REQUIRE_OK(installed.status());
     CHECK_FALSE(*installed);
   }
@@ -205,14 +206,14 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRo
   commit({{"a", "2"}, {"b2", "2"}, {"b3", "2"}, {"d5", "2"}});
   auto choice = choose_compaction(*current(), table());
   REQUIRE(choice);
-  PendingEdit merged(parts_->unsynced);
+  MergedRun merged(parts_->unsynced);
   REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
   commit({{"d1", "3"}});  // newer than the inputs
   erase("b1", "b10");     // meets the one before in the older input, and "b2" lies between
   erase("d", "d2");
   erase("d4", "d6");
   commit({{"d", "4"}});
-  auto installed = parts_->compactor.install(*choice, &merged);
+  auto installed = parts_->compactor.install(*choice, &merged, parts_->commit_mutex);
   REQUIRE_OK(installed.status());
   CHECK(*installed);
   CHECK(expected_ ==
@@ -225,7 +226,7 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRo
     REQUIRE_OK(found.status());
     CHECK_MESSAGE(found->has_value() == (expected_.count(key) == 1), key);
   }
-  merged.obsolete.clear();
+  merged.pending.obsolete.clear();
   choice.reset();
   expect_rows_after_reopening();
 }
@@ -237,10 +238,10 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsWhereRangesHaveErasedSo
   for (bool all : {false, true}) {
     auto choice = choose_compaction(*current(), table());
     REQUIRE(choice);
-    PendingEdit merged(parts_->unsynced);
+    MergedRun merged(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
     erase(all ? "" : "b", "x");
-    auto installed = parts_->compactor.install(*choice, &merged);
+    auto installed = parts_->compactor.install(*choice, &merged, parts_->commit_mutex);
     REQUIRE_OK(installed.status());
     CHECK(*installed == !all);
     expect_rows(table().segments);
@@ -262,9 +263,9 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.ChoosesSegmentsThatRangesHaveEr
   REQUIRE(choice);
   CHECK(choice->inputs.size() == 1u);
   {
-    PendingEdit merged(parts_->unsynced);
+    MergedRun merged(parts_->unsynced);
     REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
-    CHECK(*parts_->compactor.install(*choice, &merged));
+    CHECK(*parts_->compactor.install(*choice, &merged, parts_->commit_mutex));
   }
   choice.reset();
   CHECK(segment_files() == 1u);

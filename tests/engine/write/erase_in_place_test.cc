@@ -449,5 +449,69 @@ TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.CompactingEndsBesideRanges"
   CHECK(statistics().rows == 200'000 - erased);
 }
 
+// A merge goes on in steps where memory is short, and what ranges take of any of them is gone.
+TEST_CASE_METHOD(EraseInPlaceTest, "EraseInPlaceTest.MergesInStepsBesideRangesOfAllKeys",
+                 "[EraseInPlaceTest]") {
+  std::mt19937_64 random(seed());
+  open({.threads = 2,
+        .memory_limit_bytes = 8 << 20,
+        .memtable_bytes = small_memtable,
+        .max_range_tombstones = 0,
+        .background_work = false});
+  Table table = *db_->create_table("t", {.key_width = 8});
+  constexpr uint64_t rows = 500'000;
+  load(table, 0, rows);
+  load(table, 0, rows, 3, "thirdrow");
+  std::vector<char> expected(rows, 1);  // of each key: what its row is, '\0' where there is none
+  for (uint64_t i = 0; i < rows; i += 3) expected[i] = 3;
+  std::atomic<bool> done{false};
+  TestThreads threads;
+  threads.start([&] {
+    for (int round = 0; round < 2; ++round) CHECK_OK(db_->compact());
+    done = true;
+  });
+  for (int ranges = 0; ranges < 5 || (!done && ranges < 500); ++ranges) {
+    const uint64_t from = random() % rows, to = std::min(rows, from + random() % 500);
+    erase(table, from, to, Durability::none);
+    for (uint64_t i = from; i < to; ++i) expected[i] = 0;
+    if (random() % 4 == 0) {
+      const uint64_t key = random() % rows;
+      load(table, key, key + 1, 1, "newerrow");
+      expected[key] = 5;
+    }
+  }
+  threads.join();
+  auto check = [&] {
+    uint64_t live = 0, wrong = 0;
+    auto scan = db_->snapshot().scan(table, {});
+    REQUIRE_OK(scan.status());
+    std::vector<char> found(rows);
+    ScanBatch batch;
+    while (scan->next(&batch)) {
+      for (uint64_t i = 0; i < batch.keys.size; ++i) {
+        uint64_t key;
+        std::memcpy(&key, batch.keys[i].data(), 8);
+        const auto first = static_cast<char>(batch.values[i][0]);
+        found[__builtin_bswap64(key)] = first == '1' ? 1 : first == 't' ? 3 : 5;
+      }
+    }
+    REQUIRE_OK(scan->status());
+    for (uint64_t i = 0; i < rows; ++i) {
+      live += expected[i] != 0;
+      wrong += expected[i] != found[i];
+    }
+    CHECK(wrong == 0);
+    CHECK(*db_->snapshot().count(table) == live);
+  };
+  check();
+  REQUIRE_OK(db_->compact());
+  CHECK(statistics().segments > 2);  // steps
+  check();
+  REQUIRE_OK(db_->verify());
+  open();
+  table = *db_->open_table("t");
+  check();
+}
+
 }  // namespace
 }  // namespace stride::test::erase_in_place_tests
