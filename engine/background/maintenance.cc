@@ -116,9 +116,10 @@ void Maintenance::after_bulk_commits() {
   changed_.notify_all();
 }
 
+// Where the database is being closed flush_one() does nothing.
 void Maintenance::flush_without_threads() {
   Status s;
-  while (s.ok() && has_sealed()) s = flush_one();
+  while (s.ok() && !stopping_ && has_sealed()) s = flush_one();
 }
 
 // Where the system gives no thread, the next commit asks again.
@@ -392,7 +393,10 @@ Status Maintenance::compact_all() {
     auto version = versions_.current();
     return !version->sealed.empty() && version->sealed.back().run < newest;
   };
-  while (has_older()) STRIDE_TRY(flush_one());
+  while (has_older()) {
+    STRIDE_TRY(flush_one());
+    if (stopping_) return Status(StatusCode::closed, "the database is being closed");
+  }
   std::scoped_lock compacting(lanes_[0].mutex, lanes_[1].mutex);
   std::map<uint32_t, uint64_t> before;
   {
