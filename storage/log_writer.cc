@@ -57,7 +57,8 @@ void LogWriter::drop_frame() { buffer_.resize(frame_begin_); }
 
 Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {
   const uint64_t frame_bytes = buffer_.size() - frame_begin_;
-  const uint64_t at = header_.position + buffer_offset_ + frame_begin_ - sizeof(LogHeader);
+  const uint64_t offset = buffer_offset_ + frame_begin_;  // in the file
+  const uint64_t at = header_.position + offset - sizeof(LogHeader);
   LogFrameHeader head{};
   head.log = header_.id[0];
   // As long as only the header is, nobody has looked at the logs before this one.
@@ -73,16 +74,17 @@ Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {
     return reach(wanted);
   });
   if (!s.ok() && !poisoned_) drop_frame();
-  if (!s.ok() && poisoned_) hide_frame(at);
+  if (!s.ok() && poisoned_) hide_frame(offset, offset + frame_bytes);
   return s;
 }
 
 // Nobody knows what the disk has. Whoever opens the database from the system's copy does not find
 // the frame, if this succeeds.
-bool LogWriter::hide_frame(uint64_t position) noexcept {
-  const std::byte zeros[sizeof(LogFrameHeader)] = {};
-  const uint64_t offset = position - header_.position + sizeof(LogHeader);
-  return no_throw([&] { return file_->write_at(offset, zeros); }).ok();
+bool LogWriter::hide_frame(uint64_t offset, uint64_t end) noexcept {
+  static constexpr std::byte zeros[sizeof(LogFrameHeader)] = {};
+  if (offset >= end) return true;
+  const Bytes hidden = Bytes(zeros).first(std::min(sizeof zeros, end - offset));
+  return no_throw([&] { return file_->write_at(offset, hidden); }).ok();
 }
 
 Status LogWriter::reach(Reach wanted) {
@@ -101,9 +103,9 @@ Status LogWriter::write_out() {
   Status s = no_throw([&] { return file_->write_at(buffer_offset_, buffer_); });
   if (!s.ok()) {
     const uint64_t frame = buffer_offset_ + frame_begin_;
-    // What lies beyond the end of the file is not there if there was no room for it.
-    if (frame < filled_ || s.code() != StatusCode::no_space)
-      poisoned_ = !hide_frame(header_.position + frame - sizeof(LogHeader));
+    // Behind what was filled before there is nothing whole if there was no room for it.
+    const bool is_full = s.code() == StatusCode::no_space;
+    poisoned_ = !hide_frame(frame, is_full ? filled_ : buffer_offset_ + buffer_.size());
     return s;
   }
   buffer_offset_ += buffer_.size();

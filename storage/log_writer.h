@@ -63,7 +63,9 @@ class LogWriter {
   Status write_out();
   Status sync();
   Status fill_ahead();
-  bool hide_frame(uint64_t position) noexcept;
+  // Makes sure that nothing between two positions in the file passes for a frame that begins at
+  // the first.
+  bool hide_frame(uint64_t offset, uint64_t end) noexcept;
 
   std::unique_ptr<File> file_;
   LogHeader header_;

@@ -191,6 +191,38 @@ TEST_CASE("LogTest.AFailedFrameIsNotThereAndTheNextOneIs", "[LogTest]") {
   }
 }
 
+// The disk is full where the zeros ahead end, within the head of a frame or near it.
+TEST_CASE("LogTest.AFrameThatDoesNotFitBehindTheZerosDoesNoHarm", "[LogTest]") {
+  for (uint64_t before_end = 0; before_end <= 64; before_end += 8) {
+    INFO(before_end);
+    MemoryFileSystem fs;
+    auto log = make_log(fs);
+    std::vector<Rows> written;
+    auto append = [&](uint64_t frame_bytes, Reach reach) {
+      const uint64_t head = sizeof(LogFrameHeader) + sizeof(LogRowsHeader) + 4;
+      Rows rows{{1, EntryKind::put, "key4", std::string(frame_bytes - head, 'v')}};
+      const Status s = append_frame(*log, rows, reach);
+      if (s.ok()) written.push_back(std::move(rows));
+      return s;
+    };
+    REQUIRE_OK(append(80, Reach::disk));
+    const uint64_t filled = *(*fs.open("db/000007.wal", OpenMode::read))->size();
+    const uint64_t wanted = filled - before_end;  // there the frame begins that fails
+    while (wanted - log->bytes() > 1000) REQUIRE_OK(append(400, Reach::system));
+    REQUIRE_OK(append(wanted - log->bytes(), Reach::system));
+    REQUIRE(log->bytes() == wanted);
+    for (uint64_t room : {0, 8, 40, 100}) {
+      fs.set_capacity(fs.used_bytes() + room);
+      CHECK(append(400, Reach::system).code() == StatusCode::no_space);
+      REQUIRE_FALSE(log->poisoned());
+      CHECK(read_frames(fs)->frames == written);
+    }
+    fs.set_capacity(~uint64_t{0});
+    REQUIRE_OK(append(160, Reach::disk));
+    CHECK(read_frames(fs)->frames == written);
+  }
+}
+
 TEST_CASE("LogTest.AFailedSyncPoisons", "[LogTest]") {
   MemoryFileSystem fs;
   auto log = make_log(fs);
