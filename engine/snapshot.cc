@@ -2,7 +2,7 @@
 
 #include "engine/catalog/version.h"
 #include "engine/memtable/snapshot_state.h"
-#include "engine/merge/merger.h"
+#include "engine/merge/parallel_merge.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
 #include "engine/read/device_lookup.h"

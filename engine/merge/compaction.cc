@@ -6,7 +6,7 @@
 
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/segment_check.h"
-#include "engine/merge/merger.h"
+#include "engine/merge/parallel_merge.h"
 #include "engine/merge/tiers.h"
 #include "storage/first_failure.h"
 #include "storage/no_throw.h"

@@ -19,7 +19,7 @@
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/pending_edit.h"
 #include "engine/catalog/version_set.h"
-#include "engine/merge/merger.h"
+#include "engine/merge/parallel_merge.h"
 #include "storage/status.h"
 
 namespace stride {

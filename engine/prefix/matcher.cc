@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/catalog/segment_check.h"
-#include "engine/merge/merger.h"
+#include "engine/merge/parallel_merge.h"
 #include "engine/read/cold_read.h"
 #include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
