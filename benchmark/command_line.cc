@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters/cli/text/similar_names.h"
 #include "benchmark/harness/workload_commands.h"
 
 namespace stride::benchmark {
@@ -24,6 +25,17 @@ std::vector<std::string> reversed_arguments(int argc, const char* const* argv) {
   return arguments;
 }
 
+// "no command 'scna': did you mean 'scan'?", or nothing where the arguments begin with a command.
+std::string wrong_command(const std::vector<std::string>& reversed,
+                          const std::vector<WorkloadCommands::Command>& commands) {
+  if (reversed.empty() || reversed.back().starts_with('-')) return "";
+  std::vector<std::string> names;
+  for (const WorkloadCommands::Command& command : commands) names.push_back(command.name);
+  if (std::ranges::find(names, reversed.back()) != names.end()) return "";
+  return "no command " + stride::quoted(reversed.back()) + ": " +
+         did_you_mean(reversed.back(), names, "stride-bench help lists all commands");
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -39,8 +51,13 @@ int run_command_line(int argc, const char* const* argv) {
     bound->add_options(subcommand);
     subcommand->callback([bound, &chosen] { chosen = bound; });
   }
+  std::vector<std::string> arguments = reversed_arguments(argc, argv);
+  if (const std::string wrong = wrong_command(arguments, registered); !wrong.empty()) {
+    std::cerr << "stride-bench: " << wrong << "\n";
+    return 2;
+  }
   try {
-    app.parse(reversed_arguments(argc, argv));
+    app.parse(arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

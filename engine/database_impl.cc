@@ -126,7 +126,7 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 }
 
 Status DatabaseImpl::commit(CommitRequest* request) {
-  if (small_commits_.is_too_large(*request->staging))
+  if (request->put_keys || small_commits_.is_too_large(*request->staging))
     return large_commits_.commit(request, [this](const auto& group) { carry_out_large(group); });
   if (request->open) large_commits_.leave(std::exchange(request->open, nullptr));
   small_commits_.prepare(request);

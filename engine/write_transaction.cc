@@ -210,17 +210,26 @@ void WriteTransaction::hand_over() {
 }
 
 Status WriteTransaction::commit(std::optional<Durability> durability) {
+  return commit(CommitOptions{.durability = durability});
+}
+
+Status WriteTransaction::commit(const CommitOptions& options, CommitReport* report) {
   return no_throw([&] {
+    if (report) *report = {};
     if (!state_) return absent();
     STRIDE_TRY(state_->database->check_process());
     if (state_->ended.exchange(true)) return has_ended();
     std::shared_ptr<State> state = std::move(state_);
     DatabaseImpl& database = *state->database;
-    Durability wanted = durability.value_or(database.context().options.durability);
+    Durability wanted = options.durability.value_or(database.context().options.durability);
     if (!state->changed) return wanted == Durability::sync ? database.sync() : database.writable();
     CommitRequest request{.staging = &state->staging, .durability = wanted};
     if (state->entered) request.open = &state->open;
-    return database.commit(&request);
+    PutKeys put_keys{.refuse_equal = options.refuse_equal_keys};
+    if (report || options.refuse_equal_keys) request.put_keys = &put_keys;
+    STRIDE_TRY(database.commit(&request));
+    if (report) report->keys = std::move(put_keys.keys);
+    return Status();
   });
 }
 

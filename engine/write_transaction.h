@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,19 @@
 
 namespace stride {
 
+struct CommitOptions {
+  std::optional<Durability> durability;  // none: the database's
+  // commit() is already_exists, and names a key, where two rows of a table that are put have the
+  // same one. Nothing is committed then.
+  bool refuse_equal_keys = false;
+};
+
+// What a commit has written.
+struct CommitReport {
+  // How many distinct keys were put, sums included, by the table's name. Tables without have none.
+  std::map<std::string, uint64_t> keys;
+};
+
 // put, put_view, put_if_absent, accumulate, erase, erase_range and erase_ranges may be called from
 // several threads at once; the others from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
@@ -39,9 +53,9 @@ class STRIDE_API WriteTransaction {
   WriteTransaction& operator=(WriteTransaction&&) noexcept;
   ~WriteTransaction();  // aborts what was not committed
 
-  // A table that is there once this is committed, and only then: with its first rows, or not at all.
-  // Until then the handle serves this transaction alone; if that fails or is aborted, it is as that of
-  // a dropped table. already_exists, also at the commit, where another one was faster;
+  // A table that is there once this is committed, and only then: with its first rows, or not at
+  // all. Until then the handle serves this transaction alone; if that fails or is aborted, it is as
+  // that of a dropped table. already_exists, also at the commit, where another one was faster;
   // invalid_argument: a bad name or options.
   Result<Table> create_table(const std::string& name, const TableOptions& options = {});
   // The table that is there, or that this transaction has created, or a new one as above.
@@ -133,6 +147,10 @@ class STRIDE_API WriteTransaction {
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
   // corruption: keys that were to be put if absent, added to, or erased, met damaged bytes.
   Status commit(std::optional<Durability> durability = std::nullopt);
+  // For bulk loads: the same, with options, and says what was written once it has succeeded. Where
+  // equal keys are refused, or a report is wanted, it makes runs of its own, however few its rows
+  // are.
+  Status commit(const CommitOptions& options, CommitReport* report = nullptr);
   void abort();
 
   uint64_t staged_rows() const;

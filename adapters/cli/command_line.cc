@@ -3,16 +3,22 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <new>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "adapters/cli/argument_errors.h"
 #include "adapters/cli/bench_program.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/help_pages.h"
 #include "adapters/cli/subcommands.h"
+#include "engine/library_version.h"
 
 namespace stride::cli {
 namespace {
@@ -27,22 +33,26 @@ class Commands {
  public:
   explicit Commands(Context* context) : context_(*context) {
     app_.require_subcommand(1);
-    app_.footer(std::string("stride COMMAND --help says more.\n\n") + exit_codes);
+    app_.footer(std::string("stride help COMMAND says more.\n\n") + exit_codes);
+    app_.set_version_flag("--version", version_text(), "Print the version and exit");
     for (const Subcommands::Command& command : Subcommands::all()) add(command);
     app_.add_subcommand("bench", "Measure StrideDB beside its peers; see stride bench --help");
     add_help_pages();
   }
 
-  ExitStatus run(int argc, const char* const* argv) {
+  // arguments: without the program's name.
+  ExitStatus run(std::vector<std::string> arguments) {
+    if (!arguments.empty() && !begins_well(arguments[0]))
+      return ExitStatus::usage(no_such_command(arguments[0], &app_));
+    std::ranges::reverse(arguments);  // CLI11 takes the last one first
     try {
-      app_.parse(argc, argv);
+      app_.parse(arguments);
+    } catch (const CLI::Success& help) {
+      std::ostringstream out;
+      app_.exit(help, out, out);
+      return context_.out.write(out.str());
     } catch (const CLI::ParseError& error) {
-      std::ostringstream out, err;
-      bool fine = app_.exit(error, out, err) == 0;
-      STRIDE_CLI_TRY(context_.out.write(out.str()));
-      std::string message = err.str();
-      while (!message.empty() && message.back() == '\n') message.pop_back();
-      return fine ? ExitStatus() : ExitStatus::usage(message);
+      return ExitStatus::usage(argument_error(error, &app_));
     }
     ExitStatus outcome = chosen_();
     if (outcome.ok()) outcome = context_.out.flush();
@@ -50,11 +60,19 @@ class Commands {
   }
 
  private:
+  static std::string version_text() { return std::string("stride ") + version(); }
+
+  // With a command, or with an option that stands alone.
+  bool begins_well(const std::string& argument) {
+    if (argument.starts_with('-')) return app_.get_option_no_throw(argument) != nullptr;
+    return !app_.get_subcommands([&](CLI::App* c) { return c->get_name() == argument; }).empty();
+  }
+
   void add(const Subcommands::Command& registered) {
     CLI::App* command = app_.add_subcommand(registered.name, registered.summary);
     Subcommands::Bound bound = registered.bind();
     bound.add_options(command);
-    command->add_flag("--json", context_.json, "Data as JSON");
+    if (registered.json) command->add_flag("--json", context_.json, "Data as JSON");
     command->callback([this, bound] { chosen_ = [=, this] { return bound.run(&context_); }; });
   }
 
@@ -76,6 +94,12 @@ class Commands {
     man->footer(
         "Examples:\n  stride man | man -l -\n  stride man > /usr/local/share/man/man1/stride.1");
     man->callback([this] { chosen_ = [this] { return context_.out.write(manual_page(&app_)); }; });
+    // What it does is done before the arguments are parsed.
+    app_.add_subcommand("help", "Print what a command does, or which commands there are")
+        ->add_option("COMMAND", shell_, "Name of the command");
+    app_.add_subcommand("version", "Print the version")->callback([this] {
+      chosen_ = [this] { return context_.out.write(version_text() + "\n"); };
+    });
   }
 
   Context& context_;
@@ -84,11 +108,23 @@ class Commands {
   std::string shell_;
 };
 
+// The arguments without the program's name. `help load` is `load --help`.
+std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+  return arguments;
+}
+
 ExitStatus run_guarded(int argc, const char* const* argv, Context* context) {
-  // Its arguments are not ours to read.
-  if (argc > 1 && std::string_view(argv[1]) == "bench") return run_bench(argc - 2, argv + 2);
   try {
-    ExitStatus outcome = Commands(context).run(argc, argv);
+    std::vector<std::string> arguments = arguments_of(argc, argv);
+    // Its arguments are not ours to read.
+    if (!arguments.empty() && arguments[0] == "bench")
+      return run_bench({arguments.begin() + 1, arguments.end()});
+    ExitStatus outcome = Commands(context).run(std::move(arguments));
     if (outcome.ok()) outcome = context->out.flush();
     return outcome;
   } catch (const std::bad_alloc&) {

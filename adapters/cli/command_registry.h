@@ -36,19 +36,22 @@ class CommandRegistry<Result(Given...)> {
     const char* name;
     const char* summary;  // one line of --help
     std::function<Bound()> bind;
+    bool json;  // whether its data can be JSON
   };
 
   // Before main() alone. Always returns true, so that a variable can be initialised with it.
   template <class Arguments>
   static bool add(int order, const char* name, const char* summary,
                   void (*add_options)(CLI::App*, Arguments*),
-                  Result (*run)(Given..., const Arguments&)) {
-    registered().push_back({order, name, summary, [=] {
+                  Result (*run)(Given..., const Arguments&), bool json = true) {
+    registered().push_back({order, name, summary,
+                            [=] {
                               auto arguments = std::make_shared<Arguments>();
                               return Bound{
                                   [=](CLI::App* command) { add_options(command, arguments.get()); },
                                   [=](Given... given) { return run(given..., *arguments); }};
-                            }});
+                            },
+                            json});
     return true;
   }
 

@@ -20,6 +20,10 @@ ExitStatus open_database(const Context& context, const std::string& path, Access
   options.threads = threads;
   options.file_system = context.environment.file_system;
   auto opened = Database::open(path, options);
+  if (!opened.ok() && opened.status().code() == StatusCode::not_found)
+    return ExitStatus(ExitCode::not_found, "no database in " + path +
+                                               ": check the path, or make one with stride load " +
+                                               path + " TABLE FILE");
   if (!opened.ok()) return opened.status();
   *database = std::move(*opened);
   return {};

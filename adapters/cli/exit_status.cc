@@ -56,21 +56,33 @@ ExitCode exit_code(int error) {
   }
 }
 
+// As it is for programs, but without the name of its code, which is no English word for most.
+std::string message_of(const Status& status) {
+  if (status.ok()) return "";
+  std::string text = status.to_string();
+  const std::string name(to_string(status.code()));
+  if (status.code() != StatusCode::corruption && text.starts_with(name + ": "))
+    text.erase(0, name.size() + 2);
+  return text;
+}
+
 }  // namespace
 
 ExitStatus::ExitStatus(const Status& status)
-    : code_(exit_code(status.code())), message_(status.ok() ? "" : status.to_string()) {}
+    : code_(exit_code(status.code())), message_(message_of(status)) {}
 
 ExitStatus ExitStatus::from_errno(int error, const std::string& file, const std::string& what) {
   std::string message = file + ": " + what + ": " + std::strerror(error);
   // Other remedies are for the files of a database.
   if (exit_code(error) == ExitCode::no_room)
     message += ": " + Status::from_errno(error, what, file).remedy();
+  if (exit_code(error) == ExitCode::not_found) message += ": check the path";
   return ExitStatus(exit_code(error), std::move(message));
 }
 
 ExitStatus ExitStatus::interrupted() {
-  return ExitStatus(ExitCode::interrupted, "interrupted; what was not committed is not there");
+  return ExitStatus(ExitCode::interrupted,
+                    "interrupted; what was not committed is not there: run it again");
 }
 
 }  // namespace stride::cli

@@ -25,17 +25,6 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-// "{a,b,c}" as a validator of a list describes itself.
-std::vector<std::string> choices_of(const CLI::Option* option) {
-  std::string type = option->get_type_name();
-  size_t open = type.find('{'), close = type.rfind('}');
-  std::vector<std::string> choices;
-  if (open == std::string::npos || close == std::string::npos) return choices;
-  std::istringstream list(type.substr(open + 1, close - open - 1));
-  for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
-  return choices;
-}
-
 std::string quote_for_shell(const std::string& text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -80,6 +69,17 @@ std::string troff_options(CLI::App* command) {
 
 }  // namespace
 
+// "{a,b,c}" as a validator of a list describes itself.
+std::vector<std::string> choices_of(const CLI::Option* option) {
+  std::string type = option->get_type_name();
+  size_t open = type.find('{'), close = type.rfind('}');
+  std::vector<std::string> choices;
+  if (open == std::string::npos || close == std::string::npos) return choices;
+  std::istringstream list(type.substr(open + 1, close - open - 1));
+  for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
+  return choices;
+}
+
 std::string bash_completion(CLI::App* app) {
   std::vector<std::string> names;
   std::string options, choices;
@@ -114,6 +114,10 @@ std::string bash_completion(CLI::App* app) {
          "    case ${COMP_WORDS[1]} in\n" +
          options +
          "    esac\n"
+         "  elif [ \"${COMP_WORDS[1]}\" = help ]; then\n"
+         "    words=" +
+         quote_for_shell(join(names)) +
+         "\n"
          "  elif [ -z \"$words\" ] && [ \"$COMP_CWORD\" -eq 3 ]; then\n"
          "    words=$(stride tables \"${COMP_WORDS[2]}\" 2>/dev/null | cut -f 1)\n"
          "  fi\n"

@@ -6,7 +6,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "engine/memtable/memtable_rows.h"
@@ -26,12 +28,19 @@ struct OpenTransaction {
   OpenTransaction* previous = nullptr;
 };
 
+// Which keys a commit has put, and whether they may come twice.
+struct PutKeys {
+  bool refuse_equal = false;
+  std::map<std::string, uint64_t> keys;  // how many distinct ones, by the table's name
+};
+
 struct CommitRequest {
   Staging* staging = nullptr;
   Durability durability = Durability::sync;
   OpenTransaction* open = nullptr;  // null: the queue does not know of it
   // What it has staged, if it is a small commit of rows alone, or once it has become one.
   MemtableRows rows;
+  PutKeys* put_keys = nullptr;  // null: nobody asks
   Status status;
   bool answered = false;  // the status is what has become of it
 

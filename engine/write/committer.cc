@@ -15,6 +15,7 @@
 #include "engine/write/range_erase.h"
 #include "engine/write/staged_rows.h"
 #include "storage/no_throw.h"
+#include "storage/quoted.h"
 
 namespace stride {
 
@@ -58,6 +59,45 @@ bool any_tombstones(const StagedRows& rows) {
   return std::any_of(rows.chunks.begin(), rows.chunks.end(),
                      [](const StagedChunk* c) { return c->has_tombstones(); });
 }
+
+// Rows that are put and that no row behind them hides.
+class KeptPuts {
+ public:
+  explicit KeptPuts(const StagedRows& rows) : rows_(rows) {
+    for (const StagedChunk* chunk : rows.chunks) {
+      uint64_t puts = chunk->rows();
+      if (chunk->has_tombstones())
+        puts = static_cast<uint64_t>(std::count(chunk->kinds(), chunk->kinds() + chunk->rows(),
+                                                static_cast<uint8_t>(EntryKind::put)));
+      staged_ += puts;
+    }
+    kept_ = rows.size();
+    if (!any_tombstones(rows)) return;
+    for (uint64_t i = 0; i < rows.size(); ++i) kept_ -= rows.kind(i) != EntryKind::put;
+  }
+
+  uint64_t kept() const { return kept_; }
+
+  // already_exists where there are others.
+  Status check_all(const TableRecord& table) const {
+    if (kept_ == staged_) return {};
+    std::vector<Bitmap> kept(rows_.chunks.size());
+    for (size_t c = 0; c < kept.size(); ++c) kept[c].reset(rows_.chunks[c]->rows());
+    for (uint64_t i = 0; i < rows_.size(); ++i) kept[rows_.chunk_of(i)].set(rows_.row_of(i));
+    for (size_t c = 0; c < kept.size(); ++c)
+      for (uint64_t i = 0; i < rows_.chunks[c]->rows(); ++i)
+        if (!kept[c][i] && rows_.chunks[c]->kind(i) == EntryKind::put)
+          return Status(StatusCode::already_exists, "two rows that are put into table '" +
+                                                        table.name + "' have the key " +
+                                                        quoted(as_text(rows_.keys[c][i])))
+              .with_remedy("put one of them, or let the last one count");
+    return {};
+  }
+
+ private:
+  const StagedRows& rows_;
+  uint64_t staged_ = 0, kept_ = 0;
+};
 
 Durability strongest(std::span<CommitRequest* const> group) {
   Durability d = Durability::none;
@@ -155,12 +195,14 @@ struct Committer::Round {
   StagedTables tables;
   std::optional<RoundSums> sums;
   AbsentAnswers answers;
+  PutKeys* put_keys = nullptr;  // of its only request
 
   bool empty() const { return requests.empty(); }
   // Whether rows may come behind those that are there. A request that creates tables has a round of
-  // its own.
-  bool has_room_for(const Staging& staging, const std::vector<StagedTable>& staged) const {
-    if (!staging.created().empty() || !created.empty()) return false;
+  // its own, and so has one that asks about its keys.
+  bool has_room_for(const CommitRequest& request, const std::vector<StagedTable>& staged) const {
+    if (!request.staging->created().empty() || !created.empty()) return false;
+    if (!empty() && (put_keys || request.put_keys)) return false;
     return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
       auto found = tables.find(t.table->id);
       return found == tables.end() || fits_behind(found->second, t);
@@ -175,6 +217,7 @@ struct Committer::Round {
       to.erased.insert(to.erased.end(), t.erased.begin(), t.erased.end());
     }
     requests.push_back(request);
+    put_keys = request->put_keys;
   }
 };
 
@@ -255,7 +298,7 @@ bool Committer::commit_rows_alone(const std::vector<CommitRequest*>& group,
   for (CommitRequest* request : group) {
     Staging& staging = *request->staging;
     std::vector<StagedTable> staged = staging.consume();
-    if (!round.has_room_for(staging, staged)) carry_out();
+    if (!round.has_room_for(*request, staged)) carry_out();
     if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
       request->answer(std::move(s));
       continue;
@@ -277,7 +320,7 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   PendingEdit pending(unsynced_);
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(join_small_chunks(&table));
-    STRIDE_TRY(build_table(&table, /*tombstones=*/true, durability, &pending));
+    STRIDE_TRY(build_table(&table, /*tombstones=*/true, durability, round->put_keys, &pending));
   }
   if (durability == Durability::sync) STRIDE_TRY(unsynced_.sync_ahead());
   std::lock_guard guard(commit_lock);
@@ -316,8 +359,8 @@ void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   if (request->rows.rows() > 0) return add_prepared(request, round, small);
   Staging& staging = *request->staging;
   std::vector<StagedTable> staged = staging.consume();
-  const bool is_small = small_.takes(staging, staged);
-  if (is_small || !round->has_room_for(staging, staged) || small_.has_rows_of(staged))
+  const bool is_small = !request->put_keys && small_.takes(staging, staged);
+  if (is_small || !round->has_room_for(*request, staged) || small_.has_rows_of(staged))
     carry_out(round);
   if (!is_small) carry_out(small);
   if (Status s = check_tables(*versions_.current(), staging, staged); !s.ok()) {
@@ -425,7 +468,8 @@ Status Committer::commit_rows(Round* round) {
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(decide(round->version, context_.options.max_range_tombstones, &answers, &table));
     STRIDE_TRY(join_small_chunks(&table));
-    STRIDE_TRY(build_table(&table, has_rows(*round->version, id), durability, &pending));
+    STRIDE_TRY(
+        build_table(&table, has_rows(*round->version, id), durability, round->put_keys, &pending));
     enter_erased_rows(*round->version->find(id), table.erased,
                       /*may_remove=*/durability == Durability::sync, &pending);
   }
@@ -447,11 +491,16 @@ Status Committer::commit_rows(Round* round) {
 }
 
 Status Committer::build_table(StagedTable* table, bool tombstones, Durability durability,
-                              PendingEdit* pending) {
+                              PutKeys* put_keys, PendingEdit* pending) {
   StagedRows rows = rows_of(*table);
   STRIDE_TRY(context_.executor->run_bulk(staged_rows(rows), [&](Backend& bulk) {
     return bulk.sorter().sort(rows.keys, &rows.sorted);
   }));
+  if (put_keys) {
+    const KeptPuts puts(rows);
+    if (put_keys->refuse_equal) STRIDE_TRY(puts.check_all(*table->table));
+    put_keys->keys[table->table->name] += puts.kept();
+  }
   if (!tombstones && any_tombstones(rows)) drop_tombstones(&rows);
   // A filter would make a bulk load some percent slower.
   if (rows.size() > 0)

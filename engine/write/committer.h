@@ -66,8 +66,8 @@ class Committer {
   Status commit_rows(Round* round);
   Status make_run(Round* round, std::mutex& commit_lock);
   // Sorts the rows of a table and builds its part of the run. tombstones: whether it is to have
-  // them.
-  Status build_table(StagedTable* table, bool tombstones, Durability durability,
+  // them. put_keys: null, or what asks about its keys.
+  Status build_table(StagedTable* table, bool tombstones, Durability durability, PutKeys* put_keys,
                      PendingEdit* pending);
 
   const DatabaseContext& context_;

@@ -18,12 +18,15 @@ struct StagedRows {
   Sorted sorted;
 
   uint64_t size() const { return sorted.order.size(); }
-  Bytes key(uint64_t i) const { return keys[chunk(i)][row(i)]; }
-  Bytes value(uint64_t i) const { return values[chunk(i)][row(i)]; }
-  EntryKind kind(uint64_t i) const { return chunks[chunk(i)]->kind(row(i)); }
+  // Where the sort has found row i: the chunk, and the row there.
+  uint32_t chunk_of(uint64_t i) const { return sorted.order[i] >> row_bits; }
+  uint32_t row_of(uint64_t i) const { return sorted.order[i] & (StagedChunk::max_rows - 1); }
+  Bytes key(uint64_t i) const { return keys[chunk_of(i)][row_of(i)]; }
+  Bytes value(uint64_t i) const { return values[chunk_of(i)][row_of(i)]; }
+  EntryKind kind(uint64_t i) const { return chunks[chunk_of(i)]->kind(row_of(i)); }
   void prefetch_offsets(uint64_t i) const {
-    prefetch_both(keys[chunk(i)].offsets, row(i));
-    prefetch_both(values[chunk(i)].offsets, row(i));
+    prefetch_both(keys[chunk_of(i)].offsets, row_of(i));
+    prefetch_both(values[chunk_of(i)].offsets, row_of(i));
   }
   const uint64_t* keys8() const { return sorted.keys8.empty() ? nullptr : sorted.keys8.data(); }
   // The bytes of all keys and values, superseded ones included.
@@ -43,8 +46,6 @@ struct StagedRows {
   };
 
  private:
-  uint32_t chunk(uint64_t i) const { return sorted.order[i] >> row_bits; }
-  uint32_t row(uint64_t i) const { return sorted.order[i] & (StagedChunk::max_rows - 1); }
   // Where a row begins and where it ends: every eighth pair lies in two lines.
   static void prefetch_both(const uint64_t* offsets, uint32_t row) {
     if (!offsets) return;

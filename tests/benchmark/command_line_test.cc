@@ -66,6 +66,9 @@ TEST_CASE_METHOD(CommandLineTest, "CommandLineTest.WrongArgumentsAreRefusedWithT
   expect_refused({"--engines", ""}, "no engine is named");
   CHECK(run({}) == 2);
   CHECK(run({"unknown"}) == 2);
+  CHECK(error_ == "stride-bench: no command 'unknown': stride-bench help lists all commands\n");
+  CHECK(run({"help", "tere"}) == 2);
+  CHECK(error_ == "stride-bench: no command 'tere': did you mean 'tree'?\n");
   CHECK(run({"sts", "--unknown"}) == 2);
 }
 

@@ -30,7 +30,7 @@ struct Dedup {
   Dedup(Context* c, const DedupArguments& a, uint64_t total)
       : context(*c),
         arguments(a),
-        rejects(a.rows.rejects, rejects_allowed(a.rows)),
+        rejects(a.rows.rejects, rejects_allowed(a.rows), true),
         progress(c->environment.err, "dedup", total) {}
 
   Context& context;
@@ -167,6 +167,9 @@ ExitStatus run_dedup(Context* context, const DedupArguments& arguments) {
     if (bytes == 0) break;
   }
   const Environment& environment = context->environment;
+  if (context->json && !arguments.count)
+    return ExitStatus::usage(
+        "--json is for --count, for rows are printed as they are: give both, or leave it out");
   if (!arguments.count)
     STRIDE_CLI_TRY(check_not_read(environment.out, "the output", arguments.files, environment.in));
   Dedup dedup(context, arguments, total);

@@ -280,7 +280,7 @@ class Restore {
     STRIDE_CLI_TRY(read_restoring(*database_, *table, &unfinished));
     if (!unfinished)
       return ExitStatus::usage("table '" + name + "' is in " + arguments_.database +
-                               " already; restore into another database");
+                               " already: restore into another database");
     context_.note("stride: table '" + name + "' is of a restore that was cut off: begins anew");
     return database_->drop_table(name);
   }
@@ -435,8 +435,8 @@ ExitStatus run_dump(Context* context, const DumpArguments& arguments) {
     if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), name) !=
         names.begin() + static_cast<ptrdiff_t>(i))
       return ExitStatus::usage("table '" + name + "' is named twice");
-    auto table = database->open_table(name);
-    if (!table.ok()) return table.status();
+    Table table;
+    STRIDE_CLI_TRY(find_table(*database, name, &table));
   }
   Progress progress(context->environment.err, "dump", 0);
   PackedOutput out(&context->out, arguments.zst);
@@ -455,7 +455,8 @@ ExitStatus run_restore(Context* context, const RestoreArguments& arguments) {
 }
 
 const bool dump_registered =
-    Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump);
+    Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump,
+                     /*json=*/false);
 const bool restore_registered =
     Subcommands::add(320, "restore", "Read tables from a dump", &add_restore, &run_restore);
 

@@ -134,6 +134,7 @@ void add_group(CLI::App* command, GroupArguments* a) {
       ->add_option("--prefix-bytes", a->prefix_bytes,
                    "Rows whose keys begin with the same N bytes, as stored, are a group. Default: "
                    "all rows are one, and it is printed without a key")
+      ->check(CLI::Range(0u, max_key_bytes))
       ->type_name("N");
   command->add_flag("--count", a->count, "How many rows");
   command->add_flag(
@@ -177,8 +178,9 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   const NumberType type =
       arguments.type.empty() ? table.numbers() : *number_type_named(arguments.type);
   if (type == NumberType::none)
-    return Status::invalid("table " + arguments.table + " has values of any kind")
-        .with_remedy("say what they are: --type i32, i64, f32 or f64");
+    return ExitStatus::usage("table '" + arguments.table +
+                             "' has values of any kind: say what they are with --type i32, i64, "
+                             "f32 or f64");
   ScanOptions range;
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &range));
   auto groups = group_by(database->snapshot(), table, range,
@@ -187,6 +189,9 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
                           .sum = arguments.sum,
                           .min = arguments.min,
                           .max = arguments.max});
+  if (!groups.ok() && groups.status().code() == StatusCode::invalid_argument)
+    return ExitStatus::usage(groups.status().message() +
+                             ": give another --type, or more --prefix-bytes for smaller groups");
   if (!groups.ok()) return groups.status();
   std::string name = context->json ? "jsonl" : arguments.format;
   Format format = name == "csv" ? Format::csv : name == "jsonl" ? Format::jsonl : Format::tsv;

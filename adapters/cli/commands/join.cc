@@ -98,7 +98,8 @@ ExitStatus run_join(Context* context, const JoinArguments& arguments) {
 }
 
 const bool join_registered = Subcommands::add(
-    140, "join", "Add to each row of a file the value of its key", &add_join, &run_join);
+    140, "join", "Add to each row of a file the value of its key", &add_join, &run_join,
+    /*json=*/false);
 
 }  // namespace
 }  // namespace stride::cli

@@ -34,6 +34,18 @@ class LoadWorker final : public BlockWorker {
   ParsedRows rows_;
 };
 
+// "59 new keys, 41,990 rows replaced another one with the same key"
+std::string keys_text(const LoadArguments& arguments, const Loader& loader) {
+  const uint64_t keys = loader.new_keys();
+  const uint64_t others = loader.committed_rows() - keys;
+  std::string text = with_commas(keys) + (keys == 1 ? " new key" : " new keys");
+  if (others == 0) return text;
+  return text + ", " + with_commas(others) + (others == 1 ? " row " : " rows ") +
+         (arguments.accumulate                          ? "added to keys that were there"
+          : loader.on_duplicate() == OnDuplicate::first ? "left out whose key came before"
+                                                        : "replaced another one of the same key");
+}
+
 void report(Context* context, const LoadArguments& arguments, const Loader& loader, double seconds,
             uint64_t bytes) {
   uint64_t rows = arguments.dry_run ? loader.rows() : loader.committed_rows();
@@ -42,6 +54,7 @@ void report(Context* context, const LoadArguments& arguments, const Loader& load
       byte_text(bytes) + " in " + seconds_text(seconds) + " (" +
       with_commas(static_cast<uint64_t>(static_cast<double>(rows) / std::max(seconds, 1e-9))) +
       " rows/s)";
+  if (!arguments.dry_run) line += ": " + keys_text(arguments, loader);
   if (loader.rejected()) line += ", " + with_commas(loader.rejected()) + " bad rows left out";
   if (loader.skipped())
     line += ", " + with_commas(loader.skipped()) + " left out whose keys were there";
@@ -94,6 +107,10 @@ void add_load_table(CLI::App* command, LoadArguments* a) {
   command->add_flag("--accumulate", a->accumulate,
                     "Each row's number is added to what its key has, or to 0. A table that is made "
                     "has numbers of type i64, or what --numbers says");
+  command->add_flag(
+      "--count", a->count,
+      "Each row adds 1 to the number of its key, whatever else is in the row: a table "
+      "that is made has numbers of type i64, or what --numbers says");
   command->add_flag("--wrap", a->wrap,
                     "Sums of integers that do not fit wrap around. Default: they are an error; "
                     "only when the table is made");
@@ -121,10 +138,12 @@ void add_load_commits(CLI::App* command, LoadArguments* a) {
       ->add_option(
           "--on-duplicate", a->on_duplicate,
           "Of rows with one key, in the files or in the table: the last one counts, the first "
-          "one, or it is an error")
+          "one, or it is an error. Default: error where the table is made or replaced, last where "
+          "it is there")
       ->check(CLI::IsMember({"last", "first", "error"}))
-      ->capture_default_str()
       ->type_name("RULE");
+  command->add_flag("--replace", a->replace,
+                    "What the table has is erased, in the commit that brings the first rows");
   add_count(
       command, "--commit-every", &a->commit_every,
       "Commit whenever N rows have been read, at the end of a block of input. Default: once, all "
@@ -153,14 +172,22 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "  stride load db routes routes.tsv --key-type prefix\n"
       "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
       "  stride load db hits day1.tsv day2.tsv --accumulate\n"
+      "  stride load db words words.txt --count          # how often each line comes\n"
       "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv   # interrupted?\n"
       "  stride load db big big.tsv --commit-every 50m --rejects bad.tsv --resume");
 }
 
-ExitStatus run_load(Context* context, const LoadArguments& arguments) {
+ExitStatus run_load(Context* context, const LoadArguments& given) {
+  LoadArguments arguments = given;
   RowOptions options;
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], &options));
+  if (arguments.count) {
+    if (!options.values.empty() || arguments.accumulate)
+      return ExitStatus::usage("--count adds 1 for each row: leave --value and --accumulate out");
+    arguments.accumulate = options.counts = true;
+    options.values_wanted = false;
+  }
   if (arguments.table == notes_table)
     return ExitStatus::usage("table '.stride' belongs to this program");
   if (arguments.resume && arguments.commit_every == 0)
@@ -200,6 +227,7 @@ ExitStatus run_load(Context* context, const LoadArguments& arguments) {
                            {"rows", arguments.dry_run ? loader.rows() : loader.committed_rows()},
                            {"rejected", loader.rejected()},
                            {"skipped", loader.skipped()},
+                           {"new_keys", loader.new_keys()},
                            {"commits", loader.commits()},
                            {"seconds", seconds}};
   return context->out.write(text_of(result) + "\n");

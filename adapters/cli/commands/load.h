@@ -12,7 +12,7 @@ struct LoadArguments {
   std::string database, table;
   std::vector<std::string> files;
   RowArguments rows;
-  std::string on_duplicate = "last";
+  std::string on_duplicate;  // empty: error into a new table, last into one that is there
   uint64_t commit_every = 0;
   bool resume = false;
   bool dry_run = false;
@@ -22,6 +22,8 @@ struct LoadArguments {
   bool share_equal_values = false;
   std::string numbers;  // empty: as the table is
   bool accumulate = false;
+  bool count = false;  // each row adds 1; then accumulate, too
+  bool replace = false;
   bool wrap = false;
 };
 

@@ -1,10 +1,8 @@
 #include "adapters/cli/commands/loader.h"
 
 #include <sys/stat.h>
-#include <tbb/parallel_sort.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/commands/machine_memory.h"
@@ -22,31 +20,21 @@ nlohmann::json identity(const std::string& path) {
   return {path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-// A row, found again by its key's hash.
-struct HashedRow {
-  uint64_t hash;
-  uint32_t block, row;
-  bool operator<(const HashedRow& other) const {
-    if (hash != other.hash) return hash < other.hash;
-    return block != other.block ? block < other.block : row < other.row;
-  }
-};
-
 }  // namespace
 
 Loader::Loader(Context* context, const LoadArguments& arguments, RowOptions options)
     : context_(*context),
       arguments_(arguments),
       options_(std::move(options)),
-      on_duplicate_(arguments.on_duplicate == "first"   ? OnDuplicate::first
-                    : arguments.on_duplicate == "error" ? OnDuplicate::error
-                                                        : OnDuplicate::last),
-      rejects_(arguments.rows.rejects, rejects_allowed(arguments.rows)),
+      rejects_(arguments.rows.rejects, rejects_allowed(arguments.rows), true),
       max_bytes_(arguments.max_memory ? arguments.max_memory
                                       : memory_for_rows(context->environment.meminfo)) {}
 
-std::string Loader::Waiting::place(uint64_t row) const {
-  return file->name + ":" + std::to_string(first_line + lines[row]);
+OnDuplicate Loader::rule_for_duplicates() const {
+  if (arguments_.on_duplicate == "first") return OnDuplicate::first;
+  if (arguments_.on_duplicate == "error") return OnDuplicate::error;
+  if (arguments_.on_duplicate == "last" || arguments_.accumulate) return OnDuplicate::last;
+  return table_is_there_ && !arguments_.replace ? OnDuplicate::last : OnDuplicate::error;
 }
 
 ExitStatus Loader::prepare(ReadFrom* from) {
@@ -62,9 +50,11 @@ ExitStatus Loader::prepare(ReadFrom* from) {
     if (table_is_there_) STRIDE_CLI_TRY(read_notes(*database_, *found, &notes_));
     if (table_is_there_) table = *found;
   }
+  on_duplicate_ = rule_for_duplicates();
   if (table_is_there_ && arguments_.share_equal_values && !table.share_equal_values())
     return ExitStatus::usage("table '" + arguments_.table +
-                             "' was made without --share-equal-values, which cannot be changed");
+                             "' was made without --share-equal-values, which cannot be changed: "
+                             "leave it out, or load into another table");
   STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
   const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
@@ -81,7 +71,7 @@ ExitStatus Loader::prepare(ReadFrom* from) {
     return ExitStatus::usage("table '" + arguments_.table + "' has keys of " +
                              text(table.key_width()) + ", and this load makes keys of " +
                              text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
-                             ")");
+                             "): leave --key-type and --key-width out, or load into another table");
   }
   set_key_form();
   if (key_form_.type != KeyType::prefix)
@@ -104,18 +94,26 @@ ExitStatus Loader::find_numbers(const Table* table) {
   const NumberType type = table ? table->numbers() : asked;
   options_.numbers = type;
   if (table && type == NumberType::none && asked != type)
-    return ExitStatus::usage(name + "is no table of numbers, which cannot be changed");
+    return ExitStatus::usage(name +
+                             "is no table of numbers, which cannot be changed: leave --numbers "
+                             "and --accumulate out, or load into another table");
   if (!arguments_.numbers.empty() && asked != type)
     return ExitStatus::usage(name + "has numbers of type " + std::string(to_string(type)) +
-                             ", not " + arguments_.numbers);
+                             ", not " + arguments_.numbers +
+                             ": leave --numbers out, or load into another table");
   if (arguments_.wrap && !is_integer(type))
-    return ExitStatus::usage("--wrap is for tables of i32 and i64");
+    return ExitStatus::usage(
+        "--wrap is for tables of i32 and i64: leave it out, or give --numbers");
   if (table && arguments_.wrap && table->overflow() != Overflow::wrap)
-    return ExitStatus::usage(name + "was made without --wrap, which cannot be changed");
+    return ExitStatus::usage(name +
+                             "was made without --wrap, which cannot be changed: leave it out, "
+                             "or load into another table");
   if (arguments_.accumulate && on_duplicate_ != OnDuplicate::last)
-    return ExitStatus::usage("--accumulate adds all rows: leave --on-duplicate out");
-  if (type != NumberType::none && options_.format == Format::jsonl && options_.values.empty())
-    return ExitStatus::usage("name the field that has the number, with --value");
+    return ExitStatus::usage(std::string(arguments_.count ? "--count" : "--accumulate") +
+                             " adds all rows: leave --on-duplicate out");
+  if (type != NumberType::none && options_.format == Format::jsonl && options_.values_wanted &&
+      options_.values.empty())
+    return ExitStatus::usage("--format jsonl says not which field has the number: give --value");
   return {};
 }
 
@@ -128,15 +126,22 @@ ExitStatus Loader::find_key_form(const Table* table) {
   auto plain = [](KeyType t) { return t == KeyType::bytes || t == KeyType::hex; };
   if ((notes_ || bits) && stored != type && !(plain(stored) && plain(type))) {
     return ExitStatus::usage("table '" + arguments_.table + "' has keys of type " +
-                             std::string(name_of(stored)) + ", not " + asked);
+                             std::string(name_of(stored)) + ", not " + asked +
+                             ": give --key-type " + std::string(name_of(stored)) +
+                             ", or load into another table");
   }
   key_form_ = type;
   if (type != KeyType::prefix) {
     if (arguments_.address_bits.empty() && !arguments_.mask_host_bits) return {};
-    return ExitStatus::usage("--address-bits and --mask-host-bits are for --key-type prefix");
+    return ExitStatus::usage(
+        "--address-bits and --mask-host-bits are for --key-type prefix: give that, or leave them "
+        "out");
   }
   if (table && bits == 0)
-    return ExitStatus::usage("table '" + arguments_.table + "' is no prefix table");
+    return ExitStatus::usage(
+        "table '" + arguments_.table +
+        "' is no prefix table: leave --key-type prefix out, or load into another "
+        "table");
   if (arguments_.mask_host_bits && options_.format == Format::raw)
     return ExitStatus::usage(
         "--mask-host-bits is for text: raw records have keys as they are stored");
@@ -148,7 +153,8 @@ ExitStatus Loader::find_key_form(const Table* table) {
   if (bits && told && bits != told) {
     return ExitStatus::usage("table '" + arguments_.table + "' has addresses of " +
                              name_of_address_bits(bits) + (bits == byte_strings ? "" : " bits") +
-                             ", not " + name_of_address_bits(told));
+                             ", not " + name_of_address_bits(told) +
+                             ": leave --address-bits out, or load into another table");
   }
   key_form_ = {type, bits ? bits : told, arguments_.mask_host_bits};
   return {};
@@ -167,7 +173,7 @@ ExitStatus Loader::look_at_first_key(BlockReader* reader) {
   if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
-    RejectedRows rejects("", rejects_allowed(arguments_.rows));
+    RejectedRows rejects("", rejects_allowed(arguments_.rows), true);
     if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
     return ExitStatus::usage("there is no key that tells what prefixes are of" + remedy);
   }
@@ -191,7 +197,13 @@ ExitStatus Loader::find_position(ReadFrom* from) {
   if (arguments_.resume && !position)
     context_.note("stride: no interrupted load of table '" + arguments_.table +
                   "': starting at the beginning");
-  if (position) position_ = *position;
+  if (position) {
+    position_ = *position;
+    // As it was when the table was made.
+    if (position->refuses_duplicates && arguments_.on_duplicate.empty())
+      on_duplicate_ = OnDuplicate::error;
+  }
+  position_.refuses_duplicates = on_duplicate_ == OnDuplicate::error;
   position_.job = job();
   *from = reached_ = {position_.file, position_.offset};
   return rejects_.open(context_.environment, arguments_.files,
@@ -210,7 +222,8 @@ std::string Loader::job() const {
                         options_.raw_value_bytes,
                         arguments_.on_duplicate};
   if (arguments_.mask_host_bits) job.push_back("mask");
-  if (arguments_.accumulate) job.push_back("accumulate");
+  if (arguments_.accumulate) job.push_back(arguments_.count ? "count" : "accumulate");
+  if (arguments_.replace) job.push_back("replace");
   for (const std::string& file : arguments_.files) job.push_back(identity(file));
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -222,7 +235,7 @@ ExitStatus Loader::take(const Block& block, ParsedRows* rows) {
     waiting_rows_ += rows->size();
     return {};
   }
-  Waiting waiting;
+  WaitingRows waiting;
   waiting.file = block.file;
   waiting.first_line = rejects_.block_line();
   if (wants_lines()) {
@@ -255,7 +268,7 @@ ExitStatus Loader::finish() {
 
 ExitStatus Loader::commit(bool last) {
   STRIDE_CLI_TRY(rejects_.flush());
-  STRIDE_CLI_TRY(check_duplicates());
+  STRIDE_CLI_TRY(look_at_keys());
   if (interrupted()) return ExitStatus::interrupted();
   if (!database_) {
     STRIDE_CLI_TRY(open_database(context_, arguments_.database, Access::create,
@@ -264,6 +277,7 @@ ExitStatus Loader::commit(bool last) {
   STRIDE_CLI_TRY(write(last));
   table_is_there_ = true;
   ++commits_;
+  new_keys_ += written_keys_ - stored_keys_;
   position_.rows += waiting_rows_;
   waiting_.clear();
   waiting_rows_ = waiting_bytes_ = 0;
@@ -271,13 +285,18 @@ ExitStatus Loader::commit(bool last) {
 }
 
 // Before anything is made or written.
-ExitStatus Loader::check_duplicates() {
-  if (on_duplicate_ == OnDuplicate::last) return {};
-  if (on_duplicate_ == OnDuplicate::error) STRIDE_CLI_TRY(check_no_duplicates());
-  if (!table_is_there_) return {};
-  auto table = database_->open_table(arguments_.table);
-  if (!table.ok()) return table.status();
-  return on_duplicate_ == OnDuplicate::error ? check_not_stored(*table) : drop_stored(*table);
+ExitStatus Loader::look_at_keys() {
+  stored_keys_ = 0;
+  if (on_duplicate_ == OnDuplicate::error && is_small()) STRIDE_CLI_TRY(check_no_duplicates());
+  if (table_is_there_ && !replaces_table()) {
+    auto table = database_->open_table(arguments_.table);
+    if (!table.ok()) return table.status();
+    STRIDE_CLI_TRY(on_duplicate_ == OnDuplicate::error   ? check_not_stored(*table)
+                   : on_duplicate_ == OnDuplicate::first ? drop_stored(*table)
+                                                         : count_stored(*table));
+  }
+  if (is_small()) written_keys_ = count_keys(waiting_);
+  return {};
 }
 
 Result<Table> Loader::open_table(WriteTransaction* transaction) const {
@@ -292,18 +311,43 @@ Result<Table> Loader::open_table(WriteTransaction* transaction) const {
                          .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error});
 }
 
+// Commits, and says how many keys the rows have.
+ExitStatus Loader::commit(WriteTransaction* transaction) {
+  const bool refuses = on_duplicate_ == OnDuplicate::error;
+  if (is_small()) {
+    STRIDE_CLI_TRY(in_shell_words(transaction->commit()));
+    return {};
+  }
+  CommitReport report;
+  Status committed = transaction->commit({.refuse_equal_keys = refuses}, &report);
+  if (committed.code() == StatusCode::already_exists) STRIDE_CLI_TRY(check_no_duplicates());
+  STRIDE_CLI_TRY(in_shell_words(committed));
+  written_keys_ = report.keys[arguments_.table];
+  return {};
+}
+
+// A sum that does not fit is what a load adds up wrongly, and what the engine advises is a call.
+ExitStatus Loader::in_shell_words(const Status& status) const {
+  if (!arguments_.accumulate || status.code() != StatusCode::invalid_argument) return status;
+  return ExitStatus::usage(status.message() + ": add less, or load into a new table with --wrap, " +
+                           (options_.numbers == NumberType::i32 ? "--numbers i64 " : "") +
+                           "or --numbers f64");
+}
+
 ExitStatus Loader::write(bool last) {
   WriteTransaction transaction = database_->begin();
   auto table = open_table(&transaction);
   if (!table.ok()) return table.status();
+  if (replaces_table()) STRIDE_CLI_TRY(transaction.erase_range(*table, {}, {}));
   // The engine keeps the one of equal keys that was put last.
   if (on_duplicate_ == OnDuplicate::first) std::reverse(waiting_.begin(), waiting_.end());
-  for (Waiting& waiting : waiting_) {
+  for (WaitingRows& waiting : waiting_) {
     if (!arguments_.accumulate) {
       STRIDE_CLI_TRY(transaction.put_view(*table, waiting.rows.keys, waiting.rows.values));
       continue;
     }
-    STRIDE_CLI_TRY(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values));
+    STRIDE_CLI_TRY(
+        in_shell_words(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values)));
     waiting.rows = {};  // they were copied
   }
   bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
@@ -320,51 +364,29 @@ ExitStatus Loader::write(bool last) {
   if (arguments_.commit_every) {
     STRIDE_CLI_TRY(write_position(&transaction, arguments_.table, last ? nullptr : &position));
   }
-  STRIDE_CLI_TRY(transaction.commit());
+  STRIDE_CLI_TRY(commit(&transaction));
   notes_ = notes;
   return {};
 }
 
 ExitStatus Loader::check_no_duplicates() const {
-  std::vector<HashedRow> rows;
-  rows.reserve(waiting_rows_);
-  for (uint32_t b = 0; b < waiting_.size(); ++b) {
-    const KeyColumn& keys = waiting_[b].rows.keys;
-    for (uint32_t i = 0; i < keys.size; ++i)
-      rows.push_back({std::hash<std::string_view>()(as_text(keys[i])), b, i});
-  }
-  tbb::parallel_sort(rows.begin(), rows.end());
-  auto key_of = [&](const HashedRow& row) {
-    return as_text(waiting_[row.block].rows.keys[row.row]);
-  };
-  const HashedRow* found = nullptr;
-  const HashedRow* same = nullptr;
-  for (size_t first = 0, end = 0; first < rows.size(); first = end) {
-    for (end = first + 1; end < rows.size() && rows[end].hash == rows[first].hash; ++end) {
-      if (found &&
-          !(std::pair(rows[end].block, rows[end].row) < std::pair(found->block, found->row)))
-        continue;
-      for (size_t i = first; i < end; ++i) {
-        if (key_of(rows[i]) != key_of(rows[end])) continue;
-        found = &rows[end];
-        same = &rows[i];
-        break;
-      }
-    }
-  }
+  const auto found = find_equal_keys(waiting_);
   if (!found) return {};
+  const WaitingRows& again = waiting_[found->again.block];
   TextBuffer key;
-  decode_key(key_form_, waiting_[found->block].rows.keys[found->row], &key);
-  return ExitStatus(ExitCode::bad_input, waiting_[found->block].place(found->row) + ": key " +
-                                             quoted(key.text()) + " of table '" + arguments_.table +
-                                             "' is in " + waiting_[same->block].place(same->row) +
-                                             " already");
+  decode_key(key_form_, again.rows.keys[found->again.row], &key);
+  return ExitStatus(ExitCode::bad_input,
+                    again.place(found->again.row) + ": key " + quoted(key.text()) + " of table '" +
+                        arguments_.table + "' is in " +
+                        waiting_[found->before.block].place(found->before.row) +
+                        " already: give --on-duplicate last or first to keep one row of each key, "
+                        "or another --key");
 }
 
 ExitStatus Loader::check_not_stored(const Table& table) const {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
-  for (const Waiting& waiting : waiting_) {
+  for (const WaitingRows& waiting : waiting_) {
     STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
     if (result.found.count() == 0) continue;
     uint64_t row = 0;
@@ -372,7 +394,9 @@ ExitStatus Loader::check_not_stored(const Table& table) const {
     TextBuffer key;
     decode_key(key_form_, waiting.rows.keys[row], &key);
     return ExitStatus(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
-                                               " is in table '" + table.name() + "' already");
+                                               " is in table '" + table.name() +
+                                               "' already: give --on-duplicate last or first to "
+                                               "keep the new row or the old one");
   }
   return {};
 }
@@ -380,7 +404,7 @@ ExitStatus Loader::check_not_stored(const Table& table) const {
 ExitStatus Loader::drop_stored(const Table& table) {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
-  for (Waiting& waiting : waiting_) {
+  for (WaitingRows& waiting : waiting_) {
     STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
     uint64_t found = result.found.count();
     if (found == 0) continue;
@@ -388,6 +412,21 @@ ExitStatus Loader::drop_stored(const Table& table) {
     skipped_ += found;
     waiting_rows_ -= found;
   }
+  return {};
+}
+
+// How many keys of the rows are in the table.
+ExitStatus Loader::count_stored(const Table& table) {
+  Snapshot snapshot = database_->snapshot();
+  FindResult result;
+  std::vector<RowPlace> found;
+  for (uint32_t b = 0; b < waiting_.size(); ++b) {
+    STRIDE_CLI_TRY(snapshot.find(table, waiting_[b].rows.keys, &result));
+    if (result.found.count() == 0) continue;
+    for (uint32_t i = 0; i < waiting_[b].rows.keys.size; ++i)
+      if (result.found[i]) found.push_back({b, i});
+  }
+  stored_keys_ = count_keys(waiting_, found);
   return {};
 }
 

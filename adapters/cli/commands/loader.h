@@ -11,6 +11,7 @@
 
 #include "adapters/cli/commands/load.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/commands/waiting_rows.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/rejected_rows.h"
@@ -39,16 +40,14 @@ class Loader {
   uint64_t skipped() const { return skipped_; }
   uint64_t rejected() const { return rejects_.count(); }
   uint64_t commits() const { return commits_; }
+  uint64_t new_keys() const { return new_keys_; }
 
  private:
-  struct Waiting {
-    RowColumns rows;
-    std::shared_ptr<const FileRows> file;
-    std::vector<uint32_t> lines;  // from first_line; only where duplicates are an error
-    uint64_t first_line = 0;
-    std::string place(uint64_t row) const;
-  };
-
+  OnDuplicate rule_for_duplicates() const;
+  // Whether the next commit erases what the table has.
+  bool replaces_table() const {
+    return arguments_.replace && table_is_there_ && position_.rows == 0;
+  }
   ExitStatus find_key_form(const Table* table);
   void set_key_form();
   // table: null where there is none yet.
@@ -60,27 +59,38 @@ class Loader {
   // The table, which the transaction creates where it is missing.
   Result<Table> open_table(WriteTransaction* transaction) const;
   ExitStatus write(bool last);
-  ExitStatus check_duplicates();
-  ExitStatus check_no_duplicates() const;
+  ExitStatus in_shell_words(const Status& status) const;
+  // Rows that are so few go through the log, as small commits do, and are looked at here; for more
+  // the commit, which sorts them, does that.
+  bool is_small() const { return waiting_rows_ <= 65'536; }
+  ExitStatus commit(WriteTransaction* transaction);
+  // What the table has of the keys that wait: refuses or drops the rows, or counts the keys.
+  ExitStatus look_at_keys();
   ExitStatus check_not_stored(const Table& table) const;
   ExitStatus drop_stored(const Table& table);
+  ExitStatus count_stored(const Table& table);
+  // bad_input, and says where, if two of the rows that wait have the same key.
+  ExitStatus check_no_duplicates() const;
 
   Context& context_;
   const LoadArguments& arguments_;
   RowOptions options_;
   KeyForm key_form_;  // of the table; raw records are bytes all the same
-  OnDuplicate on_duplicate_;
+  OnDuplicate on_duplicate_ = OnDuplicate::last;
   RejectedRows rejects_;
   std::unique_ptr<Database> database_;
   bool table_is_there_ = false;
   std::optional<TableNotes> notes_;  // as stored
   LoadPosition position_;            // of the last commit
   ReadFrom reached_;                 // behind the rows that were taken last
-  std::vector<Waiting> waiting_;
+  std::vector<WaitingRows> waiting_;
   uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
   uint64_t max_bytes_ = 0;
   uint64_t skipped_ = 0;  // keys that were there before, under OnDuplicate::first
   uint64_t commits_ = 0;
+  // Different keys: those that wait and are in the table, those that the last commit has written,
+  // and those that were not in the table before.
+  uint64_t stored_keys_ = 0, written_keys_ = 0, new_keys_ = 0;
 };
 
 }  // namespace stride::cli

@@ -38,7 +38,7 @@ struct Lookup {
       : context(c),
         database(std::move(d)),
         snapshot(database->snapshot()),
-        rejects(arguments.rejects, rejects_allowed(arguments)),
+        rejects(arguments.rejects, rejects_allowed(arguments), arguments.row_options),
         progress(c->environment.err, "look up", total) {}
 
   bool of_addresses() const { return key_form.type == KeyType::address; }

@@ -111,7 +111,8 @@ ExitStatus run_match(Context* context, const MatchArguments& arguments) {
       open_lookup(context, {arguments.database, arguments.table, arguments.file, arguments.missing},
                   arguments.rows, &lookup));
   if (lookup->table.address_bits() == 0)
-    return ExitStatus::usage("table '" + arguments.table + "' is no prefix table");
+    return ExitStatus::usage("table '" + arguments.table +
+                             "' is no prefix table: stride get looks its keys up");
   lookup->key_form = {KeyType::address, lookup->table.address_bits()};
   bool few = arguments.file.empty() && lookup->table.address_bits() <= 128;
   return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.file,

@@ -116,9 +116,9 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
 ExitStatus run_count(Context* context, const TableArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
-  auto table = database->open_table(arguments.table);
-  if (!table.ok()) return table.status();
-  auto count = database->snapshot().count(*table);
+  Table table;
+  STRIDE_CLI_TRY(find_table(*database, arguments.table, &table));
+  auto count = database->snapshot().count(table);
   if (!count.ok()) return count.status();
   if (!context->json) return context->out.write(std::to_string(*count) + "\n");
   nlohmann::json result = {{"table", arguments.table}, {"count", *count}};

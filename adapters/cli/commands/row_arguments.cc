@@ -1,6 +1,9 @@
 #include "adapters/cli/commands/row_arguments.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
 #include <limits>
 
@@ -62,6 +65,7 @@ void add_key_type(CLI::App* command, std::string* key_type) {
 }
 
 void add_row_options(CLI::App* command, RowArguments* a, const std::string& formats) {
+  a->row_options = true;
   command
       ->add_option("--format", a->format,
                    "Of the files: " + formats + ". Default: by the first file's name, else tsv")
@@ -114,6 +118,9 @@ void add_block_bytes(CLI::App* command, RowArguments* a) {
 }
 
 ExitStatus find_format(const std::string& name, const std::string& file, Format* format) {
+  const bool columnar = name == "parquet" || name == "arrow";
+  if (columnar && file != "-" && access(file.c_str(), F_OK) != 0)
+    return ExitStatus::from_errno(errno, file, "open");
   *format = name == "csv"       ? Format::csv
             : name == "jsonl"   ? Format::jsonl
             : name == "raw"     ? Format::raw
@@ -123,7 +130,7 @@ ExitStatus find_format(const std::string& name, const std::string& file, Format*
   if (!is_columnar(*format) || BatchFile::available()) return {};
   return ExitStatus(ExitCode::unavailable,
                     file + ": this program reads no " + name +
-                        " files; write them as CSV or JSON lines first, and give --format");
+                        " files: write them as CSV or JSON lines first, and give --format");
 }
 
 ExitStatus parse_row_options(const RowArguments& a, const std::string& first_file,
@@ -133,7 +140,9 @@ ExitStatus parse_row_options(const RowArguments& a, const std::string& first_fil
   options->delimiter = options->format == Format::csv ? ',' : '\t';
   if (!a.delimiter.empty()) STRIDE_CLI_TRY(parse_delimiter(a.delimiter, &options->delimiter));
   bool columns = options->format == Format::tsv || options->format == Format::csv;
-  if (a.header && !columns) return ExitStatus::usage("--header is for tsv and csv");
+  if (a.header && !columns)
+    return ExitStatus::usage("--header is for tsv and csv, and the format is " + format +
+                             ": leave it out, or give another --format");
   options->header = a.header;
   options->line_ends = a.line_ends == "lf"     ? LineEnds::lf
                        : a.line_ends == "crlf" ? LineEnds::crlf

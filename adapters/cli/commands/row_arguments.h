@@ -29,6 +29,7 @@ struct RowArguments {
   uint64_t max_row_bytes = 64 << 20;
   std::string rejects;
   std::optional<uint64_t> max_rejects;
+  bool row_options = false;  // of add_row_options(), which the command has
   unsigned threads = 0;
 };
 

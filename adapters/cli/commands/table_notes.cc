@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/input/json_fields.h"
+#include "adapters/cli/text/similar_names.h"
 
 namespace stride::cli {
 namespace {
@@ -67,8 +68,10 @@ ExitStatus read_position(const Database& database, const std::string& table,
   LoadPosition read;
   if (read_field(*record, "job", &read.job) && read_field(*record, "file", &read.file) &&
       read_field(*record, "offset", &read.offset) && read_field(*record, "line", &read.line) &&
-      read_field(*record, "rows", &read.rows) && read_field(*record, "rejected", &read.rejected))
+      read_field(*record, "rows", &read.rows) && read_field(*record, "rejected", &read.rejected)) {
+    read.refuses_duplicates = record->value("refuses_duplicates", json()) == json(true);
     *position = std::move(read);
+  }
   return {};
 }
 
@@ -84,8 +87,13 @@ ExitStatus write_position(WriteTransaction* transaction, const std::string& tabl
                           const LoadPosition* position) {
   json record;
   if (position) {
-    record = {{"job", position->job},   {"file", position->file}, {"offset", position->offset},
-              {"line", position->line}, {"rows", position->rows}, {"rejected", position->rejected}};
+    record = {{"job", position->job},
+              {"file", position->file},
+              {"offset", position->offset},
+              {"line", position->line},
+              {"rows", position->rows},
+              {"rejected", position->rejected},
+              {"refuses_duplicates", position->refuses_duplicates}};
   }
   return write_record(transaction, "load:" + table, record);
 }
@@ -104,11 +112,28 @@ ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bo
   return write_record(transaction, "restore:" + table.name(), record);
 }
 
+ExitStatus find_table(const Database& database, const std::string& name, Table* table) {
+  auto opened = database.open_table(name);
+  if (opened.ok()) {
+    *table = *opened;
+    return {};
+  }
+  if (opened.status().code() != StatusCode::not_found) return opened.status();
+  const std::string& path = opened.status().file();
+  std::vector<std::string> names;
+  for (const TableStatistics& there : database.tables())
+    if (there.name != notes_table) names.push_back(there.name);
+  const std::string message = "no table " + stride::quoted(name) + " in database " + path;
+  if (names.empty())
+    return ExitStatus(ExitCode::not_found,
+                      message + ", which has none: stride load " + path + " TABLE FILE makes one");
+  return ExitStatus(ExitCode::not_found, message + ", which has " + names_text(names) + ": " +
+                                             did_you_mean(name, names, "name one of these"));
+}
+
 ExitStatus open_table(const Database& database, const std::string& name, const std::string& asked,
                       Table* table, KeyForm* key_form) {
-  auto opened = database.open_table(name);
-  if (!opened.ok()) return opened.status();
-  *table = *opened;
+  STRIDE_CLI_TRY(find_table(database, name, table));
   std::optional<TableNotes> notes;
   STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   uint32_t width = table->key_width();
@@ -118,13 +143,15 @@ ExitStatus open_table(const Database& database, const std::string& name, const s
                  : width                 ? KeyType::hex
                                          : KeyType::bytes;
   if (type == KeyType::prefix && table->address_bits() == 0)
-    return ExitStatus::usage("table '" + name + "' is no prefix table");
+    return ExitStatus::usage("table '" + name +
+                             "' is no prefix table: leave --key-type prefix out");
   *key_form = type;
   if (type == KeyType::prefix) key_form->address_bits = table->address_bits();
   if (width_of(*key_form) && width && width != width_of(*key_form)) {
     return ExitStatus::usage("keys of table '" + name + "' have " + width_text(width) +
                              ", and those of --key-type " + std::string(name_of(type)) + " have " +
-                             width_text(width_of(*key_form)));
+                             width_text(width_of(*key_form)) +
+                             ": leave --key-type out, or give the table's");
   }
   return {};
 }

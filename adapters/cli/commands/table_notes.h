@@ -36,6 +36,7 @@ struct LoadPosition {
   uint64_t offset = 0;  // in the unpacked file
   uint64_t line = 0;    // 0: the first of the file
   uint64_t rows = 0, rejected = 0;
+  bool refuses_duplicates = false;
 };
 
 // Nothing where there is no note, or none that can be read or that fits the table: another one of
@@ -56,6 +57,8 @@ ExitStatus write_position(WriteTransaction* transaction, const std::string& tabl
                           const LoadPosition* position);
 ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
 
+// not_found, with the tables that there are.
+ExitStatus find_table(const Database& database, const std::string& name, Table* table);
 // The table, and how its keys are written: as `asked` says (empty: as the notes say; without notes
 // keys of a prefix table are prefixes, others of one width hex, and the rest bytes). usage where
 // the two do not fit.

@@ -91,8 +91,15 @@ ExitStatus BlockReader::read_header(FileRows* file) {
   ExitStatus planned = RowPlan::make(options_, columns, &file->plan);
   // An empty file has no header, and no rows that would need one.
   if (!planned.ok() && options_.header && columns.empty()) planned = ExitStatus();
-  if (!planned.ok()) return ExitStatus(planned.code(), file->name + ": " + planned.message());
+  if (!planned.ok())
+    return ExitStatus(planned.code(), options_.header ? with_place(file->name, planned.message())
+                                                      : file->name + ": " + planned.message());
   if (options_.line_ends == LineEnds::automatic) file->plan.crlf = crlf;
+  if (file->plan.value_is_rest && !options_.header && !carry_.text().empty()) {
+    const std::string_view first = carry_.text().substr(0, end == 0 ? carry_.size() : end);
+    if (split_header(first, options_, &columns).ok() && columns.size() == 1)
+      file->plan.take_one_column();
+  }
   return {};
 }
 

@@ -16,9 +16,13 @@ std::string column_count_text(const RowPlan& plan, size_t columns) {
   bool few = columns < plan.min_columns || columns < plan.exact_columns;
   std::string text = few ? "too few columns: " : "too many columns: ";
   text += std::to_string(columns) + ", and ";
-  if (plan.exact_columns) return text + "the header has " + std::to_string(plan.exact_columns);
+  if (plan.exact_columns)
+    return text + (plan.options.header ? "the header has " : "the first row has ") +
+           std::to_string(plan.exact_columns);
   return text + std::to_string(plan.min_columns) + " are needed";
 }
+
+constexpr const char* mixed_advice = "take both ends with --line-ends any";
 
 // Cuts the line end off a line that ends at a newline. Null, or what is wrong with it.
 const char* cut_line_end(const RowPlan& plan, std::string_view* line) {
@@ -72,7 +76,7 @@ class DelimitedParser {
         cut_last_line_end(plan_, &line);
       }
       if (wrong) {
-        rows_.refuse(wrong, line);
+        rows_.refuse(wrong, line, mixed_advice);
       } else if (line.size() > plan_.options.max_row_bytes) {
         rows_.refuse(too_long_text(plan_.options), line.substr(0, 200));
       } else {
@@ -129,7 +133,7 @@ class DelimitedParser {
 
   void refuse_count(size_t columns, std::string_view row) {
     if (row.empty()) return rows_.refuse("empty line", row);
-    rows_.refuse(column_count_text(plan_, columns), row);
+    rows_.refuse(column_count_text(plan_, columns), row, "check --format and --delimiter");
   }
 
   void take_fields(std::string_view row) {
@@ -159,7 +163,7 @@ class DelimitedParser {
   // a quote goes to the next single one, over line ends; whatever is wrong, the row ends where the
   // quotes so read say, as BlockReader has cut it.
   const char* parse_quoted(const char* begin, const char* end) {
-    const char* wrong = nullptr;
+    std::string wrong;
     const char* p = begin;
     uint64_t lines = 0;
     unquoted_.clear();
@@ -188,11 +192,15 @@ class DelimitedParser {
     }
     // What was cut off the row belongs to the last field, unless that had been quoted.
     if (at_cr && row.data() + row.size() == p - 1 && last_was_plain_) --spans_.back().second;
-    if (!wrong) wrong = line_end;
+    const char* advice = "close the quote, or write quotes inside of quotes twice";
+    if (wrong.empty() && line_end) {
+      wrong = line_end;
+      advice = mixed_advice;
+    }
     if (row.size() > plan_.options.max_row_bytes) {
       rows_.refuse(too_long_text(plan_.options), row.substr(0, 200));
-    } else if (wrong) {
-      rows_.refuse(wrong, row);
+    } else if (!wrong.empty()) {
+      rows_.refuse(wrong, row, advice);
     } else {
       fields_.clear();
       for (auto [offset, bytes] : spans_) fields_.push_back(unquoted_.text().substr(offset, bytes));
@@ -202,15 +210,16 @@ class DelimitedParser {
     return next;
   }
 
-  const char* quoted_field(const char* p, const char* end, const char** wrong, uint64_t* lines) {
+  const char* quoted_field(const char* p, const char* end, std::string* wrong, uint64_t* lines) {
     last_was_plain_ = false;
+    const uint64_t first_line = *lines;
     for (;;) {
       const char* quote = next_quote(p, end);
       std::string_view piece(p, static_cast<size_t>(quote - p));
       for (const char* n = p; n < quote; ++n) *lines += *n == '\n';
       unquoted_.append(piece);
       if (quote == end) {
-        if (!*wrong) *wrong = "unterminated quote";
+        if (wrong->empty()) *wrong = "unterminated quote, which opens in this row" + column_text();
         return end;
       }
       p = quote + 1;
@@ -221,10 +230,18 @@ class DelimitedParser {
       }
       if (p == end || *p == delimiter_ || *p == '\n') return p;
       if (*p == '\r' && is_of_line_end(p, end)) return p + 1;
-      if (!*wrong) *wrong = "text after a closing quote";
+      if (wrong->empty()) {
+        *wrong = "text after a closing quote" + column_text();
+        if (*lines != first_line)
+          *wrong += ": the quote opens in this row and closes " +
+                    std::to_string(*lines - first_line) + " lines below";
+      }
       return skip_field(p, end);
     }
   }
+
+  // Of the field that is read.
+  std::string column_text() const { return " (column " + std::to_string(spans_.size() + 1) + ")"; }
 
   // Whether this CR past a closing quote ends the row, and is no text behind the quote.
   bool is_of_line_end(const char* cr, const char* end) const {
@@ -237,12 +254,12 @@ class DelimitedParser {
     return !last || plan_.crlf || ends == LineEnds::any;
   }
 
-  const char* plain_field(const char* p, const char* end, const char** wrong) {
+  const char* plain_field(const char* p, const char* end, std::string* wrong) {
     last_was_plain_ = true;
     const char* stop = skip_field(p, end);
     std::string_view field(p, static_cast<size_t>(stop - p));
-    if (!*wrong && field.find('"') != std::string_view::npos)
-      *wrong = "a quote inside a field that does not begin with one";
+    if (wrong->empty() && field.find('"') != std::string_view::npos)
+      *wrong = "a quote inside a field that does not begin with one" + column_text();
     unquoted_.append(field);
     return stop;
   }

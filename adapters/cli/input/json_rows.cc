@@ -3,6 +3,7 @@
 
 #include "adapters/cli/input/json_text.h"
 #include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/text/similar_names.h"
 
 namespace stride::cli {
 namespace {
@@ -40,9 +41,10 @@ class JsonParser {
     JsonObject object(row);
     JsonSlice name, value;
     while (object.next(&name, &value)) take_member(name, value);
-    if (object.error()) return rows_.refuse(std::string("JSON: ") + object.error(), row);
+    if (object.error())
+      return rows_.refuse(std::string("JSON: ") + object.error(), row, advice_on(row));
     if (key_.kind == JsonSlice::Kind::absent)
-      return rows_.refuse("no field " + quoted(key_name_), row);
+      return rows_.refuse("no field " + quoted(key_name_), row, fields_of(row, key_name_));
     if (key_.kind == JsonSlice::Kind::other)
       return rows_.refuse("the field " + quoted(key_name_) + " is neither a string nor a number",
                           row);
@@ -51,13 +53,35 @@ class JsonParser {
     rows_.end_row(row, line);
   }
 
+  // What is no line of JSON lines may be JSON of another form.
+  static std::string advice_on(std::string_view row) {
+    const size_t first = row.find_first_not_of(" \t"), last = row.find_last_not_of(" \t");
+    if (row[first] == '[') return "make lines of the array's elements, as jq -c '.[]' FILE does";
+    if (row[first] == '{' && row[last] != '}')
+      return "write each object in a line, as jq -c . FILE does";
+    return "";
+  }
+
+  // "the object has 'id' and 'name', did you mean 'id'?"
+  std::string fields_of(std::string_view row, const std::string& wanted) {
+    std::vector<std::string> names;
+    if (!rows_.bad().empty()) return "";  // the first of a block is enough
+    JsonObject object(row);
+    for (JsonSlice name, value; object.next(&name, &value);) names.emplace_back(name_of(name));
+    if (names.empty()) return "";
+    return "the object has " + names_text(names) + ", " +
+           did_you_mean(wanted, names, "name one of these with --key or --value");
+  }
+
+  std::string_view name_of(const JsonSlice& name) {
+    if (!name.escaped) return name.text;
+    name_.resize(name.text.size());
+    name_.resize(unescape(name, name_.data()));
+    return name_;
+  }
+
   void take_member(const JsonSlice& name, const JsonSlice& value) {
-    std::string_view text = name.text;
-    if (name.escaped) {
-      name_.resize(text.size());
-      name_.resize(unescape(name, name_.data()));
-      text = name_;
-    }
+    std::string_view text = name_of(name);
     if (text == key_name_) key_ = value;
     for (size_t i = 0; i < values_.size(); ++i)
       if (text == options_.values[i]) values_[i] = value;
@@ -77,7 +101,8 @@ class JsonParser {
     }
     for (size_t i = 0; i < values_.size(); ++i) {
       if (values_[i].kind == JsonSlice::Kind::absent) {
-        rows_.refuse("no field " + quoted(options_.values[i]), row);
+        rows_.refuse("no field " + quoted(options_.values[i]), row,
+                     fields_of(row, options_.values[i]));
         return false;
       }
       if (i != 0) rows_.value('\t');

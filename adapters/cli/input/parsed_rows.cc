@@ -35,7 +35,10 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
     refuse("empty key", row);
   } else if (encoded < 0 && (options.key_form.type != KeyType::bytes ||
                              (options.key_form.address_bits && text.size() <= max_key_bytes))) {
-    refuse(why_no_key(options.key_form, text), row);
+    refuse(why_no_key(options.key_form, text), row,
+           options.key_form.address_bits
+               ? ""
+               : "name the key's column with --key, or give another --key-type");
   } else {
     uint64_t bytes = encoded < 0 ? text.size() : static_cast<uint64_t>(encoded);
     refuse("key " + quoted(text) + " has " + std::to_string(bytes) + " bytes, " +
@@ -51,7 +54,9 @@ bool ParsedRows::take_number(std::string_view row) {
   const size_t width = width_of(type);
   std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
   char* to = numbers_.room(max_number_bytes);
-  if (plan_->options.format == Format::raw) {
+  if (plan_->options.counts) {
+    parse_number(type, "1", reinterpret_cast<std::byte*>(to));
+  } else if (plan_->options.format == Format::raw) {
     if (text.size() != width) {
       refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +
                  std::string(to_string(type)) + " has " + std::to_string(width),
@@ -60,7 +65,7 @@ bool ParsedRows::take_number(std::string_view row) {
     }
     std::memcpy(to, text.data(), width);
   } else if (!parse_number(type, text, reinterpret_cast<std::byte*>(to))) {
-    refuse(why_no_number(type, text), row);
+    refuse(why_no_number(type, text), row, "name the number's column with --value");
     return false;
   }
   numbers_.grow(width);
@@ -89,10 +94,11 @@ bool ParsedRows::end_row(std::string_view row, uint64_t line) {
   return true;
 }
 
-void ParsedRows::refuse(std::string reason, std::string_view row) {
+void ParsedRows::refuse(std::string reason, std::string_view row, std::string advice) {
   constexpr size_t kept_bytes = 1 << 20;
   value_end_ = value_begin_;
-  bad_.push_back({line_, std::move(reason), std::string(row.substr(0, kept_bytes))});
+  bad_.push_back(
+      {line_, std::move(reason), std::string(row.substr(0, kept_bytes)), std::move(advice)});
 }
 
 void ParsedRows::end(uint64_t lines) { lines_ = lines; }

@@ -17,7 +17,8 @@ namespace stride::cli {
 struct BadRow {
   uint64_t line;  // from the block's first line, which is 0
   std::string reason;
-  std::string row;  // its first bytes
+  std::string row;     // its first bytes
+  std::string advice;  // what to do; empty: to correct the row
 };
 
 // Columns that live as long as their memory.
@@ -76,7 +77,8 @@ class ParsedRows {
   void drop_value() { value_end_ = value_begin_; }
   // False: its value should be a number and is none, and the row was refused.
   bool end_row(std::string_view row, uint64_t line);
-  void refuse(std::string reason, std::string_view row);
+  // advice: what to do about it, where that is more than to correct the row.
+  void refuse(std::string reason, std::string_view row, std::string advice = "");
   // Lines that the row before took, which counts where its successor is.
   void at_line(uint64_t line) { line_ = line; }
 
@@ -98,7 +100,7 @@ class ParsedRows {
     return line;
   }
   std::vector<BadRow>& bad() { return bad_; }
-  bool wants_values() const { return wanted_.values; }
+  bool wants_values() const { return wanted_.values && !plan_->options.counts; }
 
  private:
   struct RowSpan {

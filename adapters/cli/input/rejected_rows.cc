@@ -49,6 +49,13 @@ ExitStatus RejectedRows::open_file(const Environment& environment,
   return {};
 }
 
+std::string RejectedRows::what_to_do(const BadRow& bad) const {
+  if (!offered_) return "correct the row";
+  return (bad.advice.empty() ? "correct the row" : bad.advice) +
+         (path_.empty() ? ", or leave bad rows out with --rejects FILE"
+                        : ", or leave more bad rows out with --max-rejects");
+}
+
 ExitStatus RejectedRows::take(const Block& block, ParsedRows* rows) {
   if (block.file.get() != file_) {
     bool resumed = file_ == nullptr && resumed_line_ != 0 && block.file->index == resumed_file_;
@@ -62,7 +69,7 @@ ExitStatus RejectedRows::take(const Block& block, ParsedRows* rows) {
       std::string message = block.file->name + ":" + line + ": " + bad.reason;
       if (max_count_ != 0)
         message += "; " + std::to_string(max_count_) + " bad rows before it were let pass";
-      return ExitStatus(ExitCode::bad_input, std::move(message));
+      return ExitStatus(ExitCode::bad_input, message + ": " + what_to_do(bad));
     }
     ++count_;
     if (!output_) continue;
@@ -84,7 +91,8 @@ ExitStatus parse_block(const Block& block, ParsedRows* rows) {
   }
   rows->begin(plan, {});
   bool quotes = plan.options.format == Format::csv && block.too_long_lines > 1;
-  rows->refuse((quotes ? "an unterminated quote, or a row longer than --max-row-bytes ("
+  rows->refuse((quotes ? "an unterminated quote that opens in this row, or a row longer than "
+                         "--max-row-bytes ("
                        : "longer than --max-row-bytes (") +
                    std::to_string(plan.options.max_row_bytes) + ")",
                block.text.substr(0, 200));

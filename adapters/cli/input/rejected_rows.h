@@ -24,14 +24,16 @@ struct ResumedAt {
 // Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
 class RejectedRows {
  public:
-  // path empty: not written down. max_count: how many are fine.
-  RejectedRows(std::string path, uint64_t max_count)
-      : path_(std::move(path)), max_count_(max_count) {}
+  // path empty: not written down. max_count: how many are fine. offered: the command has the
+  // options
+  // --rejects and --max-rejects, and those that say how rows are read.
+  RejectedRows(std::string path, uint64_t max_count, bool offered)
+      : path_(std::move(path)), max_count_(max_count), offered_(offered) {}
   ~RejectedRows();
   // usage: it is one of the inputs, or what is printed goes there.
   ExitStatus open(const Environment& environment, const std::vector<std::string>& inputs,
                   const ResumedAt& from = {});
-  // bad_input: "FILE:LINE: reason", for the first bad row that is one too many.
+  // bad_input: "FILE:LINE: reason: what to do", for the first bad row that is one too many.
   ExitStatus take(const Block& block, ParsedRows* rows);
   ExitStatus flush();
 
@@ -45,8 +47,11 @@ class RejectedRows {
   ExitStatus open_file(const Environment& environment, const std::vector<std::string>& inputs,
                        bool append);
 
+  std::string what_to_do(const BadRow& bad) const;
+
   std::string path_;
   uint64_t max_count_;
+  bool offered_;
   uint64_t count_ = 0;
   int fd_ = -1;
   std::unique_ptr<Output> output_;

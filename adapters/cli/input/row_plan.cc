@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "adapters/cli/text/similar_names.h"
+
 namespace stride::cli {
 namespace {
 
@@ -24,11 +26,15 @@ ExitStatus find_column(const RowOptions& options, const std::string& wanted,
   if (n == 0) {
     return ExitStatus::usage(
         "no column " + quoted(wanted) +
-        (columns.empty() ? ": without --header a column is a number from 1" : " in " + where));
+        (columns.empty()
+             ? ": without --header a column is a number from 1: give its number, or --header"
+             : " in " + where + ", which has " + names_text(columns) + ": " +
+                   did_you_mean(wanted, columns, "name one of these, or give its number")));
   }
   if (!columns.empty() && n > columns.size()) {
     return ExitStatus::usage("no column " + wanted + ": " + where + " has " +
-                             std::to_string(columns.size()));
+                             std::to_string(columns.size()) + ", " + names_text(columns) +
+                             ": name one of these");
   }
   *index = n - 1;
   return {};
@@ -80,17 +86,22 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
     if (plan->value_is_rest) last = std::max<size_t>(last, 1);
   }
   plan->min_columns = last + 1;
-  if (options.header && columns.size() == 1 && plan->min_columns > 1)
-    return ExitStatus::usage("the header has 1 column, and a key and a value take 2");
   plan->exact_columns = columns.size();
+  if (columns.size() == 1) plan->take_one_column();
   return {};
+}
+
+void RowPlan::take_one_column() {
+  if (!value_is_rest || key_column != 0) return;
+  value_is_rest = false;
+  min_columns = exact_columns = 1;
 }
 
 std::string format_of_file(std::string_view path) {
   for (std::string_view packed : {".gz", ".zst"})
     if (path.ends_with(packed)) path.remove_suffix(packed.size());
   static constexpr std::pair<std::string_view, std::string_view> known[] = {
-      {".csv", "csv"},         {".jsonl", "jsonl"}, {".ndjson", "jsonl"},
+      {".csv", "csv"},         {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".json", "jsonl"},
       {".parquet", "parquet"}, {".arrow", "arrow"}, {".feather", "arrow"}};
   for (const auto& [ending, format] : known)
     if (path.ends_with(ending)) return std::string(format);

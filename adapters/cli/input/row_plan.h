@@ -39,6 +39,7 @@ struct RowOptions {
   // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
   NumberType numbers = NumberType::none;
   bool values_wanted = true;  // false: only keys, for lookups
+  bool counts = false;        // the value is the number 1; `numbers` is set and no values wanted
   bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
   uint64_t key_bytes_limit = max_key_bytes;
   uint64_t block_bytes = 4 << 20;
@@ -53,11 +54,13 @@ struct RowPlan {
   bool value_is_rest = false;         // all columns but the key
   std::vector<size_t> value_columns;  // in this order, where not
   size_t min_columns = 1;             // that a row must have
-  size_t exact_columns = 0;           // as many as the header; 0: any number
+  size_t exact_columns = 0;           // as many as the first row; 0: any number
 
   // columns: of the header, empty where there is none. usage: a column that is not there.
   static ExitStatus make(const RowOptions& options, const std::vector<std::string>& columns,
                          RowPlan* plan);
+  // The first row has one column, which is the key then, with empty values.
+  void take_one_column();
 };
 
 // Tells the format by the file's name, whatever packs the file; tsv where the name says nothing.

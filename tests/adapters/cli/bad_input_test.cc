@@ -55,9 +55,12 @@ TEST_CASE_METHOD(BadInputTest, "BadInputTest.ABadQuoteCostsOneRow", "[BadInputTe
     std::string table = std::string("quotes") + bytes;
     REQUIRE_MESSAGE(load(path, {"--rejects", bad, "--block-bytes", bytes}, table) == 0, error_);
     CHECK(scan({}, table) == "c\t3\n");
-    CHECK(read(bad) == path + "\t1\ttext after a closing quote\ta,\"1\"x\"\n" + path +
-                           "\t2\ta quote inside a field that does not begin with one\tb,2\"\n" +
-                           path + "\t4\tunterminated quote\td,\"4\"\"\n\n");
+    CHECK(read(bad) == path + "\t1\ttext after a closing quote (column 2)\ta,\"1\"x\"\n" + path +
+                           "\t2\ta quote inside a field that does not begin with one (column 2)"
+                           "\tb,2\"\n" +
+                           path +
+                           "\t4\tunterminated quote, which opens in this row (column 2)"
+                           "\td,\"4\"\"\n\n");
   }
 }
 
@@ -186,7 +189,7 @@ TEST_CASE_METHOD(BadInputTest, "BadInputTest.Arguments", "[BadInputTest]") {
   expect_load_refused(path, {"--on-duplicate", "maybe"}, 2, "--on-duplicate");
   expect_load_refused(path, {"--key-bytes", "3"}, 2, "are for --format raw");
   expect_load_refused(path, {"--commit-every", "many"}, 2, "--commit-every");
-  expect_refused({}, 2, "subcommand");
+  expect_refused({}, 2, "give a command");
   expect_refused({"explode"}, 2, "");
   expect_refused({"load", database_, ".stride", path}, 2, "belongs to this program");
   expect_refused({"load", database_, std::string(300, 't'), path}, 2, "1 to 255 bytes");
@@ -275,7 +278,8 @@ TEST_CASE_METHOD(BadInputTest, "BadInputTest.AFullDisk", "[BadInputTest]") {
   std::string path = file("b.tsv", rows);
   files.set_capacity(files.used_bytes() + 10000);
   CHECK_MESSAGE(load(path) == 7, error_);
-  CHECK_MESSAGE(error_.find("no_space") != std::string::npos, error_);
+  CHECK_MESSAGE(error_.find("No space left") != std::string::npos, error_);
+  CHECK_MESSAGE(error_.find("free some space on this disk") != std::string::npos, error_);
   CHECK_MESSAGE(load(path, {}, "new") == 7, error_);
   CHECK(scan() == "a\t1\n");
   CHECK_MESSAGE(run({"count", database_, "new"}) == 4, out_);
@@ -293,7 +297,7 @@ TEST_CASE_METHOD(BadInputTest, "BadInputTest.AFullOutput", "[BadInputTest]") {
   CHECK_MESSAGE(error.text().find("standard output: write: No space left") != std::string::npos,
                 error.text());
   ::close(full);
-  std::string path = file("a.tsv", "x\n");
+  std::string path = file("a.tsv", "\tx\n");
   expect_load_refused(path, {"--rejects", "/dev/full"}, 7, "/dev/full: write: No space left");
 }
 

@@ -180,7 +180,8 @@ TEST_CASE_METHOD(LoadTest, "LoadTest.OnDuplicate", "[LoadTest]") {
               again = file("b.tsv", "d\t1\nb\t2\n");
   for (const char* bytes : {"1", "9", "1000"}) {
     std::string last = std::string("last") + bytes, first = std::string("first") + bytes;
-    REQUIRE_MESSAGE(load(path, {"--block-bytes", bytes}, last) == 0, error_);
+    REQUIRE_MESSAGE(load(path, {"--block-bytes", bytes, "--on-duplicate", "last"}, last) == 0,
+                    error_);
     CHECK(scan({}, last) == "a\t3\nb\t1\nc\t1\n");
     REQUIRE_MESSAGE(load(again, {}, last) == 0, error_);
     CHECK(scan({}, last) == "a\t3\nb\t2\nc\t1\nd\t1\n");
@@ -312,9 +313,10 @@ TEST_CASE_METHOD(LoadTest, "LoadTest.RandomRowsAreThoseOfAMap", "[LoadTest]") {
     std::string block = std::to_string(1 + random() % 20000);
     std::vector<std::string> options = {"--block-bytes", block, "--threads",
                                         std::to_string(1 + random() % 4)};
+    options.insert(options.end(), {"--on-duplicate", "last"});
     REQUIRE_MESSAGE(load(file("a.tsv", tsv), options, "last") == 0, error_);
     REQUIRE_MESSAGE(load(file("a.csv", csv), options, "csv") == 0, error_);
-    options.insert(options.end(), {"--on-duplicate", "first"});
+    options.back() = "first";
     REQUIRE_MESSAGE(load(file("a.tsv.gz", gzip(tsv)), options, "first") == 0, error_);
     options.insert(options.end(), {"--commit-every", "700"});
     REQUIRE_MESSAGE(load(file("a.csv.zst", zstd(csv)), options, "parts") == 0, error_);
