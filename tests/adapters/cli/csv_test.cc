@@ -69,9 +69,9 @@ TEST_CASE_METHOD(CsvTest, "CsvTest.ACrBehindAQuoteIsNeverLost", "[CsvTest]") {
 TEST_CASE_METHOD(CsvTest, "CsvTest.ColumnsOfTheSameName", "[CsvTest]") {
   std::string rows = "id,v,id,v\n1,a,2,b\n";
   expect_bad(rows, {"--header", "--key", "id"}, 2,
-             ": column 'id' is in the header more than once: give its number, 1 or 3");
+             ":1: column 'id' is in the header more than once: give its number, 1 or 3");
   expect_bad(rows, {"--header", "--key", "1", "--value", "v"}, 2,
-             ": column 'v' is in the header more than once: give its number, 2 or 4");
+             ":1: column 'v' is in the header more than once: give its number, 2 or 4");
   expect_rows(rows, {"--header", "--key", "3", "--value", "2"}, "2,a\n");
   expect_rows(rows, {"--header"}, "1,a\t2\tb\n");
   std::string tsv = file("rows.tsv", "id\tid\n1\t2\n");

@@ -13,7 +13,7 @@ TEST_CASE_METHOD(NoArrowTest, "NoArrowTest.SaysWhatToDo", "[NoArrowTest]") {
     std::string path = file(name, "PAR1"),
                 message = path + ": this program reads no " +
                           (name == "a.parquet" ? "parquet" : "arrow") +
-                          " files; write them as CSV or JSON lines first";
+                          " files: write them as CSV or JSON lines first";
     expect_load_refused(path, {}, 8, message);
     expect_refused({"join", database_, "t", path}, 8, message);
     expect_refused({"get", database_, "t", "--keys", path}, 8, message);
