@@ -4,6 +4,7 @@
 
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/input/same_file.h"
+#include "adapters/cli/text/scan_bounds.h"
 
 namespace stride::cli {
 namespace {
@@ -14,16 +15,12 @@ Missing parse_missing(const std::string& name) {
 
 ExitStatus look_up_arguments(Lookup* lookup, const std::vector<std::string>& texts,
                              LookupWorker* worker) {
-  std::string keys;
+  std::string keys, key;
   std::vector<uint64_t> offsets = {0};
   for (const std::string& text : texts) {
-    std::string encoded(encoded_bound(lookup->key_form, text), '\0');
-    ptrdiff_t n = encode_key(lookup->key_form, text, reinterpret_cast<std::byte*>(encoded.data()));
-    if (n < 0) {
-      return ExitStatus::usage((lookup->of_addresses() ? "address " : "key ") +
-                               why_no_key(lookup->key_form, text));
-    }
-    keys.append(encoded, 0, static_cast<size_t>(n));
+    STRIDE_CLI_TRY(encode_argument(lookup->of_addresses() ? "address " : "key ", lookup->key_form,
+                                   text, &key));
+    keys += key;
     offsets.push_back(keys.size());
   }
   STRIDE_CLI_TRY(worker->look_up(Column::variable(keys.data(), offsets.data(), texts.size())));

@@ -112,6 +112,16 @@ ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bo
   return write_record(transaction, "restore:" + table.name(), record);
 }
 
+ExitStatus forget_notes(Database* database, const std::string& table) {
+  auto notes = database->open_table(std::string(notes_table));
+  if (notes.status().code() == StatusCode::not_found) return {};
+  if (!notes.ok()) return notes.status();
+  WriteTransaction write = database->begin();
+  for (const char* kind : {"table:", "load:", "restore:"})
+    STRIDE_CLI_TRY(write.erase(*notes, kind + table));
+  return write.commit(Durability::sync);
+}
+
 ExitStatus find_table(const Database& database, const std::string& name, Table* table) {
   auto opened = database.open_table(name);
   if (opened.ok()) {

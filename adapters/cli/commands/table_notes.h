@@ -56,6 +56,8 @@ ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
 ExitStatus write_position(WriteTransaction* transaction, const std::string& table,
                           const LoadPosition* position);
 ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
+// Of a table that has been dropped.
+ExitStatus forget_notes(Database* database, const std::string& table);
 
 // not_found, with the tables that there are.
 ExitStatus find_table(const Database& database, const std::string& name, Table* table);

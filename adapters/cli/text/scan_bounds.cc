@@ -7,15 +7,9 @@
 namespace stride::cli {
 namespace {
 
-ExitStatus encode_bound(const char* option, const KeyForm& form,
+ExitStatus encode_bound(std::string_view before, const KeyForm& form,
                         const std::optional<std::string>& text, std::optional<std::string>* bound) {
-  if (!text) return {};
-  std::string encoded(encoded_bound(form, *text), '\0');
-  ptrdiff_t n = encode_key(form, *text, reinterpret_cast<std::byte*>(encoded.data()));
-  if (n < 0) return ExitStatus::usage(std::string(option) + ": " + why_no_key(form, *text));
-  encoded.resize(static_cast<size_t>(n));
-  *bound = std::move(encoded);
-  return {};
+  return text ? encode_argument(before, form, *text, &bound->emplace()) : ExitStatus();
 }
 
 // Only the prefix, and what is inside it.
@@ -31,6 +25,15 @@ ExitStatus stay_inside(const std::string& key, uint32_t address_bits, ScanOption
 
 }  // namespace
 
+ExitStatus encode_argument(std::string_view before, const KeyForm& form, const std::string& text,
+                           std::string* key) {
+  key->resize(encoded_bound(form, text));
+  const ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(key->data()));
+  if (n < 0) return ExitStatus::usage(std::string(before) + why_no_key(form, text));
+  key->resize(static_cast<size_t>(n));
+  return {};
+}
+
 void add_bounds(CLI::App* command, BoundArguments* a) {
   command->add_option("--from", a->from, "First key")->type_name("KEY");
   command->add_option("--to", a->to, "Key past the last one")->type_name("KEY");
@@ -43,13 +46,13 @@ void add_bounds(CLI::App* command, BoundArguments* a) {
 
 ExitStatus parse_bounds(const BoundArguments& arguments, const KeyForm& form,
                         ScanOptions* options) {
-  STRIDE_CLI_TRY(encode_bound("--from", form, arguments.from, &options->from));
-  STRIDE_CLI_TRY(encode_bound("--to", form, arguments.to, &options->to));
+  STRIDE_CLI_TRY(encode_bound("--from: ", form, arguments.from, &options->from));
+  STRIDE_CLI_TRY(encode_bound("--to: ", form, arguments.to, &options->to));
   bool of_prefixes = form.type == KeyType::prefix;
   if (arguments.prefix && !of_prefixes && form.type != KeyType::bytes && form.type != KeyType::hex)
     return ExitStatus::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
                              std::string(name_of(form.type)));
-  STRIDE_CLI_TRY(encode_bound("--prefix", form, arguments.prefix, &options->prefix));
+  STRIDE_CLI_TRY(encode_bound("--prefix: ", form, arguments.prefix, &options->prefix));
   if (!of_prefixes || !options->prefix) return {};
   return stay_inside(std::string(*options->prefix), form.address_bits, options);
 }

@@ -1,8 +1,9 @@
-// Bounds of a scan as they are written on the command line.
+// Keys and bounds of a scan as they are written on the command line.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "adapters/cli/exit_status.h"
 #include "adapters/cli/text/key_codec.h"
@@ -13,6 +14,10 @@ class App;
 }
 
 namespace stride::cli {
+
+// usage: the text is no key of the form. before: what the message begins with.
+ExitStatus encode_argument(std::string_view before, const KeyForm& form, const std::string& text,
+                           std::string* key);
 
 struct BoundArguments {
   std::optional<std::string> from, to, prefix;

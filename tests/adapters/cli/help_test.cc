@@ -64,6 +64,8 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
   const std::string dump = file("dump", out_), copy = directory_ + "/copy";
   const std::map<std::string, std::vector<std::string>> commands = {
       {"load", {"load", db, table, rows}},
+      {"put", {"put", db, table, "a", "1"}},
+      {"delete", {"delete", db, table, "missing"}},
       {"get", {"get", db, table, "a\"", "\xff", "b", "--missing", "empty"}},
       {"match", {"match", db, "nets", "10.1.2.3", "11.0.0.0"}},
       {"dedup", {"dedup", rows, "--count"}},
@@ -71,6 +73,7 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
       {"group", {"group", db, table, "--prefix-bytes", "1", "--min", "--max"}},
       {"count", {"count", db, table}},
       {"tables", {"tables", db, "--all"}},
+      {"drop", {"drop", db, "nets"}},
       {"restore", {"restore", copy, dump}},
       {"stats", {"stats", db}},
       {"explain", {"explain", db, table}},

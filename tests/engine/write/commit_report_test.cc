@@ -27,9 +27,8 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.CountsDistinctKeysOfEachTab
                  "[CommitReportTest]") {
   Table other = *db_->create_table("other"), untouched = *db_->create_table("untouched");
   Table sums = *db_->create_table("sums", {.numbers = NumberType::i64});
-  WriteTransaction write = db_->write();
-  for (const char* key : {"b", "a", "", "b", "a", "c"})
-    REQUIRE(write.put(table_, key, "v").ok());
+  WriteTransaction write = db_->begin();
+  for (const char* key : {"b", "a", "", "b", "a", "c"}) REQUIRE(write.put(table_, key, "v").ok());
   REQUIRE(write.put(other, "b", "v").ok());
   for (const char* key : {"x", "y", "x"}) REQUIRE(write.accumulate(sums, key, 1).ok());
   REQUIRE(write.erase(untouched, "a").ok());
@@ -40,23 +39,23 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.CountsDistinctKeysOfEachTab
   CHECK(read_table(*db_, table_).size() == 4u);
 
   // Keys that the table had before count as others do, and a report is made anew.
-  write = db_->write();
+  write = db_->begin();
   REQUIRE(write.put(table_, "a", "new").ok());
   REQUIRE(write.commit({}, &report).ok());
   CHECK((report.keys == KeyCounts{{"t", 1}}));
-  write = db_->write();
+  write = db_->begin();
   REQUIRE(write.commit({}, &report).ok());
   CHECK(report.keys.empty());
 }
 
 TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.KeysThatComeTwiceAreRefused",
                  "[CommitReportTest]") {
-  WriteTransaction write = db_->write();
+  WriteTransaction write = db_->begin();
   REQUIRE(write.put(table_, "kept", "1").ok());
   REQUIRE(refusing(&write).ok());
   Model before = read_table(*db_, table_);
 
-  write = db_->write();
+  write = db_->begin();
   for (const char* key : {"once", "twice", "kept", "twice"})
     REQUIRE(write.put(table_, key, "2").ok());
   CommitReport report;
@@ -70,7 +69,7 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.KeysThatComeTwiceAreRefused
   CHECK((read_table(*db_, table_) == before));
 
   // What the table has is replaced, and no refusal; nor is an erased key.
-  write = db_->write();
+  write = db_->begin();
   REQUIRE(write.put(table_, "kept", "3").ok());
   REQUIRE(write.put(table_, "new", "3").ok());
   REQUIRE(write.erase(table_, "gone").ok());
@@ -81,10 +80,10 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.KeysThatComeTwiceAreRefused
 
 // The table's rows are erased and others put in one commit, as a load that replaces a table does.
 TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.ReplacesATable", "[CommitReportTest]") {
-  WriteTransaction write = db_->write();
+  WriteTransaction write = db_->begin();
   for (const char* key : {"a", "b", "c"}) REQUIRE(write.put(table_, key, "old").ok());
   REQUIRE(write.commit().ok());
-  write = db_->write();
+  write = db_->begin();
   REQUIRE(write.erase_range(table_, {}, {}).ok());
   REQUIRE(write.put(table_, "b", "new").ok());
   REQUIRE(write.put(table_, "d", "new").ok());
@@ -100,7 +99,7 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.RandomCommitsAsASet", "[Com
     const uint64_t rows = random() % (round % 10 ? 300 : 40'000), kinds = 1 + random() % 100'000;
     Model model = read_table(*db_, table_);
     std::set<std::string> keys;
-    WriteTransaction write = db_->write();
+    WriteTransaction write = db_->begin();
     for (uint64_t i = 0; i < rows; ++i) {
       std::string key = std::to_string(random() % kinds), value = std::to_string(i);
       REQUIRE(write.put(table_, key, value).ok());
