@@ -98,6 +98,14 @@ const char* name_of(HandleKind kind) {
       return "stride_references";
     case HandleKind::scan:
       return "stride_scan";
+    case HandleKind::commit_report:
+      return "stride_commit_report";
+    case HandleKind::groups:
+      return "stride_groups";
+    case HandleKind::set:
+      return "stride_set";
+    case HandleKind::dedup_table:
+      return "stride_dedup_table";
   }
   return "handle";
 }

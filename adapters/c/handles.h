@@ -30,6 +30,10 @@ enum class HandleKind : uint8_t {
   values,
   references,
   scan,
+  commit_report,
+  groups,
+  set,
+  dedup_table,
 };
 
 // All are thread-safe. Throws std::bad_alloc.

@@ -11,6 +11,7 @@
 #include "adapters/c/handles.h"
 #include "adapters/c/stridedb.h"
 #include "engine/database.h"
+#include "engine/group_by.h"
 
 namespace stride::c {
 
@@ -75,6 +76,18 @@ struct ScanObject : Owned {
   using Handle = stride_scan;
   explicit ScanObject(Scan s) : scan(std::move(s)) {}
   Scan scan;
+};
+
+struct CommitReportObject {
+  static constexpr HandleKind kind = HandleKind::commit_report;
+  using Handle = stride_commit_report;
+  CommitReport report;
+};
+
+struct GroupsObject {
+  static constexpr HandleKind kind = HandleKind::groups;
+  using Handle = stride_groups;
+  GroupResult result;
 };
 
 // The object behind a handle, for the length of a call: where the object belongs to one thread, no
@@ -161,6 +174,8 @@ int values_too_large(const stride_buffers& buffers, const char* instead) noexcep
 Status read_column(const stride_column* given, const char* what, Column* column);
 // And none of its rows ends before it begins, which the engine does not look for in what is read.
 Status read_queries(const stride_column* given, const char* what, Column* column);
+// The rows that a scan or a call of group_by reads; given: NULL for all.
+Status read_range(const stride_scan_options* given, ScanOptions* range);
 // The caller's struct, which begins with its size and may be shorter than ours (an older header) or
 // longer (a newer one; what we do not know must be 0). `min_size`: its size in the first version.
 Status read_struct(const void* given, const char* what, size_t min_size, size_t size, void* ours);

@@ -17,20 +17,6 @@ Status read_bound(const stride_bytes& given, std::optional<std::string>* bound) 
   return {};
 }
 
-Status read_options(const stride_scan_options* given, ScanOptions* options) {
-  if (!given) return {};
-  stride_scan_options o;
-  STRIDE_TRY(read_struct(given, "stride_scan_options", sizeof o, sizeof o, &o));
-  STRIDE_TRY(read_bound(o.from, &options->from));
-  STRIDE_TRY(read_bound(o.to, &options->to));
-  STRIDE_TRY(read_bound(o.prefix, &options->prefix));
-  options->from_inclusive = !o.from_exclusive;
-  options->to_inclusive = o.to_inclusive != 0;
-  options->reverse = o.reverse != 0;
-  options->batch_rows = o.batch_rows;
-  return {};
-}
-
 // Calls open(snapshot, table), which returns a Result<Scan>.
 template <class Open>
 int open_scan(stride_snapshot* snapshot, stride_table* table, stride_scan** scan,
@@ -50,6 +36,20 @@ stride_column view_of(const Column& c) { return {c.data, c.offsets, c.size, c.wi
 
 }  // namespace
 
+Status stride::c::read_range(const stride_scan_options* given, ScanOptions* options) {
+  if (!given) return {};
+  stride_scan_options o;
+  STRIDE_TRY(read_struct(given, "stride_scan_options", sizeof o, sizeof o, &o));
+  STRIDE_TRY(read_bound(o.from, &options->from));
+  STRIDE_TRY(read_bound(o.to, &options->to));
+  STRIDE_TRY(read_bound(o.prefix, &options->prefix));
+  options->from_inclusive = !o.from_exclusive;
+  options->to_inclusive = o.to_inclusive != 0;
+  options->reverse = o.reverse != 0;
+  options->batch_rows = o.batch_rows;
+  return {};
+}
+
 int stride_scan_options_init(stride_scan_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
@@ -62,7 +62,7 @@ int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
                      const stride_scan_options* options, stride_scan** scan) {
   return open_scan(snapshot, table, scan, [&](const Snapshot& s, const Table& t) -> Result<Scan> {
     ScanOptions o;
-    STRIDE_TRY(read_options(options, &o));
+    STRIDE_TRY(read_range(options, &o));
     return s.scan(t, o);
   });
 }

@@ -9,18 +9,21 @@
  *   stride_put(t, table, &keys, &values);                   (two columns, any number of rows)
  *   stride_commit(t, STRIDE_DURABILITY_DEFAULT);            (durable when it returns)
  *
- * adapters/c/example.c is a whole program.
+ * adapters/c/example.c is a whole program. This header includes the others of the C interface:
+ *   stridedb_prefixes.h   the longest prefix of an address
+ *   stridedb_group_by.h   sums, counts, smallest and largest values of groups of keys
+ *   stridedb_dedup.h      ids of vectors: in memory, and kept in a database
  *
  * Errors. Every function returns STRIDE_OK or another status and never aborts, unless its text says
  * otherwise; stride_last_error() says more. Any function may return STRIDE_RESOURCE_EXHAUSTED, when
- * memory runs out, and STRIDE_INVALID_ARGUMENT: for a NULL that its text does not allow, for a handle
- * that is of another kind, released or never made here, and for a handle that belongs to one thread
- * while another is using it. Results that are handed out through pointers are set only where the
- * status is STRIDE_OK; pointers to handles become NULL otherwise.
+ * memory runs out, and STRIDE_INVALID_ARGUMENT: for a NULL that its text does not allow, for a
+ * handle that is of another kind, released or never made here, and for a handle that belongs to one
+ * thread while another is using it. Results that are handed out through pointers are set only where
+ * the status is STRIDE_OK; pointers to handles become NULL otherwise.
  *
  * Handles (stride_database*, stride_table*, ...) are names and not addresses: they are checked at
- * every call. The caller releases each, in any order; releasing NULL is fine. Tables, snapshots, scans
- * and results outlive the database that they come from.
+ * every call. The caller releases each, in any order; releasing NULL is fine. Tables, snapshots,
+ * scans and results outlive the database that they come from.
  *
  * Threads. Databases, tables and snapshots may be used by any number of threads at once. A
  * transaction, a scan, a stride_values and a stride_references belong to one thread at a time. No
@@ -69,7 +72,7 @@ enum {
   STRIDE_PERMISSION_DENIED = 8,   /* file or directory may not be read or written */
   STRIDE_LOCKED = 9,              /* another process or handle writes this database */
   STRIDE_READ_ONLY = 10,          /* a write was asked of a read-only database */
-  STRIDE_POISONED = 11,           /* an earlier write failed: nothing more is written by this handle */
+  STRIDE_POISONED = 11, /* an earlier write failed: nothing more is written by this handle */
   STRIDE_RESOURCE_EXHAUSTED = 12, /* memory or another limit */
   STRIDE_CLOSED = 13,             /* the database has ended */
   STRIDE_UNAVAILABLE = 14,        /* this machine or build lacks what was asked for */
@@ -80,15 +83,15 @@ enum {
 typedef struct stride_error {
   int status;
   const char* message;
-  const char* file;     /* the file or directory concerned */
-  const char* remedy;   /* what to do about it */
-  const char* text;     /* all of it, in one line */
-  int has_offset;       /* 1: `offset` is a byte offset in `file` */
+  const char* file;   /* the file or directory concerned */
+  const char* remedy; /* what to do about it */
+  const char* text;   /* all of it, in one line */
+  int has_offset;     /* 1: `offset` is a byte offset in `file` */
   uint64_t offset;
 } stride_error;
 
-/* The last call of this thread that failed; STRIDE_OK before any has. Never NULL. The library owns the
- * struct and its strings, which change with the next call of this thread that fails. */
+/* The last call of this thread that failed; STRIDE_OK before any has. Never NULL. The library owns
+ * the struct and its strings, which change with the next call of this thread that fails. */
 STRIDE_C_API const stride_error* stride_last_error(void);
 /* "corruption", "no_space", ...; "unknown" for other numbers. Never NULL, and never freed. */
 STRIDE_C_API const char* stride_status_name(int status);
@@ -99,9 +102,10 @@ STRIDE_C_API const char* stride_status_name(int status);
  * nothing. Row i is
  *   data[i * width] and the `width` bytes that begin there     where offsets is NULL,
  *   data[offsets[i]] up to data[offsets[i + 1]], exclusively   elsewhere.
- * There are size + 1 ascending offsets, of which the first need not be 0. data may be NULL where all
- * rows together have no bytes. Keys have up to 65,535 bytes, values up to 2^32 - 1. A column that is
- * passed in is only read, and not after the call, unless the function's text says otherwise. */
+ * There are size + 1 ascending offsets, of which the first need not be 0. data may be NULL where
+ * all rows together have no bytes. Keys have up to 65,535 bytes, values up to 2^32 - 1. A column
+ * that is passed in is only read, and not after the call, unless the function's text says
+ * otherwise. */
 typedef struct stride_column {
   const void* data;
   const uint64_t* offsets;
@@ -114,7 +118,8 @@ typedef struct stride_bytes {
   uint64_t size;
 } stride_bytes;
 
-/* n numbers to keys that sort as they do, and back: 8 bytes each, big-endian, the sign bit flipped. */
+/* n numbers to keys that sort as they do, and back: 8 bytes each, big-endian, the sign bit flipped.
+ */
 STRIDE_C_API int stride_int64_to_keys(const int64_t* numbers, uint64_t n, void* keys);
 STRIDE_C_API int stride_int64_from_keys(const void* keys, uint64_t n, int64_t* numbers);
 
@@ -128,6 +133,7 @@ typedef struct stride_snapshot stride_snapshot;
 typedef struct stride_values stride_values;
 typedef struct stride_references stride_references;
 typedef struct stride_scan stride_scan;
+typedef struct stride_commit_report stride_commit_report;
 
 /* What a commit has survived once it returned. */
 enum {
@@ -141,7 +147,7 @@ enum {
 enum {
   STRIDE_BACKEND_AUTOMATIC = 0, /* a CUDA device where there is one and it pays, else the host */
   STRIDE_BACKEND_HOST = 1,
-  STRIDE_BACKEND_CUDA = 2       /* stride_open() fails with STRIDE_UNAVAILABLE without a device */
+  STRIDE_BACKEND_CUDA = 2 /* stride_open() fails with STRIDE_UNAVAILABLE without a device */
 };
 
 /* Where values are kept besides the files, once their keys are on a device. */
@@ -174,8 +180,8 @@ STRIDE_C_API int stride_options_init(stride_options* options, size_t size);
  * STRIDE_IO_ERROR, STRIDE_NO_SPACE; STRIDE_INVALID_ARGUMENT also for a directory of other files. */
 STRIDE_C_API int stride_open(const char* path, const stride_options* options,
                              stride_database** database);
-/* Makes everything durable; the handle is gone, whatever the status is. Open transactions can only be
- * aborted then (a commit is STRIDE_CLOSED); snapshots, scans and results go on. STRIDE_POISONED,
+/* Makes everything durable; the handle is gone, whatever the status is. Open transactions can only
+ * be aborted then (a commit is STRIDE_CLOSED); snapshots, scans and results go on. STRIDE_POISONED,
  * STRIDE_IO_ERROR, STRIDE_NO_SPACE: commits that were not synced may be lost. */
 STRIDE_C_API int stride_close(stride_database* database);
 /* Makes all that was committed durable, whatever its level: it survives a power loss.
@@ -183,8 +189,9 @@ STRIDE_C_API int stride_close(stride_database* database);
 STRIDE_C_API int stride_sync(stride_database* database);
 /* Bytes of all files. Cheap. */
 STRIDE_C_API int stride_size(stride_database* database, uint64_t* bytes);
-/* Merges what all commits have written, table by table, and drops what was erased. STRIDE_READ_ONLY,
- * STRIDE_CLOSED, STRIDE_POISONED, STRIDE_NO_SPACE, STRIDE_IO_ERROR, STRIDE_CORRUPTION. */
+/* Merges what all commits have written, table by table, and drops what was erased.
+ * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_POISONED, STRIDE_NO_SPACE, STRIDE_IO_ERROR,
+ * STRIDE_CORRUPTION. */
 STRIDE_C_API int stride_compact(stride_database* database);
 /* Reads and checks every byte. STRIDE_CORRUPTION names file and offset; STRIDE_IO_ERROR. */
 STRIDE_C_API int stride_verify(stride_database* database);
@@ -192,8 +199,8 @@ STRIDE_C_API int stride_verify(stride_database* database);
 /* ---- Tables: named, ordered maps of byte strings to byte strings ---- */
 
 /* key_width: every key has this many bytes (up to 65,535); 0: any length. name: 1 to 255 bytes.
- * The caller releases *table, which may be used as long as it likes; once the table is dropped, other
- * calls return STRIDE_NOT_FOUND. STRIDE_ALREADY_EXISTS, and as stride_commit(). */
+ * The caller releases *table, which may be used as long as it likes; once the table is dropped,
+ * other calls return STRIDE_NOT_FOUND. STRIDE_ALREADY_EXISTS, and as stride_commit(). */
 STRIDE_C_API int stride_table_create(stride_database* database, const char* name,
                                      uint32_t key_width, stride_table** table);
 /* STRIDE_NOT_FOUND. */
@@ -208,11 +215,34 @@ STRIDE_C_API int stride_table_key_width(stride_table* table, uint32_t* key_width
 /* In place of a number of address bits: addresses are byte strings of any length. */
 #define STRIDE_BYTE_STRINGS 0xFFFFFFFFu
 
+/* Types of numbers, little-endian, of 4 or 8 bytes. */
+enum {
+  STRIDE_NUMBERS_NONE = 0, /* bytes, not numbers */
+  STRIDE_NUMBERS_I32 = 1,
+  STRIDE_NUMBERS_I64 = 2,
+  STRIDE_NUMBERS_F32 = 3,
+  STRIDE_NUMBERS_F64 = 4
+};
+
+/* What becomes of a sum of integers that does not fit its type. */
+enum {
+  STRIDE_OVERFLOW_ERROR = 0, /* the commit fails, and nothing of it is there */
+  STRIDE_OVERFLOW_WRAP = 1   /* two's complement */
+};
+
+/* None of these can be changed later. Files with numbers, or with values that are shared, are
+ * STRIDE_UNSUPPORTED_VERSION to versions that do not know them. */
 typedef struct stride_table_options {
   size_t size;           /* sizeof(stride_table_options) */
   uint32_t key_width;    /* 0; as of stride_table_create() */
-  uint32_t address_bits; /* 0: an ordinary table. Else a prefix table (see below): bits of its
-                            addresses (up to 65,535), or STRIDE_BYTE_STRINGS; key_width is 0 then */
+  uint32_t address_bits; /* 0: an ordinary table. Else a prefix table (stridedb_prefixes.h): bits
+                            of its addresses (up to 65,535), or STRIDE_BYTE_STRINGS; key_width is
+                            0 then */
+  int numbers;           /* STRIDE_NUMBERS_NONE: values are any bytes. Else a table of numbers: each
+                            value is one of this type, and stride_accumulate() adds to it */
+  int overflow;          /* STRIDE_OVERFLOW_ERROR; of tables of i32 and i64 */
+  int share_equal_values; /* 0; 1: segments keep one of equal values (the same bytes) */
+  uint32_t reserved;      /* 0 */
 } stride_table_options;
 /* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
 STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
@@ -221,23 +251,26 @@ STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t
 STRIDE_C_API int stride_table_create_with(stride_database* database, const char* name,
                                           const stride_table_options* options,
                                           stride_table** table);
-/* STRIDE_INVALID_ARGUMENT also where it is there with another key width or other address bits. */
+/* STRIDE_INVALID_ARGUMENT also where it is there with other options. */
 STRIDE_C_API int stride_table_open_or_create_with(stride_database* database, const char* name,
                                                   const stride_table_options* options,
                                                   stride_table** table);
-/* As stride_table_create_with(), for a table that is there once the transaction is committed, with its
- * first rows, or not at all. Until then it serves this transaction alone. STRIDE_ALREADY_EXISTS, also
- * of stride_commit(), where another transaction was faster. */
+/* As stride_table_create_with(), for a table that is there once the transaction is committed, with
+ * its first rows, or not at all. Until then it serves this transaction alone.
+ * STRIDE_ALREADY_EXISTS, also of stride_commit(), where another transaction was faster. */
 STRIDE_C_API int stride_table_create_in(stride_transaction* transaction, const char* name,
                                         const stride_table_options* options, stride_table** table);
 /* Sets the bits of a prefix table's addresses; 0: it is none. */
 STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
+/* Sets the type of a table of numbers, or STRIDE_NUMBERS_NONE, and what becomes of its sums that do
+ * not fit. Either may be NULL. */
+STRIDE_C_API int stride_table_numbers(stride_table* table, int* numbers, int* overflow);
 /* Drops the table, durably. Older snapshots still read it. STRIDE_NOT_FOUND; as stride_commit(). */
 STRIDE_C_API int stride_table_drop(stride_database* database, const char* name);
 
 typedef struct stride_table_info {
-  size_t size;           /* sizeof(stride_table_info), set by the caller */
-  const char* name;      /* as long as the list lives */
+  size_t size;      /* sizeof(stride_table_info), set by the caller */
+  const char* name; /* as long as the list lives */
   uint32_t key_width;
   uint32_t address_bits; /* as stride_table_address_bits() */
   uint64_t runs;         /* that a read visits */
@@ -245,6 +278,10 @@ typedef struct stride_table_info {
   uint64_t bytes_on_disk;
   uint64_t memtable_rows; /* of rows: in the log and in memory, and in no segment yet */
   uint64_t filter_bytes;  /* of bytes_on_disk: filters that spare searches of newer runs */
+  int numbers;            /* these three as in stride_table_options */
+  int overflow;
+  int share_equal_values;
+  uint32_t reserved; /* 0 */
 } stride_table_info;
 /* The tables that there are now, in the order of their creation. The caller releases *tables. */
 STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);
@@ -262,9 +299,9 @@ STRIDE_C_API int stride_tables_release(stride_tables* tables);
  * (STRIDE_INVALID_ARGUMENT). */
 STRIDE_C_API int stride_begin(stride_database* database, stride_transaction** transaction);
 
-/* Row i of keys gets row i of values. Copies both. STRIDE_INVALID_ARGUMENT also for a key that is too
- * long or not as wide as the table says, columns of different sizes and offsets that descend; nothing
- * of the call is staged then, and the transaction goes on. */
+/* Row i of keys gets row i of values. Copies both. STRIDE_INVALID_ARGUMENT also for a key that is
+ * too long or not as wide as the table says, columns of different sizes and offsets that descend;
+ * nothing of the call is staged then, and the transaction goes on. */
 STRIDE_C_API int stride_put(stride_transaction* transaction, stride_table* table,
                             const stride_column* keys, const stride_column* values);
 /* The same without a copy, for bulk loads: the memory of the columns (not the structs) must stay as
@@ -275,6 +312,33 @@ STRIDE_C_API int stride_put_view(stride_transaction* transaction, stride_table* 
 STRIDE_C_API int stride_put_one(stride_transaction* transaction, stride_table* table,
                                 const void* key, uint64_t key_bytes, const void* value,
                                 uint64_t value_bytes);
+/* Puts those rows whose key is not there when this is committed, nor in a row before; copies both.
+ * These rows come after all other changes of the transaction: a key that it also puts is not new,
+ * one that it erases is. was_new: NULL, or (keys->size + 63) / 64 words, all 0 until
+ * stride_commit() has returned STRIDE_OK: bit i % 64 of word i / 64 is 1 then where row i was put.
+ * They must stay until the transaction has ended. As stride_put(). */
+STRIDE_C_API int stride_put_if_absent(stride_transaction* transaction, stride_table* table,
+                                      const stride_column* keys, const stride_column* values,
+                                      uint64_t* was_new);
+
+/* Adds deltas[i] to the number of row i of keys, of a table of numbers:
+ *
+ *   int64_t deltas[] = {1, 5};
+ *   stride_accumulate(t, hits, &keys, STRIDE_NUMBERS_I64, deltas);
+ *
+ * A key that is not there, or was erased, has 0; rows of equal keys add up. After a put of the same
+ * transaction the sum is of what was put; later puts and erasures of a key outdo what was added
+ * before. deltas: keys->size numbers of the table's type, which `numbers` has to be; copied.
+ * Integers are exact: where a sum does not fit in the end, stride_commit() is
+ * STRIDE_INVALID_ARGUMENT and names the key, or the sum wraps (STRIDE_OVERFLOW_). Floats give the
+ * same bits for any order of rows and any number of threads; deltas less than 2^-64 of the
+ * transaction's largest may be cut. As stride_put(). */
+STRIDE_C_API int stride_accumulate(stride_transaction* transaction, stride_table* table,
+                                   const stride_column* keys, int numbers, const void* deltas);
+/* One row, of a table of i32 or i64. */
+STRIDE_C_API int stride_accumulate_one(stride_transaction* transaction, stride_table* table,
+                                       const void* key, uint64_t key_bytes, int64_t delta);
+
 /* Erases the keys; those that are not there are fine. As stride_put(). */
 STRIDE_C_API int stride_erase(stride_transaction* transaction, stride_table* table,
                               const stride_column* keys);
@@ -294,36 +358,63 @@ STRIDE_C_API int stride_erase_range(stride_transaction* transaction, stride_tabl
  * STRIDE_POISONED: open the database again. STRIDE_NOT_FOUND: a table was dropped. STRIDE_IO_ERROR,
  * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_CORRUPTION (where it erases ranges). */
 STRIDE_C_API int stride_commit(stride_transaction* transaction, int durability);
+
+typedef struct stride_commit_options {
+  size_t size;           /* sizeof(stride_commit_options) */
+  int durability;        /* STRIDE_DURABILITY_DEFAULT */
+  int refuse_equal_keys; /* 0; 1: STRIDE_ALREADY_EXISTS, which names a key, where two rows of a
+                            table that are put have the same one. Nothing is committed then */
+} stride_commit_options;
+/* Sets the defaults. As stride_options_init(). */
+STRIDE_C_API int stride_commit_options_init(stride_commit_options* options, size_t size);
+/* As stride_commit(), for bulk loads. options: NULL for the defaults; where they are wrong the
+ * handle stays. report: NULL, or set to what was written, which the caller releases. With equal
+ * keys refused, or a report, each table's rows make a run of their own, however few they are. */
+STRIDE_C_API int stride_commit_with(stride_transaction* transaction,
+                                    const stride_commit_options* options,
+                                    stride_commit_report** report);
+/* How many different keys the commit has put into the table, sums included; 0 for a table that it
+ * put nothing into. */
+STRIDE_C_API int stride_commit_report_keys(stride_commit_report* report, const char* table,
+                                           uint64_t* keys);
+/* The tables that something was put into, in the order of their names: how many, and table `i`,
+ * with its keys. *table lives as long as the report. Either result may be NULL. */
+STRIDE_C_API int stride_commit_report_size(stride_commit_report* report, uint64_t* size);
+STRIDE_C_API int stride_commit_report_get(stride_commit_report* report, uint64_t i,
+                                          const char** table, uint64_t* keys);
+STRIDE_C_API int stride_commit_report_release(stride_commit_report* report);
+
 /* Ends the transaction without a trace; the handle is gone. NULL is fine. */
 STRIDE_C_API int stride_abort(stride_transaction* transaction);
 
 /* ---- Snapshots: the database as it was at one moment ---- */
 
 /* Cheap; readers never wait for writers. The caller releases *snapshot; files that it reads stay on
- * the disk until then. Every call that reads returns STRIDE_NOT_FOUND for a table that is not in the
- * snapshot and STRIDE_CORRUPTION or STRIDE_IO_ERROR where stored bytes could not be read. */
+ * the disk until then. Every call that reads returns STRIDE_NOT_FOUND for a table that is not in
+ * the snapshot and STRIDE_CORRUPTION or STRIDE_IO_ERROR where stored bytes could not be read. */
 STRIDE_C_API int stride_snapshot_take(stride_database* database, stride_snapshot** snapshot);
 STRIDE_C_API int stride_snapshot_release(stride_snapshot* snapshot);
 /* How many keys the table has. Reads all keys where several commits have written to it. */
 STRIDE_C_API int stride_count(stride_snapshot* snapshot, stride_table* table, uint64_t* keys);
-/* Looks up one key. value->data is NULL where it is not there, and only then; else a view, without a
- * copy, that is valid while the snapshot lives. */
+/* Looks up one key. value->data is NULL where it is not there, and only then; else a view, without
+ * a copy, that is valid while the snapshot lives. */
 STRIDE_C_API int stride_get_one(stride_snapshot* snapshot, stride_table* table, const void* key,
                                 uint64_t key_bytes, stride_bytes* value);
 
 /* Memory of the library for the values of a batch, to be used for many batches. */
 STRIDE_C_API int stride_values_create(stride_values** values);
 STRIDE_C_API int stride_values_release(stride_values* values);
-/* Looks up a batch of keys, in any order and with duplicates, and copies what is found into `values`,
- * whose earlier content is gone, also after an error. Keys that no table could hold are not found. */
+/* Looks up a batch of keys, in any order and with duplicates, and copies what is found into
+ * `values`, whose earlier content is gone, also after an error. Keys that no table could hold are
+ * not found. */
 STRIDE_C_API int stride_get(stride_snapshot* snapshot, stride_table* table,
                             const stride_column* keys, stride_values* values);
 
 /* What the last stride_get() or stride_match() into `values` has found: row i belongs to key (or
- * address) i and is empty where that was not found. column has offsets, the first of which is 0. Bit
- * i % 64 of word i / 64 of validity is 1 where key i was found (an Arrow validity bitmap); validity is
- * NULL where there are no rows. Either result may be NULL. Valid until `values` is used again or
- * released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
+ * address) i and is empty where that was not found. column has offsets, the first of which is 0.
+ * Bit i % 64 of word i / 64 of validity is 1 where key i was found (an Arrow validity bitmap);
+ * validity is NULL where there are no rows. Either result may be NULL. Valid until `values` is used
+ * again or released. STRIDE_INVALID_ARGUMENT where there was no such call or it failed. */
 STRIDE_C_API int stride_values_read(stride_values* values, stride_column* column,
                                     const uint64_t** validity);
 
@@ -338,8 +429,9 @@ typedef struct stride_buffers {
 } stride_buffers;
 
 /* As stride_get(), into the caller's memory. STRIDE_TOO_SMALL where data does not hold the values:
- * `needed` says how much would, offsets and validity are complete, and data is undefined. `needed` is
- * 0 after any other error. workspace: NULL, or keeps 8 bytes a key between calls; its content goes. */
+ * `needed` says how much would, offsets and validity are complete, and data is undefined. `needed`
+ * is 0 after any other error. workspace: NULL, or keeps 8 bytes a key between calls; its content
+ * goes. */
 STRIDE_C_API int stride_get_into(stride_snapshot* snapshot, stride_table* table,
                                  const stride_column* keys, stride_values* workspace,
                                  stride_buffers* buffers);
@@ -347,22 +439,24 @@ STRIDE_C_API int stride_get_into(stride_snapshot* snapshot, stride_table* table,
 /* Memory of the library for where the values of a batch are: 8 bytes a key. */
 STRIDE_C_API int stride_references_create(stride_references** references);
 STRIDE_C_API int stride_references_release(stride_references* references);
-/* As stride_get(), but copies no values. The references keep alive what they point to, files too, until
- * they are used again or released, even when the snapshot goes before. */
+/* As stride_get(), but copies no values. The references keep alive what they point to, files too,
+ * until they are used again or released, even when the snapshot goes before. */
 STRIDE_C_API int stride_find(stride_snapshot* snapshot, stride_table* table,
                              const stride_column* keys, stride_references* references);
-/* How many keys or addresses the last stride_find() or stride_match_references() was asked for and, as
- * in stride_values_read(), which it found. Either may be NULL. */
+/* How many keys or addresses the last stride_find() or stride_match_references() was asked for and,
+ * as in stride_values_read(), which it found. Either may be NULL. */
 STRIDE_C_API int stride_references_read(stride_references* references, uint64_t* size,
                                         const uint64_t** validity);
 /* Views of the values of keys first to first + n - 1, for any thread: the data of values[k] is NULL
- * where key first + k is not there, and only then. STRIDE_INVALID_ARGUMENT: there were fewer keys. */
+ * where key first + k is not there, and only then. STRIDE_INVALID_ARGUMENT: there were fewer keys.
+ */
 STRIDE_C_API int stride_references_get(stride_references* references, uint64_t first, uint64_t n,
                                        stride_bytes* values);
 
 /* ---- Scans: ordered reading in batches ---- */
 
-/* All bounds hold together; data NULL: no such bound. Their bytes are copied by stride_scan_open(). */
+/* All bounds hold together; data NULL: no such bound. Their bytes are copied by stride_scan_open().
+ */
 typedef struct stride_scan_options {
   size_t size;         /* sizeof(stride_scan_options) */
   stride_bytes from;   /* first key */
@@ -379,129 +473,17 @@ STRIDE_C_API int stride_scan_options_init(stride_scan_options* options, size_t s
 /* options: NULL for the whole table. The caller releases *scan, which keeps what it reads alive. */
 STRIDE_C_API int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
                                   const stride_scan_options* options, stride_scan** scan);
-/* Views of the next rows, keys->size of them, 0 at the end, valid until the next call with this scan.
- * Row i of values belongs to row i of keys. What came before an error is right. */
+/* Views of the next rows, keys->size of them, 0 at the end, valid until the next call with this
+ * scan. Row i of values belongs to row i of keys. What came before an error is right. */
 STRIDE_C_API int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values);
 STRIDE_C_API int stride_scan_release(stride_scan* scan);
-
-/* ---- Prefix tables: the longest prefix of an address, as routers look it up ---- */
-
-/* A table whose address_bits are not 0 (stride_table_options) has prefixes of addresses as its
- * keys. An address has (address_bits + 7) / 8 bytes; its first bit is the highest of the first byte,
- * and bits that its last byte has left over are 0. The key of a prefix is its address, with all bits
- * behind the prefix 0, and then its length in bits: a byte where addresses have up to 255 bits, else
- * two, big-endian. 10.0.0.0/8 is 0A 00 00 00 08. So keys ascend by address, and a prefix comes right
- * before all that it covers. The functions below make such keys; stride_get() and scans treat them as
- * any others, and what writes refuses all other keys. Where addresses are STRIDE_BYTE_STRINGS, prefixes
- * are whole bytes, and each is its own key; their lengths are in bits all the same.
- *
- *   stride_table_options o = {sizeof o, 0, 32};
- *   char key[5], address[4];
- *   stride_table_create_with(db, "routes", &o, &routes);
- *   stride_parse_prefix("10.0.0.0/8", 32, STRIDE_HOST_BITS_REFUSE, key, sizeof key, NULL);
- *   stride_put_one(t, routes, key, sizeof key, "next hop", 8);
- *   ...
- *   stride_parse_address("10.1.2.3", 32, address, sizeof address, NULL);
- *   stride_match_one(snapshot, routes, address, sizeof address, &value, NULL, NULL);
- */
-
-/* Refuses (STRIDE_INVALID_ARGUMENT) or clears bits that an address has set behind its prefix. */
-enum { STRIDE_HOST_BITS_REFUSE = 0, STRIDE_HOST_BITS_MASK = 1 };
-
-/* Bytes of a key: 5 where addresses have 32 bits, 17 where they have 128; 0, for any number, with
- * STRIDE_BYTE_STRINGS. STRIDE_INVALID_ARGUMENT, as of all functions with address_bits, where those
- * are not possible. */
-STRIDE_C_API int stride_prefix_key_width(uint32_t address_bits, uint32_t* key_width);
-
-/* Row i of keys becomes the key of the first lengths[i] bits of address i. keys: addresses->size
- * times stride_prefix_key_width() bytes of the caller, undefined after an error.
- * STRIDE_INVALID_ARGUMENT, with the row, also for host bits (unless they are masked), for a length
- * of more than address_bits and for an address of another width; and for STRIDE_BYTE_STRINGS. */
-STRIDE_C_API int stride_make_prefix_keys(const stride_column* addresses, const uint16_t* lengths,
-                                         uint32_t address_bits, int host_bits, void* keys);
-/* And back: the address of each, one after the other, and the length. Either may be NULL.
- * STRIDE_INVALID_ARGUMENT, with the row, also for what is no key; and for STRIDE_BYTE_STRINGS. */
-STRIDE_C_API int stride_split_prefix_keys(const stride_column* keys, uint32_t address_bits,
-                                          void* addresses, uint16_t* lengths);
-
-/* The key of a prefix that is written as
- *   10.0.0.0/8, or 10.1.2.3 for all 32 bits     where addresses have 32 bits
- *   2001:db8::/32, or ::1 for all 128 bits      where they have 128 bits
- *   0ab/12, or all digits of an address         hexadecimal, for addresses of any number of bits;
- *                                               digits that are left out are zeros
- *   any text                                    for STRIDE_BYTE_STRINGS, whose bytes it is
- * key: memory of the caller with room for `room` bytes; may be NULL where that is 0. *key_bytes,
- * unless it is NULL: how many the key has, also with STRIDE_TOO_SMALL, where the key has more than
- * `room` and is not written. STRIDE_INVALID_ARGUMENT also for any other text, which
- * stride_last_error() says more about. */
-STRIDE_C_API int stride_parse_prefix(const char* text, uint32_t address_bits, int host_bits,
-                                     void* key, uint64_t room, uint64_t* key_bytes);
-/* The same for an address, written without a length; in hexadecimal with all its digits. */
-STRIDE_C_API int stride_parse_address(const char* text, uint32_t address_bits, void* address,
-                                      uint64_t room, uint64_t* address_bytes);
-
-/* The text of a key, as stride_parse_prefix() reads it: dotted for 32 bits, as in RFC 5952 for 128,
- * hexadecimal for others. What is no key of such a table is its bytes in hexadecimal. text: as
- * `key` of stride_parse_prefix(); a NUL follows the text, for which there must be room too (64
- * bytes are enough for all of 32 and 128 bits). *text_bytes is without it. */
-STRIDE_C_API int stride_format_prefix(const void* key, uint64_t key_bytes, uint32_t address_bits,
-                                      char* text, uint64_t room, uint64_t* text_bytes);
-/* The same for an address, or for what is none. */
-STRIDE_C_API int stride_format_address(const void* address, uint64_t address_bytes,
-                                       uint32_t address_bits, char* text, uint64_t room,
-                                       uint64_t* text_bytes);
-
-/* Finds the longest prefix of each address of a batch and copies its value into `values`, which
- * stride_values_read() then reads; as stride_get(). Row i belongs to address i, and is not found
- * where no prefix of the table covers that.
- *
- * All calls from here on return STRIDE_INVALID_ARGUMENT also for a table that is no prefix table and
- * for an address that is not as wide as the table says. The first match after stride_open(), or with a
- * snapshot that is older than that of another match, builds what is searched, which takes about as
- * long as to read all keys of the table; commits then keep it up to date. */
-STRIDE_C_API int stride_match(stride_snapshot* snapshot, stride_table* table,
-                              const stride_column* addresses, stride_values* values);
-/* How long the prefix of each address of the last stride_match() into `values` is, in bits; 0 where
- * none was found; NULL where there are no rows. Otherwise as stride_values_read(). */
-STRIDE_C_API int stride_values_lengths(stride_values* values, const uint32_t** lengths);
-/* As stride_match() and stride_get_into(). lengths: NULL, or room for one of each address, as in
- * stride_values_lengths(); complete with STRIDE_TOO_SMALL too. workspace: 16 bytes an address. */
-STRIDE_C_API int stride_match_into(stride_snapshot* snapshot, stride_table* table,
-                                   const stride_column* addresses, stride_values* workspace,
-                                   stride_buffers* buffers, uint32_t* lengths);
-/* As stride_match(), but copies no values, which takes most of its time: see stride_find(). */
-STRIDE_C_API int stride_match_references(stride_snapshot* snapshot, stride_table* table,
-                                         const stride_column* addresses,
-                                         stride_references* references);
-/* The prefixes that the last stride_match_references() found for addresses first to first + n - 1, as
- * stride_references_get(): keys[k] is a view of the key, lengths[k] the length in bits, or 0. Either
- * may be NULL. STRIDE_INVALID_ARGUMENT also where the last call was a stride_find(). */
-STRIDE_C_API int stride_references_prefixes(stride_references* references, uint64_t first,
-                                            uint64_t n, stride_bytes* keys, uint32_t* lengths);
-
-/* The longest prefix of one address. value->data is NULL where there is none, and only then; else a
- * view that is valid while the snapshot lives. key, the same of the prefix's key, and length, in bits
- * or 0, may be NULL. A batch costs far less an address. */
-STRIDE_C_API int stride_match_one(stride_snapshot* snapshot, stride_table* table,
-                                  const void* address, uint64_t address_bytes, stride_bytes* value,
-                                  stride_bytes* key, uint32_t* length);
-
-/* All prefixes of one address, the shortest first: *n of them, at most one more than an address has
- * bits, or than a byte string has bytes. values, keys, lengths: memory of the caller for `room`
- * each, as in stride_match_one(); any may be NULL. STRIDE_TOO_SMALL where there are more: *n says
- * how many, and nothing else is written. */
-STRIDE_C_API int stride_match_all(stride_snapshot* snapshot, stride_table* table,
-                                  const void* address, uint64_t address_bytes, uint64_t room,
-                                  stride_bytes* values, stride_bytes* keys, uint32_t* lengths,
-                                  uint64_t* n);
-
-/* Scans a prefix, if it is there, and all prefixes inside it, in the order of keys. key: that of the
- * prefix; STRIDE_INVALID_ARGUMENT also for what is none of such a table. As stride_scan_open(). */
-STRIDE_C_API int stride_scan_inside(stride_snapshot* snapshot, stride_table* table,
-                                    const void* key, uint64_t key_bytes, stride_scan** scan);
 
 #ifdef __cplusplus
 }
 #endif
+
+#include "stridedb_dedup.h"
+#include "stridedb_group_by.h"
+#include "stridedb_prefixes.h"
 
 #endif

@@ -5,15 +5,33 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_table_info) == 64 && sizeof(stride_table_options) == 16);
+static_assert(sizeof(stride_table_info) == 80 && sizeof(stride_table_options) == 32);
+// A Table says what its options are in the engine's numbers.
+static_assert(static_cast<int>(NumberType::none) == STRIDE_NUMBERS_NONE &&
+              static_cast<int>(NumberType::i32) == STRIDE_NUMBERS_I32 &&
+              static_cast<int>(NumberType::i64) == STRIDE_NUMBERS_I64 &&
+              static_cast<int>(NumberType::f32) == STRIDE_NUMBERS_F32 &&
+              static_cast<int>(NumberType::f64) == STRIDE_NUMBERS_F64);
+static_assert(static_cast<int>(Overflow::error) == STRIDE_OVERFLOW_ERROR &&
+              static_cast<int>(Overflow::wrap) == STRIDE_OVERFLOW_WRAP);
 
 namespace {
 
+// Before tables had numbers.
+constexpr size_t min_options_bytes = offsetof(stride_table_options, numbers);
+
 Status read_options(const stride_table_options* given, TableOptions* options) {
   if (!given) return {};
-  stride_table_options o;
-  STRIDE_TRY(read_struct(given, "stride_table_options", sizeof o, sizeof o, &o));
-  *options = {.key_width = o.key_width, .address_bits = o.address_bits};
+  stride_table_options o{};
+  STRIDE_TRY(read_struct(given, "stride_table_options", min_options_bytes, sizeof o, &o));
+  STRIDE_TRY(check_choice(o.numbers, STRIDE_NUMBERS_F64, "numbers"));
+  STRIDE_TRY(check_choice(o.overflow, STRIDE_OVERFLOW_WRAP, "overflow"));
+  if (o.reserved) return Status::invalid("reserved of stride_table_options is not 0");
+  *options = {.key_width = o.key_width,
+              .address_bits = o.address_bits,
+              .share_equal_values = o.share_equal_values != 0,
+              .numbers = static_cast<NumberType>(o.numbers),
+              .overflow = static_cast<Overflow>(o.overflow)};
   return {};
 }
 
@@ -37,7 +55,7 @@ int open_table(typename Object::Handle* handle, const char* name,
 }
 
 stride_table_options with_key_width(uint32_t key_width) {
-  return {sizeof(stride_table_options), key_width, 0};
+  return {sizeof(stride_table_options), key_width, 0, 0, 0, 0, 0};
 }
 
 }  // namespace
@@ -46,7 +64,7 @@ int stride_table_options_init(stride_table_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
     stride_table_options o{};
-    return write_struct(&o, "stride_table_options", sizeof o, sizeof o, size, options);
+    return write_struct(&o, "stride_table_options", sizeof o, min_options_bytes, size, options);
   });
 }
 
@@ -121,6 +139,16 @@ int stride_table_address_bits(stride_table* table, uint32_t* address_bits) {
   });
 }
 
+int stride_table_numbers(stride_table* table, int* numbers, int* overflow) {
+  return run([&] {
+    Use<TableObject> t;
+    STRIDE_TRY(t.begin(table));
+    if (numbers) *numbers = static_cast<int>(t->table.numbers());
+    if (overflow) *overflow = static_cast<int>(t->table.overflow());
+    return Status();
+  });
+}
+
 int stride_table_drop(stride_database* database, const char* name) {
   return run([&] {
     Use<DatabaseObject> db;
@@ -160,8 +188,19 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
       return Status::invalid("there is no table " + std::to_string(i) + " in a list of " +
                              std::to_string(list->tables.size()));
     const TableStatistics& t = list->tables[i];
-    stride_table_info out{sizeof out, t.name.c_str(),  t.key_width,     t.address_bits, t.runs,
-                          t.rows,     t.bytes_on_disk, t.memtable_rows, t.filter_bytes};
+    stride_table_info out{sizeof out,
+                          t.name.c_str(),
+                          t.key_width,
+                          t.address_bits,
+                          t.runs,
+                          t.rows,
+                          t.bytes_on_disk,
+                          t.memtable_rows,
+                          t.filter_bytes,
+                          static_cast<int>(t.numbers),
+                          static_cast<int>(t.overflow),
+                          t.share_equal_values,
+                          0};
     // What it was before it had more members.
     constexpr size_t min_bytes = offsetof(stride_table_info, memtable_rows);
     return write_struct(&out, "stride_table_info", sizeof out, min_bytes, info->size, info);

@@ -1,4 +1,6 @@
 // Write transactions.
+#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -37,6 +39,11 @@ Status read_bound(const stride_bytes* given, const char* what, std::optional<Byt
   STRIDE_TRY(read_bytes(given->data, given->size, what, &bytes));
   *bound = bytes;
   return {};
+}
+
+template <class T>
+Status add(WriteTransaction& t, const Table& table, const Column& keys, const void* deltas) {
+  return t.accumulate(table, keys, std::span<const T>(static_cast<const T*>(deltas), keys.size));
 }
 
 }  // namespace
@@ -81,6 +88,49 @@ int stride_put_one(stride_transaction* transaction, stride_table* table, const v
   });
 }
 
+int stride_put_if_absent(stride_transaction* transaction, stride_table* table,
+                         const stride_column* keys, const stride_column* values,
+                         uint64_t* was_new) {
+  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+    Column k, v;
+    STRIDE_TRY(read_keys(keys, of, &k));
+    STRIDE_TRY(read_column(values, "values", &v));
+    std::span<uint64_t> bits;
+    if (was_new) bits = {was_new, (k.size + 63) / 64};
+    return t.put_if_absent(of, k, v, bits);
+  });
+}
+
+int stride_accumulate(stride_transaction* transaction, stride_table* table,
+                      const stride_column* keys, int numbers, const void* deltas) {
+  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+    Column k;
+    STRIDE_TRY(read_keys(keys, of, &k));
+    if (k.size) STRIDE_TRY(check_pointer(deltas, "deltas"));
+    switch (numbers) {
+      case STRIDE_NUMBERS_I32:
+        return add<int32_t>(t, of, k, deltas);
+      case STRIDE_NUMBERS_I64:
+        return add<int64_t>(t, of, k, deltas);
+      case STRIDE_NUMBERS_F32:
+        return add<float>(t, of, k, deltas);
+      case STRIDE_NUMBERS_F64:
+        return add<double>(t, of, k, deltas);
+    }
+    return Status::invalid("numbers " + std::to_string(numbers) +
+                           ": 1 to 4 are possible (STRIDE_NUMBERS_)");
+  });
+}
+
+int stride_accumulate_one(stride_transaction* transaction, stride_table* table, const void* key,
+                          uint64_t key_bytes, int64_t delta) {
+  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+    Bytes k;
+    STRIDE_TRY(read_bytes(key, key_bytes, "key", &k));
+    return t.accumulate(of, {reinterpret_cast<const char*>(k.data()), k.size()}, delta);
+  });
+}
+
 int stride_erase(stride_transaction* transaction, stride_table* table, const stride_column* keys) {
   return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
     Column k;
@@ -106,18 +156,6 @@ int stride_erase_range(stride_transaction* transaction, stride_table* table,
     STRIDE_TRY(read_bound(from, "the data of from", &first));
     STRIDE_TRY(read_bound(to, "the data of to", &end));
     return t.erase_range(of, first, end);
-  });
-}
-
-int stride_commit(stride_transaction* transaction, int durability) {
-  return run([&]() -> Status {
-    if (durability < STRIDE_DURABILITY_DEFAULT || durability > STRIDE_DURABILITY_NONE)
-      return Status::invalid("durability " + std::to_string(durability) +
-                             ": -1 to 2 are possible (STRIDE_DURABILITY_)");
-    std::unique_ptr<TransactionObject> object;
-    STRIDE_TRY(consume_object(transaction, &object));
-    if (durability == STRIDE_DURABILITY_DEFAULT) return object->transaction.commit();
-    return object->transaction.commit(static_cast<Durability>(durability));
   });
 }
 
