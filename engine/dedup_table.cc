@@ -2,14 +2,19 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/result_buffer.h"
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
+#include "storage/process.h"
 
 namespace stride {
 
 struct DedupTable::State {
+  State(Database& db, Table t, const DedupOptions& o, std::shared_ptr<Backend> b)
+      : database(db), table(std::move(t)), options(o), backend(std::move(b)) {}
+
   Database& database;
   Table table;
   DedupOptions options;
@@ -19,8 +24,11 @@ struct DedupTable::State {
   std::vector<uint64_t> bits, own_ids;
   ResultBuffer<uint64_t> keys;
   ResultBuffer<std::byte> values;
+  ProcessMark made_in;
 
   uint32_t bytes() const { return options.words * 4; }
+  // closed: the set is not what the table has, or its threads are in the parent.
+  Status usable() const;
   Status fill();
   Status add_stored(const ScanBatch& batch);
   Status put(const KeyColumn& vectors, std::span<uint64_t> ids, std::span<uint64_t> was_new);
@@ -35,6 +43,10 @@ Status other_rows(const Table& table, uint64_t row, const std::string& what) {
 }
 
 }  // namespace
+
+Status DedupTable::State::usable() const {
+  return made_in.is_here() ? broken : left_in_parent(table.name());
+}
 
 // The set as the table has it.
 Status DedupTable::State::fill() {
@@ -90,7 +102,7 @@ Status DedupTable::State::write_new(const KeyColumn& vectors, std::span<const ui
 
 Status DedupTable::State::put(const KeyColumn& vectors, std::span<uint64_t> ids,
                               std::span<uint64_t> was_new) {
-  STRIDE_TRY(broken);
+  STRIDE_TRY(usable());
   const uint64_t first = set->size(), words = (vectors.size + 63) / 64;
   if (!was_new.empty() && was_new.size() != words)
     return Status::invalid("was_new has " + std::to_string(was_new.size()) + " words, but the " +
@@ -118,7 +130,7 @@ Status DedupTable::State::put(const KeyColumn& vectors, std::span<uint64_t> ids,
   return s;
 }
 
-DedupTable::DedupTable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DedupTable::DedupTable(std::shared_ptr<State> state) : state_(std::move(state)) {}
 DedupTable::DedupTable(DedupTable&&) noexcept = default;
 DedupTable& DedupTable::operator=(DedupTable&&) noexcept = default;
 DedupTable::~DedupTable() = default;
@@ -133,11 +145,11 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
   if (!table.ok()) return table.status();
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());
-  std::unique_ptr<State> state;
+  std::shared_ptr<State> state;
   STRIDE_TRY(no_throw([&] {
     auto backend = options.backend ? options.backend
                                    : std::shared_ptr<Backend>(Backend::host(options.threads));
-    state = std::unique_ptr<State>(new State{database, *table, options, std::move(backend)});
+    state = make_shared_here<State>(database, *table, options, std::move(backend));
     VectorSetOptions set;
     set.words = options.words;
     for (const TableStatistics& t : database.tables())
@@ -156,12 +168,12 @@ Status DedupTable::find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids
 }
 
 Status DedupTable::find(const KeyColumn& vectors, std::span<uint64_t> ids) const {
-  STRIDE_TRY(state_->broken);
+  STRIDE_TRY(state_->usable());
   return state_->set->find(vectors, ids);
 }
 
 Status DedupTable::get(std::span<const uint64_t> ids, std::span<std::byte> vectors) const {
-  STRIDE_TRY(state_->broken);
+  STRIDE_TRY(state_->usable());
   return state_->set->get(ids, vectors);
 }
 

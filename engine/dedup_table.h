@@ -36,7 +36,7 @@ struct DedupOptions {
 
 // Must not outlive its database. Only one may be open for a table, and nothing else may write it.
 // find, get and size may be called from several threads at once; find_or_put alone. All memory is
-// the host's.
+// the host's. In a forked child calls that return a Status are `closed`.
 class STRIDE_API DedupTable {
  public:
   // The id of what is not there.
@@ -68,8 +68,8 @@ class STRIDE_API DedupTable {
 
  private:
   struct STRIDE_INTERNAL State;
-  explicit DedupTable(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit DedupTable(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;  // of this object alone
 };
 
 }  // namespace stride

@@ -1,9 +1,9 @@
 // Sets of fixed-length vectors of 32-bit words, filled and asked in bulk: what finds duplicates.
 //
-//   auto set = backend->sets().make_vector_set({.words = 4, .capacity = 100'000'000});
-//   KeyColumn vectors = Column::fixed(states.data(), 16, n);
-//   Status s = (*set)->find_or_put(vectors, ids, was_new);   // n ids, n bits
-//   s = (*set)->get(ids, back);                              // the same vectors
+//   auto set = make_vector_set({.words = 4, .capacity = 100'000'000});   //
+//   engine/make_vector_set.h KeyColumn vectors = Column::fixed(states.data(), 16, n); Status s =
+//   (*set)->find_or_put(vectors, ids, was_new);   // n ids, n bits s = (*set)->get(ids, back); //
+//   the same vectors
 //
 // Every bit pattern is a vector like any other. A vector that comes several times, in one batch or
 // in several, has one id, and exactly one of them is new. An id never changes and is never given
@@ -33,6 +33,7 @@
 #include <span>
 
 #include "storage/column.h"
+#include "storage/export.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -71,7 +72,7 @@ struct VectorSetOptions {
 // columns of 4 * words bytes a row. Vectors, ids and bits may each lie in host memory or in that of
 // the backend's device, there aligned to 4 bytes (vectors) and 8. Calls return when all is done.
 // Must not outlive its backend.
-class VectorSet {
+class STRIDE_API VectorSet {
  public:
   // The id of what is not there.
   static constexpr uint64_t absent = UINT64_MAX;
@@ -113,19 +114,6 @@ class VectorSet {
   virtual Status find_vectors(const KeyColumn& vectors, uint64_t* ids) = 0;
   virtual Result<uint64_t> get_vectors(std::span<const uint64_t> ids, std::byte* vectors) = 0;
   virtual Status clear_vectors() = 0;
-};
-
-// An exact set of byte strings of any length, in host memory.
-class ByteSet {
- public:
-  virtual ~ByteSet() = default;
-  // ids: one for each row, or none: its place in the order of first occurrence over all calls (0,
-  // 1, 2, ...). was_new: (rows.size + 63) / 64 words, or none. invalid_argument: room of another
-  // size. resource_exhausted: nothing is put, but what earlier calls put stays.
-  virtual Status find_or_put(const KeyColumn& rows, std::span<uint64_t> ids,
-                             std::span<uint64_t> was_new) = 0;
-  virtual uint64_t size() const = 0;
-  virtual uint64_t memory_bytes() const = 0;
 };
 
 }  // namespace stride

@@ -11,14 +11,17 @@
 #include "adapters/c/handles.h"
 #include "adapters/c/stridedb.h"
 #include "engine/database.h"
+#include "engine/dedup_table.h"
 #include "engine/group_by.h"
+#include "engine/make_vector_set.h"
+#include "storage/process.h"
 
 namespace stride::c {
 
 struct DatabaseObject {
   static constexpr HandleKind kind = HandleKind::database;
   using Handle = stride_database;
-  std::unique_ptr<Database> database;
+  std::shared_ptr<Database> database;  // dedup tables keep it too
 };
 
 struct TableObject {
@@ -88,6 +91,23 @@ struct GroupsObject {
   static constexpr HandleKind kind = HandleKind::groups;
   using Handle = stride_groups;
   GroupResult result;
+};
+
+struct SetObject : Owned {
+  static constexpr HandleKind kind = HandleKind::set;
+  using Handle = stride_set;
+  explicit SetObject(std::shared_ptr<VectorSet> s) : set(std::move(s)) {}
+  std::shared_ptr<VectorSet> set;
+  ProcessMark made_in;
+};
+
+struct DedupObject : Owned {
+  static constexpr HandleKind kind = HandleKind::dedup_table;
+  using Handle = stride_dedup_table;
+  DedupObject(std::shared_ptr<Database> db, DedupTable t)
+      : database(std::move(db)), table(std::move(t)) {}
+  std::shared_ptr<Database> database;  // outlives the table
+  DedupTable table;
 };
 
 // The object behind a handle, for the length of a call: where the object belongs to one thread, no

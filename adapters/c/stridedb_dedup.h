@@ -93,12 +93,11 @@ STRIDE_C_API int stride_set_release(stride_set* set);
 /* ---- Dedup tables: dense ids that are kept in a database ---- */
 
 typedef struct stride_dedup_options {
-  size_t size;      /* sizeof(stride_dedup_options) */
-  uint32_t words;   /* 2; of each vector, 1 to 64 */
-  int compressed;   /* 0; 1: a table that is made now keeps vectors as differences from those before
-                       them. One that is there stays as it is */
-  int durability;   /* STRIDE_DURABILITY_DEFAULT: what each call that puts something waits for */
-  uint32_t threads; /* 0: one for each core */
+  size_t size;       /* sizeof(stride_dedup_options) */
+  uint32_t words;    /* 2; of each vector, 1 to 64 */
+  int durability;    /* STRIDE_DURABILITY_DEFAULT: what each call that puts something waits for */
+  uint32_t threads;  /* 0: one for each core */
+  uint32_t reserved; /* 0 */
 } stride_dedup_options;
 /* Sets the defaults. As stride_options_init(). */
 STRIDE_C_API int stride_dedup_options_init(stride_dedup_options* options, size_t size);
@@ -121,10 +120,10 @@ STRIDE_C_API int stride_dedup_find(stride_dedup_table* table, const uint32_t* ve
                                    uint64_t* ids);
 STRIDE_C_API int stride_dedup_get(stride_dedup_table* table, const uint64_t* ids, uint64_t n,
                                   uint32_t* vectors);
-/* *vectors: how many there are; all ids are smaller. *memory_bytes: of the hash table. *compressed:
- * 1 where the table's rows are. Each may be NULL. */
+/* *vectors: how many there are; all ids are smaller. *memory_bytes: of the hash table. Either may
+ * be NULL. */
 STRIDE_C_API int stride_dedup_read_info(stride_dedup_table* table, uint64_t* vectors,
-                                        uint64_t* memory_bytes, int* compressed);
+                                        uint64_t* memory_bytes);
 STRIDE_C_API int stride_dedup_release(stride_dedup_table* table);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "gpu/host/task_pool.h"
-#include "gpu/vector_set.h"
+#include "gpu/sets.h"
 #include "storage/status.h"
 
 namespace stride {

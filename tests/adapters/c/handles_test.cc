@@ -18,6 +18,11 @@ struct Handles {
   stride_references* references;
   stride_scan* scan;
   stride_table* routes;  // a prefix table
+  stride_table* hits;    // a table of numbers
+  stride_commit_report* report;
+  stride_groups* groups;
+  stride_set* set;
+  stride_dedup_table* dedup;
 
   static Handles all(void* p) {
     auto as = [p](auto** handle) {
@@ -33,6 +38,11 @@ struct Handles {
     as(&h.references);
     as(&h.scan);
     as(&h.routes);
+    as(&h.hits);
+    as(&h.report);
+    as(&h.groups);
+    as(&h.set);
+    as(&h.dedup);
     return h;
   }
 };
@@ -48,7 +58,18 @@ class CHandlesTest : public CTest {
     put(table_, {"a"}, {"1"});
     stride_table_options of_routes{sizeof of_routes, 0, 24};
     REQUIRE_C_OK(stride_table_create_with(db_, "routes", &of_routes, &routes_));
-    good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr, routes_};
+    stride_table_options of_hits{sizeof of_hits, 0, 0, STRIDE_NUMBERS_I64, 0, 0, 0};
+    REQUIRE_C_OK(stride_table_create_with(db_, "hits", &of_hits, &hits_));
+    good_ = {db_, table_, nullptr, nullptr, snapshot(), nullptr, nullptr, nullptr, routes_, hits_};
+    stride_transaction* t;
+    REQUIRE_C_OK(stride_begin(db_, &t));
+    REQUIRE_C_OK(stride_put_one(t, table_, "b", 1, "2", 1));
+    REQUIRE_C_OK(stride_commit_with(t, nullptr, &good_.report));
+    REQUIRE_C_OK(stride_group_by(snapshot_, hits_, nullptr, nullptr, &good_.groups));
+    REQUIRE_C_OK(stride_set_create(nullptr, &good_.set));
+    REQUIRE_C_OK(stride_dedup_open(db_, "states", nullptr, &good_.dedup));
+    set_info_.size = sizeof set_info_;
+    columns_.size = sizeof columns_;
     REQUIRE_C_OK(stride_table_list(db_, &good_.tables));
     REQUIRE_C_OK(stride_begin(db_, &good_.transaction));
     REQUIRE_C_OK(stride_values_create(&good_.values));
@@ -64,13 +85,18 @@ class CHandlesTest : public CTest {
     CHECK_C_OK(stride_values_release(good_.values));
     CHECK_C_OK(stride_references_release(good_.references));
     CHECK_C_OK(stride_scan_release(good_.scan));
+    CHECK_C_OK(stride_table_release(hits_));
+    CHECK_C_OK(stride_commit_report_release(good_.report));
+    CHECK_C_OK(stride_groups_release(good_.groups));
+    CHECK_C_OK(stride_set_release(good_.set));
+    CHECK_C_OK(stride_dedup_release(good_.dedup));
   }
 
   // All calls but those that end a handle.
   std::vector<Call> calls() {
     std::vector<Call> all;
-    for (const std::vector<Call>& some :
-         {table_calls(), write_calls(), read_calls(), match_calls(), scan_calls()})
+    for (const std::vector<Call>& some : {table_calls(), write_calls(), read_calls(), match_calls(),
+                                          scan_calls(), number_calls(), dedup_calls()})
       all.insert(all.end(), some.begin(), some.end());
     return all;
   }
@@ -168,6 +194,50 @@ class CHandlesTest : public CTest {
         {"scan_next", [&](auto& h) { return stride_scan_next(h.scan, &out_, &out_); }},
     };
   }
+  std::vector<Call> number_calls() {
+    return {
+        {"table_numbers", [&](auto& h) { return stride_table_numbers(h.hits, &type_, &type_); }},
+        {"put_if_absent",
+         [&](auto& h) {
+           return stride_put_if_absent(h.transaction, h.table, &column_, &column_, nullptr);
+         }},
+        {"accumulate",
+         [&](auto& h) {
+           return stride_accumulate(h.transaction, h.hits, &column_, STRIDE_NUMBERS_I64, &delta_);
+         }},
+        {"accumulate_one",
+         [](auto& h) { return stride_accumulate_one(h.transaction, h.hits, "k", 1, 1); }},
+        {"commit_report_keys",
+         [&](auto& h) { return stride_commit_report_keys(h.report, "t", &number_); }},
+        {"commit_report_size",
+         [&](auto& h) { return stride_commit_report_size(h.report, &number_); }},
+        {"commit_report_get",
+         [&](auto& h) { return stride_commit_report_get(h.report, 0, nullptr, &number_); }},
+        {"group_by",
+         [&](auto& h) {
+           return stride_group_by(h.snapshot, h.hits, nullptr, nullptr, &groups_out_);
+         }},
+        {"groups_read", [&](auto& h) { return stride_groups_read(h.groups, &columns_); }},
+    };
+  }
+  std::vector<Call> dedup_calls() {
+    return {
+        {"set_find_or_put",
+         [&](auto& h) { return stride_set_find_or_put(h.set, vector_, 1, &number_, nullptr); }},
+        {"set_find", [&](auto& h) { return stride_set_find(h.set, vector_, 1, &number_); }},
+        {"set_get", [&](auto& h) { return stride_set_get(h.set, &zero_, 1, vector_); }},
+        {"set_clear", [](auto& h) { return stride_set_clear(h.set); }},
+        {"set_read_info", [&](auto& h) { return stride_set_read_info(h.set, &set_info_); }},
+        {"dedup_open",
+         [&](auto& h) { return stride_dedup_open(h.database, "others", nullptr, &dedup_out_); }},
+        {"dedup_find_or_put",
+         [&](auto& h) { return stride_dedup_find_or_put(h.dedup, vector_, 1, &number_, nullptr); }},
+        {"dedup_find", [&](auto& h) { return stride_dedup_find(h.dedup, vector_, 1, &number_); }},
+        {"dedup_get", [&](auto& h) { return stride_dedup_get(h.dedup, &zero_, 1, vector_); }},
+        {"dedup_read_info",
+         [&](auto& h) { return stride_dedup_read_info(h.dedup, &number_, &number_); }},
+    };
+  }
   // Those that end one; NULL is fine.
   static std::vector<Call> endings() {
     return {
@@ -179,6 +249,10 @@ class CHandlesTest : public CTest {
         {"values_release", [](auto& h) { return stride_values_release(h.values); }},
         {"references_release", [](auto& h) { return stride_references_release(h.references); }},
         {"scan_release", [](auto& h) { return stride_scan_release(h.scan); }},
+        {"commit_report_release", [](auto& h) { return stride_commit_report_release(h.report); }},
+        {"groups_release", [](auto& h) { return stride_groups_release(h.groups); }},
+        {"set_release", [](auto& h) { return stride_set_release(h.set); }},
+        {"dedup_release", [](auto& h) { return stride_dedup_release(h.dedup); }},
     };
   }
 
@@ -192,6 +266,15 @@ class CHandlesTest : public CTest {
   stride_bytes bytes_{};
   stride_column column_{"key", nullptr, 1, 3}, out_{};
   stride_buffers buffers_{};
+  int type_ = 0;
+  int64_t delta_ = 1;
+  uint64_t zero_ = 0;
+  uint32_t vector_[2] = {7, 8};
+  stride_set_info set_info_{};
+  stride_group_columns columns_{};
+  stride_groups* groups_out_ = nullptr;
+  stride_dedup_table* dedup_out_ = nullptr;
+  stride_table* hits_ = nullptr;
   stride_table* routes_ = nullptr;
   stride_table* table_out_ = nullptr;
   stride_tables* tables_out_ = nullptr;
@@ -213,6 +296,10 @@ TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.GoodOnesDo", "[CHandlesTest]") {
     CHECK_C_OK(stride_abort(transaction_out_));
     CHECK_C_OK(stride_snapshot_release(snapshot_out_));
     CHECK_C_OK(stride_scan_release(scan_out_));
+    CHECK_C_OK(stride_groups_release(groups_out_));
+    CHECK_C_OK(stride_dedup_release(dedup_out_));
+    groups_out_ = nullptr;
+    dedup_out_ = nullptr;
     table_out_ = nullptr;
     tables_out_ = nullptr;
     transaction_out_ = nullptr;
@@ -232,8 +319,9 @@ TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.Null", "[CHandlesTest]") {
 }
 
 TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.OfAnotherKind", "[CHandlesTest]") {
-  void* kinds[] = {db_,       table_,       good_.tables,     good_.transaction,
-                   snapshot_, good_.values, good_.references, good_.scan};
+  void* kinds[] = {db_,          table_,       good_.tables,     good_.transaction,
+                   snapshot_,    good_.values, good_.references, good_.scan,
+                   good_.report, good_.groups, good_.set,        good_.dedup};
   for (size_t i = 0; i < std::size(kinds); ++i) {
     for (size_t k = 0; k < std::size(kinds); ++k) {
       if (k == i) continue;
