@@ -1,5 +1,6 @@
 #include "engine/make_vector_set.h"
 
+#include <span>
 #include <utility>
 
 #include "gpu/backend.h"
@@ -9,9 +10,49 @@
 namespace stride {
 namespace {
 
-struct OwnedSet {
-  std::shared_ptr<Backend> backend;  // outlives the set
-  std::unique_ptr<VectorSet> set;
+// A set and what it needs, which a forked child has no threads of.
+class OwnedVectorSet : public VectorSet {
+ public:
+  OwnedVectorSet(uint32_t words, std::shared_ptr<Backend> backend, std::unique_ptr<VectorSet> set)
+      : VectorSet(words), backend_(std::move(backend)), set_(std::move(set)) {}
+  uint64_t size() const override { return set_->size(); }
+  uint64_t id_limit() const override { return set_->id_limit(); }
+  uint64_t nodes() const override { return set_->nodes(); }
+  uint64_t memory_bytes() const override { return set_->memory_bytes(); }
+
+ private:
+  Status usable() const {
+    if (made_in_.is_here()) return {};
+    return Status(StatusCode::closed, "the set was made before this process was forked off")
+        .with_remedy("make another one after fork()");
+  }
+  // The set's own status says how many did not fit.
+  Result<uint64_t> put_vectors(const KeyColumn& vectors, uint64_t* ids,
+                               uint64_t* was_new) override {
+    STRIDE_TRY(usable());
+    std::span<uint64_t> numbers, bits;
+    if (ids) numbers = {ids, vectors.size};
+    if (was_new) bits = {was_new, (vectors.size + 63) / 64};
+    STRIDE_TRY(set_->find_or_put(vectors, numbers, bits));
+    return uint64_t{0};
+  }
+  Status find_vectors(const KeyColumn& vectors, uint64_t* ids) override {
+    STRIDE_TRY(usable());
+    return set_->find(vectors, {ids, vectors.size});
+  }
+  Result<uint64_t> get_vectors(std::span<const uint64_t> ids, std::byte* vectors) override {
+    STRIDE_TRY(usable());
+    STRIDE_TRY(set_->get(ids, {vectors, ids.size() * words() * 4}));
+    return absent;
+  }
+  Status clear_vectors() override {
+    STRIDE_TRY(usable());
+    return set_->clear();
+  }
+
+  std::shared_ptr<Backend> backend_;  // outlives the set
+  std::unique_ptr<VectorSet> set_;
+  ProcessMark made_in_;
 };
 
 Result<std::shared_ptr<Backend>> make_backend(BackendKind where, unsigned threads) {
@@ -27,15 +68,13 @@ Result<std::shared_ptr<Backend>> make_backend(BackendKind where, unsigned thread
 Result<std::shared_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options,
                                                    BackendKind where, unsigned threads) {
   return no_throw([&]() -> Result<std::shared_ptr<VectorSet>> {
-    // A forked child lacks the threads that would have to end.
-    auto owned = make_shared_here<OwnedSet>();
     auto backend = make_backend(where, threads);
     if (!backend.ok()) return backend.status();
-    owned->backend = std::move(*backend);
-    auto set = owned->backend->sets().make_vector_set(options);
+    auto set = (*backend)->sets().make_vector_set(options);
     if (!set.ok()) return set.status();
-    owned->set = std::move(*set);
-    return std::shared_ptr<VectorSet>(owned, owned->set.get());
+    // A forked child lacks the threads that would have to end.
+    return std::shared_ptr<VectorSet>(
+        make_shared_here<OwnedVectorSet>(options.words, std::move(*backend), std::move(*set)));
   });
 }
 

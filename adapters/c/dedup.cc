@@ -104,9 +104,6 @@ int use_set(stride_set* handle, const Call& call) {
   return run([&]() -> Status {
     Use<SetObject> s;
     STRIDE_TRY(s.begin(handle));
-    if (!s->made_in.is_here())
-      return Status(StatusCode::closed, "the set was made before this process was forked off")
-          .with_remedy("make another one here");
     return call(*s->set);
   });
 }

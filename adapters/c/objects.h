@@ -14,7 +14,6 @@
 #include "engine/dedup_table.h"
 #include "engine/group_by.h"
 #include "engine/make_vector_set.h"
-#include "storage/process.h"
 
 namespace stride::c {
 
@@ -98,7 +97,6 @@ struct SetObject : Owned {
   using Handle = stride_set;
   explicit SetObject(std::shared_ptr<VectorSet> s) : set(std::move(s)) {}
   std::shared_ptr<VectorSet> set;
-  ProcessMark made_in;
 };
 
 struct DedupObject : Owned {

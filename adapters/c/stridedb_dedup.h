@@ -111,8 +111,9 @@ STRIDE_C_API int stride_dedup_open(stride_database* database, const char* name,
                                    const stride_dedup_options* options, stride_dedup_table** table);
 /* As stride_set_find_or_put(): new vectors get the next ids and are committed, all of a call at
  * once. When it fails, as stride_commit() does, nothing is put, ids and was_new are undefined, and
- * the table goes on as it was. Where it cannot be read again after that (as when its database was
- * closed), this and all further calls are STRIDE_CLOSED. */
+ * the table goes on as it was: also where its database was closed (STRIDE_CLOSED), but then it
+ * takes nothing new. Where its rows cannot be read again after a failure, this and all further
+ * calls are STRIDE_CLOSED. */
 STRIDE_C_API int stride_dedup_find_or_put(stride_dedup_table* table, const uint32_t* vectors,
                                           uint64_t n, uint64_t* ids, uint64_t* was_new);
 /* As stride_set_find() and stride_set_get(). */
