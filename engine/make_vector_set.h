@@ -19,8 +19,8 @@ namespace stride {
 // The set owns the threads, or the device's memory, that it needs. where: whose memory it is in;
 // automatic: a CUDA device's where there is one. threads: as Options::threads. invalid_argument:
 // options that do not hold. unavailable: there is no device, or it lacks atomic operations that the
-// form needs. resource_exhausted: no room for so large a table. A forked child must only release
-// it.
+// form needs. resource_exhausted: no room for so large a table. In a forked child its calls that
+// return a Status are `closed`.
 STRIDE_API Result<std::shared_ptr<VectorSet>> make_vector_set(const VectorSetOptions& options,
                                                               BackendKind where = BackendKind::host,
                                                               unsigned threads = 0);

@@ -1,15 +1,14 @@
 /* Writes and reads one row, and checks that library and header have one version. */
 #include <stdio.h>
+#include <stridedb.h>
 #include <string.h>
 
-#include <stridedb.h>
-
-#define CHECK(call)                                        \
-  do {                                                     \
-    if ((call) != STRIDE_OK) {                             \
-      fprintf(stderr, "%s\n", stride_last_error()->text);  \
-      return 1;                                            \
-    }                                                      \
+#define CHECK(call)                                       \
+  do {                                                    \
+    if ((call) != STRIDE_OK) {                            \
+      fprintf(stderr, "%s\n", stride_last_error()->text); \
+      return 1;                                           \
+    }                                                     \
   } while (0)
 
 int main(int argc, char** argv) {
@@ -19,6 +18,9 @@ int main(int argc, char** argv) {
   stride_transaction* t;
   stride_snapshot* snapshot;
   stride_bytes value;
+  stride_set* set;
+  uint32_t pairs[] = {1, 2, 3, 4, 1, 2};
+  uint64_t ids[3];
   if (argc != 2) return 2;
   snprintf(version, sizeof version, "%d.%d.%d", STRIDE_VERSION_MAJOR, STRIDE_VERSION_MINOR,
            STRIDE_VERSION_PATCH);
@@ -31,6 +33,10 @@ int main(int argc, char** argv) {
   CHECK(stride_snapshot_take(db, &snapshot));
   CHECK(stride_get_one(snapshot, table, "key", 3, &value));
   if (value.size != 5 || memcmp(value.data, "value", 5) != 0) return 4;
+  CHECK(stride_set_create(NULL, &set));
+  CHECK(stride_set_find_or_put(set, pairs, 3, ids, NULL));
+  if (ids[1] != 1 || ids[2] != ids[0]) return 5;
+  CHECK(stride_set_release(set));
   CHECK(stride_snapshot_release(snapshot));
   CHECK(stride_table_release(table));
   CHECK(stride_close(db));

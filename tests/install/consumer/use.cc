@@ -4,12 +4,23 @@
 
 #include "engine/database.h"
 #include "engine/library_version.h"
+#include "engine/make_vector_set.h"
+#include "gpu/vector_set.h"
 
 using namespace stride;
 
 static int failed(const Status& s) {
   std::cerr << s.to_string() << "\n";
   return 1;
+}
+
+// How many different pairs of numbers there are.
+static Result<uint64_t> different(const Column& pairs) {
+  auto set = make_vector_set({.words = 2, .form = VectorForm::slots});
+  if (!set.ok()) return set.status();
+  Status s = (*set)->find_or_put(pairs, {}, {});
+  if (!s.ok()) return s;
+  return (*set)->size();
 }
 
 int main(int argc, char** argv) {
@@ -42,6 +53,9 @@ int main(int argc, char** argv) {
   if (!it.ok()) return failed(it.status());
   for (; it->valid(); it->next()) ++scanned;
   if (scanned != rows.size()) return 5;
+  auto pairs = different(Column::fixed(rows.data(), 8, rows.size() / 2));
+  if (!pairs.ok()) return failed(pairs.status());
+  if (*pairs != rows.size() / 2) return 6;
   s = (*db)->close();
   return s.ok() ? 0 : failed(s);
 }
