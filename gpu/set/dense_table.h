@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -105,6 +106,7 @@ class DenseTable {
       fresh_.resize(piece.size);
       places_.resize(piece.size);
       ranks_.resize(bitmap_words(piece.size) + 1);
+      own_bits_.resize(bitmap_words(piece.size));
       store_.reserve(piece);
       return true;
     } catch (const std::bad_alloc&) {
@@ -168,25 +170,13 @@ class DenseTable {
   // own number. Then which are new is known, and so their ids.
   bool put_piece(const KeyColumn& piece, uint64_t* ids, uint64_t* bits) {
     uint64_t before = store_.size();
-    std::atomic<bool> all{true};
-    rows_.hash(pool_, piece.size, [&](uint64_t i) { return store_.hash(piece, i); });
-    rows_.each_region(pool_, layout_, [&](const auto& row_at, uint64_t count) {
-      in_blocks(
-          row_at, count,
-          [&](uint64_t i) { prefetch(slots_.data() + layout_.first_slot(rows_.hash(i))); },
-          [&](uint64_t i) { look(rows_.hash(i), before); },
-          [&](uint64_t i) {
-            if (!claim(piece, i, before)) all = false;
-          });
-    });
-    if (!all) {
+    if (!claim_rows(piece, before)) {
       withdraw();
       return options_.grows && worth_growing() && grow() && reserve(piece) &&
              put_piece(piece, ids, bits);
     }
     uint64_t words = bitmap_words(piece.size);
-    std::vector<uint64_t> own(bits ? 0 : words);
-    uint64_t* news = bits ? bits : own.data();
+    uint64_t* news = bits ? bits : own_bits_.data();
     pack_flags(pool_, fresh_, news);
     ranks_[0] = before;
     for (uint64_t w = 0; w < words; ++w)
@@ -196,7 +186,7 @@ class DenseTable {
              static_cast<uint64_t>(std::popcount(news[i / 64] & ((uint64_t{1} << i % 64) - 1)));
     };
     store_.append(pool_, piece, fresh_, rank, ranks_[words]);
-    pool_.run(piece.size, 4096, [&](uint64_t begin, uint64_t end) {
+    run_surely(pool_, piece.size, 4096, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i) {
         uint64_t id = places_[i];
         if (fresh_[i]) {
@@ -209,6 +199,28 @@ class DenseTable {
       }
     });
     return true;
+  }
+  // Every row claims its place. False: some found none. Where memory runs out meanwhile, no row has
+  // one, and the exception goes on.
+  bool claim_rows(const KeyColumn& piece, uint64_t before) {
+    std::atomic<bool> all{true};
+    rows_.hash(pool_, piece.size, [&](uint64_t i) { return store_.hash(piece, i); });
+    std::fill(fresh_.begin(), fresh_.end(), uint8_t{0});
+    try {
+      rows_.each_region(pool_, layout_, [&](const auto& row_at, uint64_t count) {
+        in_blocks(
+            row_at, count,
+            [&](uint64_t i) { prefetch(slots_.data() + layout_.first_slot(rows_.hash(i))); },
+            [&](uint64_t i) { look(rows_.hash(i), before); },
+            [&](uint64_t i) {
+              if (!claim(piece, i, before)) all = false;
+            });
+      });
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+    return all;
   }
   // The stored vector that is likely to be compared.
   void look(uint64_t hash, uint64_t before) const {
@@ -247,7 +259,7 @@ class DenseTable {
   }
   // The piece's own entries go again, newest and oldest alike: behind them there are no others.
   void withdraw() {
-    pool_.run(fresh_.size(), 4096, [&](uint64_t begin, uint64_t end) {
+    run_surely(pool_, fresh_.size(), 4096, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i)
         if (fresh_[i]) slots_[places_[i]] = 0;
     });
@@ -263,6 +275,7 @@ class DenseTable {
   BulkVector<uint8_t> fresh_;    // whether each row is new
   BulkVector<uint64_t> places_;  // of new rows their slots, of others the numbers that they found
   std::vector<uint64_t> ranks_;  // the id of the first new row of each 64
+  std::vector<uint64_t> own_bits_;  // which rows are new, where the caller does not ask
 };
 
 }  // namespace stride

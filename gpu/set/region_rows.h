@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -108,9 +110,20 @@ void in_blocks(const RowAt& row_at, uint64_t count, const Ask& ask, const Look& 
   }
 }
 
+// Runs what must be done now. Where memory for the other threads runs out this one does it all;
+// body(begin, end) throws nothing, and may be called again for what it has done.
+template <class Body>
+void run_surely(TaskPool& pool, uint64_t n, uint64_t grain, const Body& body) {
+  try {
+    pool.run(n, grain, std::cref(body));
+  } catch (const std::bad_alloc&) {
+    body(0, n);
+  }
+}
+
 // A bit for each flag.
 inline void pack_flags(TaskPool& pool, std::span<const uint8_t> flags, uint64_t* bits) {
-  pool.run(bitmap_words(flags.size()), 256, [&](uint64_t begin, uint64_t end) {
+  run_surely(pool, bitmap_words(flags.size()), 256, [&](uint64_t begin, uint64_t end) {
     for (uint64_t w = begin; w < end; ++w) {
       uint64_t word = 0, from = w * 64, n = std::min<uint64_t>(64, flags.size() - from);
       for (uint64_t i = 0; i < n; ++i) word |= uint64_t{flags[from + i]} << i;

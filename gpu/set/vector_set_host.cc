@@ -59,7 +59,7 @@ class WordStore {
   template <class Rank>
   void append(TaskPool& pool, const KeyColumn& piece, const BulkVector<uint8_t>& fresh,
               const Rank& rank, uint64_t size) {
-    pool.run(piece.size, 4096, [&](uint64_t begin, uint64_t end) {
+    run_surely(pool, piece.size, 4096, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end; ++i)
         if (fresh[i]) std::memcpy(const_cast<std::byte*>(at(rank(i))), at(piece, i), bytes_);
     });
@@ -117,7 +117,7 @@ class ByteStore {
       end += piece[i].size();
       ends_[rank(i) + 1] = end;
     }
-    pool.run(piece.size, 4096, [&](uint64_t first, uint64_t last) {
+    run_surely(pool, piece.size, 4096, [&](uint64_t first, uint64_t last) {
       for (uint64_t i = first; i < last; ++i) {
         Bytes row = piece[i];
         if (fresh[i] && !row.empty())
