@@ -1,12 +1,14 @@
-// The version of the library: semantic (semver.org).
+// The version of the library: semantic (semver.org). CHANGELOG.md says what a version may change.
 #pragma once
 
+#include "engine/stridedb_version.h"
 #include "storage/export.h"
 
 namespace stride {
 
 // The version of the header.
-inline constexpr int version_major = 0, version_minor = 1, version_patch = 0;
+inline constexpr int version_major = STRIDE_VERSION_MAJOR, version_minor = STRIDE_VERSION_MINOR,
+                     version_patch = STRIDE_VERSION_PATCH;
 
 // The version of the library that runs, as "0.1.0".
 STRIDE_API const char* version() noexcept;

@@ -8,8 +8,6 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(STRIDE_VERSION_MAJOR == version_major && STRIDE_VERSION_MINOR == version_minor &&
-              STRIDE_VERSION_PATCH == version_patch);
 static_assert(STRIDE_DURABILITY_SYNC == int(Durability::sync) &&
               STRIDE_DURABILITY_FLUSH == int(Durability::flush) &&
               STRIDE_DURABILITY_NONE == int(Durability::none));
@@ -66,6 +64,8 @@ Status read_options(const stride_options* given, Options* options) {
 }  // namespace
 
 const char* stride_version(void) { return version(); }
+
+int stride_version_number(void) { return STRIDE_VERSION; }
 
 int stride_options_init(stride_options* options, size_t size) {
   return run([&] {

@@ -32,8 +32,10 @@
  * Processes. After fork() what is open stays the parent's: in the child every handle that was made
  * before serves to be released, and all else fails with STRIDE_CLOSED.
  *
- * Stability. What is here stays, and keeps its meaning and its layout; structs that a caller makes
- * begin with their size, so that they can grow at the end.
+ * Stability. What is here stays, and keeps its meaning and its layout, in all versions of one major
+ * number, 0 included; structs that a caller makes begin with their size, so that they can grow at the
+ * end. The shared library's name has the minor number too before version 1.0, because of its C++ half:
+ * programs are then linked again for another minor version.
  */
 #ifndef STRIDEDB_H
 #define STRIDEDB_H
@@ -41,9 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STRIDE_VERSION_MAJOR 0
-#define STRIDE_VERSION_MINOR 1
-#define STRIDE_VERSION_PATCH 0
+#include "engine/stridedb_version.h"
 
 #if defined(__GNUC__)
 #define STRIDE_C_API __attribute__((visibility("default")))
@@ -55,8 +55,13 @@
 extern "C" {
 #endif
 
-/* "0.1.0": the version of the library that runs. The macros above are that of the header. */
+/* "0.1.0": the version of the library that runs. That of the headers are the macros of
+ * engine/stridedb_version.h: STRIDE_VERSION_TEXT, STRIDE_VERSION_MAJOR, _MINOR and _PATCH, and
+ * STRIDE_VERSION, which `#if STRIDE_VERSION >= STRIDE_VERSION_NUMBER(0, 1, 0)` compares. */
 STRIDE_C_API const char* stride_version(void);
+/* The same as a number that compares with STRIDE_VERSION: it is smaller where the library that runs is
+ * older than the headers, which may then have functions that it lacks. */
+STRIDE_C_API int stride_version_number(void);
 
 /* ---- Status and errors ---- */
 

@@ -23,6 +23,10 @@ TEST_CASE("CVersionTest.IsThatOfTheHeader", "[CVersionTest]") {
                        std::to_string(STRIDE_VERSION_MINOR) + "." +
                        std::to_string(STRIDE_VERSION_PATCH);
   CHECK(stride_version() == header);
+  CHECK(header == STRIDE_VERSION_TEXT);
+  CHECK(stride_version_number() == STRIDE_VERSION);
+  CHECK(STRIDE_VERSION > STRIDE_VERSION_NUMBER(0, 0, 999));
+  CHECK(STRIDE_VERSION < STRIDE_VERSION_NUMBER(STRIDE_VERSION_MAJOR + 1, 0, 0));
 }
 
 // A program that was compiled when the structs had fewer members.

@@ -11,8 +11,11 @@
     }                                                     \
   } while (0)
 
+#if STRIDE_VERSION < STRIDE_VERSION_NUMBER(0, 1, 0)
+#error "older than what this program needs"
+#endif
+
 int main(int argc, char** argv) {
-  char version[32];
   stride_database* db;
   stride_table* table;
   stride_transaction* t;
@@ -22,9 +25,8 @@ int main(int argc, char** argv) {
   uint32_t pairs[] = {1, 2, 3, 4, 1, 2};
   uint64_t ids[3];
   if (argc != 2) return 2;
-  snprintf(version, sizeof version, "%d.%d.%d", STRIDE_VERSION_MAJOR, STRIDE_VERSION_MINOR,
-           STRIDE_VERSION_PATCH);
-  if (strcmp(version, stride_version()) != 0) return 3;
+  if (strcmp(STRIDE_VERSION_TEXT, stride_version()) != 0) return 3;
+  if (stride_version_number() != STRIDE_VERSION) return 3;
   CHECK(stride_open(argv[1], NULL, &db));
   CHECK(stride_table_open_or_create(db, "t", 0, &table));
   CHECK(stride_begin(db, &t));
