@@ -7,6 +7,7 @@
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
 #include "engine/memtable/memtable.h"
+#include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"
@@ -20,6 +21,10 @@ bool Table::share_equal_values() const { return record_ && record_->share_equal_
 NumberType Table::numbers() const { return record_ ? record_->numbers : NumberType::none; }
 Overflow Table::overflow() const {
   return record_ && record_->sums_wrap ? Overflow::wrap : Overflow::error;
+}
+const Schema& Table::schema() const {
+  static const Schema none;
+  return schema_ ? *schema_ : none;
 }
 const std::string& Table::name() const {
   static const std::string none;
@@ -39,7 +44,18 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
 Database::~Database() { Status ignored = close(); }
 
 Result<Table> Database::create_table(const std::string& name, const TableOptions& options) {
-  return no_throw([&] { return impl_->create_table(name, options); });
+  return no_throw([&]() -> Result<Table> {
+    if (options.schema.empty()) return impl_->create_table(name, options);
+    // The schema's table first, which another thread may make as well: then all that can be there
+    // already is the table that is asked for.
+    auto notes = open_or_create_table(std::string(notes_table_name));
+    if (!notes.ok()) return notes.status();
+    WriteTransaction transaction = begin();
+    auto table = transaction.create_table(name, options);
+    if (!table.ok()) return table;
+    STRIDE_TRY(transaction.commit());
+    return table;
+  });
 }
 
 Result<Table> Database::open_table(const std::string& name) const {
@@ -58,7 +74,18 @@ Result<Table> Database::open_or_create_table(const std::string& name, const Tabl
 }
 
 Status Database::drop_table(const std::string& name) {
-  return no_throw([&] { return impl_->drop_table(name); });
+  return no_throw([&]() -> Status {
+    auto table = impl_->open_table(name);
+    STRIDE_TRY(impl_->drop_table(name));
+    if (!table.ok() || table->schema().empty()) return {};
+    // Nobody reads the schema of an id that is gone: what fails here leaves a few bytes.
+    auto notes = impl_->open_table(std::string(notes_table_name));
+    if (!notes.ok()) return {};
+    WriteTransaction transaction = begin();
+    Status erased = transaction.erase(*notes, schema_key(table->id()));
+    if (erased.ok()) erased = transaction.commit(Durability::flush);
+    return {};
+  });
 }
 
 std::vector<TableStatistics> Database::tables() const {

@@ -8,6 +8,7 @@
 #include "engine/catalog/segment_check.h"
 #include "engine/catalog/table_options.h"
 #include "engine/device/executor.h"
+#include "engine/table_schema.h"
 #include "storage/no_throw.h"
 #include "storage/system_memory.h"
 
@@ -103,8 +104,13 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
 
 Result<Table> DatabaseImpl::open_table(const std::string& name) const {
   STRIDE_TRY(check_process());
-  auto version = current();
-  if (const TableVersion* found = version->find_name(name)) return handle(found->table);
+  uint32_t commit = 0;
+  auto version = current(&commit);
+  if (const TableVersion* found = version->find_name(name)) {
+    auto schema = read_schema(version, commit, found->table->id);
+    if (!schema.ok()) return schema.status();
+    return handle(found->table, std::move(*schema));
+  }
   return Status(StatusCode::not_found, "no table '" + name + "'")
       .with_file(context_.path)
       .with_remedy("create it, or list the tables there are");

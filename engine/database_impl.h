@@ -39,11 +39,13 @@ class DatabaseImpl {
   // A table that is in no version yet. already_exists, invalid_argument.
   Result<std::shared_ptr<const TableRecord>> new_table(const std::string& name,
                                                        const TableOptions& options);
+  // Of a table without a schema: a transaction makes the others.
   Result<Table> create_table(const std::string& name, const TableOptions& options);
   Result<Table> open_table(const std::string& name) const;
   Status drop_table(const std::string& name);
-  Table handle(std::shared_ptr<const TableRecord> record) const {
-    return TableParts::make(std::move(record), context_.identity);
+  Table handle(std::shared_ptr<const TableRecord> record,
+               std::shared_ptr<const Schema> schema = nullptr) const {
+    return TableParts::make(std::move(record), context_.identity, std::move(schema));
   }
 
   // Knows of the large transactions that are staging.

@@ -7,6 +7,7 @@
 #include "gpu/tree_options.h"
 #include "storage/number.h"
 #include "storage/prefix_key.h"
+#include "storage/schema.h"
 
 namespace stride {
 
@@ -92,6 +93,10 @@ struct TableOptions {
   // (unsupported_version).
   NumberType numbers = NumberType::none;
   Overflow overflow = Overflow::error;  // of i32 and i64
+  // The columns of the table: values are rows of them (storage/row_format.h, engine/row_columns.h).
+  // It is kept in the table `.stride` of the same database, cannot be changed later, and tables of
+  // numbers have none. Empty: values are bytes.
+  Schema schema;
 };
 
 }  // namespace stride

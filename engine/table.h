@@ -7,6 +7,7 @@
 
 #include "storage/export.h"
 #include "storage/number.h"
+#include "storage/schema.h"
 
 namespace stride {
 
@@ -28,13 +29,17 @@ class STRIDE_API Table {
   bool share_equal_values() const;
   NumberType numbers() const;  // of a table of numbers; none: values are any bytes
   Overflow overflow() const;
+  // Empty: values are bytes.
+  const Schema& schema() const;
 
  private:
   friend struct TableParts;
-  Table(std::shared_ptr<const TableRecord> record, std::shared_ptr<const DatabaseIdentity> database)
-      : record_(std::move(record)), database_(std::move(database)) {}
+  Table(std::shared_ptr<const TableRecord> record, std::shared_ptr<const DatabaseIdentity> database,
+        std::shared_ptr<const Schema> schema)
+      : record_(std::move(record)), database_(std::move(database)), schema_(std::move(schema)) {}
   std::shared_ptr<const TableRecord> record_;
   std::shared_ptr<const DatabaseIdentity> database_;
+  std::shared_ptr<const Schema> schema_;  // null: there is none
 };
 
 }  // namespace stride

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 
 #include "engine/database_impl.h"
@@ -14,6 +16,7 @@ namespace stride {
 struct STRIDE_INTERNAL WriteTransaction::State {
   std::shared_ptr<DatabaseImpl> database;
   Staging staging;
+  std::map<uint32_t, std::shared_ptr<const Schema>> schemas;  // of tables that it creates, by id
   std::atomic<bool> changed{false};
   OpenTransaction open{.staging = &staging};
   std::atomic<bool> entered{false};  // the commit queue knows of it

@@ -1,6 +1,7 @@
 #include "engine/write_transaction.h"
 
 #include "engine/catalog/table_options.h"
+#include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "storage/no_throw.h"
 
@@ -80,10 +81,21 @@ Result<Table> WriteTransaction::create_table(const std::string& name, const Tabl
     auto record = state_->database->new_table(name, options);
     if (!record.ok()) return record.status();
     STRIDE_TRY(state_->staging.create(*record));
-    Table table = state_->database->handle(std::move(*record));
+    std::shared_ptr<const Schema> schema;
+    if (!options.schema.empty()) schema = std::make_shared<const Schema>(options.schema);
+    Table table = state_->database->handle(std::move(*record), schema);
     STRIDE_TRY(state_->begin_change(table));
+    if (schema) STRIDE_TRY(keep_schema(table, schema));
     return table;
   });
+}
+
+Status WriteTransaction::keep_schema(const Table& table,
+                                     const std::shared_ptr<const Schema>& schema) {
+  auto notes = open_or_create_table(std::string(notes_table_name));
+  if (!notes.ok()) return notes.status();
+  state_->schemas[table.id()] = schema;
+  return put(*notes, schema_key(table.id()), schema->to_string());
 }
 
 Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
@@ -91,21 +103,33 @@ Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
   return no_throw([&]() -> Result<Table> {
     if (!state_) return absent();
     auto there = state_->database->open_table(name);
-    if (auto created = state_->staging.find_created(name))
-      there = state_->database->handle(std::move(created));
+    if (auto created = state_->staging.find_created(name)) {
+      auto schema = state_->schemas.find(created->id);
+      there = state_->database->handle(
+          std::move(created), schema == state_->schemas.end() ? nullptr : schema->second);
+    }
     return there.ok() ? check_same_options(*there, options) : create_table(name, options);
   });
 }
 
 Status WriteTransaction::put(const Table& table, const KeyColumn& keys, const ValueColumn& values) {
   return change(table, [&](Staging& staging, const auto& record) {
+    STRIDE_TRY(check_row_width(table, values));
     return staging.stage(record, keys, &values);
   });
+}
+
+Status WriteTransaction::put(const Table& table, const KeyColumn& keys,
+                             std::span<const CellColumn> columns) {
+  EncodedRows encoded;
+  STRIDE_TRY(encode_rows(table.schema(), columns, &encoded));
+  return put(table, keys, encoded.rows);
 }
 
 Status WriteTransaction::put_view(const Table& table, const KeyColumn& keys,
                                   const ValueColumn& values) {
   return change(table, [&](Staging& staging, const auto& record) {
+    STRIDE_TRY(check_row_width(table, values));
     return staging.stage_view(record, keys, values);
   });
 }
@@ -113,6 +137,7 @@ Status WriteTransaction::put_view(const Table& table, const KeyColumn& keys,
 Status WriteTransaction::put_if_absent(const Table& table, const KeyColumn& keys,
                                        const ValueColumn& values, std::span<uint64_t> was_new) {
   return change(table, [&](Staging& staging, const auto& record) {
+    STRIDE_TRY(check_row_width(table, values));
     return staging.stage_absent(record, keys, values, was_new);
   });
 }

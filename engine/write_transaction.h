@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "engine/options.h"
+#include "engine/row_columns.h"
 #include "engine/table.h"
 #include "storage/column.h"
 #include "storage/export.h"
@@ -65,6 +66,9 @@ class STRIDE_API WriteTransaction {
   // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
   // key too long or of the wrong width, value too long, columns of different sizes.
   Status put(const Table& table, const KeyColumn& keys, const ValueColumn& values);
+  // For a table with a schema: the cells of its columns, in their order (engine/row_columns.h). As
+  // encode_rows(), too.
+  Status put(const Table& table, const KeyColumn& keys, std::span<const CellColumn> columns);
   // The same without a copy, for bulk loads: the columns' memory must stay as it is until commit()
   // has returned or the transaction is gone.
   Status put_view(const Table& table, const KeyColumn& keys, const ValueColumn& values);
@@ -166,6 +170,8 @@ class STRIDE_API WriteTransaction {
   template <class Stage>
   Status change(const Table& table, const Stage& stage);
   Status absent() const;
+  // Keeps the schema of a table that this creates.
+  Status keep_schema(const Table& table, const std::shared_ptr<const Schema>& schema);
 
   std::shared_ptr<State> state_;  // null: moved away, ended, or why_not_
   Status why_not_;

@@ -30,6 +30,18 @@ Status check_table_options(const std::string& name, const TableOptions& options)
     return Status::invalid("Overflow::wrap is given for a table of " +
                            std::string(to_string(numbers)) + ", and only integers wrap")
         .with_remedy("use i32 or i64, or leave overflow as it is");
+  const Schema& schema = options.schema;
+  if (!schema.empty() && numbers != NumberType::none)
+    return Status::invalid("a table of numbers has no schema")
+        .with_remedy("leave one of the two out: a column of numbers is in a schema, too");
+  if (const uint32_t width = schema.key_width(); width && options.key_width && width != options.key_width)
+    return Status::invalid("key_width " + std::to_string(options.key_width) +
+                           " is given, and keys of the schema have " + std::to_string(width) +
+                           " bytes")
+        .with_remedy("leave key_width at 0");
+  if (!schema.key().empty() && options.address_bits)
+    return Status::invalid("key columns are given for a prefix table")
+        .with_remedy("leave the keys out of the schema");
   return {};
 }
 
@@ -38,8 +50,9 @@ std::shared_ptr<const TableRecord> make_table_record(uint32_t id, const std::str
   auto record = std::make_shared<TableRecord>();
   record->id = id;
   record->name = name;
-  record->key_width =
-      options.address_bits ? prefix_key_width(options.address_bits) : options.key_width;
+  record->key_width = options.address_bits         ? prefix_key_width(options.address_bits)
+                      : options.schema.key_width() ? options.schema.key_width()
+                                                   : options.key_width;
   record->address_bits = options.address_bits;
   record->share_equal_values = options.share_equal_values;
   record->numbers = options.numbers;
@@ -67,10 +80,12 @@ Result<Table> check_same_options(const Table& table, const TableOptions& options
   if (table.address_bits() != options.address_bits)
     return Status::invalid("table '" + table.name() + "' is " + kind_of(table.address_bits()) +
                            ", not " + kind_of(options.address_bits));
-  if (!options.address_bits && table.key_width() != options.key_width)
+  const uint32_t key_width =
+      options.key_width ? options.key_width : options.schema.key_width();
+  if (!options.address_bits && table.key_width() != key_width)
     return Status::invalid("table '" + table.name() + "' has keys of width " +
                            std::to_string(table.key_width()) + ", not " +
-                           std::to_string(options.key_width) + " (0: any)");
+                           std::to_string(key_width) + " (0: any)");
   if (table.share_equal_values() != options.share_equal_values)
     return Status::invalid("table '" + table.name() + "' was made " +
                            (table.share_equal_values() ? "with" : "without") +
@@ -82,6 +97,12 @@ Result<Table> check_same_options(const Table& table, const TableOptions& options
                            values_of(options.numbers, options.overflow) +
                            ", which cannot be changed")
         .with_remedy("leave that as it is, or copy the rows into a new table");
+  if (!options.schema.empty() && !(options.schema == table.schema()))
+    return Status::invalid("table '" + table.name() + "' has " +
+                           (table.schema().empty() ? "no schema"
+                                                   : "the schema " + table.schema().to_string()) +
+                           ", not " + options.schema.to_string())
+        .with_remedy("give the table's, or none, or copy the rows into a new table");
   return table;
 }
 

@@ -56,8 +56,9 @@ struct TableParts {
     return table.database_;
   }
   static Table make(std::shared_ptr<const TableRecord> record,
-                    std::shared_ptr<const DatabaseIdentity> database) {
-    return Table(std::move(record), std::move(database));
+                    std::shared_ptr<const DatabaseIdentity> database,
+                    std::shared_ptr<const Schema> schema) {
+    return Table(std::move(record), std::move(database), std::move(schema));
   }
 };
 

@@ -26,7 +26,7 @@ TEST_CASE("IntegerKeyTest.TheHighestByteComesFirst", "[IntegerKeyTest]") {
 TEST_CASE("IntegerKeyTest.KeysSortAsNumbersAndLeadBack", "[IntegerKeyTest]") {
   using Limits = std::numeric_limits<int64_t>;
   std::vector<int64_t> numbers = {0, -1, 1, Limits::min(), Limits::max(), 255, 256, -256};
-  std::mt19937_64 random(test::printed_seed());
+  std::mt19937_64 random(test::seed());
   for (int i = 0; i < 1000; ++i) numbers.push_back(static_cast<int64_t>(random() >> random() % 64));
   std::sort(numbers.begin(), numbers.end());
   std::vector<uint64_t> keys = i64_keys(numbers);
