@@ -108,13 +108,16 @@ ExitStatus dump_table(const Database& database, const Snapshot& snapshot, const 
   if (table->share_equal_values()) header["share_equal_values"] = true;
   add_address_bits(table->address_bits(), &header);
   add_numbers(table->numbers(), table->overflow(), &header);
-  FrameKind kind = table->numbers() != NumberType::none ? FrameKind::numbers
-                   : table->address_bits()              ? FrameKind::prefixes
-                                                        : FrameKind::table;
+  const Schema& schema = table->schema();
+  if (!schema.empty()) header["schema"] = schema.to_string();
+  FrameKind kind = !schema.empty()                        ? FrameKind::schema
+                   : table->numbers() != NumberType::none ? FrameKind::numbers
+                   : table->address_bits()                ? FrameKind::prefixes
+                                                          : FrameKind::table;
   STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
   auto scan = snapshot.scan(*table);
   if (!scan.ok()) return scan.status();
-  RecordWriter writer(Format::raw, KeyType::bytes);
+  RecordWriter writer(Format::raw, KeyType::bytes, ValueText(Table(), {}));
   TextBuffer frame;
   ScanBatch batch;
   uint64_t dumped = 0;
@@ -215,6 +218,7 @@ class Restore {
       case FrameKind::table:
       case FrameKind::prefixes:
       case FrameKind::numbers:
+      case FrameKind::schema:
         return begin_table(static_cast<FrameKind>(header.kind));
       case FrameKind::rows:
         return take_rows();
@@ -246,8 +250,9 @@ class Restore {
     if (!read_field(header, "table", &table.name)) return broken_field("table");
     TableOptions& options = table.options;
     if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &options));
+    if (kind == FrameKind::schema) STRIDE_CLI_TRY(read_schema(header, &options));
     if (kind == FrameKind::prefixes ||
-        (kind == FrameKind::numbers && header.contains("address_bits"))) {
+        (kind != FrameKind::table && header.contains("address_bits"))) {
       STRIDE_CLI_TRY(read_address_bits(header, &options.address_bits));
     } else if (!read_field(header, "key_width", &options.key_width) ||
                options.key_width > max_key_bytes) {
@@ -317,6 +322,15 @@ class Restore {
     if (!read_field(header, "overflow", &overflow)) return broken_field("overflow");
     options->numbers = *number_type_named(type);
     options->overflow = overflow == "wrap" ? Overflow::wrap : Overflow::error;
+    return {};
+  }
+
+  ExitStatus read_schema(const json& header, TableOptions* options) const {
+    std::string text;
+    if (!read_field(header, "schema", &text)) return broken_field("schema");
+    auto schema = Schema::parse(text);
+    if (!schema.ok() || schema->empty()) return broken_field("schema");
+    options->schema = std::move(*schema);
     return {};
   }
 

@@ -14,6 +14,7 @@
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/subcommands.h"
+#include "adapters/cli/text/cell_text.h"
 #include "adapters/cli/text/number_text.h"
 #include "adapters/cli/text/scan_bounds.h"
 
@@ -64,7 +65,24 @@ ExitStatus add_key(const KeyForm& form, const std::string& text, std::set<std::s
   return ExitStatus::usage("key '" + text + "' is given twice");
 }
 
-ExitStatus value_of(const Table& table, const std::string& text, std::string* value) {
+// The row of the columns' texts; empty ones are null where that may be.
+ExitStatus row_of(const Schema& schema, const std::string* texts, std::string* value) {
+  RowWriter row(schema);
+  for (size_t i = 0; i < schema.values().size(); ++i) {
+    const Field& field = schema.values()[i];
+    if (texts[i].empty() && field.nullable) continue;
+    if (!parse_cell(field, texts[i], i, &row))
+      return ExitStatus::usage("column " + stride::quoted(field.name) + ": " +
+                               why_no_cell(field, texts[i]) + ": give another value");
+  }
+  *value = as_text(row.bytes());
+  return {};
+}
+
+// texts: of all columns.
+ExitStatus value_of(const Table& table, const std::string* texts, std::string* value) {
+  if (!table.schema().empty()) return row_of(table.schema(), texts, value);
+  const std::string& text = *texts;
   *value = text;
   if (table.numbers() == NumberType::none) return {};
   std::byte number[max_number_bytes];
@@ -85,29 +103,39 @@ ExitStatus report(Context* context, const char* member, const char* verb, uint64
 void add_put(CLI::App* command, PutArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
-  command->add_option("KEY VALUE", a->keys_and_values, "Keys, each with its value")->required();
+  command
+      ->add_option("KEY VALUE", a->keys_and_values,
+                   "Keys, each with its value, or with a value for each column of the table")
+      ->required();
   add_key_type(command, &a->key_type);
   command->footer(
       "All rows are put, and are on the disk, or none. What comes behind -- is no option.\n\n"
       "Examples:\n"
-      "  stride put db users 17 Ada 42 Grace\n"
+      "  stride put db users 17 Ada 1.5\n"
       "  stride put db hits /index.html 0\n"
       "  stride put db temperatures -- -40 cold");
 }
 
 ExitStatus run_put(Context* context, const PutArguments& arguments) {
   const std::vector<std::string>& texts = arguments.keys_and_values;
-  if (texts.size() % 2 != 0)
-    return ExitStatus::usage("key '" + texts.back() + "' has no value: give KEY VALUE pairs");
   EditedTable edited;
   STRIDE_CLI_TRY(
       open_edited(*context, arguments.database, arguments.table, arguments.key_type, &edited));
+  const Schema& schema = edited.table.schema();
+  const size_t fields = 1 + std::max<size_t>(1, schema.values().size());
+  if (const size_t last = texts.size() % fields; last != 0)
+    return ExitStatus::usage("key '" + texts[texts.size() - last] + "' has " +
+                             (schema.empty()
+                                  ? "no value: give KEY VALUE pairs"
+                                  : std::to_string(last - 1) + (last == 2 ? " value" : " values") +
+                                        ", and the table has the columns " + schema.to_string() +
+                                        ": give a value for each of them"));
   WriteTransaction write = edited.database->begin();
   std::set<std::string> keys;
   std::string key, value;
-  for (size_t i = 0; i < texts.size(); i += 2) {
+  for (size_t i = 0; i < texts.size(); i += fields) {
     STRIDE_CLI_TRY(add_key(edited.form, texts[i], &keys, &key));
-    STRIDE_CLI_TRY(value_of(edited.table, texts[i + 1], &value));
+    STRIDE_CLI_TRY(value_of(edited.table, &texts[i + 1], &value));
     STRIDE_CLI_TRY(write.put(edited.table, key, value));
   }
   STRIDE_CLI_TRY(write.commit(Durability::sync));

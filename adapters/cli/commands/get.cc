@@ -12,7 +12,7 @@ struct GetArguments {
   std::string database, table;
   std::vector<std::string> keys;
   std::string file;  // --keys
-  std::string output = "tsv";
+  OutputArguments output;
   std::string missing = "skip";
   RowArguments rows;
 };
@@ -20,12 +20,14 @@ struct GetArguments {
 class GetWorker final : public ValueWorker {
  public:
   GetWorker(Lookup* lookup, Format format)
-      : ValueWorker(lookup, false), writer_(format, lookup->key_form, lookup->table.numbers()) {}
+      : ValueWorker(lookup, false),
+        writer_(format, lookup->key_form, lookup->value_text(), key_name(lookup->table)) {}
 
  private:
   void write(uint64_t i, bool found) override {
     writer_.write(keys_[i], result_.values[i], found, &text_);
   }
+  ExitStatus written() const override { return writer_.status(); }
   RecordWriter writer_;
 };
 
@@ -39,10 +41,7 @@ void add_get(CLI::App* command, GetArguments* a) {
           "File with a key a line, or in its first column, which may be of Parquet or Arrow "
           "by its name; -: standard input")
       ->type_name("FILE");
-  command->add_option("--format", a->output, "Of the output: tsv (key, value), csv, jsonl, raw")
-      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
-      ->capture_default_str()
-      ->type_name("FORMAT");
+  add_output_options(command, &a->output, "key, value", /*raw=*/true);
   add_missing(command, &a->missing,
               "Keys that are not there: left out, with an empty value, or the end (exit code 4)");
   add_key_type(command, &a->rows.key_type);
@@ -51,6 +50,7 @@ void add_get(CLI::App* command, GetArguments* a) {
       "Examples:\n"
       "  stride get db users 17 42\n"
       "  stride get db users --keys ids.txt.gz --missing empty > users.tsv\n"
+      "  stride get db users 17 --columns city,score --format csv\n"
       "  cut -f 3 orders.tsv | stride get db users --keys - --format jsonl");
 }
 
@@ -59,9 +59,16 @@ ExitStatus run_get(Context* context, const GetArguments& arguments) {
     return ExitStatus::usage("give keys, or --keys FILE");
   Format format = output_format(*context, arguments.output);
   std::unique_ptr<Lookup> lookup;
-  STRIDE_CLI_TRY(
-      open_lookup(context, {arguments.database, arguments.table, arguments.file, arguments.missing},
-                  arguments.rows, &lookup));
+  STRIDE_CLI_TRY(open_lookup(context,
+                             {arguments.database, arguments.table, arguments.file,
+                              arguments.missing, arguments.output.columns},
+                             arguments.rows, &lookup));
+  if (wants_header(arguments.output, format, lookup->table)) {
+    TextBuffer header;
+    RecordWriter(format, lookup->key_form, lookup->value_text(), key_name(lookup->table))
+        .write_header(&header);
+    STRIDE_CLI_TRY(context->out.write(header.text()));
+  }
   return look_up_keys(lookup.get(), arguments.rows, arguments.keys, arguments.file,
                       [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
 }

@@ -59,6 +59,8 @@ void report(Context* context, const LoadArguments& arguments, const Loader& load
   if (loader.skipped())
     line += ", " + with_commas(loader.skipped()) + " left out whose keys were there";
   context->note(line);
+  if (loader.made_schema() && loader.schema())
+    context->note("columns: " + loader.schema()->to_string());
 }
 
 // How the rows are read, and what makes keys and values.
@@ -68,11 +70,10 @@ void add_load_rows(CLI::App* command, LoadArguments* a) {
       "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
       "(IPC file or stream, Feather 2)");
   command
-      ->add_option(
-          "--value", a->rows.values,
-          "The columns that make the value, with tabs between. Default: all but the key; of "
-          "jsonl the whole line")
+      ->add_option("--value", a->rows.values,
+                   "The columns that make the value. Default: all but the key")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("COLUMNS");
 }
 
@@ -95,6 +96,16 @@ void add_load_table(CLI::App* command, LoadArguments* a) {
                                         : "must be a number from 1 to 65535, or bytes";
       })
       ->type_name("BITS");
+  command
+      ->add_option("--schema", a->schema,
+                   "The columns that the table has, when it is made: auto (those of the file, "
+                   "where it names "
+                   "them, of the types that their first rows have), none (values are text with "
+                   "tabs between, "
+                   "of jsonl whole lines), or a file, or text, with names and types: 'name string, "
+                   "age i32?'")
+      ->capture_default_str()
+      ->type_name("SCHEMA");
   command->add_flag("--share-equal-values", a->share_equal_values,
                     "Equal values are stored once and numbered: smaller where many rows have the "
                     "same ones, such as country codes; only when the table is made");
@@ -169,6 +180,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "Examples:\n"
       "  stride load db words words.tsv\n"
       "  stride load db users users.csv.gz --header --key id --key-type u64 --value name,city\n"
+      "  stride load db users more.csv --header --key id --schema 'name string, score f64?'\n"
       "  stride load db routes routes.tsv --key-type prefix\n"
       "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
       "  stride load db hits day1.tsv day2.tsv --accumulate\n"
@@ -207,7 +219,7 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
   }
   Progress progress(context->environment.err, "load", total);
   BlockReader reader(arguments.files, loader.options(), context->environment.in, from);
-  STRIDE_CLI_TRY(loader.look_at_first_key(&reader));
+  STRIDE_CLI_TRY(loader.look_at_first_rows(&reader));
   std::vector<std::unique_ptr<BlockWorker>> workers;
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<LoadWorker>(&loader, &progress));
@@ -230,6 +242,7 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
                            {"new_keys", loader.new_keys()},
                            {"commits", loader.commits()},
                            {"seconds", seconds}};
+  if (loader.schema()) result["schema"] = loader.schema()->to_string();
   return context->out.write(text_of(result) + "\n");
 }
 

@@ -20,7 +20,8 @@ struct LoadArguments {
   std::string address_bits;
   bool mask_host_bits = false;
   bool share_equal_values = false;
-  std::string numbers;  // empty: as the table is
+  std::string schema = "auto";  // auto, none, a file or a schema's text
+  std::string numbers;          // empty: as the table is
   bool accumulate = false;
   bool count = false;  // each row adds 1; then accumulate, too
   bool replace = false;

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/commands/machine_memory.h"
+#include "adapters/cli/commands/schema_argument.h"
+#include "adapters/cli/input/schema_guess.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/text/number_text.h"
@@ -57,6 +59,7 @@ ExitStatus Loader::prepare(ReadFrom* from) {
                              "leave it out, or load into another table");
   STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
+  STRIDE_CLI_TRY(find_schema(table_is_there_ ? &table : nullptr));
   const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
   if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
     return ExitStatus::usage("--key-width " + std::to_string(asked) +
@@ -160,21 +163,89 @@ ExitStatus Loader::find_key_form(const Table* table) {
   return {};
 }
 
-ExitStatus Loader::look_at_first_key(BlockReader* reader) {
-  if (key_form_.type != KeyType::prefix || key_form_.address_bits != 0) return {};
+ExitStatus Loader::find_schema(const Table* table) {
+  Schema asked;
+  const bool given = arguments_.schema != "auto" && arguments_.schema != "none";
+  if (given) STRIDE_CLI_TRY(read_schema_argument(arguments_.schema, &asked));
+  if (given && options_.numbers != NumberType::none)
+    return ExitStatus::usage(
+        "a table of numbers has no columns: leave --schema out, or --numbers, --accumulate and "
+        "--count");
+  if (!table) {
+    guesses_schema_ = arguments_.schema == "auto" && options_.numbers == NumberType::none &&
+                      options_.format != Format::raw;
+    made_schema_ = given;
+    options_.takes_vectors = given || guesses_schema_;
+    if (given) options_.schema = std::make_shared<const Schema>(std::move(asked));
+    return {};
+  }
+  const Schema& there = table->schema();
+  if (!there.empty()) options_.schema = std::make_shared<const Schema>(there);
+  options_.takes_vectors = !there.empty();
+  const std::string name = "table '" + arguments_.table + "' ";
+  if (arguments_.schema == "none" && !there.empty())
+    return ExitStatus::usage(name + "has columns, which cannot be changed: " + there.to_string() +
+                             ": leave --schema out, or load into another table");
+  if (given && asked.values() != there.values())
+    return ExitStatus::usage(
+        name + (there.empty() ? "has no columns" : "has other columns: " + there.to_string()) +
+        ": leave --schema out, or load into another table");
+  return {};
+}
+
+Schema Loader::table_schema() const {
+  if (!options_.schema) return {};
+  std::vector<Field> key;
+  Field field{key_column_};
+  if (is_number(key_form_.type)) {
+    field.type = key_form_.type == KeyType::u64 ? FieldType::u64 : FieldType::i64;
+  } else {
+    field.count = options_.key_width;
+  }
+  const bool told = is_number(key_form_.type) || key_form_.type == KeyType::bytes;
+  if (told && !key_column_.empty() && !options_.schema->find(key_column_)) key.push_back(field);
+  auto schema = Schema::make(options_.schema->values(), std::move(key));
+  return schema.ok() ? *schema : *options_.schema;
+}
+
+ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
+  const bool prefixes = key_form_.type == KeyType::prefix && key_form_.address_bits == 0;
+  const bool names = options_.schema && !table_is_there_;
+  if (!prefixes && !guesses_schema_ && !names) return {};
+  Block block;
+  bool more = false;
+  if (prefixes && options_.format == Format::raw) return look_at_first_key(reader, nullptr);
+  STRIDE_CLI_TRY(reader->peek(&block, &more));
+  if (more) {
+    const RowPlan& plan = block.file->plan;
+    key_column_ = options_.format == Format::jsonl ? options_.key.empty() ? "key" : options_.key
+                  : plan.columns.empty()           ? ""
+                                                   : plan.columns[plan.key_column];
+  }
+  if (more && guesses_schema_) {
+    Schema schema;
+    STRIDE_CLI_TRY(guess_schema(block, &schema));
+    if (!schema.empty()) {
+      options_.schema = std::make_shared<const Schema>(std::move(schema));
+      made_schema_ = true;
+      reader->set_schema(options_.schema, /*guess=*/true);
+    }
+  }
+  return prefixes ? look_at_first_key(reader, more ? &block : nullptr) : ExitStatus();
+}
+
+// block: the first one; null: there is none.
+ExitStatus Loader::look_at_first_key(BlockReader* reader, const Block* block) {
   const std::string remedy =
       ": give --address-bits 32 (IPv4), 128 (IPv6), another number, or bytes";
   if (options_.format == Format::raw)
     return ExitStatus::usage("raw records do not tell what their prefixes are of" + remedy);
-  Block block;
-  bool more = false;
-  STRIDE_CLI_TRY(reader->peek(&block, &more));
   ParsedRows rows({.values = true, .rows = false, .lines = false});
-  if (more) STRIDE_CLI_TRY(parse_block(block, &rows));
+  if (block) STRIDE_CLI_TRY(parse_block(*block, &rows));
   if (rows.size() == 0) {
     // A bad row before it is to be told first.
     RejectedRows rejects("", rejects_allowed(arguments_.rows), true);
-    if (more) STRIDE_CLI_TRY(rejects.take(block, &rows));
+    if (block) STRIDE_CLI_TRY(rejects.take(*block, &rows));
     return ExitStatus::usage("there is no key that tells what prefixes are of" + remedy);
   }
   std::string_view key = as_text(rows.keys()[0]);
@@ -303,12 +374,13 @@ Result<Table> Loader::open_table(WriteTransaction* transaction) const {
   auto there = database_->open_table(arguments_.table);
   if (there.ok() || there.status().code() != StatusCode::not_found) return there;
   bool of_prefixes = key_form_.type == KeyType::prefix;
-  return transaction->create_table(
-      arguments_.table, {.key_width = of_prefixes ? 0 : options_.key_width,
-                         .address_bits = key_form_.address_bits,
-                         .share_equal_values = arguments_.share_equal_values,
-                         .numbers = options_.numbers,
-                         .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error});
+  return transaction->create_table(arguments_.table,
+                                   {.key_width = of_prefixes ? 0 : options_.key_width,
+                                    .address_bits = key_form_.address_bits,
+                                    .share_equal_values = arguments_.share_equal_values,
+                                    .numbers = options_.numbers,
+                                    .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error,
+                                    .schema = table_schema()});
 }
 
 // Commits, and says how many keys the rows have.
@@ -350,7 +422,8 @@ ExitStatus Loader::write(bool last) {
         in_shell_words(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values)));
     waiting.rows = {};  // they were copied
   }
-  bool named = options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
+  const bool named =
+      options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
   TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
     STRIDE_CLI_TRY(write_notes(&transaction, arguments_.table, notes));

@@ -26,8 +26,9 @@ class Loader {
 
   // Opens what there is already, and finds where an interrupted job goes on.
   ExitStatus prepare(ReadFrom* from);
-  // Decides the address bits of a new prefix table by its first key where no option tells them.
-  ExitStatus look_at_first_key(BlockReader* reader);
+  // Decides by the first rows what no option tells: the schema of a new table, and the address bits
+  // of one of prefixes.
+  ExitStatus look_at_first_rows(BlockReader* reader);
   // Takes a block's rows, and commits where that is due. One block at a time, in order.
   ExitStatus take(const Block& block, ParsedRows* rows);
   ExitStatus finish();
@@ -41,6 +42,9 @@ class Loader {
   uint64_t rejected() const { return rejects_.count(); }
   uint64_t commits() const { return commits_; }
   uint64_t new_keys() const { return new_keys_; }
+  // Of the table; null: it has none.
+  const std::shared_ptr<const Schema>& schema() const { return options_.schema; }
+  bool made_schema() const { return made_schema_; }
 
  private:
   OnDuplicate rule_for_duplicates() const;
@@ -52,6 +56,10 @@ class Loader {
   void set_key_form();
   // table: null where there is none yet.
   ExitStatus find_numbers(const Table* table);
+  ExitStatus find_schema(const Table* table);
+  ExitStatus look_at_first_key(BlockReader* reader, const Block* block);
+  // The schema with the key's column, as the table is made.
+  Schema table_schema() const;
   ExitStatus find_position(ReadFrom* from);
   std::string job() const;
   ExitStatus check_memory() const;
@@ -80,6 +88,8 @@ class Loader {
   RejectedRows rejects_;
   std::unique_ptr<Database> database_;
   bool table_is_there_ = false;
+  bool guesses_schema_ = false, made_schema_ = false;
+  std::string key_column_;           // what it is called; empty: nobody knows
   std::optional<TableNotes> notes_;  // as stored
   LoadPosition position_;            // of the last commit
   ReadFrom reached_;                 // behind the rows that were taken last

@@ -68,7 +68,7 @@ ExitStatus LookupWorker::look_up(const KeyColumn& keys) {
     }
     write(i, (*found)[i]);
   }
-  return {};
+  return written();
 }
 
 ExitStatus LookupWorker::process(const Block& block) {
@@ -106,7 +106,10 @@ ExitStatus LookupWorker::write_header(const FileRows& file) {
     line_end.insert(0, 1, header.back());
     header.pop_back();
   }
-  return lookup_.context->out.write(header + file.plan.options.delimiter + lookup_.header +
+  const RowOptions& options = file.plan.options;
+  TextBuffer names;
+  append_names(lookup_.header, options.delimiter, options.format == Format::csv, &names);
+  return lookup_.context->out.write(header + options.delimiter + std::string(names.text()) +
                                     (line_end.empty() ? "\n" : line_end));
 }
 
@@ -118,8 +121,9 @@ ExitStatus open_lookup(Context* context, const LookupRequest& request, const Row
   *lookup =
       std::make_unique<Lookup>(context, std::move(database), rows, stored_bytes_of(request.file));
   (*lookup)->missing = parse_missing(request.missing);
-  return open_table(*(*lookup)->database, request.table, rows.key_type, &(*lookup)->table,
-                    &(*lookup)->key_form);
+  STRIDE_CLI_TRY(open_table(*(*lookup)->database, request.table, rows.key_type, &(*lookup)->table,
+                            &(*lookup)->key_form));
+  return find_columns((*lookup)->table, request.columns, &(*lookup)->columns);
 }
 
 ExitStatus look_up_file(Lookup* lookup, const RowArguments& arguments, const std::string& file,
@@ -163,14 +167,6 @@ ExitStatus look_up_keys(Lookup* lookup, const RowArguments& rows,
   if (input == "parquet" || input == "arrow")
     STRIDE_CLI_TRY(find_format(input, file, &options.format));
   return look_up_file(lookup, rows, file, options, make_worker);
-}
-
-Format output_format(const Context& context, const std::string& asked) {
-  std::string name = context.json ? "jsonl" : asked;
-  return name == "csv"     ? Format::csv
-         : name == "jsonl" ? Format::jsonl
-         : name == "raw"   ? Format::raw
-                           : Format::tsv;
 }
 
 void add_missing(CLI::App* command, std::string* missing, const std::string& what) {

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/pipeline.h"
 #include "adapters/cli/input/rejected_rows.h"
 #include "adapters/cli/output/progress.h"
+#include "adapters/cli/output/value_text.h"
 #include "adapters/cli/text/key_codec.h"
 #include "engine/database.h"
 
@@ -25,12 +27,13 @@ struct Lookup {
   Context* context = nullptr;
   std::unique_ptr<Database> database;
   Table table;
-  KeyForm key_form;  // of what is looked up
+  KeyForm key_form;             // of what is looked up
+  std::vector<size_t> columns;  // of the table's schema, that are wanted
   Snapshot snapshot;
   Missing missing = Missing::skip;
   RejectedRows rejects;
   Progress progress;
-  std::string header;  // of the value's column
+  std::vector<std::string> header;  // of the value's columns
   uint64_t rows = 0, found = 0;
   bool header_written = false;
 
@@ -41,6 +44,7 @@ struct Lookup {
         rejects(arguments.rejects, rejects_allowed(arguments), arguments.row_options),
         progress(c->environment.err, "look up", total) {}
 
+  ValueText value_text() const { return ValueText(table, columns); }
   bool of_addresses() const { return key_form.type == KeyType::address; }
   ExitStatus not_there(const std::string& place, Bytes key) const;
   // "3 of 7 keys are not in the table"
@@ -68,6 +72,8 @@ class LookupWorker : public BlockWorker {
   virtual ExitStatus search(const Bitmap** found) = 0;
   // Appends what key i has.
   virtual void write(uint64_t i, bool found) = 0;
+  // Whether all could be written.
+  virtual ExitStatus written() const = 0;
 
   Lookup& lookup_;
   ParsedRows rows_;
@@ -104,8 +110,9 @@ using MakeLookupWorker = std::function<std::unique_ptr<LookupWorker>()>;
 // What a command asks for: where to look, and what a key has that is not there.
 struct LookupRequest {
   std::string database, table;
-  std::string file;     // whose keys are looked up; empty: those of the command line
-  std::string missing;  // "skip", "empty" or "error"
+  std::string file;                  // whose keys are looked up; empty: those of the command line
+  std::string missing;               // "skip", "empty" or "error"
+  std::vector<std::string> columns;  // none: all
 };
 
 ExitStatus open_lookup(Context* context, const LookupRequest& request, const RowArguments& rows,
@@ -118,9 +125,6 @@ ExitStatus look_up_file(Lookup* lookup, const RowArguments& arguments, const std
 ExitStatus look_up_keys(Lookup* lookup, const RowArguments& rows,
                         const std::vector<std::string>& keys, const std::string& file,
                         const MakeLookupWorker& make_worker);
-
-// What --format and --json ask for.
-Format output_format(const Context& context, const std::string& asked);
 
 // --missing
 void add_missing(CLI::App* command, std::string* missing, const std::string& what);

@@ -12,7 +12,7 @@ struct MatchArguments {
   std::string database, table;
   std::vector<std::string> addresses;
   std::string file;  // --keys
-  std::string output = "tsv";
+  OutputArguments output;
   std::string missing = "empty";
   bool all = false;
   RowArguments rows;
@@ -22,7 +22,7 @@ class MatchWorker final : public LookupWorker {
  public:
   MatchWorker(Lookup* lookup, Format format)
       : LookupWorker(lookup, false),
-        writer_(format, lookup->table.address_bits(), lookup->table.numbers()) {}
+        writer_(format, lookup->table.address_bits(), lookup->value_text()) {}
 
  private:
   ExitStatus search(const Bitmap** found) override {
@@ -32,6 +32,7 @@ class MatchWorker final : public LookupWorker {
   void write(uint64_t i, bool found) override {
     writer_.write(keys_[i], result_.prefix(i), result_.value(i), found, &text_);
   }
+  ExitStatus written() const override { return writer_.status(); }
   MatchResult result_;
   MatchWriter writer_;
 };
@@ -43,7 +44,7 @@ class OneByOneWorker final : public LookupWorker {
   OneByOneWorker(Lookup* lookup, Format format, bool all)
       : LookupWorker(lookup, false),
         all_(all),
-        writer_(format, lookup->table.address_bits(), lookup->table.numbers()) {}
+        writer_(format, lookup->table.address_bits(), lookup->value_text()) {}
 
  private:
   ExitStatus search(const Bitmap** found) override {
@@ -66,6 +67,7 @@ class OneByOneWorker final : public LookupWorker {
     for (uint64_t e = first_[i]; e < first_[i + 1]; ++e)
       writer_.write(keys_[i], entries_[e].key, entries_[e].value, true, &text_);
   }
+  ExitStatus written() const override { return writer_.status(); }
   bool all_;
   Bitmap found_;
   std::vector<PrefixEntry> entries_;
@@ -85,11 +87,7 @@ void add_match(CLI::App* command, MatchArguments* a) {
       ->type_name("FILE");
   command->add_flag("--all", a->all,
                     "All prefixes of each address, a line each, the shortest first");
-  command
-      ->add_option("--format", a->output, "Of the output: tsv (address, prefix, value), csv, jsonl")
-      ->check(CLI::IsMember({"tsv", "csv", "jsonl"}))
-      ->capture_default_str()
-      ->type_name("FORMAT");
+  add_output_options(command, &a->output, "address, prefix, value", /*raw=*/false);
   add_missing(command, &a->missing,
               "Addresses without a prefix: left out, with empty fields, or the end (exit code 4)");
   add_threads(command, &a->rows);
@@ -107,13 +105,19 @@ ExitStatus run_match(Context* context, const MatchArguments& arguments) {
     return ExitStatus::usage("give addresses, or --keys FILE");
   Format format = output_format(*context, arguments.output);
   std::unique_ptr<Lookup> lookup;
-  STRIDE_CLI_TRY(
-      open_lookup(context, {arguments.database, arguments.table, arguments.file, arguments.missing},
-                  arguments.rows, &lookup));
+  STRIDE_CLI_TRY(open_lookup(context,
+                             {arguments.database, arguments.table, arguments.file,
+                              arguments.missing, arguments.output.columns},
+                             arguments.rows, &lookup));
   if (lookup->table.address_bits() == 0)
     return ExitStatus::usage("table '" + arguments.table +
                              "' is no prefix table: stride get looks its keys up");
   lookup->key_form = {KeyType::address, lookup->table.address_bits()};
+  if (wants_header(arguments.output, format, lookup->table)) {
+    TextBuffer header;
+    MatchWriter(format, lookup->table.address_bits(), lookup->value_text()).write_header(&header);
+    STRIDE_CLI_TRY(context->out.write(header.text()));
+  }
   bool few = arguments.file.empty() && lookup->table.address_bits() <= 128;
   return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.file,
                       [&]() -> std::unique_ptr<LookupWorker> {

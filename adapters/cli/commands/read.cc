@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
@@ -19,7 +20,7 @@ namespace {
 struct ScanArguments {
   std::string database, table;
   std::string key_type;
-  std::string format = "tsv";
+  OutputArguments output;
   BoundArguments bounds;
   bool reverse = false;
   bool keys_only = false;
@@ -38,10 +39,7 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_flag("--reverse", a->reverse, "Descending");
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
   add_count(command, "--limit", &a->limit, "At most so many records");
-  command->add_option("--format", a->format, "tsv (key, value), csv, jsonl, raw")
-      ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw"}))
-      ->capture_default_str()
-      ->type_name("FORMAT");
+  add_output_options(command, &a->output, "key, value", /*raw=*/true);
   command
       ->add_option(
           "--key-type", a->key_type,
@@ -68,7 +66,7 @@ void add_tables(CLI::App* command, TableArguments* a) {
   command->add_flag("--all", a->all, "With '.stride', in which these commands remember key types");
   command->footer(
       "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk; of tables "
-      "of\nnumbers their type.\n\n"
+      "of\nnumbers their type, of tables with columns these.\n\n"
       "Example:\n  stride tables db");
 }
 
@@ -81,18 +79,20 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   ScanOptions options;
   options.reverse = arguments.reverse;
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &options));
-  std::string name = context->json ? "jsonl" : arguments.format;
-  Format format = name == "csv"     ? Format::csv
-                  : name == "jsonl" ? Format::jsonl
-                  : name == "raw"   ? Format::raw
-                                    : Format::tsv;
+  const Format format = output_format(*context, arguments.output);
   if (arguments.keys_only && format != Format::tsv)
     return ExitStatus::usage("--keys-only is for the format tsv");
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
-  RecordWriter writer(format, form, table.numbers());
+  std::vector<size_t> columns;
+  STRIDE_CLI_TRY(find_columns(table, arguments.output.columns, &columns));
+  RecordWriter writer(format, form, ValueText(table, columns), key_name(table));
   uint64_t left = arguments.limit.value_or(~uint64_t{0});
   TextBuffer text;
+  if (!arguments.keys_only && wants_header(arguments.output, format, table)) {
+    writer.write_header(&text);
+    STRIDE_CLI_TRY(context->out.write(text.text()));
+  }
   ScanBatch batch;
   while (left != 0 && scan->next(&batch)) {
     if (interrupted()) return ExitStatus::interrupted();
@@ -107,6 +107,7 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
       }
     }
     STRIDE_CLI_TRY(context->out.write(text.text()));
+    STRIDE_CLI_TRY(writer.status());
     left -= n;
   }
   STRIDE_CLI_TRY(context->out.flush());
@@ -143,6 +144,7 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
                       {"bytes_on_disk", table.bytes_on_disk}});
       add_address_bits(table.address_bits, &list.back());
       add_numbers(table.numbers, table.overflow, &list.back());
+      if (!opened.schema().empty()) list.back()["schema"] = opened.schema().to_string();
       continue;
     }
     lines += table.name + "\t" + std::string(name_of(form.type)) + "\t" +
@@ -150,6 +152,7 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
              std::to_string(table.bytes_on_disk);
     if (table.numbers != NumberType::none)
       lines += "\t" + numbers_text(table.numbers, table.overflow);
+    if (!opened.schema().empty()) lines += "\t" + printable(opened.schema().to_string());
     lines += "\n";
   }
   return context->out.write(context->json ? text_of(list) + "\n" : lines);

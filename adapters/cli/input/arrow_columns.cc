@@ -2,7 +2,11 @@
 
 #include <arrow/compute/cast.h>
 
+#include <cstring>
+#include <optional>
 #include <utility>
+
+#include "adapters/cli/text/cell_text.h"
 
 namespace stride::cli {
 
@@ -95,6 +99,139 @@ Result<ArrowNumberColumn> ArrowNumberColumn::make(const ArrayPointer& array) {
   column.nulls_ = NullRows(*column.array_);
   column.numbers_ = column.array_->data()->GetValues<uint64_t>(1);
   return column;
+}
+
+namespace {
+
+// The type of a schema that is laid out as Arrow's; nothing where there is none.
+std::optional<FieldType> same_type(const arrow::DataType& type) {
+  switch (type.id()) {
+    case Type::BOOL:
+      return FieldType::boolean;
+    case Type::INT8:
+      return FieldType::i8;
+    case Type::INT16:
+      return FieldType::i16;
+    case Type::INT32:
+      return FieldType::i32;
+    case Type::INT64:
+      return FieldType::i64;
+    case Type::UINT8:
+      return FieldType::u8;
+    case Type::UINT16:
+      return FieldType::u16;
+    case Type::UINT32:
+      return FieldType::u32;
+    case Type::UINT64:
+      return FieldType::u64;
+    case Type::FLOAT:
+      return FieldType::f32;
+    case Type::DOUBLE:
+      return FieldType::f64;
+    case Type::DATE32:
+      return FieldType::date;
+    case Type::TIMESTAMP:
+      switch (static_cast<const arrow::TimestampType&>(type).unit()) {
+        case arrow::TimeUnit::SECOND:
+          return FieldType::timestamp_s;
+        case arrow::TimeUnit::MILLI:
+          return FieldType::timestamp_ms;
+        case arrow::TimeUnit::MICRO:
+          return FieldType::timestamp_us;
+        case arrow::TimeUnit::NANO:
+          return FieldType::timestamp_ns;
+      }
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_bytes(const arrow::DataType& type) {
+  return type.id() == Type::BINARY || type.id() == Type::LARGE_BINARY ||
+         type.id() == Type::BINARY_VIEW || type.id() == Type::FIXED_SIZE_BINARY;
+}
+
+// The numbers of a vector; null where it is none, or of something else.
+const arrow::DataType* elements_of(const arrow::DataType& type) {
+  if (type.id() != Type::FIXED_SIZE_LIST) return nullptr;
+  const arrow::DataType& elements =
+      *static_cast<const arrow::FixedSizeListType&>(type).value_type();
+  const auto same = same_type(elements);
+  return same && *same != FieldType::boolean ? &elements : nullptr;
+}
+
+}  // namespace
+
+Field field_of(const arrow::Field& from) {
+  Field field{from.name(), FieldType::string, 0, from.nullable()};
+  const arrow::DataType& type = plain_type(*from.type());
+  if (const auto same = same_type(type)) {
+    field.type = *same;
+  } else if (is_bytes(type)) {
+    field.type = FieldType::bytes;
+    if (type.id() == Type::FIXED_SIZE_BINARY)
+      field.count =
+          static_cast<uint32_t>(static_cast<const arrow::FixedSizeBinaryType&>(type).byte_width());
+  } else if (const arrow::DataType* elements = elements_of(type)) {
+    field.type = *same_type(*elements);
+    field.count =
+        static_cast<uint32_t>(static_cast<const arrow::FixedSizeListType&>(type).list_size());
+  }
+  return field;
+}
+
+Result<ArrowCells> ArrowCells::make(ArrayPointer array, const Field& field) {
+  ArrowCells cells;
+  cells.field_ = field;
+  cells.width_ = cell_width(field);
+  ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
+  const auto same = same_type(*array->type());
+  const arrow::DataType* elements = elements_of(*array->type());
+  if (same && *same == field.type && field.count == 0) {
+    const arrow::ArrayData& data = *array->data();
+    if (*same == FieldType::boolean) {
+      cells.bits_ = data.GetValues<uint8_t>(1, 0);
+      cells.offset_ = data.offset;
+    } else {
+      cells.numbers_ = data.GetValues<uint8_t>(1, 0) + data.offset * cells.width_;
+    }
+  } else if (elements && field.is_vector() && *same_type(*elements) == field.type) {
+    const auto& list = static_cast<const arrow::FixedSizeListArray&>(*array);
+    if (list.list_type()->list_size() != static_cast<int32_t>(field.count))
+      return arrow::Status::Invalid("vectors of ", list.list_type()->list_size(),
+                                    " elements, and the table has ", field.count);
+    const arrow::ArrayData& data = *list.values()->data();
+    if (list.values()->null_count()) return arrow::Status::Invalid("vectors with null elements");
+    cells.numbers_ = data.GetValues<uint8_t>(1, 0) + data.offset * width_of(field.type) +
+                     list.offset() * cells.width_;
+  } else {
+    ARROW_ASSIGN_OR_RAISE(cells.text_, ArrowTextColumn::make(array));
+  }
+  cells.nulls_ = NullRows(*array);
+  cells.array_ = std::move(array);
+  return cells;
+}
+
+bool ArrowCells::set(int64_t row, size_t column, RowWriter* to) const {
+  if (numbers_) {
+    std::memcpy(to->cell(column), numbers_ + row * width_, width_);
+    return true;
+  }
+  if (bits_) {
+    *to->cell(column) = std::byte{arrow::bit_util::GetBit(bits_, offset_ + row)};
+    return true;
+  }
+  return parse_cell(field_, text_[row], column, to);
+}
+
+std::string ArrowCells::text(int64_t row) const {
+  if (nulls_[row]) return "";
+  if (!numbers_ && !bits_) return std::string(text_[row]);
+  TextBuffer text;
+  if (bits_) return arrow::bit_util::GetBit(bits_, offset_ + row) ? "true" : "false";
+  append_cell(field_, {reinterpret_cast<const std::byte*>(numbers_) + row * width_, width_}, &text);
+  return std::string(text.text());
 }
 
 }  // namespace stride::cli

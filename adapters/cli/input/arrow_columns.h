@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "adapters/cli/text/key_codec.h"
+#include "storage/row_format.h"
+#include "storage/schema.h"
 
 namespace stride::cli {
 
@@ -83,6 +85,34 @@ class ArrowNumberColumn {
   NullRows nulls_;
   const uint64_t* numbers_ = nullptr;
   bool signed_ = false;
+};
+
+// The field of a schema that has the values of a column: its own type where there is one, else a
+// string.
+Field field_of(const arrow::Field& field);
+
+// A column as cells of a field: copied where the types are the same, else by way of the text.
+class ArrowCells {
+ public:
+  static arrow::Result<ArrowCells> make(ArrayPointer array, const Field& field);
+
+  // Counts the bytes of strings.
+  uint64_t bytes() const { return text_.bytes(); }
+  bool is_null(int64_t row) const { return nulls_[row]; }
+  // False: it is no cell of the field. Precondition: it is not null.
+  bool set(int64_t row, size_t column, RowWriter* to) const;
+  // For messages.
+  std::string text(int64_t row) const;
+
+ private:
+  Field field_;
+  ArrayPointer array_;
+  NullRows nulls_;
+  const uint8_t* numbers_ = nullptr;  // as the field has them
+  const uint8_t* bits_ = nullptr;     // of booleans
+  int64_t offset_ = 0;                // of these
+  uint32_t width_ = 0;
+  ArrowTextColumn text_;  // where there is neither
 };
 
 }  // namespace stride::cli

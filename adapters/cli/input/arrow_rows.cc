@@ -65,14 +65,32 @@ class ColumnBatch final : public RowBatch {
 
  private:
   Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
+    const auto size = static_cast<uint64_t>(columns_[0]->length());
+    if (plan.options.schema && rows->wants_values()) {
+      std::vector<ArrowCells> values;
+      uint64_t bytes = 0;
+      for (size_t i = 1; i < columns_.size(); ++i) {
+        ARROW_ASSIGN_OR_RAISE(ArrowCells column,
+                              ArrowCells::make(columns_[i], plan.options.schema->values()[i - 1]));
+        bytes += column.bytes();
+        values.push_back(std::move(column));
+      }
+      rows->begin(plan, {}, bytes, size);
+      return parse_keys(plan, values, rows);
+    }
     std::vector<ArrowTextColumn> values;
-    uint64_t bytes = static_cast<uint64_t>(columns_[0]->length()) * columns_.size();  // the tabs
+    uint64_t bytes = size * columns_.size();  // the tabs
     for (size_t i = 1; i < columns_.size(); ++i) {
       ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
       bytes += column.bytes();
       values.push_back(std::move(column));
     }
-    rows->begin(plan, {}, bytes);
+    rows->begin(plan, {}, bytes, size);
+    return parse_keys(plan, values, rows);
+  }
+
+  template <class Values>
+  Status parse_keys(const RowPlan& plan, const Values& values, ParsedRows* rows) const {
     ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
     KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
@@ -97,9 +115,47 @@ class ColumnBatch final : public RowBatch {
     return Status::OK();
   }
 
-  template <class Keys, class AddKey, class KeyText>
-  void add_rows(const RowPlan& plan, const Keys& keys, const std::vector<ArrowTextColumn>& values,
-                ParsedRows* rows, const AddKey& add_key, const KeyText& key_text) const {
+  static std::string text_of(const ArrowTextColumn& column, int64_t row) {
+    return std::string(column[row].substr(0, 1 << 10));
+  }
+  static std::string text_of(const ArrowCells& column, int64_t row) {
+    return column.text(row).substr(0, 1 << 10);
+  }
+
+  // Adds the values of a row as text with tabs between. False: it was refused.
+  static bool add_values(const RowPlan& plan, const std::vector<ArrowTextColumn>& values,
+                         int64_t row, ParsedRows* rows) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::string_view value = values[i][row];
+      if (i != 0) rows->value('\t');
+      rows->value(value);
+      bytes += value.size();
+    }
+    return check_length(plan, bytes, rows);
+  }
+  // The same as cells.
+  static bool add_values(const RowPlan& plan, const std::vector<ArrowCells>& values, int64_t row,
+                         ParsedRows* rows) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i].is_null(row)) {
+        if (!rows->null_cell(i, {})) return false;
+      } else if (!values[i].set(row, i, rows->writer())) {
+        return rows->refuse_cell(i, values[i].text(row), {});
+      }
+    }
+    return check_length(plan, rows->writer()->size(), rows);
+  }
+  static bool check_length(const RowPlan& plan, uint64_t bytes, ParsedRows* rows) {
+    if (bytes <= plan.options.max_row_bytes) return true;
+    rows->refuse("longer than --max-row-bytes (" + std::to_string(plan.options.max_row_bytes) + ")",
+                 {});
+    return false;
+  }
+
+  template <class Keys, class Values, class AddKey, class KeyText>
+  void add_rows(const RowPlan& plan, const Keys& keys, const Values& values, ParsedRows* rows,
+                const AddKey& add_key, const KeyText& key_text) const {
     int64_t size = columns_[0]->length();
     for (int64_t row = 0; row < size; ++row) {
       rows->at_line(static_cast<uint64_t>(row));
@@ -107,27 +163,12 @@ class ColumnBatch final : public RowBatch {
       if (!good) {
         rows->refuse("null key", {});
       } else {
-        good = add_key(row);
-      }
-      uint64_t bytes = 0;
-      for (size_t i = 0; good && i < values.size(); ++i) {
-        std::string_view value = values[i][row];
-        if (i != 0) rows->value('\t');
-        rows->value(value);
-        bytes += value.size();
-      }
-      if (good && bytes > plan.options.max_row_bytes) {
-        good = false;
-        rows->refuse(
-            "longer than --max-row-bytes (" + std::to_string(plan.options.max_row_bytes) + ")", {});
+        good = add_key(row) && add_values(plan, values, row, rows);
       }
       if (good && rows->end_row({}, static_cast<uint64_t>(row))) continue;
       BadRow& bad = rows->bad().back();
       if (!keys.is_null(row)) bad.row = key_text(row);
-      for (const ArrowTextColumn& value : values) {
-        bad.row += '\t';
-        bad.row += value[row].substr(0, 1 << 10);
-      }
+      for (const auto& value : values) bad.row += '\t' + text_of(value, row);
     }
     rows->end(static_cast<uint64_t>(size));
   }
@@ -201,6 +242,7 @@ class ArrowFile final : public BatchFile {
   ExitStatus start(RowPlan* plan) {
     ExitStatus planned = RowPlan::make(options_, schema_->field_names(), plan);
     if (!planned.ok()) return ExitStatus(planned.code(), name_ + ": " + planned.message());
+    for (const auto& field : schema_->fields()) plan->fields.push_back(field_of(*field));
     auto count = static_cast<size_t>(schema_->num_fields());
     if (count < plan->min_columns)
       return ExitStatus::usage(name_ + ": has " + std::to_string(count) +
@@ -212,7 +254,8 @@ class ArrowFile final : public BatchFile {
     for (size_t i : plan->value_columns) columns_.push_back(static_cast<int>(i));
     for (int i : columns_) {
       const arrow::Field& field = *schema_->field(i);
-      if (!has_text(plain_type(*field.type())))
+      const bool is_vector = plan->fields[static_cast<size_t>(i)].is_vector();
+      if (!has_text(plain_type(*field.type())) && !(is_vector && options_.takes_vectors))
         return ExitStatus::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
                                  field.type()->ToString() +
                                  ", which is neither key nor value; name others with --value");

@@ -279,6 +279,14 @@ void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
   if (file_) set(&file_->plan.options);
 }
 
+void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess) {
+  options_.schema = schema;
+  options_.schema_is_guess = guess;
+  if (!file_) return;
+  file_->plan.set_schema(std::move(schema));
+  file_->plan.options.schema_is_guess = guess;
+}
+
 ExitStatus BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
   if (peeked_) {
     std::swap(*memory, peeked_memory_);

@@ -62,6 +62,9 @@ class BlockReader {
   ExitStatus peek(Block* block, bool* more);
   // How keys of all blocks are read that next() hands out from now on.
   void set_key_form(const KeyForm& form, uint32_t key_width);
+  // What values of all blocks are rows of that next() hands out from now on; those of the file that
+  // is open have its columns. guess: it was told from the first rows.
+  void set_schema(std::shared_ptr<const Schema> schema, bool guess);
   // Counts bytes of all files as they are stored. Call when no next() is under way.
   uint64_t stored_bytes_read() const {
     return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0) +

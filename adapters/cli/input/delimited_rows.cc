@@ -1,6 +1,7 @@
 // TSV, CSV (RFC 4180, strictly) and raw records.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "adapters/cli/input/block_reader.h"
 #include "adapters/cli/input/parsed_rows.h"
@@ -142,7 +143,10 @@ class DelimitedParser {
         (plan_.exact_columns && fields_.size() != plan_.exact_columns))
       return refuse_count(fields_.size(), row);
     if (!rows_.key(fields_[plan_.key_column], row)) return;
-    if (rows_.wants_values()) {
+    if (rows_.wants_values() && plan_.options.schema) {
+      for (size_t i = 0; i < plan_.value_columns.size(); ++i)
+        if (!rows_.cell_or_null(i, fields_[plan_.value_columns[i]], row)) return;
+    } else if (rows_.wants_values()) {
       bool first = true;
       auto add = [&](size_t column) {
         if (!first) rows_.value('\t');
@@ -284,6 +288,8 @@ class DelimitedParser {
 void parse_raw(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
   const RowOptions& options = plan.options;
   uint64_t record = 0;
+  std::optional<RowReader> reader;
+  if (options.schema) reader.emplace(*options.schema);
   while (!text.empty()) {
     rows->at_line(record);
     uint32_t lengths[2] = {options.raw_key_bytes, options.raw_value_bytes};
@@ -298,8 +304,13 @@ void parse_raw(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
     std::string_view row = text.substr(0, bytes);
     text.remove_prefix(bytes);
     if (rows->key(row.substr(head, lengths[0]), row)) {
-      if (rows->wants_values()) rows->value(row.substr(head + lengths[0]));
-      rows->end_row(row, record);
+      const std::string_view value = row.substr(head + lengths[0]);
+      if (rows->wants_values()) rows->value(value);
+      if (rows->wants_values() && reader && !reader->read(as_bytes(value))) {
+        rows->refuse("the value is no row of the schema " + options.schema->to_string(), row);
+      } else {
+        rows->end_row(row, record);
+      }
     }
     ++record;
   }

@@ -1,4 +1,5 @@
 // JSON lines: an object a line; empty lines are passed over.
+#include <algorithm>
 #include <cstring>
 
 #include "adapters/cli/input/json_text.h"
@@ -14,7 +15,13 @@ class JsonParser {
       : options_(plan.options),
         rows_(*rows),
         key_name_(plan.options.key.empty() ? "key" : plan.options.key),
-        values_(plan.options.values.size()) {}
+        only_these_(!plan.options.values.empty()),
+        names_(plan.options.values) {
+    if (plan.options.schema && !only_these_)
+      for (const Field& field : plan.options.schema->values()) names_.push_back(field.name);
+    values_.resize(names_.size());
+    texts_.resize(names_.size());
+  }
 
   void parse(std::string_view text) {
     uint64_t line = 0;
@@ -37,10 +44,11 @@ class JsonParser {
  private:
   void parse_row(std::string_view row, uint64_t line) {
     key_ = {};
+    stranger_ = {};
     for (JsonSlice& value : values_) value = {};
     JsonObject object(row);
     JsonSlice name, value;
-    while (object.next(&name, &value)) take_member(name, value);
+    for (next_ = 0; object.next(&name, &value);) take_member(name, value);
     if (object.error())
       return rows_.refuse(std::string("JSON: ") + object.error(), row, advice_on(row));
     if (key_.kind == JsonSlice::Kind::absent)
@@ -82,9 +90,20 @@ class JsonParser {
 
   void take_member(const JsonSlice& name, const JsonSlice& value) {
     std::string_view text = name_of(name);
-    if (text == key_name_) key_ = value;
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (text == options_.values[i]) values_[i] = value;
+    const bool is_key = text == key_name_;
+    if (is_key) key_ = value;
+    // Objects of one file have their fields in one order, as a rule.
+    if (next_ < names_.size() && text == names_[next_]) {
+      values_[next_++] = value;
+      return;
+    }
+    const auto found = std::find(names_.begin(), names_.end(), text);
+    if (found != names_.end()) {
+      next_ = static_cast<size_t>(found - names_.begin());
+      values_[next_++] = value;
+    } else if (!is_key && stranger_.text.empty()) {
+      stranger_ = name;
+    }
   }
 
   std::string_view plain_text(const JsonSlice& slice) {
@@ -94,7 +113,34 @@ class JsonParser {
     return key_text_;
   }
 
+  bool add_cell(size_t i, std::string_view row) {
+    const JsonSlice& value = values_[i];
+    if (value.kind == JsonSlice::Kind::absent ||
+        (value.kind == JsonSlice::Kind::other && value.text == "null"))
+      return rows_.null_cell(i, row);
+    if (!value.escaped) return rows_.cell(i, value.text, row);
+    texts_[i].resize(value.text.size());
+    texts_[i].resize(unescape(value, texts_[i].data()));
+    return rows_.cell(i, texts_[i], row);
+  }
+
+  bool add_cells(std::string_view row) {
+    if (!only_these_ && !stranger_.text.empty()) {
+      rows_.refuse("field " + quoted(name_of(stranger_)) + " is none of the table's columns", row,
+                   options_.schema_is_guess
+                       ? "the columns were told from the first rows: name those that are to be "
+                         "loaded with --value, give --schema, or --schema none, which keeps whole "
+                         "lines"
+                       : "name those that are to be loaded with --value");
+      return false;
+    }
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (!add_cell(i, row)) return false;
+    return true;
+  }
+
   bool add_value(std::string_view row) {
+    if (options_.schema) return add_cells(row);
     if (values_.empty()) {
       rows_.value(row);
       return true;
@@ -119,7 +165,12 @@ class JsonParser {
   ParsedRows& rows_;
   std::string key_name_;
   JsonSlice key_;
+  bool only_these_;  // of an object's fields; else all of them are columns
+  std::vector<std::string> names_;
   std::vector<JsonSlice> values_;
+  std::vector<std::string> texts_;  // of strings with escapes
+  JsonSlice stranger_;              // a field that is none of these
+  size_t next_ = 0;                 // where the next member is looked for first
   std::string name_, key_text_;
 };
 

@@ -6,7 +6,36 @@
 
 namespace stride::cli {
 
-void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes) {
+namespace {
+
+// In pieces whose sums fit into a byte, of which compilers add up many at once.
+uint64_t count_newlines(std::string_view text) {
+  constexpr size_t piece = 128;
+  uint64_t newlines = 0;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, piece);
+    uint8_t sum = 0;
+    for (char c : part) sum = static_cast<uint8_t>(sum + (c == '\n'));
+    newlines += sum;
+    text.remove_prefix(part.size());
+  }
+  return newlines;
+}
+
+}  // namespace
+
+void ParsedRows::begin(const RowPlan& plan, std::string_view text) {
+  const bool rows = wanted_.values && plan.options.schema;
+  begin(plan, text, text.size(), rows ? 1 + count_newlines(text) : 0);
+}
+
+void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes,
+                       uint64_t max_rows) {
+  if (wanted_.values && plan.options.schema) {
+    const Schema& schema = *plan.options.schema;
+    if (!writer_ || !plan_ || plan_->options.schema != plan.options.schema) writer_.emplace(schema);
+    value_bytes += max_rows * (schema.fixed_bytes() + schema.variable().size() * max_length_bytes);
+  }
   plan_ = &plan;
   text_ = text;
   keys_.clear();
@@ -49,6 +78,28 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
   return false;
 }
 
+std::string ParsedRows::schema_advice() const {
+  return plan_->options.schema_is_guess
+             ? "the type was told from the first rows: give --schema with another one for the "
+               "column, or --schema none, which keeps rows as text"
+             : "";
+}
+
+bool ParsedRows::refuse_cell(size_t column, std::string_view text, std::string_view row) {
+  const Field& field = plan_->options.schema->values()[column];
+  refuse("column " + stride::quoted(field.name) + ": " + why_no_cell(field, text), row,
+         schema_advice());
+  return false;
+}
+
+bool ParsedRows::refuse_null(size_t column, std::string_view row) {
+  const Field& field = plan_->options.schema->values()[column];
+  refuse("column " + stride::quoted(field.name) + ": null, and the type " + type_text(field) +
+             " has none",
+         row, schema_advice());
+  return false;
+}
+
 bool ParsedRows::take_number(std::string_view row) {
   const NumberType type = plan_->options.numbers;
   const size_t width = width_of(type);
@@ -78,6 +129,11 @@ bool ParsedRows::end_row(std::string_view row, uint64_t line) {
   if (numbers && !take_number(row)) return false;
   keys_.grow(key_bytes_);
   if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
+  if (wanted_.values && plan_->options.schema && plan_->options.format != Format::raw) {
+    const uint64_t size = writer_->size();
+    writer_->write(reinterpret_cast<std::byte*>(value_begin_));
+    value_end_ = value_begin_ + size;
+  }
   if (wanted_.values && !numbers) {
     uint64_t bytes = static_cast<uint64_t>(value_end_ - value_begin_);
     shortest_ = std::min(shortest_, bytes);

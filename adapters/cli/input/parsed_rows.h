@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "adapters/cli/input/arena.h"
 #include "adapters/cli/input/row_plan.h"
 #include "adapters/cli/output/output.h"
+#include "adapters/cli/text/cell_text.h"
 #include "storage/column.h"
+#include "storage/row_format.h"
 
 namespace stride::cli {
 
@@ -41,9 +44,9 @@ class ParsedRows {
   };
   explicit ParsedRows(Wanted wanted) : wanted_(wanted) {}
 
-  void begin(const RowPlan& plan, std::string_view text) { begin(plan, text, text.size()); }
-  // value_bytes: so many are enough for all values with the tabs in them.
-  void begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes);
+  void begin(const RowPlan& plan, std::string_view text);
+  // value_bytes: so many are enough for all values with the tabs in them, of at most so many rows.
+  void begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes, uint64_t max_rows);
 
   // A row: a key, then pieces of its value, then end_row(); or refuse(). False where the text is no
   // key, which has been refused then.
@@ -71,6 +74,25 @@ class ParsedRows {
     value_end_ += piece.size();
   }
   void value(char c) { *value_end_++ = c; }
+  // Of rows of a schema: every cell of each row, in any order, in the place of the calls above.
+  // Texts must stay until end_row(). False: the cell cannot be that, and the row was refused.
+  bool cell(size_t column, std::string_view text, std::string_view row) {
+    if (parse_cell(plan_->options.schema->values()[column], text, column, &*writer_)) return true;
+    return refuse_cell(column, text, row);
+  }
+  bool null_cell(size_t column, std::string_view row) {
+    if (!plan_->options.schema->values()[column].nullable) return refuse_null(column, row);
+    writer_->set_null(column);
+    return true;
+  }
+  // Of delimited text: what is empty is null where the column has nulls.
+  bool cell_or_null(size_t column, std::string_view text, std::string_view row) {
+    if (text.empty() && plan_->options.schema->values()[column].nullable)
+      return null_cell(column, row);
+    return cell(column, text, row);
+  }
+  RowWriter* writer() { return &*writer_; }
+  bool refuse_cell(size_t column, std::string_view text, std::string_view row);
   // What is written there belongs to the value once grow_value() has counted it.
   char* value_space() { return value_end_; }
   void grow_value(size_t n) { value_end_ += n; }
@@ -109,6 +131,8 @@ class ParsedRows {
   // Makes a number of the value of a row, which is complete. False: it is no number, and the row
   // was refused.
   bool take_number(std::string_view row);
+  bool refuse_null(size_t column, std::string_view row);
+  std::string schema_advice() const;
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);
   template <class T>
   static void push(TextBuffer* buffer, const T& item) {
@@ -119,6 +143,7 @@ class ParsedRows {
   Wanted wanted_;
   const RowPlan* plan_ = nullptr;
   std::string_view text_;
+  std::optional<RowWriter> writer_;  // where there is a schema
   Arena arena_;
   TextBuffer keys_, key_offsets_, value_offsets_, numbers_, spans_, line_numbers_;
   size_t key_bytes_ = 0;    // of the row in hand

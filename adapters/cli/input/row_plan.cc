@@ -40,7 +40,51 @@ ExitStatus find_column(const RowOptions& options, const std::string& wanted,
   return {};
 }
 
+// The column of each of the schema's fields, by name where the file has names and else by place.
+ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) {
+  const std::vector<Field>& fields = plan.options.schema->values();
+  const std::vector<std::string>& columns = plan.columns;
+  if (columns.empty()) {
+    for (size_t i = 0; found->size() < fields.size(); ++i)
+      if (i != plan.key_column) found->push_back(i);
+    return {};
+  }
+  std::vector<bool> taken(columns.size());
+  taken[plan.key_column] = true;
+  for (const Field& field : fields) {
+    size_t index = 0;
+    STRIDE_CLI_TRY(find_column(plan.options, field.name, columns, &index));
+    if (columns[index] != field.name)
+      return ExitStatus::usage("no column " + quoted(field.name) +
+                               ", which the table has: the file's are " + names_text(columns) +
+                               ": name them in the table's order with --value");
+    taken[index] = true;
+    found->push_back(index);
+  }
+  const auto left = std::find(taken.begin(), taken.end(), false);
+  if (left == taken.end()) return {};
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.name);
+  return ExitStatus::usage("column " + quoted(columns[static_cast<size_t>(left - taken.begin())]) +
+                           " is none of the table's, which are " + names_text(names) +
+                           ": name those that are to be loaded with --value");
+}
+
 }  // namespace
+
+std::vector<size_t> RowPlan::chosen_columns() const {
+  if (!value_is_rest) return value_columns;
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < columns.size(); ++i)
+    if (i != key_column) chosen.push_back(i);
+  return chosen;
+}
+
+void RowPlan::set_schema(std::shared_ptr<const Schema> schema) {
+  value_columns = chosen_columns();
+  value_is_rest = false;
+  options.schema = std::move(schema);
+}
 
 std::string_view name_of(Format format) {
   switch (format) {
@@ -67,12 +111,27 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
   std::set<std::string> names(options.values.begin(), options.values.end());
   if (names.size() != options.values.size())
     return ExitStatus::usage("--value names a column twice");
-  if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows)
+  if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows) {
+    if (options.schema && !options.values.empty() &&
+        options.values.size() != options.schema->values().size())
+      return ExitStatus::usage(
+          "--value names " + std::to_string(options.values.size()) + " fields, and the table has " +
+          std::to_string(options.schema->values().size()) + ": " + options.schema->to_string());
     return {};
+  }
   if (!options.key.empty())
     STRIDE_CLI_TRY(find_column(options, options.key, columns, &plan->key_column));
   size_t last = plan->key_column;
-  if (options.values_wanted) {
+  plan->columns = columns;
+  const bool by_schema = options.values_wanted && options.schema && options.values.empty();
+  if (by_schema) {
+    STRIDE_CLI_TRY(find_schema_columns(*plan, &plan->value_columns));
+    for (size_t i : plan->value_columns) last = std::max(last, i);
+    if (columns.empty()) {
+      plan->min_columns = plan->exact_columns = last + 1;
+      return {};
+    }
+  } else if (options.values_wanted) {
     plan->value_is_rest = options.values.empty();
     for (const std::string& name : options.values) {
       size_t index = 0;
@@ -83,6 +142,11 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
       plan->value_columns.push_back(index);
       last = std::max(last, index);
     }
+    if (options.schema && options.values.size() != options.schema->values().size())
+      return ExitStatus::usage("--value names " + std::to_string(options.values.size()) +
+                               " columns, and the table has " +
+                               std::to_string(options.schema->values().size()) + ": " +
+                               options.schema->to_string());
     if (plan->value_is_rest) last = std::max<size_t>(last, 1);
   }
   plan->min_columns = last + 1;

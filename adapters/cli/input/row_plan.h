@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "adapters/cli/input/input_stream.h"
 #include "adapters/cli/text/key_codec.h"
 #include "storage/number.h"
+#include "storage/schema.h"
 
 namespace stride::cli {
 
@@ -38,9 +40,12 @@ struct RowOptions {
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
   // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
   NumberType numbers = NumberType::none;
-  bool values_wanted = true;  // false: only keys, for lookups
-  bool counts = false;        // the value is the number 1; `numbers` is set and no values wanted
-  bool whole_rows = false;    // the key is the row without its line end; of tsv and csv
+  std::shared_ptr<const Schema> schema;  // values are rows of it; null: they are bytes
+  bool takes_vectors = false;            // values may be rows of a schema, once the file is known
+  bool schema_is_guess = false;          // from the first rows
+  bool values_wanted = true;             // false: only keys, for lookups
+  bool counts = false;      // the value is the number 1; `numbers` is set and no values wanted
+  bool whole_rows = false;  // the key is the row without its line end; of tsv and csv
   uint64_t key_bytes_limit = max_key_bytes;
   uint64_t block_bytes = 4 << 20;
   uint64_t max_row_bytes = 64 << 20;
@@ -53,12 +58,18 @@ struct RowPlan {
   size_t key_column = 0;
   bool value_is_rest = false;         // all columns but the key
   std::vector<size_t> value_columns;  // in this order, where not
+  std::vector<std::string> columns;   // of the file, where it names them
+  std::vector<Field> fields;          // the same with their types, of a file that has types
   size_t min_columns = 1;             // that a row must have
   size_t exact_columns = 0;           // as many as the first row; 0: any number
 
   // columns: of the header, empty where there is none. usage: a column that is not there.
   static ExitStatus make(const RowOptions& options, const std::vector<std::string>& columns,
                          RowPlan* plan);
+  // Columns of the file that make the value, where it names its columns.
+  std::vector<size_t> chosen_columns() const;
+  // Of these very columns.
+  void set_schema(std::shared_ptr<const Schema> schema);
   // The first row has one column, which is the key then, with empty values.
   void take_one_column();
 };

@@ -13,6 +13,9 @@
 //   numbers:
 //            i32, i64, f32 or f64, with "overflow":"wrap" where sums wrap, or of prefixes with
 //            address_bits. Programs that know none of these refuse such a dump
+//   schema   {"table":"users","key_width":8,"schema":"id u64 key, name string",...}    begins a
+//            table with a schema, of prefixes with address_bits. Programs that know none of these
+//            refuse such a dump
 //            All may have "share_equal_values":true, which programs that do not know it pass over
 //   rows     records of that table as `stride load --format raw` reads them, keys ascending
 //   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
@@ -30,7 +33,14 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 
 inline constexpr std::string_view dump_magic = "STRDUMP1";
 
-enum class FrameKind : uint32_t { table = 1, rows = 2, end = 3, prefixes = 4, numbers = 5 };
+enum class FrameKind : uint32_t {
+  table = 1,
+  rows = 2,
+  end = 3,
+  prefixes = 4,
+  numbers = 5,
+  schema = 6
+};
 
 struct FrameHeader {
   uint32_t kind;

@@ -1,50 +1,26 @@
 #include "adapters/cli/output/record_writer.h"
 
-#include "adapters/cli/input/json_text.h"
-#include "adapters/cli/text/number_text.h"
+#include <vector>
 
 namespace stride::cli {
 
-void append_json_member(std::string_view name, std::string_view text, TextBuffer* out) {
-  out->append('"');
-  out->append(name);
-  if (is_utf8(text)) {
-    out->append("\":");
-    append_json_string(text, out);
-    return;
-  }
-  out->append("_hex\":\"");
-  decode_key(KeyType::hex, as_bytes(text), out);
-  out->append('"');
+ExitStatus no_row_of_schema(const std::string& key) {
+  return ExitStatus(ExitCode::damaged,
+                    "the value of key " + stride::quoted(key) +
+                        " is no row of the table's columns: put the row again, or delete the key");
 }
 
-void append_csv_field(std::string_view text, char delimiter, TextBuffer* out) {
-  const char special[] = {delimiter, '"', '\n', '\r'};
-  if (text.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos)
-    return out->append(text);
-  out->append('"');
-  for (char c : text) {
-    if (c == '"') out->append('"');
-    out->append(c);
-  }
-  out->append('"');
+void RecordWriter::write_header(TextBuffer* out) const {
+  if (format_ != Format::tsv && format_ != Format::csv) return;
+  const bool csv = format_ == Format::csv;
+  append_names({key_name_}, csv ? ',' : '\t', csv, out);
+  out->append(csv ? ',' : '\t');
+  append_names(value_.names(), csv ? ',' : '\t', csv, out);
+  out->append('\n');
 }
 
-std::string_view ValueText::of(Bytes value) {
-  if (numbers_ == NumberType::none || value.empty()) return as_text(value);
-  text_.clear();
-  append_number(numbers_, value, &text_);
-  return text_.text();
-}
-
-void ValueText::append_member(std::string_view name, Bytes value, bool found,
-                              TextBuffer* out) const {
-  if (found && numbers_ != NumberType::none)
-    return append_number_member(name, numbers_, value, out);
-  if (found) return append_json_member(name, as_text(value), out);
-  out->append('"');
-  out->append(name);
-  out->append("\":null");
+ExitStatus RecordWriter::status() const {
+  return value_.ok() ? ExitStatus() : no_row_of_schema(broken_key_);
 }
 
 void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
@@ -55,31 +31,55 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     out->append(as_text(key));
     return out->append(as_text(value));
   }
+  const bool was_ok = value_.ok();
   if (format_ == Format::tsv) {
     decode_key(key_form_, key, out);
     out->append('\t');
-    out->append(value_.of(value));
-    return out->append('\n');
+    value_.append_fields(value, found, '\t', /*quoted=*/false, out);
+    out->append('\n');
+  } else {
+    key_text_.clear();
+    decode_key(key_form_, key, &key_text_);
+    if (format_ == Format::csv) {
+      append_csv_field(key_text_.text(), ',', out);
+      out->append(',');
+      value_.append_fields(value, found, ',', /*quoted=*/true, out);
+      out->append('\n');
+    } else {
+      write_object(key, value, found, out);
+    }
   }
+  if (value_.ok() == was_ok) return;
   key_text_.clear();
   decode_key(key_form_, key, &key_text_);
-  if (format_ == Format::csv) {
-    append_csv_field(key_text_.text(), ',', out);
-    out->append(',');
-    append_csv_field(value_.of(value), ',', out);
-    return out->append('\n');
-  }
+  broken_key_ = key_text_.text();
+}
+
+// Precondition: key_text_ is the key's.
+void RecordWriter::write_object(Bytes key, Bytes value, bool found, TextBuffer* out) {
   out->append('{');
-  bool number = is_number(key_form_.type) && key.size() == 8;
-  if (number) {
-    out->append("\"key\":");
+  if (is_number(key_form_.type) && key.size() == 8) {
+    append_json_name(key_name_, out);
     out->append(key_text_.text());
   } else {
-    append_json_member("key", key_text_.text(), out);
+    append_json_member(key_name_, key_text_.text(), out);
   }
   out->append(',');
-  value_.append_member("value", value, found, out);
+  value_.append_members(value, found, out);
   out->append("}\n");
+}
+
+void MatchWriter::write_header(TextBuffer* out) const {
+  if (format_ == Format::jsonl) return;
+  const bool csv = format_ == Format::csv;
+  std::vector<std::string> names = {"address", "prefix"};
+  names.insert(names.end(), value_.names().begin(), value_.names().end());
+  append_names(names, csv ? ',' : '\t', csv, out);
+  out->append('\n');
+}
+
+ExitStatus MatchWriter::status() const {
+  return value_.ok() ? ExitStatus() : no_row_of_schema(broken_key_);
 }
 
 void MatchWriter::write_field(const KeyForm& form, Bytes key, TextBuffer* out) {
@@ -102,14 +102,17 @@ void MatchWriter::write(Bytes address, Bytes prefix, Bytes value, bool found, Te
     out->append("\"prefix\":null");
   }
   out->append(between);
-  if (format_ == Format::tsv) {
-    out->append(value_.of(value));
-  } else if (format_ == Format::csv) {
-    append_csv_field(value_.of(value), ',', out);
+  const bool was_ok = value_.ok();
+  if (json) {
+    value_.append_members(value, found, out);
   } else {
-    value_.append_member("value", value, found, out);
+    value_.append_fields(value, found, between, format_ == Format::csv, out);
   }
   out->append(json ? std::string_view("}\n") : std::string_view("\n"));
+  if (value_.ok() == was_ok) return;
+  text_.clear();
+  decode_key(prefix_form_, prefix, &text_);
+  broken_key_ = text_.text();
 }
 
 }  // namespace stride::cli

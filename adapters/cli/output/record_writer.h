@@ -1,67 +1,62 @@
-// Records as text, in the formats that `load` reads back.
+// Records as text, in the formats that `load` reads back. VALUE is the table's columns, or its
+// value where it has none.
 //
 //   tsv     KEY <tab> VALUE, as they are
 //   csv     KEY,VALUE, in quotes where there is a comma, a quote or a line end in it
 //   jsonl   {"key":...,"value":"..."}; key_hex or value_hex where the bytes are not UTF-8
-//   raw     lengths of key and value (4 bytes each, little-endian), key, value
-//
-// Values of a table of numbers are decimal text, and numbers in JSON; of raw records they are
-// bytes.
+//   raw     lengths of key and value (4 bytes each, little-endian), key, value as they are stored
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "adapters/cli/input/row_plan.h"
 #include "adapters/cli/output/output.h"
+#include "adapters/cli/output/value_text.h"
 #include "adapters/cli/text/key_codec.h"
 #include "storage/column.h"
-#include "storage/number.h"
 
 namespace stride::cli {
 
-// How a table's values are written.
-class ValueText {
- public:
-  explicit ValueText(NumberType numbers) : numbers_(numbers) {}
-  // Until the next call.
-  std::string_view of(Bytes value);
-  // A member of a JSON object; found false: null.
-  void append_member(std::string_view name, Bytes value, bool found, TextBuffer* out) const;
-
- private:
-  NumberType numbers_;
-  TextBuffer text_;
-};
-
 class RecordWriter {
  public:
-  // numbers: of a table of numbers.
-  RecordWriter(Format format, const KeyForm& key_form, NumberType numbers = NumberType::none)
-      : format_(format), key_form_(key_form), value_(numbers) {}
+  RecordWriter(Format format, const KeyForm& key_form, const ValueText& value,
+               std::string key_name = "key")
+      : format_(format), key_form_(key_form), key_name_(std::move(key_name)), value_(value) {}
 
+  // What the columns are called, in tsv and csv.
+  void write_header(TextBuffer* out) const;
   // found false: of a key that is not there; its value is empty, and null in JSON.
   void write(Bytes key, Bytes value, bool found, TextBuffer* out);
+  // damaged: a value was no row of the table's schema.
+  ExitStatus status() const;
 
  private:
+  void write_object(Bytes key, Bytes value, bool found, TextBuffer* out);
+
   Format format_;
   KeyForm key_form_;
+  std::string key_name_;
   TextBuffer key_text_;
   ValueText value_;
+  std::string broken_key_;
 };
 
 // What addresses match, in all of these formats but raw: address, prefix and value, or
 // {"address":"...","prefix":"...","value":"..."}.
 class MatchWriter {
  public:
-  MatchWriter(Format format, uint32_t address_bits, NumberType numbers)
+  MatchWriter(Format format, uint32_t address_bits, const ValueText& value)
       : format_(format),
         address_form_(KeyType::address, address_bits),
         prefix_form_(KeyType::prefix, address_bits),
-        value_(numbers) {}
+        value_(value) {}
 
+  void write_header(TextBuffer* out) const;
   // found false: no prefix; its fields are empty, and null in JSON.
   void write(Bytes address, Bytes prefix, Bytes value, bool found, TextBuffer* out);
+  ExitStatus status() const;
 
  private:
   void write_field(const KeyForm& form, Bytes key, TextBuffer* out);
@@ -69,11 +64,10 @@ class MatchWriter {
   KeyForm address_form_, prefix_form_;
   TextBuffer text_;
   ValueText value_;
+  std::string broken_key_;
 };
 
-// "value":"..." or "value_hex":"..."
-void append_json_member(std::string_view name, std::string_view text, TextBuffer* out);
-// A field, in quotes where it needs them.
-void append_csv_field(std::string_view text, char delimiter, TextBuffer* out);
+// damaged: the value of a key is no row of the table's schema.
+ExitStatus no_row_of_schema(const std::string& key);
 
 }  // namespace stride::cli

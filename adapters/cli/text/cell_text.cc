@@ -121,12 +121,13 @@ bool parse_timestamp(FieldType type, std::string_view text, int64_t* time) {
   int64_t day = 0, fraction = 0, offset = 0;
   unsigned h = 0, m = 0, s = 0;
   if (!take_date(&text, &day)) return false;
-  if (!text.empty() && (!(take_char(&text, ' ') || take_char(&text, 'T')) ||
-                        !take_digits(&text, 2, &h) || !take_char(&text, ':') ||
-                        !take_digits(&text, 2, &m)))
+  if (!text.empty() &&
+      (!(take_char(&text, ' ') || take_char(&text, 'T')) || !take_digits(&text, 2, &h) ||
+       !take_char(&text, ':') || !take_digits(&text, 2, &m)))
     return false;
   if (take_char(&text, ':') && !take_digits(&text, 2, &s)) return false;
-  if (!take_fraction(&text, places_of(type), &fraction) || !take_offset(&text, &offset)) return false;
+  if (!take_fraction(&text, places_of(type), &fraction) || !take_offset(&text, &offset))
+    return false;
   if (h > 23 || m > 59 || s > 59) return false;
   const int64_t seconds = day * seconds_a_day + h * 3600 + m * 60 + s + offset;
   return !__builtin_mul_overflow(seconds, power_of_ten(places_of(type)), time) &&
@@ -274,7 +275,8 @@ void append_element(FieldType type, Bytes element, bool json, TextBuffer* out) {
     if (type == FieldType::boolean)
       return out->append(number ? std::string_view("true") : std::string_view("false"));
     bool quote = json && (type == FieldType::date || is_timestamp(type));
-    if constexpr (std::is_floating_point_v<decltype(number)>) quote = json && !std::isfinite(number);
+    if constexpr (std::is_floating_point_v<decltype(number)>)
+      quote = json && !std::isfinite(number);
     if (quote) out->append('"');
     if (!append_time(type, number, out)) append_number(number, out);
     if (quote) out->append('"');
@@ -297,10 +299,6 @@ bool is_text(const Field& field) {
 }  // namespace
 
 bool parse_cell(const Field& field, std::string_view text, size_t column, RowWriter* row) {
-  if (text.empty() && field.nullable) {
-    row->set_null(column);
-    return true;
-  }
   if (is_text(field)) {
     if (field.count && text.size() != field.count) return false;
     if (field.type == FieldType::string && !is_utf8(text)) return false;
@@ -312,15 +310,16 @@ bool parse_cell(const Field& field, std::string_view text, size_t column, RowWri
 }
 
 std::string why_no_cell(const Field& field, std::string_view text) {
-  const std::string of_type = "of type " + type_text(field);
-  if (text.empty() && !is_text(field)) return "an empty cell, and none " + of_type + " is";
-  if (field.type == FieldType::string) return quoted(text) + " is no UTF-8";
+  Field type = field;
+  type.nullable = false;
+  if (text.empty() && !is_text(field)) return "empty, which is no " + type_text(type);
+  if (field.type == FieldType::string) return stride::quoted(text) + " is no UTF-8";
   if (field.type == FieldType::bytes)
-    return quoted(text) + " has " + std::to_string(text.size()) + " bytes, and each " + of_type +
-           " has " + std::to_string(field.count);
-  std::string why = quoted(text) + " is none " + of_type;
+    return stride::quoted(text) + " has " + std::to_string(text.size()) + " bytes, not " +
+           std::to_string(field.count);
+  std::string why = stride::quoted(text) + " is no " + type_text(type);
   if (!field.is_vector() && has_leading_zeros(text) && width_of(field.type) <= 8)
-    why += ", which would lose its zeros";
+    why += ": a number has no zeros before it";
   return why;
 }
 
@@ -389,13 +388,20 @@ void CellGuess::add_json(std::string_view text, bool is_string) {
 
 Field CellGuess::field(std::string name, bool sparse) const {
   Field field{std::move(name), FieldType::string, 0, true};
-  if (any_ && boolean_) field.type = FieldType::boolean;
-  else if (any_ && i64_) field.type = FieldType::i64;
-  else if (any_ && u64_) field.type = FieldType::u64;
-  else if (any_ && f64_) field.type = FieldType::f64;
-  else if (any_ && date_) field.type = FieldType::date;
-  else if (any_ && timestamp_) field.type = FieldType::timestamp_us;
-  else if (!utf8_) field.type = FieldType::bytes;
+  if (any_ && boolean_)
+    field.type = FieldType::boolean;
+  else if (any_ && i64_)
+    field.type = FieldType::i64;
+  else if (any_ && u64_)
+    field.type = FieldType::u64;
+  else if (any_ && f64_)
+    field.type = FieldType::f64;
+  else if (any_ && date_)
+    field.type = FieldType::date;
+  else if (any_ && timestamp_)
+    field.type = FieldType::timestamp_us;
+  else if (!utf8_)
+    field.type = FieldType::bytes;
   if (is_text(field)) field.nullable = sparse;
   return field;
 }

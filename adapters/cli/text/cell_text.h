@@ -21,16 +21,17 @@
 
 namespace stride::cli {
 
-// Sets the cell that the text says; strings and bytes are kept as a view of it. Empty text is null
-// where the field may be null. False: it says none, and nothing is set.
+// Sets the cell that the text says; strings and bytes are kept as a view of it. False: it says
+// none.
 bool parse_cell(const Field& field, std::string_view text, size_t column, RowWriter* row);
 // "'1.5' is no i64", with what is wrong with it.
 std::string why_no_cell(const Field& field, std::string_view text);
 
 // The text of a cell that is not null.
 void append_cell(const Field& field, Bytes cell, TextBuffer* out);
-// The same as JSON: numbers, booleans and arrays are such, all else is a string. NaN and infinities,
-// which JSON has not, are strings. Precondition: the cell is no string that is not UTF-8.
+// The same as JSON: numbers, booleans and arrays are such, all else is a string. NaN and
+// infinities, which JSON has not, are strings. Precondition: the cell is no string that is not
+// UTF-8.
 void append_json_cell(const Field& field, Bytes cell, TextBuffer* out);
 // Whether JSON has it as a string.
 bool is_json_string(const Field& field);

@@ -1,0 +1,53 @@
+#include "adapters/cli/commands/output_arguments.h"
+
+#include <CLI/CLI.hpp>
+
+namespace stride::cli {
+
+void add_output_options(CLI::App* command, OutputArguments* a, const std::string& first, bool raw) {
+  std::vector<std::string> formats = {"tsv", "csv", "jsonl"};
+  if (raw) formats.push_back("raw");
+  command
+      ->add_option("--format", a->format,
+                   "Of the output: tsv (" + first + "), csv, jsonl" + (raw ? ", raw" : ""))
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str()
+      ->type_name("FORMAT");
+  add_columns(command, &a->columns);
+  CLI::Option* header =
+      command->add_flag("--header", a->header, "The first line names the columns (tsv, csv)");
+  command
+      ->add_flag("--no-header", a->no_header,
+                 "It does not, as csv of a table with columns else has it")
+      ->excludes(header);
+}
+
+void add_columns(CLI::App* command, std::vector<std::string>* columns) {
+  command
+      ->add_option("--columns", *columns,
+                   "Of the table's columns, in this order, with commas between. Default: all")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAMES");
+}
+
+Format output_format(const Context& context, const OutputArguments& arguments) {
+  const std::string name = context.json ? "jsonl" : arguments.format;
+  return name == "csv"     ? Format::csv
+         : name == "jsonl" ? Format::jsonl
+         : name == "raw"   ? Format::raw
+                           : Format::tsv;
+}
+
+bool wants_header(const OutputArguments& arguments, Format format, const Table& table) {
+  if (format != Format::tsv && format != Format::csv) return false;
+  if (arguments.header || arguments.no_header) return arguments.header;
+  return format == Format::csv && !table.schema().empty();
+}
+
+std::string key_name(const Table& table) {
+  const std::vector<Field>& key = table.schema().key();
+  return key.empty() ? "key" : key[0].name;
+}
+
+}  // namespace stride::cli

@@ -1,0 +1,36 @@
+// The options that say how rows are printed, of every command that prints some.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/cli/context.h"
+#include "adapters/cli/input/row_plan.h"
+#include "engine/table.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stride::cli {
+
+struct OutputArguments {
+  std::string format = "tsv";
+  std::vector<std::string> columns;  // of the table's schema; none: all
+  bool header = false, no_header = false;
+};
+
+// first: what a row begins with, for the help. raw: the format is offered, too.
+void add_output_options(CLI::App* command, OutputArguments* arguments, const std::string& first,
+                        bool raw);
+// --columns alone.
+void add_columns(CLI::App* command, std::vector<std::string>* columns);
+
+// What --format and --json ask for.
+Format output_format(const Context& context, const OutputArguments& arguments);
+// Whether the first line names the columns: in csv of a table with columns, unless it is said.
+bool wants_header(const OutputArguments& arguments, Format format, const Table& table);
+// What the keys of a table are called.
+std::string key_name(const Table& table);
+
+}  // namespace stride::cli
