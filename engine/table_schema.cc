@@ -27,7 +27,7 @@ Result<std::shared_ptr<const Schema>> read_schema(const std::shared_ptr<const Ve
 
 Status check_row_width(const Table& table, const ValueColumn& values) {
   const Schema& schema = table.schema();
-  if (schema.empty() || !schema.is_fixed()) return {};
+  if (!schema.has_values() || !schema.is_fixed()) return {};
   auto check = [&](uint64_t row, uint64_t bytes) {
     if (bytes == schema.fixed_bytes()) return Status();
     return Status::invalid("row " + std::to_string(row) + " has a value of " +

@@ -82,7 +82,7 @@ inline constexpr uint32_t max_cell_width = 1 << 20;  // of one that is fixed
 
 class STRIDE_API Schema {
  public:
-  Schema() = default;  // no columns: values are bytes
+  Schema() = default;  // no columns: keys and values are bytes
   // invalid_argument: a name that is empty or comes twice, more than max_fields, a vector of what
   // has no width, a cell of more than max_cell_width, or a key that may be null.
   static Result<Schema> make(std::vector<Field> values, std::vector<Field> key = {});
@@ -90,7 +90,9 @@ class STRIDE_API Schema {
   static Result<Schema> parse(std::string_view text);
   std::string to_string() const;
 
-  bool empty() const { return values_.empty(); }
+  bool empty() const { return values_.empty() && key_.empty(); }
+  // Else values are bytes.
+  bool has_values() const { return !values_.empty(); }
   const std::vector<Field>& values() const { return values_; }
   // Empty: keys are bytes, or what the table's other options say.
   const std::vector<Field>& key() const { return key_; }

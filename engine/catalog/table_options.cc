@@ -31,8 +31,8 @@ Status check_table_options(const std::string& name, const TableOptions& options)
                            std::string(to_string(numbers)) + ", and only integers wrap")
         .with_remedy("use i32 or i64, or leave overflow as it is");
   const Schema& schema = options.schema;
-  if (!schema.empty() && numbers != NumberType::none)
-    return Status::invalid("a table of numbers has no schema")
+  if (schema.has_values() && numbers != NumberType::none)
+    return Status::invalid("a table of numbers has no columns")
         .with_remedy("leave one of the two out: a column of numbers is in a schema, too");
   if (const uint32_t width = schema.key_width(); width && options.key_width && width != options.key_width)
     return Status::invalid("key_width " + std::to_string(options.key_width) +

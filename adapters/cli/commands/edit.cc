@@ -81,7 +81,7 @@ ExitStatus row_of(const Schema& schema, const std::string* texts, std::string* v
 
 // texts: of all columns.
 ExitStatus value_of(const Table& table, const std::string* texts, std::string* value) {
-  if (!table.schema().empty()) return row_of(table.schema(), texts, value);
+  if (table.schema().has_values()) return row_of(table.schema(), texts, value);
   const std::string& text = *texts;
   *value = text;
   if (table.numbers() == NumberType::none) return {};
@@ -125,7 +125,7 @@ ExitStatus run_put(Context* context, const PutArguments& arguments) {
   const size_t fields = 1 + std::max<size_t>(1, schema.values().size());
   if (const size_t last = texts.size() % fields; last != 0)
     return ExitStatus::usage("key '" + texts[texts.size() - last] + "' has " +
-                             (schema.empty()
+                             (!schema.has_values()
                                   ? "no value: give KEY VALUE pairs"
                                   : std::to_string(last - 1) + (last == 2 ? " value" : " values") +
                                         ", and the table has the columns " + schema.to_string() +

@@ -180,15 +180,15 @@ ExitStatus Loader::find_schema(const Table* table) {
     return {};
   }
   const Schema& there = table->schema();
-  if (!there.empty()) options_.schema = std::make_shared<const Schema>(there);
-  options_.takes_vectors = !there.empty();
+  if (there.has_values()) options_.schema = std::make_shared<const Schema>(there);
+  options_.takes_vectors = there.has_values();
   const std::string name = "table '" + arguments_.table + "' ";
-  if (arguments_.schema == "none" && !there.empty())
+  if (arguments_.schema == "none" && there.has_values())
     return ExitStatus::usage(name + "has columns, which cannot be changed: " + there.to_string() +
                              ": leave --schema out, or load into another table");
   if (given && asked.values() != there.values())
     return ExitStatus::usage(
-        name + (there.empty() ? "has no columns" : "has other columns: " + there.to_string()) +
+        name + (!there.has_values() ? "has no columns" : "has other columns: " + there.to_string()) +
         ": leave --schema out, or load into another table");
   return {};
 }
@@ -225,7 +225,7 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   if (more && guesses_schema_) {
     Schema schema;
     STRIDE_CLI_TRY(guess_schema(block, &schema));
-    if (!schema.empty()) {
+    if (schema.has_values()) {
       options_.schema = std::make_shared<const Schema>(std::move(schema));
       made_schema_ = true;
       reader->set_schema(options_.schema, /*guess=*/true);

@@ -42,7 +42,7 @@ Format output_format(const Context& context, const OutputArguments& arguments) {
 bool wants_header(const OutputArguments& arguments, Format format, const Table& table) {
   if (format != Format::tsv && format != Format::csv) return false;
   if (arguments.header || arguments.no_header) return arguments.header;
-  return format == Format::csv && !table.schema().empty();
+  return format == Format::csv && table.schema().has_values();
 }
 
 std::string key_name(const Table& table) {

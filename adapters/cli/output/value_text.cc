@@ -28,7 +28,7 @@ ExitStatus find_columns(const Table& table, const std::vector<std::string>& name
     std::iota(columns->begin(), columns->end(), size_t{0});
     return {};
   }
-  if (schema.empty())
+  if (!schema.has_values())
     return ExitStatus::usage(
         "table '" + table.name() +
         "' has no columns: leave --columns out, or load it anew with --schema");

@@ -27,7 +27,7 @@ class ValueText {
   ValueText(const ValueText& other);
   ValueText& operator=(const ValueText&) = delete;
 
-  bool has_columns() const { return !schema_.empty(); }
+  bool has_columns() const { return schema_.has_values(); }
   const std::vector<std::string>& names() const { return names_; }
   // Bytes, or a number: until the next call. Precondition: there are no columns.
   std::string_view of(Bytes value);
