@@ -68,6 +68,8 @@ ExitStatus find_options(const DedupArguments& arguments, RowOptions* options) {
     return ExitStatus::usage("dedup reads tsv, csv and jsonl");
   if (arguments.rows.key_type == "prefix")
     return ExitStatus::usage("--key-type prefix is for prefix tables, which dedup does not make");
+  if (!arguments.rows.key_type.empty() && key_form_named(arguments.rows.key_type)->parts() > 1)
+    return ExitStatus::usage("dedup knows rows by one column: give one type");
   if (arguments.commit_every && arguments.table.empty())
     return ExitStatus::usage("--commit-every is for --table");
   options->values_wanted = false;
@@ -88,7 +90,7 @@ ExitStatus make_seen(Context* context, const DedupArguments& arguments, RowOptio
   unsigned threads = chosen_threads(arguments.rows);
   if (arguments.table.empty()) {
     if (!arguments.rows.key_type.empty())
-      options->key_form = *key_type_named(arguments.rows.key_type);
+      options->key_form = *key_form_named(arguments.rows.key_type);
     options->key_width = width_of(options->key_form);
     auto rows = RowSet::make(threads);
     if (!rows.ok()) return rows.status();

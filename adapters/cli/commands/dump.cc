@@ -101,9 +101,8 @@ ExitStatus dump_table(const Database& database, const Snapshot& snapshot, const 
     header["table_bytes"] = std::vector<uint8_t>(name.begin(), name.end());
   }
   if (notes) {
-    header["notes"] = {{"key_type", std::string(name_of(notes->key_type))},
-                       {"key", notes->key},
-                       {"values", notes->values}};
+    header["notes"] = {
+        {"key_type", notes->key_type}, {"key", notes->key}, {"values", notes->values}};
   }
   if (table->share_equal_values()) header["share_equal_values"] = true;
   add_address_bits(table->address_bits(), &header);
@@ -117,7 +116,7 @@ ExitStatus dump_table(const Database& database, const Snapshot& snapshot, const 
   STRIDE_CLI_TRY(write_frame(out, kind, text_of(header)));
   auto scan = snapshot.scan(*table);
   if (!scan.ok()) return scan.status();
-  RecordWriter writer(Format::raw, KeyType::bytes, ValueText(Table(), {}));
+  RecordWriter writer(Format::raw, KeyText(KeyType::bytes), ValueText(Table(), {}));
   TextBuffer frame;
   ScanBatch batch;
   uint64_t dumped = 0;
@@ -298,9 +297,8 @@ class Restore {
     if (!found->is_object() || !read_field(*found, "key_type", &type) ||
         !read_field(*found, "key", &read.key) || !read_field(*found, "values", &read.values))
       return broken_field("notes");
-    auto named = key_type_named(type);
-    if (!named) return {};
-    read.key_type = *named;
+    if (!key_form_named(type)) return {};
+    read.key_type = type;
     *notes = std::move(read);
     return {};
   }

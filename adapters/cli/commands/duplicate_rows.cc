@@ -63,7 +63,7 @@ ExitStatus DuplicatesInTable::open(const std::string& asked, RowOptions* options
   if (place_.table == notes_table)
     return ExitStatus::usage("table '.stride' belongs to this program");
   key_ = options->header || options->format == Format::jsonl ? options->key : "";
-  key_form_ = asked.empty() ? KeyType::bytes : *key_type_named(asked);
+  key_form_ = asked.empty() ? KeyType::bytes : *key_form_named(asked);
   key_width_ = width_of(key_form_);
   ExitStatus opened =
       open_database(context_, place_.database, Access::write, place_.threads, &database_);
@@ -142,7 +142,7 @@ ExitStatus DuplicatesInTable::write() {
   }
   if (made) {
     STRIDE_CLI_TRY(write_notes(&transaction, place_.table,
-                               {.key_type = key_form_.type, .key = key_, .values = {}}));
+                               {.key_type = name_of(key_form_), .key = key_, .values = {}}));
   }
   STRIDE_CLI_TRY(transaction.commit());
   if (made) table_ = made;

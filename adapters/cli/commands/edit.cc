@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"

@@ -21,7 +21,7 @@ class GetWorker final : public ValueWorker {
  public:
   GetWorker(Lookup* lookup, Format format)
       : ValueWorker(lookup, false),
-        writer_(format, lookup->key_form, lookup->value_text(), key_name(lookup->table)) {}
+        writer_(format, key_text(lookup->table, lookup->key_form), lookup->value_text()) {}
 
  private:
   void write(uint64_t i, bool found) override {
@@ -65,7 +65,7 @@ ExitStatus run_get(Context* context, const GetArguments& arguments) {
                              arguments.rows, &lookup));
   if (wants_header(arguments.output, format, lookup->table)) {
     TextBuffer header;
-    RecordWriter(format, lookup->key_form, lookup->value_text(), key_name(lookup->table))
+    RecordWriter(format, key_text(lookup->table, lookup->key_form), lookup->value_text())
         .write_header(&header);
     STRIDE_CLI_TRY(context->out.write(header.text()));
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
@@ -147,12 +148,7 @@ void add_group(CLI::App* command, GroupArguments* a) {
       ->check(CLI::IsMember({"tsv", "csv", "jsonl"}))
       ->capture_default_str()
       ->type_name("FORMAT");
-  command
-      ->add_option("--key-type", a->key_type,
-                   "How keys are written: bytes, u64, i64, hex, ip, prefix. Default: as the table "
-                   "was loaded; beginnings of others than bytes are written in hex")
-      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
-      ->type_name("TYPE");
+  add_key_type(command, &a->key_type);
   command->add_option("--threads", a->threads, "0: one for each core")
       ->check(CLI::Range(0u, 4096u))
       ->capture_default_str()

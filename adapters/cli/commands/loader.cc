@@ -63,9 +63,8 @@ ExitStatus Loader::prepare(ReadFrom* from) {
   const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
   if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
     return ExitStatus::usage("--key-width " + std::to_string(asked) +
-                             " does not go with keys of type " +
-                             std::string(name_of(key_form_.type)) + ", which have " +
-                             std::to_string(of_type) + " bytes: leave it out");
+                             " does not go with keys of type " + name_of(key_form_) +
+                             ", which have " + std::to_string(of_type) + " bytes: leave it out");
   uint32_t wanted = of_type ? of_type : asked;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
   bool any = wanted == 0;
@@ -73,7 +72,7 @@ ExitStatus Loader::prepare(ReadFrom* from) {
     auto text = [](uint32_t w) { return w ? std::to_string(w) + " bytes" : "any length"; };
     return ExitStatus::usage("table '" + arguments_.table + "' has keys of " +
                              text(table.key_width()) + ", and this load makes keys of " +
-                             text(wanted) + " (--key-type " + std::string(name_of(key_form_.type)) +
+                             text(wanted) + " (--key-type " + name_of(key_form_) +
                              "): leave --key-type and --key-width out, or load into another table");
   }
   set_key_form();
@@ -124,16 +123,16 @@ ExitStatus Loader::find_numbers(const Table* table) {
 ExitStatus Loader::find_key_form(const Table* table) {
   const std::string& asked = arguments_.rows.key_type;
   uint32_t bits = table ? table->address_bits() : 0;
-  KeyType stored = bits ? KeyType::prefix : notes_ ? notes_->key_type : KeyType::bytes;
-  KeyType type = asked.empty() ? stored : *key_type_named(asked);
-  auto plain = [](KeyType t) { return t == KeyType::bytes || t == KeyType::hex; };
-  if ((notes_ || bits) && stored != type && !(plain(stored) && plain(type))) {
-    return ExitStatus::usage("table '" + arguments_.table + "' has keys of type " +
-                             std::string(name_of(stored)) + ", not " + asked +
-                             ": give --key-type " + std::string(name_of(stored)) +
+  const std::string stored = bits ? "prefix" : notes_ ? notes_->key_type : "bytes";
+  key_form_ = *key_form_named(asked.empty() ? stored : asked);
+  const KeyType type = key_form_.type;
+  auto plain = [](const std::string& t) { return t == "bytes" || t == "hex"; };
+  if ((notes_ || bits) && !asked.empty() && stored != name_of(key_form_) &&
+      !(plain(stored) && plain(asked))) {
+    return ExitStatus::usage("table '" + arguments_.table + "' has keys of type " + stored +
+                             ", not " + asked + ": give --key-type " + stored +
                              ", or load into another table");
   }
-  key_form_ = type;
   if (type != KeyType::prefix) {
     if (arguments_.address_bits.empty() && !arguments_.mask_host_bits) return {};
     return ExitStatus::usage(
@@ -184,33 +183,35 @@ ExitStatus Loader::find_schema(const Table* table) {
   options_.takes_vectors = there.has_values();
   const std::string name = "table '" + arguments_.table + "' ";
   if (arguments_.schema == "none" && there.has_values())
-    return ExitStatus::usage(name + "has columns, which cannot be changed: " + there.to_string() +
+    return ExitStatus::usage(name + "has columns, which cannot be changed: " + columns_text(there) +
                              ": leave --schema out, or load into another table");
   if (given && asked.values() != there.values())
     return ExitStatus::usage(
-        name + (!there.has_values() ? "has no columns" : "has other columns: " + there.to_string()) +
+        name +
+        (!there.has_values() ? "has no columns" : "has other columns: " + columns_text(there)) +
         ": leave --schema out, or load into another table");
   return {};
 }
 
 Schema Loader::table_schema() const {
-  if (!options_.schema) return {};
+  // Keys of these types are what they are; of others the notes know more.
   std::vector<Field> key;
-  Field field{key_column_};
-  if (is_number(key_form_.type)) {
-    field.type = key_form_.type == KeyType::u64 ? FieldType::u64 : FieldType::i64;
-  } else {
-    field.count = options_.key_width;
-  }
-  const bool told = is_number(key_form_.type) || key_form_.type == KeyType::bytes;
-  if (told && !key_column_.empty() && !options_.schema->find(key_column_)) key.push_back(field);
-  auto schema = Schema::make(options_.schema->values(), std::move(key));
-  return schema.ok() ? *schema : *options_.schema;
+  if (key_form_.columns) key = key_form_.columns->key();
+  if (key_form_.type == KeyType::bytes && !key_columns_.empty())
+    key = {{"key", FieldType::bytes, options_.key_width}};
+  if (is_number(key_form_.type))
+    key = {{"key", key_form_.type == KeyType::u64 ? FieldType::u64 : FieldType::i64}};
+  for (size_t i = 0; i < key.size() && i < key_columns_.size(); ++i) key[i].name = key_columns_[i];
+  const std::vector<Field> values =
+      options_.schema ? options_.schema->values() : std::vector<Field>();
+  if (values.empty() && !key_form_.columns) return {};
+  auto schema = Schema::make(values, std::move(key));
+  return schema.ok() ? *schema : *Schema::make(values);
 }
 
 ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   const bool prefixes = key_form_.type == KeyType::prefix && key_form_.address_bits == 0;
-  const bool names = options_.schema && !table_is_there_;
+  const bool names = (options_.schema || key_form_.columns) && !table_is_there_;
   if (!prefixes && !guesses_schema_ && !names) return {};
   Block block;
   bool more = false;
@@ -218,9 +219,7 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   STRIDE_CLI_TRY(reader->peek(&block, &more));
   if (more) {
     const RowPlan& plan = block.file->plan;
-    key_column_ = options_.format == Format::jsonl ? options_.key.empty() ? "key" : options_.key
-                  : plan.columns.empty()           ? ""
-                                                   : plan.columns[plan.key_column];
+    key_columns_ = plan.key_names();
   }
   if (more && guesses_schema_) {
     Schema schema;
@@ -288,7 +287,7 @@ std::string Loader::job() const {
                         static_cast<int>(options_.line_ends),
                         options_.key,
                         options_.values,
-                        std::string(name_of(key_form_.type)),
+                        name_of(key_form_),
                         options_.raw_key_bytes,
                         options_.raw_value_bytes,
                         arguments_.on_duplicate};
@@ -424,7 +423,7 @@ ExitStatus Loader::write(bool last) {
   }
   const bool named =
       options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
-  TableNotes notes{key_form_.type, named ? options_.key : "", options_.values};
+  TableNotes notes{name_of(key_form_), named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
     STRIDE_CLI_TRY(write_notes(&transaction, arguments_.table, notes));
   }

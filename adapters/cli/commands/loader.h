@@ -89,10 +89,10 @@ class Loader {
   std::unique_ptr<Database> database_;
   bool table_is_there_ = false;
   bool guesses_schema_ = false, made_schema_ = false;
-  std::string key_column_;           // what it is called; empty: nobody knows
-  std::optional<TableNotes> notes_;  // as stored
-  LoadPosition position_;            // of the last commit
-  ReadFrom reached_;                 // behind the rows that were taken last
+  std::vector<std::string> key_columns_;  // what they are called; none: nobody knows
+  std::optional<TableNotes> notes_;       // as stored
+  LoadPosition position_;                 // of the last commit
+  ReadFrom reached_;                      // behind the rows that were taken last
   std::vector<WaitingRows> waiting_;
   uint64_t waiting_rows_ = 0, waiting_bytes_ = 0;
   uint64_t max_bytes_ = 0;

@@ -45,9 +45,10 @@ bool wants_header(const OutputArguments& arguments, Format format, const Table& 
   return format == Format::csv && table.schema().has_values();
 }
 
-std::string key_name(const Table& table) {
-  const std::vector<Field>& key = table.schema().key();
-  return key.empty() ? "key" : key[0].name;
+KeyText key_text(const Table& table, const KeyForm& form) {
+  std::vector<std::string> names;
+  for (const Field& field : table.schema().key()) names.push_back(field.name);
+  return KeyText(form, std::move(names));
 }
 
 }  // namespace stride::cli

@@ -6,6 +6,7 @@
 
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/row_plan.h"
+#include "adapters/cli/output/key_text.h"
 #include "engine/table.h"
 
 namespace CLI {
@@ -30,7 +31,7 @@ void add_columns(CLI::App* command, std::vector<std::string>* columns);
 Format output_format(const Context& context, const OutputArguments& arguments);
 // Whether the first line names the columns: in csv of a table with columns, unless it is said.
 bool wants_header(const OutputArguments& arguments, Format format, const Table& table);
-// What the keys of a table are called.
-std::string key_name(const Table& table);
+// How the keys of a table are printed.
+KeyText key_text(const Table& table, const KeyForm& form);
 
 }  // namespace stride::cli

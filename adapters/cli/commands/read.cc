@@ -40,13 +40,7 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
   add_count(command, "--limit", &a->limit, "At most so many records");
   add_output_options(command, &a->output, "key, value", /*raw=*/true);
-  command
-      ->add_option(
-          "--key-type", a->key_type,
-          "How keys are written: bytes, u64, i64, hex, ip, prefix. Default: as the table was "
-          "loaded")
-      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
-      ->type_name("TYPE");
+  add_key_type(command, &a->key_type);
   command->footer(
       "Examples:\n"
       "  stride scan db words --prefix inter --limit 10\n"
@@ -86,7 +80,8 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   if (!scan.ok()) return scan.status();
   std::vector<size_t> columns;
   STRIDE_CLI_TRY(find_columns(table, arguments.output.columns, &columns));
-  RecordWriter writer(format, form, ValueText(table, columns), key_name(table));
+  RecordWriter writer(format, key_text(table, form), ValueText(table, columns));
+  KeyText keys = key_text(table, form);
   uint64_t left = arguments.limit.value_or(~uint64_t{0});
   TextBuffer text;
   if (!arguments.keys_only && wants_header(arguments.output, format, table)) {
@@ -100,7 +95,7 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
     text.clear();
     for (uint64_t i = 0; i < n; ++i) {
       if (arguments.keys_only) {
-        decode_key(form, batch.keys[i], &text);
+        keys.append_fields(batch.keys[i], '\t', /*quoted=*/false, &text);
         text.append('\n');
       } else {
         writer.write(batch.keys[i], batch.values[i], true, &text);
@@ -138,7 +133,7 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
     STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &form));
     if (context->json) {
       list.push_back({{"table", table.name},
-                      {"key_type", std::string(name_of(form.type))},
+                      {"key_type", name_of(form)},
                       {"key_width", table.key_width},
                       {"rows", table.rows},
                       {"bytes_on_disk", table.bytes_on_disk}});
@@ -147,9 +142,8 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
       if (!opened.schema().empty()) list.back()["schema"] = opened.schema().to_string();
       continue;
     }
-    lines += table.name + "\t" + std::string(name_of(form.type)) + "\t" +
-             std::to_string(table.key_width) + "\t" + std::to_string(table.rows) + "\t" +
-             std::to_string(table.bytes_on_disk);
+    lines += table.name + "\t" + name_of(form) + "\t" + std::to_string(table.key_width) + "\t" +
+             std::to_string(table.rows) + "\t" + std::to_string(table.bytes_on_disk);
     if (table.numbers != NumberType::none)
       lines += "\t" + numbers_text(table.numbers, table.overflow);
     if (!opened.schema().empty()) lines += "\t" + printable(opened.schema().to_string());

@@ -56,11 +56,19 @@ void add_key_type(CLI::App* command, std::string* key_type) {
   command
       ->add_option(
           "--key-type", *key_type,
-          "How keys are written: bytes (as they are), u64, i64 (numbers; 8 bytes each), hex, "
-          "ip (IPv4: 4 bytes, IPv6: 16), prefix (10.0.0.0/8, 2001:db8::/32 or hex/length; of a "
-          "prefix table). Default: what the table was loaded with; else bytes, or hex where every "
-          "key has the same width")
-      ->check(CLI::IsMember({"bytes", "u64", "i64", "hex", "ip", "prefix"}))
+          "How keys are written: bytes (as they are), numbers that sort as such (u8 to u64, i8 to "
+          "i64, f32, f64), date, timestamp, uuid, string, hex, ip (IPv4: 4 bytes, IPv6: 16), "
+          "prefix "
+          "(10.0.0.0/8, 2001:db8::/32 or hex/length; of a prefix table), or several with commas "
+          "between, of keys of several columns. Default: what the table was loaded with; else "
+          "bytes, or hex where every key has the same width")
+      ->check([](const std::string& text) {
+        return key_form_named(text) ? std::string()
+                                    : "'" + text +
+                                          "' is no type of keys: give bytes, u8 to u64, i8 to i64, "
+                                          "f32, f64, bool, date, timestamp, uuid, string, hex, ip, "
+                                          "prefix, or several of these types with commas between";
+      })
       ->type_name("TYPE");
 }
 

@@ -25,13 +25,17 @@ ExitStatus read_schema_argument(const std::string& argument, Schema* schema) {
   const ExitCode code = is_file ? ExitCode::bad_input : ExitCode::usage;
   if (!parsed.ok())
     return ExitStatus(code, of + parsed.status().message() + ": " + parsed.status().remedy());
+  if (!parsed->key().empty())
+    return ExitStatus(code, of + "a key column: --key and --key-type say what the key is");
   if (parsed->empty())
     return ExitStatus(code,
                       of + "no value column: give names and types, as 'name string, age i32?'");
-  if (!parsed->key().empty())
-    return ExitStatus(code, of + "a key column: --key and --key-type say what the key is");
   *schema = std::move(*parsed);
   return {};
+}
+
+std::string columns_text(const Schema& schema) {
+  return Schema::make(schema.values())->to_string();
 }
 
 }  // namespace stride::cli

@@ -12,4 +12,7 @@ namespace stride::cli {
 // line: a file that has none.
 ExitStatus read_schema_argument(const std::string& argument, Schema* schema);
 
+// The text of the value columns, without the key's.
+std::string columns_text(const Schema& schema);
+
 }  // namespace stride::cli

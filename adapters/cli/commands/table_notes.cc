@@ -51,10 +51,10 @@ ExitStatus read_notes(const Database& database, const Table& table,
   if (!read_field(*record, "key_type", &key_type) || !read_field(*record, "key", &read.key) ||
       !read_field(*record, "values", &read.values))
     return {};
-  auto type = key_type_named(key_type);
-  if (!type || (*type == KeyType::prefix) != (table.address_bits() != 0)) return {};
-  if (width_of(*type) && width_of(*type) != table.key_width()) return {};
-  read.key_type = *type;
+  const auto form = key_form_named(key_type);
+  if (!form || (form->type == KeyType::prefix) != (table.address_bits() != 0)) return {};
+  if (width_of(*form) && width_of(*form) != table.key_width()) return {};
+  read.key_type = key_type;
   *notes = std::move(read);
   return {};
 }
@@ -77,7 +77,7 @@ ExitStatus read_position(const Database& database, const std::string& table,
 
 ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
                        const TableNotes& notes) {
-  json record = {{"key_type", std::string(name_of(notes.key_type))}};
+  json record = {{"key_type", notes.key_type}};
   if (!notes.key.empty()) record["key"] = notes.key;
   if (!notes.values.empty()) record["values"] = notes.values;
   return write_record(transaction, "table:" + table, record);
@@ -141,25 +141,41 @@ ExitStatus find_table(const Database& database, const std::string& name, Table* 
                                              did_you_mean(name, names, "name one of these"));
 }
 
+namespace {
+
+// As the table's schema has the keys, which a program has made; bytes where it says nothing.
+KeyForm form_of_schema(const Table& table) {
+  const std::vector<Field>& key = table.schema().key();
+  if (key.empty()) return table.key_width() ? KeyType::hex : KeyType::bytes;
+  if (key.size() == 1 && key[0].count == 0) {
+    if (key[0].type == FieldType::u64) return KeyType::u64;
+    if (key[0].type == FieldType::i64) return KeyType::i64;
+    if (width_of(key[0].type) == 0) return KeyType::bytes;
+  }
+  KeyForm form = KeyType::columns;
+  form.columns = std::make_shared<const Schema>(table.schema());
+  return form;
+}
+
+}  // namespace
+
 ExitStatus open_table(const Database& database, const std::string& name, const std::string& asked,
                       Table* table, KeyForm* key_form) {
   STRIDE_CLI_TRY(find_table(database, name, table));
   std::optional<TableNotes> notes;
   STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   uint32_t width = table->key_width();
-  KeyType type = !asked.empty()          ? *key_type_named(asked)
-                 : table->address_bits() ? KeyType::prefix
-                 : notes                 ? notes->key_type
-                 : width                 ? KeyType::hex
-                                         : KeyType::bytes;
-  if (type == KeyType::prefix && table->address_bits() == 0)
+  *key_form = !asked.empty()          ? *key_form_named(asked)
+              : table->address_bits() ? KeyType::prefix
+              : notes                 ? *key_form_named(notes->key_type)
+                                      : form_of_schema(*table);
+  if (key_form->type == KeyType::prefix && table->address_bits() == 0)
     return ExitStatus::usage("table '" + name +
                              "' is no prefix table: leave --key-type prefix out");
-  *key_form = type;
-  if (type == KeyType::prefix) key_form->address_bits = table->address_bits();
+  if (key_form->type == KeyType::prefix) key_form->address_bits = table->address_bits();
   if (width_of(*key_form) && width && width != width_of(*key_form)) {
     return ExitStatus::usage("keys of table '" + name + "' have " + width_text(width) +
-                             ", and those of --key-type " + std::string(name_of(type)) + " have " +
+                             ", and those of --key-type " + name_of(*key_form) + " have " +
                              width_text(width_of(*key_form)) +
                              ": leave --key-type out, or give the table's");
   }

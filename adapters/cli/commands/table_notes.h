@@ -24,7 +24,7 @@ namespace stride::cli {
 inline constexpr std::string_view notes_table = ".stride";
 
 struct TableNotes {
-  KeyType key_type = KeyType::bytes;
+  std::string key_type = "bytes";   // as --key-type has it
   std::string key;                  // the column's name, where there was one
   std::vector<std::string> values;  // the columns' names, where they were named
   bool operator==(const TableNotes&) const = default;

@@ -91,7 +91,7 @@ std::string keys_text(const Table& table, const KeyForm& form) {
   if (table.address_bits() == byte_strings) return "prefixes of byte strings";
   if (table.address_bits())
     return "prefixes of addresses of " + std::to_string(table.address_bits()) + " bits";
-  return "keys of type " + std::string(name_of(form.type));
+  return "keys of type " + name_of(form);
 }
 
 // "########              40.0 %"
@@ -240,7 +240,7 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   }
   if (context->json) {
     json result = {{"table", arguments.table},
-                   {"key_type", std::string(name_of(form.type))},
+                   {"key_type", name_of(form)},
                    {"key_width", table.key_width()},
                    {"runs", runs},
                    {"memtable_rows", memtable_rows},

@@ -66,12 +66,14 @@ class ColumnBatch final : public RowBatch {
  private:
   Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
     const auto size = static_cast<uint64_t>(columns_[0]->length());
+    const size_t keys = plan.key_columns.size();
     if (plan.options.schema && rows->wants_values()) {
       std::vector<ArrowCells> values;
       uint64_t bytes = 0;
-      for (size_t i = 1; i < columns_.size(); ++i) {
-        ARROW_ASSIGN_OR_RAISE(ArrowCells column,
-                              ArrowCells::make(columns_[i], plan.options.schema->values()[i - 1]));
+      for (size_t i = keys; i < columns_.size(); ++i) {
+        ARROW_ASSIGN_OR_RAISE(
+            ArrowCells column,
+            ArrowCells::make(columns_[i], plan.options.schema->values()[i - keys]));
         bytes += column.bytes();
         values.push_back(std::move(column));
       }
@@ -80,7 +82,7 @@ class ColumnBatch final : public RowBatch {
     }
     std::vector<ArrowTextColumn> values;
     uint64_t bytes = size * columns_.size();  // the tabs
-    for (size_t i = 1; i < columns_.size(); ++i) {
+    for (size_t i = keys; i < columns_.size(); ++i) {
       ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
       bytes += column.bytes();
       values.push_back(std::move(column));
@@ -91,6 +93,7 @@ class ColumnBatch final : public RowBatch {
 
   template <class Values>
   Status parse_keys(const RowPlan& plan, const Values& values, ParsedRows* rows) const {
+    if (plan.key_columns.size() > 1) return parse_several_keys(plan, values, rows);
     ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
     KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
@@ -112,6 +115,49 @@ class ColumnBatch final : public RowBatch {
           plan, keys, values, rows, [&](int64_t row) { return rows->key(keys[row], {}); },
           [&](int64_t row) { return std::string(keys[row]); });
     }
+    return Status::OK();
+  }
+
+  // Several columns make a key.
+  class KeyTexts {
+   public:
+    void add(ArrowTextColumn column) { columns_.push_back(std::move(column)); }
+    bool is_null(int64_t row) const {
+      return std::any_of(columns_.begin(), columns_.end(),
+                         [&](const ArrowTextColumn& column) { return column.is_null(row); });
+    }
+    void get(int64_t row, std::vector<std::string_view>* parts) const {
+      parts->clear();
+      for (const ArrowTextColumn& column : columns_) parts->push_back(column[row]);
+    }
+
+   private:
+    std::vector<ArrowTextColumn> columns_;
+  };
+
+  template <class Values>
+  Status parse_several_keys(const RowPlan& plan, const Values& values, ParsedRows* rows) const {
+    KeyTexts keys;
+    for (size_t i = 0; i < plan.key_columns.size(); ++i) {
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
+      keys.add(std::move(column));
+    }
+    std::vector<std::string_view> parts;
+    add_rows(
+        plan, keys, values, rows,
+        [&](int64_t row) {
+          keys.get(row, &parts);
+          return rows->key_columns(parts, {});
+        },
+        [&](int64_t row) {
+          keys.get(row, &parts);
+          std::string text;
+          for (std::string_view part : parts) {
+            if (!text.empty()) text += '\t';
+            text += part.substr(0, 1 << 10);
+          }
+          return text;
+        });
     return Status::OK();
   }
 
@@ -248,9 +294,10 @@ class ArrowFile final : public BatchFile {
       return ExitStatus::usage(name_ + ": has " + std::to_string(count) +
                                " columns, and a key and a value take " +
                                std::to_string(plan->min_columns));
-    columns_ = {static_cast<int>(plan->key_column)};
+    columns_.clear();
+    for (size_t i : plan->key_columns) columns_.push_back(static_cast<int>(i));
     for (size_t i = 0; plan->value_is_rest && i < count; ++i)
-      if (i != plan->key_column) columns_.push_back(static_cast<int>(i));
+      if (!plan->is_key(i)) columns_.push_back(static_cast<int>(i));
     for (size_t i : plan->value_columns) columns_.push_back(static_cast<int>(i));
     for (int i : columns_) {
       const arrow::Field& field = *schema_->field(i);

@@ -49,7 +49,7 @@ class DelimitedParser {
       : plan_(plan),
         rows_(*rows),
         delimiter_(plan.options.delimiter),
-        key_first_(plan.key_column == 0 && plan.exact_columns == 0 &&
+        key_first_(plan.key_columns == std::vector<size_t>{0} && plan.exact_columns == 0 &&
                    (plan.value_is_rest || !rows->wants_values())),
         max_fields_(plan.exact_columns || plan.value_is_rest ? ~size_t{0} : plan.min_columns) {}
 
@@ -137,12 +137,19 @@ class DelimitedParser {
     rows_.refuse(column_count_text(plan_, columns), row, "check --format and --delimiter");
   }
 
+  bool take_key(std::string_view row) {
+    if (plan_.key_columns.size() == 1) return rows_.key(fields_[plan_.key_columns[0]], row);
+    key_.clear();
+    for (size_t i : plan_.key_columns) key_.push_back(fields_[i]);
+    return rows_.key_columns(key_, row);
+  }
+
   void take_fields(std::string_view row) {
     if (plan_.options.whole_rows) return take_whole(row);
     if (fields_.size() < plan_.min_columns ||
         (plan_.exact_columns && fields_.size() != plan_.exact_columns))
       return refuse_count(fields_.size(), row);
-    if (!rows_.key(fields_[plan_.key_column], row)) return;
+    if (!take_key(row)) return;
     if (rows_.wants_values() && plan_.options.schema) {
       for (size_t i = 0; i < plan_.value_columns.size(); ++i)
         if (!rows_.cell_or_null(i, fields_[plan_.value_columns[i]], row)) return;
@@ -155,7 +162,7 @@ class DelimitedParser {
       };
       if (plan_.value_is_rest) {
         for (size_t i = 0; i < fields_.size(); ++i)
-          if (i != plan_.key_column) add(i);
+          if (!plan_.is_key(i)) add(i);
       } else {
         for (size_t i : plan_.value_columns) add(i);
       }
@@ -279,7 +286,7 @@ class DelimitedParser {
   bool key_first_;
   size_t max_fields_;
   uint64_t line_ = 0;
-  std::vector<std::string_view> fields_;
+  std::vector<std::string_view> fields_, key_;
   std::vector<std::pair<size_t, size_t>> spans_;  // of unquoted_
   TextBuffer unquoted_;
   bool last_was_plain_ = true;

@@ -14,7 +14,10 @@ class JsonParser {
   JsonParser(const RowPlan& plan, ParsedRows* rows)
       : options_(plan.options),
         rows_(*rows),
-        key_name_(plan.options.key.empty() ? "key" : plan.options.key),
+        key_names_(plan.key_names()),
+        keys_(key_names_.size()),
+        key_texts_(key_names_.size()),
+        key_views_(key_names_.size()),
         only_these_(!plan.options.values.empty()),
         names_(plan.options.values) {
     if (plan.options.schema && !only_these_)
@@ -43,7 +46,7 @@ class JsonParser {
 
  private:
   void parse_row(std::string_view row, uint64_t line) {
-    key_ = {};
+    for (JsonSlice& key : keys_) key = {};
     stranger_ = {};
     for (JsonSlice& value : values_) value = {};
     JsonObject object(row);
@@ -51,12 +54,17 @@ class JsonParser {
     for (next_ = 0; object.next(&name, &value);) take_member(name, value);
     if (object.error())
       return rows_.refuse(std::string("JSON: ") + object.error(), row, advice_on(row));
-    if (key_.kind == JsonSlice::Kind::absent)
-      return rows_.refuse("no field " + quoted(key_name_), row, fields_of(row, key_name_));
-    if (key_.kind == JsonSlice::Kind::other)
-      return rows_.refuse("the field " + quoted(key_name_) + " is neither a string nor a number",
-                          row);
-    if (!rows_.key(plain_text(key_), row)) return;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i].kind == JsonSlice::Kind::absent)
+        return rows_.refuse("no field " + quoted(key_names_[i]), row,
+                            fields_of(row, key_names_[i]));
+      if (keys_[i].kind == JsonSlice::Kind::other)
+        return rows_.refuse(
+            "the field " + quoted(key_names_[i]) + " is neither a string nor a number", row);
+      key_views_[i] = plain_text(keys_[i], &key_texts_[i]);
+    }
+    if (!(keys_.size() == 1 ? rows_.key(key_views_[0], row) : rows_.key_columns(key_views_, row)))
+      return;
     if (rows_.wants_values() && !add_value(row)) return;
     rows_.end_row(row, line);
   }
@@ -90,8 +98,12 @@ class JsonParser {
 
   void take_member(const JsonSlice& name, const JsonSlice& value) {
     std::string_view text = name_of(name);
-    const bool is_key = text == key_name_;
-    if (is_key) key_ = value;
+    bool is_key = false;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (text != key_names_[i]) continue;
+      keys_[i] = value;
+      is_key = true;
+    }
     // Objects of one file have their fields in one order, as a rule.
     if (next_ < names_.size() && text == names_[next_]) {
       values_[next_++] = value;
@@ -106,11 +118,11 @@ class JsonParser {
     }
   }
 
-  std::string_view plain_text(const JsonSlice& slice) {
+  static std::string_view plain_text(const JsonSlice& slice, std::string* memory) {
     if (!slice.escaped) return slice.text;
-    key_text_.resize(slice.text.size());
-    key_text_.resize(unescape(slice, key_text_.data()));
-    return key_text_;
+    memory->resize(slice.text.size());
+    memory->resize(unescape(slice, memory->data()));
+    return *memory;
   }
 
   bool add_cell(size_t i, std::string_view row) {
@@ -118,10 +130,7 @@ class JsonParser {
     if (value.kind == JsonSlice::Kind::absent ||
         (value.kind == JsonSlice::Kind::other && value.text == "null"))
       return rows_.null_cell(i, row);
-    if (!value.escaped) return rows_.cell(i, value.text, row);
-    texts_[i].resize(value.text.size());
-    texts_[i].resize(unescape(value, texts_[i].data()));
-    return rows_.cell(i, texts_[i], row);
+    return rows_.cell(i, plain_text(value, &texts_[i]), row);
   }
 
   bool add_cells(std::string_view row) {
@@ -163,15 +172,17 @@ class JsonParser {
 
   const RowOptions& options_;
   ParsedRows& rows_;
-  std::string key_name_;
-  JsonSlice key_;
+  std::vector<std::string> key_names_;
+  std::vector<JsonSlice> keys_;
+  std::vector<std::string> key_texts_;
+  std::vector<std::string_view> key_views_;
   bool only_these_;  // of an object's fields; else all of them are columns
   std::vector<std::string> names_;
   std::vector<JsonSlice> values_;
   std::vector<std::string> texts_;  // of strings with escapes
   JsonSlice stranger_;              // a field that is none of these
   size_t next_ = 0;                 // where the next member is looked for first
-  std::string name_, key_text_;
+  std::string name_;
 };
 
 }  // namespace

@@ -78,6 +78,12 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
   return false;
 }
 
+bool ParsedRows::refuse_key_columns(std::span<const std::string_view> parts, std::string_view row) {
+  refuse("key: " + why_no_key_parts(*plan_->options.key_form.columns, parts), row,
+         "name the key's columns with --key, or give another --key-type");
+  return false;
+}
+
 std::string ParsedRows::schema_advice() const {
   return plan_->options.schema_is_guess
              ? "the type was told from the first rows: give --schema with another one for the "

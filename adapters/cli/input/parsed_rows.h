@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,18 @@ class ParsedRows {
     if (n <= 0 || (width ? n != width : n > static_cast<ptrdiff_t>(most))) {
       if (n != 0 || width != 0 || !plan_->options.allow_empty_key) return refuse_key(text, row, n);
     }
+    key_bytes_ = static_cast<size_t>(n);
+    return true;
+  }
+  // The texts of a key's columns, where it has several.
+  bool key_columns(std::span<const std::string_view> parts, std::string_view row) {
+    const Schema& columns = *plan_->options.key_form.columns;
+    size_t bytes = 0;
+    for (std::string_view part : parts) bytes += part.size();
+    const ptrdiff_t n = encode_key_parts(
+        columns, parts,
+        reinterpret_cast<std::byte*>(keys_.room(encoded_key_bound(columns, bytes))));
+    if (n < 0 || n > static_cast<ptrdiff_t>(max_key_bytes)) return refuse_key_columns(parts, row);
     key_bytes_ = static_cast<size_t>(n);
     return true;
   }
@@ -131,6 +144,7 @@ class ParsedRows {
   // Makes a number of the value of a row, which is complete. False: it is no number, and the row
   // was refused.
   bool take_number(std::string_view row);
+  bool refuse_key_columns(std::span<const std::string_view> parts, std::string_view row);
   bool refuse_null(size_t column, std::string_view row);
   std::string schema_advice() const;
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);

@@ -1,6 +1,7 @@
 #include "adapters/cli/input/row_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "adapters/cli/text/similar_names.h"
@@ -40,17 +41,42 @@ ExitStatus find_column(const RowOptions& options, const std::string& wanted,
   return {};
 }
 
+ExitStatus find_key_columns(const RowOptions& options, const std::vector<std::string>& columns,
+                            std::vector<size_t>* found) {
+  const size_t parts = options.key_form.parts();
+  found->resize(parts);
+  std::iota(found->begin(), found->end(), size_t{0});
+  if (options.key.empty()) {
+    if (columns.empty() || parts <= columns.size()) return {};
+    return ExitStatus::usage("keys of type " + name_of(options.key_form) + " have " +
+                             std::to_string(parts) + " columns, and the file has " +
+                             std::to_string(columns.size()));
+  }
+  const std::vector<std::string> names = key_parts(options);
+  if (names.size() != parts)
+    return ExitStatus::usage("--key names " + std::to_string(names.size()) +
+                             " columns, and keys of type " + name_of(options.key_form) + " have " +
+                             std::to_string(parts) + ": give as many");
+  for (size_t i = 0; i < parts; ++i) {
+    STRIDE_CLI_TRY(find_column(options, names[i], columns, &(*found)[i]));
+    const auto here = found->begin() + static_cast<ptrdiff_t>(i);
+    if (std::find(found->begin(), here, *here) != here)
+      return ExitStatus::usage("--key names a column twice");
+  }
+  return {};
+}
+
 // The column of each of the schema's fields, by name where the file has names and else by place.
 ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) {
   const std::vector<Field>& fields = plan.options.schema->values();
   const std::vector<std::string>& columns = plan.columns;
   if (columns.empty()) {
     for (size_t i = 0; found->size() < fields.size(); ++i)
-      if (i != plan.key_column) found->push_back(i);
+      if (!plan.is_key(i)) found->push_back(i);
     return {};
   }
   std::vector<bool> taken(columns.size());
-  taken[plan.key_column] = true;
+  for (size_t i : plan.key_columns) taken[i] = true;
   for (const Field& field : fields) {
     size_t index = 0;
     STRIDE_CLI_TRY(find_column(plan.options, field.name, columns, &index));
@@ -72,11 +98,36 @@ ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) 
 
 }  // namespace
 
+std::vector<std::string> key_parts(const RowOptions& options) {
+  std::vector<std::string> parts;
+  if (options.key_form.parts() == 1) return {options.key};
+  for (size_t at = 0; at <= options.key.size();) {
+    const size_t comma = std::min(options.key.find(',', at), options.key.size());
+    parts.push_back(options.key.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+bool RowPlan::is_key(size_t column) const {
+  return std::find(key_columns.begin(), key_columns.end(), column) != key_columns.end();
+}
+
+std::vector<std::string> RowPlan::key_names() const {
+  if (options.format == Format::jsonl)
+    return options.key.empty() && options.key_form.parts() == 1 ? std::vector<std::string>{"key"}
+                                                                : key_parts(options);
+  std::vector<std::string> names;
+  for (size_t i : key_columns)
+    if (i < columns.size()) names.push_back(columns[i]);
+  return names;
+}
+
 std::vector<size_t> RowPlan::chosen_columns() const {
   if (!value_is_rest) return value_columns;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < columns.size(); ++i)
-    if (i != key_column) chosen.push_back(i);
+    if (!is_key(i)) chosen.push_back(i);
   return chosen;
 }
 
@@ -119,9 +170,8 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
           std::to_string(options.schema->values().size()) + ": " + options.schema->to_string());
     return {};
   }
-  if (!options.key.empty())
-    STRIDE_CLI_TRY(find_column(options, options.key, columns, &plan->key_column));
-  size_t last = plan->key_column;
+  STRIDE_CLI_TRY(find_key_columns(options, columns, &plan->key_columns));
+  size_t last = *std::max_element(plan->key_columns.begin(), plan->key_columns.end());
   plan->columns = columns;
   const bool by_schema = options.values_wanted && options.schema && options.values.empty();
   if (by_schema) {
@@ -147,7 +197,7 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
                                " columns, and the table has " +
                                std::to_string(options.schema->values().size()) + ": " +
                                options.schema->to_string());
-    if (plan->value_is_rest) last = std::max<size_t>(last, 1);
+    if (plan->value_is_rest) last = std::max(last, plan->key_columns.size());
   }
   plan->min_columns = last + 1;
   plan->exact_columns = columns.size();
@@ -156,7 +206,7 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
 }
 
 void RowPlan::take_one_column() {
-  if (!value_is_rest || key_column != 0) return;
+  if (!value_is_rest || key_columns != std::vector<size_t>{0}) return;
   value_is_rest = false;
   min_columns = exact_columns = 1;
 }

@@ -35,7 +35,8 @@ struct RowOptions {
   KeyForm key_form;
   uint32_t key_width = 0;  // of the table's keys; 0: any
   bool allow_empty_key = false;
-  std::string key;                  // a column's name, or its number from 1; empty: the first
+  // A column's name, or its number from 1, or several with commas between; empty: the first ones.
+  std::string key;
   std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
   // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
@@ -55,17 +56,20 @@ struct RowOptions {
 struct RowPlan {
   RowOptions options;
   bool crlf = false;  // resolved from the first line where line_ends is automatic
-  size_t key_column = 0;
-  bool value_is_rest = false;         // all columns but the key
-  std::vector<size_t> value_columns;  // in this order, where not
-  std::vector<std::string> columns;   // of the file, where it names them
-  std::vector<Field> fields;          // the same with their types, of a file that has types
-  size_t min_columns = 1;             // that a row must have
-  size_t exact_columns = 0;           // as many as the first row; 0: any number
+  std::vector<size_t> key_columns = {0};  // one, or as many as KeyForm::parts()
+  bool value_is_rest = false;             // all columns but the key
+  std::vector<size_t> value_columns;      // in this order, where not
+  std::vector<std::string> columns;       // of the file, where it names them
+  std::vector<Field> fields;              // the same with their types, of a file that has types
+  size_t min_columns = 1;                 // that a row must have
+  size_t exact_columns = 0;               // as many as the first row; 0: any number
 
   // columns: of the header, empty where there is none. usage: a column that is not there.
   static ExitStatus make(const RowOptions& options, const std::vector<std::string>& columns,
                          RowPlan* plan);
+  // What the key's columns, or fields, are called; none where the file does not say.
+  std::vector<std::string> key_names() const;
+  bool is_key(size_t column) const;
   // Columns of the file that make the value, where it names its columns.
   std::vector<size_t> chosen_columns() const;
   // Of these very columns.
@@ -74,6 +78,8 @@ struct RowPlan {
   void take_one_column();
 };
 
+// The columns that --key names, as many as the key form has where it names several.
+std::vector<std::string> key_parts(const RowOptions& options);
 // Tells the format by the file's name, whatever packs the file; tsv where the name says nothing.
 std::string format_of_file(std::string_view path);
 // One byte, or "\t". usage otherwise.

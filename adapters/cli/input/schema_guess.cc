@@ -58,8 +58,7 @@ ExitStatus guess_delimited(const Block& block, Schema* schema) {
 // Fields in the order in which they first come.
 class JsonFields {
  public:
-  explicit JsonFields(const RowOptions& options)
-      : key_(options.key.empty() ? "key" : options.key), names_(options.values) {
+  explicit JsonFields(const RowPlan& plan) : keys_(plan.key_names()), names_(plan.options.values) {
     only_these_ = !names_.empty();
     guesses_.resize(names_.size());
   }
@@ -96,13 +95,14 @@ class JsonFields {
     if (hint < names_.size() && names_[hint] == name) return hint;
     const auto found = std::find(names_.begin(), names_.end(), name);
     if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
-    if (only_these_ || name == key_ || names_.size() == max_fields) return names_.size();
+    const bool is_key = std::find(keys_.begin(), keys_.end(), name) != keys_.end();
+    if (only_these_ || is_key || names_.size() == max_fields) return names_.size();
     names_.emplace_back(name);
     guesses_.emplace_back();
     return names_.size() - 1;
   }
 
-  std::string key_;
+  std::vector<std::string> keys_;
   bool only_these_;
   std::vector<std::string> names_;
   std::vector<CellGuess> guesses_;
@@ -110,7 +110,7 @@ class JsonFields {
 };
 
 ExitStatus guess_json(const Block& block, Schema* schema) {
-  JsonFields fields(block.file->plan.options);
+  JsonFields fields(block.file->plan);
   for (std::string_view text = block.text; !text.empty();) {
     const size_t end = text.find('\n');
     fields.add(text.substr(0, end));

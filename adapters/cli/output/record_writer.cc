@@ -13,9 +13,9 @@ ExitStatus no_row_of_schema(const std::string& key) {
 void RecordWriter::write_header(TextBuffer* out) const {
   if (format_ != Format::tsv && format_ != Format::csv) return;
   const bool csv = format_ == Format::csv;
-  append_names({key_name_}, csv ? ',' : '\t', csv, out);
-  out->append(csv ? ',' : '\t');
-  append_names(value_.names(), csv ? ',' : '\t', csv, out);
+  std::vector<std::string> names = key_.names();
+  names.insert(names.end(), value_.names().begin(), value_.names().end());
+  append_names(names, csv ? ',' : '\t', csv, out);
   out->append('\n');
 }
 
@@ -32,41 +32,21 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
     return out->append(as_text(value));
   }
   const bool was_ok = value_.ok();
-  if (format_ == Format::tsv) {
-    decode_key(key_form_, key, out);
-    out->append('\t');
-    value_.append_fields(value, found, '\t', /*quoted=*/false, out);
+  if (format_ == Format::jsonl) {
+    out->append('{');
+    key_.append_members(key, out);
+    out->append(',');
+    value_.append_members(value, found, out);
+    out->append("}\n");
+  } else {
+    const bool csv = format_ == Format::csv;
+    const char between = csv ? ',' : '\t';
+    key_.append_fields(key, between, csv, out);
+    out->append(between);
+    value_.append_fields(value, found, between, csv, out);
     out->append('\n');
-  } else {
-    key_text_.clear();
-    decode_key(key_form_, key, &key_text_);
-    if (format_ == Format::csv) {
-      append_csv_field(key_text_.text(), ',', out);
-      out->append(',');
-      value_.append_fields(value, found, ',', /*quoted=*/true, out);
-      out->append('\n');
-    } else {
-      write_object(key, value, found, out);
-    }
   }
-  if (value_.ok() == was_ok) return;
-  key_text_.clear();
-  decode_key(key_form_, key, &key_text_);
-  broken_key_ = key_text_.text();
-}
-
-// Precondition: key_text_ is the key's.
-void RecordWriter::write_object(Bytes key, Bytes value, bool found, TextBuffer* out) {
-  out->append('{');
-  if (is_number(key_form_.type) && key.size() == 8) {
-    append_json_name(key_name_, out);
-    out->append(key_text_.text());
-  } else {
-    append_json_member(key_name_, key_text_.text(), out);
-  }
-  out->append(',');
-  value_.append_members(value, found, out);
-  out->append("}\n");
+  if (value_.ok() != was_ok) broken_key_ = key_.text(key);
 }
 
 void MatchWriter::write_header(TextBuffer* out) const {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "adapters/cli/input/row_plan.h"
+#include "adapters/cli/output/key_text.h"
 #include "adapters/cli/output/output.h"
 #include "adapters/cli/output/value_text.h"
 #include "adapters/cli/text/key_codec.h"
@@ -21,9 +22,8 @@ namespace stride::cli {
 
 class RecordWriter {
  public:
-  RecordWriter(Format format, const KeyForm& key_form, const ValueText& value,
-               std::string key_name = "key")
-      : format_(format), key_form_(key_form), key_name_(std::move(key_name)), value_(value) {}
+  RecordWriter(Format format, KeyText key, const ValueText& value)
+      : format_(format), key_(std::move(key)), value_(value) {}
 
   // What the columns are called, in tsv and csv.
   void write_header(TextBuffer* out) const;
@@ -33,12 +33,8 @@ class RecordWriter {
   ExitStatus status() const;
 
  private:
-  void write_object(Bytes key, Bytes value, bool found, TextBuffer* out);
-
   Format format_;
-  KeyForm key_form_;
-  std::string key_name_;
-  TextBuffer key_text_;
+  KeyText key_;
   ValueText value_;
   std::string broken_key_;
 };

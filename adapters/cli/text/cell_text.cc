@@ -156,7 +156,8 @@ bool parse_uuid(std::string_view text, std::byte* to) {
   return true;
 }
 
-// One element that has a width, at `to`.
+}  // namespace
+
 bool parse_element(FieldType type, std::string_view text, std::byte* to) {
   if (type == FieldType::uuid) return parse_uuid(text, to);
   bool parsed = false;
@@ -180,6 +181,8 @@ bool parse_element(FieldType type, std::string_view text, std::byte* to) {
   });
   return parsed;
 }
+
+namespace {
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);

@@ -24,6 +24,8 @@ namespace stride::cli {
 // Sets the cell that the text says; strings and bytes are kept as a view of it. False: it says
 // none.
 bool parse_cell(const Field& field, std::string_view text, size_t column, RowWriter* row);
+// Writes one element that has a width: a number, a date, a uuid. False: the text is none.
+bool parse_element(FieldType type, std::string_view text, std::byte* to);
 // "'1.5' is no i64", with what is wrong with it.
 std::string why_no_cell(const Field& field, std::string_view text);
 

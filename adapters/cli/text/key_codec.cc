@@ -11,8 +11,8 @@
 namespace stride::cli {
 namespace {
 
-constexpr std::array<std::string_view, 7> names = {"bytes", "u64",    "i64",    "hex",
-                                                   "ip",    "prefix", "address"};
+constexpr std::array<std::string_view, 8> names = {"bytes", "u64",    "i64",     "hex",
+                                                   "ip",    "prefix", "address", "columns"};
 constexpr uint32_t ipv4_bits = 32, ipv6_bits = 128;
 constexpr uint64_t sign_bit = uint64_t{1} << 63;
 
@@ -258,13 +258,21 @@ std::string why_no_prefix(const KeyForm& form, std::string_view text) {
 
 std::string_view name_of(KeyType type) { return names[static_cast<size_t>(type)]; }
 
-std::optional<KeyType> key_type_named(std::string_view name) {
+std::optional<KeyForm> key_form_named(std::string_view name) {
   for (size_t i = 0; i < static_cast<size_t>(KeyType::address); ++i)
     if (names[i] == name) return static_cast<KeyType>(i);
-  return std::nullopt;
+  KeyForm form = KeyType::columns;
+  form.columns = key_columns_named(name);
+  if (!form.columns) return std::nullopt;
+  return form;
+}
+
+std::string name_of(const KeyForm& form) {
+  return form.columns ? types_of(*form.columns) : std::string(name_of(form.type));
 }
 
 uint32_t width_of(const KeyForm& form) {
+  if (form.columns) return form.columns->key_width();
   if (is_number(form.type)) return 8;
   if (is_text(form.address_bits)) return 0;
   if (form.type == KeyType::address) return address_bytes(form.address_bits);
@@ -290,6 +298,12 @@ ptrdiff_t encode_key(const KeyForm& form, std::string_view text, std::byte* to) 
     case KeyType::bytes:
       if (is_text(form.address_bits) || is_prefix_key(as_bytes(text), form.address_bits)) break;
       return -1;
+    case KeyType::columns: {
+      if (form.parts() == 1) return encode_key_parts(*form.columns, {&text, 1}, to);
+      std::string memory;
+      const auto parts = split_key(text, &memory);
+      return parts.size() == form.parts() ? encode_key_parts(*form.columns, parts, to) : -1;
+    }
   }
   return encode_bytes(text, to);
 }
@@ -311,6 +325,11 @@ std::string why_no_key(const KeyForm& form, std::string_view text) {
       if (is_text(form.address_bits)) break;
       return quoted(text) + " is no prefix of " + std::to_string(form.address_bits) +
              " bits as a table stores it";
+    case KeyType::columns: {
+      if (form.parts() == 1) return why_no_key_parts(*form.columns, {&text, 1});
+      std::string memory;
+      return why_no_key_parts(*form.columns, split_key(text, &memory));
+    }
   }
   return quoted(text) + " is no key";
 }
@@ -323,6 +342,7 @@ void decode_key(const KeyForm& form, Bytes key, TextBuffer* out) {
   if (type == KeyType::hex) return append_hex(key, out);
   if (type == KeyType::ip && append_ip(key, out)) return;
   if (of_prefixes && append_prefix(form, key, out)) return;
+  if (form.columns && append_key_parts(*form.columns, key, ',', form.parts() > 1, out)) return;
   if (is_number(type) && key.size() == 8) {
     uint64_t number = load_big_endian(key.data());
     if (type == KeyType::i64) {

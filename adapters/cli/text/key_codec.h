@@ -9,28 +9,29 @@
 //   prefix 10.0.0.0/8, 2001:db8::/32, a key of a prefix table (engine/prefixes.h)
 //          0a/8; an address for all
 //          its bits
+//   columns  text/key_columns.h        storage/key_format.h
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "adapters/cli/output/output.h"
+#include "adapters/cli/text/key_columns.h"
 #include "storage/column.h"
 #include "storage/prefix_key.h"
 #include "storage/quoted.h"
 
 namespace stride::cli {
 
-// address: what prefixes of a prefix table are of; no table's keys.
-enum class KeyType : uint8_t { bytes, u64, i64, hex, ip, prefix, address };
+// address: what prefixes of a prefix table are of; no table's keys. columns: of KeyForm::columns.
+enum class KeyType : uint8_t { bytes, u64, i64, hex, ip, prefix, address, columns };
 
 std::string_view name_of(KeyType type);
-// Finds one of the types that a table's keys can have.
-std::optional<KeyType> key_type_named(std::string_view name);
 inline bool is_number(KeyType type) { return type == KeyType::u64 || type == KeyType::i64; }
 
 // All that there is to know for reading and writing keys of a table.
@@ -41,16 +42,24 @@ struct KeyForm {
   // stores them.
   uint32_t address_bits = 0;
   bool mask_host_bits = false;
+  std::shared_ptr<const Schema> columns;  // its key columns; with type columns
 
   KeyForm() = default;
   KeyForm(KeyType t, uint32_t bits = 0, bool mask = false)  // NOLINT: implicit on purpose
       : type(t), address_bits(bits), mask_host_bits(mask) {}
+
+  // How many columns of a file make a key.
+  size_t parts() const { return columns ? columns->key().size() : 1; }
 };
+// Finds one of the forms that a table's keys can have: u64, prefix, or types with commas between.
+std::optional<KeyForm> key_form_named(std::string_view name);
+std::string name_of(const KeyForm& form);
 // Bytes of every key of the form; 0: they differ.
 uint32_t width_of(const KeyForm& form);
 
 // Room that encode_key() needs at `to` for this text.
 inline size_t encoded_bound(const KeyForm& form, std::string_view text) {
+  if (form.columns) return encoded_key_bound(*form.columns, text.size());
   return text.size() + 16 + prefix_key_width(form.address_bits);
 }
 // Writes the key and returns its bytes; negative: the text is no such key.

@@ -9,7 +9,18 @@ namespace {
 
 ExitStatus encode_bound(std::string_view before, const KeyForm& form,
                         const std::optional<std::string>& text, std::optional<std::string>* bound) {
-  return text ? encode_argument(before, form, *text, &bound->emplace()) : ExitStatus();
+  if (!text) return {};
+  if (!form.columns || form.parts() == 1)
+    return encode_argument(before, form, *text, &bound->emplace());
+  // The first columns of a key are the beginning of all keys that have them.
+  std::string memory;
+  const std::vector<std::string_view> parts = split_key(*text, &memory);
+  std::string& key = bound->emplace(encoded_key_bound(*form.columns, text->size()), '\0');
+  const ptrdiff_t n =
+      encode_key_parts(*form.columns, parts, reinterpret_cast<std::byte*>(key.data()));
+  if (n < 0) return ExitStatus::usage(std::string(before) + why_no_key_parts(*form.columns, parts));
+  key.resize(static_cast<size_t>(n));
+  return {};
 }
 
 // Only the prefix, and what is inside it.
@@ -49,9 +60,12 @@ ExitStatus parse_bounds(const BoundArguments& arguments, const KeyForm& form,
   STRIDE_CLI_TRY(encode_bound("--from: ", form, arguments.from, &options->from));
   STRIDE_CLI_TRY(encode_bound("--to: ", form, arguments.to, &options->to));
   bool of_prefixes = form.type == KeyType::prefix;
-  if (arguments.prefix && !of_prefixes && form.type != KeyType::bytes && form.type != KeyType::hex)
-    return ExitStatus::usage("--prefix is for keys of type bytes and hex and prefixes, not " +
-                             std::string(name_of(form.type)));
+  const bool of_columns = form.columns && (form.parts() > 1 || width_of(form) == 0);
+  if (arguments.prefix && !of_prefixes && !of_columns && form.type != KeyType::bytes &&
+      form.type != KeyType::hex)
+    return ExitStatus::usage(
+        "--prefix is for keys of type bytes and hex, of several columns, and prefixes, not " +
+        name_of(form));
   STRIDE_CLI_TRY(encode_bound("--prefix: ", form, arguments.prefix, &options->prefix));
   if (!of_prefixes || !options->prefix) return {};
   return stay_inside(std::string(*options->prefix), form.address_bits, options);

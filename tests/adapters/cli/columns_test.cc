@@ -164,7 +164,7 @@ TEST_CASE_METHOD(ColumnsTest, "ColumnsTest.ASchemaThatIsGiven", "[ColumnsTest]")
   bad("nofile", 4, "nofile");
   bad("a i33", 2, "--schema: schema, line 1: 'i33' is no type of a field: give bool, i8 to i64");
   bad("a i32, a i64", 2, "--schema: two columns are called 'a': give each one a name of its own");
-  bad("a i32 key", 2, "--schema: no value column");
+  bad("a i32 key", 2, "--schema: a key column: --key and --key-type say");
   bad(file("bad.txt", "a i32\nb"), 3, "bad.txt: schema, line 2: field 'b' has no type");
   bad("a i32", 3, "too many columns: 4, and the first row has 2");
   expect_refused({"load", database_, "new", rows, "--schema", "a i32", "--count"}, 2,
