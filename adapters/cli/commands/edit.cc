@@ -69,7 +69,9 @@ ExitStatus value_of(const Table& table, const std::string& text, std::string* va
   if (table.numbers() == NumberType::none) return {};
   std::byte number[max_number_bytes];
   if (!parse_number(table.numbers(), text, number))
-    return ExitStatus::usage("VALUE: " + why_no_number(table.numbers(), text));
+    return ExitStatus::usage("VALUE: " + why_no_number(table.numbers(), text) + ": table '" +
+                             table.name() + "' has numbers, of type " +
+                             std::string(to_string(table.numbers())) + ": give one");
   value->assign(reinterpret_cast<const char*>(number), width_of(table.numbers()));
   return {};
 }
