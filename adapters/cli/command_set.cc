@@ -98,6 +98,7 @@ CommandSet::CommandSet(Context* context, const std::string& database, bool has_i
       in_shell_(true),
       has_input_(has_input) {
   app_.require_subcommand(1);
+  app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
   for (const Subcommands::Command& command : Subcommands::all())
     if (CLI::App* added = add(command)) added->footer(shell_examples(added->get_footer()));
   add_shell_words();

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <string_view>
 
 namespace stride::cli {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // After this one tells the user that Ctrl-C was heard.
 constexpr unsigned patience_seconds = 1;
 
-std::atomic<bool> asked{false}, asked_by_term{false};
+std::atomic<bool> asked{false}, asked_by_term{false}, on_terminal{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
 void on_signal(int signal) {
@@ -23,11 +24,14 @@ void on_signal(int signal) {
 
 // A commit that has begun is finished, and that can take a while.
 void on_alarm(int) {
-  constexpr char text[] =
-      "stride: interrupted: ends as soon as the step that has begun is done, such as a commit; "
-      "Ctrl-C again ends at once, and a commit is then there as a whole or not at all\n";
+  // On a terminal it takes the place of a progress bar, or of the ^C that is shown there.
+  constexpr std::string_view text =
+      "\r\x1b[Kstride: interrupted: ends as soon as the step that has begun is done, such as a "
+      "commit; Ctrl-C again ends at once, and a commit is then there as a whole or not at all\n";
+  constexpr size_t clears_line = 4;
+  const std::string_view shown = text.substr(on_terminal.load() ? 0 : clears_line);
   const int error = errno;
-  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
+  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, shown.data(), shown.size());
   errno = error;
 }
 
@@ -35,6 +39,7 @@ void on_alarm(int) {
 
 void catch_interrupts() {
   alarm(0);
+  on_terminal.store(isatty(STDERR_FILENO) != 0);
   struct sigaction action {};
   action.sa_handler = on_signal;
   // Not restarted: a read that waits for a terminal or a pipe must come back.

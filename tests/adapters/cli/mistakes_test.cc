@@ -325,8 +325,10 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.ALockedDatabase", "[MistakesTest]")
   auto open = Database::open(database_);
   REQUIRE(open.ok());
   expect_load_refused(directory_ + "/z.csv", {}, 5, "locked by ");
-  CHECK_MESSAGE(error_.find("(" + database_ + "/LOCK): close it there first") != std::string::npos,
-                error_);
+  CHECK_MESSAGE(
+      error_.find("(" + database_ + "/LOCK): close it there first, or wait until it is done\n") !=
+          std::string::npos,
+      error_);
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.AFullDisk", "[MistakesTest]") {
