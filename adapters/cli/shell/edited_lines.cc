@@ -103,7 +103,8 @@ class EditedLines final : public LineSource {
     el_set(edit_, EL_PROMPT, &prompt_of);
     el_set(edit_, EL_EDITOR, "emacs");
     el_set(edit_, EL_HIST, history, history_);
-    el_set(edit_, EL_ADDFN, "stride-complete", "Complete the word before the cursor", &on_tab);
+    // el_set() would copy both texts and never free them.
+    el_wset(edit_, EL_ADDFN, L"stride-complete", L"Complete the word before the cursor", &on_tab);
     el_set(edit_, EL_BIND, "^I", "stride-complete", nullptr);
     el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit_, nullptr);  // the user's own keys, of ~/.editrc
@@ -148,7 +149,7 @@ class EditedLines final : public LineSource {
 
  private:
   static char* prompt_of(EditLine* edit) { return owner(edit)->prompt_.data(); }
-  static unsigned char on_tab(EditLine* edit, int) { return owner(edit)->complete_word(); }
+  static unsigned char on_tab(EditLine* edit, wint_t) { return owner(edit)->complete_word(); }
   static EditedLines* owner(EditLine* edit) {
     void* owner = nullptr;
     el_get(edit, EL_CLIENTDATA, &owner);
