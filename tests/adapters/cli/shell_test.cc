@@ -196,7 +196,7 @@ class ShellTerminalTest : public ShellTest {
     ioctl(terminal_, TIOCSWINSZ, &size);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    // The first terminal that a session's leader opens is the session's.
+    // With POSIX_SPAWN_SETSID the first terminal that is opened is the one whose Ctrl-C it gets.
     posix_spawn_file_actions_addopen(&actions, 0, ptsname(terminal_), O_RDWR, 0);
     posix_spawn_file_actions_adddup2(&actions, 0, 1);
     posix_spawn_file_actions_adddup2(&actions, 0, 2);
