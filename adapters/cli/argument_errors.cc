@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "adapters/cli/help_pages.h"
+#include "adapters/cli/text/brackets.h"
 #include "adapters/cli/text/similar_names.h"
 
 namespace stride::cli {
@@ -18,9 +19,14 @@ std::vector<std::string> all_options(CLI::App* command) {
   return names;
 }
 
+// "stride " before a command, and nothing before one of a shell.
+std::string program_of(const CLI::App* app) {
+  return app->get_name().empty() ? "" : app->get_name() + " ";
+}
+
 // "stride load DB TABLE FILE..."
 std::string usage_line(CLI::App* command) {
-  std::string line = "stride " + command->get_name();
+  std::string line = program_of(command->get_parent()) + command->get_name();
   for (const CLI::Option* option : command->get_options()) {
     if (!option->get_lnames().empty() || !option->get_snames().empty()) continue;
     std::string name = option->get_name();
@@ -72,7 +78,7 @@ std::string wrong_value(const CLI::Option& option, std::string_view message) {
     constexpr std::string_view words = " not in range ";
     value = value.substr(0, value.size() - (message.size() - range));
     return name + ": " + stride::quoted(value) + " is no number from " +
-           std::string(message.substr(range + words.size()));
+           std::string(message.substr(range + words.size())) + ": give such a number";
   }
   return name + ": " + std::string(message);
 }
@@ -97,15 +103,15 @@ std::string unknown_option(CLI::App* command) {
 std::string in_own_words(const CLI::ParseError& error, CLI::App* command,
                          const std::vector<std::string>& extras) {
   std::string_view message = error.what(), rest;
-  const std::string usage = usage_line(command) + "; stride help " + command->get_name() +
-                            " has all options and examples";
+  const std::string usage = usage_line(command) + "; " + program_of(command->get_parent()) +
+                            "help " + command->get_name() + " has all options and examples";
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
     const std::string missing(message.substr(0, message.find(' ')));
     return command->get_name() + " needs " + missing + ": " + usage;
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     return command->get_name() + " has no use for " +
-           stride::quoted(extras.empty() ? "" : extras[0]) + ": " + usage;
+           stride::quoted(extras.empty() ? "" : without_mark(extras[0])) + ": " + usage;
   }
   const bool converts = take("Could not convert: ", &message);
   const CLI::Option* option = option_of(command, message, &rest);
@@ -124,29 +130,30 @@ std::string in_own_words(const CLI::ParseError& error, CLI::App* command,
 }  // namespace
 
 std::string no_such_command(const std::string& name, CLI::App* app) {
+  const std::string help = program_of(app) + "help lists all";
   if (name.starts_with('-'))
-    return "stride has no option " + stride::quoted(name) +
-           " before its command: stride help lists all";
+    return (app->get_name().empty() ? "the shell" : app->get_name()) + " has no option " +
+           stride::quoted(name) + " before its command: " + help;
   std::vector<std::string> commands;
   for (const CLI::App* command : app->get_subcommands([](CLI::App*) { return true; }))
     commands.push_back(command->get_name());
   return "no command " + stride::quoted(name) + ": " +
-         did_you_mean(name, commands, "stride help lists all commands");
+         did_you_mean(name, commands, help + " commands");
 }
 
 std::string argument_error(const CLI::ParseError& error, CLI::App* app) {
   const std::vector<CLI::App*> chosen = app->get_subcommands();
-  if (chosen.empty()) return "give a command: stride help lists them";
+  if (chosen.empty()) return "give a command: " + program_of(app) + "help lists them";
   CLI::App* command = chosen[0];
+  const std::string help = program_of(app) + "help " + command->get_name();
   // An option that is not there leaves its value over as an argument: it is told first.
   const std::string name = unknown_option(command);
   if (name.empty()) return in_own_words(error, command, app->remaining(true));
   if (name[1] != '-')
     return command->get_name() + " has no option " + stride::quoted(name) +
-           ": put -- before arguments that begin with -, or see stride help " + command->get_name();
+           ": put -- before arguments that begin with -, or see " + help;
   return command->get_name() + " has no option " + stride::quoted(name) + ": " +
-         did_you_mean(name, all_options(command),
-                      "stride help " + command->get_name() + " lists what it has");
+         did_you_mean(name, all_options(command), help + " lists what it has");
 }
 
 }  // namespace stride::cli

@@ -5,7 +5,7 @@
 
 namespace stride::cli {
 
-// Runs one command; the exit code (outcome.h). SIGPIPE must be ignored.
+// Runs one command; the exit code (exit_status.h). SIGPIPE must be ignored.
 int run(int argc, const char* const* argv, const Environment& environment = {});
 
 }  // namespace stride::cli

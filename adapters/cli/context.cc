@@ -2,12 +2,20 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
 namespace stride::cli {
 
 void Context::note(std::string_view line) const {
   std::string text(line);
   text += '\n';
   [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
+}
+
+void Context::complain(const ExitStatus& outcome) const {
+  if (outcome.ok() || outcome.code() == ExitCode::closed_pipe) return;
+  const bool colour = isatty(environment.err) && !std::getenv("NO_COLOR");
+  note((colour ? "\x1b[1;31mstride:\x1b[0m " : "stride: ") + outcome.message());
 }
 
 ExitStatus open_database(const Context& context, const std::string& path, Access access,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "adapters/cli/environment.h"
+#include "adapters/cli/exit_status.h"
 #include "adapters/cli/output/output.h"
 #include "engine/database.h"
 
@@ -21,6 +22,8 @@ struct Context {
 
   // A line to the standard error.
   void note(std::string_view line) const;
+  // What has gone wrong, if anything has. Nothing is said of a reader that has gone.
+  void complain(const ExitStatus& outcome) const;
 };
 
 enum class Access : uint8_t { read, write, create };  // create: where there is no database

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 namespace stride::cli {
 namespace {
@@ -56,6 +58,12 @@ ExitCode exit_code(int error) {
   }
 }
 
+// What a program does in these ways, a user of the command line does in others.
+constexpr std::pair<std::string_view, std::string_view> advice[] = {
+    {"call compact(), which", "run stride compact, which"},
+    {", or open the database read-only", ", or wait until it is done"},
+};
+
 // As it is for programs, but without the name of its code, which is no English word for most.
 std::string message_of(const Status& status) {
   if (status.ok()) return "";
@@ -63,6 +71,10 @@ std::string message_of(const Status& status) {
   const std::string name(to_string(status.code()));
   if (status.code() != StatusCode::corruption && text.starts_with(name + ": "))
     text.erase(0, name.size() + 2);
+  for (const auto& [of_program, of_shell] : advice) {
+    const size_t at = text.rfind(of_program);
+    if (at != std::string::npos) text.replace(at, of_program.size(), of_shell);
+  }
   return text;
 }
 

@@ -88,7 +88,9 @@ ExitStatus value_of(const Table& table, const std::string* texts, std::string* v
   if (table.numbers() == NumberType::none) return {};
   std::byte number[max_number_bytes];
   if (!parse_number(table.numbers(), text, number))
-    return ExitStatus::usage("VALUE: " + why_no_number(table.numbers(), text));
+    return ExitStatus::usage("VALUE: " + why_no_number(table.numbers(), text) + ": table '" +
+                             table.name() + "' has numbers, of type " +
+                             std::string(to_string(table.numbers())) + ": give one");
   value->assign(reinterpret_cast<const char*>(number), width_of(table.numbers()));
   return {};
 }
@@ -129,7 +131,7 @@ ExitStatus run_put(Context* context, const PutArguments& arguments) {
                              (!schema.has_values()
                                   ? "no value: give KEY VALUE pairs"
                                   : std::to_string(last - 1) + (last == 2 ? " value" : " values") +
-                                        ", and the table has the columns " + schema.to_string() +
+                                        ", and the table has the columns " + columns_text(schema) +
                                         ": give a value for each of them"));
   WriteTransaction write = edited.database->begin();
   std::set<std::string> keys;

@@ -32,7 +32,7 @@ CLI::Option* read_as_count(CLI::Option* option) {
         if (!plain_count(text, &count))
           return "'" + text +
                  "' is no number from 0 to 18446744073709551615 (k, m and g behind it are "
-                 "thousands, millions and billions)";
+                 "thousands, millions and billions): give such a number";
         text = std::to_string(count);
         return std::string();
       },

@@ -40,7 +40,14 @@ ExitStatus encode_argument(std::string_view before, const KeyForm& form, const s
                            std::string* key) {
   key->resize(encoded_bound(form, text));
   const ptrdiff_t n = encode_key(form, text, reinterpret_cast<std::byte*>(key->data()));
-  if (n < 0) return ExitStatus::usage(std::string(before) + why_no_key(form, text));
+  if (n < 0) {
+    std::string message = std::string(before) + why_no_key(form, text);
+    // Prefixes and addresses have advice of their own.
+    if (form.address_bits == 0)
+      message += ": keys are of type " + std::string(name_of(form.type)) +
+                 " here: give one, or another --key-type";
+    return ExitStatus::usage(std::move(message));
+  }
   key->resize(static_cast<size_t>(n));
   return {};
 }

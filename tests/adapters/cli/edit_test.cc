@@ -26,6 +26,22 @@ TEST_CASE_METHOD(EditTest, "EditTest.PutsRows", "[EditTest]") {
   CHECK(scan() == rows);
 }
 
+// Such an argument is no list.
+TEST_CASE_METHOD(EditTest, "EditTest.PutsTextInBrackets", "[EditTest]") {
+  REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
+  const std::vector<std::string> texts = {"j",     "[1,2]", "[k,l]",   "[]",
+                                          "[[x]]", "[",     "\x01[1]", "\x01"};
+  std::vector<std::string> put = {"put", database_, "t"};
+  put.insert(put.end(), texts.begin(), texts.end());
+  REQUIRE_MESSAGE(run(put) == 0, error_);
+  CHECK(scan() == "\x01[1]\t\x01\n[[x]]\t[\n[k,l]\t[]\na\t1\nj\t[1,2]\n");
+  REQUIRE_MESSAGE(run({"get", database_, "t", "[k,l]"}) == 0, error_);
+  CHECK(out_ == "[k,l]\t[]\n");
+  REQUIRE_MESSAGE(run({"delete", database_, "t", "[k,l]", "[[x]]", "\x01[1]"}) == 0, error_);
+  CHECK(scan() == "a\t1\nj\t[1,2]\n");
+  expect_refused({"count", database_, "t", "[u]"}, 2, "count has no use for '[u]'");
+}
+
 TEST_CASE_METHOD(EditTest, "EditTest.PutsNumbersAndPrefixes", "[EditTest]") {
   REQUIRE_MESSAGE(load(file("n.tsv", "a\t1\n"), {"--numbers", "i32"}) == 0, error_);
   REQUIRE_MESSAGE(run({"put", database_, "t", "a", "-5", "b", "2147483647"}) == 0, error_);

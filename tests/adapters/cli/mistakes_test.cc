@@ -1,11 +1,10 @@
 // The mistakes that users make most: for each the whole message, which says what is wrong, where,
-// and what to do. Others of their kind are in other tests: a full disk in BadInputTest.AFullDisk,
-// and Ctrl-C in ProcessTest.
+// and what to do.
 #include <string>
 #include <vector>
 
-#include "tests/support/catch.h"
-#include "tests/support/cli_fixture.h"
+#include "storage/memory_file_system.h"
+#include "tests/adapters/cli/process_fixture.h"
 
 namespace stride::cli {
 namespace {
@@ -18,7 +17,7 @@ struct Mistake {
   std::string what, where, to_do;  // parts of it
 };
 
-class MistakesTest : public CliFixture {
+class MistakesTest : public ProcessFixture {
  protected:
   MistakesTest() {
     file("z.csv", "zip,city\n00501,Holtsville\n00544,Holtsville\n");
@@ -57,228 +56,308 @@ class MistakesTest : public CliFixture {
       CHECK_MESSAGE(part != "", error_);
       CHECK_MESSAGE(mistake.message.find(part) != std::string::npos, part);
     }
-    for (const char* word :
-         {"::", "Could not convert", "not in {", "invalid_argument", "not_found"})
+    for (const char* word : {"::", "Could not convert", "not in {", "Overflow", "HostBits",
+                             "invalid_argument", "not_found"})
       CHECK_MESSAGE(error_.find(word) == std::string::npos, error_);
-  }
-  void check(const std::vector<Mistake>& mistakes) {
-    for (const Mistake& mistake : mistakes) check(mistake);
   }
 };
 
-TEST_CASE_METHOD(MistakesTest, "MistakesTest.CommandsAndOptions", "[MistakesTest]") {
-  const std::string number =
-      "' is no number from 0 to 18446744073709551615 (k, m and g behind it are thousands, millions "
-      "and billions)";
-  check({{{"laod", "{db}", "t", "{dir}/z.csv"},
-          2,
-          "no command 'laod': did you mean 'load'?",
-          "no command",
-          "'laod'",
-          "did you mean 'load'"},
-         {{"load", "{db}", "t", "{dir}/z.csv", "--heade"},
-          2,
-          "load has no option '--heade': did you mean '--header'?",
-          "has no option",
-          "'--heade'",
-          "did you mean '--header'"},
-         {{"scan", "{db}", "zips", "--limit", "ten"},
-          2,
-          "--limit: 'ten" + number,
-          "'ten' is no number",
-          "--limit",
-          "from 0 to"},
-         {{"scan", "{db}", "zips", "--limit", "-1"},
-          2,
-          "--limit: '-1" + number,
-          "'-1' is no number",
-          "--limit",
-          "from 0 to"},
-         {{"load", "{db}", "t", "{dir}/z.csv", "--key-type", "int"},
-          2,
-          "--key-type: 'int' is none of bytes, u64, i64, hex, ip, prefix: give one of these",
-          "'int' is none of",
-          "--key-type",
-          "give one of these"}});
+// What --limit says of what is no count.
+const std::string no_count =
+    "' is no number from 0 to 18446744073709551615 (k, m and g behind it are thousands, millions "
+    "and "
+    "billions): give such a number";
+const std::string or_rejects = ", or leave bad rows out with --rejects FILE";
+const std::string close_quote = "close the quote, or write quotes inside of quotes twice";
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AMisspelledCommand", "[MistakesTest]") {
+  check({{"laod", "{db}", "t", "{dir}/z.csv"},
+         2,
+         "no command 'laod': did you mean 'load'?",
+         "no command",
+         "'laod'",
+         "did you mean 'load'"});
 }
 
-TEST_CASE_METHOD(MistakesTest, "MistakesTest.ColumnsAndKeys", "[MistakesTest]") {
-  check({{{"load", "{db}", "t", "{dir}/z.csv", "--header", "--key", "zipcode"},
-          2,
-          "{dir}/z.csv:1: no column 'zipcode' in the header, which has 'zip' and 'city': name one "
-          "of these, or give its number",
-          "no column 'zipcode'",
-          "{dir}/z.csv:1",
-          "name one of these"},
-         {{"load", "{db}", "t", "{dir}/z.csv", "--header", "--value", "citty"},
-          2,
-          "{dir}/z.csv:1: no column 'citty' in the header, which has 'zip' and 'city': did you "
-          "mean 'city'?",
-          "no column 'citty'",
-          "{dir}/z.csv:1",
-          "did you mean 'city'?"},
-         {{"load", "{db}", "t", "{dir}/z.csv", "--key", "zip"},
-          2,
-          "{dir}/z.csv: no column 'zip': without --header a column is a number from 1: give its "
-          "number, or --header",
-          "no column 'zip'",
-          "{dir}/z.csv",
-          "give its number, or --header"},
-         {{"load", "{db}", "t", "{dir}/z.csv", "--header", "--key", "2", "--key-type", "u64"},
-          3,
-          "{dir}/z.csv:2: 'Holtsville' is no number from 0 to 18446744073709551615: name the key's "
-          "column with --key, or give another --key-type, or leave bad rows out with --rejects "
-          "FILE",
-          "'Holtsville' is no number",
-          "{dir}/z.csv:2",
-          "name the key's column with --key, or give another --key-type"},
-         {{"load", "{db}", "users", "{dir}/z.csv", "--key-type", "bytes"},
-          2,
-          "table 'users' has keys of type u64, not bytes: give --key-type u64, or load into "
-          "another table",
-          "has keys of type u64, not bytes",
-          "table 'users'",
-          "give --key-type u64, or load into another table"},
-         {{"load", "{db}", "users", "{dir}/numbers.tsv", "--key-width", "4"},
-          2,
-          "--key-width 4 does not go with keys of type u64, which have 8 bytes: leave it out",
-          "does not go with keys of type u64",
-          "--key-width 4",
-          "leave it out"},
-         {{"load", "{db}", "zips", "{dir}/z.csv", "--key-width", "5"},
-          2,
-          "table 'zips' has keys of any length, and this load makes keys of 5 bytes (--key-type "
-          "bytes): leave --key-type and --key-width out, or load into another table",
-          "keys of any length, and this load makes keys of 5 bytes",
-          "table 'zips'",
-          "leave --key-type and --key-width out"}});
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AMisspelledOption", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--heade"},
+         2,
+         "load has no option '--heade': did you mean '--header'?",
+         "has no option",
+         "'--heade'",
+         "did you mean '--header'"});
 }
 
-TEST_CASE_METHOD(MistakesTest, "MistakesTest.FilesTablesAndDatabases", "[MistakesTest]") {
-  check({{{"load", "{db}", "t", "{dir}/zipcodes.csv"},
-          4,
-          "{dir}/zipcodes.csv: open: No such file or directory: check the path",
-          "No such file",
-          "{dir}/zipcodes.csv",
-          "check the path"},
-         {{"load", "{db}", "t", "{dir}/zipcodes.parquet"},
-          4,
-          "{dir}/zipcodes.parquet: open: No such file or directory: check the path",
-          "No such file",
-          "{dir}/zipcodes.parquet",
-          "check the path"},
-         {{"scan", "{db}", "zip"},
-          4,
-          "no table 'zip' in database {db}, which has 'zips' and 'users': did you mean 'zips'?",
-          "no table 'zip'",
-          "database {db}",
-          "did you mean 'zips'?"},
-         {{"count", "{db}", "orders"},
-          4,
-          "no table 'orders' in database {db}, which has 'zips' and 'users': name one of these",
-          "no table 'orders'",
-          "database {db}",
-          "name one of these"},
-         {{"count", "{dir}/dbb", "zips"},
-          4,
-          "no database in {dir}/dbb: check the path, or make one with stride load {dir}/dbb TABLE "
-          "FILE",
-          "no database",
-          "{dir}/dbb",
-          "make one with stride load"},
-         {{"count", "{dir}", "zips"},
-          2,
-          "not a StrideDB database: the directory has other files ({dir}): give the directory of a "
-          "database, or an empty or new one",
-          "not a StrideDB database",
-          "({dir})",
-          "give the directory of a database"}});
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AWordForACount", "[MistakesTest]") {
+  check({{"scan", "{db}", "zips", "--limit", "ten"},
+         2,
+         "--limit: 'ten" + no_count,
+         "'ten' is no number",
+         "--limit",
+         "give such a number"});
 }
 
-TEST_CASE_METHOD(MistakesTest, "MistakesTest.RowsOfFiles", "[MistakesTest]") {
-  const std::string rejects = ", or leave bad rows out with --rejects FILE";
-  const std::string quotes = "close the quote, or write quotes inside of quotes twice";
-  check(
-      {{{"load", "{db}", "t", "{dir}/quote.csv", "--header"},
-        3,
-        "{dir}/quote.csv:3: unterminated quote, which opens in this row (column 2): " + quotes +
-            rejects,
-        "unterminated quote",
-        "{dir}/quote.csv:3",
-        "close the quote"},
-       {{"load", "{db}", "t", "{dir}/closed.csv", "--header"},
-        3,
-        "{dir}/closed.csv:3: text after a closing quote (column 2): the quote opens in this row "
-        "and closes 2 lines below: " +
-            quotes + rejects,
-        "text after a closing quote",
-        "{dir}/closed.csv:3",
-        "close the quote"},
-       {{"load", "{db}", "t", "{dir}/short.csv", "--header"},
-        3,
-        "{dir}/short.csv:3: too few columns: 1, and the header has 2: check --format and "
-        "--delimiter" +
-            rejects,
-        "too few columns: 1",
-        "{dir}/short.csv:3",
-        "check --format and --delimiter"},
-       {{"load", "{db}", "t", "{dir}/mixed.csv", "--header"},
-        3,
-        "{dir}/mixed.csv:2: mixed line ends: this one is CRLF, the ones before are LF: take both "
-        "ends with --line-ends any" +
-            rejects,
-        "mixed line ends",
-        "{dir}/mixed.csv:2",
-        "--line-ends any"},
-       {{"load", "{db}", "t", "{dir}/array.json", "--key", "id"},
-        3,
-        "{dir}/array.json:1: JSON: the line is no JSON object: make lines of the array's "
-        "elements, as jq -c '.[]' FILE does" +
-            rejects,
-        "the line is no JSON object",
-        "{dir}/array.json:1",
-        "jq -c '.[]' FILE"},
-       {{"load", "{db}", "t", "{dir}/rows.jsonl", "--key", "ids"},
-        3,
-        "{dir}/rows.jsonl:1: no field 'ids': the object has 'id' and 'name', did you mean 'id'?" +
-            rejects,
-        "no field 'ids'",
-        "{dir}/rows.jsonl:1",
-        "did you mean 'id'?"},
-       {{"load", "{db}", "t", "{dir}/bits.tsv", "--key-type", "prefix"},
-        3,
-        "{dir}/bits.tsv:1: '10.1.2.3/8': bits behind the prefix's 8 bits are set; without them it "
-        "is 10.0.0.0/8, and load --mask-host-bits clears them: correct the row" +
-            rejects,
-        "bits behind the prefix's 8 bits are set",
-        "{dir}/bits.tsv:1",
-        "load --mask-host-bits clears them"}});
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.ANegativeCount", "[MistakesTest]") {
+  check({{"scan", "{db}", "zips", "--limit", "-1"},
+         2,
+         "--limit: '-1" + no_count,
+         "'-1' is no number",
+         "--limit",
+         "give such a number"});
 }
 
-TEST_CASE_METHOD(MistakesTest, "MistakesTest.WhatDoesNotFit", "[MistakesTest]") {
-  check(
-      {{{"load", "{db}", "sums", "{dir}/sums.tsv", "--accumulate"},
-        2,
-        "table 'sums', key 'a': the sum is 9223372036854775808, which does not fit i64: add less, "
-        "or load into a new table with --wrap, or --numbers f64",
-        "does not fit i64",
-        "table 'sums', key 'a'",
-        "load into a new table with --wrap, or --numbers f64"},
-       {{"load", "{db}", "t", "{dir}/numbers.tsv", "--max-memory", "1"},
-        7,
-        "the rows need more than 1 B of memory before they can be committed as a whole; give "
-        "--commit-every N to commit them in parts",
-        "need more than 1 B of memory",
-        "before they can be committed as a whole",
-        "give --commit-every N"}});
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AnUnknownKeyType", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--key-type", "int"},
+         2,
+         "--key-type: 'int' is no type of keys: give bytes, u8 to u64, i8 to i64, f32, f64, bool, "
+         "date, timestamp, uuid, string, hex, ip, prefix, or several of these types with commas "
+         "between",
+         "'int' is no type of keys",
+         "--key-type",
+         "give bytes, u8 to u64"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AColumnThatIsNotThere", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--header", "--key", "zipcode"},
+         2,
+         "{dir}/z.csv:1: no column 'zipcode' in the header, which has 'zip' and 'city': name one "
+         "of these, or give its number",
+         "no column 'zipcode'",
+         "{dir}/z.csv:1",
+         "name one of these"});
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--header", "--value", "citty"},
+         2,
+         "{dir}/z.csv:1: no column 'citty' in the header, which has 'zip' and 'city': did you "
+         "mean 'city'?",
+         "no column 'citty'",
+         "{dir}/z.csv:1",
+         "did you mean 'city'?"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AColumnsNameWithoutHeader", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--key", "zip"},
+         2,
+         "{dir}/z.csv: no column 'zip': without --header a column is a number from 1: give its "
+         "number, or --header",
+         "no column 'zip'",
+         "{dir}/z.csv",
+         "give its number, or --header"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.TextForANumber", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--header", "--key", "2", "--key-type", "u64"},
+         3,
+         "{dir}/z.csv:2: 'Holtsville' is no number from 0 to 18446744073709551615: name the key's "
+         "column with --key, or give another --key-type, or leave bad rows out with --rejects "
+         "FILE",
+         "'Holtsville' is no number",
+         "{dir}/z.csv:2",
+         "name the key's column with --key, or give another --key-type"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AnotherKeyType", "[MistakesTest]") {
+  check({{"load", "{db}", "users", "{dir}/z.csv", "--key-type", "bytes"},
+         2,
+         "table 'users' has keys of type u64, not bytes: give --key-type u64, or load into "
+         "another table",
+         "has keys of type u64, not bytes",
+         "table 'users'",
+         "give --key-type u64, or load into another table"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AWidthOfNumbers", "[MistakesTest]") {
+  check({{"load", "{db}", "users", "{dir}/numbers.tsv", "--key-width", "4"},
+         2,
+         "--key-width 4 does not go with keys of type u64, which have 8 bytes: leave it out",
+         "does not go with keys of type u64",
+         "--key-width 4",
+         "leave it out"});
+  check({{"load", "{db}", "zips", "{dir}/z.csv", "--key-width", "5"},
+         2,
+         "table 'zips' has keys of any length, and this load makes keys of 5 bytes (--key-type "
+         "bytes): leave --key-type and --key-width out, or load into another table",
+         "keys of any length, and this load makes keys of 5 bytes",
+         "table 'zips'",
+         "leave --key-type and --key-width out"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AMissingFile", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/zipcodes.csv"},
+         4,
+         "{dir}/zipcodes.csv: open: No such file or directory: check the path",
+         "No such file",
+         "{dir}/zipcodes.csv",
+         "check the path"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AMissingParquetFile", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/zipcodes.parquet"},
+         4,
+         "{dir}/zipcodes.parquet: open: No such file or directory: check the path",
+         "No such file",
+         "{dir}/zipcodes.parquet",
+         "check the path"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.NoSuchTable", "[MistakesTest]") {
+  check({{"scan", "{db}", "zip"},
+         4,
+         "no table 'zip' in database {db}, which has 'zips' and 'users': did you mean 'zips'?",
+         "no table 'zip'",
+         "database {db}",
+         "did you mean 'zips'?"});
+  check({{"count", "{db}", "orders"},
+         4,
+         "no table 'orders' in database {db}, which has 'zips' and 'users': name one of these",
+         "no table 'orders'",
+         "database {db}",
+         "name one of these"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.NoSuchDatabase", "[MistakesTest]") {
+  check({{"count", "{dir}/dbb", "zips"},
+         4,
+         "no database in {dir}/dbb: check the path, or make one with stride load {dir}/dbb TABLE "
+         "FILE",
+         "no database",
+         "{dir}/dbb",
+         "make one with stride load"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.ADirectoryThatIsNoDatabase", "[MistakesTest]") {
+  check({{"count", "{dir}", "zips"},
+         2,
+         "not a StrideDB database: the directory has other files ({dir}): give the directory of a "
+         "database, or an empty or new one",
+         "not a StrideDB database",
+         "({dir})",
+         "give the directory of a database"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AnOpenQuote", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/quote.csv", "--header"},
+         3,
+         "{dir}/quote.csv:3: unterminated quote, which opens in this row (column 2): " +
+             close_quote + or_rejects,
+         "unterminated quote",
+         "{dir}/quote.csv:3",
+         "close the quote"});
+  check({{"load", "{db}", "t", "{dir}/closed.csv", "--header"},
+         3,
+         "{dir}/closed.csv:3: text after a closing quote (column 2): the quote opens in this row "
+         "and closes 2 lines below: " +
+             close_quote + or_rejects,
+         "text after a closing quote",
+         "{dir}/closed.csv:3",
+         "close the quote"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AShortRow", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/short.csv", "--header"},
+         3,
+         "{dir}/short.csv:3: too few columns: 1, and the header has 2: check --format and "
+         "--delimiter" +
+             or_rejects,
+         "too few columns: 1",
+         "{dir}/short.csv:3",
+         "check --format and --delimiter"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.MixedLineEnds", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/mixed.csv", "--header"},
+         3,
+         "{dir}/mixed.csv:2: mixed line ends: this one is CRLF, the ones before are LF: take both "
+         "ends with --line-ends any" +
+             or_rejects,
+         "mixed line ends",
+         "{dir}/mixed.csv:2",
+         "--line-ends any"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AJsonArray", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/array.json", "--key", "id"},
+         3,
+         "{dir}/array.json:1: JSON: the line is no JSON object: make lines of the array's "
+         "elements, as jq -c '.[]' FILE does" +
+             or_rejects,
+         "the line is no JSON object",
+         "{dir}/array.json:1",
+         "jq -c '.[]' FILE"});
+  check({{"load", "{db}", "t", "{dir}/rows.jsonl", "--key", "ids"},
+         3,
+         "{dir}/rows.jsonl:1: no field 'ids': the object has 'id' and 'name', did you mean 'id'?" +
+             or_rejects,
+         "no field 'ids'",
+         "{dir}/rows.jsonl:1",
+         "did you mean 'id'?"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.BitsBehindAPrefix", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/bits.tsv", "--key-type", "prefix"},
+         3,
+         "{dir}/bits.tsv:1: '10.1.2.3/8': bits behind the prefix's 8 bits are set; without them it "
+         "is 10.0.0.0/8, and load --mask-host-bits clears them: correct the row" +
+             or_rejects,
+         "bits behind the prefix's 8 bits are set",
+         "{dir}/bits.tsv:1",
+         "load --mask-host-bits clears them"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.ASumThatDoesNotFit", "[MistakesTest]") {
+  check({{"load", "{db}", "sums", "{dir}/sums.tsv", "--accumulate"},
+         2,
+         "table 'sums', key 'a': the sum is 9223372036854775808, which does not fit i64: add less, "
+         "or load into a new table with --wrap, or --numbers f64",
+         "does not fit i64",
+         "table 'sums', key 'a'",
+         "load into a new table with --wrap, or --numbers f64"});
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.RowsThatDoNotFitIntoMemory", "[MistakesTest]") {
+  check({{"load", "{db}", "t", "{dir}/numbers.tsv", "--max-memory", "1"},
+         7,
+         "the rows need more than 1 B of memory before they can be committed as a whole; give "
+         "--commit-every N to commit them in parts",
+         "need more than 1 B of memory",
+         "before they can be committed as a whole",
+         "give --commit-every N"});
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.ALockedDatabase", "[MistakesTest]") {
   auto open = Database::open(database_);
   REQUIRE(open.ok());
   expect_load_refused(directory_ + "/z.csv", {}, 5, "locked by ");
-  CHECK_MESSAGE(error_.find("(" + database_ + "/LOCK): close it there first") != std::string::npos,
-                error_);
+  CHECK_MESSAGE(
+      error_.find("(" + database_ + "/LOCK): close it there first, or wait until it is done\n") !=
+          std::string::npos,
+      error_);
+}
+
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.AFullDisk", "[MistakesTest]") {
+  MemoryFileSystem files;
+  files_ = &files;
+  database_ = "/db";
+  REQUIRE_MESSAGE(load(directory_ + "/numbers.tsv") == 0, error_);
+  std::string rows;
+  for (int i = 0; i < 20000; ++i) rows += std::to_string(i) + "\tvalue\n";
+  files.set_capacity(files.used_bytes() + 10000);
+  expect_load_refused(file("many.tsv", rows), {}, 7, "No space left on device");
+  for (const char* part : {"(/db/", "free some space on this disk"})
+    CHECK_MESSAGE(error_.find(part) != std::string::npos, error_);
+  CHECK(scan() == "1\tone\n2\ttwo\n");
+}
+
+// ProcessTest has what is printed where the end takes a while.
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.CtrlCInALoad", "[MistakesTest]") {
+  Pipe input;
+  MemoryFile error;
+  const auto before = state();
+  const pid_t pid = start({"load", database_, "t", "-"}, input.ends[0], -1, error.fd());
+  CHECK(catches_interrupts(pid));
+  kill(pid, SIGINT);
+  CHECK(wait(pid) == 130);
+  CHECK(error.text() == "stride: interrupted; what was not committed is not there: run it again\n");
+  CHECK(state() == before);
 }
 
 // Only a few names are shown, and only near ones are suggested.
@@ -318,10 +397,17 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.OtherArguments", "[MistakesTest]") 
   refused({"scan", database_, "zips", "--format", "cvs"},
           "--format: 'cvs' is none of tsv, csv, jsonl, raw: did you mean 'csv'?");
   for (const char* text : {"many", "-1", "5000"})
-    refused({"get", database_, "zips", "1", "--threads", text},
-            "--threads: '" + std::string(text) + "' is no number from 0 to 1024");
+    refused(
+        {"get", database_, "zips", "1", "--threads", text},
+        "--threads: '" + std::string(text) + "' is no number from 0 to 1024: give such a number");
+  const std::string no_key =
+      "'x' is no number from 0 to 18446744073709551615: keys are of type u64 here: give one, or "
+      "another --key-type";
+  refused({"get", database_, "users", "x"}, "key " + no_key);
+  refused({"put", database_, "users", "x", "y"}, "key " + no_key);
+  refused({"scan", database_, "users", "--from", "x"}, "--from: " + no_key);
   refused({"group", database_, "zips", "--prefix-bytes", "x"},
-          "--prefix-bytes: 'x' is no number from 0 to 65535");
+          "--prefix-bytes: 'x' is no number from 0 to 65535: give such a number");
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.JsonOfOtherForms", "[MistakesTest]") {

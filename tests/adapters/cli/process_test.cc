@@ -9,59 +9,14 @@
 #include <fstream>
 #include <set>
 #include <thread>
+#include <utility>
 
-#include "tests/support/catch.h"
-#include "tests/support/cli_fixture.h"
+#include "tests/adapters/cli/process_fixture.h"
 
 namespace stride::cli {
 namespace {
 
-class ProcessTest : public CliFixture {
- protected:
-  // Starts stride with these descriptors; -1: /dev/null.
-  pid_t start(const std::vector<std::string>& arguments, int in, int out, int error) {
-    std::vector<char*> argv = {const_cast<char*>("stride")};
-    for (const std::string& argument : arguments)
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
-    if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
-    if (error >= 0) posix_spawn_file_actions_adddup2(&actions, error, 2);
-    pid_t pid = 0;
-    CHECK(posix_spawn(&pid, STRIDE_PROGRAM, &actions, nullptr, argv.data(), environ) == 0);
-    posix_spawn_file_actions_destroy(&actions);
-    return pid;
-  }
-  static int wait(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  // Whether the process catches interrupts by now, or within a minute.
-  static bool catches_interrupts(pid_t pid) {
-    for (int i = 0; i < 6000; ++i) {
-      std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-      for (std::string line; std::getline(status, line);)
-        if (line.starts_with("SigCgt:") &&
-            std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1)
-          return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
-  struct Pipe {
-    Pipe() {
-      if (pipe2(ends, O_CLOEXEC) != 0) abort();
-    }
-    ~Pipe() {
-      ::close(ends[0]);
-      ::close(ends[1]);
-    }
-    int ends[2];
-  };
-};
+class ProcessTest : public ProcessFixture {};
 
 TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptLeavesTheDatabaseAsItWas", "[ProcessTest]") {
   REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
@@ -203,6 +158,29 @@ TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptEndsTheWaitForAPipe", "[Pr
   kill(pid, SIGINT);
   CHECK(wait(pid) == 130);
   CHECK_MESSAGE(error.text().find("stride: interrupted") != std::string::npos, error.text());
+}
+
+// The rows of a batch whose commit has begun are printed, and this takes until somebody reads them.
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.ALongEndAfterAnInterruptIsExplained", "[ProcessTest]") {
+  std::string rows;
+  for (int i = 0; i < 100'000; ++i) rows += std::to_string(i) + "\n";
+  Pipe output;
+  MemoryFile error;
+  pid_t pid = start({"dedup", file("rows", rows), "--table", database_, "t"}, -1, output.ends[1],
+                    error.fd());
+  ::close(std::exchange(output.ends[1], -1));
+  struct pollfd readable = {output.ends[0], POLLIN, 0};
+  REQUIRE(becomes_true([&] { return poll(&readable, 1, 0) == 1; }));
+  kill(pid, SIGINT);
+  const std::string why = "interrupted: ends as soon as the step that has begun is done";
+  CHECK(becomes_true([&] { return error.text().find(why) != std::string::npos; }));
+  std::string printed;
+  char some[4096];
+  for (ssize_t n; (n = ::read(output.ends[0], some, sizeof some)) > 0;)
+    printed.append(some, static_cast<size_t>(n));
+  const int code = wait(pid);
+  CHECK_MESSAGE((code == 0 || code == 130), error.text());
+  CHECK(printed == rows);
 }
 
 TEST_CASE_METHOD(ProcessTest, "ProcessTest.SigtermIsAnInterruptToo", "[ProcessTest]") {
