@@ -67,7 +67,7 @@ class ColumnBatch final : public RowBatch {
   Status parse_columns(const RowPlan& plan, ParsedRows* rows) const {
     const auto size = static_cast<uint64_t>(columns_[0]->length());
     const size_t keys = plan.key_columns.size();
-    if (plan.options.schema && rows->wants_values()) {
+    if (rows->makes_rows(plan)) {
       std::vector<ArrowCells> values;
       uint64_t bytes = 0;
       for (size_t i = keys; i < columns_.size(); ++i) {
@@ -372,8 +372,12 @@ class ArrowFile final : public BatchFile {
       auto place = std::lower_bound(wanted.begin(), wanted.end(), column) - wanted.begin();
       column = static_cast<int>(place);
     }
-    for (int& column : wanted)
-      column = parquet_->manifest().schema_fields[static_cast<size_t>(column)].column_index;
+    for (int& column : wanted) {
+      // Of a vector's elements, which are a field below.
+      const auto* field = &parquet_->manifest().schema_fields[static_cast<size_t>(column)];
+      while (field->children.size() == 1) field = &field->children[0];
+      column = field->column_index;
+    }
     auto metadata = parquet_->parquet_reader()->metadata();
     int64_t done = 0;
     std::vector<int> groups;

@@ -25,13 +25,13 @@ uint64_t count_newlines(std::string_view text) {
 }  // namespace
 
 void ParsedRows::begin(const RowPlan& plan, std::string_view text) {
-  const bool rows = wanted_.values && plan.options.schema;
+  const bool rows = makes_rows(plan);
   begin(plan, text, text.size(), rows ? 1 + count_newlines(text) : 0);
 }
 
 void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t value_bytes,
                        uint64_t max_rows) {
-  if (wanted_.values && plan.options.schema) {
+  if (makes_rows(plan)) {
     const Schema& schema = *plan.options.schema;
     if (!writer_ || !plan_ || plan_->options.schema != plan.options.schema) writer_.emplace(schema);
     value_bytes += max_rows * (schema.fixed_bytes() + schema.variable().size() * max_length_bytes);

@@ -135,6 +135,8 @@ class ParsedRows {
     return line;
   }
   std::vector<BadRow>& bad() { return bad_; }
+  // Whether values are rows of the plan's schema; also before begin().
+  bool makes_rows(const RowPlan& plan) const { return wanted_.values && plan.options.schema; }
   bool wants_values() const { return wanted_.values && !plan_->options.counts; }
 
  private:
