@@ -202,7 +202,9 @@ Result<ArrowCells> ArrowCells::make(ArrayPointer array, const Field& field) {
       return arrow::Status::Invalid("vectors of ", list.list_type()->list_size(),
                                     " elements, and the table has ", field.count);
     const arrow::ArrayData& data = *list.values()->data();
-    if (list.values()->null_count()) return arrow::Status::Invalid("vectors with null elements");
+    // Those of a vector that is null may be null, too.
+    cells.null_elements_ = NullRows(*list.values());
+    cells.first_element_ = list.value_offset(0);
     cells.numbers_ = data.GetValues<uint8_t>(1, 0) + data.offset * width_of(field.type) +
                      list.offset() * cells.width_;
   } else {
@@ -215,6 +217,8 @@ Result<ArrowCells> ArrowCells::make(ArrayPointer array, const Field& field) {
 
 bool ArrowCells::set(int64_t row, size_t column, RowWriter* to) const {
   if (numbers_) {
+    for (uint32_t i = 0; i < field_.count; ++i)
+      if (null_elements_[first_element_ + row * field_.count + i]) return false;
     std::memcpy(to->cell(column), numbers_ + row * width_, width_);
     return true;
   }

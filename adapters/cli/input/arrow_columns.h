@@ -111,6 +111,8 @@ class ArrowCells {
   const uint8_t* numbers_ = nullptr;  // as the field has them
   const uint8_t* bits_ = nullptr;     // of booleans
   int64_t offset_ = 0;                // of these
+  NullRows null_elements_;            // of vectors, counted from first_element_ on
+  int64_t first_element_ = 0;
   uint32_t width_ = 0;
   ArrowTextColumn text_;  // where there is neither
 };
