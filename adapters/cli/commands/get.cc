@@ -11,7 +11,6 @@ namespace {
 struct GetArguments {
   std::string database, table;
   std::vector<std::string> keys;
-  std::string file;  // --keys
   OutputArguments output;
   std::string missing = "skip";
   RowArguments rows;
@@ -35,12 +34,7 @@ void add_get(CLI::App* command, GetArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command->add_option("KEY", a->keys, "Keys to look up");
-  command
-      ->add_option(
-          "--keys", a->file,
-          "File with a key a line, or in its first column, which may be of Parquet or Arrow "
-          "by its name; -: standard input")
-      ->type_name("FILE");
+  add_keys_options(command, &a->rows, "a key");
   add_output_options(command, &a->output, "key, value", /*raw=*/true);
   add_missing(command, &a->missing,
               "Keys that are not there: left out, with an empty value, or the end (exit code 4)");
@@ -55,12 +49,12 @@ void add_get(CLI::App* command, GetArguments* a) {
 }
 
 ExitStatus run_get(Context* context, const GetArguments& arguments) {
-  if (arguments.keys.empty() == arguments.file.empty())
+  if (arguments.keys.empty() == arguments.rows.keys.empty())
     return ExitStatus::usage("give keys, or --keys FILE");
   Format format = output_format(*context, arguments.output);
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(context,
-                             {arguments.database, arguments.table, arguments.file,
+                             {arguments.database, arguments.table, arguments.rows.keys,
                               arguments.missing, arguments.output.columns},
                              arguments.rows, &lookup));
   if (wants_header(arguments.output, format, lookup->table)) {
@@ -69,7 +63,7 @@ ExitStatus run_get(Context* context, const GetArguments& arguments) {
         .write_header(&header);
     STRIDE_CLI_TRY(context->out.write(header.text()));
   }
-  return look_up_keys(lookup.get(), arguments.rows, arguments.keys, arguments.file,
+  return look_up_keys(lookup.get(), arguments.rows, arguments.keys, arguments.rows.keys,
                       [&] { return std::make_unique<GetWorker>(lookup.get(), format); });
 }
 

@@ -192,6 +192,7 @@ void add_load(CLI::App* command, LoadArguments* a) {
 
 ExitStatus run_load(Context* context, const LoadArguments& given) {
   LoadArguments arguments = given;
+  arguments.rows.sniffs = true;
   RowOptions options;
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], &options));
   if (arguments.count) {
@@ -224,6 +225,7 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
   for (unsigned i = 0; i < chosen_threads(arguments.rows); ++i)
     workers.push_back(std::make_unique<LoadWorker>(&loader, &progress));
   ExitStatus outcome = run_pipeline(&reader, workers);
+  for (const std::string& told : reader.told()) context->note("stride: " + told);
   if (outcome.ok()) outcome = loader.finish();
   progress.clear();
   if (!outcome.ok()) {

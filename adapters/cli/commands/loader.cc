@@ -421,8 +421,8 @@ ExitStatus Loader::write(bool last) {
         in_shell_words(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values)));
     waiting.rows = {};  // they were copied
   }
-  const bool named =
-      options_.header || options_.format == Format::jsonl || is_columnar(options_.format);
+  const bool named = !key_columns_.empty() || options_.header || options_.format == Format::jsonl ||
+                     is_columnar(options_.format);
   TableNotes notes{name_of(key_form_), named ? options_.key : "", options_.values};
   if (!notes_ || notes_->key_type != notes.key_type) {
     STRIDE_CLI_TRY(write_notes(&transaction, arguments_.table, notes));

@@ -140,6 +140,7 @@ ExitStatus look_up_file(Lookup* lookup, const RowArguments& arguments, const std
   for (unsigned i = 0; i < chosen_threads(arguments); ++i) workers.push_back(make_worker());
   ExitStatus outcome = run_pipeline(&reader, workers);
   lookup->progress.clear();
+  for (const std::string& told : reader.told()) lookup->context->note("stride: " + told);
   // What was found before a failure has been promised: it comes first.
   if (outcome.code() != ExitCode::closed_pipe) {
     ExitStatus flushed = lookup->context->out.flush();
@@ -161,11 +162,10 @@ ExitStatus look_up_keys(Lookup* lookup, const RowArguments& rows,
                         const MakeLookupWorker& make_worker) {
   if (file.empty()) return look_up_arguments(lookup, keys, make_worker().get());
   RowOptions options;
+  STRIDE_CLI_TRY(parse_row_options(rows, file, &options));
+  if (options.format == Format::raw)
+    return ExitStatus::usage("--keys reads no raw records: give another --keys-format");
   options.allow_empty_key = true;
-  options.block_bytes = rows.block_bytes;
-  std::string input = format_of_file(file);
-  if (input == "parquet" || input == "arrow")
-    STRIDE_CLI_TRY(find_format(input, file, &options.format));
   return look_up_file(lookup, rows, file, options, make_worker);
 }
 

@@ -11,7 +11,6 @@ namespace {
 struct MatchArguments {
   std::string database, table;
   std::vector<std::string> addresses;
-  std::string file;  // --keys
   OutputArguments output;
   std::string missing = "empty";
   bool all = false;
@@ -79,19 +78,13 @@ void add_match(CLI::App* command, MatchArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the prefix table")->required();
   command->add_option("ADDRESS", a->addresses, "Addresses to look up");
-  command
-      ->add_option(
-          "--keys", a->file,
-          "File with an address a line, or in its first column, which may be of Parquet or Arrow "
-          "by its name; -: standard input")
-      ->type_name("FILE");
+  add_keys_options(command, &a->rows, "an address");
   command->add_flag("--all", a->all,
                     "All prefixes of each address, a line each, the shortest first");
   add_output_options(command, &a->output, "address, prefix, value", /*raw=*/false);
   add_missing(command, &a->missing,
               "Addresses without a prefix: left out, with empty fields, or the end (exit code 4)");
   add_threads(command, &a->rows);
-  add_block_bytes(command, &a->rows);
   command->footer(
       "Prints each address with the longest prefix that covers it, and that prefix's value.\n\n"
       "Examples:\n"
@@ -101,12 +94,12 @@ void add_match(CLI::App* command, MatchArguments* a) {
 }
 
 ExitStatus run_match(Context* context, const MatchArguments& arguments) {
-  if (arguments.addresses.empty() == arguments.file.empty())
+  if (arguments.addresses.empty() == arguments.rows.keys.empty())
     return ExitStatus::usage("give addresses, or --keys FILE");
   Format format = output_format(*context, arguments.output);
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(context,
-                             {arguments.database, arguments.table, arguments.file,
+                             {arguments.database, arguments.table, arguments.rows.keys,
                               arguments.missing, arguments.output.columns},
                              arguments.rows, &lookup));
   if (lookup->table.address_bits() == 0)
@@ -118,8 +111,8 @@ ExitStatus run_match(Context* context, const MatchArguments& arguments) {
     MatchWriter(format, lookup->table.address_bits(), lookup->value_text()).write_header(&header);
     STRIDE_CLI_TRY(context->out.write(header.text()));
   }
-  bool few = arguments.file.empty() && lookup->table.address_bits() <= 128;
-  return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.file,
+  bool few = arguments.rows.keys.empty() && lookup->table.address_bits() <= 128;
+  return look_up_keys(lookup.get(), arguments.rows, arguments.addresses, arguments.rows.keys,
                       [&]() -> std::unique_ptr<LookupWorker> {
                         if (arguments.all || few)
                           return std::make_unique<OneByOneWorker>(lookup.get(), format,

@@ -72,10 +72,14 @@ void add_key_type(CLI::App* command, std::string* key_type) {
       ->type_name("TYPE");
 }
 
-void add_row_options(CLI::App* command, RowArguments* a, const std::string& formats) {
+namespace {
+
+// kind: what the names of options that commands also have for their output begin with.
+void add_row_format(CLI::App* command, RowArguments* a, const std::string& kind,
+                    const std::string& formats) {
   a->row_options = true;
   command
-      ->add_option("--format", a->format,
+      ->add_option("--" + kind + "format", a->format,
                    "Of the files: " + formats + ". Default: by the first file's name, else tsv")
       ->check(CLI::IsMember({"tsv", "csv", "jsonl", "raw", "parquet", "arrow"}))
       ->type_name("FORMAT");
@@ -83,14 +87,17 @@ void add_row_options(CLI::App* command, RowArguments* a, const std::string& form
       ->add_option(
           "--key", a->key,
           "The column with the key: its number from 1, its name in the header, or the field "
-          "of a JSON object. Default: the first column, the field \"key\"")
+          "of a JSON object; or several with commas between. Default: the first ones, the "
+          "field \"key\"")
       ->type_name("COLUMN");
-  add_key_type(command, &a->key_type);
   command
-      ->add_option("--delimiter", a->delimiter,
-                   "Between columns. Default: a tab (tsv), a comma (csv)")
+      ->add_option("--" + kind + "delimiter", a->delimiter,
+                   "Between columns. Default: a tab (tsv), a comma, or what the rows tell (csv)")
       ->type_name("BYTE");
-  command->add_flag("--header", a->header, "The first row of each file names the columns");
+  CLI::Option* header =
+      command->add_flag("--" + kind + "header", a->header,
+                        "The first row of each file names the columns. Default: as the rows tell");
+  command->add_flag("--no-" + kind + "header", a->no_header, "It does not")->excludes(header);
   command
       ->add_option(
           "--line-ends", a->line_ends,
@@ -113,11 +120,29 @@ void add_row_options(CLI::App* command, RowArguments* a, const std::string& form
             "--rejects");
   add_count(command, "--max-row-bytes", &a->max_row_bytes,
             "A longer row is a bad row (default 64 MiB)");
+  add_block_bytes(command, a);
+}
+
+}  // namespace
+
+void add_row_options(CLI::App* command, RowArguments* a, const std::string& formats) {
+  add_row_format(command, a, "", formats);
+  add_key_type(command, &a->key_type);
   command->add_option("--threads", a->threads, "That parse and look up; 0: one for each core")
       ->check(CLI::Range(0u, 1024u))
       ->capture_default_str()
       ->type_name("N");
-  add_block_bytes(command, a);
+}
+
+void add_keys_options(CLI::App* command, RowArguments* a, const std::string& what) {
+  command
+      ->add_option("--keys", a->keys,
+                   "File with " + what +
+                       " a line, or in its first column or the one of --key, of any "
+                       "format; -: standard input")
+      ->type_name("FILE");
+  a->sniffs = true;
+  add_row_format(command, a, "keys-", "tsv, csv, jsonl, parquet, arrow");
 }
 
 void add_block_bytes(CLI::App* command, RowArguments* a) {
@@ -152,6 +177,8 @@ ExitStatus parse_row_options(const RowArguments& a, const std::string& first_fil
     return ExitStatus::usage("--header is for tsv and csv, and the format is " + format +
                              ": leave it out, or give another --format");
   options->header = a.header;
+  options->sniffs_header = a.sniffs && columns && !a.header && !a.no_header;
+  options->sniffs_delimiter = a.sniffs && options->format == Format::csv && a.delimiter.empty();
   options->line_ends = a.line_ends == "lf"     ? LineEnds::lf
                        : a.line_ends == "crlf" ? LineEnds::crlf
                        : a.line_ends == "any"  ? LineEnds::any

@@ -14,9 +14,11 @@ class App;
 namespace stride::cli {
 
 struct RowArguments {
+  std::string keys;    // the file of --keys; empty: there is none
   std::string format;  // empty: by the first file's name
   std::string delimiter;
-  bool header = false;
+  bool header = false, no_header = false;
+  bool sniffs = false;  // what no option says is told by the first rows
   std::string line_ends = "auto";
   std::string compressed = "auto";
   std::string key;
@@ -35,6 +37,8 @@ struct RowArguments {
 
 // formats: those that the command can read.
 void add_row_options(CLI::App* command, RowArguments* arguments, const std::string& formats);
+// --keys, and how that file's rows are read. what: "a key"
+void add_keys_options(CLI::App* command, RowArguments* arguments, const std::string& what);
 void add_key_type(CLI::App* command, std::string* key_type);
 // Numbers with k, m or g behind them.
 void add_count(CLI::App* command, const std::string& name, uint64_t* count,

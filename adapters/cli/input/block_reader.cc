@@ -4,6 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "adapters/cli/input/sniff.h"
+#include "storage/quoted.h"
+
 namespace stride::cli {
 namespace {
 
@@ -13,6 +16,8 @@ size_t find(std::string_view text, char c, size_t from) {
   return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data())
             : std::string_view::npos;
 }
+
+constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
 
 std::string with_place(const std::string& name, const std::string& message) {
   return name + ":1: " + message;
@@ -26,7 +31,10 @@ BlockReader::BlockReader(std::vector<std::string> files, RowOptions options, int
       options_(std::move(options)),
       standard_input_(standard_input),
       from_(from),
-      opened_(from.file) {}
+      opened_(from.file) {
+  header_ = options_.header;
+  delimiter_ = options_.delimiter;
+}
 
 ExitStatus BlockReader::open_next_file() {
   if (stream_) stored_before_ += stream_->stored_bytes_read();
@@ -39,6 +47,7 @@ ExitStatus BlockReader::open_next_file() {
   ended_ = false;
   read_ = 0;
   carry_.clear();
+  STRIDE_CLI_TRY(look_ahead(file.get()));
   STRIDE_CLI_TRY(read_header(file.get()));
   if (from_.offset != 0) STRIDE_CLI_TRY(skip_to(from_.offset, file->name));
   from_.offset = 0;
@@ -46,13 +55,46 @@ ExitStatus BlockReader::open_next_file() {
   return {};
 }
 
+ExitStatus BlockReader::look_ahead(FileRows* file) {
+  options_.header = header_;
+  options_.delimiter = delimiter_;
+  array_.reset();
+  ahead_.clear();
+  ahead_used_ = 0;
+  const bool delimited = options_.format == Format::tsv || options_.format == Format::csv;
+  const bool sniffs = delimited && (options_.sniffs_header || options_.sniffs_delimiter);
+  if (!sniffs && options_.format != Format::jsonl) return {};
+  STRIDE_CLI_TRY(read_more(&ahead_, sniffed_bytes));
+  std::string_view sample = ahead_.text();
+  if (sample.starts_with(utf8_mark)) sample.remove_prefix(utf8_mark.size());
+  if (sniffs) {
+    const Sniffed told = sniff(sample, ended_, options_);
+    if (told.delimiter != delimiter_)
+      told_.push_back(
+          file->name + ": between the columns is " +
+          (told.delimiter == '\t' ? "a tab" : stride::quoted(std::string(1, told.delimiter))) +
+          " (--delimiter says another one)");
+    if (told.header && !header_)
+      told_.push_back(file->name + ": the first row names the columns (--no-header: it is a row)");
+    options_.delimiter = told.delimiter;
+    options_.header = header_ || told.header;
+  } else if (const size_t first = sample.find_first_not_of(" \t\r\n");
+             first != std::string_view::npos && sample[first] == '[') {
+    array_.emplace();
+    told_.push_back(file->name +
+                    ": the elements of a JSON array are rows, and are counted as lines");
+  }
+  read_ -= ahead_.size();
+  ended_ = false;
+  return {};
+}
+
 // Reads as far as the end of the first row, which is in carry_ then, without the mark of UTF-8.
 // *end: past the row; 0: it has none, or it is beyond max_row_bytes.
 ExitStatus BlockReader::read_first_row(size_t* end) {
-  constexpr std::string_view mark = "\xEF\xBB\xBF";
   const size_t piece = std::min<uint64_t>(options_.block_bytes, 64 << 10);
-  while (!ended_ && carry_.size() < mark.size()) STRIDE_CLI_TRY(read_more(&carry_, piece));
-  if (carry_.text().starts_with(mark)) drop_carried(mark.size());
+  while (!ended_ && carry_.size() < utf8_mark.size()) STRIDE_CLI_TRY(read_more(&carry_, piece));
+  if (carry_.text().starts_with(utf8_mark)) drop_carried(utf8_mark.size());
   QuoteState quotes;
   for (size_t searched = 0;;) {
     std::string_view text = carry_.text();
@@ -135,11 +177,42 @@ ExitStatus BlockReader::skip_to(uint64_t offset, const std::string& name) {
 }
 
 ExitStatus BlockReader::read_more(TextBuffer* memory, size_t bytes) {
+  if (array_) return read_array(memory, bytes);
+  const size_t from_ahead = std::min(bytes, ahead_.size() - ahead_used_);
+  memory->append(ahead_.text().substr(ahead_used_, from_ahead));
+  ahead_used_ += from_ahead;
+  bytes -= from_ahead;
   size_t got = 0;
   STRIDE_CLI_TRY(stream_->read(reinterpret_cast<std::byte*>(memory->room(bytes)), bytes, &got));
   memory->grow(got);
-  read_ += got;
+  read_ += from_ahead + got;
   ended_ = got < bytes;
+  return {};
+}
+
+// Bytes of lines, not of the array.
+ExitStatus BlockReader::read_array(TextBuffer* memory, size_t bytes) {
+  const size_t before = memory->size();
+  TextBuffer piece;
+  piece.append(ahead_.text().substr(ahead_used_));
+  ahead_used_ = ahead_.size();
+  ended_ = false;
+  for (;;) {
+    std::string_view text = piece.text();
+    if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+    if (!array_->feed(text, memory) || (ended_ && !array_->end()))
+      return ExitStatus(ExitCode::bad_input, stream_->name() + ": " + array_->error() +
+                                                 ": correct the file, or write an object a line");
+    if (ended_ || memory->size() - before >= bytes) break;
+    piece.clear();
+    size_t got = 0;
+    constexpr size_t piece_bytes = 64 << 10;
+    STRIDE_CLI_TRY(
+        stream_->read(reinterpret_cast<std::byte*>(piece.room(piece_bytes)), piece_bytes, &got));
+    piece.grow(got);
+    ended_ = got < piece_bytes;
+  }
+  read_ += memory->size() - before;
   return {};
 }
 

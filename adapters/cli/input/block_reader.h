@@ -18,6 +18,7 @@
 
 #include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/input/input_stream.h"
+#include "adapters/cli/input/json_array.h"
 #include "adapters/cli/input/row_plan.h"
 #include "adapters/cli/output/output.h"
 
@@ -65,6 +66,9 @@ class BlockReader {
   // What values of all blocks are rows of that next() hands out from now on; those of the file that
   // is open have its columns. guess: it was told from the first rows.
   void set_schema(std::shared_ptr<const Schema> schema, bool guess);
+  // What files told that no option says: "z.csv: the first row names the columns". Call when no
+  // next() is under way.
+  const std::vector<std::string>& told() const { return told_; }
   // Counts bytes of all files as they are stored. Call when no next() is under way.
   uint64_t stored_bytes_read() const {
     return stored_before_ + (stream_ ? stream_->stored_bytes_read() : 0) +
@@ -80,6 +84,8 @@ class BlockReader {
   };
 
   ExitStatus open_next_file();
+  // Looks at the first bytes of the file, which are read again afterwards.
+  ExitStatus look_ahead(FileRows* file);
   ExitStatus open_next_batches();
   ExitStatus next_batch(Block* block, bool* more);
   ExitStatus read_first_row(size_t* end);
@@ -87,6 +93,7 @@ class BlockReader {
   void drop_carried(size_t bytes);  // the first of carry_
   ExitStatus skip_to(uint64_t offset, const std::string& name);
   ExitStatus read_more(TextBuffer* memory, size_t bytes);
+  ExitStatus read_array(TextBuffer* memory, size_t bytes);
   size_t last_row_end(std::string_view text, QuoteState* quotes) const;
   size_t last_row_end_of_csv(std::string_view text, QuoteState* quotes) const;
   size_t last_row_end_of_raw(std::string_view text) const;
@@ -95,6 +102,8 @@ class BlockReader {
 
   std::vector<std::string> files_;
   RowOptions options_;
+  bool header_ = false;    // of the files, as the options say,
+  char delimiter_ = '\0';  // and what lies between their columns
   int standard_input_;
   ReadFrom from_;
   size_t opened_ = 0;
@@ -103,8 +112,12 @@ class BlockReader {
   std::shared_ptr<FileRows> file_;
   TextBuffer peeked_memory_;
   std::optional<Block> peeked_;
-  bool ended_ = false;          // the stream; what is left is in carry_
-  TextBuffer carry_;            // read, and belongs to the next block
+  bool ended_ = false;     // the stream; what is left is in carry_
+  TextBuffer carry_;       // read, and belongs to the next block
+  TextBuffer ahead_;       // what look_ahead() has read,
+  size_t ahead_used_ = 0;  // and how much of it was read again
+  std::optional<JsonArrayLines> array_;
+  std::vector<std::string> told_;
   uint64_t read_ = 0;           // bytes of the unpacked file, carry_ included; rows in columns
   uint64_t stored_before_ = 0;  // of the files before this one
 };

@@ -30,6 +30,8 @@ struct RowOptions {
   Format format = Format::tsv;
   char delimiter = '\t';
   bool header = false;
+  // What no option says is told by the first rows of each file (input/sniff.h).
+  bool sniffs_header = false, sniffs_delimiter = false;
   LineEnds line_ends = LineEnds::automatic;
   Compression compression = Compression::automatic;
   KeyForm key_form;

@@ -134,8 +134,12 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.AColumnThatIsNotThere", "[MistakesT
          "did you mean 'city'?"});
 }
 
+// The first row has the name, so it is a header.
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.AColumnsNameWithoutHeader", "[MistakesTest]") {
-  check({{"load", "{db}", "t", "{dir}/z.csv", "--key", "zip"},
+  CHECK_MESSAGE(load(directory_ + "/z.csv", {"--key", "zip"}, "named") == 0, error_);
+  CHECK(error_.find("z.csv: the first row names the columns (--no-header: it is a row)") !=
+        std::string::npos);
+  check({{"load", "{db}", "t", "{dir}/z.csv", "--key", "zip", "--no-header"},
          2,
          "{dir}/z.csv: no column 'zip': without --header a column is a number from 1: give its "
          "number, or --header",
@@ -275,14 +279,9 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.MixedLineEnds", "[MistakesTest]") {
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.AJsonArray", "[MistakesTest]") {
-  check({{"load", "{db}", "t", "{dir}/array.json", "--key", "id"},
-         3,
-         "{dir}/array.json:1: JSON: the line is no JSON object: make lines of the array's "
-         "elements, as jq -c '.[]' FILE does" +
-             or_rejects,
-         "the line is no JSON object",
-         "{dir}/array.json:1",
-         "jq -c '.[]' FILE"});
+  // Its elements are rows.
+  CHECK_MESSAGE(load(directory_ + "/array.json", {"--key", "id"}, "array") == 0, error_);
+  CHECK(error_.find("array.json: the elements of a JSON array are rows") != std::string::npos);
   check({{"load", "{db}", "t", "{dir}/rows.jsonl", "--key", "ids"},
          3,
          "{dir}/rows.jsonl:1: no field 'ids': the object has 'id' and 'name', did you mean 'id'?" +
@@ -424,7 +423,8 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.BadRowsThatAreAllowed", "[MistakesT
       "1 bad rows before it were let pass: check --format and --delimiter, or leave "
       "more bad rows out with --max-rejects\n");
   expect_refused({"get", database_, "users", "--keys", file("keys", "x\n")}, 3,
-                 "/keys:1: 'x' is no number from 0 to 18446744073709551615: correct the row\n");
+                 "/keys:1: 'x' is no number from 0 to 18446744073709551615: correct the row, or leave bad rows out "
+                 "with --rejects FILE\n");
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.ADatabaseWithoutTables", "[MistakesTest]") {
