@@ -28,7 +28,7 @@ install: ## install the packages that are missing
 	@.ci/install-packages build
 
 install-tests:
-	@.ci/install-packages build test
+	@.ci/install-packages build test bench
 
 # $(call build_preset,NAME,TARGETS): configure and build; the programs go to build/NAME/bin.
 define build_preset
@@ -62,16 +62,17 @@ soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests 
 	@JOBS=$(JOBS) tests/run asan-all
 	@STRIDE_ALL_TESTS=1 $(MAKE) --no-print-directory tsan
 
-sts: install ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
+sts: ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
+	@.ci/install-packages build bench
 	$(call build_preset,release,stride-bench)
 	build/release/bin/stride-bench sts --records $(RECORDS) --flows $(FLOWS) \
 	  --randomness $(RANDOMNESS) --seed $(SEED) --engines $(ENGINES) --durability $(DURABILITY) \
 	  --repeat $(REPEAT) --json $(JSON) --plot $(PLOT) $(ARGS)
 
-deb: ## make a Debian package of headers, libraries and the command stride in build/
+deb: ## make Debian packages of the command, the library and the headers in build/
 	@.ci/install-packages build deb
-	$(call build_preset,release,stridedb stridedb_static stride)
-	@cd build/release && cpack -G DEB -B $(CURDIR)/build
+	$(call build_preset,release,stridedb stridedb_static stride stride_packaged)
+	@adapters/package/debian/make-packages build/release build
 
 peers: ## build RocksDB in release mode for a fair comparison (minutes)
 	@.ci/install-packages build peers

@@ -57,7 +57,7 @@ struct Options {
   // Threads of the database make the segments, and merge them where there are many. False: the
   // commit that fills a memtable makes the segment, and only compact() merges.
   bool background_work = true;
-  TreeOptions tree;  // of segments written from now on
+  TreeOptions tree{};  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
   // Limits the device's memory: resident segments and what batches need on their way, together.
   // invalid_argument at open where that is less than 256 MiB. 0: nine tenths of what is free.
@@ -65,7 +65,7 @@ struct Options {
   ValuePlacement value_placement = ValuePlacement::host;
   // Null: a backend of its own, as the options above say. Else this one, which may serve several
   // databases; `threads`, `backend` and `gpu_memory_limit_bytes` are not looked at then.
-  std::shared_ptr<Backend> shared_backend;
+  std::shared_ptr<Backend> shared_backend = nullptr;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
 };
 

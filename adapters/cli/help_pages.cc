@@ -131,9 +131,13 @@ std::string bash_completion(CLI::App* app) {
 }
 
 std::string zsh_completion(CLI::App* app) {
-  return "# Completion for stride: source this file from ~/.zshrc, after compinit\n"
+  // A file of $fpath is run at the first completion, and completes then, too.
+  return "#compdef stride\n"
+         "# Completion for stride: source this file from ~/.zshrc, after compinit, or put it into a\n"
+         "# folder of $fpath as _stride\n"
          "autoload -Uz bashcompinit && bashcompinit\n" +
-         bash_completion(app);
+         bash_completion(app) +
+         "if [ \"${funcstack[1]}\" = _stride ]; then _bash_complete -o filenames -F _stride; fi\n";
 }
 
 std::string fish_completion(CLI::App* app) {

@@ -304,6 +304,7 @@ TEST_CASE_METHOD(UpkeepTest, "UpkeepTest.CompletionAndManual", "[UpkeepTest]") {
   CHECK(std::system(("bash -c '" + script + "'").c_str()) == 0);
   CHECK(read(directory_ + "/words") == "last\n");
   REQUIRE(run({"completion", "zsh"}) == 0);
+  CHECK(out_.starts_with("#compdef stride\n"));
   REQUIRE(run({"completion", "fish"}) == 0);
   CHECK(out_.find("complete -c stride -n '__fish_seen_subcommand_from join' -l missing -d ") !=
         std::string::npos);
