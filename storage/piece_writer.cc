@@ -53,12 +53,12 @@ void PieceWriter::end(Status status) {
   ended_.notify_all();
 }
 
-Status PieceWriter::drain() {
+Status PieceWriter::drain(const WorkWatch* watch) {
   std::unique_lock lock(mutex_);
   auto ended = [&] { return unfinished_ == 0; };
-  if (!watch_) ended_.wait(lock, ended);
+  if (!watch) ended_.wait(lock, ended);
   while (!ended_.wait_for(lock, std::chrono::milliseconds(10), ended)) {
-    if (!watch_->is_stopped()) continue;
+    if (!watch->is_stopped()) continue;
     lock.unlock();
     cancel();
     return WorkWatch::cancelled();

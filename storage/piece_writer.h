@@ -45,9 +45,8 @@ class PieceWriter {
   // after it, and the file may be closed in it.
   void then(std::function<Status()> last);
   // Waits for all that was submitted. Returns the first failure: after one nothing more was
-  // written. cancelled, with nothing queued, soon after the watch of the thread that has made this
-  // was stopped.
-  Status drain();
+  // written. watch: null, or what ends the wait, with nothing queued: cancelled.
+  Status drain(const WorkWatch* watch = nullptr);
   // Drops what is still queued, and waits for the rest.
   void cancel();
   bool busy() const;

@@ -28,7 +28,7 @@ Status WorkWatch::check() {
 
 void WorkWatch::expect(uint64_t units) {
   std::lock_guard lock(mutex_);
-  expected_ = units;
+  expected_ = done_ + step_units_ + units;
 }
 
 void WorkWatch::begin_step(uint64_t units, uint64_t amount, uint64_t rows) {

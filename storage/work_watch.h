@@ -39,7 +39,7 @@ class WorkWatch : public std::enable_shared_from_this<WorkWatch> {
     if (is_stopped()) throw StopRequested();
   }
 
-  // The work is so many units, whatever a unit is.
+  // What follows this step is so many units, whatever a unit is.
   void expect(uint64_t units);
   // What follows is so many of these units, and consists of `amount` rows or bytes, of which add()
   // tells. Rows that are finished with it are counted by rows(). Ends the step before it.

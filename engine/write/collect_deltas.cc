@@ -30,6 +30,7 @@ class Collector {
       const StagedChunk& chunk = *table_.chunks[c];
       if (chunk.rows() == 0) continue;
       STRIDE_TRY(WorkWatch::check());
+      if (WorkWatch* watch = WorkWatch::current()) watch->add(chunk.rows());
       STRIDE_TRY(known_.add(chunk.keys()));
       if (only_deltas_) {
         add_deltas(chunk);

@@ -51,11 +51,27 @@ bool fits_behind(const StagedTable& round, const StagedTable& added) {
 
 using StagedTables = std::map<uint32_t, StagedTable>;  // by id
 
+uint64_t absent_rows(const StagedTable& table) {
+  uint64_t rows = 0;
+  for (const auto& chunk : table.absent) rows += chunk->rows->rows();
+  return rows;
+}
+
+// To look up rows that are put if absent, or to sum deltas up, takes as long as all that follows.
 void expect_work(const StagedTables& tables) {
   WorkWatch* watch = WorkWatch::current();
   if (!watch) return;
   uint64_t rows = 0;
-  for (const auto& [id, table] : tables) rows += table.rows();
+  for (const auto& [id, table] : tables) rows += table.rows() + 2 * absent_rows(table);
+  watch->expect(row_units * rows);
+}
+
+void begin_sums(const std::vector<StagedTable>& tables) {
+  WorkWatch* watch = WorkWatch::current();
+  if (!watch) return;
+  uint64_t rows = 0;
+  for (const StagedTable& table : tables) rows += table.rows();
+  watch->begin_step(row_units * rows, rows);
   watch->expect(row_units * rows);
 }
 
@@ -112,6 +128,8 @@ Status decide(const std::shared_ptr<const Version>& version, uint64_t max_tombst
   if (!view.ok()) return view.status();
   STRIDE_TRY(expand_ranges(*view, nullptr, max_tombstones, table));
   if (table->absent.empty()) return {};
+  if (WorkWatch* watch = WorkWatch::current())
+    watch->begin_step(row_units * absent_rows(*table), absent_rows(*table));
   return answers->decide(*with_erased_rows(*view, *table), table);
 }
 
@@ -386,6 +404,7 @@ void Committer::carry_out(SmallRound* small) {
 
 Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
   if (std::none_of(staged->begin(), staged->end(), has_deltas)) return {};
+  begin_sums(*staged);
   return no_throw([&] {
     STRIDE_TRY(versions_.writable());
     if (!round->sums) round->sums.emplace(round->version, context_.options.max_range_tombstones);

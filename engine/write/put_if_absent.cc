@@ -102,6 +102,7 @@ Status AbsentAnswers::decide(const Version& version, StagedTable* table) {
   }
   for (auto& absent : table->absent) {
     STRIDE_TRY(WorkWatch::check());
+    if (WorkWatch* watch = WorkWatch::current()) watch->add(absent->rows->rows());
     Decided decided{std::move(absent->answers), {}};
     STRIDE_TRY(decider.decide(absent->rows.get(), &decided.is_new));
     table->chunks.push_back(std::move(absent->rows));

@@ -26,33 +26,39 @@ namespace stride::test {
 
 class StoppingPoint {
  public:
-  // The n-th call from now; 0: none. Until a commit begins, calls do not count.
+  // The n-th call from now; 0: none, and one that is held goes on. Until a commit begins, calls do
+  // not count.
   void hold_at(uint64_t n) {
     std::lock_guard lock(mutex_);
     watch_.reset();
     left_ = n;
     reached_ = false;
+    ++orders_;
   }
   bool is_reached() const { return reached_; }
 
   void pass() {
     std::shared_ptr<WorkWatch> watch;
+    uint64_t order;
     {
       std::lock_guard lock(mutex_);
       // Threads that write files come behind the one that is watched.
       if (WorkWatch* here = WorkWatch::current()) watch_ = here->shared_from_this();
       if (!watch_ || left_ == 0 || --left_ > 0) return;
       watch = watch_;
+      order = orders_;
+      reached_ = true;
     }
-    reached_ = true;
-    while (!watch->is_stopped()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    while (!watch->is_stopped() && orders_ == order)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 
  private:
-  std::mutex mutex_;  // guards what follows, but for reached_
+  std::atomic<bool> reached_{false};
+  std::atomic<uint64_t> orders_{0};
+  std::mutex mutex_;  // guards what follows
   std::shared_ptr<WorkWatch> watch_;
   uint64_t left_ = 0;
-  std::atomic<bool> reached_{false};
 };
 
 class StoppableFiles final : public ForwardingFileSystem {
