@@ -28,7 +28,7 @@ namespace {
 constexpr uint64_t sort_units = 4;
 constexpr uint64_t row_units =
     sort_units + segment_building::index_units + segment_building::write_units;
-constexpr uint64_t sort_passes = 4;
+constexpr uint64_t sort_passes = 5;
 
 Durability strongest(std::span<CommitRequest* const> group) {
   Durability d = Durability::none;
