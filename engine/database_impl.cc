@@ -132,7 +132,7 @@ Status DatabaseImpl::drop_table(const std::string& name) {
 }
 
 Status DatabaseImpl::commit(CommitRequest* request) {
-  if (request->put_keys || small_commits_.is_too_large(*request->staging))
+  if (is_large(*request))
     return large_commits_.commit(request, [this](const auto& group) { carry_out_large(group); });
   if (request->open) large_commits_.leave(std::exchange(request->open, nullptr));
   small_commits_.prepare(request);
@@ -153,7 +153,26 @@ void DatabaseImpl::carry_out(const std::vector<CommitRequest*>& group) {
 
 void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {
   std::lock_guard large(large_mutex_);
-  maintenance_.before_bulk_commits();
+  maintenance_.before_bulk_commits(nullptr);
+  make_runs(group);
+  maintenance_.after_bulk_commits();
+}
+
+Status DatabaseImpl::commit_watched(CommitRequest* request, WorkWatch* watch) {
+  if (!large_mutex_.lock_unless_stopped(*watch)) return WorkWatch::cancelled();
+  std::lock_guard large(large_mutex_, std::adopt_lock);
+  maintenance_.before_bulk_commits(watch);
+  const Status failure = no_throw([&] {
+    WorkWatch::Scope scope(watch);
+    STRIDE_TRY(WorkWatch::check());
+    make_runs({request});
+    return Status();
+  });
+  maintenance_.after_bulk_commits();
+  return request->answered ? std::move(request->status) : failure;
+}
+
+void DatabaseImpl::make_runs(const std::vector<CommitRequest*>& group) {
   const bool rows_alone = std::all_of(group.begin(), group.end(), [](const CommitRequest* r) {
     return r->staging->has_rows_alone();
   });
@@ -163,7 +182,6 @@ void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {
     std::lock_guard guard(commit_mutex_);
     committer_.commit(group);
   }
-  maintenance_.after_bulk_commits();
 }
 
 Status DatabaseImpl::sync() {

@@ -17,6 +17,8 @@
 #include "engine/write/committer.h"
 #include "engine/write/memtable_flush.h"
 #include "engine/write/small_commits.h"
+#include "engine/write/turn_mutex.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -52,6 +54,13 @@ class DatabaseImpl {
   CommitQueue& large_commits() { return large_commits_; }
   // Goes through a queue, together with others that arrive meanwhile.
   Status commit(CommitRequest* request);
+  // Whether it is too large to go through the log.
+  bool is_large(const CommitRequest& request) const {
+    return request.put_keys || small_commits_.is_too_large(*request.staging);
+  }
+  // Carries out a large one alone. cancelled, soon after the watch was stopped, unless it has been
+  // committed by then. Precondition: request->watched, and the queue knows of no `open`.
+  Status commit_watched(CommitRequest* request, WorkWatch* watch);
   Status writable();  // closed, read_only or poisoned
   Status sync();
   Status compact();
@@ -63,12 +72,14 @@ class DatabaseImpl {
   Status verify_logs();
   void carry_out(const std::vector<CommitRequest*>& group);
   void carry_out_large(const std::vector<CommitRequest*>& group);
+  // Requires large_mutex_.
+  void make_runs(const std::vector<CommitRequest*>& group);
 
   const DatabaseContext context_;
   std::unique_ptr<FileLock> lock_;  // null where read_only
   // Held while large commits make runs, so that no table goes that they belong to. Comes before the
   // commit lock.
-  std::mutex large_mutex_;
+  TurnMutex large_mutex_;
   // Held for the whole of a small commit or a table's creation, and to install what was made
   // without it. The parts say what needs it.
   std::mutex commit_mutex_;

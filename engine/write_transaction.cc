@@ -1,8 +1,12 @@
 #include "engine/write_transaction.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "engine/catalog/table_options.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
+#include "engine/write/watched_work.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -234,6 +238,28 @@ void WriteTransaction::hand_over() {
   if (state_) state_->staging.hand_over();
 }
 
+namespace {
+
+Status commit_watched(CommitRequest* request,
+                      const std::function<bool(const CommitProgress&)>& progress,
+                      DatabaseImpl* database) {
+  if (request->open) database->large_commits().leave(std::exchange(request->open, nullptr));
+  request->watched = true;
+  CommitProgress now;
+  now.total_rows = request->staging->rows();
+  now.total_bytes = request->staging->bytes();
+  auto goes_on = [&](const WorkWatch& watch) {
+    now.share = std::max(now.share, watch.share());
+    now.rows = std::max(now.rows, std::min(watch.rows(), now.total_rows));
+    now.bytes = std::min(watch.written_bytes(), now.total_bytes);
+    return progress(now);
+  };
+  return run_watched([&](WorkWatch* watch) { return database->commit_watched(request, watch); },
+                     goes_on);
+}
+
+}  // namespace
+
 Status WriteTransaction::commit(std::optional<Durability> durability) {
   return commit(CommitOptions{.durability = durability});
 }
@@ -252,7 +278,9 @@ Status WriteTransaction::commit(const CommitOptions& options, CommitReport* repo
     if (state->entered) request.open = &state->open;
     PutKeys put_keys{.refuse_equal = options.refuse_equal_keys};
     if (report || options.refuse_equal_keys) request.put_keys = &put_keys;
-    STRIDE_TRY(database.commit(&request));
+    const bool watched = options.progress && database.is_large(request);
+    STRIDE_TRY(watched ? commit_watched(&request, options.progress, &database)
+                       : database.commit(&request));
     if (report) report->keys = std::move(put_keys.keys);
     return Status();
   });

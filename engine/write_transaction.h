@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,11 +31,29 @@
 
 namespace stride {
 
+// How far a commit is.
+struct CommitProgress {
+  double share = 0;  // of the time that it takes, about, from 0 to 1; never less than before
+  // Rows that are in files, of those that were staged, and bytes of files that are written, of
+  // about as many. Where rows replace each other, neither comes to all.
+  uint64_t rows = 0, total_rows = 0;
+  uint64_t bytes = 0, total_bytes = 0;
+};
+
 struct CommitOptions {
   std::optional<Durability> durability;  // none: the database's
   // commit() is already_exists, and names a key, where two rows of a table that are put have the
   // same one. Nothing is committed then.
   bool refuse_equal_keys = false;
+  // Watches a commit that is too large for the log, and ends it where it returns false: commit() is
+  // `cancelled` then, some tenths of a second later, and nothing of it is there. From the moment on
+  // at which it is committed it ends with `ok`, whatever is returned.
+  //
+  // Called by the thread that calls commit(), at once and then at least every 50 ms until it has
+  // returned false or the commit ends; never for a small one. Another thread does the work, which
+  // goes on however long the callback takes, so that it may use the database. An exception counts
+  // as false, and becomes a part of the status. The commit makes runs of its own.
+  std::function<bool(const CommitProgress&)> progress;
 };
 
 // What a commit has written.
@@ -149,6 +168,7 @@ class STRIDE_API WriteTransaction {
   //
   // When it fails nothing of it is visible, now or after reopening: no_space
   // and resource_exhausted may be tried again with a new transaction; poisoned asks for reopening.
+  // cancelled: CommitOptions::progress has returned false.
   // corruption: keys that were to be put if absent, added to, or erased, met damaged bytes.
   Status commit(std::optional<Durability> durability = std::nullopt);
   // For bulk loads: the same, with options, and says what was written once it has succeeded. Where

@@ -1,6 +1,7 @@
 #include "storage/piece_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "storage/checksum.h"
@@ -9,7 +10,11 @@
 namespace stride {
 
 PieceWriter::PieceWriter(File& file, const std::byte* image, uint64_t max_bytes, IoThreads& io)
-    : file_(file), image_(image), io_(io), checksums_(blocks_of(max_bytes)) {}
+    : file_(file),
+      image_(image),
+      io_(io),
+      watch_(WorkWatch::current() ? WorkWatch::current()->shared_from_this() : nullptr),
+      checksums_(blocks_of(max_bytes)) {}
 
 void PieceWriter::submit(uint64_t piece) {
   start([this, piece] { return write(piece); });
@@ -48,9 +53,16 @@ void PieceWriter::end(Status status) {
   ended_.notify_all();
 }
 
-Status PieceWriter::drain() {
+Status PieceWriter::drain(const WorkWatch* watch) {
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [&] { return unfinished_ == 0; });
+  auto ended = [&] { return unfinished_ == 0; };
+  if (!watch) ended_.wait(lock, ended);
+  while (!ended_.wait_for(lock, std::chrono::milliseconds(10), ended)) {
+    if (!watch->is_stopped()) continue;
+    lock.unlock();
+    cancel();
+    return WorkWatch::cancelled();
+  }
   return failure();
 }
 
@@ -74,7 +86,12 @@ Status PieceWriter::write(uint64_t piece) {
     checksums_[(offset + at) / segment_block_bytes] =
         checksum(bytes.subspan(at, segment_block_bytes));
   }
-  return file_.write_at(offset, bytes);
+  STRIDE_TRY(file_.write_at(offset, bytes));
+  if (watch_) {
+    watch_->add(piece_bytes);
+    watch_->add_written(piece_bytes);
+  }
+  return {};
 }
 
 Status PieceWriter::reserve(uint64_t end) {

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "storage/io_threads.h"
 #include "storage/segment_format.h"
 #include "storage/status.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -43,8 +45,8 @@ class PieceWriter {
   // after it, and the file may be closed in it.
   void then(std::function<Status()> last);
   // Waits for all that was submitted. Returns the first failure: after one nothing more was
-  // written.
-  Status drain();
+  // written. watch: null, or what ends the wait, with nothing queued: cancelled.
+  Status drain(const WorkWatch* watch = nullptr);
   // Drops what is still queued, and waits for the rest.
   void cancel();
   bool busy() const;
@@ -63,6 +65,7 @@ class PieceWriter {
   File& file_;
   const std::byte* const image_;
   IoThreads& io_;
+  const std::shared_ptr<WorkWatch> watch_;  // of the thread that has made this; null: none
   std::vector<uint64_t> checksums_;
   std::atomic<uint64_t> planned_{0};
 

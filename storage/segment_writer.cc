@@ -13,6 +13,7 @@
 #include "storage/piece_writer.h"
 #include "storage/reserved_memory.h"
 #include "storage/segment_layout.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -242,8 +243,9 @@ Status SegmentWriter::State::write_tail(uint64_t data_end) {
 }
 
 Status SegmentWriter::State::write_file(uint64_t data_end, WaitFor wait) {
-  STRIDE_TRY(pieces->drain());
+  STRIDE_TRY(pieces->drain(WorkWatch::current()));
   STRIDE_TRY(write_tail(data_end));
+  STRIDE_TRY(WorkWatch::check());
   return wait == WaitFor::sync ? sync() : Status();
 }
 

@@ -96,6 +96,8 @@ std::string_view to_string(StatusCode code) {
       return "closed";
     case StatusCode::unavailable:
       return "unavailable";
+    case StatusCode::cancelled:
+      return "cancelled";
   }
   return "unknown";
 }

@@ -6,10 +6,10 @@
 //   if (!table.ok()) return table.status();
 //   use(*table);
 //
-// Bad input, failing hardware and a lack of memory are reported with a Status; StrideDB never aborts
-// the process, and calls that return a Status or a Result never throw. Those that return a container
-// or a string by value throw std::bad_alloc where there is no memory for it. A Status is a value: cheap to move when ok (one
-// null pointer), safe to copy, and thread-compatible.
+// Bad input, failing hardware and a lack of memory are reported with a Status; StrideDB never
+// aborts the process, and calls that return a Status or a Result never throw. Those that return a
+// container or a string by value throw std::bad_alloc where there is no memory for it. A Status is
+// a value: cheap to move when ok (one null pointer), safe to copy, and thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ enum class StatusCode : uint8_t {
   permission_denied,    // file or directory may not be read or written
   locked,               // another process or handle writes this database
   read_only,            // a write was asked of a read-only database
-  poisoned,             // an earlier write or sync failed: nothing more is written through this handle
-  resource_exhausted,   // memory or another limit
-  closed,               // the database or transaction has ended
-  unavailable,          // this machine or build lacks what was asked for
+  poisoned,  // an earlier write or sync failed: nothing more is written through this handle
+  resource_exhausted,  // memory or another limit
+  closed,              // the database or transaction has ended
+  unavailable,         // this machine or build lacks what was asked for
+  cancelled,           // the caller asked for an end, and nothing has changed
 };
 
 // "corruption", "no_space", ...

@@ -31,9 +31,10 @@ const std::set<string, std::less<>> kSourceExtensions = {".h",  ".hh",  ".hpp", 
                                                          ".cc", ".cpp", ".cu",  ".cuh"};
 // What gpu may see of storage.
 const std::set<string, std::less<>> kStorageForGpu = {
-    "storage/status.h",     "storage/column.h",        "storage/block_guard.h",  "storage/number.h",
-    "storage/prefix_key.h", "storage/prefetch.h",      "storage/stream_store.h", "storage/export.h",
-    "storage/no_throw.h",   "storage/first_failure.h", "storage/key_filter.h"};
+    "storage/status.h",        "storage/column.h",     "storage/block_guard.h",
+    "storage/number.h",        "storage/prefix_key.h", "storage/prefetch.h",
+    "storage/stream_store.h",  "storage/export.h",     "storage/no_throw.h",
+    "storage/first_failure.h", "storage/key_filter.h", "storage/work_watch.h"};
 // The backend's interface is what lies at the top of gpu; of the folders below it the planner
 // alone.
 bool is_backend_interface(const string& name) {

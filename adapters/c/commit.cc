@@ -8,9 +8,13 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_commit_options) == 16);
+static_assert(sizeof(stride_commit_options) == 32);
+static_assert(sizeof(stride_commit_progress) == 48);
 
 namespace {
+
+// Of the first version: no member past it is needed.
+constexpr size_t min_options_bytes = 16;
 
 Status read_durability(int given, std::optional<Durability>* durability) {
   if (given < STRIDE_DURABILITY_DEFAULT || given > STRIDE_DURABILITY_NONE)
@@ -22,10 +26,16 @@ Status read_durability(int given, std::optional<Durability>* durability) {
 
 Status read_options(const stride_commit_options* given, CommitOptions* options) {
   if (!given) return {};
-  stride_commit_options o;
-  STRIDE_TRY(read_struct(given, "stride_commit_options", sizeof o, sizeof o, &o));
+  stride_commit_options o{};
+  STRIDE_TRY(read_struct(given, "stride_commit_options", min_options_bytes, sizeof o, &o));
   STRIDE_TRY(read_durability(o.durability, &options->durability));
   options->refuse_equal_keys = o.refuse_equal_keys != 0;
+  if (!o.progress) return {};
+  options->progress = [call = o.progress, context = o.progress_context](const CommitProgress& p) {
+    const stride_commit_progress progress = {sizeof progress, p.share, p.rows,
+                                             p.total_rows,    p.bytes, p.total_bytes};
+    return call(&progress, context) != 0;
+  };
   return {};
 }
 
@@ -57,8 +67,8 @@ class NewReport {
 int stride_commit_options_init(stride_commit_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
-    stride_commit_options o{sizeof o, STRIDE_DURABILITY_DEFAULT, 0};
-    return write_struct(&o, "stride_commit_options", sizeof o, sizeof o, size, options);
+    stride_commit_options o{sizeof o, STRIDE_DURABILITY_DEFAULT, 0, nullptr, nullptr};
+    return write_struct(&o, "stride_commit_options", sizeof o, min_options_bytes, size, options);
   });
 }
 

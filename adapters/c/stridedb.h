@@ -81,6 +81,7 @@ enum {
   STRIDE_RESOURCE_EXHAUSTED = 12, /* memory or another limit */
   STRIDE_CLOSED = 13,             /* the database has ended */
   STRIDE_UNAVAILABLE = 14,        /* this machine or build lacks what was asked for */
+  STRIDE_CANCELLED = 15,          /* the caller asked for an end, and nothing has changed */
   STRIDE_TOO_SMALL = 100          /* the caller's memory does not hold the result */
 };
 
@@ -364,11 +365,30 @@ STRIDE_C_API int stride_erase_range(stride_transaction* transaction, stride_tabl
  * STRIDE_READ_ONLY, STRIDE_CLOSED, STRIDE_CORRUPTION (where it erases ranges). */
 STRIDE_C_API int stride_commit(stride_transaction* transaction, int durability);
 
+/* How far a commit is. */
+typedef struct stride_commit_progress {
+  size_t size;         /* sizeof(stride_commit_progress) of the library */
+  double share;        /* of the time that it takes, about, from 0 to 1; never less than before */
+  uint64_t rows;       /* that are in files, of total_rows that were staged */
+  uint64_t total_rows;
+  uint64_t bytes;      /* of files that are written, of about total_bytes */
+  uint64_t total_bytes;
+} stride_commit_progress;
+/* Returns 1 to go on, 0 to end the commit. */
+typedef int (*stride_commit_callback)(const stride_commit_progress* progress, void* context);
+
 typedef struct stride_commit_options {
   size_t size;           /* sizeof(stride_commit_options) */
   int durability;        /* STRIDE_DURABILITY_DEFAULT */
   int refuse_equal_keys; /* 0; 1: STRIDE_ALREADY_EXISTS, which names a key, where two rows of a
                             table that are put have the same one. Nothing is committed then */
+  /* NULL, or watches a commit that is too large for the log: called by the thread that commits, at
+   * once and then at least every 50 ms, until it returns 0 or the commit ends; never for a small
+   * one. Where it returns 0 in time the commit is STRIDE_CANCELLED, some tenths of a second later,
+   * and nothing of it is there; else it ends as it would have. It may use the database, but not the
+   * transaction, and must return (no longjmp). */
+  stride_commit_callback progress;
+  void* progress_context;
 } stride_commit_options;
 /* Sets the defaults. As stride_options_init(). */
 STRIDE_C_API int stride_commit_options_init(stride_commit_options* options, size_t size);

@@ -29,6 +29,8 @@ ExitCode exit_code(StatusCode code) {
       return ExitCode::busy;
     case StatusCode::unavailable:
       return ExitCode::unavailable;
+    case StatusCode::cancelled:
+      return ExitCode::interrupted;
     case StatusCode::io_error:
     case StatusCode::poisoned:
     case StatusCode::closed:

@@ -60,16 +60,18 @@ double Maintenance::flush_rate() const {
 }
 
 // Each may seal a memtable.
-void Maintenance::before_bulk_commits() {
+void Maintenance::before_bulk_commits(const WorkWatch* watch) {
   if (context_.options.background_work && count_sealed() >= max_sealed && flush_failure().ok())
-    await_flushes(max_sealed);
+    await_flushes(max_sealed, watch);
 }
 
-void Maintenance::await_flushes(size_t sealed) {
+void Maintenance::await_flushes(size_t sealed, const WorkWatch* watch) {
   std::unique_lock lock(mutex_);
   if (flusher_.joinable()) {
-    changed_.wait(lock,
-                  [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < sealed; });
+    auto over = [&] { return stopping_ || !flush_failure_.ok() || count_sealed() < sealed; };
+    if (!watch) changed_.wait(lock, over);
+    while (!changed_.wait_for(lock, 10ms, over) && !watch->is_stopped()) {
+    }
     return;
   }
   lock.unlock();

@@ -30,6 +30,7 @@
 #include "engine/write/memtable_flush.h"
 #include "engine/write/small_commits.h"
 #include "storage/status.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -53,7 +54,8 @@ class Maintenance {
   void before_commits();
   void after_commits();
   // The same for those that make runs themselves; any thread.
-  void before_bulk_commits();
+  // watch: null, or what ends the wait.
+  void before_bulk_commits(const WorkWatch* watch);
   void after_bulk_commits();
   // The same for those that erased rows in place.
   void after_erasures();
@@ -68,7 +70,7 @@ class Maintenance {
   using Clock = std::chrono::steady_clock;
   double flush_rate() const;
   // Waits until fewer memtables are sealed.
-  void await_flushes(size_t sealed);
+  void await_flushes(size_t sealed, const WorkWatch* watch = nullptr);
   void flush_without_threads();
   bool may_try_again() const;
   size_t count_sealed() const { return versions_.current()->sealed.size(); }

@@ -15,6 +15,7 @@
 #include "storage/prefetch.h"
 #include "storage/segment_format.h"
 #include "storage/status.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -111,6 +112,7 @@ Status find_equal_values(const Rows& rows, const Length& length, Backend& backen
   std::vector<uint64_t> numbers, was_new;
   uint64_t distinct_bytes = 0;
   for (uint64_t first = 0, next; first < rows.size(); first = next) {
+    STRIDE_TRY(WorkWatch::check());
     next = block.fill(rows, length, first, backend);
     uint64_t n = block.rows().size();
     numbers.resize(n);

@@ -15,17 +15,20 @@
 
 #include "storage/column.h"
 #include "storage/segment_format.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
 // The first row of each part that becomes a segment of its own. None has more rows than max_rows,
-// or many more bytes than max_bytes.
+// or many more bytes than max_bytes. Throws StopRequested.
 template <class Rows>
 std::vector<uint64_t> cut_rows(const Rows& rows, uint64_t max_bytes, uint64_t max_rows) {
   std::vector<uint64_t> firsts{0};
   uint64_t bytes = 0;
   typename Rows::Sizes sizes(rows);
+  const WorkWatch* watch = WorkWatch::current();
   for (uint64_t i = 0; i < rows.size(); ++i) {
+    if (watch && i % 65'536 == 0) watch->throw_if_stopped();
     uint64_t of_row = sizes.add(rows, i);
     if ((bytes > 0 && bytes + of_row > max_bytes) || i - firsts.back() == max_rows) {
       firsts.push_back(i);

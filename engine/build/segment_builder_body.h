@@ -15,9 +15,13 @@
 #include "gpu/plan/tree_planner.h"
 #include "storage/key_filter.h"
 #include "storage/prefetch.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace segment_building {
+
+// What it takes to index and to write a row, beside the 4 units of a sort (WorkWatch).
+inline constexpr uint64_t index_units = 2, write_units = 4;
 
 inline constexpr uint64_t group_rows = uint64_t{1} << PackedOffsets::group_bits;
 inline constexpr uint64_t groups_per_task = 64;
@@ -315,16 +319,20 @@ void write_values(const Rows& rows, const ColumnShape& shape, Backend& backend,
     summary->value_delta_width = shape.delta_width;
   }
   std::span<std::byte> data = writer.add_section(SectionType::value_data, shape.total);
+  WorkWatch* watch = WorkWatch::current();
   gather(
       backend, shape, data.data(), [&](uint64_t i) { return rows.value(i); },
       [&](uint64_t i) { rows.prefetch_offsets(i); },
-      [&](std::span<const std::byte> piece) { writer.complete(piece); });
+      [&](std::span<const std::byte> piece) {
+        writer.complete(piece);
+        if (watch) watch->add(piece.size());
+      });
   summary->fixed_values = shape.fixed;
   summary->value_width = shape.width;
 }
 
 inline Status check_stop(const SegmentBuildOptions& options) {
-  if (!options.stop || !*options.stop) return {};
+  if (!options.stop || !*options.stop) return WorkWatch::check();
   return Status(StatusCode::closed, "the database is being closed").with_file(options.path);
 }
 
@@ -335,6 +343,8 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
                                                const SegmentBuildOptions& options) {
   using namespace segment_building;
   Backend& backend = *options.executor->host();
+  WorkWatch* watch = WorkWatch::current();
+  if (watch) watch->begin_step(index_units * rows.size(), 0);
   KeyMemory keys;
   collect_keys(rows, backend, &keys);
   std::vector<std::byte> tree;
@@ -361,6 +371,10 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
                  : SegmentWriter::create_in_memory(bytes);
   if (!writer.ok()) return writer.status();
 
+  // Values are gathered, and all is written.
+  if (watch)
+    watch->begin_step(write_units * rows.size(), values.shape.total + bytes - 18 * rows.size(),
+                      rows.size());
   SegmentSummary summary;
   summary.rows = rows.size();
   write_keys(keys, backend, **writer, &summary);
@@ -379,7 +393,9 @@ Result<std::shared_ptr<Segment>> build_segment(const Rows& rows,
     write_values(rows, values.shape, backend, **writer, &summary);
   }
   STRIDE_TRY(check_stop(options));
-  return (*writer)->finish(summary, options.wait);
+  auto segment = (*writer)->finish(summary, options.wait);
+  if (watch) watch->end_step();
+  return segment;
 }
 
 }  // namespace stride

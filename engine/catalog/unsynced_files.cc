@@ -9,6 +9,7 @@
 #include "engine/catalog/reserve_one_more.h"
 #include "storage/first_failure.h"
 #include "storage/no_throw.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -144,10 +145,13 @@ Status UnsyncedFiles::sync_files(const std::vector<std::string>& paths,
   constexpr size_t files_per_thread = 16, max_threads = 16;
   FirstFailure failure;
   std::atomic<size_t> next{0};
+  const WorkWatch* watch = WorkWatch::current();
   auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < paths.size() && !failure.failed();)
+    for (size_t i; (i = next.fetch_add(1)) < paths.size() && !failure.failed();) {
+      if (watch && watch->is_stopped()) return failure.report(WorkWatch::cancelled());
       failure.report(
           no_throw([&] { return sync_file(paths[i], written_again.contains(paths[i])); }));
+    }
   };
   std::vector<std::thread> threads;
   try {

@@ -41,7 +41,8 @@ class UnsyncedFiles {
   // finish_writes() was ok, with `wait` and the same logs.
   //
   // resource_exhausted: descriptors or memory were too short to open one of them. What is not
-  // synced then stays here, and the next call syncs it. Whatever else fails poisons the handle.
+  // synced then stays here, and the next call syncs it; cancelled: so does that. Whatever else
+  // fails poisons the handle.
   Status sync(bool new_names, bool logs);
   // Syncs what sync() would, as far as it is written, while others use this: so that sync() has
   // less to do, which is called under a lock. Fails as it does.

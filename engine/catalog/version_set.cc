@@ -5,6 +5,7 @@
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
 #include "storage/no_throw.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -178,6 +179,7 @@ Status VersionSet::log(const PendingEdit& pending, bool new_files, Durability du
   if (durability != Durability::none)
     STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/!pending.only_moves_rows));
   if (sync) STRIDE_TRY(unsynced_.sync(new_files, /*logs=*/!pending.only_moves_rows));
+  STRIDE_TRY(WorkWatch::check());  // from here on it is committed
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;
   if (s.ok()) logged_next_id_ = edit.next_id;

@@ -8,6 +8,7 @@
 #include "engine/write/collect_deltas.h"
 #include "engine/write/sum_deltas.h"
 #include "gpu/backend.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -75,6 +76,7 @@ class Bases {
     if (segments.empty()) return {};
     std::vector<uint32_t> slots;
     for (uint64_t first = 0; first < keys_.size; first += rows_at_once) {
+      STRIDE_TRY(WorkWatch::check());
       uint64_t n = std::min(rows_at_once, keys_.size - first);
       KeyCopies unknown(table_.key_width);
       slots.clear();
@@ -173,6 +175,7 @@ Status DeltaSums::resolve(const StagedTable* before, StagedTable* table) {
   STRIDE_TRY(bases.look_up());
   BulkVector<std::byte> sums;
   STRIDE_TRY(sum_deltas(version_, record, deltas, bases.numbers(), &sums));
+  STRIDE_TRY(WorkWatch::check());
   drop_deltas(table);
   put_behind(deltas.keys.column(),
              Column::fixed(sums.data(), width_of(record.numbers), deltas.keys.size()), table);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/work_watch.h"
+
 namespace stride {
 namespace {
 
@@ -27,6 +29,8 @@ class Collector {
     for (uint32_t c = 0; c < table_.chunks.size(); ++c) {
       const StagedChunk& chunk = *table_.chunks[c];
       if (chunk.rows() == 0) continue;
+      STRIDE_TRY(WorkWatch::check());
+      if (WorkWatch* watch = WorkWatch::current()) watch->add(chunk.rows());
       STRIDE_TRY(known_.add(chunk.keys()));
       if (only_deltas_) {
         add_deltas(chunk);

@@ -41,6 +41,7 @@ struct CommitRequest {
   // What it has staged, if it is a small commit of rows alone, or once it has become one.
   MemtableRows rows;
   PutKeys* put_keys = nullptr;  // null: nobody asks
+  bool watched = false;         // it may be stopped, and so is carried out alone
   Status status;
   bool answered = false;  // the status is what has become of it
 

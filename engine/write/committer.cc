@@ -13,9 +13,9 @@
 #include "engine/write/accumulate.h"
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
-#include "engine/write/staged_rows.h"
+#include "engine/write/rows_of_commit.h"
 #include "storage/no_throw.h"
-#include "storage/quoted.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -24,80 +24,11 @@ template Status RunBuilder::build(const StagedRows&, const TableRecord&, RunFilt
 
 namespace {
 
-StagedRows rows_of(const StagedTable& table) {
-  StagedRows rows;
-  for (const auto& chunk : table.chunks) {
-    if (chunk->rows() == 0) continue;
-    rows.chunks.push_back(chunk.get());
-    rows.keys.push_back(chunk->keys());
-    rows.values.push_back(chunk->values());
-  }
-  return rows;
-}
-
-uint64_t staged_rows(const StagedRows& rows) {
-  uint64_t n = 0;
-  for (const KeyColumn& chunk : rows.keys) n += chunk.size;
-  return n;
-}
-
-// Where nothing lies below, a tombstone hides nothing.
-void drop_tombstones(StagedRows* rows) {
-  Sorted& sorted = rows->sorted;
-  uint64_t kept = 0;
-  for (uint64_t i = 0; i < sorted.order.size(); ++i) {
-    if (rows->kind(i) == EntryKind::tombstone) continue;
-    sorted.order[kept] = sorted.order[i];
-    if (!sorted.keys8.empty()) sorted.keys8[kept] = sorted.keys8[i];
-    ++kept;
-  }
-  sorted.order.resize(kept);
-  if (!sorted.keys8.empty()) sorted.keys8.resize(kept);
-}
-
-bool any_tombstones(const StagedRows& rows) {
-  return std::any_of(rows.chunks.begin(), rows.chunks.end(),
-                     [](const StagedChunk* c) { return c->has_tombstones(); });
-}
-
-// Rows that are put and that no row behind them hides.
-class KeptPuts {
- public:
-  explicit KeptPuts(const StagedRows& rows) : rows_(rows) {
-    for (const StagedChunk* chunk : rows.chunks) {
-      uint64_t puts = chunk->rows();
-      if (chunk->has_tombstones())
-        puts = static_cast<uint64_t>(std::count(chunk->kinds(), chunk->kinds() + chunk->rows(),
-                                                static_cast<uint8_t>(EntryKind::put)));
-      staged_ += puts;
-    }
-    kept_ = rows.size();
-    if (!any_tombstones(rows)) return;
-    for (uint64_t i = 0; i < rows.size(); ++i) kept_ -= rows.kind(i) != EntryKind::put;
-  }
-
-  uint64_t kept() const { return kept_; }
-
-  // already_exists where there are others.
-  Status check_all(const TableRecord& table) const {
-    if (kept_ == staged_) return {};
-    std::vector<Bitmap> kept(rows_.chunks.size());
-    for (size_t c = 0; c < kept.size(); ++c) kept[c].reset(rows_.chunks[c]->rows());
-    for (uint64_t i = 0; i < rows_.size(); ++i) kept[rows_.chunk_of(i)].set(rows_.row_of(i));
-    for (size_t c = 0; c < kept.size(); ++c)
-      for (uint64_t i = 0; i < rows_.chunks[c]->rows(); ++i)
-        if (!kept[c][i] && rows_.chunks[c]->kind(i) == EntryKind::put)
-          return Status(StatusCode::already_exists, "two rows that are put into table '" +
-                                                        table.name + "' have the key " +
-                                                        quoted(as_text(rows_.keys[c][i])))
-              .with_remedy("put one of them, or let the last one count");
-    return {};
-  }
-
- private:
-  const StagedRows& rows_;
-  uint64_t staged_ = 0, kept_ = 0;
-};
+// What it takes to sort, index and write a row (engine/build/segment_builder_body.h).
+constexpr uint64_t sort_units = 4;
+constexpr uint64_t row_units =
+    sort_units + segment_building::index_units + segment_building::write_units;
+constexpr uint64_t sort_passes = 5;
 
 Durability strongest(std::span<CommitRequest* const> group) {
   Durability d = Durability::none;
@@ -119,6 +50,30 @@ bool fits_behind(const StagedTable& round, const StagedTable& added) {
 }
 
 using StagedTables = std::map<uint32_t, StagedTable>;  // by id
+
+uint64_t absent_rows(const StagedTable& table) {
+  uint64_t rows = 0;
+  for (const auto& chunk : table.absent) rows += chunk->rows->rows();
+  return rows;
+}
+
+// To look up rows that are put if absent, or to sum deltas up, takes as long as all that follows.
+void expect_work(const StagedTables& tables) {
+  WorkWatch* watch = WorkWatch::current();
+  if (!watch) return;
+  uint64_t rows = 0;
+  for (const auto& [id, table] : tables) rows += table.rows() + 2 * absent_rows(table);
+  watch->expect(row_units * rows);
+}
+
+void begin_sums(const std::vector<StagedTable>& tables) {
+  WorkWatch* watch = WorkWatch::current();
+  if (!watch) return;
+  uint64_t rows = 0;
+  for (const StagedTable& table : tables) rows += table.rows();
+  watch->begin_step(row_units * rows, rows);
+  watch->expect(row_units * rows);
+}
 
 // What turns deltas into sums, in the order of a round's requests.
 class RoundSums {
@@ -173,6 +128,8 @@ Status decide(const std::shared_ptr<const Version>& version, uint64_t max_tombst
   if (!view.ok()) return view.status();
   STRIDE_TRY(expand_ranges(*view, nullptr, max_tombstones, table));
   if (table->absent.empty()) return {};
+  if (WorkWatch* watch = WorkWatch::current())
+    watch->begin_step(row_units * absent_rows(*table), absent_rows(*table));
   return answers->decide(*with_erased_rows(*view, *table), table);
 }
 
@@ -196,13 +153,14 @@ struct Committer::Round {
   std::optional<RoundSums> sums;
   AbsentAnswers answers;
   PutKeys* put_keys = nullptr;  // of its only request
+  bool watched = false;         // the same
 
   bool empty() const { return requests.empty(); }
   // Whether rows may come behind those that are there. A request that creates tables has a round of
-  // its own, and so has one that asks about its keys.
+  // its own, and so has one that asks about its keys, or may be stopped.
   bool has_room_for(const CommitRequest& request, const std::vector<StagedTable>& staged) const {
     if (!request.staging->created().empty() || !created.empty()) return false;
-    if (!empty() && (put_keys || request.put_keys)) return false;
+    if (!empty() && (put_keys || request.put_keys || watched || request.watched)) return false;
     return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
       auto found = tables.find(t.table->id);
       return found == tables.end() || fits_behind(found->second, t);
@@ -218,6 +176,7 @@ struct Committer::Round {
     }
     requests.push_back(request);
     put_keys = request->put_keys;
+    watched = request->watched;
   }
 };
 
@@ -318,6 +277,7 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   }
   const Durability durability = strongest(round->requests);
   PendingEdit pending(unsynced_);
+  expect_work(round->tables);
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(join_small_chunks(&table));
     STRIDE_TRY(build_table(&table, /*tombstones=*/true, durability, round->put_keys, &pending));
@@ -444,6 +404,7 @@ void Committer::carry_out(SmallRound* small) {
 
 Status Committer::resolve_deltas(Round* round, std::vector<StagedTable>* staged) {
   if (std::none_of(staged->begin(), staged->end(), has_deltas)) return {};
+  begin_sums(*staged);
   return no_throw([&] {
     STRIDE_TRY(versions_.writable());
     if (!round->sums) round->sums.emplace(round->version, context_.options.max_range_tombstones);
@@ -465,6 +426,7 @@ Status Committer::commit_rows(Round* round) {
   AbsentAnswers& answers = round->answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   const uint64_t run = versions_.new_id();
+  expect_work(round->tables);
   for (auto& [id, table] : round->tables) {
     STRIDE_TRY(decide(round->version, context_.options.max_range_tombstones, &answers, &table));
     STRIDE_TRY(join_small_chunks(&table));
@@ -486,6 +448,7 @@ Status Committer::commit_rows(Round* round) {
     STRIDE_TRY(versions_.sync());
   }
   answers.give();
+  WorkWatch::Scope unwatched(nullptr);  // it has been committed
   for (const auto& [id, table] : round->tables) after_change_(id);
   return {};
 }
@@ -493,6 +456,10 @@ Status Committer::commit_rows(Round* round) {
 Status Committer::build_table(StagedTable* table, bool tombstones, Durability durability,
                               PutKeys* put_keys, PendingEdit* pending) {
   StagedRows rows = rows_of(*table);
+  if (WorkWatch* watch = WorkWatch::current()) {
+    const uint64_t n = staged_rows(rows);
+    watch->begin_step(sort_units * n, sort_passes * n);
+  }
   STRIDE_TRY(context_.executor->run_bulk(staged_rows(rows), [&](Backend& bulk) {
     return bulk.sorter().sort(rows.keys, &rows.sorted);
   }));

@@ -2,6 +2,7 @@
 
 #include "engine/read/lookup.h"
 #include "gpu/vector_set.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -95,8 +96,13 @@ Status AbsentAnswers::decide(const Version& version, StagedTable* table) {
   if (table->absent.empty()) return {};
   Decider decider(version, table->table->id);
   STRIDE_TRY(decider.begin());
-  for (const auto& chunk : table->chunks) STRIDE_TRY(decider.add_other(*chunk));
+  for (const auto& chunk : table->chunks) {
+    STRIDE_TRY(WorkWatch::check());
+    STRIDE_TRY(decider.add_other(*chunk));
+  }
   for (auto& absent : table->absent) {
+    STRIDE_TRY(WorkWatch::check());
+    if (WorkWatch* watch = WorkWatch::current()) watch->add(absent->rows->rows());
     Decided decided{std::move(absent->answers), {}};
     STRIDE_TRY(decider.decide(absent->rows.get(), &decided.is_new));
     table->chunks.push_back(std::move(absent->rows));

@@ -11,6 +11,7 @@
 #include "engine/catalog/rows_between.h"
 #include "engine/read/scan_impl.h"
 #include "engine/write/key_ranges.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -50,7 +51,10 @@ Status add_keys(const std::shared_ptr<const Version>& version, const TableVersio
   auto scan = make_scan(version, table, {.from = range.first, .to = range.second});
   if (!scan.ok()) return scan.status();
   ScanBatch batch;
-  while (scan->next(&batch)) tombstones->add(batch.keys);
+  while (scan->next(&batch)) {
+    STRIDE_TRY(WorkWatch::check());
+    tombstones->add(batch.keys);
+  }
   return scan->status();
 }
 
@@ -159,6 +163,7 @@ Status expand_ranges(const std::shared_ptr<const Version>& version, const Staged
   for (auto chunk = table->chunks.rbegin(); chunk != table->chunks.rend(); ++chunk) {
     for (const KeyRange& range : (*chunk)->ranges()) erased.add(range);
     if ((*chunk)->rows() == 0) continue;
+    STRIDE_TRY(WorkWatch::check());
     if (!erased.empty() && (*chunk)->is_borrowed()) {
       TombstoneChunks tombstones(key_width);
       add_covered_keys(**chunk, erased, &tombstones);

@@ -15,6 +15,7 @@
 
 #include "gpu/bulk_vector.h"
 #include "gpu/host/task_pool.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -29,8 +30,13 @@ class HostSpace {
 
   using Image = std::vector<std::byte>;
 
-  explicit HostSpace(const ThrustPolicy& policy) : policy_(policy) {}
-  const ThrustPolicy& policy() const { return policy_; }
+  // watch: null, or whoever may stop the passes, at the beginning of each.
+  explicit HostSpace(const ThrustPolicy& policy, const WorkWatch* watch = nullptr)
+      : policy_(policy), watch_(watch) {}
+  const ThrustPolicy& policy() const {
+    if (watch_) watch_->throw_if_stopped();
+    return policy_;
+  }
   template <class T>
   Buffer<T> buffer(uint64_t n) {
     return Buffer<T>(n);
@@ -64,6 +70,7 @@ class HostSpace {
 
  private:
   const ThrustPolicy& policy_;
+  const WorkWatch* watch_;
 };
 
 // Calls build(policy) with the policy for so many keys: on the pool's threads, or on the calling

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "storage/work_watch.h"
+
 namespace stride {
 
 // ThreadSanitizer cannot see the order that an uninstrumented TBB keeps. Plain threads, which it
@@ -45,7 +47,7 @@ void run_on_threads(unsigned threads, uint64_t tasks, const std::function<void(u
 
 }  // namespace
 
-void TaskPool::run_each(uint64_t n, const Body& body) {
+void TaskPool::run_all(uint64_t n, const Body& body) {
   run_on_threads(threads_, n, [&](uint64_t i) { body(i, i + 1); });
 }
 
@@ -62,7 +64,7 @@ struct TaskPool::Arena {
   tbb::task_arena arena;
 };
 
-void TaskPool::run_each(uint64_t n, const Body& body) {
+void TaskPool::run_all(uint64_t n, const Body& body) {
   if (n == 0) return;
   if (n == 1 || threads_ == 1) {
     for (uint64_t i = 0; i < n; ++i) body(i, i + 1);
@@ -76,7 +78,10 @@ void TaskPool::run_each(uint64_t n, const Body& body) {
   });
 }
 
-void TaskPool::inside(const std::function<void()>& work) { arena_->arena.execute(work); }
+void TaskPool::inside(const std::function<void()>& work) {
+  WorkWatch::Scope unwatched(nullptr);
+  arena_->arena.execute(work);
+}
 
 #endif
 
@@ -98,13 +103,28 @@ TaskPool::TaskPool(unsigned threads)
 
 TaskPool::~TaskPool() = default;
 
+// A thread that waits for others takes up bodies of other callers: nothing watches it meanwhile.
+void TaskPool::run_each(uint64_t n, const Body& body) {
+  const WorkWatch* watch = WorkWatch::current();
+  if (!watch) return run_all(n, body);
+  WorkWatch::Scope unwatched(nullptr);
+  run_all(n, [&](uint64_t begin, uint64_t end) {
+    if (!watch->is_stopped()) body(begin, end);
+  });
+  watch->throw_if_stopped();
+}
+
 void TaskPool::run(uint64_t n, uint64_t grain, const Body& body) {
   if (n == 0) return;
   // More pieces than threads, so that a thread which is held up does not hold up all.
   constexpr uint64_t pieces_per_thread = 8;
+  // So that each takes some milliseconds at most, and the call can be stopped in time.
+  constexpr uint64_t watched_pieces = 512;
+  const bool watched = WorkWatch::current() != nullptr;
   uint64_t pieces =
-      std::clamp<uint64_t>(n / std::max<uint64_t>(grain, 1), 1, threads_ * pieces_per_thread);
-  if (pieces == 1 || threads_ == 1) return body(0, n);
+      std::clamp<uint64_t>(n / std::max<uint64_t>(grain, 1), 1,
+                           std::max(threads_ * pieces_per_thread, watched ? watched_pieces : 1));
+  if (pieces == 1 || (threads_ == 1 && !watched)) return body(0, n);
   run_each(pieces, [&](uint64_t i, uint64_t) {
     auto edge = [&](uint64_t piece) { return n / pieces * piece + std::min(piece, n % pieces); };
     body(edge(i), edge(i + 1));

@@ -3,7 +3,9 @@
 //   TaskPool pool(0);  // one thread for each core
 //   pool.run(rows, 4096, [&](uint64_t begin, uint64_t end) { ... });
 //
-// Calls may be made from several threads at once, and from inside a body.
+// Calls may be made from several threads at once, and from inside a body. Where the calling
+// thread's WorkWatch is stopped (storage/work_watch.h), bodies that have not begun are left out,
+// and the call throws StopRequested.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,8 @@ class TaskPool {
 
  private:
   struct Arena;
+  // run_each(), whoever watches.
+  void run_all(uint64_t n, const Body& body);
 
   unsigned threads_;
   std::unique_ptr<Arena> arena_;

@@ -16,6 +16,7 @@
 #include "gpu/sort/sort_ties.h"
 #include "storage/column.h"
 #include "storage/status.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -33,7 +34,12 @@ struct Part {
 class BatchSort {
  public:
   BatchSort(TaskPool& pool, const SortInput& input, Sorted* sorted)
-      : pool_(pool), input_(input), keys_(input.keys()), sorted_(sorted), rows_(input.rows()) {}
+      : pool_(pool),
+        watch_(WorkWatch::current()),
+        input_(input),
+        keys_(input.keys()),
+        sorted_(sorted),
+        rows_(input.rows()) {}
 
   void run() {
     if (rows_ == 0) return;
@@ -46,7 +52,10 @@ class BatchSort {
       large_.pop_back();
       divide(part);
     }
-    pool_.run_each(small_.size(), [&](uint64_t i, uint64_t) { finish(small_[i]); });
+    pool_.run_each(small_.size(), [&](uint64_t i, uint64_t) {
+      finish(small_[i]);
+      tell(small_[i].size);
+    });
     collect();
   }
 
@@ -56,6 +65,8 @@ class BatchSort {
   // What one thread sorts in its cache: 12 bytes a row, twice.
   static constexpr uint64_t part_rows = 1 << 15;
   static constexpr uint64_t rows_per_task = 1 << 16;
+  // Each of them is done before a sort that is watched can end early.
+  static constexpr uint32_t watched_tasks = 32;
   // More streams than that would thrash the first cache and the address cache.
   static constexpr uint32_t max_partition_bits = 11;
 
@@ -71,13 +82,20 @@ class BatchSort {
 
   // Rows are cut into the same tasks for each pass over them.
   uint64_t tasks(uint64_t rows) const {
-    return std::clamp<uint64_t>(rows / rows_per_task, 1, pool_.threads() * 4);
+    return std::clamp<uint64_t>(rows / rows_per_task, 1,
+                                std::max(pool_.threads() * 4, watch_ ? watched_tasks : 1));
+  }
+  // A sort in memory passes over all rows four to six times, and touches their memory before.
+  void tell(uint64_t rows) {
+    if (watch_) watch_->add(rows);
   }
   template <class Body>
   void for_tasks(uint64_t rows, const Body& body) {
-    uint64_t count = tasks(rows);
+    const uint64_t count = tasks(rows);
     pool_.run_each(count, [&](uint64_t task, uint64_t) {
-      body(task, rows * task / count, rows * (task + 1) / count);
+      const uint64_t begin = rows * task / count, end = rows * (task + 1) / count;
+      body(task, begin, end);
+      tell(end - begin);
     });
   }
 
@@ -104,6 +122,7 @@ class BatchSort {
     BulkVector<uint32_t>& order = sorted_->order;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < rows_; ++i) {
+      if (watch_ && i % rows_per_task == 0) watch_->throw_if_stopped();
       if (i + 1 < rows_ && equal_keys(keys_[order[i]], keys_[order[i + 1]])) continue;
       order[kept++] = order[i];
     }
@@ -119,6 +138,21 @@ class BatchSort {
     }
     numbers_ = BulkVector<uint64_t>(rows_);
     ids_ = BulkVector<uint32_t>(rows_);
+    if (!watch_) return;
+    for (Rows rows : {second(), result()}) {
+      touch(rows.numbers, rows_ * sizeof *rows.numbers);
+      touch(rows.ids, rows_ * sizeof *rows.ids);
+    }
+  }
+  // Has the system give memory now, bit by bit. The first tasks of a partition, which write
+  // everywhere, would wait for all of it, and can't be stopped meanwhile.
+  void touch(void* memory, uint64_t bytes) {
+    constexpr uint64_t page = 4096, row_bytes = 24;  // of a row, in all arrays
+    auto* at = static_cast<volatile std::byte*>(memory);
+    pool_.run(bytes / page, 256, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t i = begin; i < end; ++i) at[i * page] = std::byte{0};
+      tell((end - begin) * page / row_bytes);
+    });
   }
   Rows result() {
     return {numbers() ? sorted_->keys8.data() : result_numbers_.data(), sorted_->order.data()};
@@ -317,6 +351,7 @@ class BatchSort {
   }
 
   TaskPool& pool_;
+  WorkWatch* const watch_;  // null: nobody watches
   const SortInput& input_;
   ChunkKeys keys_;
   Sorted* sorted_;

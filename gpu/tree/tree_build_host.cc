@@ -23,8 +23,8 @@ void sample(TaskPool& pool, const PackedColumn& keys, const SampleOptions& optio
 
 template <class ThrustPolicy>
 Status build(const ThrustPolicy& policy, const PackedColumn& keys, const TreeOptions& options,
-             std::vector<std::byte>* image) {
-  HostSpace<ThrustPolicy> space(policy);
+             const WorkWatch* watch, std::vector<std::byte>* image) {
+  HostSpace<ThrustPolicy> space(policy, watch);
   auto size = static_cast<uint32_t>(keys.size);
   return with_keys(keys, [&](const auto& typed) {
     using Keys = std::decay_t<decltype(typed)>;
@@ -53,9 +53,10 @@ Status build_tree_host(TaskPool& pool, const PackedColumn& keys, const ChooseStr
     sample(pool, keys, {}, &statistics);
     planned = choose(statistics, options);
   }
+  const WorkWatch* watch = WorkWatch::current();
   Status status;
   with_policy(pool, keys.size,
-              [&](const auto& policy) { status = build(policy, keys, planned, image); });
+              [&](const auto& policy) { status = build(policy, keys, planned, watch, image); });
   return status;
 }
 

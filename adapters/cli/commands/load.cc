@@ -34,10 +34,15 @@ class LoadWorker final : public BlockWorker {
   ParsedRows rows_;
 };
 
+// Of this command alone, without those before it that --resume goes on after.
+uint64_t loaded_rows(const LoadArguments& arguments, const Loader& loader) {
+  return arguments.dry_run ? loader.rows() : loader.committed_rows() - loader.rows_before();
+}
+
 // "59 new keys, 41,990 rows replaced another one with the same key"
 std::string keys_text(const LoadArguments& arguments, const Loader& loader) {
   const uint64_t keys = loader.new_keys();
-  const uint64_t others = loader.committed_rows() - keys;
+  const uint64_t others = loader.committed_rows() - loader.rows_before() - keys;
   std::string text = with_commas(keys) + (keys == 1 ? " new key" : " new keys");
   if (others == 0) return text;
   return text + ", " + with_commas(others) + (others == 1 ? " row " : " rows ") +
@@ -48,13 +53,15 @@ std::string keys_text(const LoadArguments& arguments, const Loader& loader) {
 
 void report(Context* context, const LoadArguments& arguments, const Loader& loader, double seconds,
             uint64_t bytes) {
-  uint64_t rows = arguments.dry_run ? loader.rows() : loader.committed_rows();
+  const uint64_t rows = loaded_rows(arguments, loader);
   std::string line =
       std::string(arguments.dry_run ? "read " : "loaded ") + with_commas(rows) + " rows from " +
       byte_text(bytes) + " in " + seconds_text(seconds) + " (" +
       with_commas(static_cast<uint64_t>(static_cast<double>(rows) / std::max(seconds, 1e-9))) +
       " rows/s)";
   if (!arguments.dry_run) line += ": " + keys_text(arguments, loader);
+  if (loader.rows_before())
+    line += ", behind " + with_commas(loader.rows_before()) + " rows that were there already";
   if (loader.rejected()) line += ", " + with_commas(loader.rejected()) + " bad rows left out";
   if (loader.skipped())
     line += ", " + with_commas(loader.skipped()) + " left out whose keys were there";
@@ -219,6 +226,7 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
     total += stored_bytes_of(file);
   }
   Progress progress(context->environment.err, "load", total);
+  loader.show_commits(&progress);
   BlockReader reader(arguments.files, loader.options(), context->environment.in, from);
   STRIDE_CLI_TRY(loader.look_at_first_rows(&reader));
   std::vector<std::unique_ptr<BlockWorker>> workers;
@@ -238,7 +246,8 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
   report(context, arguments, loader, seconds, reader.stored_bytes_read());
   if (!context->json) return {};
   nlohmann::json result = {{"table", arguments.table},
-                           {"rows", arguments.dry_run ? loader.rows() : loader.committed_rows()},
+                           {"rows", loaded_rows(arguments, loader)},
+                           {"rows_before", loader.rows_before()},
                            {"rejected", loader.rejected()},
                            {"skipped", loader.skipped()},
                            {"new_keys", loader.new_keys()},

@@ -9,7 +9,6 @@
 #include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/input/schema_guess.h"
 #include "adapters/cli/interrupt.h"
-#include "adapters/cli/output/progress.h"
 #include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
@@ -269,6 +268,7 @@ ExitStatus Loader::find_position(ReadFrom* from) {
                   "': starting at the beginning");
   if (position) {
     position_ = *position;
+    rows_before_ = position_.rows;
     // As it was when the table was made.
     if (position->refuses_duplicates && arguments_.on_duplicate.empty())
       on_duplicate_ = OnDuplicate::error;
@@ -390,7 +390,16 @@ ExitStatus Loader::commit(WriteTransaction* transaction) {
     return {};
   }
   CommitReport report;
-  Status committed = transaction->commit({.refuse_equal_keys = refuses}, &report);
+  auto progress = [&](const CommitProgress& p) {
+    // The rows that say how the load is doing are not counted.
+    if (progress_)
+      progress_->update_phase("committing", p.share, std::min(p.rows, waiting_rows_),
+                              waiting_rows_);
+    return !interrupted();
+  };
+  Status committed =
+      transaction->commit({.refuse_equal_keys = refuses, .progress = progress}, &report);
+  if (committed.code() == StatusCode::cancelled) return ExitStatus::interrupted();
   if (committed.code() == StatusCode::already_exists) STRIDE_CLI_TRY(check_no_duplicates());
   STRIDE_CLI_TRY(in_shell_words(committed));
   written_keys_ = report.keys[arguments_.table];
@@ -459,6 +468,7 @@ ExitStatus Loader::check_not_stored(const Table& table) const {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
   for (const WaitingRows& waiting : waiting_) {
+    if (interrupted()) return ExitStatus::interrupted();
     STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
     if (result.found.count() == 0) continue;
     uint64_t row = 0;
@@ -477,6 +487,7 @@ ExitStatus Loader::drop_stored(const Table& table) {
   Snapshot snapshot = database_->snapshot();
   FindResult result;
   for (WaitingRows& waiting : waiting_) {
+    if (interrupted()) return ExitStatus::interrupted();
     STRIDE_CLI_TRY(snapshot.find(table, waiting.rows.keys, &result));
     uint64_t found = result.found.count();
     if (found == 0) continue;
@@ -493,6 +504,7 @@ ExitStatus Loader::count_stored(const Table& table) {
   FindResult result;
   std::vector<RowPlace> found;
   for (uint32_t b = 0; b < waiting_.size(); ++b) {
+    if (interrupted()) return ExitStatus::interrupted();
     STRIDE_CLI_TRY(snapshot.find(table, waiting_[b].rows.keys, &result));
     if (result.found.count() == 0) continue;
     for (uint32_t i = 0; i < waiting_[b].rows.keys.size; ++i)

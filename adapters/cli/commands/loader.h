@@ -15,6 +15,7 @@
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/parsed_rows.h"
 #include "adapters/cli/input/rejected_rows.h"
+#include "adapters/cli/output/progress.h"
 
 namespace stride::cli {
 
@@ -33,11 +34,16 @@ class Loader {
   ExitStatus take(const Block& block, ParsedRows* rows);
   ExitStatus finish();
 
+  // Shows how far commits are from now on.
+  void show_commits(Progress* progress) { progress_ = progress; }
+
   const RowOptions& options() const { return options_; }
   bool wants_lines() const { return on_duplicate_ == OnDuplicate::error; }
   OnDuplicate on_duplicate() const { return on_duplicate_; }
   uint64_t rows() const { return position_.rows + waiting_rows_; }
   uint64_t committed_rows() const { return position_.rows; }
+  // Of these, what an interrupted load had committed before.
+  uint64_t rows_before() const { return rows_before_; }
   uint64_t skipped() const { return skipped_; }
   uint64_t rejected() const { return rejects_.count(); }
   uint64_t commits() const { return commits_; }
@@ -83,6 +89,8 @@ class Loader {
   Context& context_;
   const LoadArguments& arguments_;
   RowOptions options_;
+  Progress* progress_ = nullptr;  // null: nobody looks
+  uint64_t rows_before_ = 0;
   KeyForm key_form_;  // of the table; raw records are bytes all the same
   OnDuplicate on_duplicate_ = OnDuplicate::last;
   RejectedRows rejects_;

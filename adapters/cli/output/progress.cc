@@ -19,6 +19,19 @@ std::string three_digits(double number) {
   return text;
 }
 
+// "[######......] 50 %  "
+std::string bar(double share) {
+  constexpr size_t width = 24;
+  const auto filled = static_cast<size_t>(share * width);
+  return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] " +
+         std::to_string(static_cast<int>(share * 100)) + " %  ";
+}
+
+// How long it takes to the end, where so much was done in so many seconds.
+std::string left(double share, double passed) {
+  return share > 0.01 ? seconds_text(passed / share - passed) + " left  " : "";
+}
+
 }  // namespace
 
 std::string byte_text(uint64_t bytes) {
@@ -41,18 +54,31 @@ double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
+bool Progress::is_due() {
+  const auto now = Clock::now();
+  if (!terminal_ || now - last_ < std::chrono::milliseconds(100)) return false;
+  last_ = now;
+  return true;
+}
+
+void Progress::update_phase(const std::string& phase, double share, uint64_t rows,
+                            uint64_t total_rows) {
+  if (phase_start_ == Clock::time_point()) phase_start_ = Clock::now();
+  if (!is_due()) return;
+  const double passed = std::chrono::duration<double>(Clock::now() - phase_start_).count();
+  print(err_, "\r\x1b[K" + phase + " " + bar(share) + left(share, passed) + with_commas(rows) +
+                  " of " + with_commas(total_rows) + " rows written");
+  drawn_ = true;
+}
+
 void Progress::update(uint64_t done, uint64_t rows) {
-  if (!terminal_ || Clock::now() - last_ < std::chrono::milliseconds(100)) return;
-  last_ = Clock::now();
+  phase_start_ = {};
+  if (!is_due()) return;
   double passed = std::max(seconds(), 1e-3);
   std::string line = "\r\x1b[K" + what_ + " ";
   if (total_ != 0) {
     double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
-    constexpr size_t width = 24;
-    size_t filled = static_cast<size_t>(share * width);
-    line += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] " +
-            std::to_string(static_cast<int>(share * 100)) + " %  ";
-    if (share > 0.01) line += seconds_text(passed / share - passed) + " left  ";
+    line += bar(share) + left(share, passed);
   }
   line += with_commas(rows) + " rows  " + three_digits(static_cast<double>(rows) / passed / 1e6) +
           " M/s  " + byte_text(static_cast<uint64_t>(static_cast<double>(done) / passed)) + "/s";

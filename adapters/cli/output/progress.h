@@ -22,18 +22,24 @@ class Progress {
   ~Progress() { clear(); }
   // done: of the total; rows: so far.
   void update(uint64_t done, uint64_t rows);
+  // The same of what follows reading, such as "committing": how much of it is done, from 0 to 1.
+  // update() ends it.
+  void update_phase(const std::string& phase, double share, uint64_t rows, uint64_t total_rows);
   // Removes the bar, so that something else can be printed.
   void clear();
   double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  // Whether a bar is to be drawn now.
+  bool is_due();
   int err_;
   bool terminal_;
   bool drawn_ = false;
   std::string what_;
   uint64_t total_;
   Clock::time_point start_ = Clock::now(), last_ = start_;
+  Clock::time_point phase_start_{};  // zero: there is no phase
 };
 
 }  // namespace stride::cli

@@ -25,8 +25,9 @@ TEST_CASE("CErrorTest.NothingHasFailedYet", "[CErrorTest]") {
 TEST_CASE("CErrorTest.StatusNames", "[CErrorTest]") {
   CHECK(std::string_view(stride_status_name(STRIDE_OK)) == "ok");
   CHECK(std::string_view(stride_status_name(STRIDE_UNAVAILABLE)) == "unavailable");
+  CHECK(std::string_view(stride_status_name(STRIDE_CANCELLED)) == "cancelled");
   CHECK(std::string_view(stride_status_name(STRIDE_TOO_SMALL)) == "too_small");
-  for (int none : {-1, 15, 99, 101, 1 << 30})
+  for (int none : {-1, 16, 99, 101, 1 << 30})
     CHECK(std::string_view(stride_status_name(none)) == "unknown");
 }
 

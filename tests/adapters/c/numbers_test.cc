@@ -256,5 +256,51 @@ TEST_CASE_METHOD(CNumbersTest, "CNumbersTest.EqualKeysRefused", "[CNumbersTest]"
   }
 }
 
+// A commit with a report makes a run, however few its rows are, and so is watched.
+TEST_CASE_METHOD(CNumbersTest, "CNumbersTest.ACommitIsWatchedAndEnded", "[CNumbersTest]") {
+  struct Seen {
+    int calls = 0, goes_on = 0;
+    stride_commit_progress last{};
+  } seen;
+  stride_commit_options o;
+  REQUIRE_C_OK(stride_commit_options_init(&o, sizeof o));
+  CHECK(o.progress == nullptr);
+  o.refuse_equal_keys = 1;
+  o.progress = [](const stride_commit_progress* progress, void* context) {
+    auto* s = static_cast<Seen*>(context);
+    s->last = *progress;
+    ++s->calls;
+    return s->goes_on;
+  };
+  o.progress_context = &seen;
+  const std::string value(1 << 20, 'v');
+  for (int goes_on : {0, 1}) {
+    seen.goes_on = goes_on;
+    stride_transaction* t = begin();
+    for (int i = 0; i < 32; ++i)
+      REQUIRE_C_OK(stride_put_one(t, table_, &i, sizeof i, value.data(), value.size()));
+    if (goes_on) {
+      CHECK_C_OK(stride_commit_with(t, &o, nullptr));
+      CHECK(scan(table_).size() == 32u);
+    } else {
+      CHECK_C_ERROR(stride_commit_with(t, &o, nullptr), STRIDE_CANCELLED, "cancelled");
+      CHECK(seen.calls == 1);
+      CHECK(scan(table_).empty());
+    }
+    CHECK(seen.last.size == sizeof seen.last);
+    CHECK(seen.last.total_rows == 32u);
+    CHECK(seen.last.total_bytes >= 32u << 20);
+    CHECK(seen.last.share <= 1);
+  }
+  // A program that was compiled before there was a callback.
+  constexpr size_t old_size = offsetof(stride_commit_options, progress);
+  REQUIRE_C_OK(stride_commit_options_init(&o, old_size));
+  const int calls = seen.calls;
+  stride_transaction* t = begin();
+  REQUIRE_C_OK(stride_put_one(t, table_, "a", 1, "b", 1));
+  CHECK_C_OK(stride_commit_with(t, &o, nullptr));
+  CHECK(seen.calls == calls);
+}
+
 }  // namespace
 }  // namespace stride::test

@@ -275,6 +275,8 @@ TEST_CASE_METHOD(LoadTest, "LoadTest.ResumeStartsBehindTheLastCommit", "[LoadTes
                                       bad};
   CHECK(load(path, options) == 3);
   CHECK_MESSAGE(error_.find("a.tsv:352: ") != std::string::npos, error_);
+  REQUIRE(run({"count", database_, "t"}) == 0);
+  const int before = std::stoi(out_);
   std::string spoilt = rows;
   spoilt.replace(spoilt.find("1000"), 4, "x000");
   spoilt.replace(spoilt.find("1399"), 4, "x399");
@@ -283,6 +285,11 @@ TEST_CASE_METHOD(LoadTest, "LoadTest.ResumeStartsBehindTheLastCommit", "[LoadTes
   options.push_back("--resume");
   options[10] = "1";
   REQUIRE_MESSAGE(load(path, options) == 0, error_);
+  const std::string now = std::to_string(399 - before), then = std::to_string(before);
+  CHECK_MESSAGE(error_.find("loaded " + now + " rows") != std::string::npos, error_);
+  CHECK_MESSAGE(error_.find(": " + now + " new keys, behind " + then + " rows that were there") !=
+                    std::string::npos,
+                error_);
   CHECK(read(bad).substr(0, path.size() + 5) == path + "\t401\t");
   REQUIRE(run({"count", database_, "t"}) == 0);
   CHECK(out_ == "399\n");

@@ -1,9 +1,12 @@
 // The program as a process: signals, and pipes whose reader has gone.
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -16,7 +19,40 @@
 namespace stride::cli {
 namespace {
 
-class ProcessTest : public ProcessFixture {};
+class ProcessTest : public ProcessFixture {
+ protected:
+  // A terminal that the program writes to, and what it has shown.
+  struct Terminal {
+    Terminal() {
+      if (mine < 0 || grantpt(mine) != 0 || unlockpt(mine) != 0) abort();
+      theirs = ::open(ptsname(mine), O_RDWR | O_NOCTTY | O_CLOEXEC);
+      if (theirs < 0) abort();
+    }
+    ~Terminal() {
+      ::close(mine);
+      ::close(theirs);
+    }
+    // Before the process ends.
+    bool shows(std::string_view what, pid_t pid) {
+      char some[4096];
+      for (bool ended = false; text.find(what) == std::string::npos;) {
+        struct pollfd readable = {mine, POLLIN, 0};
+        if (poll(&readable, 1, 10) != 1) {
+          if (ended) break;
+          siginfo_t info{};
+          ended = waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                  info.si_pid == pid;
+          continue;
+        }
+        const ssize_t n = ::read(mine, some, sizeof some);
+        if (n > 0) text.append(some, static_cast<size_t>(n));
+      }
+      return text.find(what) != std::string::npos;
+    }
+    int mine = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), theirs = -1;
+    std::string text;
+  };
+};
 
 TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptLeavesTheDatabaseAsItWas", "[ProcessTest]") {
   REQUIRE_MESSAGE(load(file("a.tsv", "a\t1\n")) == 0, error_);
@@ -39,6 +75,35 @@ TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptLeavesTheDatabaseAsItWas",
     CHECK_MESSAGE(error.text().find("stride: interrupted") != std::string::npos, error.text());
     CHECK(state() == before);
     CHECK(scan() == "a\t1\n");
+  }
+}
+
+// The bar on the terminal says when it commits; Ctrl-C then ends it as it ends the reading.
+TEST_CASE_METHOD(ProcessTest, "ProcessTest.AnInterruptEndsACommit", "[ProcessTest]") {
+  REQUIRE_MESSAGE(load(file("a.tsv", "1\t1\n"), {"--key-type", "u64"}) == 0, error_);
+  std::string rows;
+  for (uint64_t i = 0; i < 1'500'000; ++i)
+    rows += std::to_string(i * 0x9E3779B97F4A7C15) + "\tvalue\n";
+  const std::string path = file("big.tsv", rows);
+  for (const char* table : {"new", "t"}) {
+    // It can be faster than the bar is drawn.
+    int code = 0;
+    for (int attempt = 0; attempt < 5 && code == 0; ++attempt) {
+      const auto before = state();
+      Terminal terminal;
+      const pid_t pid = start({"load", database_, table, path, "--key-type", "u64",
+                               "--on-duplicate", "last", "--max-memory", "1000000000"},
+                              -1, -1, terminal.theirs);
+      const bool commits = terminal.shows("committing [", pid);
+      kill(pid, SIGINT);
+      const bool interrupted = terminal.shows("interrupted; ", pid);
+      code = wait(pid);
+      if (code == 0) continue;
+      CHECK(commits);
+      CHECK(interrupted);
+      CHECK(state() == before);
+    }
+    CHECK(code == 130);
   }
 }
 
