@@ -7,6 +7,7 @@
 
 #include "storage/column.h"
 #include "storage/quoted.h"
+#include "storage/utf8.h"
 
 namespace stride {
 namespace {
@@ -187,6 +188,9 @@ Result<Schema> Schema::make(std::vector<Field> values, std::vector<Field> key) {
     for (const Field& field : *fields) {
       if (field.name.empty())
         return Status::invalid("a column without a name").with_remedy("give each one a name");
+      if (!is_utf8(field.name))
+        return Status::invalid("column name " + quoted(field.name) + " is no UTF-8")
+            .with_remedy("give it another name");
       if (!names.insert(field.name).second)
         return Status::invalid("two columns are called " + quoted(field.name))
             .with_remedy("give each one a name of its own");
@@ -250,7 +254,8 @@ std::string Schema::to_string() const {
   std::string text;
   auto append = [&](const std::vector<Field>& fields, const char* behind) {
     for (const Field& field : fields)
-      text += (text.empty() ? "" : ", ") + quoted_name(field.name) + " " + type_text(field) + behind;
+      text +=
+          (text.empty() ? "" : ", ") + quoted_name(field.name) + " " + type_text(field) + behind;
   };
   append(key_, " key");
   append(values_, "");

@@ -55,7 +55,7 @@ const std::set<string, std::less<>> kVocabulary = {
     "storage/status.h",     "storage/column.h",      "storage/number.h",
     "storage/prefetch.h",   "storage/prefix_key.h",  "storage/first_failure.h",
     "storage/quoted.h",     "storage/integer_key.h", "storage/schema.h",
-    "storage/row_format.h", "storage/key_format.h"};
+    "storage/row_format.h", "storage/key_format.h",  "storage/utf8.h"};
 // The engine's public headers.
 const std::set<string, std::less<>> kPublicEngine = {
     "engine/database.h",         "engine/dedup_table.h",    "engine/group_by.h",

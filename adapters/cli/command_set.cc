@@ -46,6 +46,25 @@ void keep_brackets(CLI::App* command) {
     if (option->get_items_expected_max() > 0) option->transform(unmark);
 }
 
+// Arguments as CLI11 leaves them whole. It takes the next argument for the value of "--from=".
+std::vector<std::string> marked(const std::vector<std::string>& arguments) {
+  std::vector<std::string> result;
+  bool options = true;
+  for (const std::string& argument : arguments) {
+    options = options && argument != "--";
+    const size_t equals =
+        options && argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    if (equals == std::string::npos || (!value.empty() && with_mark(value) == value)) {
+      result.push_back(with_mark(argument));
+    } else {
+      result.push_back(argument.substr(0, equals));
+      result.push_back(value.empty() ? std::string(1, bracket_mark) : with_mark(value));
+    }
+  }
+  return result;
+}
+
 // The examples of a footer as they are typed in a shell, and without those that need another one.
 std::string shell_examples(const std::string& footer) {
   std::istringstream lines(footer);
@@ -118,7 +137,7 @@ ExitStatus CommandSet::run(std::vector<std::string> arguments) {
 }
 
 ExitStatus CommandSet::parse(std::vector<std::string> arguments) {
-  for (std::string& argument : arguments) argument = with_mark(argument);
+  arguments = marked(arguments);
   std::ranges::reverse(arguments);  // CLI11 takes the last one first
   try {
     app_.parse(arguments);

@@ -248,7 +248,8 @@ class Restore {
     table.name.assign(bytes.begin(), bytes.end());
     if (!read_field(header, "table", &table.name)) return broken_field("table");
     TableOptions& options = table.options;
-    if (kind == FrameKind::numbers) STRIDE_CLI_TRY(read_numbers(header, &options));
+    if (kind == FrameKind::numbers || (kind == FrameKind::schema && header.contains("numbers")))
+      STRIDE_CLI_TRY(read_numbers(header, &options));
     if (kind == FrameKind::schema) STRIDE_CLI_TRY(read_schema(header, &options));
     if (kind == FrameKind::prefixes ||
         (kind != FrameKind::table && header.contains("address_bits"))) {

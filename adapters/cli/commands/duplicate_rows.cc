@@ -77,6 +77,9 @@ ExitStatus DuplicatesInTable::open(const std::string& asked, RowOptions* options
   if (table_ && table_->address_bits())
     return ExitStatus::usage("table '" + place_.table +
                              "' is a prefix table: dedup keeps rows in ordinary ones");
+  if (table_ && table_->schema().has_values())
+    return ExitStatus::usage("table '" + place_.table +
+                             "' has columns, and dedup keeps keys alone: give another table");
   if (table_) key_width_ = table_->key_width();
   options->key_form = key_form_;
   options->key_width = key_width_;

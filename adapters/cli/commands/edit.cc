@@ -231,7 +231,8 @@ ExitStatus run_drop(Context* context, const DropArguments& arguments) {
   Table table;
   for (const std::string& name : arguments.tables) {
     STRIDE_CLI_TRY(refuse_notes(name));
-    STRIDE_CLI_TRY(find_table(*database, name, &table));
+    const ExitStatus found = find_table(*database, name, &table);
+    if (found.code() != ExitCode::damaged) STRIDE_CLI_TRY(found);  // it may go all the same
   }
   const std::set<std::string> names(arguments.tables.begin(), arguments.tables.end());
   for (const std::string& name : names) {

@@ -67,7 +67,7 @@ void report(Context* context, const LoadArguments& arguments, const Loader& load
     line += ", " + with_commas(loader.skipped()) + " left out whose keys were there";
   context->note(line);
   if (loader.made_schema() && loader.schema())
-    context->note("columns: " + loader.schema()->to_string());
+    context->note("columns: " + printable(loader.schema()->to_string()));
 }
 
 // How the rows are read, and what makes keys and values.

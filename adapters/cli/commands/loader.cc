@@ -64,6 +64,8 @@ ExitStatus Loader::prepare(ReadFrom* from) {
     return ExitStatus::usage("--key-width " + std::to_string(asked) +
                              " does not go with keys of type " + name_of(key_form_) +
                              ", which have " + std::to_string(of_type) + " bytes: leave it out");
+  if (asked && of_type == 0 && key_form_.parts() > 1)
+    return ExitStatus::usage("--key-width does not go with keys of several columns: leave it out");
   uint32_t wanted = of_type ? of_type : asked;
   if (options_.raw_key_bytes && !wanted && !table_is_there_) wanted = options_.raw_key_bytes;
   bool any = wanted == 0;
@@ -122,11 +124,15 @@ ExitStatus Loader::find_numbers(const Table* table) {
 ExitStatus Loader::find_key_form(const Table* table) {
   const std::string& asked = arguments_.rows.key_type;
   uint32_t bits = table ? table->address_bits() : 0;
-  const std::string stored = bits ? "prefix" : notes_ ? notes_->key_type : "bytes";
+  const std::optional<KeyForm> of_schema = table ? form_of_schema(*table) : std::nullopt;
+  const std::string stored = bits        ? "prefix"
+                             : notes_    ? notes_->key_type
+                             : of_schema ? name_of(*of_schema)
+                                         : "bytes";
   key_form_ = *key_form_named(asked.empty() ? stored : asked);
   const KeyType type = key_form_.type;
   auto plain = [](const std::string& t) { return t == "bytes" || t == "hex"; };
-  if ((notes_ || bits) && !asked.empty() && stored != name_of(key_form_) &&
+  if ((notes_ || bits || of_schema) && !asked.empty() && stored != name_of(key_form_) &&
       !(plain(stored) && plain(asked))) {
     return ExitStatus::usage("table '" + arguments_.table + "' has keys of type " + stored +
                              ", not " + asked + ": give --key-type " + stored +
@@ -178,6 +184,7 @@ ExitStatus Loader::find_schema(const Table* table) {
     return {};
   }
   const Schema& there = table->schema();
+  for (const Field& field : there.key()) options_.key_names.push_back(field.name);
   if (there.has_values()) options_.schema = std::make_shared<const Schema>(there);
   options_.takes_vectors = there.has_values();
   const std::string name = "table '" + arguments_.table + "' ";
@@ -201,9 +208,12 @@ Schema Loader::table_schema() const {
   if (is_number(key_form_.type))
     key = {{"key", key_form_.type == KeyType::u64 ? FieldType::u64 : FieldType::i64}};
   for (size_t i = 0; i < key.size() && i < key_columns_.size(); ++i) key[i].name = key_columns_[i];
-  const std::vector<Field> values =
-      options_.schema ? options_.schema->values() : std::vector<Field>();
+  std::vector<Field> values;
+  if (options_.schema) values = options_.schema->values();
   if (values.empty() && !key_form_.columns) return {};
+  // A column that is key and value has its name as a value.
+  for (Field& field : key)
+    while (options_.schema && options_.schema->find(field.name)) field.name += "_";
   auto schema = Schema::make(values, std::move(key));
   return schema.ok() ? *schema : *Schema::make(values);
 }
@@ -226,7 +236,15 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
     if (schema.has_values()) {
       options_.schema = std::make_shared<const Schema>(std::move(schema));
       made_schema_ = true;
-      reader->set_schema(options_.schema, /*guess=*/true);
+      const uint64_t rows =
+          1 + static_cast<uint64_t>(std::count(block.text.begin(), block.text.end(), '\n'));
+      if (rows * options_.schema->fixed_bytes() > max_bytes_)
+        return ExitStatus(ExitCode::no_room,
+                          "the first rows would need more than " + byte_text(max_bytes_) +
+                              " of memory with " + std::to_string(options_.schema->fixed_bytes()) +
+                              " bytes each, for every column has its width where it is null, too: "
+                              "give --schema none, or name fewer columns with --value");
+      reader->set_schema(options_.schema, /*guess=*/true, key_columns_);
     }
   }
   return prefixes ? look_at_first_key(reader, more ? &block : nullptr) : ExitStatus();
@@ -370,8 +388,8 @@ ExitStatus Loader::look_at_keys() {
 }
 
 Result<Table> Loader::open_table(WriteTransaction* transaction) const {
-  auto there = database_->open_table(arguments_.table);
-  if (there.ok() || there.status().code() != StatusCode::not_found) return there;
+  // One that somebody has made meanwhile is another: its columns and keys were not looked at.
+  if (table_is_there_) return database_->open_table(arguments_.table);
   bool of_prefixes = key_form_.type == KeyType::prefix;
   return transaction->create_table(arguments_.table,
                                    {.key_width = of_prefixes ? 0 : options_.key_width,

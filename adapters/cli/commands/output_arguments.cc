@@ -48,6 +48,9 @@ bool wants_header(const OutputArguments& arguments, Format format, const Table& 
 KeyText key_text(const Table& table, const KeyForm& form) {
   std::vector<std::string> names;
   for (const Field& field : table.schema().key()) names.push_back(field.name);
+  if (names.empty() && form.parts() == 1) names = {"key"};
+  for (std::string& name : names)
+    while (table.schema().find(name)) name += "_";
   return KeyText(form, std::move(names));
 }
 

@@ -49,7 +49,7 @@ void add_scan(CLI::App* command, ScanArguments* a) {
       "  stride scan db users --reverse --limit 1");
 }
 
-void add_count(CLI::App* command, TableArguments* a) {
+void add_count_keys(CLI::App* command, TableArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command->footer("Example:\n  stride count db users");
@@ -126,11 +126,14 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 1, &database));
   std::string lines;
   nlohmann::json list = nlohmann::json::array();
+  ExitStatus damaged;
   for (const TableStatistics& table : database->tables()) {
     if (table.name == notes_table && !arguments.all) continue;
     Table opened;
     KeyForm form;
-    STRIDE_CLI_TRY(open_table(*database, table.name, "", &opened, &form));
+    const ExitStatus found = open_table(*database, table.name, "", &opened, &form);
+    if (found.code() != ExitCode::damaged) STRIDE_CLI_TRY(found);
+    if (!found.ok()) damaged = found;  // told once the others are listed
     if (context->json) {
       list.push_back({{"table", table.name},
                       {"key_type", name_of(form)},
@@ -149,13 +152,15 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
     if (!opened.schema().empty()) lines += "\t" + printable(opened.schema().to_string());
     lines += "\n";
   }
-  return context->out.write(context->json ? text_of(list) + "\n" : lines);
+  STRIDE_CLI_TRY(context->out.write(context->json ? text_of(list) + "\n" : lines));
+  if (!damaged.ok()) STRIDE_CLI_TRY(context->out.flush());
+  return damaged;
 }
 
 const bool scan_registered =
     Subcommands::add(210, "scan", "Print records in the order of their keys", &add_scan, &run_scan);
 const bool count_registered = Subcommands::add<TableArguments>(
-    230, "count", "Print how many keys a table has", &add_count, &run_count);
+    230, "count", "Print how many keys a table has", &add_count_keys, &run_count);
 const bool tables_registered =
     Subcommands::add(240, "tables", "List the tables", &add_tables, &run_tables);
 

@@ -40,6 +40,19 @@ std::string width_text(uint32_t width) {
 
 }  // namespace
 
+std::optional<KeyForm> form_of_schema(const Table& table) {
+  const std::vector<Field>& key = table.schema().key();
+  if (key.empty()) return std::nullopt;
+  if (key.size() == 1 && key[0].count == 0) {
+    if (key[0].type == FieldType::u64) return KeyType::u64;
+    if (key[0].type == FieldType::i64) return KeyType::i64;
+    if (width_of(key[0].type) == 0) return KeyType::bytes;
+  }
+  KeyForm form = KeyType::columns;
+  form.columns = std::make_shared<const Schema>(table.schema());
+  return form;
+}
+
 ExitStatus read_notes(const Database& database, const Table& table,
                       std::optional<TableNotes>* notes) {
   notes->reset();
@@ -54,6 +67,13 @@ ExitStatus read_notes(const Database& database, const Table& table,
   const auto form = key_form_named(key_type);
   if (!form || (form->type == KeyType::prefix) != (table.address_bits() != 0)) return {};
   if (width_of(*form) && width_of(*form) != table.key_width()) return {};
+  // The schema is the table's own. Of bytes the notes say how they are written.
+  const std::optional<KeyForm> of_schema = form_of_schema(table);
+  const bool plain =
+      form->type == KeyType::bytes || form->type == KeyType::hex || form->type == KeyType::ip;
+  if (of_schema && name_of(*of_schema) != name_of(*form) &&
+      !(of_schema->type == KeyType::bytes && plain))
+    return {};
   read.key_type = key_type;
   *notes = std::move(read);
   return {};
@@ -141,34 +161,18 @@ ExitStatus find_table(const Database& database, const std::string& name, Table* 
                                              did_you_mean(name, names, "name one of these"));
 }
 
-namespace {
-
-// As the table's schema has the keys, which a program has made; bytes where it says nothing.
-KeyForm form_of_schema(const Table& table) {
-  const std::vector<Field>& key = table.schema().key();
-  if (key.empty()) return table.key_width() ? KeyType::hex : KeyType::bytes;
-  if (key.size() == 1 && key[0].count == 0) {
-    if (key[0].type == FieldType::u64) return KeyType::u64;
-    if (key[0].type == FieldType::i64) return KeyType::i64;
-    if (width_of(key[0].type) == 0) return KeyType::bytes;
-  }
-  KeyForm form = KeyType::columns;
-  form.columns = std::make_shared<const Schema>(table.schema());
-  return form;
-}
-
-}  // namespace
-
 ExitStatus open_table(const Database& database, const std::string& name, const std::string& asked,
                       Table* table, KeyForm* key_form) {
   STRIDE_CLI_TRY(find_table(database, name, table));
   std::optional<TableNotes> notes;
   STRIDE_CLI_TRY(read_notes(database, *table, &notes));
   uint32_t width = table->key_width();
-  *key_form = !asked.empty()          ? *key_form_named(asked)
-              : table->address_bits() ? KeyType::prefix
-              : notes                 ? *key_form_named(notes->key_type)
-                                      : form_of_schema(*table);
+  *key_form = !asked.empty()           ? *key_form_named(asked)
+              : table->address_bits()  ? KeyType::prefix
+              : notes                  ? *key_form_named(notes->key_type)
+              : form_of_schema(*table) ? *form_of_schema(*table)
+              : table->key_width()     ? KeyType::hex
+                                       : KeyType::bytes;
   if (key_form->type == KeyType::prefix && table->address_bits() == 0)
     return ExitStatus::usage("table '" + name +
                              "' is no prefix table: leave --key-type prefix out");

@@ -43,6 +43,8 @@ struct LoadPosition {
 // that name, made by a program, may have taken its place.
 ExitStatus read_notes(const Database& database, const Table& table,
                       std::optional<TableNotes>* notes);
+// As the table's schema has the keys, which a program may have made; nothing where it has none.
+std::optional<KeyForm> form_of_schema(const Table& table);
 ExitStatus read_position(const Database& database, const std::string& table,
                          std::optional<LoadPosition>* position);
 

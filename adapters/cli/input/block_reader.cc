@@ -32,6 +32,7 @@ BlockReader::BlockReader(std::vector<std::string> files, RowOptions options, int
       standard_input_(standard_input),
       from_(from),
       opened_(from.file) {
+  limit_blocks();
   header_ = options_.header;
   delimiter_ = options_.delimiter;
 }
@@ -55,6 +56,16 @@ ExitStatus BlockReader::open_next_file() {
   return {};
 }
 
+// A short row takes all of its columns' widths: of wide ones fewer rows make a block.
+void BlockReader::limit_blocks() {
+  constexpr uint64_t max_memory = 128 << 20, min_block = 4096;
+  if (!options_.schema) return;
+  const uint64_t row_bytes = std::max<uint64_t>(1, options_.schema->fixed_bytes());
+  const uint64_t text_bytes = 2 + options_.schema->values().size() / 2;  // of a row, at least
+  options_.block_bytes =
+      std::min(options_.block_bytes, std::max(min_block, max_memory / row_bytes * text_bytes));
+}
+
 ExitStatus BlockReader::look_ahead(FileRows* file) {
   options_.header = header_;
   options_.delimiter = delimiter_;
@@ -67,6 +78,13 @@ ExitStatus BlockReader::look_ahead(FileRows* file) {
   STRIDE_CLI_TRY(read_more(&ahead_, sniffed_bytes));
   std::string_view sample = ahead_.text();
   if (sample.starts_with(utf8_mark)) sample.remove_prefix(utf8_mark.size());
+  if (delimited && sample.find('\n') == std::string_view::npos &&
+      sample.find('\r') < sample.size() - 1 && options_.line_ends != LineEnds::lf &&
+      (header_ || options_.sniffs_header))
+    return ExitStatus(ExitCode::bad_input,
+                      file->name +
+                          ": lines end with CR alone: make LF of these first, as tr '\\r' "
+                          "'\\n' does, or give --line-ends lf where a CR is data");
   if (sniffs) {
     const Sniffed told = sniff(sample, ended_, options_);
     if (told.delimiter != delimiter_)
@@ -352,9 +370,12 @@ void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
   if (file_) set(&file_->plan.options);
 }
 
-void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess) {
+void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess,
+                             std::vector<std::string> key_names) {
+  options_.key_names = std::move(key_names);
   options_.schema = schema;
   options_.schema_is_guess = guess;
+  limit_blocks();
   if (!file_) return;
   file_->plan.set_schema(std::move(schema));
   file_->plan.options.schema_is_guess = guess;

@@ -65,7 +65,9 @@ class BlockReader {
   void set_key_form(const KeyForm& form, uint32_t key_width);
   // What values of all blocks are rows of that next() hands out from now on; those of the file that
   // is open have its columns. guess: it was told from the first rows.
-  void set_schema(std::shared_ptr<const Schema> schema, bool guess);
+  // key_names: RowOptions::key_names of the files behind it.
+  void set_schema(std::shared_ptr<const Schema> schema, bool guess,
+                  std::vector<std::string> key_names);
   // What files told that no option says: "z.csv: the first row names the columns". Call when no
   // next() is under way.
   const std::vector<std::string>& told() const { return told_; }
@@ -86,6 +88,7 @@ class BlockReader {
   ExitStatus open_next_file();
   // Looks at the first bytes of the file, which are read again afterwards.
   ExitStatus look_ahead(FileRows* file);
+  void limit_blocks();
   ExitStatus open_next_batches();
   ExitStatus next_batch(Block* block, bool* more);
   ExitStatus read_first_row(size_t* end);

@@ -17,6 +17,8 @@ std::string column_count_text(const RowPlan& plan, size_t columns) {
   bool few = columns < plan.min_columns || columns < plan.exact_columns;
   std::string text = few ? "too few columns: " : "too many columns: ";
   text += std::to_string(columns) + ", and ";
+  if (plan.exact_columns && plan.options.schema && plan.columns.empty())
+    return text + std::to_string(plan.exact_columns) + " are the key and the table's columns";
   if (plan.exact_columns)
     return text + (plan.options.header ? "the header has " : "the first row has ") +
            std::to_string(plan.exact_columns);
@@ -313,7 +315,12 @@ void parse_raw(const RowPlan& plan, std::string_view text, ParsedRows* rows) {
     if (rows->key(row.substr(head, lengths[0]), row)) {
       const std::string_view value = row.substr(head + lengths[0]);
       if (rows->wants_values()) rows->value(value);
-      if (rows->wants_values() && reader && !reader->read(as_bytes(value))) {
+      TextBuffer ignored;
+      if (options.key_form.columns &&
+          !append_key_parts(*options.key_form.columns, as_bytes(row.substr(head, lengths[0])), ',',
+                            false, &ignored)) {
+        rows->refuse("the key is none of type " + types_of(*options.key_form.columns), row);
+      } else if (rows->wants_values() && reader && !reader->read(as_bytes(value))) {
         rows->refuse("the value is no row of the schema " + options.schema->to_string(), row);
       } else {
         rows->end_row(row, record);

@@ -1,9 +1,11 @@
 // JSON lines: an object a line; empty lines are passed over.
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "adapters/cli/input/json_text.h"
 #include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/text/cell_text.h"
 #include "adapters/cli/text/similar_names.h"
 
 namespace stride::cli {
@@ -19,9 +21,10 @@ class JsonParser {
         key_texts_(key_names_.size()),
         key_views_(key_names_.size()),
         only_these_(!plan.options.values.empty()),
-        names_(plan.options.values) {
+        names_(values_in_order(plan.options)) {
     if (plan.options.schema && !only_these_)
       for (const Field& field : plan.options.schema->values()) names_.push_back(field.name);
+    for (size_t i = 0; i < names_.size(); ++i) places_.emplace(names_[i], i);
     values_.resize(names_.size());
     texts_.resize(names_.size());
   }
@@ -47,7 +50,7 @@ class JsonParser {
  private:
   void parse_row(std::string_view row, uint64_t line) {
     for (JsonSlice& key : keys_) key = {};
-    stranger_ = {};
+    has_stranger_ = false;
     for (JsonSlice& value : values_) value = {};
     JsonObject object(row);
     JsonSlice name, value;
@@ -58,7 +61,8 @@ class JsonParser {
       if (keys_[i].kind == JsonSlice::Kind::absent)
         return rows_.refuse("no field " + quoted(key_names_[i]), row,
                             fields_of(row, key_names_[i]));
-      if (keys_[i].kind == JsonSlice::Kind::other)
+      const bool boolean = keys_[i].text == "true" || keys_[i].text == "false";
+      if (keys_[i].kind == JsonSlice::Kind::other && !boolean)
         return rows_.refuse(
             "the field " + quoted(key_names_[i]) + " is neither a string nor a number", row);
       key_views_[i] = plain_text(keys_[i], &key_texts_[i]);
@@ -109,12 +113,13 @@ class JsonParser {
       values_[next_++] = value;
       return;
     }
-    const auto found = std::find(names_.begin(), names_.end(), text);
-    if (found != names_.end()) {
-      next_ = static_cast<size_t>(found - names_.begin());
+    const auto found = places_.find(text);
+    if (found != places_.end()) {
+      next_ = found->second;
       values_[next_++] = value;
-    } else if (!is_key && stranger_.text.empty()) {
+    } else if (!is_key && !has_stranger_) {
       stranger_ = name;
+      has_stranger_ = true;
     }
   }
 
@@ -130,11 +135,16 @@ class JsonParser {
     if (value.kind == JsonSlice::Kind::absent ||
         (value.kind == JsonSlice::Kind::other && value.text == "null"))
       return rows_.null_cell(i, row);
-    return rows_.cell(i, plain_text(value, &texts_[i]), row);
+    const std::string_view text = plain_text(value, &texts_[i]);
+    // Of numbers that are strings nobody knows whether they are numbers.
+    const bool is_string = value.kind == JsonSlice::Kind::string;
+    if (options_.schema_is_guess && is_string && is_json_number(options_.schema->values()[i]))
+      return rows_.refuse_cell(i, "\"" + std::string(text) + "\"", row);
+    return rows_.cell(i, text, row);
   }
 
   bool add_cells(std::string_view row) {
-    if (!only_these_ && !stranger_.text.empty()) {
+    if (!only_these_ && has_stranger_) {
       rows_.refuse("field " + quoted(name_of(stranger_)) + " is none of the table's columns", row,
                    options_.schema_is_guess
                        ? "the columns were told from the first rows: name those that are to be "
@@ -179,9 +189,11 @@ class JsonParser {
   bool only_these_;  // of an object's fields; else all of them are columns
   std::vector<std::string> names_;
   std::vector<JsonSlice> values_;
-  std::vector<std::string> texts_;  // of strings with escapes
-  JsonSlice stranger_;              // a field that is none of these
-  size_t next_ = 0;                 // where the next member is looked for first
+  std::vector<std::string> texts_;                       // of strings with escapes
+  std::unordered_map<std::string_view, size_t> places_;  // of the names
+  bool has_stranger_ = false;
+  JsonSlice stranger_;  // a field that is none of these
+  size_t next_ = 0;     // where the next member is looked for first
   std::string name_;
 };
 

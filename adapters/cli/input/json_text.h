@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "adapters/cli/output/output.h"
+#include "storage/utf8.h"
 
 namespace stride::cli {
 
@@ -54,7 +55,6 @@ class JsonObject {
 // The string that a slice of kind string means. `to` has room for slice.text.size() bytes; returns
 // how many there are.
 size_t unescape(const JsonSlice& slice, char* to);
-bool is_utf8(std::string_view text);
 // A string with its quotes. Precondition: is_utf8(text).
 void append_json_string(std::string_view text, TextBuffer* out);
 

@@ -78,9 +78,18 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
   return false;
 }
 
-bool ParsedRows::refuse_key_columns(std::span<const std::string_view> parts, std::string_view row) {
-  refuse("key: " + why_no_key_parts(*plan_->options.key_form.columns, parts), row,
-         "name the key's columns with --key, or give another --key-type");
+bool ParsedRows::refuse_key_columns(std::span<const std::string_view> parts, ptrdiff_t bytes,
+                                    std::string_view row) {
+  const RowOptions& options = plan_->options;
+  if (bytes >= 0) {
+    refuse("the key has " + std::to_string(bytes) + " bytes, " +
+               (options.key_width ? "every key has " + std::to_string(options.key_width)
+                                  : "at most " + std::to_string(max_key_bytes) + " are possible"),
+           row);
+  } else {
+    refuse("key: " + why_no_key_parts(*options.key_form.columns, parts), row,
+           "name the key's columns with --key, or give another --key-type");
+  }
   return false;
 }
 

@@ -72,7 +72,9 @@ class ParsedRows {
     const ptrdiff_t n = encode_key_parts(
         columns, parts,
         reinterpret_cast<std::byte*>(keys_.room(encoded_key_bound(columns, bytes))));
-    if (n < 0 || n > static_cast<ptrdiff_t>(max_key_bytes)) return refuse_key_columns(parts, row);
+    const ptrdiff_t width = plan_->options.key_width;
+    if (n < 0 || n > static_cast<ptrdiff_t>(max_key_bytes) || (width && n != width))
+      return refuse_key_columns(parts, n, row);
     key_bytes_ = static_cast<size_t>(n);
     return true;
   }
@@ -90,8 +92,11 @@ class ParsedRows {
   // Of rows of a schema: every cell of each row, in any order, in the place of the calls above.
   // Texts must stay until end_row(). False: the cell cannot be that, and the row was refused.
   bool cell(size_t column, std::string_view text, std::string_view row) {
-    if (parse_cell(plan_->options.schema->values()[column], text, column, &*writer_)) return true;
-    return refuse_cell(column, text, row);
+    const Field& field = plan_->options.schema->values()[column];
+    if (!parse_cell(field, text, column, &*writer_)) return refuse_cell(column, text, row);
+    // Nobody has said that these are floats.
+    const bool guessed = plan_->options.schema_is_guess && field.type == FieldType::f64;
+    return !guessed || keeps_digits(text) || refuse_cell(column, text, row);
   }
   bool null_cell(size_t column, std::string_view row) {
     if (!plan_->options.schema->values()[column].nullable) return refuse_null(column, row);
@@ -146,7 +151,8 @@ class ParsedRows {
   // Makes a number of the value of a row, which is complete. False: it is no number, and the row
   // was refused.
   bool take_number(std::string_view row);
-  bool refuse_key_columns(std::span<const std::string_view> parts, std::string_view row);
+  bool refuse_key_columns(std::span<const std::string_view> parts, ptrdiff_t bytes,
+                          std::string_view row);
   bool refuse_null(size_t column, std::string_view row);
   std::string schema_advice() const;
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);

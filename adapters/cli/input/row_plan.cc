@@ -46,6 +46,16 @@ ExitStatus find_key_columns(const RowOptions& options, const std::vector<std::st
   const size_t parts = options.key_form.parts();
   found->resize(parts);
   std::iota(found->begin(), found->end(), size_t{0});
+  const auto column_of = [&](const std::string& name) {
+    return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  };
+  const std::vector<std::string>& of_table = options.key_names;
+  if (options.key.empty() && !columns.empty() && of_table.size() == parts &&
+      std::all_of(of_table.begin(), of_table.end(),
+                  [&](const std::string& name) { return column_of(name) < columns.size(); })) {
+    std::transform(of_table.begin(), of_table.end(), found->begin(), column_of);
+    return {};
+  }
   if (options.key.empty()) {
     if (columns.empty() || parts <= columns.size()) return {};
     return ExitStatus::usage("keys of type " + name_of(options.key_form) + " have " +
@@ -66,6 +76,17 @@ ExitStatus find_key_columns(const RowOptions& options, const std::vector<std::st
   return {};
 }
 
+// A column without a name, as the index of a data frame has none, is called by its place.
+std::vector<std::string> named_columns(std::vector<std::string> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty()) continue;
+    std::string name = "column_" + std::to_string(i + 1);
+    while (std::find(names.begin(), names.end(), name) != names.end()) name += "_";
+    names[i] = name;
+  }
+  return names;
+}
+
 // The column of each of the schema's fields, by name where the file has names and else by place.
 ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) {
   const std::vector<Field>& fields = plan.options.schema->values();
@@ -84,6 +105,9 @@ ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) 
       return ExitStatus::usage("no column " + quoted(field.name) +
                                ", which the table has: the file's are " + names_text(columns) +
                                ": name them in the table's order with --value");
+    if (taken[index])
+      return ExitStatus::usage("column " + quoted(field.name) +
+                               " would be key and value: name the key's with --key");
     taken[index] = true;
     found->push_back(index);
   }
@@ -114,9 +138,11 @@ bool RowPlan::is_key(size_t column) const {
 }
 
 std::vector<std::string> RowPlan::key_names() const {
-  if (options.format == Format::jsonl)
-    return options.key.empty() && options.key_form.parts() == 1 ? std::vector<std::string>{"key"}
-                                                                : key_parts(options);
+  if (options.format == Format::jsonl) {
+    if (!options.key.empty()) return key_parts(options);
+    const bool of_table = options.key_names.size() == options.key_form.parts();
+    return of_table ? options.key_names : std::vector<std::string>{"key"};
+  }
   std::vector<std::string> names;
   for (size_t i : key_columns)
     if (i < columns.size()) names.push_back(columns[i]);
@@ -129,6 +155,15 @@ std::vector<size_t> RowPlan::chosen_columns() const {
   for (size_t i = 0; i < columns.size(); ++i)
     if (!is_key(i)) chosen.push_back(i);
   return chosen;
+}
+
+std::vector<std::string> values_in_order(const RowOptions& options) {
+  if (!options.schema) return options.values;
+  std::vector<std::string> names;
+  for (const Field& field : options.schema->values()) names.push_back(field.name);
+  const bool same = std::set<std::string>(names.begin(), names.end()) ==
+                    std::set<std::string>(options.values.begin(), options.values.end());
+  return same ? names : options.values;
 }
 
 void RowPlan::set_schema(std::shared_ptr<const Schema> schema) {
@@ -155,13 +190,18 @@ std::string_view name_of(Format format) {
   return "arrow";
 }
 
-ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::string>& columns,
+ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::string>& header,
                          RowPlan* plan) {
+  const std::vector<std::string> columns = named_columns(header);
   plan->options = options;
   plan->crlf = options.line_ends == LineEnds::crlf;
   std::set<std::string> names(options.values.begin(), options.values.end());
   if (names.size() != options.values.size())
     return ExitStatus::usage("--value names a column twice");
+  if (options.format == Format::jsonl && plan->key_names().size() != options.key_form.parts())
+    return ExitStatus::usage("keys of type " + name_of(options.key_form) + " have " +
+                             std::to_string(options.key_form.parts()) +
+                             " fields: name as many with --key, with commas between");
   if (options.format == Format::jsonl || options.format == Format::raw || options.whole_rows) {
     if (options.schema && !options.values.empty() &&
         options.values.size() != options.schema->values().size())
@@ -183,7 +223,7 @@ ExitStatus RowPlan::make(const RowOptions& options, const std::vector<std::strin
     }
   } else if (options.values_wanted) {
     plan->value_is_rest = options.values.empty();
-    for (const std::string& name : options.values) {
+    for (const std::string& name : values_in_order(options)) {
       size_t index = 0;
       STRIDE_CLI_TRY(find_column(options, name, columns, &index));
       if (std::find(plan->value_columns.begin(), plan->value_columns.end(), index) !=

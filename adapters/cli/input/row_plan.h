@@ -39,7 +39,8 @@ struct RowOptions {
   bool allow_empty_key = false;
   // A column's name, or its number from 1, or several with commas between; empty: the first ones.
   std::string key;
-  std::vector<std::string> values;  // columns; none: all others (jsonl: the whole line)
+  std::vector<std::string> key_names;  // what the table calls them, where `key` is empty
+  std::vector<std::string> values;     // columns; none: all others (jsonl: the whole line)
   uint32_t raw_key_bytes = 0, raw_value_bytes = 0;  // of raw records; both 0: lengths before each
   // Values of a table of numbers are such numbers: as text, or in raw records as they are stored.
   NumberType numbers = NumberType::none;
@@ -82,6 +83,8 @@ struct RowPlan {
 
 // The columns that --key names, as many as the key form has where it names several.
 std::vector<std::string> key_parts(const RowOptions& options);
+// The columns of --value: in the table's order where they are all of its columns.
+std::vector<std::string> values_in_order(const RowOptions& options);
 // Tells the format by the file's name, whatever packs the file; tsv where the name says nothing.
 std::string format_of_file(std::string_view path);
 // One byte, or "\t". usage otherwise.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "adapters/cli/input/json_text.h"
@@ -16,8 +17,6 @@ namespace {
 constexpr uint64_t dense_rows = 8192, sparse_step = 16;
 
 ExitStatus make_schema(const FileRows& file, std::vector<Field> fields, Schema* schema) {
-  for (size_t i = 0; i < fields.size(); ++i)
-    if (fields[i].name.empty()) fields[i].name = "column_" + std::to_string(i + 1);
   Result<Schema> made = Schema::make(std::move(fields));
   if (!made.ok())
     return ExitStatus(ExitCode::bad_input,
@@ -61,6 +60,7 @@ class JsonFields {
   explicit JsonFields(const RowPlan& plan) : keys_(plan.key_names()), names_(plan.options.values) {
     only_these_ = !names_.empty();
     guesses_.resize(names_.size());
+    for (size_t i = 0; i < names_.size(); ++i) places_.emplace(names_[i], i);
   }
 
   void add(std::string_view line) {
@@ -93,10 +93,11 @@ class JsonFields {
   // The end: it is the key, or not wanted.
   size_t find(std::string_view name, size_t hint) {
     if (hint < names_.size() && names_[hint] == name) return hint;
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
+    const auto found = places_.find(std::string(name));
+    if (found != places_.end()) return found->second;
     const bool is_key = std::find(keys_.begin(), keys_.end(), name) != keys_.end();
     if (only_these_ || is_key || names_.size() == max_fields) return names_.size();
+    places_.emplace(name, names_.size());
     names_.emplace_back(name);
     guesses_.emplace_back();
     return names_.size() - 1;
@@ -105,6 +106,7 @@ class JsonFields {
   std::vector<std::string> keys_;
   bool only_these_;
   std::vector<std::string> names_;
+  std::unordered_map<std::string, size_t> places_;
   std::vector<CellGuess> guesses_;
   std::string name_, value_;
 };

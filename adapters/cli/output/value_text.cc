@@ -40,6 +40,8 @@ ExitStatus find_columns(const Table& table, const std::vector<std::string>& name
       return ExitStatus::usage("no column " + stride::quoted(name) + " in table '" + table.name() +
                                "', which has " + names_text(known) + ": " +
                                did_you_mean(name, known, "name some of these"));
+    if (std::find(columns->begin(), columns->end(), *column) != columns->end())
+      return ExitStatus::usage("--columns names column " + stride::quoted(name) + " twice");
     columns->push_back(*column);
   }
   return {};

@@ -27,15 +27,14 @@ bool has_leading_zeros(std::string_view text) {
 template <class T>
 bool parse_number(std::string_view text, T* number) {
   const char* end = text.data() + text.size();
-  if constexpr (std::is_integral_v<T>)
-    if (has_leading_zeros(text)) return false;
+  if (has_leading_zeros(text)) return false;
   auto [stop, error] = std::from_chars(text.data(), end, *number);
   return error == std::errc() && stop == end;
 }
 
 bool parse_boolean(std::string_view text, uint8_t* to) {
-  *to = text == "true" || text == "True" || text == "TRUE" || text == "1";
-  return *to || text == "false" || text == "False" || text == "FALSE" || text == "0";
+  *to = text == "true" || text == "True" || text == "TRUE";
+  return *to || text == "false" || text == "False" || text == "FALSE";
 }
 
 // So many digits.
@@ -125,17 +124,37 @@ bool parse_timestamp(FieldType type, std::string_view text, int64_t* time) {
       (!(take_char(&text, ' ') || take_char(&text, 'T')) || !take_digits(&text, 2, &h) ||
        !take_char(&text, ':') || !take_digits(&text, 2, &m)))
     return false;
-  if (take_char(&text, ':') && !take_digits(&text, 2, &s)) return false;
-  if (!take_fraction(&text, places_of(type), &fraction) || !take_offset(&text, &offset))
+  if (take_char(&text, ':') &&
+      (!take_digits(&text, 2, &s) || !take_fraction(&text, places_of(type), &fraction)))
     return false;
+  if (!take_offset(&text, &offset)) return false;
   if (h > 23 || m > 59 || s > 59) return false;
   const int64_t seconds = day * seconds_a_day + h * 3600 + m * 60 + s + offset;
-  return !__builtin_mul_overflow(seconds, power_of_ten(places_of(type)), time) &&
-         !__builtin_add_overflow(*time, fraction, time);
+  // Of negative times both count down, so that the sum fits where it can.
+  const int64_t unit = power_of_ten(places_of(type));
+  const bool down = seconds < 0 && fraction > 0;
+  return !__builtin_mul_overflow(seconds + down, unit, time) &&
+         !__builtin_add_overflow(*time, fraction - (down ? unit : 0), time);
 }
 
 bool is_timestamp(FieldType type) {
   return type >= FieldType::timestamp_s && type <= FieldType::timestamp_ns;
+}
+
+// Whether a number of that type is written as a date or time, and not as the number that it is.
+template <class T>
+bool has_text_of_time(FieldType type, T number) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto count = static_cast<int64_t>(number);
+    if (type == FieldType::date) return count >= min_day && count <= max_day;
+    if (!is_timestamp(type)) return false;
+    int64_t seconds = count / power_of_ten(places_of(type));
+    seconds -= count % power_of_ten(places_of(type)) < 0;
+    int64_t day = seconds / seconds_a_day;
+    day -= seconds % seconds_a_day < 0;
+    return day >= min_day && day <= max_day;
+  }
+  return false;
 }
 
 bool parse_uuid(std::string_view text, std::byte* to) {
@@ -176,7 +195,8 @@ bool parse_element(FieldType type, std::string_view text, std::byte* to) {
       parsed = parse_timestamp(type, text, &time);
       if (parsed) number = static_cast<decltype(number)>(time);
     }
-    if (!parsed && type != FieldType::boolean) parsed = parse_number(text, &number);
+    if (!parsed && type != FieldType::boolean)
+      parsed = parse_number(text, &number) && !has_text_of_time(type, number);
     if (parsed) std::memcpy(to, &number, sizeof number);
   });
   return parsed;
@@ -185,9 +205,10 @@ bool parse_element(FieldType type, std::string_view text, std::byte* to) {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
+  constexpr std::string_view blanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
 bool parse_vector(const Field& field, std::string_view text, std::byte* to) {
@@ -295,6 +316,17 @@ void append_vector(const Field& field, Bytes cell, bool json, TextBuffer* out) {
   out->append(']');
 }
 
+// The digits of a number, without those that only say how large it is.
+std::string significant_digits(std::string_view text) {
+  std::string digits;
+  for (char c : text) {
+    if (c == 'e' || c == 'E') break;
+    if (is_digit(c) && !(digits.empty() && c == '0')) digits += c;
+  }
+  while (!digits.empty() && digits.back() == '0') digits.pop_back();
+  return digits;
+}
+
 bool is_text(const Field& field) {
   return field.type == FieldType::string || field.type == FieldType::bytes;
 }
@@ -312,6 +344,20 @@ bool parse_cell(const Field& field, std::string_view text, size_t column, RowWri
   return parse_element(field.type, text, row->cell(column));
 }
 
+bool is_json_number(const Field& field) { return field.count == 0 && field.type <= FieldType::f64; }
+
+bool keeps_digits(std::string_view text) {
+  constexpr size_t always_kept = 15;
+  if (text.size() <= always_kept) return true;
+  const std::string digits = significant_digits(text);
+  if (digits.size() <= always_kept) return true;
+  double number = 0;
+  if (!parse_number(text, &number)) return true;
+  char shortest[40];
+  const char* end = std::to_chars(shortest, shortest + sizeof shortest, number).ptr;
+  return significant_digits({shortest, static_cast<size_t>(end - shortest)}) == digits;
+}
+
 std::string why_no_cell(const Field& field, std::string_view text) {
   Field type = field;
   type.nullable = false;
@@ -320,6 +366,8 @@ std::string why_no_cell(const Field& field, std::string_view text) {
   if (field.type == FieldType::bytes)
     return stride::quoted(text) + " has " + std::to_string(text.size()) + " bytes, not " +
            std::to_string(field.count);
+  if (field.type == FieldType::f64 && !keeps_digits(text))
+    return stride::quoted(text) + " has more digits than f64 keeps";
   std::string why = stride::quoted(text) + " is no " + type_text(type);
   if (!field.is_vector() && has_leading_zeros(text) && width_of(field.type) <= 8)
     why += ": a number has no zeros before it";
@@ -347,14 +395,9 @@ void append_json_cell(const Field& field, Bytes cell, TextBuffer* out) {
 namespace {
 
 bool is_decimal(std::string_view text) {
-  size_t digits = 0;
-  for (char c : text) {
-    if (c == 'e' || c == 'E') break;
-    digits += is_digit(c);
-  }
   double number = 0;
-  return digits > 0 && digits <= 17 && !has_leading_zeros(text) && parse_number(text, &number) &&
-         std::isfinite(number);
+  return text.find_first_of("0123456789") != std::string_view::npos &&
+         parse_number(text, &number) && std::isfinite(number) && keeps_digits(text);
 }
 
 }  // namespace

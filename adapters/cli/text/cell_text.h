@@ -35,8 +35,10 @@ void append_cell(const Field& field, Bytes cell, TextBuffer* out);
 // infinities, which JSON has not, are strings. Precondition: the cell is no string that is not
 // UTF-8.
 void append_json_cell(const Field& field, Bytes cell, TextBuffer* out);
-// Whether JSON has it as a string.
-bool is_json_string(const Field& field);
+// Whether JSON has it as a number or a boolean.
+bool is_json_number(const Field& field);
+// Whether a float keeps all digits of the text.
+bool keeps_digits(std::string_view text);
 
 // Finds the narrowest type that has all texts of a column.
 class CellGuess {

@@ -96,8 +96,9 @@ std::vector<std::string_view> split_key(std::string_view text, std::string* memo
         if (text[at] == '"' && (++at == text.size() || text[at] != '"')) break;
         *memory += text[at];
       }
+      // What stands behind the quotes belongs to the part, and makes it another one.
+      for (; at < text.size() && text[at] != ','; ++at) *memory += text[at];
       parts.push_back(std::string_view(*memory).substr(begin));
-      at = std::min(text.find(',', at), text.size());
     }
     if (at == text.size()) return parts;
     ++at;
@@ -106,13 +107,14 @@ std::vector<std::string_view> split_key(std::string_view text, std::string* memo
 
 std::string why_no_key_parts(const Schema& columns, std::span<const std::string_view> parts) {
   const std::vector<Field>& fields = columns.key();
-  if (parts.size() != fields.size() && fields.size() > 1)
-    return "a key of " + std::to_string(parts.size()) + " columns, and the table's have " +
-           std::to_string(fields.size()) + " (" + types_of(columns) + ")";
   std::array<std::byte, 16> number;
   Bytes cell;
   for (size_t i = 0; i < std::min(parts.size(), fields.size()); ++i)
     if (!cell_of_text(fields[i], parts[i], &number, &cell)) return why_no_cell(fields[i], parts[i]);
+  if (parts.size() != fields.size() && fields.size() > 1)
+    return std::to_string(parts.size()) + (parts.size() == 1 ? " column" : " columns") +
+           " of a key, and the table's have " + std::to_string(fields.size()) + " (" +
+           types_of(columns) + ")";
   return "no key of " + types_of(columns);
 }
 

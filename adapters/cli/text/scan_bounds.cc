@@ -44,8 +44,7 @@ ExitStatus encode_argument(std::string_view before, const KeyForm& form, const s
     std::string message = std::string(before) + why_no_key(form, text);
     // Prefixes and addresses have advice of their own.
     if (form.address_bits == 0)
-      message += ": keys are of type " + std::string(name_of(form.type)) +
-                 " here: give one, or another --key-type";
+      message += ": keys are of type " + name_of(form) + " here: give one, or another --key-type";
     return ExitStatus::usage(std::move(message));
   }
   key->resize(static_cast<size_t>(n));

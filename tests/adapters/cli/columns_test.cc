@@ -166,7 +166,7 @@ TEST_CASE_METHOD(ColumnsTest, "ColumnsTest.ASchemaThatIsGiven", "[ColumnsTest]")
   bad("a i32, a i64", 2, "--schema: two columns are called 'a': give each one a name of its own");
   bad("a i32 key", 2, "--schema: a key column: --key and --key-type say");
   bad(file("bad.txt", "a i32\nb"), 3, "bad.txt: schema, line 2: field 'b' has no type");
-  bad("a i32", 3, "too many columns: 4, and the first row has 2");
+  bad("a i32", 3, "too many columns: 4, and 2 are the key and the table's columns");
   expect_refused({"load", database_, "new", rows, "--schema", "a i32", "--count"}, 2,
                  "a table of numbers has no columns");
 }

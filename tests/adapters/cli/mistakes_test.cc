@@ -423,7 +423,8 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.BadRowsThatAreAllowed", "[MistakesT
       "1 bad rows before it were let pass: check --format and --delimiter, or leave "
       "more bad rows out with --max-rejects\n");
   expect_refused({"get", database_, "users", "--keys", file("keys", "x\n")}, 3,
-                 "/keys:1: 'x' is no number from 0 to 18446744073709551615: name the key's column with --key, or give "
+                 "/keys:1: 'x' is no number from 0 to 18446744073709551615: name the key's column "
+                 "with --key, or give "
                  "another --key-type, or leave bad rows out with --rejects FILE\n");
 }
 
