@@ -1,0 +1,2 @@
+def replay(programs, work):
+    return 0
