@@ -88,8 +88,18 @@ def begun(command, work):
     process = started(command, work)
     process.stdin.write("1\tone\n")
     process.stdin.flush()
-    time.sleep(1)
+    until = time.monotonic() + TIME_LIMIT
+    while not has_lock(process.pid) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
     return process
+
+
+def has_lock(pid):
+    links = f"/proc/{pid}/fd"
+    try:
+        return any(os.readlink(f"{links}/{link}").endswith("/db/LOCK") for link in os.listdir(links))
+    except OSError:
+        return False  # a file that was closed meanwhile
 
 
 def while_locked(command, work):

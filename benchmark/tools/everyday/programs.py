@@ -1,5 +1,6 @@
 """The programs that are compared, each as a whole process, and how long one takes."""
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,12 @@ DUCKDB_PROGRAM = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.ar
 
 class Failed(Exception):
     """A program that ended with an error."""
+
+
+def processor_time():
+    """Seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Programs:
@@ -60,11 +67,12 @@ class Programs:
         return list(step), None
 
     def run(self, step, work, output=None):
-        """Runs a step in the folder work, with its standard output in a file; returns seconds."""
+        """Runs a step in the folder work, with its standard output in a file; returns seconds,
+        and of them those that processors were busy."""
         command, given = self.command(step)
         with open(output or os.devnull, "wb") as out, \
                 open(os.path.join(work, "errors.txt"), "w+b") as errors:
-            start = time.perf_counter()
+            busy, start = processor_time(), time.perf_counter()
             process = subprocess.Popen(
                 command, cwd=work, stdout=out, stderr=errors, env={**os.environ, "LC_ALL": "C"},
                 stdin=subprocess.PIPE if given is not None else subprocess.DEVNULL)
@@ -78,12 +86,12 @@ class Programs:
                 process.kill()
                 process.wait()
                 raise
-            seconds = time.perf_counter() - start
+            seconds, busy = time.perf_counter() - start, processor_time() - busy
             errors.seek(0)
             said = errors.read().decode(errors="replace").strip()
         if process.returncode != 0:
             raise Failed(f"{shown(step)}: {outcome(process.returncode)}: {said}")
-        return seconds
+        return seconds, busy
 
 
 def shown(step):
