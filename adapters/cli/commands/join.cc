@@ -107,7 +107,9 @@ ExitStatus run_join(Context* context, const JoinArguments& arguments) {
   RowOptions options;
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.file, &options));
   if (options.format == Format::raw || is_columnar(options.format))
-    return ExitStatus::usage("join reads tsv, csv and jsonl");
+    return ExitStatus::usage(
+        "join reads tsv, csv and jsonl: give rows of one of these, or get --keys takes the keys of "
+        "Parquet and Arrow files");
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(
       context,
