@@ -65,13 +65,16 @@ class DedupWorker final : public BlockWorker {
 ExitStatus find_options(const DedupArguments& arguments, RowOptions* options) {
   STRIDE_CLI_TRY(parse_row_options(arguments.rows, arguments.files[0], options));
   if (options->format == Format::raw || is_columnar(options->format))
-    return ExitStatus::usage("dedup reads tsv, csv and jsonl");
+    return ExitStatus::usage("dedup reads tsv, csv and jsonl: give rows of one of these");
   if (arguments.rows.key_type == "prefix")
-    return ExitStatus::usage("--key-type prefix is for prefix tables, which dedup does not make");
+    return ExitStatus::usage(
+        "--key-type prefix is for prefix tables, which dedup does not make: leave it out, and "
+        "prefixes are compared as text");
   if (!arguments.rows.key_type.empty() && key_form_named(arguments.rows.key_type)->parts() > 1)
-    return ExitStatus::usage("dedup knows rows by one column: give one type");
+    return ExitStatus::usage(
+        "dedup knows rows by one column: give one type, or leave --key out for whole rows");
   if (arguments.commit_every && arguments.table.empty())
-    return ExitStatus::usage("--commit-every is for --table");
+    return ExitStatus::usage("--commit-every is for --table: give that too, or leave it out");
   options->values_wanted = false;
   options->allow_empty_key = true;
   options->whole_rows = arguments.rows.key.empty();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
@@ -171,6 +172,11 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   Table table;
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
+  if (table.schema().has_values())
+    return ExitStatus::usage("table '" + arguments.table + "' has columns (" +
+                             columns_text(table.schema()) +
+                             "), and group adds up tables of numbers: load the key and one of "
+                             "them into another table, with --value COLUMN and --numbers TYPE");
   const NumberType type =
       arguments.type.empty() ? table.numbers() : *number_type_named(arguments.type);
   if (type == NumberType::none)

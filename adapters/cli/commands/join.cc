@@ -155,7 +155,9 @@ ExitStatus run_join(Context* context, const JoinArguments& arguments) {
   rows.sniffs = true;
   STRIDE_CLI_TRY(parse_row_options(rows, arguments.file, &options));
   if (options.format == Format::raw || is_columnar(options.format))
-    return ExitStatus::usage("join reads tsv, csv and jsonl");
+    return ExitStatus::usage(
+        "join reads tsv, csv and jsonl: give rows of one of these, or get --keys takes the keys of "
+        "Parquet and Arrow files");
   std::unique_ptr<Lookup> lookup;
   STRIDE_CLI_TRY(open_lookup(
       context,

@@ -126,6 +126,11 @@ TEST_CASE_METHOD(GroupTest, "GroupTest.WhatIsRefused", "[GroupTest]") {
   expect_refused({"group", database_, "none", "--type", "i64"}, 4, "none");
   expect_refused({"group", database_, "t", "--type", "i64", "--key-type", "u64", "--from", "x"}, 2,
                  "--from");
+  REQUIRE(load(file("z.csv", "id,name,n\n1,a,5\n"), {"--header"}, "columns") == 0);
+  for (const char* type : {"i32", "i64"})
+    expect_refused({"group", database_, "columns", "--type", type}, 2,
+                   "table 'columns' has columns (name string, n i64?), and group adds up tables of "
+                   "numbers: load the key and one of them into another table");
   CHECK(run({"group", "--help"}) == 0);
   for (const char* option : {"--type", "--prefix-bytes", "--count", "--sum", "--min", "--max",
                              "--from", "--to", "--prefix", "--format", "--json", "--threads"})
