@@ -166,6 +166,13 @@ const arrow::DataType* elements_of(const arrow::DataType& type) {
 Field field_of(const arrow::Field& from) {
   Field field{from.name(), FieldType::string, 0, from.nullable()};
   const arrow::DataType& type = plain_type(*from.type());
+  const bool is_uuid =
+      from.type()->id() == Type::EXTENSION &&
+      static_cast<const arrow::ExtensionType&>(*from.type()).extension_name() == "arrow.uuid";
+  if (is_uuid) {
+    field.type = FieldType::uuid;
+    return field;
+  }
   if (const auto same = same_type(type)) {
     field.type = *same;
   } else if (is_bytes(type)) {
@@ -188,7 +195,12 @@ Result<ArrowCells> ArrowCells::make(ArrayPointer array, const Field& field) {
   ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
   const auto same = same_type(*array->type());
   const arrow::DataType* elements = elements_of(*array->type());
-  if (same && *same == field.type && field.count == 0) {
+  const bool sixteen_bytes =
+      array->type_id() == Type::FIXED_SIZE_BINARY &&
+      static_cast<const arrow::FixedSizeBinaryType&>(*array->type()).byte_width() == 16;
+  if (field.type == FieldType::uuid && sixteen_bytes) {
+    cells.numbers_ = static_cast<const arrow::FixedSizeBinaryArray&>(*array).raw_values();
+  } else if (same && *same == field.type && field.count == 0) {
     const arrow::ArrayData& data = *array->data();
     if (*same == FieldType::boolean) {
       cells.bits_ = data.GetValues<uint8_t>(1, 0);
