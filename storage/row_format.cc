@@ -54,7 +54,7 @@ uint64_t RowWriter::size() const {
   return bytes;
 }
 
-void RowWriter::write(std::byte* to) const {
+std::byte* RowWriter::write(std::byte* to) const {
   const std::vector<uint32_t>& variable = schema_->variable();
   if (!fixed_.empty()) std::memcpy(to, fixed_.data(), fixed_.size());
   to += fixed_.size();
@@ -65,6 +65,7 @@ void RowWriter::write(std::byte* to) const {
     if (!cell.empty()) std::memcpy(to, cell.data(), cell.size());
     to += cell.size();
   }
+  return to;
 }
 
 Bytes RowWriter::bytes() {

@@ -16,8 +16,8 @@
 //     score: 8  age: 4           1: it is there                           "Ada"
 //
 // Numbers are little-endian and not aligned; a cell that is null has bytes of 0, or none. Bits are
-// taken from the least significant one on; those that are left in the last byte are 0. So all rows of
-// columns that have a width are as long, and cells of a column lie at one distance.
+// taken from the least significant one on; those that are left in the last byte are 0. So all rows
+// of columns that have a width are as long, and cells of a column lie at one distance.
 #pragma once
 
 #include <cstddef>
@@ -87,8 +87,8 @@ class STRIDE_API RowWriter {
     mark(column);
     return fixed_.data() + schema_->offset(column);
   }
-  // Precondition: the cell is as long as the column's, where those have a width. Of any length it is
-  // kept as a view.
+  // Precondition: the cell is as long as the column's, where those have a width. Of any length it
+  // is kept as a view.
   void set(size_t column, Bytes cell_bytes) {
     if (schema_->width(column) == 0) {
       mark(column);
@@ -99,16 +99,16 @@ class STRIDE_API RowWriter {
   }
   void set(size_t column, std::string_view text) { set(column, as_bytes(text)); }
   void set(size_t column, const char* text) { set(column, std::string_view(text)); }
-  // The number as the column has it: set(2, 17) of a column of f64 is 17.0. One that does not fit is
-  // cut as a conversion does.
+  // The number as the column has it: set(2, 17) of a column of f64 is 17.0. One that does not fit
+  // is cut as a conversion does.
   template <class T>
   requires std::is_arithmetic_v<T>
   void set(size_t column, T number);
   void set_null(size_t column);
 
   uint64_t size() const;
-  // Writes size() bytes.
-  void write(std::byte* to) const;
+  // Writes size() bytes, and returns where they end.
+  std::byte* write(std::byte* to) const;
   // Until the next call.
   Bytes bytes();
 
@@ -124,8 +124,8 @@ class STRIDE_API RowWriter {
   std::vector<std::byte> row_;
 };
 
-// Calls use(T()) with the type of a column's numbers: of a vector that of its elements, of dates and
-// times the integer that they are. Nothing for strings, bytes and uuid.
+// Calls use(T()) with the type of a column's numbers: of a vector that of its elements, of dates
+// and times the integer that they are. Nothing for strings, bytes and uuid.
 template <class Use>
 void with_number_of(FieldType type, const Use& use) {
   switch (type) {

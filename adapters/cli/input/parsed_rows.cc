@@ -145,9 +145,8 @@ bool ParsedRows::end_row(std::string_view row, uint64_t line) {
   keys_.grow(key_bytes_);
   if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
   if (wanted_.values && plan_->options.schema && plan_->options.format != Format::raw) {
-    const uint64_t size = writer_->size();
-    writer_->write(reinterpret_cast<std::byte*>(value_begin_));
-    value_end_ = value_begin_ + size;
+    value_end_ =
+        reinterpret_cast<char*>(writer_->write(reinterpret_cast<std::byte*>(value_begin_)));
   }
   if (wanted_.values && !numbers) {
     uint64_t bytes = static_cast<uint64_t>(value_end_ - value_begin_);

@@ -77,8 +77,8 @@ bool is_number(const std::string& name) {
   return name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Whether the row has all of the names that --key and --value, or the table, have; nothing where none
-// are known.
+// Whether the row has all of the names that --key and --value, or the table, have; nothing where
+// none are known.
 std::optional<bool> header_by_names(const Row& first, const RowOptions& options) {
   std::vector<std::string> names = options.values;
   if (!options.key.empty())

@@ -24,10 +24,38 @@ bool has_leading_zeros(std::string_view text) {
   return text.size() > 1 && text[0] == '0' && is_digit(text[1]);
 }
 
+// Decimals of at most 15 digits without an exponent: their digits are a number that a double has
+// exactly, and so is the power of ten, so that the quotient is the nearest double (W. D. Clinger,
+// "How to read floating point numbers accurately", 1990). False: others.
+bool parse_short_decimal(std::string_view text, double* number) {
+  static constexpr double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                      1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const char* p = text.data();
+  const char* end = p + text.size();
+  const bool negative = p != end && *p == '-';
+  p += negative;
+  if (end - p > 16 || p == end || !is_digit(*p)) return false;
+  int64_t digits = 0;
+  const char* first = p;
+  for (; p != end && is_digit(*p); ++p) digits = digits * 10 + (*p - '0');
+  int64_t places = 0;
+  if (p != end && *p == '.') {
+    const char* point = p++;
+    for (; p != end && is_digit(*p); ++p) digits = digits * 10 + (*p - '0');
+    places = p - point - 1;
+  }
+  if (p != end || p - first - (places != 0) > 15) return false;
+  *number = static_cast<double>(digits) / powers[places];
+  if (negative) *number = -*number;
+  return true;
+}
+
 template <class T>
 bool parse_number(std::string_view text, T* number) {
   const char* end = text.data() + text.size();
   if (has_leading_zeros(text)) return false;
+  if constexpr (std::is_same_v<T, double>)
+    if (parse_short_decimal(text, number)) return true;
   auto [stop, error] = std::from_chars(text.data(), end, *number);
   return error == std::errc() && stop == end;
 }
@@ -141,20 +169,29 @@ bool is_timestamp(FieldType type) {
   return type >= FieldType::timestamp_s && type <= FieldType::timestamp_ns;
 }
 
-// Whether a number of that type is written as a date or time, and not as the number that it is.
-template <class T>
-bool has_text_of_time(FieldType type, T number) {
-  if constexpr (std::is_integral_v<T>) {
-    const auto count = static_cast<int64_t>(number);
-    if (type == FieldType::date) return count >= min_day && count <= max_day;
-    if (!is_timestamp(type)) return false;
-    int64_t seconds = count / power_of_ten(places_of(type));
-    seconds -= count % power_of_ten(places_of(type)) < 0;
-    int64_t day = seconds / seconds_a_day;
-    day -= seconds % seconds_a_day < 0;
-    return day >= min_day && day <= max_day;
+// Whether the number is written as a date or time, and not as the number that it is.
+bool has_text_of_time(FieldType type, int64_t count) {
+  if (type == FieldType::date) return count >= min_day && count <= max_day;
+  const int64_t unit = power_of_ten(places_of(type));
+  const int64_t seconds = count / unit - (count % unit < 0);
+  const int64_t day = seconds / seconds_a_day - (seconds % seconds_a_day < 0);
+  return day >= min_day && day <= max_day;
+}
+
+// A date or a timestamp, or the number of one that has no text.
+bool parse_time(FieldType type, std::string_view text, std::byte* to) {
+  int64_t count = 0;
+  std::string_view left = text;
+  const bool parsed = type == FieldType::date ? take_date(&left, &count) && left.empty()
+                                              : parse_timestamp(type, text, &count);
+  if (!parsed && (!parse_number(text, &count) || has_text_of_time(type, count))) return false;
+  if (type != FieldType::date) {
+    std::memcpy(to, &count, sizeof count);
+    return true;
   }
-  return false;
+  const auto day = static_cast<int32_t>(count);
+  std::memcpy(to, &day, sizeof day);
+  return day == count;
 }
 
 bool parse_uuid(std::string_view text, std::byte* to) {
@@ -179,24 +216,16 @@ bool parse_uuid(std::string_view text, std::byte* to) {
 
 bool parse_element(FieldType type, std::string_view text, std::byte* to) {
   if (type == FieldType::uuid) return parse_uuid(text, to);
+  if (type == FieldType::boolean) {
+    uint8_t flag = 0;
+    if (!parse_boolean(text, &flag)) return false;
+    *to = std::byte{flag};
+    return true;
+  }
+  if (type == FieldType::date || is_timestamp(type)) return parse_time(type, text, to);
   bool parsed = false;
   with_number_of(type, [&](auto number) {
-    if (type == FieldType::boolean) {
-      uint8_t flag = 0;
-      parsed = parse_boolean(text, &flag);
-      number = static_cast<decltype(number)>(flag);
-    } else if (type == FieldType::date) {
-      int64_t day = 0;
-      std::string_view left = text;
-      parsed = take_date(&left, &day) && left.empty();
-      if (parsed) number = static_cast<decltype(number)>(day);
-    } else if (is_timestamp(type)) {
-      int64_t time = 0;
-      parsed = parse_timestamp(type, text, &time);
-      if (parsed) number = static_cast<decltype(number)>(time);
-    }
-    if (!parsed && type != FieldType::boolean)
-      parsed = parse_number(text, &number) && !has_text_of_time(type, number);
+    parsed = parse_number(text, &number);
     if (parsed) std::memcpy(to, &number, sizeof number);
   });
   return parsed;
