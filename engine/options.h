@@ -96,7 +96,7 @@ struct TableOptions {
   // The columns of the table: values are rows of them (storage/row_format.h, engine/row_columns.h).
   // It is kept in the table `.stride` of the same database, cannot be changed later, and tables of
   // numbers have none. Empty: values are bytes.
-  Schema schema;
+  Schema schema{};
 };
 
 }  // namespace stride

@@ -53,7 +53,7 @@ struct CommitOptions {
   // returned false or the commit ends; never for a small one. Another thread does the work, which
   // goes on however long the callback takes, so that it may use the database. An exception counts
   // as false, and becomes a part of the status. The commit makes runs of its own.
-  std::function<bool(const CommitProgress&)> progress;
+  std::function<bool(const CommitProgress&)> progress{};
 };
 
 // What a commit has written.
