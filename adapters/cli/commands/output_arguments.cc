@@ -4,12 +4,15 @@
 
 namespace stride::cli {
 
-void add_output_options(CLI::App* command, OutputArguments* a, const std::string& first, bool raw) {
+void add_output_options(CLI::App* command, OutputArguments* a, const std::string& first, bool raw,
+                        bool columnar) {
   std::vector<std::string> formats = {"tsv", "csv", "jsonl"};
   if (raw) formats.push_back("raw");
+  if (columnar) formats.insert(formats.end(), {"parquet", "arrow"});
   command
       ->add_option("--format", a->format,
-                   "Of the output: tsv (" + first + "), csv, jsonl" + (raw ? ", raw" : ""))
+                   "Of the output: tsv (" + first + "), csv, jsonl" + (raw ? ", raw" : "") +
+                       (columnar ? ", parquet, arrow (IPC, a stream)" : ""))
       ->check(CLI::IsMember(formats))
       ->capture_default_str()
       ->type_name("FORMAT");
@@ -33,10 +36,12 @@ void add_columns(CLI::App* command, std::vector<std::string>* columns) {
 
 Format output_format(const Context& context, const OutputArguments& arguments) {
   const std::string name = context.json ? "jsonl" : arguments.format;
-  return name == "csv"     ? Format::csv
-         : name == "jsonl" ? Format::jsonl
-         : name == "raw"   ? Format::raw
-                           : Format::tsv;
+  return name == "csv"       ? Format::csv
+         : name == "jsonl"   ? Format::jsonl
+         : name == "raw"     ? Format::raw
+         : name == "parquet" ? Format::parquet
+         : name == "arrow"   ? Format::arrow
+                             : Format::tsv;
 }
 
 bool wants_header(const OutputArguments& arguments, Format format, const Table& table) {

@@ -21,9 +21,9 @@ struct OutputArguments {
   bool header = false, no_header = false;
 };
 
-// first: what a row begins with, for the help. raw: the format is offered, too.
+// first: what a row begins with, for the help. raw, columnar: these formats are offered, too.
 void add_output_options(CLI::App* command, OutputArguments* arguments, const std::string& first,
-                        bool raw);
+                        bool raw, bool columnar = false);
 // --columns alone.
 void add_columns(CLI::App* command, std::vector<std::string>* columns);
 

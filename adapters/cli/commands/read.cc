@@ -9,6 +9,7 @@
 #include "adapters/cli/commands/table_notes.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/output/column_file.h"
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/record_writer.h"
 #include "adapters/cli/subcommands.h"
@@ -39,14 +40,15 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_flag("--reverse", a->reverse, "Descending");
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
   add_count(command, "--limit", &a->limit, "At most so many records");
-  add_output_options(command, &a->output, "key, value", /*raw=*/true);
+  add_output_options(command, &a->output, "key, value", /*raw=*/true, /*columnar=*/true);
   add_key_type(command, &a->key_type);
   command->footer(
       "Examples:\n"
       "  stride scan db words --prefix inter --limit 10\n"
       "  stride scan db users --from 1000 --to 2000 --format jsonl\n"
       "  stride scan db routes --prefix 10.0.0.0/8\n"
-      "  stride scan db users --reverse --limit 1");
+      "  stride scan db users --reverse --limit 1\n"
+      "  stride scan db users --format parquet > users.parquet");
 }
 
 void add_count_keys(CLI::App* command, TableArguments* a) {
@@ -62,6 +64,18 @@ void add_tables(CLI::App* command, TableArguments* a) {
       "Columns: table, key type, bytes of a key (0: any), stored entries, bytes on disk; of tables "
       "of\nnumbers their type, of tables with columns these.\n\n"
       "Example:\n  stride tables db");
+}
+
+ExitStatus write_columns(Context* context, Scan* scan, uint64_t limit, ColumnFile* file) {
+  for (ScanBatch batch; limit != 0 && scan->next(&batch);) {
+    if (interrupted()) return ExitStatus::interrupted();
+    const uint64_t n = std::min(limit, batch.keys.size);
+    for (uint64_t i = 0; i < n; ++i) STRIDE_CLI_TRY(file->add(batch.keys[i], batch.values[i]));
+    limit -= n;
+  }
+  STRIDE_CLI_TRY(scan->status());
+  STRIDE_CLI_TRY(file->finish());
+  return context->out.flush();
 }
 
 ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
@@ -80,8 +94,14 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   if (!scan.ok()) return scan.status();
   std::vector<size_t> columns;
   STRIDE_CLI_TRY(find_columns(table, arguments.output.columns, &columns));
-  RecordWriter writer(format, key_text(table, form), ValueText(table, columns));
   KeyText keys = key_text(table, form);
+  if (is_columnar(format)) {
+    std::unique_ptr<ColumnFile> file;
+    STRIDE_CLI_TRY(
+        ColumnFile::make(format, form, keys.names(), table, columns, &context->out, &file));
+    return write_columns(context, &*scan, arguments.limit.value_or(~uint64_t{0}), file.get());
+  }
+  RecordWriter writer(format, key_text(table, form), ValueText(table, columns));
   uint64_t left = arguments.limit.value_or(~uint64_t{0});
   TextBuffer text;
   if (!arguments.keys_only && wants_header(arguments.output, format, table)) {

@@ -20,6 +20,8 @@ TEST_CASE_METHOD(NoArrowTest, "NoArrowTest.SaysWhatToDo", "[NoArrowTest]") {
   }
   expect_load_refused(file("a.tsv", "a\t1\n"), {"--format", "parquet"}, 8,
                       "reads no parquet files");
+  expect_refused({"scan", database_, "t", "--format", "parquet"}, 8,
+                 "this program writes no parquet files: give --format csv or jsonl");
 }
 
 }  // namespace
