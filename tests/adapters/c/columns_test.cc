@@ -418,7 +418,7 @@ TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.ColumnsByName", "[CColumnsTest]") {
   CHECK(column == 0u);
 }
 
-TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.HandlesAndNull", "[CColumnsTest]") {
+TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.WrongHandles", "[CColumnsTest]") {
   put_people();
   const stride_column keys = keys_of({7});
   REQUIRE_C_OK(stride_get(snapshot_, people_, &keys, values_));
@@ -444,12 +444,12 @@ TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.HandlesAndNull", "[CColumnsTest]") 
         return stride_values_cells(static_cast<stride_values*>(g.values), table_of(g), 0, &cells);
       },
       [&](auto& g) {
-        return stride_keys_of_cells(static_cast<stride_keys*>(g.keys), table_of(g), &ids, 1,
-                                    &column);
-      },
-      [&](auto& g) {
         return stride_cells_of_keys(static_cast<stride_keys*>(g.keys), table_of(g), &keys, &cells,
                                     1);
+      },
+      [&](auto& g) {  // the last one, for `keys` are gone then
+        return stride_keys_of_cells(static_cast<stride_keys*>(g.keys), table_of(g), &ids, 1,
+                                    &column);
       }};
   const Given good{t, people_, values_, keys_};
   for (const auto& call : calls) {
@@ -460,6 +460,25 @@ TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.HandlesAndNull", "[CColumnsTest]") 
     int made_up;
     CHECK_C_ERROR(call({&made_up, &made_up, &made_up, &made_up}), invalid, "no handle");
   }
+  CHECK_C_OK(stride_abort(t));
+  CHECK_C_OK(stride_keys_release(keys_));
+  CHECK_C_ERROR(stride_keys_of_cells(keys_, people_, &ids, 1, &column), invalid, "released");
+  CHECK(stride_keys_release(keys_) == invalid);
+  CHECK_C_OK(stride_keys_release(nullptr));
+  REQUIRE_C_OK(stride_keys_create(&keys_));
+}
+
+TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.NullArguments", "[CColumnsTest]") {
+  put_people();
+  const stride_column keys = keys_of({7});
+  REQUIRE_C_OK(stride_get(snapshot_, people_, &keys, values_));
+  stride_transaction* t;
+  REQUIRE_C_OK(stride_begin(db_, &t));
+  const uint64_t id = 1;
+  const stride_cells ids{&id, nullptr, nullptr, 1, 8, 0}, both[] = {name_, score_};
+  stride_cells cells;
+  stride_column column;
+  size_t number;
   CHECK(stride_table_column(people_, nullptr, &number) == invalid);
   CHECK(stride_table_column(people_, "name", nullptr) == invalid);
   CHECK(stride_put_columns(t, people_, nullptr, both, 2) == invalid);
@@ -471,11 +490,6 @@ TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.HandlesAndNull", "[CColumnsTest]") 
   CHECK(stride_keys_of_cells(keys_, people_, &ids, 1, nullptr) == invalid);
   CHECK(stride_cells_of_keys(keys_, people_, nullptr, &cells, 1) == invalid);
   CHECK(stride_cells_of_keys(keys_, people_, &keys, nullptr, 1) == invalid);
-  CHECK_C_OK(stride_keys_release(keys_));
-  CHECK_C_ERROR(stride_keys_of_cells(keys_, people_, &ids, 1, &column), invalid, "released");
-  CHECK(stride_keys_release(keys_) == invalid);
-  CHECK_C_OK(stride_keys_release(nullptr));
-  REQUIRE_C_OK(stride_keys_create(&keys_));
   CHECK_C_OK(stride_abort(t));
 }
 
