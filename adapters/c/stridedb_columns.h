@@ -80,9 +80,10 @@ STRIDE_C_API int stride_put_columns(stride_transaction* transaction, stride_tabl
 /* The cells of one column of what the last stride_get() or stride_match() into `values` has found
  * in `table`: cell i belongs to key (or address) i, and is null where that was not found, whatever
  * the schema says. Any number of columns may be asked for. They lie in the memory of `values` and
- * are valid until it is used for the next batch or released. STRIDE_INVALID_ARGUMENT where there
- * was no such call, it failed, or it was of another table, and for a column that the schema does
- * not have. STRIDE_CORRUPTION: a value is no row of the schema; the error names which. */
+ * are valid until it is used for the next batch or released, as is what stride_values_read() has
+ * handed out. STRIDE_INVALID_ARGUMENT where there was no such call, it failed, or it was of another
+ * table, and for a column that the schema does not have. STRIDE_CORRUPTION: a value is no row of
+ * the schema; the error names which. */
 STRIDE_C_API int stride_values_cells(stride_values* values, stride_table* table, size_t column,
                                      stride_cells* cells);
 
