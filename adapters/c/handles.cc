@@ -106,6 +106,8 @@ const char* name_of(HandleKind kind) {
       return "stride_set";
     case HandleKind::dedup_table:
       return "stride_dedup_table";
+    case HandleKind::keys:
+      return "stride_keys";
   }
   return "handle";
 }

@@ -34,6 +34,7 @@ enum class HandleKind : uint8_t {
   groups,
   set,
   dedup_table,
+  keys,
 };
 
 // All are thread-safe. Throws std::bad_alloc.

@@ -56,12 +56,13 @@ int stride_match(stride_snapshot* snapshot, stride_table* table, const stride_co
   return run([&] {
     Use<ValuesObject> out;
     STRIDE_TRY(out.begin(values));
-    out->complete = out->matched = false;
+    out->begin_result();
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
       STRIDE_TRY(read_queries(addresses, "addresses", &queries));
       STRIDE_TRY(s.match(t, queries, &out->matches));
       copy_result(&out->matches, &out->result);
+      out->table = t;
       out->complete = out->matched = true;
       return Status();
     });
@@ -90,7 +91,7 @@ int stride_match_into(stride_snapshot* snapshot, stride_table* table,
     MatchResult of_this_call;
     if (workspace) {
       STRIDE_TRY(space.begin(workspace));
-      space->complete = space->matched = false;
+      space->begin_result();
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;

@@ -47,6 +47,12 @@ Status read_column(const stride_column* given, const char* what, Column* column)
   return {};
 }
 
+Status read_keys(const stride_column* given, const Table& table, Column* keys) {
+  STRIDE_TRY(read_column(given, "keys", keys));
+  if (keys->size == 0) *keys = Column::fixed(nullptr, table.key_width(), 0);
+  return {};
+}
+
 Status read_queries(const stride_column* given, const char* what, Column* column) {
   STRIDE_TRY(read_column(given, what, column));
   for (uint64_t i = 0; !column->is_fixed() && i < column->size; ++i)

@@ -8,12 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/c/error.h"
 #include "adapters/c/handles.h"
 #include "adapters/c/stridedb.h"
+#include "adapters/c/stridedb_columns.h"
 #include "engine/database.h"
 #include "engine/dedup_table.h"
 #include "engine/group_by.h"
 #include "engine/make_vector_set.h"
+#include "engine/row_columns.h"
 
 namespace stride::c {
 
@@ -33,6 +36,11 @@ struct TablesObject {
   static constexpr HandleKind kind = HandleKind::tables;
   using Handle = stride_tables;
   std::vector<TableStatistics> tables;
+  struct SchemaText {
+    Status status;  // of reading it
+    std::string text;
+  };
+  std::vector<SchemaText> schemas;  // of the tables
 };
 
 struct SnapshotObject {
@@ -59,6 +67,33 @@ struct ValuesObject : Owned {
   MatchResult matches;    // of its members only the lengths are read once the call is over
   bool complete = false;  // the result is one
   bool matched = false;   // and it is of a match
+
+  // Columns of the result. A new result needs what was handed out no more, and their memory.
+  struct Cells {
+    DecodedColumn column;
+    bool is_current = false;  // of this result
+  };
+  std::vector<Cells> cells;
+  Table table;  // that the result is of
+
+  void begin_result() {
+    complete = matched = false;
+    for (Cells& c : cells) c.is_current = false;
+  }
+};
+
+// A key column taken from keys.
+struct KeyCells {
+  std::string bytes;
+  std::vector<uint64_t> offsets;  // where cells have any length
+};
+
+struct KeysObject : Owned {
+  static constexpr HandleKind kind = HandleKind::keys;
+  using Handle = stride_keys;
+  std::string bytes;              // of keys that were made of columns
+  std::vector<uint64_t> offsets;  // where these have any length
+  std::vector<KeyCells> cells;    // of keys that were taken apart
 };
 
 struct ReferencesObject : Owned {
@@ -178,6 +213,20 @@ Status read_table(stride_snapshot* snapshot, stride_table* table, const Call& ca
   return call(s->snapshot, t->table);
 }
 
+// Calls change(transaction, table) with what the handles stand for.
+template <class Change>
+int change_table(stride_transaction* transaction, stride_table* table, const Change& change) {
+  return run([&]() -> Status {
+    Use<TransactionObject> t;
+    STRIDE_TRY(t.begin(transaction));
+    Use<TableObject> of;
+    STRIDE_TRY(of.begin(table));
+    std::thread::id self = std::this_thread::get_id();
+    if (std::exchange(t->changed_by, self) != self) t->transaction.hand_over();
+    return change(t->transaction, of->table);
+  });
+}
+
 // `what` names the argument.
 Status check_pointer(const void* pointer, const char* what);
 // One of an enum's values, which are 0 to `last`.
@@ -190,6 +239,8 @@ Status read_buffers(stride_buffers* given, uint64_t rows);
 int values_too_large(const stride_buffers& buffers, const char* instead) noexcept;
 // The column that the caller means, as far as NULL and sizes tell that it is one.
 Status read_column(const stride_column* given, const char* what, Column* column);
+// Keys to be changed. Without rows there is no width that could be wrong.
+Status read_keys(const stride_column* given, const Table& table, Column* keys);
 // And none of its rows ends before it begins, which the engine does not look for in what is read.
 Status read_queries(const stride_column* given, const char* what, Column* column);
 // The rows that a scan or a call of group_by reads; given: NULL for all.

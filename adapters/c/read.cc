@@ -104,11 +104,12 @@ int stride_get(stride_snapshot* snapshot, stride_table* table, const stride_colu
   return run([&] {
     Use<ValuesObject> out;
     STRIDE_TRY(out.begin(values));
-    out->complete = out->matched = false;
+    out->begin_result();
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;
       STRIDE_TRY(read_queries(keys, "keys", &queries));
       STRIDE_TRY(s.get(t, queries, &out->result));
+      out->table = t;
       out->complete = true;
       return Status();
     });
@@ -137,7 +138,7 @@ int stride_get_into(stride_snapshot* snapshot, stride_table* table, const stride
     GetResult of_this_call;
     if (workspace) {
       STRIDE_TRY(space.begin(workspace));
-      space->complete = space->matched = false;
+      space->begin_result();
     }
     return read_table(snapshot, table, [&](const Snapshot& s, const Table& t) {
       Column queries;

@@ -9,10 +9,12 @@
  *   stride_put(t, table, &keys, &values);                   (two columns, any number of rows)
  *   stride_commit(t, STRIDE_DURABILITY_DEFAULT);            (durable when it returns)
  *
- * adapters/c/example.c is a whole program. This header includes the others of the C interface:
+ * adapters/c/example.c is a whole program. This header includes others of the C interface:
+ *   stridedb_scan.h       ordered reading in batches
  *   stridedb_prefixes.h   the longest prefix of an address
  *   stridedb_group_by.h   sums, counts, smallest and largest values of groups of keys
  *   stridedb_dedup.h      ids of vectors: in memory, and kept in a database
+ * Programs include stridedb_columns.h themselves: tables whose rows and keys have typed columns.
  *
  * Errors. Every function returns STRIDE_OK or another status and never aborts, unless its text says
  * otherwise; stride_last_error() says more. Any function may return STRIDE_RESOURCE_EXHAUSTED, when
@@ -33,9 +35,9 @@
  * before serves to be released, and all else fails with STRIDE_CLOSED.
  *
  * Stability. What is here stays, and keeps its meaning and its layout, in all versions of one major
- * number, 0 included; structs that a caller makes begin with their size, so that they can grow at the
- * end. The shared library's name has the minor number too before version 1.0, because of its C++ half:
- * programs are then linked again for another minor version.
+ * number, 0 included; structs that a caller makes begin with their size, so that they can grow at
+ * the end. The shared library's name has the minor number too before version 1.0, because of its
+ * C++ half: programs are then linked again for another minor version.
  */
 #ifndef STRIDEDB_H
 #define STRIDEDB_H
@@ -59,8 +61,8 @@ extern "C" {
  * engine/stridedb_version.h: STRIDE_VERSION_TEXT, STRIDE_VERSION_MAJOR, _MINOR and _PATCH, and
  * STRIDE_VERSION, which `#if STRIDE_VERSION >= STRIDE_VERSION_NUMBER(0, 1, 0)` compares. */
 STRIDE_C_API const char* stride_version(void);
-/* The same as a number that compares with STRIDE_VERSION: it is smaller where the library that runs is
- * older than the headers, which may then have functions that it lacks. */
+/* The same as a number that compares with STRIDE_VERSION: it is smaller where the library that runs
+ * is older than the headers, which may then have functions that it lacks. */
 STRIDE_C_API int stride_version_number(void);
 
 /* ---- Status and errors ---- */
@@ -139,6 +141,7 @@ typedef struct stride_snapshot stride_snapshot;
 typedef struct stride_values stride_values;
 typedef struct stride_references stride_references;
 typedef struct stride_scan stride_scan;
+typedef struct stride_scan_options stride_scan_options;
 typedef struct stride_commit_report stride_commit_report;
 
 /* What a commit has survived once it returned. */
@@ -249,6 +252,8 @@ typedef struct stride_table_options {
   int overflow;          /* STRIDE_OVERFLOW_ERROR; of tables of i32 and i64 */
   int share_equal_values; /* 0; 1: segments keep one of equal values (the same bytes) */
   uint32_t reserved;      /* 0 */
+  const char* schema;     /* NULL: values are bytes. Else the table's columns, as "id u64 key, name
+                             string, score f64?" (stridedb_columns.h). Read during the call */
 } stride_table_options;
 /* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
 STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
@@ -287,12 +292,14 @@ typedef struct stride_table_info {
   int numbers;            /* these three as in stride_table_options */
   int overflow;
   int share_equal_values;
-  uint32_t reserved; /* 0 */
+  uint32_t reserved;  /* 0 */
+  const char* schema; /* as in stride_table_options, as long as the list lives; NULL: none */
 } stride_table_info;
 /* The tables that there are now, in the order of their creation. The caller releases *tables. */
 STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);
 STRIDE_C_API int stride_tables_size(stride_tables* tables, uint64_t* size);
-/* Table `i` of the list; STRIDE_INVALID_ARGUMENT where there are not as many. */
+/* Table `i` of the list; STRIDE_INVALID_ARGUMENT where there are not as many. STRIDE_CORRUPTION,
+ * STRIDE_IO_ERROR: its schema could not be read; without `schema` (a smaller size) the rest can. */
 STRIDE_C_API int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info);
 STRIDE_C_API int stride_tables_release(stride_tables* tables);
 
@@ -367,11 +374,11 @@ STRIDE_C_API int stride_commit(stride_transaction* transaction, int durability);
 
 /* How far a commit is. */
 typedef struct stride_commit_progress {
-  size_t size;         /* sizeof(stride_commit_progress) of the library */
-  double share;        /* of the time that it takes, about, from 0 to 1; never less than before */
-  uint64_t rows;       /* that are in files, of total_rows that were staged */
+  size_t size;   /* sizeof(stride_commit_progress) of the library */
+  double share;  /* of the time that it takes, about, from 0 to 1; never less than before */
+  uint64_t rows; /* that are in files, of total_rows that were staged */
   uint64_t total_rows;
-  uint64_t bytes;      /* of files that are written, of about total_bytes */
+  uint64_t bytes; /* of files that are written, of about total_bytes */
   uint64_t total_bytes;
 } stride_commit_progress;
 /* Returns 1 to go on, 0 to end the commit. */
@@ -478,31 +485,6 @@ STRIDE_C_API int stride_references_read(stride_references* references, uint64_t*
 STRIDE_C_API int stride_references_get(stride_references* references, uint64_t first, uint64_t n,
                                        stride_bytes* values);
 
-/* ---- Scans: ordered reading in batches ---- */
-
-/* All bounds hold together; data NULL: no such bound. Their bytes are copied by stride_scan_open().
- */
-typedef struct stride_scan_options {
-  size_t size;         /* sizeof(stride_scan_options) */
-  stride_bytes from;   /* first key */
-  stride_bytes to;     /* last key */
-  stride_bytes prefix; /* only keys that begin with it */
-  int from_exclusive;  /* 0; 1: the key `from` itself does not belong to it */
-  int to_inclusive;    /* 0; 1: the key `to` itself belongs to it */
-  int reverse;         /* 0; 1: descending */
-  uint32_t batch_rows; /* most rows of a batch; 0: chosen */
-} stride_scan_options;
-/* Sets the defaults: the whole table, ascending. As stride_options_init(). */
-STRIDE_C_API int stride_scan_options_init(stride_scan_options* options, size_t size);
-
-/* options: NULL for the whole table. The caller releases *scan, which keeps what it reads alive. */
-STRIDE_C_API int stride_scan_open(stride_snapshot* snapshot, stride_table* table,
-                                  const stride_scan_options* options, stride_scan** scan);
-/* Views of the next rows, keys->size of them, 0 at the end, valid until the next call with this
- * scan. Row i of values belongs to row i of keys. What came before an error is right. */
-STRIDE_C_API int stride_scan_next(stride_scan* scan, stride_column* keys, stride_column* values);
-STRIDE_C_API int stride_scan_release(stride_scan* scan);
-
 #ifdef __cplusplus
 }
 #endif
@@ -510,5 +492,6 @@ STRIDE_C_API int stride_scan_release(stride_scan* scan);
 #include "stridedb_dedup.h"
 #include "stridedb_group_by.h"
 #include "stridedb_prefixes.h"
+#include "stridedb_scan.h"
 
 #endif

@@ -5,7 +5,7 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_table_info) == 80 && sizeof(stride_table_options) == 32);
+static_assert(sizeof(stride_table_info) == 88 && sizeof(stride_table_options) == 40);
 // A Table says what its options are in the engine's numbers.
 static_assert(static_cast<int>(NumberType::none) == STRIDE_NUMBERS_NONE &&
               static_cast<int>(NumberType::i32) == STRIDE_NUMBERS_I32 &&
@@ -32,6 +32,27 @@ Status read_options(const stride_table_options* given, TableOptions* options) {
               .share_equal_values = o.share_equal_values != 0,
               .numbers = static_cast<NumberType>(o.numbers),
               .overflow = static_cast<Overflow>(o.overflow)};
+  if (!o.schema) return {};
+  Result<Schema> schema = Schema::parse(o.schema);
+  if (schema.ok()) options->schema = std::move(*schema);
+  return schema.status();
+}
+
+// One that cannot be read is a matter of its table, and the list is good for the others.
+Status read_schemas(const Database& database, TablesObject* list) {
+  for (const TableStatistics& t : list->tables) {
+    TablesObject::SchemaText schema;
+    Result<Table> table = database.open_table(t.name);
+    const StatusCode code = table.status().code();
+    if (table.ok()) {
+      if (!table->schema().empty()) schema.text = table->schema().to_string();
+    } else if (code == StatusCode::corruption || code == StatusCode::io_error) {
+      schema.status = table.status();
+    } else if (code != StatusCode::not_found) {  // dropped meanwhile
+      return table.status();
+    }
+    list->schemas.push_back(std::move(schema));
+  }
   return {};
 }
 
@@ -55,7 +76,7 @@ int open_table(typename Object::Handle* handle, const char* name,
 }
 
 stride_table_options with_key_width(uint32_t key_width) {
-  return {sizeof(stride_table_options), key_width, 0, 0, 0, 0, 0};
+  return {sizeof(stride_table_options), key_width, 0, 0, 0, 0, 0, nullptr};
 }
 
 }  // namespace
@@ -164,8 +185,10 @@ int stride_table_list(stride_database* database, stride_tables** tables) {
     Use<DatabaseObject> db;
     STRIDE_TRY(db.begin(database));
     STRIDE_TRY(check_pointer(tables, "tables"));
-    return make_handle(std::make_unique<TablesObject>(TablesObject{db->database->tables()}),
-                       tables);
+    auto list = std::make_unique<TablesObject>();
+    list->tables = db->database->tables();
+    STRIDE_TRY(read_schemas(*db->database, list.get()));
+    return make_handle(std::move(list), tables);
   });
 }
 
@@ -188,6 +211,8 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
       return Status::invalid("there is no table " + std::to_string(i) + " in a list of " +
                              std::to_string(list->tables.size()));
     const TableStatistics& t = list->tables[i];
+    const TablesObject::SchemaText& schema = list->schemas[i];
+    if (info->size > offsetof(stride_table_info, schema)) STRIDE_TRY(schema.status);
     stride_table_info out{sizeof out,
                           t.name.c_str(),
                           t.key_width,
@@ -200,7 +225,8 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
                           static_cast<int>(t.numbers),
                           static_cast<int>(t.overflow),
                           t.share_equal_values,
-                          0};
+                          0,
+                          schema.text.empty() ? nullptr : schema.text.c_str()};
     // What it was before it had more members.
     constexpr size_t min_bytes = offsetof(stride_table_info, memtable_rows);
     return write_struct(&out, "stride_table_info", sizeof out, min_bytes, info->size, info);

@@ -1,8 +1,6 @@
 // Write transactions.
 #include <optional>
 #include <span>
-#include <thread>
-#include <utility>
 
 #include "adapters/c/error.h"
 #include "adapters/c/objects.h"
@@ -11,27 +9,6 @@ using namespace stride;
 using namespace stride::c;
 
 namespace {
-
-// Calls change(transaction, table) with what the handles stand for.
-template <class Change>
-int change_table(stride_transaction* transaction, stride_table* table, const Change& change) {
-  return run([&]() -> Status {
-    Use<TransactionObject> t;
-    STRIDE_TRY(t.begin(transaction));
-    Use<TableObject> of;
-    STRIDE_TRY(of.begin(table));
-    std::thread::id self = std::this_thread::get_id();
-    if (std::exchange(t->changed_by, self) != self) t->transaction.hand_over();
-    return change(t->transaction, of->table);
-  });
-}
-
-// Without rows there is no width that could be wrong.
-Status read_keys(const stride_column* given, const Table& table, Column* keys) {
-  STRIDE_TRY(read_column(given, "keys", keys));
-  if (keys->size == 0) *keys = Column::fixed(nullptr, table.key_width(), 0);
-  return {};
-}
 
 Status read_bound(const stride_bytes* given, const char* what, std::optional<Bytes>* bound) {
   if (!given) return {};

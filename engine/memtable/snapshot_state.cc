@@ -68,14 +68,14 @@ Result<const TableVersion*> SnapshotState::table(const Table& table) const {
   if (!found.ok() || (commit_ == 0 && version_->sealed.empty())) return found;
   std::lock_guard lock(mutex_);
   if (!tables_) tables_ = std::make_unique<Tables>();
-  auto [at, is_new] = tables_->try_emplace((*found)->table->id);
-  if (is_new) {
+  const uint32_t id = (*found)->table->id;
+  auto at = tables_->find(id);
+  if (at == tables_->end()) {
+    // An entry without rows says that the memtables have none: there is one only once that is known,
+    // also where memory runs out.
     auto made = with_pieces(*version_, **found, commit_);
-    if (!made.ok()) {
-      tables_->erase(at);
-      return made.status();
-    }
-    at->second = std::move(*made);
+    if (!made.ok()) return made.status();
+    at = tables_->emplace(id, std::move(*made)).first;
   }
   return at->second ? at->second.get() : *found;
 }

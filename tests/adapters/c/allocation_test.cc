@@ -2,6 +2,7 @@
 // with all that follow. The call says STRIDE_RESOURCE_EXHAUSTED, and what it works on goes on.
 #include <functional>
 
+#include "adapters/c/stridedb_columns.h"
 #include "tests/support/c_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/failing_allocations.h"
@@ -77,6 +78,57 @@ TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.SumsReportsAndGroups", "[CAll
   REQUIRE_C_OK(stride_groups_read(groups, &c));
   CHECK(c.integer_sums[0] == commits * 6);  // what failed has added nothing
   CHECK_C_OK(stride_groups_release(groups));
+}
+
+TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.ColumnsAndKeys", "[CAllocationTest]") {
+  stride_table_options o;
+  REQUIRE_C_OK(stride_table_options_init(&o, sizeof o));
+  o.schema = "id u64 key, kind string key, name string, score f64?";
+  stride_table* table = nullptr;
+  REQUIRE_C_OK(stride_table_create_with(db_, "c", &o, &table));
+  const uint64_t numbers[] = {7, 3}, ends[] = {0, 2, 3}, valid[] = {1};
+  const stride_cells texts{"abc", ends, nullptr, 2, 0, 0};
+  const stride_cells of_keys[] = {{numbers, nullptr, nullptr, 2, 8, 0}, texts};
+  const stride_cells of_values[] = {texts, {numbers, nullptr, valid, 2, 8, 0}};
+  stride_keys* keys = nullptr;
+  stride_column column{};
+  sweep([&] {
+    CHECK(stride_keys_release(keys) == STRIDE_OK);
+    int status = stride_keys_create(&keys);
+    return status == STRIDE_OK ? stride_keys_of_cells(keys, table, of_keys, 2, &column) : status;
+  });
+  const uint64_t failed_puts = sweep([&] {
+    stride_transaction* t = nullptr;
+    int status = stride_begin(db_, &t);
+    if (status == STRIDE_OK) status = stride_put_columns(t, table, &column, of_values, 2);
+    if (status == STRIDE_OK) return stride_commit(t, STRIDE_DURABILITY_NONE);
+    CHECK(stride_abort(t) == STRIDE_OK);
+    return status;
+  });
+  CHECK(failed_puts > 0u);
+  snapshot();
+  stride_values* values = nullptr;
+  stride_cells cells[2] = {}, back[2] = {};
+  sweep([&] {
+    CHECK(stride_values_release(values) == STRIDE_OK);
+    int status = stride_values_create(&values);
+    if (status == STRIDE_OK) status = stride_get(snapshot_, table, &column, values);
+    for (size_t i = 0; i < 2 && status == STRIDE_OK; ++i)
+      status = stride_values_cells(values, table, i, &cells[i]);
+    return status;
+  });
+  CHECK(std::string_view(static_cast<const char*>(cells[0].data), 3) == "abc");
+  CHECK(static_cast<const uint64_t*>(cells[1].data)[0] == 7u);
+  CHECK(cells[1].valid[0] == 1u);
+  sweep([&] { return stride_cells_of_keys(keys, table, &column, back, 2); });
+  CHECK(static_cast<const uint64_t*>(back[0].data)[1] == 3u);
+  stride_tables* list = nullptr;
+  const uint64_t failed_lists = sweep([&] { return stride_table_list(db_, &list); });
+  CHECK(failed_lists > 0u);
+  CHECK_C_OK(stride_tables_release(list));
+  CHECK_C_OK(stride_values_release(values));
+  CHECK_C_OK(stride_keys_release(keys));
+  CHECK_C_OK(stride_table_release(table));
 }
 
 TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.SetsAndDedupTables", "[CAllocationTest]") {

@@ -1,6 +1,7 @@
 // Pointers that are NULL, of another kind, released, or never were handles: a status, no crash.
 #include <functional>
 
+#include "adapters/c/stridedb_columns.h"
 #include "tests/support/c_fixture.h"
 #include "tests/support/catch.h"
 
@@ -23,6 +24,7 @@ struct Handles {
   stride_groups* groups;
   stride_set* set;
   stride_dedup_table* dedup;
+  stride_keys* keys;
 
   static Handles all(void* p) {
     auto as = [p](auto** handle) {
@@ -43,6 +45,7 @@ struct Handles {
     as(&h.groups);
     as(&h.set);
     as(&h.dedup);
+    as(&h.keys);
     return h;
   }
 };
@@ -68,6 +71,7 @@ class CHandlesTest : public CTest {
     REQUIRE_C_OK(stride_group_by(snapshot_, hits_, nullptr, nullptr, &good_.groups));
     REQUIRE_C_OK(stride_set_create(nullptr, &good_.set));
     REQUIRE_C_OK(stride_dedup_open(db_, "states", nullptr, &good_.dedup));
+    REQUIRE_C_OK(stride_keys_create(&good_.keys));
     set_info_.size = sizeof set_info_;
     columns_.size = sizeof columns_;
     REQUIRE_C_OK(stride_table_list(db_, &good_.tables));
@@ -90,6 +94,7 @@ class CHandlesTest : public CTest {
     CHECK_C_OK(stride_groups_release(good_.groups));
     CHECK_C_OK(stride_set_release(good_.set));
     CHECK_C_OK(stride_dedup_release(good_.dedup));
+    CHECK_C_OK(stride_keys_release(good_.keys));
   }
 
   // All calls but those that end a handle.
@@ -253,6 +258,7 @@ class CHandlesTest : public CTest {
         {"groups_release", [](auto& h) { return stride_groups_release(h.groups); }},
         {"set_release", [](auto& h) { return stride_set_release(h.set); }},
         {"dedup_release", [](auto& h) { return stride_dedup_release(h.dedup); }},
+        {"keys_release", [](auto& h) { return stride_keys_release(h.keys); }},
     };
   }
 
@@ -319,9 +325,9 @@ TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.Null", "[CHandlesTest]") {
 }
 
 TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.OfAnotherKind", "[CHandlesTest]") {
-  void* kinds[] = {db_,          table_,       good_.tables,     good_.transaction,
-                   snapshot_,    good_.values, good_.references, good_.scan,
-                   good_.report, good_.groups, good_.set,        good_.dedup};
+  void* kinds[] = {db_,          table_,           good_.tables, good_.transaction, snapshot_,
+                   good_.values, good_.references, good_.scan,   good_.report,      good_.groups,
+                   good_.set,    good_.dedup,      good_.keys};
   for (size_t i = 0; i < std::size(kinds); ++i) {
     for (size_t k = 0; k < std::size(kinds); ++k) {
       if (k == i) continue;

@@ -353,6 +353,24 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.Reads", "[AllocationTest]") {
   });
 }
 
+// The first batch of a snapshot makes segments of the memtable's rows; one that fails is followed by
+// others that find them.
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.RowsInTheMemtableAlone", "[AllocationTest]") {
+  auto fresh = db_->create_table("fresh", {});
+  REQUIRE_OK(fresh);
+  WriteTransaction t = db_->begin();
+  REQUIRE_OK(t.put(*fresh, "a", "1"));
+  REQUIRE_OK(t.put(*fresh, "b", "2"));
+  REQUIRE_OK(t.commit(Durability::none));
+  Snapshot snapshot = db_->snapshot();
+  Rows queries({"a", "b", "c"});
+  sweep_read([&] {
+    GetResult got;
+    STRIDE_TRY(snapshot.get(*fresh, queries.column(), &got));
+    return check(got.found[0] && got.found[1] && !got.found[2]);
+  });
+}
+
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.ReadsOfPrefixesAndTables", "[AllocationTest]") {
   Table rows = table("rows"), prefixes = table("prefixes");
   Snapshot snapshot = db_->snapshot();

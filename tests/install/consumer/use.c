@@ -1,6 +1,7 @@
 /* Writes and reads one row, and checks that library and header have one version. */
 #include <stdio.h>
 #include <stridedb.h>
+#include <stridedb_columns.h>
 #include <string.h>
 
 #define CHECK(call)                                       \
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   stride_set* set;
   uint32_t pairs[] = {1, 2, 3, 4, 1, 2};
   uint64_t ids[3];
+  size_t column;
   if (argc != 2) return 2;
   if (strcmp(STRIDE_VERSION_TEXT, stride_version()) != 0) return 3;
   if (stride_version_number() != STRIDE_VERSION) return 3;
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
   CHECK(stride_snapshot_take(db, &snapshot));
   CHECK(stride_get_one(snapshot, table, "key", 3, &value));
   if (value.size != 5 || memcmp(value.data, "value", 5) != 0) return 4;
+  if (stride_table_column(table, "none", &column) != STRIDE_NOT_FOUND) return 6;
   CHECK(stride_set_create(NULL, &set));
   CHECK(stride_set_find_or_put(set, pairs, 3, ids, NULL));
   if (ids[1] != 1 || ids[2] != ids[0]) return 5;
