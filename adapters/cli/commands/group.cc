@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "adapters/cli/commands/group_columns.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/commands/table_notes.h"
@@ -27,6 +28,7 @@ struct GroupArguments {
   std::string format = "tsv";
   std::string key_type;
   unsigned threads = 0;
+  GroupColumnsArguments columns;
 };
 
 // As short as it can be read back from. JSON has no NaN and no infinities.
@@ -144,6 +146,7 @@ void add_group(CLI::App* command, GroupArguments* a) {
       "Integers exactly (64 bits), floats in doubles, with the same bits on each run");
   command->add_flag("--min", a->min, "The smallest value");
   command->add_flag("--max", a->max, "The largest value");
+  add_group_columns(command, &a->columns);
   add_bounds(command, &a->bounds);
   command->add_option("--format", a->format, "tsv, csv, jsonl")
       ->check(CLI::IsMember({"tsv", "csv", "jsonl"}))
@@ -155,12 +158,43 @@ void add_group(CLI::App* command, GroupArguments* a) {
       ->capture_default_str()
       ->type_name("N");
   command->footer(
-      "Prints a line for each group in the order of the keys: its first bytes, then count, sum, "
+      "Of a table of numbers, prints a line for each group in the order of the keys: its first "
+      "bytes, then count, sum, "
       "min\n"
       "and max, as far as they are asked for. Without any of these: count and sum.\n\n"
+      "Of a table with columns, prints a line for each group of --by in the order of its cells: "
+      "these,\n"
+      "then --count, --sum-of, --min-of and --max-of. Without any of these: count. Groups are kept "
+      "in memory.\n\n"
       "Examples:\n"
       "  stride group db weights --type f32 --prefix-bytes 4\n"
-      "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json");
+      "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json\n"
+      "  stride group db users --by country,plan --count --sum-of score --where "
+      "'since>=2024-01-01'\n"
+      "  stride group db users --by city --top 10");
+}
+
+ExitStatus run_columns(Context* context, const Database& database, const Table& table,
+                       const KeyForm& form, const GroupArguments& arguments) {
+  const char* of_numbers = !arguments.type.empty()  ? "--type"
+                           : arguments.prefix_bytes ? "--prefix-bytes"
+                           : arguments.sum          ? "--sum"
+                           : arguments.min          ? "--min"
+                           : arguments.max          ? "--max"
+                                                    : nullptr;
+  if (of_numbers)
+    return ExitStatus::usage(std::string(of_numbers) + " is for tables of numbers, and " +
+                             arguments.columns.given() +
+                             " for tables with columns: give --by COLUMNS with --sum-of, --min-of "
+                             "or --max-of COLUMN");
+  ScanOptions range;
+  STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &range));
+  OutputArguments output;
+  output.format = arguments.format;
+  output.header = arguments.columns.header;
+  output.no_header = arguments.columns.no_header;
+  return print_groups_of_columns(context, database.snapshot(), table, form, range,
+                                 arguments.columns, arguments.count, output);
 }
 
 ExitStatus run_group(Context* context, const GroupArguments& given) {
@@ -172,11 +206,13 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   Table table;
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
+  if (!given.columns.given().empty()) return run_columns(context, *database, table, form, given);
   if (table.schema().has_values())
     return ExitStatus::usage("table '" + arguments.table + "' has columns (" +
                              columns_text(table.schema()) +
                              "), and group adds up tables of numbers: load the key and one of "
-                             "them into another table, with --value COLUMN and --numbers TYPE");
+                             "them into another table, with --value COLUMN and --numbers TYPE, or "
+                             "group its rows with --by COLUMN");
   const NumberType type =
       arguments.type.empty() ? table.numbers() : *number_type_named(arguments.type);
   if (type == NumberType::none)
@@ -212,9 +248,9 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   return context->out.flush();
 }
 
-const bool group_registered =
-    Subcommands::add(220, "group", "Sums, counts and extremes of values, by the beginning of keys",
-                     &add_group, &run_group);
+const bool group_registered = Subcommands::add(
+    220, "group", "Sums, counts and extremes of values, by the beginning of keys or by columns",
+    &add_group, &run_group);
 
 }  // namespace
 }  // namespace stride::cli
