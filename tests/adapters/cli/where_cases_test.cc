@@ -176,5 +176,26 @@ TEST_CASE_METHOD(WhereCasesTest, "WhereCasesTest.MistakesSayWhatToDo", "[WhereCa
   }
 }
 
+// A program that knows no schema has put what it liked.
+TEST_CASE_METHOD(WhereCasesTest, "WhereCasesTest.AValueThatIsNoRow", "[WhereCasesTest]") {
+  load_rows("{\"id\":\"a\",\"n\":1,\"s\":\"x\"}\n{\"id\":\"c\",\"n\":3,\"s\":\"x\"}\n",
+            "n i32, s string");
+  {
+    auto database = Database::open(database_);
+    REQUIRE(database.ok());
+    WriteTransaction transaction = (*database)->begin();
+    REQUIRE(transaction.put(*(*database)->open_table("t"), "b", "x").ok());
+    REQUIRE(transaction.commit().ok());
+  }
+  CHECK(run({"scan", database_, "t", "--where", "n>0"}) == 6);
+  CHECK(out_ == "a\t1\tx\n");
+  CHECK_MESSAGE(error_.find("the value of key 'b' is no row") != std::string::npos, error_);
+  CHECK(run({"group", database_, "t", "--by", "n"}) == 6);
+  CHECK(out_ == "");
+  CHECK(run({"scan", database_, "t", "--top", "1", "--of", "n"}) == 6);
+  CHECK(out_ == "");
+  CHECK(keys_where({"n>0"}, {"--from", "c"}) == "c ");
+}
+
 }  // namespace
 }  // namespace stride::cli
