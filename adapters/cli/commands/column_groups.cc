@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <type_traits>
 
 namespace stride::cli {

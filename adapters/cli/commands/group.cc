@@ -125,9 +125,7 @@ KeyForm form_of_prefixes(const Table& table, const KeyForm& keys, uint32_t prefi
   return whole > 0 && prefix_bytes >= whole ? keys : KeyForm(KeyType::hex);
 }
 
-void add_group(CLI::App* command, GroupArguments* a) {
-  command->add_option("DB", a->database, "Directory of the database")->required();
-  command->add_option("TABLE", a->table, "Name of the table")->required();
+void add_group_of_numbers(CLI::App* command, GroupArguments* a) {
   command
       ->add_option("--type", a->type,
                    "Of the values: i32, i64, f32 or f64, binary and little-endian. Default: as the "
@@ -146,6 +144,12 @@ void add_group(CLI::App* command, GroupArguments* a) {
       "Integers exactly (64 bits), floats in doubles, with the same bits on each run");
   command->add_flag("--min", a->min, "The smallest value");
   command->add_flag("--max", a->max, "The largest value");
+}
+
+void add_group(CLI::App* command, GroupArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  add_group_of_numbers(command, a);
   add_group_columns(command, &a->columns);
   add_bounds(command, &a->bounds);
   command->add_option("--format", a->format, "tsv, csv, jsonl")
@@ -158,14 +162,12 @@ void add_group(CLI::App* command, GroupArguments* a) {
       ->capture_default_str()
       ->type_name("N");
   command->footer(
-      "Of a table of numbers, prints a line for each group in the order of the keys: its first "
-      "bytes, then count, sum, "
-      "min\n"
-      "and max, as far as they are asked for. Without any of these: count and sum.\n\n"
-      "Of a table with columns, prints a line for each group of --by in the order of its cells: "
-      "these,\n"
-      "then --count, --sum-of, --min-of and --max-of. Without any of these: count. Groups are kept "
-      "in memory.\n\n"
+      "Of a table of numbers, prints a line for each group in the order of the keys: its first\n"
+      "bytes, then count, sum, min and max, as far as they are asked for. Without any of these:\n"
+      "count and sum.\n\n"
+      "Of a table with columns, prints a line for each group of --by in the order of its cells:\n"
+      "these, then --count, --sum-of, --min-of and --max-of. Without any of these: count. Groups\n"
+      "are kept in memory. Missing cells do not count for sums and extremes.\n\n"
       "Examples:\n"
       "  stride group db weights --type f32 --prefix-bytes 4\n"
       "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json\n"

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 
 #include "adapters/cli/commands/column_groups.h"
 #include "adapters/cli/commands/row_arguments.h"

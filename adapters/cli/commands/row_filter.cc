@@ -1,6 +1,7 @@
 #include "adapters/cli/commands/row_filter.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string_view>
 
 #include "adapters/cli/text/cell_text.h"
