@@ -251,8 +251,8 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
 }
 
 const bool group_registered = Subcommands::add(
-    220, "group", "Sums, counts and extremes of values, by the beginning of keys or by columns",
-    &add_group, &run_group);
+    220, "group", "Sums, counts and extremes, by the beginning of keys or by columns", &add_group,
+    &run_group);
 
 }  // namespace
 }  // namespace stride::cli

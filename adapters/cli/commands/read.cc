@@ -141,11 +141,7 @@ class ScanPrinter {
     for (uint64_t i = 0; i < batch.keys.size && *left != 0; ++i) {
       const Bytes key = batch.keys[i], value = batch.values[i];
       if (reads) {
-        const ExitStatus read = cells_.read(key, value);
-        if (!read.ok()) {
-          STRIDE_CLI_TRY(pass());
-          return read;
-        }
+        STRIDE_CLI_TRY(cells_.read(key, value));
         if (!filter_.holds(cells_)) continue;
       }
       --*left;
