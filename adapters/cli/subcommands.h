@@ -1,8 +1,8 @@
 // The subcommands of `stride`. Each registers itself in its file of commands/:
 //
 //   const bool group_registered = Subcommands::add(
-//       220, "group", "Sums, counts and extremes of values, by the beginning of keys", &add_group,
-//       &run_group);
+//       220, "group", "Sums, counts and extremes, by the beginning of keys or by columns",
+//       &add_group, &run_group);
 //
 // They stand in --help in ascending order of their numbers, of which the hundreds are a group:
 //   100  rows of files: into a table, or beside what a table has

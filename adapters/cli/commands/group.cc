@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "adapters/cli/commands/group_columns.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/commands/table_notes.h"
@@ -27,6 +28,7 @@ struct GroupArguments {
   std::string format = "tsv";
   std::string key_type;
   unsigned threads = 0;
+  GroupColumnsArguments columns;
 };
 
 // As short as it can be read back from. JSON has no NaN and no infinities.
@@ -123,9 +125,7 @@ KeyForm form_of_prefixes(const Table& table, const KeyForm& keys, uint32_t prefi
   return whole > 0 && prefix_bytes >= whole ? keys : KeyForm(KeyType::hex);
 }
 
-void add_group(CLI::App* command, GroupArguments* a) {
-  command->add_option("DB", a->database, "Directory of the database")->required();
-  command->add_option("TABLE", a->table, "Name of the table")->required();
+void add_group_of_numbers(CLI::App* command, GroupArguments* a) {
   command
       ->add_option("--type", a->type,
                    "Of the values: i32, i64, f32 or f64, binary and little-endian. Default: as the "
@@ -144,6 +144,13 @@ void add_group(CLI::App* command, GroupArguments* a) {
       "Integers exactly (64 bits), floats in doubles, with the same bits on each run");
   command->add_flag("--min", a->min, "The smallest value");
   command->add_flag("--max", a->max, "The largest value");
+}
+
+void add_group(CLI::App* command, GroupArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->add_option("TABLE", a->table, "Name of the table")->required();
+  add_group_of_numbers(command, a);
+  add_group_columns(command, &a->columns);
   add_bounds(command, &a->bounds);
   command->add_option("--format", a->format, "tsv, csv, jsonl")
       ->check(CLI::IsMember({"tsv", "csv", "jsonl"}))
@@ -155,12 +162,41 @@ void add_group(CLI::App* command, GroupArguments* a) {
       ->capture_default_str()
       ->type_name("N");
   command->footer(
-      "Prints a line for each group in the order of the keys: its first bytes, then count, sum, "
-      "min\n"
-      "and max, as far as they are asked for. Without any of these: count and sum.\n\n"
+      "Of a table of numbers, prints a line for each group in the order of the keys: its first\n"
+      "bytes, then count, sum, min and max, as far as they are asked for. Without any of these:\n"
+      "count and sum.\n\n"
+      "Of a table with columns, prints a line for each group of --by in the order of its cells:\n"
+      "these, then --count, --sum-of, --min-of and --max-of. Without any of these: count. Groups\n"
+      "are kept in memory. Missing cells do not count for sums and extremes.\n\n"
       "Examples:\n"
       "  stride group db weights --type f32 --prefix-bytes 4\n"
-      "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json");
+      "  stride group db weights --type i64 --min --max --from 1000 --to 2000 --json\n"
+      "  stride group db users --by country,plan --count --sum-of score --where "
+      "'since>=2024-01-01'\n"
+      "  stride group db users --by city --top 10");
+}
+
+ExitStatus run_columns(Context* context, const Database& database, const Table& table,
+                       const KeyForm& form, const GroupArguments& arguments) {
+  const char* of_numbers = !arguments.type.empty()  ? "--type"
+                           : arguments.prefix_bytes ? "--prefix-bytes"
+                           : arguments.sum          ? "--sum"
+                           : arguments.min          ? "--min"
+                           : arguments.max          ? "--max"
+                                                    : nullptr;
+  if (of_numbers)
+    return ExitStatus::usage(std::string(of_numbers) + " is for tables of numbers, and " +
+                             arguments.columns.given() +
+                             " for tables with columns: give --by COLUMNS with --sum-of, --min-of "
+                             "or --max-of COLUMN");
+  ScanOptions range;
+  STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &range));
+  OutputArguments output;
+  output.format = arguments.format;
+  output.header = arguments.columns.header;
+  output.no_header = arguments.columns.no_header;
+  return print_groups_of_columns(context, database.snapshot(), table, form, range,
+                                 arguments.columns, arguments.count, output);
 }
 
 ExitStatus run_group(Context* context, const GroupArguments& given) {
@@ -172,11 +208,13 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   Table table;
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
+  if (!given.columns.given().empty()) return run_columns(context, *database, table, form, given);
   if (table.schema().has_values())
     return ExitStatus::usage("table '" + arguments.table + "' has columns (" +
                              columns_text(table.schema()) +
                              "), and group adds up tables of numbers: load the key and one of "
-                             "them into another table, with --value COLUMN and --numbers TYPE");
+                             "them into another table, with --value COLUMN and --numbers TYPE, or "
+                             "group its rows with --by COLUMN");
   const NumberType type =
       arguments.type.empty() ? table.numbers() : *number_type_named(arguments.type);
   if (type == NumberType::none)
@@ -212,9 +250,9 @@ ExitStatus run_group(Context* context, const GroupArguments& given) {
   return context->out.flush();
 }
 
-const bool group_registered =
-    Subcommands::add(220, "group", "Sums, counts and extremes of values, by the beginning of keys",
-                     &add_group, &run_group);
+const bool group_registered = Subcommands::add(
+    220, "group", "Sums, counts and extremes, by the beginning of keys or by columns", &add_group,
+    &run_group);
 
 }  // namespace
 }  // namespace stride::cli

@@ -6,7 +6,10 @@
 
 #include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/commands/row_arguments.h"
+#include "adapters/cli/commands/row_filter.h"
+#include "adapters/cli/commands/table_cells.h"
 #include "adapters/cli/commands/table_notes.h"
+#include "adapters/cli/commands/top_rows.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/column_file.h"
@@ -26,6 +29,9 @@ struct ScanArguments {
   bool reverse = false;
   bool keys_only = false;
   std::optional<uint64_t> limit;
+  std::vector<std::string> where;
+  std::optional<uint64_t> top;
+  std::string of;  // the column of top
 };
 
 struct TableArguments {
@@ -37,9 +43,14 @@ void add_scan(CLI::App* command, ScanArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
   add_bounds(command, &a->bounds);
-  command->add_flag("--reverse", a->reverse, "Descending");
+  command->add_flag("--reverse", a->reverse, "Descending; with --top the smallest cells");
   command->add_flag("--keys-only", a->keys_only, "Without values: a key a line (tsv)");
-  add_count(command, "--limit", &a->limit, "At most so many records");
+  add_where(command, &a->where);
+  add_count(command, "--limit", &a->limit, "At most so many records, of those that --where leaves");
+  add_count(command, "--top", &a->top,
+            "So many rows with the largest cells of the column --of, the largest first. Rows "
+            "without such a cell are left out");
+  command->add_option("--of", a->of, "The column of --top")->type_name("COLUMN");
   add_output_options(command, &a->output, "key, value", /*raw=*/true, /*columnar=*/true);
   add_key_type(command, &a->key_type);
   command->footer(
@@ -48,6 +59,8 @@ void add_scan(CLI::App* command, ScanArguments* a) {
       "  stride scan db users --from 1000 --to 2000 --format jsonl\n"
       "  stride scan db routes --prefix 10.0.0.0/8\n"
       "  stride scan db users --reverse --limit 1\n"
+      "  stride scan db users --where country=nz --where 'score>=1.5' --columns name,score\n"
+      "  stride scan db users --top 10 --of score\n"
       "  stride scan db users --format parquet > users.parquet");
 }
 
@@ -66,17 +79,122 @@ void add_tables(CLI::App* command, TableArguments* a) {
       "Example:\n  stride tables db");
 }
 
-ExitStatus write_columns(Context* context, Scan* scan, uint64_t limit, ColumnFile* file) {
-  for (ScanBatch batch; limit != 0 && scan->next(&batch);) {
-    if (interrupted()) return ExitStatus::interrupted();
-    const uint64_t n = std::min(limit, batch.keys.size);
-    for (uint64_t i = 0; i < n; ++i) STRIDE_CLI_TRY(file->add(batch.keys[i], batch.values[i]));
-    limit -= n;
+// Prints what a scan hands out, or the rows of it that are asked for.
+class ScanPrinter {
+ public:
+  ScanPrinter(Context* context, const ScanArguments& arguments, const Table& table,
+              const KeyForm& form)
+      : context_(*context),
+        arguments_(arguments),
+        table_(table),
+        form_(form),
+        format_(output_format(*context, arguments.output)),
+        keys_(key_text(table, form)),
+        cells_(table, form) {}
+
+  // usage: what is wrong with the arguments.
+  ExitStatus prepare() {
+    if (arguments_.keys_only && format_ != Format::tsv)
+      return ExitStatus::usage("--keys-only is for the format tsv");
+    std::vector<size_t> columns;
+    STRIDE_CLI_TRY(find_columns(table_, arguments_.output.columns, &columns));
+    writer_.emplace(format_, key_text(table_, form_), ValueText(table_, columns));
+    STRIDE_CLI_TRY(RowFilter::make(arguments_.where, &cells_, &filter_));
+    STRIDE_CLI_TRY(prepare_top());
+    if (!is_columnar(format_)) return {};
+    return ColumnFile::make(format_, form_, keys_.names(), table_, columns, &context_.out, &file_);
   }
-  STRIDE_CLI_TRY(scan->status());
-  STRIDE_CLI_TRY(file->finish());
-  return context->out.flush();
-}
+
+  ExitStatus print(Scan* scan) {
+    if (!arguments_.keys_only && wants_header(arguments_.output, format_, table_)) {
+      writer_->write_header(&text_);
+      STRIDE_CLI_TRY(pass());
+    }
+    uint64_t left = arguments_.limit.value_or(~uint64_t{0});
+    ScanBatch batch;
+    while (left != 0 && scan->next(&batch)) {
+      if (interrupted()) return ExitStatus::interrupted();
+      STRIDE_CLI_TRY(write_batch(batch, &left));
+      STRIDE_CLI_TRY(pass());
+    }
+    if (top_ && scan->status().ok()) STRIDE_CLI_TRY(write_top());
+    if (file_ && scan->status().ok()) STRIDE_CLI_TRY(file_->finish());
+    STRIDE_CLI_TRY(context_.out.flush());
+    return scan->status();
+  }
+
+ private:
+  ExitStatus prepare_top() {
+    if (!arguments_.top && arguments_.of.empty()) return {};
+    if (!arguments_.top)
+      return ExitStatus::usage("--of names the column of --top: say with --top N how many rows");
+    if (arguments_.of.empty())
+      return ExitStatus::usage(
+          "--top takes the rows with the largest cells of a column: name it "
+          "with --of COLUMN");
+    if (arguments_.limit)
+      return ExitStatus::usage("--top says how many rows there are: leave --limit out");
+    NamedColumn column;
+    STRIDE_CLI_TRY(cells_.find("--of", arguments_.of, &column));
+    top_.emplace(*arguments_.top, column, arguments_.reverse);
+    return {};
+  }
+  ExitStatus pass() {
+    STRIDE_CLI_TRY(context_.out.write(text_.text()));
+    text_.clear();
+    return writer_->status();
+  }
+  ExitStatus write_batch(const ScanBatch& batch, uint64_t* left) {
+    const bool reads = top_ || !filter_.empty();
+    for (uint64_t i = 0; i < batch.keys.size && *left != 0; ++i) {
+      const Bytes key = batch.keys[i], value = batch.values[i];
+      if (reads) {
+        STRIDE_CLI_TRY(cells_.read(key, value));
+        if (!filter_.holds(cells_)) continue;
+      }
+      --*left;
+      if (top_) {
+        top_->add(cells_, key, value);
+      } else {
+        STRIDE_CLI_TRY(write(key, value));
+      }
+    }
+    return {};
+  }
+  ExitStatus write_top() {
+    constexpr size_t bytes_at_once = 1 << 18;
+    for (const TopRows::Row& row : top_->sorted()) {
+      STRIDE_CLI_TRY(write(as_bytes(row.key), as_bytes(row.value)));
+      if (text_.size() < bytes_at_once) continue;
+      if (interrupted()) return ExitStatus::interrupted();
+      STRIDE_CLI_TRY(pass());
+    }
+    return pass();
+  }
+  ExitStatus write(Bytes key, Bytes value) {
+    if (file_) return file_->add(key, value);
+    if (arguments_.keys_only) {
+      keys_.append_fields(key, '\t', /*quoted=*/false, &text_);
+      text_.append('\n');
+    } else {
+      writer_->write(key, value, true, &text_);
+    }
+    return {};
+  }
+
+  Context& context_;
+  const ScanArguments& arguments_;
+  const Table& table_;
+  const KeyForm& form_;
+  Format format_;
+  KeyText keys_;
+  TableCells cells_;
+  RowFilter filter_;
+  std::optional<RecordWriter> writer_;
+  std::optional<TopRows> top_;
+  std::unique_ptr<ColumnFile> file_;  // of a format in columns
+  TextBuffer text_;
+};
 
 ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   std::unique_ptr<Database> database;
@@ -85,48 +203,13 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   KeyForm form;
   STRIDE_CLI_TRY(open_table(*database, arguments.table, arguments.key_type, &table, &form));
   ScanOptions options;
-  options.reverse = arguments.reverse;
+  options.reverse = arguments.reverse && !arguments.top;
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &options));
-  const Format format = output_format(*context, arguments.output);
-  if (arguments.keys_only && format != Format::tsv)
-    return ExitStatus::usage("--keys-only is for the format tsv");
+  ScanPrinter printer(context, arguments, table, form);
+  STRIDE_CLI_TRY(printer.prepare());
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
-  std::vector<size_t> columns;
-  STRIDE_CLI_TRY(find_columns(table, arguments.output.columns, &columns));
-  KeyText keys = key_text(table, form);
-  if (is_columnar(format)) {
-    std::unique_ptr<ColumnFile> file;
-    STRIDE_CLI_TRY(
-        ColumnFile::make(format, form, keys.names(), table, columns, &context->out, &file));
-    return write_columns(context, &*scan, arguments.limit.value_or(~uint64_t{0}), file.get());
-  }
-  RecordWriter writer(format, key_text(table, form), ValueText(table, columns));
-  uint64_t left = arguments.limit.value_or(~uint64_t{0});
-  TextBuffer text;
-  if (!arguments.keys_only && wants_header(arguments.output, format, table)) {
-    writer.write_header(&text);
-    STRIDE_CLI_TRY(context->out.write(text.text()));
-  }
-  ScanBatch batch;
-  while (left != 0 && scan->next(&batch)) {
-    if (interrupted()) return ExitStatus::interrupted();
-    uint64_t n = std::min(left, batch.keys.size);
-    text.clear();
-    for (uint64_t i = 0; i < n; ++i) {
-      if (arguments.keys_only) {
-        keys.append_fields(batch.keys[i], '\t', /*quoted=*/false, &text);
-        text.append('\n');
-      } else {
-        writer.write(batch.keys[i], batch.values[i], true, &text);
-      }
-    }
-    STRIDE_CLI_TRY(context->out.write(text.text()));
-    STRIDE_CLI_TRY(writer.status());
-    left -= n;
-  }
-  STRIDE_CLI_TRY(context->out.flush());
-  return scan->status();
+  return printer.print(&*scan);
 }
 
 ExitStatus run_count(Context* context, const TableArguments& arguments) {
