@@ -394,7 +394,7 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.OtherArguments", "[MistakesTest]") 
   refused({"scan", database_, "zips", "--limit", "1", "--limit", "2"},
           "--limit is given more than once: give it once");
   refused({"scan", database_, "zips", "--format", "cvs"},
-          "--format: 'cvs' is none of tsv, csv, jsonl, raw: did you mean 'csv'?");
+          "--format: 'cvs' is none of tsv, csv, jsonl, raw, parquet, arrow: did you mean 'csv'?");
   for (const char* text : {"many", "-1", "5000"})
     refused(
         {"get", database_, "zips", "1", "--threads", text},

@@ -126,7 +126,7 @@ TEST_CASE_METHOD(CompletionTest, "CompletionTest.Tables", "[CompletionTest]") {
 TEST_CASE_METHOD(CompletionTest, "CompletionTest.Options", "[CompletionTest]") {
   CHECK(words("scan users --li") == Names{"--limit"});
   CHECK(words("scan --re") == Names{"--reverse"});
-  CHECK(words("scan users --format ") == Names{"csv", "jsonl", "raw", "tsv"});
+  CHECK(words("scan users --format ") == Names{"arrow", "csv", "jsonl", "parquet", "raw", "tsv"});
   CHECK(words("scan users --format j") == Names{"jsonl"});
   CHECK(words("scan users --limit ") == Names{});
   const Names all = words("scan users ");
