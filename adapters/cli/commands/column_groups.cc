@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -66,6 +67,8 @@ void ColumnGroups::update(const Kept& kept, Bytes cell, State* state) const {
       std::memcpy(&number, cell.data(), sizeof number);
       if constexpr (std::is_floating_point_v<decltype(number)>) {
         state->real += static_cast<double>(number);
+        // Which sign a NaN gets differs from one compiler to the next.
+        if (std::isnan(state->real)) state->real = std::numeric_limits<double>::quiet_NaN();
       } else {
         state->integer += number;
       }
