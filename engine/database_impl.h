@@ -41,7 +41,7 @@ class DatabaseImpl {
   // A table that is in no version yet. already_exists, invalid_argument.
   Result<std::shared_ptr<const TableRecord>> new_table(const std::string& name,
                                                        const TableOptions& options);
-  // Of a table without a schema: a transaction makes the others.
+  // Makes tables without a schema: a transaction makes the others.
   Result<Table> create_table(const std::string& name, const TableOptions& options);
   Result<Table> open_table(const std::string& name) const;
   Status drop_table(const std::string& name);

@@ -11,7 +11,7 @@
 namespace stride {
 namespace {
 
-// So many rows are filled column by column while they lie in the cache.
+// A block of rows is filled column by column while it lies in the cache.
 constexpr uint64_t block_rows = 1024;
 
 std::string column_text(const Schema& schema, size_t column) {

@@ -27,7 +27,7 @@ void order(const std::byte* from, bool inverse, std::byte* to) {
     std::memcpy(&bits, from, width);
   }
   if constexpr (std::is_floating_point_v<T>) {
-    // Of a key whose sign bit is set the number is positive.
+    // A key whose sign bit is set has a positive number.
     const bool negative = ((bits & sign) != 0) != inverse;
     bits = static_cast<Bits>(negative ? ~bits : bits ^ sign);
   } else if constexpr (std::is_signed_v<T>) {

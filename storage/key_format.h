@@ -19,7 +19,7 @@
 //   string, bytes, the last     as they are                                         of bytes
 //   string, bytes before it     each 0x00 as 0x00 0xFF, and 0x00 0x00 behind        of bytes
 //
-// So a key of one u64 or i64 is that of storage/integer_key.h, and a beginning of columns is a
+// A key of one u64 or i64 is that of storage/integer_key.h, and a beginning of columns is a
 // beginning of keys: KeyWriter::beginning() of ("nz") is a prefix for scans. The way of writing strings
 // is that of FoundationDB's tuple layer.
 #pragma once
@@ -68,9 +68,9 @@ class STRIDE_API KeyWriter {
       set(column, Bytes(reinterpret_cast<const std::byte*>(&as), sizeof as));
     });
   }
-  // Of all columns. Until the next call.
+  // The key of all columns is valid until the next call.
   std::string_view bytes() { return beginning(cells_.size()); }
-  // Of the first ones: what all keys begin with that have these. Until the next call.
+  // All keys that have these first columns begin so. It is valid until the next call.
   std::string_view beginning(size_t columns);
 
  private:
@@ -87,7 +87,7 @@ class STRIDE_API KeyReader {
 
   // False: the bytes are no key of the schema.
   bool read(Bytes key);
-  // Of the key that was read last, as rows have it.
+  // The cell is of the key that was read last, and as rows have it.
   Bytes operator[](size_t column) const { return cells_[column]; }
   // Precondition: T is as wide as the column's cells.
   template <class T>

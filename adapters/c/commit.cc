@@ -13,7 +13,7 @@ static_assert(sizeof(stride_commit_progress) == 48);
 
 namespace {
 
-// Of the first version: no member past it is needed.
+// The size of the first version has no member past these.
 constexpr size_t min_options_bytes = 16;
 
 Status read_durability(int given, std::optional<Durability>* durability) {

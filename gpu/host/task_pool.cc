@@ -118,7 +118,7 @@ void TaskPool::run(uint64_t n, uint64_t grain, const Body& body) {
   if (n == 0) return;
   // More pieces than threads, so that a thread which is held up does not hold up all.
   constexpr uint64_t pieces_per_thread = 8;
-  // So that each takes some milliseconds at most, and the call can be stopped in time.
+  // Each takes some milliseconds at most, and the call can be stopped in time.
   constexpr uint64_t watched_pieces = 512;
   const bool watched = WorkWatch::current() != nullptr;
   uint64_t pieces =

@@ -114,7 +114,7 @@ TEST_CASE("TableSchemaTest.ColumnsOfABatch", "[TableSchemaTest]") {
   const CellColumn columns[] = {CellColumn::of(x), CellColumn::of(n, valid.data())};
   WriteTransaction t = (*db)->begin();
   REQUIRE_OK(t.put(*points, Column::fixed(keys.data(), 4, rows), columns));
-  // Of one width, and of another than the schema's.
+  // The values have one width, and another than the schema's.
   CHECK(t.put(*points, "key1", "value").message() ==
         "row 0 has a value of 5 bytes, and rows of table 'points' have 13");
   REQUIRE_OK(t.commit());

@@ -32,7 +32,7 @@ TEST_CASE("KeyFormatTest.ByteByByte", "[KeyFormatTest]") {
 
 template <class T>
 int total_order(T a, T b) {
-  // Of floats: by sign, then by the bits.
+  // Floats are ordered by sign, then by the bits.
   if constexpr (std::is_floating_point_v<T>) {
     if (std::signbit(a) != std::signbit(b)) return std::signbit(a) ? -1 : 1;
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;

@@ -88,7 +88,7 @@ TEST_CASE("RowFormatTest.DamagedRowsLeadNowhere", "[RowFormatTest]") {
       row.resize(random() % 40);
       for (char& c : row) c = static_cast<char>(random());
     }
-    // Of its own size, so that AddressSanitizer sees what is read behind.
+    // Memory of just that size shows AddressSanitizer what is read behind.
     std::vector<char> memory(row.begin(), row.end());
     RowReader reader(schema);
     Bytes bytes = {reinterpret_cast<const std::byte*>(memory.data()), memory.size()};

@@ -69,7 +69,7 @@ class ColumnGroups {
   // Takes the cell at the beginning of a group's bytes off.
   std::optional<Bytes> take_cell(size_t column, Bytes* group) const;
   int compare_groups(size_t a, size_t b) const;
-  // By count or by the first sum.
+  // They are ordered by count or by the first sum.
   int compare_ranks(size_t a, size_t b) const;
   const State& state(size_t group, size_t aggregate) const {
     return states_[group * kept_.size() + aggregate];

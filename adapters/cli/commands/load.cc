@@ -34,7 +34,7 @@ class LoadWorker final : public BlockWorker {
   ParsedRows rows_;
 };
 
-// Of this command alone, without those before it that --resume goes on after.
+// It counts this command alone, without rows before it that --resume goes on after.
 uint64_t loaded_rows(const LoadArguments& arguments, const Loader& loader) {
   return arguments.dry_run ? loader.rows() : loader.committed_rows() - loader.rows_before();
 }

@@ -42,13 +42,13 @@ class Loader {
   OnDuplicate on_duplicate() const { return on_duplicate_; }
   uint64_t rows() const { return position_.rows + waiting_rows_; }
   uint64_t committed_rows() const { return position_.rows; }
-  // Of these, what an interrupted load had committed before.
+  // They are part of these: an interrupted load had committed them before.
   uint64_t rows_before() const { return rows_before_; }
   uint64_t skipped() const { return skipped_; }
   uint64_t rejected() const { return rejects_.count(); }
   uint64_t commits() const { return commits_; }
   uint64_t new_keys() const { return new_keys_; }
-  // Of the table; null: it has none.
+  // It is the table's; null: it has none.
   const std::shared_ptr<const Schema>& schema() const { return options_.schema; }
   bool made_schema() const { return made_schema_; }
 

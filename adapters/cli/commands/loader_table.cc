@@ -1,6 +1,4 @@
 // What the table of a load is: as it is there, or as options and the first rows say.
-#include <algorithm>
-
 #include "adapters/cli/commands/loader.h"
 #include "adapters/cli/commands/schema_argument.h"
 #include "adapters/cli/input/schema_guess.h"
@@ -154,8 +152,8 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   if (prefixes && options_.format == Format::raw) return look_at_first_key(reader, nullptr);
   STRIDE_CLI_TRY(reader->peek(&block, &more));
   if (more) {
-    const RowPlan& plan = block.file->plan;
-    key_columns_ = plan.key_names();
+    key_columns_ = block.file->plan.key_names();
+    if (!table_is_there_) reader->set_key_names(key_columns_);
   }
   if (more && guesses_schema_) {
     Schema schema;
@@ -163,15 +161,14 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
     if (schema.has_values()) {
       options_.schema = std::make_shared<const Schema>(std::move(schema));
       made_schema_ = true;
-      const uint64_t rows =
-          1 + static_cast<uint64_t>(std::count(block.text.begin(), block.text.end(), '\n'));
+      const uint64_t rows = 1 + count_newlines(block.text);
       if (rows * options_.schema->fixed_bytes() > max_bytes_)
         return ExitStatus(ExitCode::no_room,
                           "the first rows would need more than " + byte_text(max_bytes_) +
                               " of memory with " + std::to_string(options_.schema->fixed_bytes()) +
                               " bytes each, for every column has its width where it is null, too: "
                               "give --schema none, or name fewer columns with --value");
-      reader->set_schema(options_.schema, /*guess=*/true, key_columns_);
+      reader->set_schema(options_.schema, /*guess=*/true);
     }
   }
   return prefixes ? look_at_first_key(reader, more ? &block : nullptr) : ExitStatus();

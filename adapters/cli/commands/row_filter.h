@@ -31,7 +31,7 @@ class RowFilter {
                          RowFilter* filter);
 
   bool empty() const { return conditions_.empty(); }
-  // Of the row that was read last.
+  // It belongs to the row that was read last.
   bool holds(const TableCells& cells) const {
     for (const Condition& condition : conditions_)
       if (!condition.holds(cells)) return false;

@@ -46,7 +46,7 @@ class Shell {
     return {};
   }
 
-  // Of a person, who is told what goes wrong and goes on.
+  // A person is told what goes wrong and goes on.
   ExitStatus talk(size_t tables) {
     const Terminal terminal{
         context_.environment.in,
@@ -78,7 +78,7 @@ class Shell {
     }
   }
 
-  // Of a pipe or a file. What goes wrong is the end.
+  // A pipe or a file ends where something goes wrong.
   ExitStatus follow() {
     const std::unique_ptr<LineSource> lines = plain_lines(context_.environment.in);
     std::string line;

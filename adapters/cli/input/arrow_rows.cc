@@ -373,7 +373,7 @@ class ArrowFile final : public BatchFile {
       column = static_cast<int>(place);
     }
     for (int& column : wanted) {
-      // Of a vector's elements, which are a field below.
+      // A vector's elements are a field below.
       const auto* field = &parquet_->manifest().schema_fields[static_cast<size_t>(column)];
       while (field->children.size() == 1) field = &field->children[0];
       column = field->column_index;

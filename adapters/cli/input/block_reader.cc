@@ -370,9 +370,7 @@ void BlockReader::set_key_form(const KeyForm& form, uint32_t key_width) {
   if (file_) set(&file_->plan.options);
 }
 
-void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess,
-                             std::vector<std::string> key_names) {
-  options_.key_names = std::move(key_names);
+void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess) {
   options_.schema = schema;
   options_.schema_is_guess = guess;
   limit_blocks();

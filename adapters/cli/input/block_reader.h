@@ -65,9 +65,9 @@ class BlockReader {
   void set_key_form(const KeyForm& form, uint32_t key_width);
   // What values of all blocks are rows of that next() hands out from now on; those of the file that
   // is open have its columns. guess: it was told from the first rows.
-  // key_names: RowOptions::key_names of the files behind it.
-  void set_schema(std::shared_ptr<const Schema> schema, bool guess,
-                  std::vector<std::string> key_names);
+  void set_schema(std::shared_ptr<const Schema> schema, bool guess);
+  // RowOptions::key_names, of the files behind the one that is open.
+  void set_key_names(std::vector<std::string> names) { options_.key_names = std::move(names); }
   // What files told that no option says: "z.csv: the first row names the columns". Call when no
   // next() is under way.
   const std::vector<std::string>& told() const { return told_; }

@@ -136,7 +136,7 @@ class JsonParser {
         (value.kind == JsonSlice::Kind::other && value.text == "null"))
       return rows_.null_cell(i, row);
     const std::string_view text = plain_text(value, &texts_[i]);
-    // Of numbers that are strings nobody knows whether they are numbers.
+    // Nobody knows whether strings of digits are meant as numbers.
     const bool is_string = value.kind == JsonSlice::Kind::string;
     if (options_.schema_is_guess && is_string && is_json_number(options_.schema->values()[i]))
       return rows_.refuse_cell(i, "\"" + std::string(text) + "\"", row);

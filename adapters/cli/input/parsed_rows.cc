@@ -6,8 +6,6 @@
 
 namespace stride::cli {
 
-namespace {
-
 // In pieces whose sums fit into a byte, of which compilers add up many at once.
 uint64_t count_newlines(std::string_view text) {
   constexpr size_t piece = 128;
@@ -21,8 +19,6 @@ uint64_t count_newlines(std::string_view text) {
   }
   return newlines;
 }
-
-}  // namespace
 
 void ParsedRows::begin(const RowPlan& plan, std::string_view text) {
   const bool rows = makes_rows(plan);

@@ -89,7 +89,7 @@ class ParsedRows {
     value_end_ += piece.size();
   }
   void value(char c) { *value_end_++ = c; }
-  // Of rows of a schema: every cell of each row, in any order, in the place of the calls above.
+  // Rows of a schema take every cell, in any order, in the place of the calls above.
   // Texts must stay until end_row(). False: the cell cannot be that, and the row was refused.
   bool cell(size_t column, std::string_view text, std::string_view row) {
     const Field& field = plan_->options.schema->values()[column];
@@ -103,7 +103,7 @@ class ParsedRows {
     writer_->set_null(column);
     return true;
   }
-  // Of delimited text: what is empty is null where the column has nulls.
+  // Empty cells of delimited text are null where the column has nulls.
   bool cell_or_null(size_t column, std::string_view text, std::string_view row) {
     if (text.empty() && plan_->options.schema->values()[column].nullable)
       return null_cell(column, row);
@@ -176,6 +176,8 @@ class ParsedRows {
   uint64_t rows_ = 0, lines_ = 0, line_ = 0;
   std::vector<BadRow> bad_;
 };
+
+uint64_t count_newlines(std::string_view text);
 
 // Parses a block of whole rows. Rows that cannot be read are in bad(); the others are as given, in
 // order.

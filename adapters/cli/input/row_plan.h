@@ -75,7 +75,7 @@ struct RowPlan {
   bool is_key(size_t column) const;
   // Columns of the file that make the value, where it names its columns.
   std::vector<size_t> chosen_columns() const;
-  // Of these very columns.
+  // The schema has these very columns.
   void set_schema(std::shared_ptr<const Schema> schema);
   // The first row has one column, which is the key then, with empty values.
   void take_one_column();

@@ -13,7 +13,7 @@
 namespace stride::cli {
 namespace {
 
-// So much of a block's text is looked at; of its rows the first ones, and each sixteenth behind
+// A guess looks at so much of a block's text: of its rows the first ones, and each sixteenth behind
 // them.
 constexpr size_t guessed_bytes = 512 << 10;
 constexpr uint64_t dense_rows = 8192, sparse_step = 16;

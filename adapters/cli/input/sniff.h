@@ -8,7 +8,7 @@
 
 namespace stride::cli {
 
-// So many bytes of a file are enough.
+// A look at so many bytes of a file is enough.
 inline constexpr size_t sniffed_bytes = 64 << 10;
 
 struct Sniffed {

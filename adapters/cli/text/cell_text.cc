@@ -13,7 +13,7 @@ namespace stride::cli {
 namespace {
 
 constexpr int64_t seconds_a_day = 86'400;
-// Of the years 0 to 9999.
+// These are the days of the years 0 to 9999.
 constexpr int64_t min_day = -719'528, max_day = 2'932'896;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -65,7 +65,7 @@ bool parse_boolean(std::string_view text, uint8_t* to) {
   return *to || text == "false" || text == "False" || text == "FALSE";
 }
 
-// So many digits.
+// Reads just so many digits.
 bool take_digits(std::string_view* text, size_t digits, unsigned* number) {
   if (text->size() < digits) return false;
   *number = 0;
@@ -96,7 +96,7 @@ bool take_date(std::string_view* text, int64_t* day) {
   return true;
 }
 
-// Of a fraction of a second: digits behind the point, as so many decimal places.
+// Reads a fraction of a second: digits behind the point, as so many decimal places.
 bool take_fraction(std::string_view* text, size_t places, int64_t* fraction) {
   *fraction = 0;
   if (!take_char(text, '.')) return true;
@@ -158,7 +158,7 @@ bool parse_timestamp(FieldType type, std::string_view text, int64_t* time) {
   if (!take_offset(&text, &offset)) return false;
   if (h > 23 || m > 59 || s > 59) return false;
   const int64_t seconds = day * seconds_a_day + h * 3600 + m * 60 + s + offset;
-  // Of negative times both count down, so that the sum fits where it can.
+  // Both parts of negative times count down, so that the sum fits where it can.
   const int64_t unit = power_of_ten(places_of(type));
   const bool down = seconds < 0 && fraction > 0;
   return !__builtin_mul_overflow(seconds + down, unit, time) &&
@@ -311,7 +311,7 @@ void append_uuid(Bytes cell, TextBuffer* out) {
   }
 }
 
-// Of dates and times the text where it has one.
+// Appends the text of a date or time where it has one.
 template <class T>
 bool append_time(FieldType type, T number, TextBuffer* out) {
   if constexpr (std::is_integral_v<T>) {

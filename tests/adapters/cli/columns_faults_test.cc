@@ -125,6 +125,14 @@ TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.ColumnsGoByTheirNames",
   REQUIRE_MESSAGE(
       run({"load", database_, "t", a, b, "--header", "--key-type", "string,string"}) == 0, error_);
   CHECK(scan({"--format", "csv"}) == "c,y,v\nA,B,2\na,b,1\n");
+  // The same where the schema is given, and where there is none.
+  for (const char* schema : {"v string", "none"}) {
+    const std::string name = std::string("of ") + schema;
+    REQUIRE_MESSAGE(run({"load", database_, name, a, b, "--header", "--key-type", "string,string",
+                         "--schema", schema}) == 0,
+                    error_);
+    CHECK(scan({}, name) == "A\tB\t2\na\tb\t1\n");
+  }
   REQUIRE_MESSAGE(load(file("d.csv", "v,y,c\n3,Y,C\n"), {"--header"}) == 0, error_);
   CHECK(scan({"--from", "C", "--to", "D"}) == "C\tY\t3\n");
   expect_load_refused(file("e.csv", "v,w\n1,2\n"), {"--header", "--key-type", "string,string"}, 2,

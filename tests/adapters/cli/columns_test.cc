@@ -282,7 +282,7 @@ class RandomCells {
   }
 
  private:
-  // Of the years 0 to 9999.
+  // These are seconds of the years 0 to 9999.
   int64_t seconds() { return static_cast<int64_t>(random_() % 315'569'520'000) - 62'167'219'200; }
   static std::string time_text(const char* format, int64_t seconds) {
     const time_t time = seconds;

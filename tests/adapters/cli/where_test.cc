@@ -88,7 +88,7 @@ size_t plain_column(const std::string& name) {
   abort();
 }
 
-// Of 128 bits, so that all integers can be compared as one type.
+// 128 bits compare all integers as one type.
 __extension__ using PlainWide = __int128;
 PlainWide wide_of(const std::string& text) {
   return text[0] == '-' ? PlainWide{std::stoll(text)} : PlainWide{std::stoull(text)};

@@ -189,7 +189,7 @@ TEST_CASE_METHOD(CancelledCommitTest, "CancelledCommitTest.RemovesFinishedSegmen
   CHECK(found()["bytes"].size() == 1u);
 }
 
-// Of a commit that does not wait for its writes, what is still to be written when it is too late.
+// Some commits do not wait for their writes: this is still to be written when it is too late.
 TEST_CASE_METHOD(CancelledCommitTest, "CancelledCommitTest.TooLateLosesNothing",
                  "[CancelledCommitTest]") {
   uint64_t late = 0;
