@@ -84,12 +84,13 @@ Result<Table> WriteTransaction::create_table(const std::string& name, const Tabl
     STRIDE_TRY(state_->check_open());
     auto record = state_->database->new_table(name, options);
     if (!record.ok()) return record.status();
-    STRIDE_TRY(state_->staging.create(*record));
     std::shared_ptr<const Schema> schema;
     if (!options.schema.empty()) schema = std::make_shared<const Schema>(options.schema);
-    Table table = state_->database->handle(std::move(*record), schema);
+    Table table = state_->database->handle(*record, schema);
     STRIDE_TRY(state_->begin_change(table));
+    // The table comes last: where this fails there is at most the schema of an id that nobody has.
     if (schema) STRIDE_TRY(keep_schema(table, schema));
+    STRIDE_TRY(state_->staging.create(std::move(*record)));
     return table;
   });
 }

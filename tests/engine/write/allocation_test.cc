@@ -353,8 +353,8 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.Reads", "[AllocationTest]") {
   });
 }
 
-// The first batch of a snapshot makes segments of the memtable's rows; one that fails is followed by
-// others that find them.
+// The first batch of a snapshot makes segments of the memtable's rows; one that fails is followed
+// by others that find them.
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.RowsInTheMemtableAlone", "[AllocationTest]") {
   auto fresh = db_->create_table("fresh", {});
   REQUIRE_OK(fresh);
@@ -369,6 +369,25 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.RowsInTheMemtableAlone", "[Allo
     STRIDE_TRY(snapshot.get(*fresh, queries.column(), &got));
     return check(got.found[0] && got.found[1] && !got.found[2]);
   });
+}
+
+// A table whose creation has failed is not there after the commit, and none is there without its
+// schema.
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.TablesWithASchema", "[AllocationTest]") {
+  const Schema schema = *Schema::parse("id u64 key, name string, score f64?");
+  const TableOptions options = {.schema = schema};
+  for (int64_t n = 0;; ++n) {
+    const std::string name = "with_schema_" + std::to_string(n);
+    WriteTransaction t = db_->begin();
+    Status created;
+    const bool failed =
+        fail_allocation(n, [&] { created = t.create_table(name, options).status(); });
+    REQUIRE_OK(t.commit());
+    auto table = db_->open_table(name);
+    CHECK(table.ok() == created.ok());
+    if (table.ok()) CHECK(table->schema() == schema);
+    if (!failed) break;
+  }
 }
 
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.ReadsOfPrefixesAndTables", "[AllocationTest]") {
