@@ -2,42 +2,14 @@
 
 #include <algorithm>
 
+#include "storage/key_order.h"
+
 namespace stride {
 namespace {
 
 bool has_any_length(const Field& field) { return cell_width(field) == 0; }
 bool is_of_bytes(const Field& field) {
   return width_of(field.type) == 0 || field.type == FieldType::uuid;
-}
-
-// Turns the bytes around, and the bits that make the order that of the numbers. From a cell to a key
-// and, with inverse, back.
-template <class T>
-void order(const std::byte* from, bool inverse, std::byte* to) {
-  constexpr size_t width = sizeof(T);
-  using Bits = std::conditional_t<
-      width == 1, uint8_t,
-      std::conditional_t<width == 2, uint16_t, std::conditional_t<width == 4, uint32_t, uint64_t>>>;
-  constexpr Bits sign = static_cast<Bits>(Bits{1} << (8 * width - 1));
-  Bits bits = 0;
-  if (inverse) {
-    for (size_t i = 0; i < width; ++i)
-      bits = static_cast<Bits>(bits << (width == 1 ? 0 : 8) | std::to_integer<Bits>(from[i]));
-  } else {
-    std::memcpy(&bits, from, width);
-  }
-  if constexpr (std::is_floating_point_v<T>) {
-    // A key whose sign bit is set has a positive number.
-    const bool negative = ((bits & sign) != 0) != inverse;
-    bits = static_cast<Bits>(negative ? ~bits : bits ^ sign);
-  } else if constexpr (std::is_signed_v<T>) {
-    bits = static_cast<Bits>(bits ^ sign);
-  }
-  if (inverse) {
-    std::memcpy(to, &bits, width);
-  } else {
-    for (size_t i = 0; i < width; ++i) to[i] = static_cast<std::byte>(bits >> (8 * (width - 1 - i)));
-  }
 }
 
 void append_escaped(Bytes cell, std::string* key) {
@@ -76,7 +48,7 @@ void append_key_cell(const Field& field, Bytes cell, bool last, std::string* key
   }
   with_number_of(field.type, [&](auto number) {
     std::byte ordered[sizeof number];
-    order<decltype(number)>(cell.data(), /*inverse=*/false, ordered);
+    order_number<decltype(number)>(cell.data(), ordered);
     key->append(as_text(ordered));
   });
 }
@@ -91,8 +63,7 @@ bool take_key_cell(const Field& field, bool last, Bytes* key, std::string* memor
   if (is_of_bytes(field)) return true;
   memory->resize(width);
   with_number_of(field.type, [&](auto number) {
-    order<decltype(number)>(stored.data(), /*inverse=*/true,
-                            reinterpret_cast<std::byte*>(memory->data()));
+    unorder_number<decltype(number)>(stored.data(), reinterpret_cast<std::byte*>(memory->data()));
   });
   *cell = as_bytes(*memory);
   return true;

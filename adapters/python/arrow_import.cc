@@ -1,0 +1,272 @@
+// Arrow arrays as cells: where they lie, as far as the layouts agree.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "adapters/python/arrow_stream.h"
+#include "adapters/python/errors.h"
+#include "storage/quoted.h"
+#include "storage/row_format.h"
+
+namespace stride::python {
+namespace {
+
+struct Source {
+  const ArrowSchema& schema;
+  const ArrowArray& array;
+  uint64_t first, rows;  // in the array's buffers
+  const std::string& name;
+
+  std::string_view format() const { return schema.format; }
+  template <class T>
+  const T* buffer(int64_t i) const {
+    return i < array.n_buffers ? static_cast<const T*>(array.buffers[i]) : nullptr;
+  }
+};
+
+[[noreturn]] void raise_format(const Source& source, const std::string& remedy) {
+  raise("InvalidType",
+        "column " + stride::quoted(source.name) + " is of Arrow's type " +
+            stride::quoted(std::string(source.format())) + ", which no column has",
+        remedy);
+}
+
+bool bit_of(const uint8_t* bits, uint64_t i) { return bits[i / 8] >> (i % 8) & 1; }
+
+void copy_valid(const Source& source, Cells* cells) {
+  const auto* bits = source.buffer<uint8_t>(0);
+  if (!bits || source.array.null_count == 0 || source.rows == 0) return;
+  uint64_t* valid = add_bits(cells, source.rows);
+  if (source.first % 8 == 0) {
+    std::memcpy(valid, bits + source.first / 8, (source.rows + 7) / 8);
+  } else {
+    for (uint64_t row = 0; row < source.rows; ++row)
+      valid[row / 64] |= uint64_t{bit_of(bits, source.first + row)} << (row % 64);
+  }
+  cells->column.valid = valid;
+}
+
+std::optional<Field> plain_field(std::string_view format) {
+  static const std::pair<std::string_view, FieldType> types[] = {
+      {"c", FieldType::i8},  {"C", FieldType::u8},  {"s", FieldType::i16},   {"S", FieldType::u16},
+      {"i", FieldType::i32}, {"I", FieldType::u32}, {"l", FieldType::i64},   {"L", FieldType::u64},
+      {"f", FieldType::f32}, {"g", FieldType::f64}, {"tdD", FieldType::date}};
+  for (const auto& [name, type] : types)
+    if (format == name) return Field{.type = type};
+  // With a time zone behind, which does not change the moment.
+  static const std::pair<std::string_view, FieldType> times[] = {{"tss:", FieldType::timestamp_s},
+                                                                 {"tsm:", FieldType::timestamp_ms},
+                                                                 {"tsu:", FieldType::timestamp_us},
+                                                                 {"tsn:", FieldType::timestamp_ns}};
+  for (const auto& [name, type] : times)
+    if (format.starts_with(name)) return Field{.type = type};
+  if (format.starts_with("w:")) {
+    const auto width = static_cast<uint32_t>(std::strtoul(format.data() + 2, nullptr, 10));
+    if (width) return Field{.type = FieldType::bytes, .count = width};
+  }
+  return std::nullopt;
+}
+
+void import_plain(const Source& source, Cells* cells) {
+  const uint32_t width = cell_width(cells->field);
+  const auto* data = source.buffer<std::byte>(1);
+  static constexpr std::byte nothing[8] = {};
+  cells->column = {
+      data ? data + source.first * width : nothing, nullptr, nullptr, source.rows, width, width};
+}
+
+void import_booleans(const Source& source, Cells* cells) {
+  const auto* bits = source.buffer<uint8_t>(1);
+  auto* data = add_memory<uint8_t>(cells, std::max<uint64_t>(source.rows, 1));
+  for (uint64_t row = 0; row < source.rows; ++row) data[row] = bit_of(bits, source.first + row);
+  cells->field.type = FieldType::boolean;
+  cells->column = CellColumn::fixed(data, 1, source.rows);
+}
+
+// Offsets of 32 bits become such of 64; those of 64 bits are taken as they are.
+template <class Offset>
+void import_strings(const Source& source, FieldType type, Cells* cells) {
+  const auto* offsets = source.buffer<Offset>(1);
+  const auto* data = source.buffer<std::byte>(2);
+  static constexpr std::byte nothing{};
+  static constexpr Offset no_offsets[1] = {};
+  if (!offsets) offsets = no_offsets;  // of no rows
+  cells->field.type = type;
+  const uint64_t* ends;
+  if constexpr (sizeof(Offset) == 8) {
+    ends = reinterpret_cast<const uint64_t*>(offsets) + source.first;
+  } else {
+    auto* wide = add_memory<uint64_t>(cells, source.rows + 1);
+    for (uint64_t row = 0; row <= source.rows; ++row)
+      wide[row] = static_cast<uint64_t>(offsets[source.first + row]);
+    ends = wide;
+  }
+  cells->column = CellColumn::variable(data ? data : &nothing, ends, source.rows);
+}
+
+// Strings of up to 12 bytes lie in their view, longer ones in one of several buffers.
+void import_views(const Source& source, FieldType type, Cells* cells) {
+  struct View {
+    int32_t length;
+    char inlined[4];
+    int32_t buffer, offset;
+  };
+  static_assert(sizeof(View) == 16);
+  const auto* views = source.buffer<View>(1);
+  const auto* valid = source.array.null_count == 0 ? nullptr : source.buffer<uint8_t>(0);
+  auto* ends = add_memory<uint64_t>(cells, source.rows + 1);
+  ends[0] = 0;
+  for (uint64_t row = 0; row < source.rows; ++row) {
+    const bool there = !valid || bit_of(valid, source.first + row);
+    ends[row + 1] =
+        ends[row] + (there ? static_cast<uint64_t>(views[source.first + row].length) : 0);
+  }
+  auto* data = add_memory<std::byte>(cells, std::max<uint64_t>(ends[source.rows], 1));
+  for (uint64_t row = 0; row < source.rows; ++row) {
+    const View& view = views[source.first + row];
+    const uint64_t length = ends[row + 1] - ends[row];
+    if (length == 0) continue;
+    const char* from = view.inlined;
+    if (length > 12) from = source.buffer<char>(2 + view.buffer) + view.offset;
+    std::memcpy(data + ends[row], from, length);
+  }
+  cells->field.type = type;
+  cells->column = CellColumn::variable(data, ends, source.rows);
+}
+
+void import_vectors(const Source& source, std::shared_ptr<const void> owner, Cells* cells) {
+  const auto count = static_cast<uint32_t>(std::strtoul(source.schema.format + 3, nullptr, 10));
+  const ArrowSchema& schema = *source.schema.children[0];
+  const std::optional<Field> element = plain_field(schema.format);
+  if (!element || element->type == FieldType::bytes || count == 0)
+    raise_format(source, "give lists of numbers that all have as many elements");
+  const Cells flat = import_arrow(schema, *source.array.children[0], std::move(owner),
+                                  static_cast<int64_t>(source.first * count),
+                                  static_cast<int64_t>(source.rows * count), source.name);
+  for (uint64_t i = 0; i < flat.size(); ++i)
+    if (!flat.column.is_there(i) && (!cells->column.valid || cells->column.is_there(i / count)))
+      raise("InvalidArgument", "column " + stride::quoted(source.name) + ", row " +
+                                   std::to_string(i / count) +
+                                   ": an element of the vector is missing");
+  cells->memory.insert(cells->memory.end(), flat.memory.begin(), flat.memory.end());
+  cells->field.type = element->type;
+  cells->field.count = count;
+  const uint32_t width = flat.column.width * count;
+  cells->column = {flat.column.data, nullptr, cells->column.valid, source.rows, width, width};
+}
+
+// Looks up each row's value.
+Cells import_dictionary(const Source& source, std::shared_ptr<const void> owner) {
+  const ArrowArray& values = *source.array.dictionary;
+  const Cells entries =
+      import_arrow(*source.schema.dictionary, values, owner, 0, values.length, source.name);
+  const std::optional<Field> number = plain_field(source.format());
+  if (!number) raise_format(source, "cast it to a plain type first");
+  Cells cells;
+  cells.field = entries.field;
+  Cells keys;
+  keys.field = *number;
+  import_plain(source, &keys);
+  copy_valid(source, &keys);
+  std::vector<uint64_t> at(source.rows, 0);
+  uint64_t bytes = 0;
+  uint64_t* valid = add_bits(&cells, source.rows);
+  for (uint64_t row = 0; row < source.rows; ++row) {
+    if (!keys.column.is_there(row)) continue;
+    with_number_of(number->type, [&](auto index) {
+      at[row] = static_cast<uint64_t>(keys.column.number<decltype(index)>(row));
+    });
+    if (at[row] >= entries.size())
+      raise("InvalidArgument", "column " + stride::quoted(source.name) + ", row " +
+                                   std::to_string(row) + ": the dictionary has no such entry");
+    if (!entries.column.is_there(at[row])) continue;
+    valid[row / 64] |= uint64_t{1} << (row % 64);
+    bytes += entries.column[at[row]].size();
+  }
+  const uint32_t width = cell_width(cells.field);
+  auto* data =
+      add_memory<std::byte>(&cells, std::max<uint64_t>(width ? width * source.rows : bytes, 1));
+  uint64_t* ends = width ? nullptr : add_memory<uint64_t>(&cells, source.rows + 1);
+  uint64_t end = 0;
+  if (ends) ends[0] = 0;
+  for (uint64_t row = 0; row < source.rows; ++row) {
+    const bool there = valid[row / 64] >> (row % 64) & 1;
+    const Bytes cell = there ? entries.column[at[row]] : Bytes();
+    if (width) std::memset(data + end, 0, width);
+    if (!cell.empty()) std::memcpy(data + end, cell.data(), cell.size());
+    end += width ? width : cell.size();
+    if (ends) ends[row + 1] = end;
+  }
+  cells.column = {data, ends, valid, source.rows, width, width};
+  return cells;
+}
+
+// Milliseconds that are whole days.
+void import_date64(const Source& source, Cells* cells) {
+  cells->field.type = FieldType::timestamp_ms;
+  import_plain(source, cells);
+}
+
+bool import_text(const Source& source, Cells* cells) {
+  const std::string_view format = source.format();
+  if (format == "u")
+    import_strings<int32_t>(source, FieldType::string, cells);
+  else if (format == "U")
+    import_strings<int64_t>(source, FieldType::string, cells);
+  else if (format == "z")
+    import_strings<int32_t>(source, FieldType::bytes, cells);
+  else if (format == "Z")
+    import_strings<int64_t>(source, FieldType::bytes, cells);
+  else if (format == "vu")
+    import_views(source, FieldType::string, cells);
+  else if (format == "vz")
+    import_views(source, FieldType::bytes, cells);
+  else
+    return false;
+  return true;
+}
+
+void import_nulls(uint64_t rows, Cells* cells) {
+  cells->field = {.type = FieldType::boolean, .nullable = true};
+  auto* data = add_memory<uint8_t>(cells, std::max<uint64_t>(rows, 1));
+  std::fill_n(data, rows, 0);
+  cells->column = CellColumn::fixed(data, 1, rows, add_bits(cells, rows));
+}
+
+}  // namespace
+
+Cells import_arrow(const ArrowSchema& schema, const ArrowArray& array,
+                   std::shared_ptr<const void> owner, int64_t first, int64_t rows,
+                   const std::string& name) {
+  const Source source{schema, array, static_cast<uint64_t>(array.offset + first),
+                      static_cast<uint64_t>(rows), name};
+  if (schema.dictionary) return import_dictionary(source, std::move(owner));
+  Cells cells;
+  const std::string_view format = source.format();
+  if (format == "n") {
+    import_nulls(source.rows, &cells);
+    return cells;
+  }
+  if (const std::optional<Field> field = plain_field(format)) {
+    cells.field = *field;
+    import_plain(source, &cells);
+  } else if (format == "b") {
+    import_booleans(source, &cells);
+  } else if (format == "tdm") {
+    import_date64(source, &cells);
+  } else if (format.starts_with("+w:")) {
+    copy_valid(source, &cells);
+    import_vectors(source, owner, &cells);
+  } else if (!import_text(source, &cells)) {
+    raise_format(source, format.starts_with("+")
+                             ? "take nested columns apart first"
+                             : "cast it to a number, a string or a timestamp first");
+  }
+  copy_valid(source, &cells);
+  cells.field.nullable = true;
+  cells.memory.push_back(std::move(owner));
+  return cells;
+}
+
+}  // namespace stride::python

@@ -1,0 +1,301 @@
+// Databases, snapshots, and the tables that they have.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/handles.h"
+#include "engine/library_version.h"
+#include "storage/prefix_key.h"
+
+namespace stride::python {
+
+std::shared_ptr<Lookup> LookupPool::take() {
+  std::unique_ptr<Lookup> lookup;
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      lookup = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!lookup) lookup = std::make_unique<Lookup>();
+  return {lookup.release(), [pool = shared_from_this()](Lookup* used) {
+            pool->give_back(std::unique_ptr<Lookup>(used));
+          }};
+}
+
+void LookupPool::give_back(std::unique_ptr<Lookup> lookup) {
+  if (lookup->result.data.size() > max_kept_bytes) return;
+  std::lock_guard lock(mutex_);
+  if (free_.size() < max_kept) free_.push_back(std::move(lookup));
+}
+
+Snapshot Handle::snapshot() const {
+  if (closed)
+    raise("Closed", "database '" + path + "' is closed",
+          "open it anew, or take a snapshot before it is closed");
+  return database->snapshot();
+}
+
+void Handle::close() {
+  closed = true;
+  run([&] { return database->close(); });
+}
+
+PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& name) {
+  return {handle, form_of(take(handle->database->open_table(name))), std::nullopt};
+}
+
+namespace {
+
+template <class T>
+T choice(const std::string& given, const char* what,
+         std::initializer_list<std::pair<const char*, T>> choices) {
+  std::string all;
+  for (const auto& [name, value] : choices) {
+    if (given == name) return value;
+    all += (all.empty() ? "'" : ", '") + std::string(name) + "'";
+  }
+  raise("InvalidArgument", std::string(what) + " is '" + given + "'", "it may be " + all);
+}
+
+Durability durability_named(const std::string& name) {
+  return choice<Durability>(
+      name, "durability",
+      {{"sync", Durability::sync}, {"flush", Durability::flush}, {"none", Durability::none}});
+}
+
+Options options_of(const nb::dict& given) {
+  Options options;
+  for (auto [name_object, value] : given) {
+    const std::string name = nb::cast<std::string>(name_object);
+    if (name == "create")
+      options.create_if_missing = nb::cast<bool>(value);
+    else if (name == "exclusive")
+      options.error_if_exists = nb::cast<bool>(value);
+    else if (name == "read_only")
+      options.read_only = nb::cast<bool>(value);
+    else if (name == "durability")
+      options.durability = durability_named(nb::cast<std::string>(value));
+    else if (name == "threads")
+      options.threads = nb::cast<unsigned>(value);
+    else if (name == "memory_limit")
+      options.memory_limit_bytes = nb::cast<uint64_t>(value);
+    else if (name == "memtable")
+      options.memtable_bytes = nb::cast<uint64_t>(value);
+    else if (name == "background")
+      options.background_work = nb::cast<bool>(value);
+    else if (name == "backend")
+      options.backend = choice<BackendKind>(nb::cast<std::string>(value), "backend",
+                                            {{"automatic", BackendKind::automatic},
+                                             {"host", BackendKind::host},
+                                             {"cuda", BackendKind::cuda}});
+    else if (name == "device_memory_limit")
+      options.gpu_memory_limit_bytes = nb::cast<uint64_t>(value);
+    else if (name == "device_values")
+      options.value_placement =
+          nb::cast<bool>(value) ? ValuePlacement::device : ValuePlacement::host;
+    else
+      raise("InvalidArgument", "open() has no option '" + name + "'");
+  }
+  return options;
+}
+
+PyDatabase open_database(const std::string& path, const nb::dict& given) {
+  const Options options = options_of(given);
+  auto handle = std::make_shared<Handle>();
+  handle->path = path;
+  handle->read_only = options.read_only;
+  run([&]() -> Status {
+    Result<std::unique_ptr<Database>> opened = Database::open(path, options);
+    if (!opened.ok()) return opened.status();
+    handle->database = std::move(*opened);
+    return {};
+  });
+  return {handle, given};
+}
+
+NumberType number_type_of_field(const Field& field) {
+  if (field.count == 0 && !field.nullable) {
+    if (field.type == FieldType::i32) return NumberType::i32;
+    if (field.type == FieldType::i64) return NumberType::i64;
+    if (field.type == FieldType::f32) return NumberType::f32;
+    if (field.type == FieldType::f64) return NumberType::f64;
+  }
+  raise("InvalidType", "counters of type " + type_text(field) + " are not possible",
+        "use i32, i64, f32 or f64");
+}
+
+bool is_plain_bytes(const std::vector<Field>& fields) {
+  return fields.empty() ||
+         (fields.size() == 1 && fields[0].type == FieldType::bytes && !fields[0].count &&
+          !fields[0].nullable && (fields[0].name == "key" || fields[0].name == "value"));
+}
+
+struct TableArguments {
+  nb::object key, values;
+  std::optional<uint32_t> bits;
+  bool text_prefixes = false, numbers = false, share_values = false, wrap = false;
+};
+
+TableOptions table_options(const TableArguments& given) {
+  TableOptions options;
+  std::vector<Field> key = fields_of(given.key, "key"), values = fields_of(given.values, "value");
+  options.share_equal_values = given.share_values;
+  if (given.bits) options.address_bits = *given.bits;
+  if (given.text_prefixes) options.address_bits = byte_strings;
+  if (given.numbers) {
+    options.numbers = number_type_of_field(values.at(0));
+    options.overflow = given.wrap ? Overflow::wrap : Overflow::error;
+    values.clear();
+  }
+  if (is_plain_bytes(key)) key.clear();
+  if (is_plain_bytes(values)) values.clear();
+  options.schema = take(Schema::make(std::move(values), std::move(key)));
+  return options;
+}
+
+// Whether the caller has said what the table is like.
+bool says_nothing(const TableArguments& given) {
+  return given.key.is_none() && given.values.is_none() && !given.bits && !given.text_prefixes &&
+         !given.share_values;
+}
+
+PyTable open_table(const PyDatabase& db, const std::string& name, const TableArguments& given,
+                   bool create) {
+  const std::shared_ptr<Handle>& handle = db.handle;
+  Result<Table> there = handle->database->open_table(name);
+  if (!there.ok() && there.status().code() != StatusCode::not_found) raise(there.status());
+  if (there.ok() && says_nothing(given)) return {handle, form_of(*there), std::nullopt};
+  if (!there.ok() && (!create || handle->read_only)) raise(there.status());
+  const TableOptions options = table_options(given);
+  if (!there.ok()) {
+    run([&] {
+      there = handle->database->open_or_create_table(name, options);
+      return there.status();
+    });
+  } else if (there->schema() != options.schema || there->address_bits() != options.address_bits ||
+             there->numbers() != options.numbers) {
+    const std::shared_ptr<const TableForm> form = form_of(*there);
+    raise("InvalidArgument",
+          "table '" + name + "' is there with other columns: " + form->schema.to_string(),
+          "open it without `key` and `values`, or use another name");
+  }
+  return {handle, form_of(*there), std::nullopt};
+}
+
+nb::dict statistics_of(const TableStatistics& s) {
+  nb::dict d;
+  d["name"] = s.name;
+  d["rows"] = s.rows;
+  d["erased_rows"] = s.erased_rows;
+  d["memtable_rows"] = s.memtable_rows;
+  d["runs"] = s.runs;
+  d["segments"] = s.segments;
+  d["bytes_on_disk"] = s.bytes_on_disk;
+  d["saved_bytes"] = s.saved_bytes;
+  d["filter_bytes"] = s.filter_bytes;
+  d["reclaimable_bytes"] = s.reclaimable_bytes;
+  d["resident_bytes"] = s.resident_bytes;
+  d["device_bytes"] = s.device_bytes;
+  d["stored_values"] = s.stored_values;
+  return d;
+}
+
+void bind_snapshot(nb::module_& module) {
+  nb::class_<PySnapshot>(module, "Snapshot", "The database as it was at one moment.")
+      .def(
+          "table",
+          [](const PySnapshot& s, const std::string& name) {
+            PyTable table = table_named(s.handle, name);
+            table.at = s.snapshot;
+            return table;
+          },
+          nb::arg("name"), "The table of a name as it was then, for reading.")
+      .def("__getitem__", [](const PySnapshot& s, const std::string& name) {
+        PyTable table = table_named(s.handle, name);
+        table.at = s.snapshot;
+        return table;
+      });
+}
+
+void bind_maintenance(nb::class_<PyDatabase>& database) {
+  database
+      .def(
+          "sync", [](const PyDatabase& db) { run([&] { return db.handle->database->sync(); }); },
+          "Makes all that was committed survive a loss of power.")
+      .def(
+          "compact",
+          [](const PyDatabase& db) { run([&] { return db.handle->database->compact(); }); },
+          "Merges the runs of each table into one.")
+      .def(
+          "calibrate",
+          [](const PyDatabase& db) { run([&] { return db.handle->database->calibrate(); }); },
+          "Measures what reads of memory cost here, and plans the trees of new segments by it.")
+      .def(
+          "verify",
+          [](const PyDatabase& db) { run([&] { return db.handle->database->verify(); }); },
+          "Reads every byte and checks it. Corruption: the first that is damaged.")
+      .def_prop_ro(
+          "size_bytes", [](const PyDatabase& db) { return db.handle->database->size_bytes(); },
+          "Bytes of all files.")
+      .def_prop_ro(
+          "backend", [](const PyDatabase& db) { return db.handle->database->backend_name(); },
+          "What executes batches.")
+      .def(
+          "statistics",
+          [](const PyDatabase& db) {
+            nb::list all;
+            for (const TableStatistics& s : db.handle->database->tables())
+              all.append(statistics_of(s));
+            return all;
+          },
+          "What each table has, as a list of dicts.");
+}
+
+}  // namespace
+
+void bind_database(nb::module_& module) {
+  module.attr("__version__") = version();
+  module.def("_open", open_database, nb::arg("path"), nb::arg("options"));
+  bind_snapshot(module);
+  nb::class_<PyDatabase> database(module, "Database",
+                                  "A database that is open. Any thread may use it.",
+                                  nb::is_weak_referenceable());
+  database.def_prop_ro("path", [](const PyDatabase& db) { return db.handle->path; })
+      .def_prop_ro("read_only", [](const PyDatabase& db) { return db.handle->read_only; })
+      .def_prop_ro("options", [](const PyDatabase& db) { return db.options; })
+      .def(
+          "close", [](const PyDatabase& db) { db.handle->close(); },
+          "Makes everything durable and ends. What was read stays valid.")
+      .def(
+          "snapshot",
+          [](const PyDatabase& db) {
+            return PySnapshot{db.handle, db.handle->snapshot()};
+          },
+          "The database as it is now, for reads that belong together.")
+      .def(
+          "_table",
+          [](const PyDatabase& db, const std::string& name, nb::object key, nb::object values,
+             std::optional<uint32_t> bits, bool text_prefixes, bool numbers, bool wrap,
+             bool share_values, bool create) {
+            return open_table(
+                db, name, {key, values, bits, text_prefixes, numbers, share_values, wrap}, create);
+          },
+          nb::arg("name"), nb::arg("key").none() = nb::none(),
+          nb::arg("values").none() = nb::none(), nb::arg("bits").none() = nb::none(),
+          nb::arg("text_prefixes") = false, nb::arg("numbers") = false, nb::arg("wrap") = false,
+          nb::arg("share_values") = false, nb::arg("create") = true)
+      .def(
+          "drop",
+          [](const PyDatabase& db, const std::string& name) {
+            run([&] { return db.handle->database->drop_table(name); });
+          },
+          nb::arg("name"), "Drops a table. Snapshots that were taken before still have it.");
+  bind_maintenance(database);
+}
+
+}  // namespace stride::python

@@ -1,0 +1,76 @@
+#include "adapters/python/errors.h"
+
+namespace stride::python {
+namespace {
+
+const char* class_of(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok:
+      break;
+    case StatusCode::not_found:
+      return "NotFound";
+    case StatusCode::already_exists:
+      return "AlreadyExists";
+    case StatusCode::invalid_argument:
+      return "InvalidArgument";
+    case StatusCode::corruption:
+      return "Corruption";
+    case StatusCode::unsupported_version:
+      return "UnsupportedVersion";
+    case StatusCode::io_error:
+      return "StorageError";
+    case StatusCode::no_space:
+      return "NoSpace";
+    case StatusCode::permission_denied:
+      return "PermissionDenied";
+    case StatusCode::locked:
+      return "Locked";
+    case StatusCode::read_only:
+      return "ReadOnly";
+    case StatusCode::poisoned:
+      return "Poisoned";
+    case StatusCode::resource_exhausted:
+      return "ResourceExhausted";
+    case StatusCode::closed:
+      return "Closed";
+    case StatusCode::unavailable:
+      return "Unavailable";
+    case StatusCode::cancelled:
+      return "Cancelled";
+  }
+  return "StrideError";
+}
+
+[[noreturn]] void throw_exception(const nb::object& exception) {
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  throw nb::python_error();
+}
+
+nb::object error_class(const char* name) {
+  return nb::module_::import_("stridedb.errors").attr(name);
+}
+
+// Bytes that are no UTF-8, as a table's name may have, become replacement characters.
+nb::object text(const std::string& bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+}  // namespace
+
+void raise(const Status& status) {
+  const nb::object offset = status.offset() ? nb::object(nb::int_(*status.offset())) : nb::none();
+  const nb::object file = status.file().empty() ? nb::object(nb::none()) : text(status.file());
+  throw_exception(error_class(class_of(status.code()))(text(status.message()), file, offset,
+                                                       text(status.remedy())));
+}
+
+void raise(const char* name, const std::string& message, const std::string& remedy) {
+  throw_exception(error_class(name)(text(message), nb::none(), nb::none(), text(remedy)));
+}
+
+void check_signals() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+}  // namespace stride::python

@@ -1,0 +1,44 @@
+// Failures as Python exceptions: those of stridedb/errors.py.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <utility>
+
+#include "storage/status.h"
+
+namespace stride::python {
+
+namespace nb = nanobind;
+
+// Throws the exception of a status that is not ok. The GIL is held.
+[[noreturn]] void raise(const Status& status);
+// name: of a class in stridedb/errors.py. remedy: what to do, or empty.
+[[noreturn]] void raise(const char* name, const std::string& message,
+                        const std::string& remedy = {});
+
+inline void check(const Status& status) {
+  if (!status.ok()) raise(status);
+}
+template <class T>
+T take(Result<T> result) {
+  if (!result.ok()) raise(result.status());
+  return std::move(*result);
+}
+
+// Calls work(), which uses no Python, without the GIL, and checks the status that it returns.
+template <class Work>
+void run(const Work& work) {
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = work();
+  }
+  check(status);
+}
+
+// Whether the user has pressed Ctrl-C: then it throws KeyboardInterrupt. The GIL is held.
+void check_signals();
+
+}  // namespace stride::python

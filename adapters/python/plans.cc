@@ -1,0 +1,146 @@
+// T[R[i]] += S[i], where a table says what R is.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/keys.h"
+#include "adapters/python/rows.h"
+#include "engine/scatter_plan.h"
+
+namespace stride::python {
+namespace {
+
+struct PyPlan {
+  ScatterPlan plan;
+  std::shared_ptr<const TableForm> form;
+  std::mutex mutex;  // a plan is of one thread at a time
+};
+
+NumberType number_type(const Cells& cells, const char* what) {
+  if (!cells.field.count) {
+    switch (cells.field.type) {
+      case FieldType::i32:
+        return NumberType::i32;
+      case FieldType::i64:
+        return NumberType::i64;
+      case FieldType::f32:
+        return NumberType::f32;
+      case FieldType::f64:
+        return NumberType::f64;
+      default:
+        break;
+    }
+  }
+  raise("InvalidType",
+        std::string(what) + " are of type " + type_text({"", cells.field.type, cells.field.count}),
+        "give an array of int32, int64, float32 or float64");
+}
+
+// Numbers in one piece and at addresses that their width divides.
+Cells aligned(nb::object array, const char* what) {
+  Cells cells = cells_of_array(array, what);
+  const bool good = cells.column.stride == cells.column.width &&
+                    reinterpret_cast<uintptr_t>(cells.column.data) % cells.column.width == 0;
+  if (good) return cells;
+  return cells_of_array(array.attr("copy")(), what);
+}
+
+nb::object as_array(nb::handle given) {
+  return nb::module_::import_("numpy").attr("asarray")(given);
+}
+
+nb::object map(PyPlan& plan, nb::handle weights, nb::object into, bool reproducible) {
+  const Cells sources = aligned(as_array(weights), "weights");
+  const NumberType type = number_type(sources, "weights");
+  const bool made = into.is_none();
+  if (made) {
+    const char* dtype = type == NumberType::i32   ? "i4"
+                        : type == NumberType::i64 ? "i8"
+                        : type == NumberType::f32 ? "f4"
+                                                  : "f8";
+    into = nb::module_::import_("numpy").attr("zeros")(plan.plan.targets(), dtype);
+  }
+  const Cells targets = cells_of_array(into, "into");
+  const bool writable = nb::cast<bool>(into.attr("flags").attr("writeable"));
+  if (!writable || targets.column.stride != targets.column.width)
+    raise("InvalidArgument", "into is an array that cannot be written to, or lies in pieces",
+          "give one that numpy.zeros() makes");
+  const NumberType target_type = number_type(targets, "into");
+  run([&] {
+    std::lock_guard lock(plan.mutex);
+    const Numbers s{type, sources.column.data, sources.size()};
+    const MutableNumbers t{target_type, const_cast<std::byte*>(targets.column.data),
+                           targets.size()};
+    return plan.plan.map(s, t,
+                         {.mode = reproducible ? ScatterMode::reproducible : ScatterMode::fast});
+  });
+  return into;
+}
+
+std::unique_ptr<PyPlan> make_plan(const PyTable& mapping, nb::object sources, bool names,
+                                  uint64_t targets, const std::string& unmapped) {
+  ScatterPlanOptions options;
+  options.values = names ? ScatterPlanTargets::keys : ScatterPlanTargets::numbers;
+  options.targets = targets;
+  if (unmapped != "count" && unmapped != "error")
+    raise("InvalidArgument", "unmapped is '" + unmapped + "'", "it may be 'count', 'error'");
+  options.unmapped = unmapped == "error" ? Unmapped::error : Unmapped::count;
+  EncodedKeys encoded;
+  GivenKeys keys;
+  if (!sources.is_none()) keys = keys_of(*mapping.form, sources, &encoded);
+  std::optional<ScatterPlan> plan;
+  const Snapshot snapshot = mapping.snapshot();
+  run([&]() -> Status {
+    Result<ScatterPlan> made =
+        sources.is_none() ? ScatterPlan::of_table(snapshot, mapping.table(), options)
+                          : ScatterPlan::make(snapshot, mapping.table(), keys.keys, options);
+    if (!made.ok()) return made.status();
+    plan.emplace(std::move(*made));
+    return {};
+  });
+  return std::unique_ptr<PyPlan>(new PyPlan{std::move(*plan), mapping.form, {}});
+}
+
+}  // namespace
+
+void bind_plans(nb::module_& module) {
+  nb::class_<PyPlan>(
+      module, "Plan",
+      "Where each of many sources goes, as a mapping table said when this was made: map() adds "
+      "weights of the sources up by their targets, again and again.")
+      .def("map", map, nb::arg("weights"), nb::arg("into").none() = nb::none(), nb::kw_only(),
+           nb::arg("reproducible") = false,
+           "Adds the weight of each source to its target and returns the sums: `into`, or a new "
+           "array. "
+           "reproducible: floats have the same bits on every run and machine.")
+      .def_prop_ro("sources", [](const PyPlan& p) { return p.plan.sources(); })
+      .def_prop_ro("targets", [](const PyPlan& p) { return p.plan.targets(); })
+      .def_prop_ro(
+          "unmapped", [](const PyPlan& p) { return p.plan.unmapped(); },
+          "How many sources have no target.")
+      .def_prop_ro(
+          "target_names",
+          [](const PyPlan& p) {
+            const KeyColumn names = p.plan.target_keys();
+            nb::list list;
+            for (uint64_t i = 0; i < names.size; ++i) {
+              const Field& field = p.form->schema.values()[0];
+              list.append(object_of(field, names[i]));
+            }
+            return list;
+          },
+          "With names=True the name of each target, ascending.")
+      .def_prop_ro("memory_bytes", [](const PyPlan& p) { return p.plan.memory_bytes(); })
+      .def_prop_ro("backend", [](const PyPlan& p) { return p.plan.backend_name(); });
+  module.def("_plan", make_plan, nb::arg("mapping"), nb::arg("sources").none(), nb::arg("names"),
+             nb::arg("targets"), nb::arg("unmapped"));
+}
+
+}  // namespace stride::python

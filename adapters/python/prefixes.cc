@@ -1,0 +1,365 @@
+// Prefix tables: keys that are prefixes, addresses, and the longest prefix of each.
+#include "engine/prefixes.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/keys.h"
+#include "adapters/python/reads.h"
+#include "adapters/python/rows.h"
+#include "storage/key_order.h"
+#include "storage/quoted.h"
+
+namespace stride::python {
+namespace {
+
+// "1.2.3.4" as bytes; false: it is written in another way, or not at all.
+bool parse_dotted(std::string_view text, std::byte* to) {
+  size_t at = 0;
+  for (int part = 0; part < 4; ++part) {
+    if (part && (at == text.size() || text[at++] != '.')) return false;
+    unsigned number = 0;
+    const size_t begin = at;
+    while (at < text.size() && at < begin + 3 && text[at] >= '0' && text[at] <= '9')
+      number = number * 10 + static_cast<unsigned>(text[at++] - '0');
+    if (at == begin || number > 255 || (at - begin > 1 && text[begin] == '0')) return false;
+    to[part] = static_cast<std::byte>(number);
+  }
+  return at == text.size();
+}
+
+void append_address_text(uint32_t bits, std::string_view text, std::string* bytes) {
+  std::byte dotted[4];
+  if (bits == 32 && parse_dotted(text, dotted)) {
+    bytes->append(as_text(dotted));
+    return;
+  }
+  bytes->append(take(parse_address(text, bits)));
+}
+
+// An integer, highest byte first.
+void append_integer(uint32_t bits, nb::handle given, std::string* bytes) {
+  const uint32_t width = address_bytes(bits);
+  // An address of so many bits begins with the first bit of its first byte.
+  const nb::object shifted = nb::borrow(given).attr("__lshift__")(width * 8 - bits);
+  try {
+    const auto written = nb::cast<nb::bytes>(shifted.attr("to_bytes")(width, "big"));
+    bytes->append(static_cast<const char*>(written.data()), written.size());
+  } catch (nb::python_error&) {
+    raise("InvalidArgument", nb::cast<std::string>(nb::repr(given)) + " is no address of " +
+                                 std::to_string(bits) + " bits");
+  }
+}
+
+bool is_ip_object(nb::handle given) { return nb::hasattr(given, "packed"); }
+
+const char* address_remedy(const TableForm& form) {
+  return form.address_bits == byte_strings
+             ? "give bytes or a text"
+             : "give a text, an integer, an object of ipaddress, or bytes";
+}
+
+void append_bytes(nb::handle given, std::string* bytes) {
+  const auto raw = nb::borrow<nb::bytes>(given);
+  bytes->append(static_cast<const char*>(raw.data()), raw.size());
+}
+
+std::string text_of(nb::handle given) { return nb::cast<std::string>(given); }
+
+// Numbers of 32 or 64 bits, as addresses of so many.
+template <class T>
+GivenKeys addresses_of_numbers(Cells cells, EncodedKeys* encoded) {
+  encoded->data.reset(std::max<uint64_t>(cells.size() * sizeof(T), 1));
+  std::byte* to = encoded->data.data();
+  const CellColumn& column = cells.column;
+  for (uint64_t row = 0; row < column.size; ++row)
+    order_number<T>(column.data + row * column.stride, to + row * sizeof(T));
+  encoded->keys = Column::fixed(to, sizeof(T), column.size);
+  GivenKeys keys;
+  keys.cells.push_back(std::move(cells));
+  keys.keys = encoded->keys;
+  return keys;
+}
+
+void check_all_there(const Cells& cells) {
+  for (uint64_t row = 0; row < cells.size(); ++row)
+    if (!cells.column.is_there(row))
+      raise("InvalidArgument", "address " + std::to_string(row) + " is null");
+}
+
+GivenKeys addresses_of_texts(const TableForm& form, const Cells& cells, EncodedKeys* encoded) {
+  std::string bytes;
+  bytes.reserve(cells.size() * 16);
+  for (uint64_t row = 0; row < cells.size(); ++row)
+    append_address_text(form.address_bits, as_text(cells.column[row]), &bytes);
+  encoded->data.reset(std::max<size_t>(bytes.size(), 1));
+  std::memcpy(encoded->data.data(), bytes.data(), bytes.size());
+  encoded->keys =
+      Column::fixed(encoded->data.data(), address_bytes(form.address_bits), cells.size());
+  GivenKeys keys;
+  keys.keys = encoded->keys;
+  return keys;
+}
+
+// Keys that are made one by one, of objects of any kind.
+template <class Append>
+GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
+                       const Append& append) {
+  std::string bytes;
+  std::vector<uint64_t> offsets{0};
+  for (nb::handle one : given) {
+    append(one, &bytes);
+    offsets.push_back(bytes.size());
+  }
+  const uint64_t rows = offsets.size() - 1;
+  encoded->data.reset(std::max<size_t>(bytes.size(), 1));
+  std::memcpy(encoded->data.data(), bytes.data(), bytes.size());
+  encoded->offsets.reset(rows + 1);
+  std::copy(offsets.begin(), offsets.end(), encoded->offsets.data());
+  const bool fixed = width && bytes.size() == rows * width;
+  encoded->keys = fixed ? Column::fixed(encoded->data.data(), width, rows)
+                        : Column::variable(encoded->data.data(), encoded->offsets.data(), rows);
+  GivenKeys keys;
+  keys.keys = encoded->keys;
+  return keys;
+}
+
+// The cells of an array or of Arrow data in their own type; nothing: it is a list or another
+// sequence.
+std::optional<Cells> typed_cells(nb::handle given) {
+  if (nb::isinstance<PyColumn>(given)) return nb::cast<const PyColumn&>(given).cells;
+  if (nb::hasattr(given, "__array_interface__")) {
+    const std::string kind =
+        nb::cast<std::string>(nb::str(nb::object(given.attr("dtype").attr("kind"))));
+    if (kind == "i" || kind == "u" || kind == "V")
+      return cells_of_array(nb::borrow(given), "address");
+    return std::nullopt;
+  }
+  if (!is_arrow(given)) return std::nullopt;
+  try {
+    return cells_of_arrow(given, "address");
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    return std::nullopt;
+  }
+}
+
+bool is_number(FieldType type) { return type >= FieldType::i8 && type <= FieldType::u64; }
+
+GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* encoded) {
+  check_all_there(cells);
+  const uint32_t bits = form.address_bits;
+  const Field field = cells.field;
+  if (field.type == FieldType::string && bits != byte_strings)
+    return addresses_of_texts(form, cells, encoded);
+  if (is_number(field.type) && !field.count && bits == 32)
+    return addresses_of_numbers<uint32_t>(
+        cast_cells(std::move(cells), {.name = "address", .type = FieldType::u32}), encoded);
+  if (is_number(field.type) && !field.count && bits == 64)
+    return addresses_of_numbers<uint64_t>(
+        cast_cells(std::move(cells), {.name = "address", .type = FieldType::u64}), encoded);
+  const bool octets = field.type == FieldType::u8 && field.count == address_bytes(bits);
+  const bool raw = field.type == FieldType::bytes || field.type == FieldType::string ||
+                   field.type == FieldType::uuid;
+  if (!octets && !raw)
+    raise("InvalidType",
+          "addresses of type " + type_text({"", field.type, field.count}) +
+              " are given, and table '" + form.table.name() + "' has " +
+              (bits == byte_strings ? "strings" : std::to_string(bits) + " bits"),
+          address_remedy(form));
+  if (octets || bits != byte_strings) {
+    const uint32_t width = address_bytes(bits);
+    cells.field.type = FieldType::bytes;
+    if (octets) cells.field.count = width;
+    cells =
+        cast_cells(std::move(cells), {.name = "address", .type = FieldType::bytes, .count = width});
+  }
+  const Schema one = *Schema::make(
+      {}, {cells.field.count
+               ? Field{.name = "address", .type = FieldType::bytes, .count = cells.field.count}
+               : Field{.name = "address", .type = FieldType::bytes}});
+  check(encode_keys(one, std::span(&cells.column, 1), encoded));
+  GivenKeys keys;
+  keys.cells.push_back(std::move(cells));
+  keys.keys = encoded->keys;
+  return keys;
+}
+
+// What match() has found, with memory of its own.
+struct Matches {
+  MatchResult result;
+  BytesColumn values, prefixes;
+  std::vector<DecodedColumn> decoded;
+};
+
+PyRows match_many(const PyTable& table, nb::handle addresses,
+                  const std::optional<std::vector<std::string>>& names) {
+  const TableForm& form = *table.form;
+  const std::vector<size_t> wanted = wanted_columns(form, names);
+  EncodedKeys encoded;
+  const GivenKeys given = addresses_of(form, addresses, &encoded);
+  const uint64_t rows = given.keys.size;
+  const bool fixed = form.schema.is_fixed();
+  const uint32_t width = form.schema.fixed_bytes();
+  auto matches = std::make_shared<Matches>();
+  auto packed = std::make_shared<ResultBuffer<std::byte>>();
+  const Snapshot snapshot = table.snapshot();
+  run([&]() -> Status {
+    MatchResult& result = matches->result;
+    STRIDE_TRY(snapshot.match(form.table, given.keys, &result));
+    if (!fixed) {
+      for (uint64_t i = 0; i < rows; ++i) matches->values.append(result.value(i));
+      return {};
+    }
+    packed->reset(std::max<uint64_t>(rows * width, 1));
+    for (uint64_t i = 0; i < rows; ++i) {
+      const Bytes value = result.value(i);
+      std::byte* to = packed->data() + i * width;
+      if (value.size() == width)
+        std::memcpy(to, value.data(), width);
+      else
+        std::memset(to, 0, width);
+    }
+    return {};
+  });
+  const Bitmap& found = matches->result.found;
+  PyRows result;
+  result.size = rows;
+  Cells lengths;
+  lengths.field = {.name = "length", .type = FieldType::u32};
+  lengths.column = CellColumn::fixed(matches->result.lengths.data(), 4, rows);
+  lengths.memory.push_back(matches);
+  const ValueColumn values =
+      fixed ? Column::fixed(packed->data(), width, rows) : matches->values.column();
+  const bool all = found.count() == rows;
+  auto owner = std::make_shared<
+      std::pair<std::shared_ptr<Matches>, std::shared_ptr<ResultBuffer<std::byte>>>>(matches,
+                                                                                     packed);
+  result.columns =
+      value_cells(form, values, all ? nullptr : &found, wanted, &matches->decoded, owner);
+  result.columns.push_back(std::move(lengths));
+  result.found = std::shared_ptr<const Bitmap>(matches, &found);
+  return result;
+}
+
+nb::dict entry_object(const TableForm& form, const PrefixEntry& entry) {
+  std::vector<size_t> wanted = wanted_columns(form, std::nullopt);
+  nb::dict d = nb::cast<nb::dict>(value_object(form, entry.value, wanted, false));
+  d["prefix"] = key_object(form, entry.key);
+  d["length"] = entry.length;
+  return d;
+}
+
+void check_prefixes(const PyTable& table) {
+  if (!table.form->is_prefixes())
+    raise("InvalidArgument", "table '" + table.table().name() + "' is no table of prefixes",
+          "make one with Database.prefixes()");
+}
+
+nb::object match(const PyTable& table, nb::handle addresses,
+                 const std::optional<std::vector<std::string>>& columns) {
+  check_prefixes(table);
+  if (!is_one_address(addresses)) return nb::cast(match_many(table, addresses, columns));
+  std::string address;
+  append_address(*table.form, addresses, &address);
+  const Snapshot snapshot = table.snapshot();
+  const std::optional<PrefixEntry> entry = take(snapshot.match(table.table(), as_bytes(address)));
+  return entry ? nb::object(entry_object(*table.form, *entry)) : nb::object(nb::none());
+}
+
+nb::list match_all(const PyTable& table, nb::handle given) {
+  check_prefixes(table);
+  std::string address;
+  append_address(*table.form, given, &address);
+  nb::list all;
+  const Snapshot snapshot = table.snapshot();
+  for (const PrefixEntry& entry : take(snapshot.match_all(table.table(), as_bytes(address))))
+    all.append(entry_object(*table.form, entry));
+  return all;
+}
+
+}  // namespace
+
+bool is_one_address(nb::handle given) {
+  return PyLong_Check(given.ptr()) || PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()) ||
+         is_ip_object(given);
+}
+
+void append_address(const TableForm& form, nb::handle given, std::string* bytes) {
+  const uint32_t bits = form.address_bits;
+  if (PyUnicode_Check(given.ptr())) {
+    if (bits == byte_strings)
+      bytes->append(text_of(given));
+    else
+      append_address_text(bits, text_of(given), bytes);
+  } else if (PyBytes_Check(given.ptr())) {
+    append_bytes(given, bytes);
+  } else if (is_ip_object(given)) {
+    append_bytes(nb::object(given.attr("packed")), bytes);
+  } else if (bits != byte_strings && nb::hasattr(given, "__index__") &&
+             !PyBool_Check(given.ptr())) {
+    append_integer(bits, nb::steal(PyNumber_Index(given.ptr())), bytes);
+  } else {
+    raise("InvalidType", "an address of Python's type " + python_type(given) + " is given",
+          address_remedy(form));
+  }
+}
+
+void append_prefix(const TableForm& form, nb::handle given, std::string* bytes) {
+  if (PyBytes_Check(given.ptr())) {
+    append_bytes(given, bytes);
+  } else if (PyUnicode_Check(given.ptr()) && form.address_bits == byte_strings) {
+    bytes->append(text_of(given));
+  } else if (PyUnicode_Check(given.ptr()) || nb::hasattr(given, "prefixlen") ||
+             is_ip_object(given)) {
+    bytes->append(take(parse_prefix(nb::cast<std::string>(nb::str(given)), form.address_bits)));
+  } else {
+    raise("InvalidType", "a prefix of Python's type " + python_type(given) + " is given",
+          "give a text like '10.0.0.0/8', an object of ipaddress, or the bytes of a key");
+  }
+}
+
+GivenKeys prefixes_of(const TableForm& form, nb::handle given, EncodedKeys* encoded) {
+  nb::object list = nb::borrow(given);
+  if (nb::isinstance<PyColumn>(given))
+    list = list_of(nb::cast<const PyColumn&>(given).cells);
+  else if (is_arrow(given) && !nb::isinstance<nb::list>(given))
+    list = list_of(cells_of_arrow(given, "prefix"));
+  else if (nb::hasattr(given, "tolist"))
+    list = given.attr("tolist")();
+  if (nb::isinstance<nb::str>(list) || !nb::hasattr(list, "__iter__"))
+    raise("InvalidType",
+          "one " + python_type(given) + " is given in place of a column of prefixes");
+  return made_of_list(list, prefix_key_width(form.address_bits), encoded,
+                      [&](nb::handle one, std::string* bytes) { append_prefix(form, one, bytes); });
+}
+
+GivenKeys addresses_of(const TableForm& form, nb::handle given, EncodedKeys* encoded) {
+  if (std::optional<Cells> cells = typed_cells(given))
+    return addresses_of_cells(form, std::move(*cells), encoded);
+  nb::object list = nb::borrow(given);
+  if (nb::hasattr(given, "tolist")) list = given.attr("tolist")();
+  const uint32_t width = form.address_bits == byte_strings ? 0 : address_bytes(form.address_bits);
+  return made_of_list(list, width, encoded, [&](nb::handle one, std::string* bytes) {
+    append_address(form, one, bytes);
+  });
+}
+
+void bind_prefixes(nb::class_<PyTable>& table) {
+  table
+      .def("match", match, nb::arg("addresses"), nb::arg("columns").none() = nb::none(),
+           "Of a prefix table the longest prefix of each address: Rows with its value and its "
+           "`length` in "
+           "bits; of one address a dict, or None.")
+      .def("match_all", match_all, nb::arg("address"),
+           "All prefixes of an address, the shortest first.");
+}
+
+}  // namespace stride::python

@@ -1,0 +1,241 @@
+// Numbers for vectors of 32-bit words: kept in a database, or in memory.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/handles.h"
+#include "adapters/python/rows.h"
+#include "engine/dedup_table.h"
+#include "engine/make_vector_set.h"
+#include "engine/row_set.h"
+
+namespace stride::python {
+namespace {
+
+// Vectors that a caller gives: an array of n rows of `words` 32-bit numbers, or of as many bytes.
+Cells vectors_of(nb::handle given, uint32_t words) {
+  const std::string wanted =
+      "an array of shape (n, " + std::to_string(words) + ") of 32-bit integers";
+  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  Cells cells = cells_of_array(array, "vectors");
+  const bool of_32 = width_of(cells.field.type) == 4 && (cells.field.is_vector() || words == 1);
+  const bool of_bytes = cells.field.type == FieldType::bytes || cells.field.type == FieldType::u8 ||
+                        cells.field.type == FieldType::u64 || cells.field.type == FieldType::i64;
+  if (cells.column.width != 4 * words || !(of_32 || of_bytes))
+    raise("InvalidType",
+          "vectors of " + std::to_string(cells.column.width) + " bytes of " +
+              std::string(to_string(cells.field.type)) + " are given, and the set has such of " +
+              std::to_string(words) + " words",
+          "give " + wanted);
+  // In one piece.
+  if (cells.column.stride != cells.column.width)
+    cells =
+        cells_of_array(nb::module_::import_("numpy").attr("ascontiguousarray")(array), "vectors");
+  return cells;
+}
+
+KeyColumn rows_of(const Cells& cells) {
+  return Column::fixed(cells.column.data, cells.column.width, cells.size());
+}
+
+// An array of numbers that are filled in before anybody sees them.
+struct Numbers64 {
+  Cells cells;
+  std::span<uint64_t> span;
+
+  explicit Numbers64(uint64_t n) {
+    auto* data = add_memory<uint64_t>(&cells, std::max<uint64_t>(n, 1));
+    cells.field = {.name = "ids", .type = FieldType::u64};
+    cells.column = CellColumn::fixed(data, 8, n);
+    span = {data, n};
+  }
+  nb::object array() const { return numpy_of(cells, nb::none()); }
+};
+
+std::vector<uint64_t> ids_of(nb::handle given) {
+  const Cells cells = cells_of(given, {.name = "ids", .type = FieldType::u64});
+  std::vector<uint64_t> ids(cells.size());
+  for (uint64_t row = 0; row < cells.size(); ++row) ids[row] = cells.column.number<uint64_t>(row);
+  return ids;
+}
+
+nb::object words_array(std::shared_ptr<std::vector<std::byte>> bytes, uint32_t words,
+                       uint64_t rows) {
+  Cells cells;
+  cells.field = {.name = "vectors", .type = FieldType::u32, .count = words};
+  cells.column = {bytes->data(), nullptr, nullptr, rows, 4 * words, 4 * words};
+  cells.memory.push_back(bytes);
+  return numpy_of(cells, nb::none());
+}
+
+// A set with what orders its calls: puts are one at a time.
+template <class Set>
+struct Guarded {
+  std::shared_ptr<Handle> handle;  // of a set that a database keeps
+  std::shared_ptr<Set> set;
+  std::mutex mutex;
+};
+using PyDedup = Guarded<DedupTable>;
+using PyVectorSet = Guarded<VectorSet>;
+
+template <class Set>
+nb::tuple find_or_put(Guarded<Set>& guarded, nb::handle vectors) {
+  const Cells cells = vectors_of(vectors, guarded.set->words());
+  Numbers64 ids(cells.size());
+  std::vector<uint64_t> was_new((cells.size() + 63) / 64);
+  run([&] {
+    std::lock_guard lock(guarded.mutex);
+    return guarded.set->find_or_put(rows_of(cells), ids.span, was_new);
+  });
+  return nb::make_tuple(ids.array(), booleans_of(was_new.data(), cells.size()));
+}
+
+template <class Set>
+nb::object find(Guarded<Set>& guarded, nb::handle vectors) {
+  const Cells cells = vectors_of(vectors, guarded.set->words());
+  Numbers64 ids(cells.size());
+  run([&] {
+    std::lock_guard lock(guarded.mutex);
+    return guarded.set->find(rows_of(cells), ids.span);
+  });
+  return ids.array();
+}
+
+template <class Set>
+nb::object get(Guarded<Set>& guarded, nb::handle given) {
+  const std::vector<uint64_t> ids = ids_of(given);
+  const uint32_t words = guarded.set->words();
+  auto bytes = std::make_shared<std::vector<std::byte>>(ids.size() * words * 4);
+  run([&] {
+    std::lock_guard lock(guarded.mutex);
+    return guarded.set->get(ids, *bytes);
+  });
+  return words_array(bytes, words, ids.size());
+}
+
+template <class Set>
+void bind_set(nb::class_<Guarded<Set>>& set) {
+  using G = Guarded<Set>;
+  set.def("find_or_put", find_or_put<Set>, nb::arg("vectors"),
+          "The id of each vector, and which of them came for the first time: two arrays.")
+      .def("find", find<Set>, nb::arg("vectors"), "The id of each vector, or `absent` (2**64 - 1).")
+      .def("get", get<Set>, nb::arg("ids"), "The vectors of ids, as an array of shape (n, words).")
+      .def("__len__", [](const G& g) { return g.set->size(); })
+      .def_prop_ro(
+          "words", [](const G& g) { return g.set->words(); }, "32-bit words of each vector.")
+      .def_prop_ro("memory_bytes", [](const G& g) { return g.set->memory_bytes(); });
+  set.attr("absent") = UINT64_MAX;
+}
+
+BackendKind backend_named(const std::string& name) {
+  if (name == "host") return BackendKind::host;
+  if (name == "cuda") return BackendKind::cuda;
+  if (name == "automatic") return BackendKind::automatic;
+  raise("InvalidArgument", "backend is '" + name + "'", "it may be 'host', 'cuda', 'automatic'");
+}
+
+VectorForm form_named(const std::string& name) {
+  if (name == "dense") return VectorForm::dense;
+  if (name == "slots") return VectorForm::slots;
+  if (name == "compressed") return VectorForm::compressed;
+  raise("InvalidArgument", "form is '" + name + "'", "it may be 'dense', 'slots', 'compressed'");
+}
+
+void bind_row_set(nb::module_& module) {
+  struct PyRowSet {
+    RowSet set;
+    std::mutex mutex;
+    explicit PyRowSet(RowSet s) : set(std::move(s)) {}
+  };
+  nb::class_<PyRowSet>(module, "RowSet",
+                       "Which byte strings or texts came before: a set in memory.")
+      .def(
+          "__init__",
+          [](PyRowSet* self, unsigned threads) {
+            new (self) PyRowSet(take(RowSet::make(threads)));
+          },
+          nb::arg("threads") = 0)
+      .def(
+          "put",
+          [](PyRowSet& s, nb::handle rows, bool text) {
+            const FieldType type = text ? FieldType::string : FieldType::bytes;
+            const Cells cells = cells_of(rows, {.name = "rows", .type = type});
+            std::vector<uint64_t> was_new((cells.size() + 63) / 64);
+            run([&] {
+              std::lock_guard lock(s.mutex);
+              return s.set.put(
+                  Column::variable(cells.column.data, cells.column.offsets, cells.size()), was_new);
+            });
+            return booleans_of(was_new.data(), cells.size());
+          },
+          nb::arg("rows"), nb::kw_only(), nb::arg("text") = false,
+          "Which rows came for the first time, as an array of booleans. text: they are strings.")
+      .def("__len__", [](const PyRowSet& s) { return s.set.size(); });
+}
+
+}  // namespace
+
+void bind_sets(nb::module_& module) {
+  nb::class_<PyDedup> dedup(
+      module, "Dedup",
+      "Numbers for vectors of 32-bit words, kept in a database: 0, 1, 2, ... in the order "
+      "of first occurrence.");
+  bind_set(dedup);
+  module.def("_dedup", [](const PyDatabase& db, const std::string& name, uint32_t words,
+                          const std::optional<std::string>& durability, unsigned threads) {
+    DedupOptions options{.words = words};
+    options.threads = threads;
+    if (durability)
+      options.durability = *durability == "sync"    ? Durability::sync
+                           : *durability == "flush" ? Durability::flush
+                                                    : Durability::none;
+    auto guarded = std::make_unique<PyDedup>();
+    guarded->handle = db.handle;
+    run([&]() -> Status {
+      Result<DedupTable> table = DedupTable::open(*db.handle->database, name, options);
+      if (!table.ok()) return table.status();
+      guarded->set = std::make_shared<DedupTable>(std::move(*table));
+      return {};
+    });
+    return guarded;
+  });
+  nb::class_<PyVectorSet> set(
+      module, "VectorSet",
+      "A set of vectors of 32-bit words in memory, of the host or of a device. form: "
+      "'dense' (ids 0, 1, 2, ...), 'slots' or 'compressed'.");
+  bind_set(set);
+  set.def(
+         "__init__",
+         [](PyVectorSet* self, uint32_t words, const std::string& form, uint64_t capacity,
+            const std::string& backend, unsigned threads) {
+           VectorSetOptions options{.words = words, .form = form_named(form)};
+           if (capacity) options.capacity = capacity;
+           std::shared_ptr<VectorSet> made =
+               take(make_vector_set(options, backend_named(backend), threads));
+           new (self) PyVectorSet();
+           self->set = std::move(made);
+         },
+         nb::arg("words"), nb::kw_only(), nb::arg("form") = "dense", nb::arg("capacity") = 0,
+         nb::arg("backend") = "host", nb::arg("threads") = 0)
+      .def(
+          "clear",
+          [](PyVectorSet& s) {
+            run([&] {
+              std::lock_guard lock(s.mutex);
+              return s.set->clear();
+            });
+          },
+          "Forgets all vectors; ids begin anew.")
+      .def_prop_ro(
+          "id_limit", [](const PyVectorSet& s) { return s.set->id_limit(); },
+          "All ids are smaller.");
+  bind_row_set(module);
+}
+
+}  // namespace stride::python

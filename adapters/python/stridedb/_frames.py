@@ -1,0 +1,117 @@
+"""Frames of other libraries, as far as a join needs them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from ._core import Column
+from .errors import InvalidType
+
+
+class _Polars:
+    @staticmethod
+    def names(frame: Any) -> List[str]:
+        return frame.columns
+
+    @staticmethod
+    def column(frame: Any, name: str) -> Any:
+        return frame[name]
+
+    @staticmethod
+    def beside(frame: Any, added: Dict[str, Column], kept: Optional[np.ndarray]) -> Any:
+        import polars as pl
+
+        joined = frame.with_columns([pl.Series(name, pl.Series(column)) for name, column in added.items()])
+        return joined if kept is None else joined.filter(pl.Series(kept))
+
+
+class _Pandas:
+    @staticmethod
+    def names(frame: Any) -> List[str]:
+        return list(frame.columns)
+
+    @staticmethod
+    def column(frame: Any, name: str) -> Any:
+        return frame[name]
+
+    @staticmethod
+    def beside(frame: Any, added: Dict[str, Column], kept: Optional[np.ndarray]) -> Any:
+        joined = frame.copy(deep=False)
+        for name, column in added.items():
+            joined[name] = pandas_column(column)
+        return joined if kept is None else joined[kept]
+
+
+class _Arrow:
+    @staticmethod
+    def names(frame: Any) -> List[str]:
+        return frame.schema.names
+
+    @staticmethod
+    def column(frame: Any, name: str) -> Any:
+        return frame.column(name)
+
+    @staticmethod
+    def beside(frame: Any, added: Dict[str, Column], kept: Optional[np.ndarray]) -> Any:
+        import pyarrow as pa
+
+        joined = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        for name, column in added.items():
+            joined = joined.append_column(name, pa.array(column))
+        return joined if kept is None else joined.filter(pa.array(kept))
+
+
+class _Dict:
+    @staticmethod
+    def names(frame: Any) -> List[str]:
+        return list(frame)
+
+    @staticmethod
+    def column(frame: Any, name: str) -> Any:
+        return frame[name]
+
+    @staticmethod
+    def beside(frame: Any, added: Dict[str, Column], kept: Optional[np.ndarray]) -> Any:
+        joined = {**frame, **added}
+        if kept is None:
+            return joined
+        return {name: np.asarray(_as_array(column))[kept] for name, column in joined.items()}
+
+
+def _as_array(column: Any) -> Any:
+    return np.array(column.to_list(), dtype=object) if isinstance(column, Column) and not column.valid().all() else column
+
+
+def frame_kind(frame: Any) -> Any:
+    module = type(frame).__module__.split(".")[0]
+    kinds = {"polars": _Polars, "pandas": _Pandas, "pyarrow": _Arrow}
+    if isinstance(frame, dict):
+        return _Dict
+    if module in kinds and hasattr(frame, "columns"):
+        return kinds[module]
+    raise InvalidType(
+        f"a frame is expected, and one {type(frame).__name__} is given",
+        remedy="give a DataFrame of polars or pandas, a pyarrow.Table, or a dict of columns",
+    )
+
+
+def pandas_column(column: Column) -> Any:
+    """The cells as pandas likes them: an array, or one of its nullable ones where cells are missing."""
+    import pandas as pd
+
+    text = str(column.type).rstrip("?")
+    valid = column.valid()
+    if text == "string":
+        return pd.array(column.to_list(), dtype="string")
+    numbers = text in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+    if numbers and not valid.all():
+        values = column.numpy(fill=0)
+        kind = pd.arrays.BooleanArray if text == "bool" else pd.arrays.IntegerArray
+        return kind(np.ascontiguousarray(values), ~valid)
+    if "[" in text and not text.startswith("timestamp") or text in ("bytes", "uuid"):
+        return pd.Series(column.to_list(), dtype=object)
+    values = column.numpy()
+    # pandas copies arrays with a stride of their own into its blocks anyway.
+    return np.ascontiguousarray(values)

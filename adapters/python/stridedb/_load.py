@@ -1,0 +1,184 @@
+"""Loads files into tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Callable, Iterable, Iterator, Optional, Union
+
+from . import _types
+from ._core import Database, Table
+from .errors import InvalidArgument, Unavailable
+
+
+def _pyarrow(path: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise Unavailable(
+            f"{path!r} is read by pyarrow, which is not installed",
+            remedy="run pip install pyarrow, or give load() an iterable of frames",
+        ) from None
+    return pyarrow
+
+
+def _batches(path: str) -> Iterator[Any]:
+    """The record batches of a file, by the ending of its name."""
+    _pyarrow(path)
+    name = Path(path).name.lower()
+    for packed in (".gz", ".zst", ".bz2"):
+        name = name[: -len(packed)] if name.endswith(packed) else name
+    if name.endswith((".parquet", ".pq")):
+        import pyarrow.parquet as pq
+
+        yield from pq.ParquetFile(path).iter_batches(1 << 20)
+    elif name.endswith((".arrow", ".feather", ".ipc")):
+        import pyarrow as pa
+
+        with pa.memory_map(path) as source:
+            reader = pa.ipc.open_file(source)
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
+    elif name.endswith((".csv", ".tsv", ".txt")):
+        import pyarrow.csv as csv
+
+        options = csv.ParseOptions(delimiter="\t" if name.endswith(".tsv") else ",", newlines_in_values=True)
+        yield from csv.open_csv(path, parse_options=options)
+    elif name.endswith((".json", ".jsonl", ".ndjson")):
+        import pyarrow.json as json
+
+        yield from json.read_json(path).to_batches(1 << 20)
+    else:
+        raise InvalidArgument(
+            f"{path!r} has an ending that says no format",
+            remedy="the endings .parquet, .arrow, .csv, .tsv, .jsonl, also with .gz behind, do; or give frames",
+        )
+
+
+def _type_of(field: Any) -> Any:
+    """The type of a column for one of pyarrow's."""
+    import pyarrow as pa
+
+    t = pa.types
+    kind = field.type
+    if t.is_dictionary(kind):
+        kind = kind.value_type
+    plain = {
+        "bool": _types.bool_, "int8": _types.i8, "int16": _types.i16, "int32": _types.i32, "int64": _types.i64,
+        "uint8": _types.u8, "uint16": _types.u16, "uint32": _types.u32, "uint64": _types.u64,
+        "float": _types.f32, "double": _types.f64, "date32[day]": _types.date, "date64[ms]": _types.date,
+        "null": _types.str_,
+    }
+    if str(kind) in plain:
+        return plain[str(kind)]
+    if t.is_timestamp(kind):
+        return _types.Type(f"timestamp[{kind.unit}]")
+    if t.is_string(kind) or t.is_large_string(kind) or str(kind) == "string_view":
+        return _types.str_
+    if t.is_fixed_size_binary(kind):
+        return _types.fixed_bytes(kind.byte_width)
+    if t.is_binary(kind) or t.is_large_binary(kind) or str(kind) == "binary_view":
+        return _types.bytes_
+    if t.is_fixed_size_list(kind):
+        return _types.vector(_type_of(kind.value_field), kind.list_size)
+    raise InvalidArgument(
+        f"column {field.name!r} is of type {kind}, which no column of a table has",
+        remedy="cast it or leave it out, and give load() the frames",
+    )
+
+
+def load(
+    self: Database,
+    source: Union[str, "os.PathLike[str]", Any, Iterable[Any]],
+    table: str,
+    key: Any = None,
+    *,
+    progress: Union[bool, Callable[[float], None]] = False,
+    replace: bool = False,
+) -> Table:
+    """Loads a file or frames into a table, in one transaction: all of it is there afterwards, or nothing.
+
+    source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
+    frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
+    name of the key's column, or a list of names; None: the first column. replace: drops the table first
+    where it is there. progress: True: a bar of tqdm where that is installed, or a function that is called
+    with a share from 0 to 1.
+    """
+    is_path = isinstance(source, (str, os.PathLike))
+    if is_path and not os.path.exists(source):
+        raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
+    frames = _batches(os.fspath(source)) if is_path else _frames(source)
+    report = _Progress(progress, table)
+    into: Optional[Table] = self.table(table, create=False) if table in self and not replace else None
+    with report, self.transaction() as transaction:
+        for frame in frames:
+            if into is None:
+                if replace and table in self:
+                    self.drop(table)
+                into = _make_table(self, table, frame, key)
+            transaction.put(into, frame)
+            report.rows(len(frame))
+        if into is None:
+            raise InvalidArgument("there is nothing to load: no frame is given")
+        transaction.commit(progress=report.committing)
+    return into
+
+
+def _frames(source: Any) -> Iterator[Any]:
+    if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
+        return iter([source])
+    if hasattr(source, "__arrow_c_array__"):
+        return iter([source])
+    return iter(source)
+
+
+def _arrow_schema(frame: Any) -> Any:
+    import pyarrow as pa
+
+    return frame.schema if isinstance(frame, (pa.Table, pa.RecordBatch)) else pa.table(frame).schema
+
+
+def _make_table(self: Database, name: str, frame: Any, key: Any) -> Table:
+    _pyarrow(name)
+    schema = _arrow_schema(frame)
+    names = schema.names
+    keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
+    missing = [k for k in keys if k not in names]
+    if missing:
+        raise InvalidArgument(
+            f"there is no column {missing[0]!r} for the key", remedy=f"the columns are: {', '.join(names)}"
+        )
+    key_fields = [(k, _type_of(schema.field(k))) for k in keys]
+    values = {n: _types.optional(_type_of(schema.field(n))) for n in names if n not in keys}
+    return self.table(name, key=key_fields, values=values or None)
+
+
+class _Progress:
+    def __init__(self, wanted: Union[bool, Callable[[float], None]], name: str) -> None:
+        self._call = wanted if callable(wanted) else None
+        self._bar: Any = None
+        if wanted is True:
+            try:
+                from tqdm.auto import tqdm
+            except ImportError:
+                return
+            self._bar = tqdm(desc=name, unit=" rows", unit_scale=True)
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def rows(self, n: int) -> None:
+        if self._bar is not None:
+            self._bar.update(n)
+
+    @property
+    def committing(self) -> Optional[Callable[[float], None]]:
+        if self._call is not None:
+            return self._call
+        if self._bar is None:
+            return None
+        return lambda share: self._bar.set_postfix_str(f"committing {share:.0%}")

@@ -1,0 +1,239 @@
+// Reads of a table: by one key, and by columns of keys.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/keys.h"
+#include "adapters/python/reads.h"
+#include "adapters/python/rows.h"
+#include "storage/quoted.h"
+#include "storage/row_format.h"
+
+namespace stride::python {
+
+std::vector<size_t> wanted_columns(const TableForm& form,
+                                   const std::optional<std::vector<std::string>>& names) {
+  std::vector<size_t> wanted;
+  if (!names) {
+    for (size_t i = 0; i < form.schema.values().size(); ++i) wanted.push_back(i);
+    return wanted;
+  }
+  for (const std::string& name : *names) {
+    const std::optional<size_t> at = form.schema.find(name);
+    if (!at)
+      raise(
+          "KeyNotFound",
+          "table '" + form.table.name() + "' has no column " + stride::quoted(name) + " of values",
+          "its columns are: " + form.schema.to_string());
+    wanted.push_back(*at);
+  }
+  return wanted;
+}
+
+std::vector<Cells> value_cells(const TableForm& form, const ValueColumn& values,
+                               const Bitmap* found, const std::vector<size_t>& wanted,
+                               std::vector<DecodedColumn>* decoded,
+                               std::shared_ptr<const void> owner) {
+  if (decoded->size() < wanted.size()) decoded->resize(wanted.size());
+  run([&]() -> Status {
+    for (size_t i = 0; i < wanted.size(); ++i)
+      STRIDE_TRY(decode_column(form.schema, values, wanted[i], &(*decoded)[i], found));
+    return {};
+  });
+  std::vector<Cells> cells;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    cells.push_back({form.schema.values()[wanted[i]], (*decoded)[i], {owner}});
+    if (found) cells.back().field.nullable = true;
+  }
+  return cells;
+}
+
+nb::object value_object(const TableForm& form, Bytes value, const std::vector<size_t>& wanted,
+                        bool bare) {
+  RowReader reader(form.schema);
+  if (!reader.read(value))
+    raise("Corruption", "a value of table '" + form.table.name() + "' is no row of its schema");
+  auto cell = [&](size_t i) {
+    return reader.is_null(i) ? nb::object(nb::none())
+                             : object_of(form.schema.values()[i], reader[i]);
+  };
+  if (bare) return cell(0);
+  nb::dict row;
+  for (size_t i : wanted) row[nb::cast(form.schema.values()[i].name)] = cell(i);
+  return row;
+}
+
+namespace {
+
+// Nothing: it is not there.
+std::optional<nb::object> get_one(const PyTable& table, nb::handle key,
+                                  const std::optional<std::vector<std::string>>& names) {
+  const TableForm& form = *table.form;
+  std::string bytes;
+  append_key(form, key, false, &bytes);
+  const Snapshot snapshot = table.snapshot();  // the value is a view of it
+  const std::optional<Bytes> value = take(snapshot.get(form.table, as_bytes(bytes)));
+  if (!value) return std::nullopt;
+  if (form.bare_value && !names) return value_object(form, *value, {}, true);
+  return value_object(form, *value, wanted_columns(form, names), false);
+}
+
+PyRows get_many(const PyTable& table, nb::handle keys,
+                const std::optional<std::vector<std::string>>& names) {
+  const TableForm& form = *table.form;
+  const std::vector<size_t> wanted = wanted_columns(form, names);
+  const std::shared_ptr<Lookup> lookup = table.handle->lookups->take();
+  const GivenKeys given = keys_of(form, keys, &lookup->keys);
+  const Snapshot snapshot = table.snapshot();
+  run([&] { return snapshot.get(form.table, given.keys, &lookup->result); });
+  PyRows rows;
+  rows.size = given.keys.size;
+  const Bitmap& found = lookup->result.found;
+  const bool all = found.count() == rows.size;
+  rows.columns = value_cells(form, lookup->result.values, all ? nullptr : &found, wanted,
+                             &lookup->columns, lookup);
+  rows.found = std::shared_ptr<const Bitmap>(lookup, &found);
+  return rows;
+}
+
+nb::object contains_many(const PyTable& table, nb::handle keys) {
+  EncodedKeys encoded;
+  const GivenKeys given = keys_of(*table.form, keys, &encoded);
+  FindResult result;
+  const Snapshot snapshot = table.snapshot();
+  run([&] { return snapshot.find(table.table(), given.keys, &result); });
+  return booleans_of(result.found.words().data(), given.keys.size);
+}
+
+PyRows lower_bound(const PyTable& table, nb::handle keys) {
+  const TableForm& form = *table.form;
+  EncodedKeys encoded;
+  const GivenKeys given = keys_of(form, keys, &encoded);
+  auto copied = std::make_shared<CopiedRows>();
+  const Snapshot snapshot = table.snapshot();
+  run([&]() -> Status {
+    LowerBoundResult result;
+    STRIDE_TRY(snapshot.lower_bound(form.table, given.keys, &result));
+    copied->found = result.found;
+    // A row that is not there has no key: the bytes of an empty one, which is not shown.
+    for (uint64_t i = 0; i < given.keys.size; ++i) {
+      copied->keys.append(result.found[i] ? result.keys[i] : Bytes());
+      copied->values.append(result.found[i] ? result.values[i] : Bytes());
+    }
+    return {};
+  });
+  PyRows rows;
+  rows.size = given.keys.size;
+  rows.found = std::shared_ptr<const Bitmap>(copied, &copied->found);
+  rows.columns = found_key_cells(form, *copied, copied);
+  for (Cells& cells : value_cells(form, copied->values.column(), &copied->found,
+                                  wanted_columns(form, std::nullopt), &copied->decoded, copied))
+    rows.columns.push_back(std::move(cells));
+  return rows;
+}
+
+nb::dict report_of(const SegmentReport& s) {
+  nb::dict d;
+  d["run"] = s.run;
+  d["rows"] = s.rows;
+  d["erased_rows"] = s.erased_rows;
+  d["tombstones"] = s.tombstones;
+  d["bytes_on_disk"] = s.bytes_on_disk;
+  d["key_bytes"] = s.key_bytes;
+  d["value_bytes"] = s.value_bytes;
+  d["strides"] = s.strides;
+  d["nodes"] = s.nodes;
+  d["prefix_bits"] = s.prefix_bits;
+  d["leaf_capacity"] = s.leaf_capacity;
+  d["tree_bytes"] = s.tree_bytes;
+  d["filter_bytes"] = s.filter_bytes;
+  d["visits"] = s.visits;
+  d["expected_finds_per_second"] = s.expected_finds_per_second;
+  d["expected_on"] = s.expected_on;
+  return d;
+}
+
+}  // namespace
+
+std::vector<Cells> found_key_cells(const TableForm& form, const CopiedRows& rows,
+                                   std::shared_ptr<const void> owner) {
+  // Keys of rows that are not there are left out, for no bytes are a key of every schema.
+  BytesColumn present;
+  for (uint64_t i = 0; i < rows.found.size(); ++i)
+    if (rows.found[i]) present.append(rows.keys.column()[i]);
+  std::vector<Cells> cells;
+  for (const Cells& some : key_cells(form, present.column(), owner)) {
+    Cells all;
+    all.field = some.field;
+    all.field.nullable = true;
+    const uint64_t n = rows.found.size();
+    const uint32_t width = cell_width(some.field);
+    auto* data = add_memory<std::byte>(
+        &all,
+        std::max<uint64_t>(width ? n * width : present.column().bytes() * 2 + some.size() * 64, 1));
+    uint64_t* ends = width ? nullptr : add_memory<uint64_t>(&all, n + 1);
+    uint64_t end = 0, at = 0;
+    if (ends) ends[0] = 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      const Bytes cell = rows.found[i] ? some.column[at++] : Bytes();
+      if (width) std::fill_n(data + end, width, std::byte{0});
+      std::copy(cell.begin(), cell.end(), data + end);
+      end += width ? width : cell.size();
+      if (ends) ends[i + 1] = end;
+    }
+    all.column = {data, ends, rows.found.words().data(), n, width, width};
+    all.memory.push_back(owner);
+    cells.push_back(std::move(all));
+  }
+  return cells;
+}
+
+void bind_table_reads(nb::class_<PyTable>& table) {
+  table
+      .def("__getitem__",
+           [](const PyTable& t, nb::handle key) {
+             std::optional<nb::object> value = get_one(t, key, std::nullopt);
+             if (!value)
+               raise("KeyNotFound", "table '" + t.table().name() + "' has no key " +
+                                        nb::cast<std::string>(nb::repr(key)));
+             return *value;
+           })
+      .def("__contains__",
+           [](const PyTable& t, nb::handle key) {
+             std::string bytes;
+             append_key(*t.form, key, false, &bytes);
+             return take(t.snapshot().get(t.table(), as_bytes(bytes))).has_value();
+           })
+      .def("__len__", [](const PyTable& t) { return take(t.snapshot().count(t.table())); })
+      .def(
+          "get",
+          [](const PyTable& t, nb::handle keys, nb::object otherwise,
+             const std::optional<std::vector<std::string>>& columns) -> nb::object {
+            if (is_one_key(*t.form, keys)) return get_one(t, keys, columns).value_or(otherwise);
+            return nb::cast(get_many(t, keys, columns));
+          },
+          nb::arg("keys"), nb::arg("default") = nb::none(), nb::arg("columns").none() = nb::none(),
+          "Of one key its value, or `default`. Of a column of keys Rows, one for each key in their "
+          "order, "
+          "with `found`; columns: those of the values that are wanted.")
+      .def("contains", contains_many, nb::arg("keys"),
+           "An array of booleans: which keys are there.")
+      .def("lower_bound", lower_bound, nb::arg("keys"),
+           "For each key the first row whose key is not smaller, as Rows with key columns.")
+      .def(
+          "segments",
+          [](const PyTable& t) {
+            nb::list all;
+            for (const SegmentReport& s : take(t.handle->database->segments(t.table())))
+              all.append(report_of(s));
+            return all;
+          },
+          "What the table's files and trees are like, as a list of dicts, the newest first.");
+}
+
+}  // namespace stride::python

@@ -1,0 +1,124 @@
+// Transactions: changes of several tables that are there as a whole or not at all.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/python/errors.h"
+#include "adapters/python/writes.h"
+
+namespace stride::python {
+namespace {
+
+struct PyTransaction {
+  std::shared_ptr<Handle> handle;
+  std::optional<WriteTransaction> staged;   // none: it has ended
+  std::vector<std::vector<uint64_t>> bits;  // of put_if_absent
+  std::vector<uint64_t> sizes;
+
+  WriteTransaction* open(const PyTable& table) {
+    check_writable(table);
+    if (table.handle != handle)
+      raise("InvalidArgument", "table '" + table.table().name() + "' is of another database");
+    return &ongoing();
+  }
+  WriteTransaction& ongoing() {
+    if (!staged) raise("Closed", "the transaction has ended", "begin another one");
+    return *staged;
+  }
+};
+
+// Calls stage(). When it fails a part may be staged: then the transaction has ended.
+template <class Stage>
+auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage) {
+  WriteTransaction* staged = transaction.open(table);
+  try {
+    return stage(staged);
+  } catch (...) {
+    transaction.staged.reset();
+    throw;
+  }
+}
+
+void commit_all(PyTransaction& transaction, const std::optional<std::string>& durability,
+                nb::object progress) {
+  WriteTransaction staged = std::move(transaction.ongoing());
+  transaction.staged.reset();
+  commit(&staged, {durability, false, std::move(progress)});
+}
+
+}  // namespace
+
+void bind_transaction(nb::module_& module) {
+  nb::class_<PyTransaction>(
+      module, "Transaction",
+      "Changes that are committed together at the end of a `with` block, and dropped "
+      "where it ends with an exception.")
+      .def("__enter__", [](nb::object self) { return self; })
+      .def(
+          "__exit__",
+          [](PyTransaction& t, nb::handle type, nb::handle, nb::handle) {
+            if (!t.staged) return;
+            if (type.is_none())
+              commit_all(t, std::nullopt, nb::none());
+            else
+              t.staged.reset();
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none())
+      .def(
+          "put",
+          [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
+            change(t, table, [&](WriteTransaction* w) { stage_put(w, *table.form, data, values); });
+          },
+          nb::arg("table"), nb::arg("data"), nb::arg("values").none() = nb::none(),
+          "As Table.put().")
+      .def(
+          "put_if_absent",
+          [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
+            change(t, table, [&](WriteTransaction* w) {
+              return stage_put_if_absent(w, *table.form, data, values, &t.bits, &t.sizes);
+            });
+          },
+          nb::arg("table"), nb::arg("data"), nb::arg("values").none() = nb::none(),
+          "As Table.put_if_absent(); was_new() tells which rows were put.")
+      .def(
+          "add",
+          [](PyTransaction& t, const PyTable& table, nb::handle keys, nb::handle deltas) {
+            change(t, table, [&](WriteTransaction* w) { stage_add(w, *table.form, keys, deltas); });
+          },
+          nb::arg("table"), nb::arg("keys"), nb::arg("deltas") = 1, "As Table.add().")
+      .def(
+          "delete",
+          [](PyTransaction& t, const PyTable& table, nb::handle keys) {
+            change(t, table, [&](WriteTransaction* w) { stage_delete(w, *table.form, keys); });
+          },
+          nb::arg("table"), nb::arg("keys"), "As Table.delete().")
+      .def(
+          "delete_range",
+          [](PyTransaction& t, const PyTable& table, nb::handle start, nb::handle stop) {
+            change(t, table,
+                   [&](WriteTransaction* w) { stage_delete_range(w, *table.form, start, stop); });
+          },
+          nb::arg("table"), nb::arg("start").none() = nb::none(),
+          nb::arg("stop").none() = nb::none(), "As Table.delete_range().")
+      .def("commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
+           nb::arg("progress").none() = nb::none(),
+           "Makes the changes visible and durable, and ends.")
+      .def(
+          "abort", [](PyTransaction& t) { t.staged.reset(); }, "Drops the changes, and ends.")
+      .def(
+          "was_new", [](const PyTransaction& t) { return joined_bits(t.bits, t.sizes); },
+          "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
+      .def_prop_ro("staged_rows", [](PyTransaction& t) { return t.ongoing().staged_rows(); });
+  module.def("_begin", [](const PyDatabase& db) {
+    PyTransaction transaction;
+    transaction.handle = db.handle;
+    transaction.staged.emplace(db.handle->database->begin());
+    return transaction;
+  });
+}
+
+}  // namespace stride::python

@@ -1,0 +1,284 @@
+#include "adapters/python/writes.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "adapters/python/bounds.h"
+#include "adapters/python/errors.h"
+#include "adapters/python/frames.h"
+#include "adapters/python/keys.h"
+#include "adapters/python/rows.h"
+#include "storage/quoted.h"
+
+namespace stride::python {
+namespace {
+
+std::vector<Field> all_fields(const TableForm& form) {
+  std::vector<Field> fields = form.schema.key();
+  if (form.is_prefixes()) fields = {{.name = "prefix", .type = FieldType::string}};
+  fields.insert(fields.end(), form.schema.values().begin(), form.schema.values().end());
+  return fields;
+}
+
+using UseRows = std::function<void(const KeyColumn& keys, const ValueColumn& rows)>;
+
+// Makes rows of columns and hands them on.
+void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector<Cells>& cells,
+                 const UseRows& use) {
+  std::vector<CellColumn> columns;
+  for (const Cells& c : cells) columns.push_back(c.column);
+  for (const Cells& c : cells)
+    if (c.size() != keys.size)
+      raise("InvalidArgument", column_name(c.field) + " has " + std::to_string(c.size()) +
+                                   " rows, and there are " + std::to_string(keys.size) + " keys");
+  // A lone column of bytes is its own rows.
+  if (columns.size() == 1 && form.schema.values()[0].type == FieldType::bytes &&
+      columns[0].offsets && !columns[0].valid && form.schema.valid_bit(0) == Schema::no_bit)
+    return use(keys, Column::variable(columns[0].data, columns[0].offsets, columns[0].size));
+  EncodedRows rows;
+  check(encode_rows(form.schema, columns, &rows));
+  use(keys, rows.rows);
+}
+
+void use_frame_rows(const TableForm& form, nb::handle frame, const UseRows& use) {
+  const size_t key_columns = form.is_prefixes() ? 1 : form.schema.key().size();
+  for_each_batch(frame, all_fields(form), [&](std::vector<Cells> columns) {
+    EncodedKeys encoded;
+    GivenKeys keys;
+    std::vector<Cells> values(
+        std::make_move_iterator(columns.begin() + static_cast<ptrdiff_t>(key_columns)),
+        std::make_move_iterator(columns.end()));
+    columns.resize(key_columns);
+    if (form.is_prefixes()) {
+      keys = prefixes_of(form, nb::cast(PyColumn{columns[0]}), &encoded);
+    } else {
+      encode(form, std::move(columns), &encoded, &keys);
+    }
+    use_columns(form, keys.keys, values, use);
+  });
+}
+
+// The value of one key, as a column of one row for each field.
+std::vector<Cells> one_value(const TableForm& form, nb::handle value) {
+  const std::vector<Field>& fields = form.schema.values();
+  std::vector<Cells> cells;
+  if (form.bare_value && !nb::isinstance<nb::dict>(value)) {
+    nb::list one;
+    one.append(nb::borrow(value));
+    cells.push_back(cells_of_list(one, fields[0]));
+    return cells;
+  }
+  if (!nb::isinstance<nb::dict>(value))
+    raise("InvalidType",
+          "table '" + form.table.name() + "' has the columns " + form.schema.to_string() +
+              ", and one value is given",
+          "give a dict with a value for each");
+  const auto row = nb::borrow<nb::dict>(value);
+  size_t used = 0;
+  for (const Field& field : fields) {
+    nb::list one;
+    const bool there = row.contains(field.name.c_str());
+    used += there;
+    if (there)
+      one.append(nb::object(row[field.name.c_str()]));
+    else
+      one.append(nb::none());
+    cells.push_back(cells_of_list(one, field));
+  }
+  if (used == nb::len(row)) return cells;
+  for (auto [name, cell] : row)
+    if (!form.schema.find(nb::cast<std::string>(nb::str(name))))
+      raise("InvalidArgument",
+            "the table has no column " + stride::quoted(nb::cast<std::string>(nb::str(name))),
+            "leave it out; the table's columns are: " + form.schema.to_string());
+  return cells;
+}
+
+std::vector<Cells> value_columns(const TableForm& form, nb::handle values) {
+  const std::vector<Field>& fields = form.schema.values();
+  if (form.bare_value && !is_frame(values)) return {cells_of(values, fields[0])};
+  std::vector<std::vector<Cells>> chunks(fields.size());
+  for_each_batch(values, fields, [&](std::vector<Cells> columns) {
+    for (size_t i = 0; i < fields.size(); ++i) chunks[i].push_back(std::move(columns[i]));
+  });
+  std::vector<Cells> cells;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    cells.push_back(chunks[i].empty() ? cells_of_list(nb::list(), fields[i])
+                                      : joined(std::move(chunks[i]), fields[i].name));
+    cells.back().field = fields[i];
+  }
+  return cells;
+}
+
+void use_given(const TableForm& form, nb::handle data, nb::handle values, const UseRows& use) {
+  if (values.is_none()) {
+    if (!is_frame(data))
+      raise("InvalidType", "rows are expected, or keys and values",
+            "give a frame with the columns " + form.schema.to_string() + ", or two arguments");
+    return use_frame_rows(form, data, use);
+  }
+  if (is_one_key(form, data)) {
+    std::string key;
+    append_key(form, data, false, &key);
+    const uint64_t offsets[] = {0, key.size()};
+    return use_columns(form, Column::variable(key.data(), offsets, 1), one_value(form, values),
+                       use);
+  }
+  EncodedKeys encoded;
+  const GivenKeys keys = keys_of(form, data, &encoded);
+  use_columns(form, keys.keys, value_columns(form, values), use);
+}
+
+// The caller's thread watches for signals while the commit goes on.
+struct Watch {
+  nb::object progress;
+  bool failed = false;
+  nb::object type, value, traceback;
+
+  bool operator()(const CommitProgress& at) {
+    nb::gil_scoped_acquire locked;
+    try {
+      check_signals();
+      if (!progress.is_none()) progress(at.share);
+    } catch (nb::python_error& error) {
+      failed = true;
+      type = nb::borrow(error.type());
+      value = nb::borrow(error.value());
+      return false;
+    } catch (...) {
+      failed = true;
+      return false;
+    }
+    return true;
+  }
+};
+
+constexpr uint64_t watched_rows = 100'000;
+
+}  // namespace
+
+void check_writable(const PyTable& table) {
+  if (table.at)
+    raise("ReadOnly",
+          "table '" + table.table().name() + "' is that of a snapshot, which does not change",
+          "use the database's table");
+}
+
+void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+               nb::handle values) {
+  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
+    run([&] { return transaction->put(form.table, keys, rows); });
+  });
+}
+
+uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+                             nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
+                             std::vector<uint64_t>* sizes) {
+  uint64_t all = 0;
+  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
+    was_new->emplace_back((keys.size + 63) / 64, 0);
+    sizes->push_back(keys.size);
+    all += keys.size;
+    run([&] { return transaction->put_if_absent(form.table, keys, rows, was_new->back()); });
+  });
+  return all;
+}
+
+void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle keys,
+               nb::handle deltas) {
+  if (form.table.numbers() == NumberType::none)
+    raise("InvalidArgument", "table '" + form.table.name() + "' is no table of counters",
+          "make one with Database.counters()");
+  const Field& field = form.schema.values()[0];
+  EncodedKeys encoded;
+  GivenKeys given;
+  std::string one;
+  uint64_t offsets[2] = {0, 0};
+  if (is_one_key(form, keys)) {
+    append_key(form, keys, false, &one);
+    offsets[1] = one.size();
+    given.keys = Column::variable(one.data(), offsets, 1);
+  } else {
+    given = keys_of(form, keys, &encoded);
+  }
+  const uint64_t rows = given.keys.size;
+  std::string number;
+  Cells cells;
+  if (nb::hasattr(deltas, "__len__")) {
+    cells = cells_of(deltas, field);
+  } else {
+    // The same number for all.
+    append_cell(field, deltas, &number);
+    auto* data = add_memory<std::byte>(&cells, std::max<uint64_t>(rows * number.size(), 1));
+    for (uint64_t row = 0; row < rows; ++row)
+      std::copy(number.begin(), number.end(), reinterpret_cast<char*>(data) + row * number.size());
+    const auto width = static_cast<uint32_t>(number.size());
+    cells.field = field;
+    cells.column = {data, nullptr, nullptr, rows, width, width};
+  }
+  use_columns(form, given.keys, {cells}, [&](const KeyColumn& k, const ValueColumn& d) {
+    run([&] { return transaction->accumulate(form.table, k, d); });
+  });
+}
+
+void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::handle keys) {
+  if (is_one_key(form, keys)) {
+    std::string key;
+    append_key(form, keys, false, &key);
+    return check(transaction->erase(form.table, as_bytes(key)));
+  }
+  EncodedKeys encoded;
+  const GivenKeys given = keys_of(form, keys, &encoded);
+  run([&] { return transaction->erase(form.table, given.keys); });
+}
+
+void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb::handle start,
+                        nb::handle stop) {
+  const std::optional<std::string> from = bound_of(form, start), to = bound_of(form, stop);
+  auto bytes = [](const std::optional<std::string>& bound) {
+    return bound ? std::optional<Bytes>(as_bytes(*bound)) : std::nullopt;
+  };
+  run([&] { return transaction->erase_range(form.table, bytes(from), bytes(to)); });
+}
+
+void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
+  CommitOptions options;
+  if (arguments.durability) {
+    const std::string& name = *arguments.durability;
+    if (name != "sync" && name != "flush" && name != "none")
+      raise("InvalidArgument", "durability is '" + name + "'", "it may be 'sync', 'flush', 'none'");
+    options.durability = name == "sync"    ? Durability::sync
+                         : name == "flush" ? Durability::flush
+                                           : Durability::none;
+  }
+  options.refuse_equal_keys = arguments.refuse_equal_keys;
+  Watch watch{arguments.progress};
+  if (transaction->staged_rows() > watched_rows || !arguments.progress.is_none())
+    options.progress = [&](const CommitProgress& at) { return watch(at); };
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = transaction->commit(options);
+  }
+  if (watch.failed && !status.ok() && watch.type.is_valid()) {
+    PyErr_SetObject(watch.type.ptr(), watch.value.ptr());
+    throw nb::python_error();
+  }
+  check(status);
+}
+
+nb::object joined_bits(const std::vector<std::vector<uint64_t>>& bits,
+                       const std::vector<uint64_t>& sizes) {
+  if (bits.size() == 1) return booleans_of(bits[0].data(), sizes[0]);
+  nb::list parts;
+  for (size_t i = 0; i < bits.size(); ++i) parts.append(booleans_of(bits[i].data(), sizes[i]));
+  const nb::object numpy = nb::module_::import_("numpy");
+  if (bits.empty()) return numpy.attr("zeros")(0, "?");
+  return numpy.attr("concatenate")(parts);
+}
+
+}  // namespace stride::python

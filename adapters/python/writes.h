@@ -1,0 +1,47 @@
+// Changes of tables, within a transaction.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/python/handles.h"
+#include "engine/write_transaction.h"
+
+namespace stride::python {
+
+namespace nb = nanobind;
+
+// Throws ReadOnly for a table of a snapshot.
+void check_writable(const PyTable& table);
+
+// data: a frame with the table's columns; or keys, with values beside.
+void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+               nb::handle values);
+// Returns how many rows they are. was_new: bits that are set by the commit.
+uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+                             nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
+                             std::vector<uint64_t>* sizes);
+void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle keys,
+               nb::handle deltas);
+void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::handle keys);
+void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb::handle start,
+                        nb::handle stop);
+
+struct CommitArguments {
+  std::optional<std::string> durability;  // none: the database's
+  bool refuse_equal_keys = false;
+  nb::object progress = nb::none();  // called with a share from 0 to 1
+};
+// Commits, and ends with KeyboardInterrupt and nothing changed where Ctrl-C is pressed in a long
+// one.
+void commit(WriteTransaction* transaction, const CommitArguments& arguments);
+
+// The bits of several calls as one array of booleans.
+nb::object joined_bits(const std::vector<std::vector<uint64_t>>& bits,
+                       const std::vector<uint64_t>& sizes);
+
+}  // namespace stride::python
