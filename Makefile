@@ -18,7 +18,7 @@ PLOT ?= build/sts.svg
 ARGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help install install-tests build debug test asan tsan soak sts peers deb format clean distclean
+.PHONY: help install install-tests build debug test asan tsan soak sts peers deb wheel format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,12 +28,17 @@ install: ## install the packages that are missing
 	@.ci/install-packages build
 
 install-tests:
-	@.ci/install-packages build test bench
+	@.ci/install-packages build test bench python
 
-# $(call build_preset,NAME,TARGETS): configure and build; the programs go to build/NAME/bin.
+# The Python package is built and tested where its own packages can be had.
+python_arguments = $(shell .ci/python-environment build test >&2 && \
+  echo -DSTRIDE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python || \
+  echo "the Python package is left out" >&2)
+
+# $(call build_preset,NAME,TARGETS,ARGUMENTS): configure and build; the programs go to build/NAME/bin.
 define build_preset
 	@! command -v ninja >/dev/null || [ -e build/$(1)/CMakeCache.txt ] || export CMAKE_GENERATOR=Ninja; \
-	cmake --preset $(1) $(CMAKE_ARGS)
+	cmake --preset $(1) $(3) $(CMAKE_ARGS)
 	@cmake --build build/$(1) -j $(JOBS) $(if $(2),--target $(2))
 endef
 
@@ -44,7 +49,7 @@ debug: install-tests ## build all with assertions into build/debug/bin
 	$(call build_preset,debug)
 
 test: install-tests ## build and run the tests
-	$(call build_preset,release)
+	$(call build_preset,release,,$(python_arguments))
 	@JOBS=$(JOBS) tests/run release
 
 asan: install-tests ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of stride-bench
@@ -73,6 +78,14 @@ deb: ## make Debian packages of the command, the library and the headers in buil
 	@.ci/install-packages build deb
 	$(call build_preset,release,stridedb stridedb_static stride stride_packaged)
 	@adapters/package/debian/make-packages build/release build
+
+wheel: ## make a wheel of the Python package in build/wheel, which runs wherever glibc is as new as here
+	@.ci/install-packages build python
+	@.ci/python-environment wheel
+	@rm -f build/wheel/*.whl build/wheel/plain/*.whl
+	@PATH=$(CURDIR)/build/venv/bin:$$PATH build/venv/bin/python -m pip wheel -q --no-deps --no-build-isolation \
+	  -w build/wheel/plain .
+	@PATH=$(CURDIR)/build/venv/bin:$$PATH build/venv/bin/python -m auditwheel repair -w build/wheel build/wheel/plain/*.whl
 
 peers: ## build RocksDB in release mode for a fair comparison (minutes)
 	@.ci/install-packages build peers
