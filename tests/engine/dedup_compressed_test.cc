@@ -1,6 +1,8 @@
 // Dedup tables whose vectors are compressed on the disk: what their rows are, what is refused, and
 // what they take.
 #include <map>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -186,6 +188,54 @@ TEST_CASE_METHOD(DedupCompressedTest, "DedupCompressedTest.DamageIsCorruption",
     set_row(full, block);
     const Status s = open(16).status();
     CHECK_MESSAGE((s.ok() || s.code() == StatusCode::corruption), s.to_string());
+  }
+}
+
+// What a call has put is there after a power loss, with its ids; of calls that did not wait for the
+// disk, the first ones.
+TEST_CASE_METHOD(DedupCompressedTest, "DedupCompressedTest.PowerLosses", "[DedupCompressedTest]") {
+  auto fs = std::make_unique<MemoryFileSystem>();
+  Words known;  // by id
+  for (int life = 0; life < 30; ++life) {
+    INFO("life " << life);
+    uint64_t synced = 0;
+    std::unique_ptr<MemoryFileSystem> after;
+    {
+      Options options;
+      options.file_system = fs.get();
+      options.threads = 2;
+      auto database = std::move(*Database::open("/db", options));
+      const bool waits = random_() % 2;
+      auto table = DedupTable::open(*database, "t",
+                                    {.words = 16,
+                                     .compressed = true,
+                                     .durability = waits ? Durability::sync : Durability::none,
+                                     .threads = 2});
+      REQUIRE_OK(table);
+      REQUIRE(table->size() * 16 <= known.size());
+      known.resize(table->size() * 16);
+      synced = table->size();
+      Words back(known.size());
+      ids_.resize(table->size());
+      std::iota(ids_.begin(), ids_.end(), uint64_t{0});
+      REQUIRE_OK(table->get(ids_, std::as_writable_bytes(std::span(back))));
+      REQUIRE(back == known);
+      for (int call = 0; call < 5; ++call) {
+        const Words vectors = any(16, 1 + random_() % (random_() % 2 ? 3 : 400));
+        REQUIRE_OK(put(&*table, vectors));
+        known.insert(known.end(), vectors.begin(), vectors.end());
+        REQUIRE(ids_.back() == known.size() / 16 - 1);
+      }
+      if (waits) synced = table->size();
+      after = fs->crash(random_(), static_cast<CrashPolicy>(random_() % 3));
+    }
+    fs = std::move(after);
+    Options options;
+    options.file_system = fs.get();
+    auto database = std::move(*Database::open("/db", options));
+    auto table = DedupTable::open(*database, "t", {.words = 16, .compressed = true});
+    REQUIRE_OK(table);
+    CHECK(table->size() >= synced);
   }
 }
 
