@@ -28,10 +28,10 @@ namespace stride {
 
 struct DedupOptions {
   uint32_t words = 2;  // of each vector, 1 to 64
-  // Vectors take fewer bytes on the disk where words are small, or have few values among vectors
-  // that come one after the other, and never more than a few bytes for each 16 KiB. It holds for
-  // the table from the moment on at which it is made. Small calls write more: each writes the last
-  // block, of up to 16 KiB, again.
+  // A table whose vectors take fewer bytes on the disk: where words are small, all alike, or have
+  // few values among vectors that come one after the other; where not, 3 bytes more for each 16 KiB
+  // at most. It is chosen when the table is made and kept with it. Each call that puts something
+  // writes the last block of vectors, up to 16 KiB, again: for large batches.
   bool compressed = false;
   // What each call that puts something waits for; none: the database's.
   std::optional<Durability> durability;

@@ -97,11 +97,11 @@ typedef struct stride_dedup_options {
   uint32_t words;   /* 2; of each vector, 1 to 64 */
   int durability;   /* STRIDE_DURABILITY_DEFAULT: what each call that puts something waits for */
   uint32_t threads; /* 0: one for each core */
-  int compressed;   /* 0; 1: a table whose vectors take fewer bytes on the disk where words are
-                       small, or have few values among vectors that come one after the other, and
-                       never more than a few bytes for each 16 KiB. It holds for the table from the
-                       moment on at which it is made. Small calls write more: each writes the last
-                       block, of up to 16 KiB, again */
+  int compressed;   /* 0; 1: a table whose vectors take fewer bytes on the disk: where words are
+                       small, all alike, or have few values among vectors that come one after the
+                       other; where not, 3 bytes more for each 16 KiB at most. It is chosen when
+                       the table is made and kept with it. Each call that puts something writes the
+                       last block of vectors, up to 16 KiB, again: for large batches */
 } stride_dedup_options;
 /* Sets the defaults. As stride_options_init(). */
 STRIDE_C_API int stride_dedup_options_init(stride_dedup_options* options, size_t size);
