@@ -1,19 +1,24 @@
 #include "engine/dedup_table.h"
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "engine/dedup_blocks.h"
 #include "engine/result_buffer.h"
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
 #include "storage/process.h"
+#include "storage/quoted.h"
+#include "storage/vector_block.h"
 
 namespace stride {
 
+static_assert(max_block_words == max_vector_words);
+
 struct DedupTable::State {
   State(Database& db, Table t, const DedupOptions& o, std::shared_ptr<Backend> b)
-      : database(db), table(std::move(t)), options(o), backend(std::move(b)) {}
+      : database(db), table(std::move(t)), options(o), backend(std::move(b)), blocks(o.words) {}
 
   Database& database;
   Table table;
@@ -24,15 +29,20 @@ struct DedupTable::State {
   std::vector<uint64_t> bits, own_ids;
   ResultBuffer<uint64_t> keys;
   ResultBuffer<std::byte> values;
+  BlockRowWriter blocks;  // of a compressed table
   ProcessMark made_in;
 
   uint32_t bytes() const { return options.words * 4; }
   // closed: the set is not what the table has, or its threads are in the parent.
   Status usable() const;
+  Status make_set();
   Status fill();
   Status add_stored(const ScanBatch& batch);
+  Status add_stored(const KeyColumn& vectors);
   Status put(const KeyColumn& vectors, std::span<uint64_t> ids, std::span<uint64_t> was_new);
   Status write_new(const KeyColumn& vectors, std::span<const uint64_t> ids, uint64_t count);
+  Status write_blocks(const KeyColumn& vectors, std::span<const uint64_t> ids, uint64_t count);
+  Status commit(const KeyColumn& row_keys, const ValueColumn& rows);
 };
 
 namespace {
@@ -42,10 +52,54 @@ Status other_rows(const Table& table, uint64_t row, const std::string& what) {
       .with_remedy("open it with the number of words that it has, or under another name");
 }
 
+// The table, which is made where it is missing, with rows as the options say.
+Result<Table> open_rows(Database& database, const std::string& name, const DedupOptions& options) {
+  if (options.compressed && database.open_table(name).status().code() == StatusCode::not_found) {
+    Status made = create_compressed_table(database, name, options.words, options.durability);
+    if (!made.ok() && made.code() != StatusCode::already_exists) return made;
+  }
+  auto table = database.open_or_create_table(name, {.key_width = sizeof(uint64_t)});
+  if (!table.ok()) return table;
+  auto head = read_dedup_head(database, *table);
+  if (!head.ok()) return head.status();
+  if (!*head && options.compressed)
+    return Status::invalid("table " + stride::quoted(name) + " is no compressed dedup table")
+        .with_remedy("open it without `compressed`, or under another name");
+  if (*head && !options.compressed)
+    return Status::invalid("table " + stride::quoted(name) + " is a compressed dedup table")
+        .with_remedy("open it with `compressed`, or under another name");
+  if (*head && (*head)->words != options.words)
+    return Status::invalid("table " + stride::quoted(name) + " has vectors of " +
+                           std::to_string((*head)->words) + " words, not of " +
+                           std::to_string(options.words))
+        .with_remedy("open it with the number of words that it has, or under another name");
+  return table;
+}
+
 }  // namespace
 
 Status DedupTable::State::usable() const {
   return made_in.is_here() ? broken : left_in_parent(table.name());
+}
+
+// An empty one, with room for what the table has.
+Status DedupTable::State::make_set() {
+  uint64_t vectors = 0;
+  for (const TableStatistics& t : database.tables())
+    if (t.name == table.name()) vectors = t.rows;
+  if (options.compressed) {
+    auto counted = BlockRowReader(table.name(), options.words).count(database.snapshot(), table);
+    if (!counted.ok()) return counted.status();
+    // Rows that are replaced count too; and a damaged id is more than what all rows may have.
+    vectors = std::min(vectors * vectors_of_block(options.words), *counted);
+  }
+  VectorSetOptions set_options;
+  set_options.words = options.words;
+  set_options.capacity = std::max(set_options.capacity, vectors);
+  auto made = backend->sets().make_vector_set(set_options);
+  if (!made.ok()) return made.status();
+  set = std::move(*made);
+  return {};
 }
 
 // The set as the table has it.
@@ -53,6 +107,10 @@ Status DedupTable::State::fill() {
   STRIDE_TRY(set->clear());
   auto scan = database.snapshot().scan(table);
   if (!scan.ok()) return scan.status();
+  if (options.compressed)
+    return BlockRowReader(table.name(), options.words).read(&*scan, [&](const KeyColumn& vectors) {
+      return add_stored(vectors);
+    });
   ScanBatch batch;
   while (scan->next(&batch)) STRIDE_TRY(add_stored(batch));
   return scan->status();
@@ -74,29 +132,53 @@ Status DedupTable::State::add_stored(const ScanBatch& batch) {
                             std::to_string(bytes()));
   }
   // Rows of a batch lie one behind the other.
-  KeyColumn vectors = Column::fixed(batch.values[0].data(), bytes(), rows);
+  return add_stored(Column::fixed(batch.values[0].data(), bytes(), rows));
+}
+
+Status DedupTable::State::add_stored(const KeyColumn& vectors) {
+  const uint64_t end = set->size() + vectors.size;
   STRIDE_TRY(set->find_or_put(vectors, {}, {}));
-  if (set->size() == first + rows) return {};
-  return other_rows(table, first + rows - 1, "a vector is there twice up to here");
+  if (set->size() == end) return {};
+  const std::string twice = "a vector is there twice up to here";
+  if (!options.compressed) return other_rows(table, end - 1, twice);
+  return damaged_dedup_table(table.name(), "id " + std::to_string(end - 1) + ": " + twice);
 }
 
 // Those of the vectors that are new.
 Status DedupTable::State::write_new(const KeyColumn& vectors, std::span<const uint64_t> ids,
                                     uint64_t count) {
   if (count == 0) return {};
+  if (options.compressed) return write_blocks(vectors, ids, count);
   keys.reset(count);
   values.reset(count * bytes());
   uint64_t at = 0;
-  for (uint64_t w = 0; w < bits.size(); ++w) {
-    for (uint64_t left = bits[w]; left != 0; left &= left - 1, ++at) {
-      uint64_t row = w * 64 + static_cast<uint64_t>(std::countr_zero(left));
-      keys[at] = __builtin_bswap64(ids[row]);
-      std::memcpy(values.data() + at * bytes(), vectors[row].data(), bytes());
-    }
-  }
+  for_each_bit(bits, [&](uint64_t row) {
+    keys[at] = __builtin_bswap64(ids[row]);
+    std::memcpy(values.data() + at * bytes(), vectors[row].data(), bytes());
+    ++at;
+  });
+  return commit(Column::fixed(keys.data(), sizeof(uint64_t), count),
+                Column::fixed(values.data(), bytes(), count));
+}
+
+// The block that the first new vector goes into, with what it has, and those that follow.
+Status DedupTable::State::write_blocks(const KeyColumn& vectors, std::span<const uint64_t> ids,
+                                       uint64_t count) {
+  const uint64_t first = set->size() - count, begin = blocks.block_of(first);
+  keys.reset(first - begin);
+  for (uint64_t i = 0; i < keys.size(); ++i) keys[i] = begin + i;
+  values.reset((set->size() - begin) * bytes());
+  STRIDE_TRY(set->get({keys.data(), keys.size()}, {values.data(), keys.size() * bytes()}));
+  for_each_bit(bits, [&](uint64_t row) {
+    std::memcpy(values.data() + (ids[row] - begin) * bytes(), vectors[row].data(), bytes());
+  });
+  blocks.make(begin, values.data(), set->size() - begin);
+  return commit(blocks.keys(), blocks.values());
+}
+
+Status DedupTable::State::commit(const KeyColumn& row_keys, const ValueColumn& rows) {
   WriteTransaction transaction = database.begin();
-  STRIDE_TRY(transaction.put_view(table, Column::fixed(keys.data(), sizeof(uint64_t), count),
-                                  Column::fixed(values.data(), bytes(), count)));
+  STRIDE_TRY(transaction.put_view(table, row_keys, rows));
   return transaction.commit(options.durability);
 }
 
@@ -141,7 +223,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     return Status::invalid("vectors of " + std::to_string(options.words) +
                            " words are not possible: give 1 to " +
                            std::to_string(max_vector_words));
-  auto table = database.open_or_create_table(name, {.key_width = sizeof(uint64_t)});
+  auto table = open_rows(database, name, options);
   if (!table.ok()) return table.status();
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());
@@ -150,14 +232,8 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     auto backend = options.backend ? options.backend
                                    : std::shared_ptr<Backend>(Backend::host(options.threads));
     state = make_shared_here<State>(database, *table, options, std::move(backend));
-    VectorSetOptions set;
-    set.words = options.words;
-    for (const TableStatistics& t : database.tables())
-      if (t.name == name) set.capacity = std::max(set.capacity, t.rows);
-    auto made = state->backend->sets().make_vector_set(set);
-    if (!made.ok()) return made.status();
-    state->set = std::move(*made);
-    return state->fill();
+    Status made = state->make_set();
+    return made.ok() ? state->fill() : made;
   }));
   return DedupTable(std::move(state));
 }
@@ -180,5 +256,6 @@ Status DedupTable::get(std::span<const uint64_t> ids, std::span<std::byte> vecto
 uint64_t DedupTable::size() const { return state_->set->size(); }
 uint64_t DedupTable::memory_bytes() const { return state_->set->memory_bytes(); }
 uint32_t DedupTable::words() const { return state_->options.words; }
+bool DedupTable::compressed() const { return state_->options.compressed; }
 
 }  // namespace stride

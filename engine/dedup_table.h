@@ -7,8 +7,9 @@
 //   s = states->get(ids, back);                              // the same vectors
 //
 // The vectors are rows of an ordinary table: the key is the id (8 bytes, big-endian), the value the
-// vector's bytes as they lie in memory (little-endian words). A hash table in memory finds them; it
-// is built when the table is opened, by one pass over the rows.
+// vector's bytes as they lie in memory (little-endian words). Of a compressed one a row is a block
+// of vectors (docs/format-dedup.md). A hash table in memory finds them; it is built when the table
+// is opened, by one pass over the rows.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,11 @@ namespace stride {
 
 struct DedupOptions {
   uint32_t words = 2;  // of each vector, 1 to 64
+  // A table whose vectors take fewer bytes on the disk: where words are small, all alike, or have
+  // few values among vectors that come one after the other; where not, 3 bytes more for each 16 KiB
+  // at most. It is chosen when the table is made and kept with it. Each call that puts something
+  // writes the last block of vectors, up to 16 KiB, again: for large batches.
+  bool compressed = false;
   // What each call that puts something waits for; none: the database's.
   std::optional<Durability> durability;
   unsigned threads = 0;  // 0: one for each core
@@ -43,7 +49,9 @@ class STRIDE_API DedupTable {
   static constexpr uint64_t absent = UINT64_MAX;
 
   // Makes the table where it is missing. invalid_argument: a number of words that is not possible,
-  // or a table with other rows than these. resource_exhausted: its vectors do not fit in memory.
+  // a table with other rows than these, or one that is compressed, or is not, where `options` say
+  // the other. corruption: a compressed one whose blocks are damaged. resource_exhausted: its
+  // vectors do not fit in memory.
   static Result<DedupTable> open(Database& database, const std::string& name,
                                  const DedupOptions& options = {});
   DedupTable(DedupTable&&) noexcept;
@@ -65,6 +73,7 @@ class STRIDE_API DedupTable {
   uint64_t size() const;  // different vectors; all ids are smaller
   uint64_t memory_bytes() const;
   uint32_t words() const;
+  bool compressed() const;  // on the disk
 
  private:
   struct STRIDE_INTERNAL State;

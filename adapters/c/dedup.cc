@@ -46,13 +46,13 @@ Status read_options(const stride_dedup_options* given, DedupOptions* options) {
   if (!given) return {};
   stride_dedup_options o;
   STRIDE_TRY(read_struct(given, "stride_dedup_options", sizeof o, sizeof o, &o));
-  if (o.reserved) return Status::invalid("reserved of stride_dedup_options is not 0");
   if (o.durability != STRIDE_DURABILITY_DEFAULT) {
     STRIDE_TRY(check_choice(o.durability, STRIDE_DURABILITY_NONE, "durability"));
     options->durability = static_cast<Durability>(o.durability);
   }
   options->words = o.words;
   options->threads = o.threads;
+  options->compressed = o.compressed != 0;
   return {};
 }
 

@@ -93,11 +93,15 @@ STRIDE_C_API int stride_set_release(stride_set* set);
 /* ---- Dedup tables: dense ids that are kept in a database ---- */
 
 typedef struct stride_dedup_options {
-  size_t size;       /* sizeof(stride_dedup_options) */
-  uint32_t words;    /* 2; of each vector, 1 to 64 */
-  int durability;    /* STRIDE_DURABILITY_DEFAULT: what each call that puts something waits for */
-  uint32_t threads;  /* 0: one for each core */
-  uint32_t reserved; /* 0 */
+  size_t size;      /* sizeof(stride_dedup_options) */
+  uint32_t words;   /* 2; of each vector, 1 to 64 */
+  int durability;   /* STRIDE_DURABILITY_DEFAULT: what each call that puts something waits for */
+  uint32_t threads; /* 0: one for each core */
+  int compressed;   /* 0; 1: a table whose vectors take fewer bytes on the disk: where words are
+                       small, all alike, or have few values among vectors that come one after the
+                       other; where not, 3 bytes more for each 16 KiB at most. It is chosen when
+                       the table is made and kept with it. Each call that puts something writes the
+                       last block of vectors, up to 16 KiB, again: for large batches */
 } stride_dedup_options;
 /* Sets the defaults. As stride_options_init(). */
 STRIDE_C_API int stride_dedup_options_init(stride_dedup_options* options, size_t size);
@@ -105,8 +109,9 @@ STRIDE_C_API int stride_dedup_options_init(stride_dedup_options* options, size_t
 /* Opens the table of vectors `name`, or makes it, and reads it into a hash table in memory. Only
  * one may be open for a table, and nothing else may write it. The caller releases *table. options:
  * NULL for the defaults. STRIDE_INVALID_ARGUMENT also for a table with other rows than vectors of
- * so many words; STRIDE_RESOURCE_EXHAUSTED: they do not fit in memory; and as stride_table_create()
- * and scans. */
+ * so many words, and for one that is compressed, or is not, where the options say the other;
+ * STRIDE_CORRUPTION: a compressed one whose blocks are damaged; STRIDE_RESOURCE_EXHAUSTED: they do
+ * not fit in memory; and as stride_table_create() and scans. */
 STRIDE_C_API int stride_dedup_open(stride_database* database, const char* name,
                                    const stride_dedup_options* options, stride_dedup_table** table);
 /* As stride_set_find_or_put(): new vectors get the next ids and are committed, all of a call at

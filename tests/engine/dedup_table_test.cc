@@ -31,7 +31,7 @@ class DedupTableTest {
     db_ = std::move(*Database::open("/db", options));
   }
   Result<DedupTable> open(uint32_t words, const std::string& name = "t") {
-    return DedupTable::open(*db_, name, {.words = words, .threads = 2});
+    return DedupTable::open(*db_, name, {.words = words, .compressed = compressed_, .threads = 2});
   }
   std::vector<Vector> random_vectors(uint64_t n, uint32_t words, uint32_t different) {
     std::vector<Vector> vectors(n, Vector(words));
@@ -72,9 +72,11 @@ class DedupTableTest {
   MemoryFileSystem files_;
   std::unique_ptr<Database> db_;
   std::map<Vector, uint64_t> model_;
+  bool compressed_ = false;
 };
 
 TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.IdsStayTheSame", "[DedupTableTest]") {
+  compressed_ = GENERATE(false, true);
   for (uint32_t words : {1u, 2u, 3u, 64u}) {
     std::string name = "t" + std::to_string(words);
     model_.clear();
@@ -153,6 +155,7 @@ TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatIsRefused", "[DedupTableTes
 
 // Whichever call fails, memory has what the table has, and goes on.
 TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.AFailedCommitLeavesNothing", "[DedupTableTest]") {
+  compressed_ = GENERATE(false, true);
   bool failed = true;
   for (uint64_t n = 1; failed; ++n) {
     REQUIRE(n < 1000u);
@@ -186,6 +189,7 @@ TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.AFailedCommitLeavesNothing", "[
 
 TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatCannotBeReadAgainIsRefused",
                  "[DedupTableTest]") {
+  compressed_ = GENERATE(false, true);
   auto table = open(2);
   expect_put(&*table, {{1, 2}});
   REQUIRE_OK(db_->drop_table("t"));

@@ -131,7 +131,7 @@ TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.ColumnsAndKeys", "[CAllocatio
   CHECK_C_OK(stride_table_release(table));
 }
 
-TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.SetsAndDedupTables", "[CAllocationTest]") {
+TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.Sets", "[CAllocationTest]") {
   std::vector<uint32_t> vectors(2 * 300);
   for (uint32_t i = 0; i < vectors.size(); ++i) vectors[i] = i / 2 % 200;
   std::vector<uint64_t> ids(300), bits(5);
@@ -155,23 +155,44 @@ TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.SetsAndDedupTables", "[CAlloc
     for (size_t i = 200; i < 300; ++i) CHECK(ids[i] == ids[i - 200]);
     CHECK_C_OK(stride_set_release(set));
   }
+}
+
+TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.DedupTables", "[CAllocationTest]") {
+  std::vector<uint32_t> vectors(2 * 5000);
+  for (uint32_t i = 0; i < vectors.size(); ++i) vectors[i] = i / 2 % 3000;
+  std::vector<uint64_t> ids(5000);
+  stride_dedup_options o;
+  REQUIRE_C_OK(stride_dedup_options_init(&o, sizeof o));
+  o.threads = 2;
+  o.compressed = GENERATE(0, 1);
   stride_dedup_table* table = nullptr;
   sweep([&] {
     CHECK(stride_dedup_release(table) == STRIDE_OK);
-    return stride_dedup_open(db_, "states", nullptr, &table);
+    return stride_dedup_open(db_, "states", &o, &table);
   });
-  const uint64_t failed_puts = sweep([&] {
-    int status = stride_dedup_find_or_put(table, vectors.data(), 300, ids.data(), nullptr);
-    if (status != STRIDE_CLOSED) return status;
-    // Its rows could not be read again either.
+  // Of a compressed table the second one goes on with a block that is not full.
+  uint64_t put = 0, size = 0;
+  for (uint64_t n : {500, 5000}) {
+    const uint64_t failed_puts = sweep([&] {
+      int status = stride_dedup_find_or_put(table, vectors.data(), n, ids.data(), nullptr);
+      if (status != STRIDE_CLOSED) return status;
+      // Its rows could not be read again either.
+      CHECK(stride_dedup_release(table) == STRIDE_OK);
+      return stride_dedup_open(db_, "states", &o, &table);
+    });
+    CHECK(failed_puts > 0u);
+    REQUIRE_C_OK(stride_dedup_find_or_put(table, vectors.data(), n, ids.data(), nullptr));
+    put = n < 3000 ? n : 3000;
+    CHECK_C_OK(stride_dedup_read_info(table, &size, nullptr));
+    CHECK(size == put);
+  }
+  for (uint64_t i = 0; i < ids.size(); ++i) REQUIRE(ids[i] == i % 3000);
+  sweep([&] {
     CHECK(stride_dedup_release(table) == STRIDE_OK);
-    return stride_dedup_open(db_, "states", nullptr, &table);
+    return stride_dedup_open(db_, "states", &o, &table);
   });
-  CHECK(failed_puts > 0u);
-  uint64_t size = 0;
-  REQUIRE_C_OK(stride_dedup_find_or_put(table, vectors.data(), 300, ids.data(), nullptr));
   CHECK_C_OK(stride_dedup_read_info(table, &size, nullptr));
-  CHECK(size == 200u);
+  CHECK(size == put);
   CHECK_C_OK(stride_dedup_release(table));
 }
 

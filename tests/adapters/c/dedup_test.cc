@@ -139,7 +139,11 @@ TEST_CASE_METHOD(CDedupTest, "CDedupTest.WhatSetsRefuse", "[CDedupTest]") {
 
 TEST_CASE_METHOD(CDedupTest, "CDedupTest.TablesKeepTheirIds", "[CDedupTest]") {
   stride_dedup_table* table;
-  REQUIRE_C_OK(stride_dedup_open(db_, "states", nullptr, &table));
+  stride_dedup_options o;
+  REQUIRE_C_OK(stride_dedup_options_init(&o, sizeof o));
+  CHECK(o.compressed == 0);
+  o.compressed = GENERATE(0, 1);
+  REQUIRE_C_OK(stride_dedup_open(db_, "states", &o, &table));
   expect_put(table, true);
   uint64_t size = 0, bytes = 0;
   CHECK_C_OK(stride_dedup_read_info(table, &size, &bytes));
@@ -148,7 +152,12 @@ TEST_CASE_METHOD(CDedupTest, "CDedupTest.TablesKeepTheirIds", "[CDedupTest]") {
   CHECK_C_OK(stride_dedup_release(table));
   CHECK_C_OK(stride_close(db_));
   REQUIRE_C_OK(stride_open(path().c_str(), nullptr, &db_));
-  REQUIRE_C_OK(stride_dedup_open(db_, "states", nullptr, &table));
+  stride_dedup_options other = o;
+  other.compressed = !o.compressed;
+  CHECK_C_ERROR(stride_dedup_open(db_, "states", &other, &table), STRIDE_INVALID_ARGUMENT,
+                (o.compressed ? "is a compressed" : "is no compressed"));
+  CHECK(table == nullptr);
+  REQUIRE_C_OK(stride_dedup_open(db_, "states", &o, &table));
   expect_put(table, false);
   CHECK_C_OK(stride_dedup_release(table));
   CHECK(stride_dedup_read_info(table, &size, nullptr) == STRIDE_INVALID_ARGUMENT);
@@ -168,9 +177,6 @@ TEST_CASE_METHOD(CDedupTest, "CDedupTest.WhatTablesRefuse", "[CDedupTest]") {
   o.durability = 3;
   CHECK_C_ERROR(stride_dedup_open(db_, "s", &o, &table), invalid, "durability 3");
   o.durability = STRIDE_DURABILITY_NONE;
-  o.reserved = 1;
-  CHECK_C_ERROR(stride_dedup_open(db_, "s", &o, &table), invalid, "reserved");
-  o.reserved = 0;
   o.words = 65;
   CHECK_C_ERROR(stride_dedup_open(db_, "s", &o, &table), invalid, "65 words");
   o.words = words;

@@ -2,8 +2,10 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <vector>
 
 #include "adapters/cli/output/dump_format.h"
+#include "engine/dedup_table.h"
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 
@@ -94,6 +96,33 @@ TEST_CASE_METHOD(DumpTest, "DumpTest.AnEndThatIsNone", "[DumpTest]") {
                            R"({"tables":1,"rows":1.0})", R"({"tables":1,"rows":-1})",
                            R"({"tables":1,"rows":2})", R"({"tables":1,"rows":[1]})"})
     expect_broken(begin + end(says), "does not have the rows that its end says");
+}
+
+// To the command it is a table like any other.
+TEST_CASE_METHOD(DumpTest, "DumpTest.CompressedDedupTables", "[DumpTest]") {
+  std::vector<uint32_t> vectors(4 * 5000);
+  for (uint32_t i = 0; i < vectors.size(); ++i) vectors[i] = i % 4 ? i % 7 : i / 4;
+  const KeyColumn column = Column::fixed(vectors.data(), 16, 5000);
+  const DedupOptions options{.words = 4, .compressed = true};
+  std::vector<uint64_t> ids(5000), found(5000);
+  {
+    auto database = std::move(*Database::open(database_));
+    auto table = DedupTable::open(*database, "states", options);
+    REQUIRE_OK(table);
+    REQUIRE_OK(table->find_or_put(column, ids, {}));
+  }
+  REQUIRE_MESSAGE(run({"verify", database_}) == 0, error_);
+  REQUIRE_MESSAGE(run({"stats", database_}) == 0, error_);
+  REQUIRE_MESSAGE(run({"dump", database_}) == 0, error_);
+  const std::string dump = out_;
+  database_ = directory_ + "/other";
+  REQUIRE_MESSAGE(run({"restore", database_, "-"}, dump) == 0, error_);
+  auto database = std::move(*Database::open(database_));
+  auto table = DedupTable::open(*database, "states", options);
+  REQUIRE_OK(table);
+  CHECK(table->size() == 5000u);
+  REQUIRE_OK(table->find(column, found));
+  CHECK(found == ids);
 }
 
 // Memory that holds copies of files counts as free.
