@@ -81,6 +81,46 @@ TEST_CASE_METHOD(EditTest, "EditTest.DeletesKeysAndRanges", "[EditTest]") {
   CHECK(scan({"--keys-only"}) == "b\n");
 }
 
+TEST_CASE_METHOD(EditTest, "EditTest.RenamesTablesWithTheirNotes", "[EditTest]") {
+  const std::string users = file("u.csv", "id,name,score\n7,Ada,1.5\n");
+  REQUIRE_MESSAGE(load(users, {"--key-type", "u64"}, "users") == 0, error_);
+  REQUIRE_MESSAGE(load(file("h.tsv", "00ff\ta\n"), {"--key-type", "hex"}, "h") == 0, error_);
+  REQUIRE_MESSAGE(load(file("p.tsv", "10.0.0.0/8\tten\n"), {"--key-type", "prefix"}, "nets") == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"rename", database_, "users", "t"}) == 0, error_);
+  CHECK(error_ == "renamed table 'users' to 't'\n");
+  CHECK(out_.empty());
+  CHECK(scan({"--format", "csv"}) == "id,name,score\n7,Ada,1.5\n");
+  expect_refused({"scan", database_, "users"}, 4, "no table 'users'");
+  REQUIRE_MESSAGE(run({"rename", database_, "h", "hex", "--json"}) == 0, error_);
+  CHECK(out_ == "{\"renamed_to\":\"hex\",\"table\":\"h\"}\n");
+  CHECK(scan({}, "hex") == "00ff\ta\n");
+  REQUIRE_MESSAGE(run({"rename", database_, "nets", "routes"}) == 0, error_);
+  REQUIRE_MESSAGE(run({"match", database_, "routes", "10.1.2.3"}) == 0, error_);
+  CHECK(out_ == "10.1.2.3\t10.0.0.0/8\tten\n");
+  // Nothing of the old one is left for another one of its name.
+  REQUIRE_MESSAGE(load(file("c.tsv", "seven\ta\n"), {}, "h") == 0, error_);
+  CHECK(scan({}, "h") == "seven\ta\n");
+  REQUIRE_MESSAGE(load(users, {}) == 0, error_);
+  CHECK(error_.find("loaded 1 row") != std::string::npos);
+}
+
+TEST_CASE_METHOD(EditTest, "EditTest.RefusesNamesThatTablesCannotGet", "[EditTest]") {
+  REQUIRE(load(file("a.tsv", "x\ta\n")) == 0);
+  REQUIRE(load(file("b.tsv", "x\ty\n"), {}, "kept") == 0);
+  expect_refused({"rename", database_, "t", "kept"}, 2,
+                 "there is a table 'kept' already (" + database_ +
+                     "): give another name, or stride drop that table first");
+  expect_refused({"rename", database_, "kep", "u"}, 4, "did you mean 'kept'?");
+  expect_refused({"rename", database_, "t", "t"}, 2, "called 't' already");
+  expect_refused({"rename", database_, "t", ".stride"}, 2, "remember key types");
+  expect_refused({"rename", database_, ".stride", "u"}, 2, "remember key types");
+  expect_refused({"rename", database_, "t", ""}, 2, "1 to 255 bytes");
+  expect_refused({"rename", database_, "t", std::string(256, 'n')}, 2, "1 to 255 bytes");
+  expect_refused({"rename", database_, "t"}, 2, "NEW_NAME");
+  CHECK(scan() == "x\ta\n");
+}
+
 TEST_CASE_METHOD(EditTest, "EditTest.DropsTablesAndTheirNotes", "[EditTest]") {
   REQUIRE_MESSAGE(load(file("a.tsv", "7\ta\n"), {"--key-type", "u64"}) == 0, error_);
   REQUIRE(run({"load", database_, "kept", file("b.tsv", "x\ty\n")}) == 0);
