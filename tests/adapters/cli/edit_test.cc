@@ -61,6 +61,19 @@ TEST_CASE_METHOD(EditTest, "EditTest.PutsNumbersAndPrefixes", "[EditTest]") {
   CHECK(out_ == "11.0.0.0/8\televen\n");
 }
 
+TEST_CASE_METHOD(EditTest, "EditTest.PutsNoBytesThatAreNoKeyOfTheColumns", "[EditTest]") {
+  const std::string cities = file("c.csv", "country,year,name\nnz,1840,W\n");
+  REQUIRE_MESSAGE(load(cities, {"--key", "country,year", "--key-type", "string,i16"}) == 0, error_);
+  expect_refused({"put", database_, "t", "--key-type", "bytes", "nz", "x"}, 2,
+                 "key 'nz' has bytes that are no key of type string,i16");
+  expect_refused({"put", database_, "t", "--key-type", "hex", "6e7a", "x"}, 2, "no key of type");
+  // What is a key is one, however it is written.
+  REQUIRE_MESSAGE(run({"put", database_, "t", "--key-type", "hex", "6e7a00008731", "x"}) == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"put", database_, "t", "nz,1842", "y"}) == 0, error_);
+  CHECK(scan() == "nz\t1840\tW\nnz\t1841\tx\nnz\t1842\ty\n");
+}
+
 TEST_CASE_METHOD(EditTest, "EditTest.DeletesKeysAndRanges", "[EditTest]") {
   REQUIRE_MESSAGE(load(file("a.txt", "a\nab\nabc\nb\n\xFF\n\xFFz\n")) == 0, error_);
   REQUIRE_MESSAGE(run({"delete", database_, "t", "ab", "missing"}) == 0, error_);
