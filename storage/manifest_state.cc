@@ -116,7 +116,7 @@ Status ManifestReplay::Check::take_name(uint32_t id, const std::string& name) {
   if (name.find('\0') != std::string::npos) return misfit("the name of " + table + " has a NUL");
   if (name.empty()) return misfit(table + " has no name");
   if (has_name(name) || !names_.insert(name).second)
-    return misfit(table + " has the name of another one");
+    return misfit("gives a name to " + table + " that would be there twice");
   return {};
 }
 
