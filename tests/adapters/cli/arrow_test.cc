@@ -135,6 +135,24 @@ TEST_CASE_METHOD(ArrowTest, "ArrowTest.StringViews", "[ArrowTest]") {
   }
 }
 
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.UuidsAreKeys", "[ArrowTest]") {
+  const std::vector<std::string> bytes = {
+      std::string("0123456789abcdef"), "",
+      std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 16)};
+  auto table = table_of(
+      {{"id", strings(arrow::FixedSizeBinaryBuilder(arrow::fixed_size_binary(16)), bytes, true)},
+       {"v", strings(arrow::StringBuilder(), {"x", "y", "z"})}});
+  CHECK(loaded(table->Slice(0, 1), {"--key-type", "uuid"}) ==
+        "30313233-3435-3637-3839-616263646566\tx\n");
+  auto pairs = table_of({{"v", table->column(1)->chunk(0)},
+                         {"id", table->column(0)->chunk(0)},
+                         {"w", table->column(1)->chunk(0)}});
+  CHECK(loaded(pairs->Slice(2, 1), {"--key", "id,v", "--key-type", "uuid,string"}) ==
+        "00010203-0405-0607-0809-0a0b0c0d0e0f\tz\tz\n");
+  CHECK(loaded(table, {"--key-type", "uuid", "--rejects", directory_ + "/rejects"}) ==
+        "00010203-0405-0607-0809-0a0b0c0d0e0f\tz\n30313233-3435-3637-3839-616263646566\tx\n");
+}
+
 TEST_CASE_METHOD(ArrowTest, "ArrowTest.IntegersOfEveryWidthAreKeys", "[ArrowTest]") {
   auto values = strings(arrow::StringBuilder(), {"x", "y"});
   auto check = [&](const std::shared_ptr<arrow::Array>& keys, const std::string& least,
