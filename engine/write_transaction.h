@@ -82,6 +82,16 @@ class STRIDE_API WriteTransaction {
   // invalid_argument where it is there with other options.
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
 
+  // Gives a table another name once this is committed, and nothing else: its rows, its id, its
+  // schema and what `stride` remembers of it stay, handles go on naming it, and older snapshots
+  // read it. Names that tables give up are free for those that are renamed or created afterwards,
+  // so that a table can take the place of another one in one step. already_exists: another table
+  // has the name, or the transaction has renamed this one before; not_found: the table is not
+  // there, also at the commit, where another one has renamed it meanwhile; invalid_argument: a bad
+  // name, or `.stride`. Until the manifest is written anew, older versions refuse the database
+  // (unsupported_version).
+  Status rename_table(const Table& table, const std::string& new_name);
+
   // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
   // key too long or of the wrong width, value too long, columns of different sizes.
   Status put(const Table& table, const KeyColumn& keys, const ValueColumn& values);

@@ -235,11 +235,24 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
   return {};
 }
 
+namespace {
+
+Status has_created(const std::string& name) {
+  return Status(StatusCode::already_exists,
+                "the transaction has created a table '" + name + "' already");
+}
+
+Status has_given_name(const std::string& name) {
+  return Status(StatusCode::already_exists,
+                "the transaction has given another table the name '" + name + "'");
+}
+
+}  // namespace
+
 Status Staging::create(std::shared_ptr<const TableRecord> table) {
   std::lock_guard lock(mutex_);
-  if (created_by_name_.find(table->name))
-    return Status(StatusCode::already_exists,
-                  "the transaction has created a table '" + table->name + "' already");
+  if (created_by_name_.find(table->name)) return has_created(table->name);
+  if (find_renamed_to(table->name)) return has_given_name(table->name);
   created_.push_back(table);
   try {
     created_by_name_.add(table->name, table);
@@ -254,6 +267,34 @@ std::shared_ptr<const TableRecord> Staging::find_created(const std::string& name
   std::lock_guard lock(mutex_);
   auto found = created_by_name_.find(name);
   return found ? *found : nullptr;
+}
+
+Status Staging::check_renaming(uint32_t table, const std::string& name,
+                               const std::string& new_name) const {
+  for (const auto& created : created_)
+    if (created->name == new_name) return has_created(new_name);
+  if (find_renamed_to(new_name)) return has_given_name(new_name);
+  if (renames(table))
+    return Status(StatusCode::already_exists,
+                  "the transaction has given table '" + name + "' another name already");
+  return {};
+}
+
+Status Staging::rename(TableRenaming renaming) {
+  STRIDE_TRY(check_renaming(renaming.from->id, renaming.from->name, renaming.to->name));
+  renamed_.push_back(std::move(renaming));
+  return {};
+}
+
+const TableRenaming* Staging::find_renamed_to(const std::string& name) const {
+  for (const TableRenaming& renaming : renamed_)
+    if (renaming.to->name == name) return &renaming;
+  return nullptr;
+}
+
+bool Staging::renames(uint32_t table) const {
+  return std::any_of(renamed_.begin(), renamed_.end(),
+                     [&](const TableRenaming& renaming) { return renaming.from->id == table; });
 }
 
 void Staging::hand_over() {
@@ -326,7 +367,7 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
 }
 
 bool Staging::has_rows_alone() {
-  bool all = true;
+  bool all = renamed_.empty();
   for_each_table([&](const StagedTable& staged) {
     all = all && staged.table->address_bits == 0 && staged.has_rows_alone();
   });

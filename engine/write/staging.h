@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/catalog/table_renaming.h"
 #include "engine/table.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
@@ -158,20 +159,32 @@ class Staging {
   // WriteTransaction::put_if_absent().
   Status stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& values, std::span<uint64_t> was_new);
-  // A table that the transaction creates. already_exists: it has created one of that name.
+  // A table that the transaction creates. already_exists: it has created one of that name, or given
+  // another one the name.
   Status create(std::shared_ptr<const TableRecord> table);
   // Null: the transaction has created no table of this name.
   std::shared_ptr<const TableRecord> find_created(const std::string& name);
   // Call when no create() is under way.
   const std::vector<std::shared_ptr<const TableRecord>>& created() const { return created_; }
+  // A table that the transaction gives another name. already_exists: as check_renaming().
+  Status rename(TableRenaming renaming);
+  // already_exists: as create(), or the transaction has given the table another name before.
+  Status check_renaming(uint32_t table, const std::string& name, const std::string& new_name) const;
+  // Null: the transaction has given no table this name.
+  const TableRenaming* find_renamed_to(const std::string& name) const;
+  // Whether the transaction gives the table another name.
+  bool renames(uint32_t table) const;
+  // These three: call when no rename() is under way.
+  const std::vector<TableRenaming>& renamed() const { return renamed_; }
+  bool changes_tables() const { return !created_.empty() || !renamed_.empty(); }
   // Rows that come from now on come after all that are there, whichever thread brings them. Call
   // when no stage() is under way.
   void hand_over();
   // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // Whether it puts and erases rows and does nothing else, in no prefix table: then it does not
-  // matter what is stored. Call when no stage() is under way.
+  // Whether it puts and erases rows, in no prefix table, and does nothing else but to create
+  // tables: then it does not matter what is stored. Call when no stage() is under way.
   bool has_rows_alone();
   // Calls use(table) for each StagedTable. Call when no stage() is under way.
   template <class Use>
@@ -213,6 +226,7 @@ class Staging {
   OwnedList<StagedTable> tables_;
   OwnedList<Slot> slots_;
   std::vector<std::shared_ptr<const TableRecord>> created_;
+  std::vector<TableRenaming> renamed_;  // few
   SmallIndex<uint32_t, StagedTable*> tables_by_id_;
   SmallIndex<SlotKey, Slot*, SlotHash> slots_by_key_;
   SmallIndex<std::string_view, std::shared_ptr<const TableRecord>> created_by_name_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/commands/loader.h"
+#include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/input/pipeline.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
@@ -76,12 +77,8 @@ void add_load_rows(CLI::App* command, LoadArguments* a) {
       command, &a->rows,
       "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
       "(IPC file or stream, Feather 2)");
-  command
-      ->add_option("--value", a->rows.values,
-                   "The columns that make the value. Default: all but the key")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("COLUMNS");
+  add_names(command, "--value", &a->rows.values,
+            "The columns that make the value. Default: all but the key", "COLUMNS");
 }
 
 // What the table is, and what it does with the rows.

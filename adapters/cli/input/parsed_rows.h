@@ -103,10 +103,14 @@ class ParsedRows {
     writer_->set_null(column);
     return true;
   }
-  // Empty cells of delimited text are null where the column has nulls.
-  bool cell_or_null(size_t column, std::string_view text, std::string_view row) {
-    if (text.empty() && plan_->options.schema->values()[column].nullable)
-      return null_cell(column, row);
+  // Empty cells of delimited text are null where the column has nulls. One in quotes is an empty
+  // text where the column has texts; files that have everything in quotes mean null by it
+  // elsewhere.
+  bool cell_or_null(size_t column, std::string_view text, bool in_quotes, std::string_view row) {
+    const Field& field = plan_->options.schema->values()[column];
+    const bool is_text =
+        (field.type == FieldType::string || field.type == FieldType::bytes) && field.count == 0;
+    if (text.empty() && field.nullable && !(in_quotes && is_text)) return null_cell(column, row);
     return cell(column, text, row);
   }
   RowWriter* writer() { return &*writer_; }
