@@ -110,8 +110,8 @@ Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
     auto there = state_->database->open_table(name);
     if (auto created = state_->staging.find_created(name)) {
       auto schema = state_->schemas.find(created->id);
-      there = state_->database->handle(
-          std::move(created), schema == state_->schemas.end() ? nullptr : schema->second);
+      there = state_->database->handle(std::move(created),
+                                       schema == state_->schemas.end() ? nullptr : schema->second);
     }
     return there.ok() ? check_same_options(*there, options) : create_table(name, options);
   });
@@ -151,6 +151,13 @@ Status WriteTransaction::accumulate(const Table& table, const KeyColumn& keys,
                                     const ValueColumn& deltas) {
   return change(table, [&](Staging& staging, const auto& record) {
     return staging.stage_deltas(record, keys, deltas);
+  });
+}
+
+Status WriteTransaction::accumulate_view(const Table& table, const KeyColumn& keys,
+                                         const ValueColumn& deltas) {
+  return change(table, [&](Staging& staging, const auto& record) {
+    return staging.stage_delta_view(record, keys, deltas);
   });
 }
 

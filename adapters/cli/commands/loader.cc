@@ -250,9 +250,8 @@ ExitStatus Loader::write(bool last) {
       STRIDE_CLI_TRY(transaction.put_view(*table, waiting.rows.keys, waiting.rows.values));
       continue;
     }
-    STRIDE_CLI_TRY(
-        in_shell_words(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values)));
-    waiting.rows = {};  // they were copied
+    STRIDE_CLI_TRY(in_shell_words(
+        transaction.accumulate_view(*table, waiting.rows.keys, waiting.rows.values)));
   }
   const bool named = !key_columns_.empty() || options_.header || options_.format == Format::jsonl ||
                      is_columnar(options_.format);

@@ -116,9 +116,7 @@ bool ParsedRows::take_number(std::string_view row) {
   const size_t width = width_of(type);
   std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
   char* to = numbers_.room(max_number_bytes);
-  if (plan_->options.counts) {
-    parse_number(type, "1", reinterpret_cast<std::byte*>(to));
-  } else if (plan_->options.format == Format::raw) {
+  if (plan_->options.format == Format::raw) {
     if (text.size() != width) {
       refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +
                  std::string(to_string(type)) + " has " + std::to_string(width),
@@ -137,7 +135,7 @@ bool ParsedRows::take_number(std::string_view row) {
 
 bool ParsedRows::end_row(std::string_view row, uint64_t line) {
   const bool numbers = wanted_.values && plan_->options.numbers != NumberType::none;
-  if (numbers && !take_number(row)) return false;
+  if (numbers && !plan_->options.counts && !take_number(row)) return false;
   keys_.grow(key_bytes_);
   if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
   if (wanted_.values && plan_->options.schema && plan_->options.format != Format::raw) {
@@ -176,6 +174,17 @@ KeyColumn ParsedRows::keys() const {
                           reinterpret_cast<const uint64_t*>(key_offsets_.text().data()), rows_);
 }
 
+ValueColumn ParsedRows::ones() {
+  const NumberType type = plan_->options.numbers;
+  const uint32_t width = width_of(type);
+  if (!ones_ || ones_->size() < rows_ * width) {
+    auto made = std::make_shared<Slab>(std::max<uint64_t>(2 * rows_, 1024) * width);
+    for (size_t at = 0; at < made->size(); at += width) parse_number(type, "1", made->data() + at);
+    ones_ = std::move(made);
+  }
+  return Column::fixed(ones_->data(), width, rows_);
+}
+
 RowColumns ParsedRows::take() {
   RowColumns result;
   bool fixed = !wanted_.values || (rows_ != 0 && shortest_ == longest_);
@@ -192,7 +201,10 @@ RowColumns ParsedRows::take() {
     return to;
   };
   const NumberType numbers = plan_->options.numbers;
-  if (wanted_.values && numbers != NumberType::none) {
+  if (wanted_.values && plan_->options.counts) {
+    result.values = ones();
+    result.memory.push_back(ones_);
+  } else if (wanted_.values && numbers != NumberType::none) {
     result.values = Column::fixed(keep(numbers_.text()), width_of(numbers), rows_);
   } else if (fixed) {
     result.values = Column::fixed(values_, static_cast<uint32_t>(longest_), rows_);

@@ -151,6 +151,8 @@ class ParsedRows {
   // Makes a number of the value of a row, which is complete. False: it is no number, and the row
   // was refused.
   bool take_number(std::string_view row);
+  // The number 1 for each row of the block.
+  ValueColumn ones();
   bool refuse_key_columns(std::span<const std::string_view> parts, ptrdiff_t bytes,
                           std::string_view row);
   bool refuse_null(size_t column, std::string_view row);
@@ -167,6 +169,7 @@ class ParsedRows {
   std::string_view text_;
   std::optional<RowWriter> writer_;  // where there is a schema
   Arena arena_;
+  std::shared_ptr<Slab> ones_;  // for all blocks
   TextBuffer keys_, key_offsets_, value_offsets_, numbers_, spans_, line_numbers_;
   size_t key_bytes_ = 0;    // of the row in hand
   char* values_ = nullptr;  // of the block
