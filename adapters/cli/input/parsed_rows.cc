@@ -41,7 +41,7 @@ void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t valu
   spans_.clear();
   line_numbers_.clear();
   bad_.clear();
-  rows_ = lines_ = line_ = 0;
+  rows_ = lines_ = line_ = rows_read_ = 0;
   shortest_ = ~uint64_t{0};
   longest_ = 0;
   push(&key_offsets_, uint64_t{0});
@@ -174,12 +174,49 @@ KeyColumn ParsedRows::keys() const {
                           reinterpret_cast<const uint64_t*>(key_offsets_.text().data()), rows_);
 }
 
+void ParsedRows::join_equal_keys() {
+  const NumberType type = plan_->options.numbers;
+  // Floats are cut to a share of what is added at once, so that the result would be another one.
+  if (!plan_->options.counts || wanted_.rows || wanted_.lines || !is_integer(type)) return;
+  if (!repeated_.count(keys())) return;
+  rows_read_ = rows_;
+  keep_rows(repeated_.rows());
+  for (const uint32_t times : repeated_.times()) {
+    if (type == NumberType::i32) {
+      push(&numbers_, static_cast<int32_t>(times));
+    } else {
+      push(&numbers_, int64_t{times});
+    }
+  }
+}
+
+// rows: ascending, so that none is written over before it is read.
+void ParsedRows::keep_rows(const std::vector<uint32_t>& rows) {
+  const KeyColumn all = keys();
+  keys_.clear();
+  key_offsets_.clear();
+  char *const bytes = keys_.room(0), *const offsets = key_offsets_.room(0);
+  uint64_t end = 0, kept = 0;
+  for (const uint32_t row : rows) {
+    const Bytes key = all[row];
+    if (!key.empty()) std::memmove(bytes + end, key.data(), key.size());
+    end += key.size();
+    ++kept;
+    if (!all.is_fixed()) std::memcpy(offsets + kept * sizeof end, &end, sizeof end);
+  }
+  keys_.grow(end);
+  key_offsets_.grow(all.is_fixed() ? 0 : (kept + 1) * sizeof end);
+  rows_ = kept;
+}
+
 ValueColumn ParsedRows::ones() {
   const NumberType type = plan_->options.numbers;
   const uint32_t width = width_of(type);
   if (!ones_ || ones_->size() < rows_ * width) {
     auto made = std::make_shared<Slab>(std::max<uint64_t>(2 * rows_, 1024) * width);
-    for (size_t at = 0; at < made->size(); at += width) parse_number(type, "1", made->data() + at);
+    parse_number(type, "1", made->data());
+    for (size_t done = width; done < made->size(); done *= 2)
+      std::memcpy(made->data() + done, made->data(), std::min(done, made->size() - done));
     ones_ = std::move(made);
   }
   return Column::fixed(ones_->data(), width, rows_);
@@ -201,7 +238,7 @@ RowColumns ParsedRows::take() {
     return to;
   };
   const NumberType numbers = plan_->options.numbers;
-  if (wanted_.values && plan_->options.counts) {
+  if (wanted_.values && plan_->options.counts && rows_read_ == 0) {
     result.values = ones();
     result.memory.push_back(ones_);
   } else if (wanted_.values && numbers != NumberType::none) {

@@ -49,7 +49,7 @@ bool check_numbers(const Keys& keys, uint32_t width, std::mt19937_64& random) {
   }
   DenseKeys dense(*backend);
   const bool taken = dense.look(columns);
-  const bool few = possible(keys) <= 32.0 * static_cast<double>(keys.size()) &&
+  const bool few = possible(keys) <= 64.0 * static_cast<double>(keys.size()) &&
                    std::all_of(keys.begin(), keys.end(), [](auto& k) { return k.size() <= 32; });
   REQUIRE(taken == (few && keys.size() >= 4096));
   if (!taken) return false;
