@@ -53,10 +53,8 @@ class Bases {
         table_(table),
         keys_(deltas.keys.column()),
         width_(width_of(table.numbers)),
-        numbers_(keys_.size * width_),
-        known_(keys_.size) {
-    std::memset(numbers_.data(), 0, numbers_.size());
-  }
+        known_(keys_.size) {}
+  // Empty: all are 0.
   const BulkVector<std::byte>& numbers() const { return numbers_; }
 
   // Reads those that have a row there.
@@ -66,7 +64,7 @@ class Bases {
       known_.set(slot);
       const StagedChunk& chunk = *from.chunks[rows[slot].chunk];
       if (chunk.kind(rows[slot].row) == EntryKind::put)
-        std::memcpy(numbers_.data() + slot * width_, chunk.values()[rows[slot].row].data(), width_);
+        set_number(slot, chunk.values()[rows[slot].row]);
     }
   }
 
@@ -105,8 +103,15 @@ class Bases {
                                                 std::to_string(value.size()) + " bytes, not " +
                                                 std::to_string(width_))
           .with_remedy("restore the database from a backup");
-    std::memcpy(numbers_.data() + slot * width_, value.data(), width_);
+    set_number(slot, value);
     return {};
+  }
+  void set_number(uint64_t slot, Bytes value) {
+    if (numbers_.empty()) {
+      numbers_.resize(keys_.size * width_);
+      std::memset(numbers_.data(), 0, numbers_.size());
+    }
+    std::memcpy(numbers_.data() + slot * width_, value.data(), width_);
   }
 
   const Version& version_;
