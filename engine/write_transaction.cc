@@ -217,6 +217,13 @@ Status WriteTransaction::accumulate(const Table& table, const KeyColumn& keys,
   });
 }
 
+Status WriteTransaction::accumulate_view(const Table& table, const KeyColumn& keys,
+                                         const ValueColumn& deltas) {
+  return change(table, [&](Staging& staging, const auto& record) {
+    return staging.stage_delta_view(record, keys, deltas);
+  });
+}
+
 Status WriteTransaction::accumulate_numbers(const Table& table, const KeyColumn& keys,
                                             NumberType type, const ValueColumn& deltas) {
   return change(table, [&](Staging& staging, const auto& record) {

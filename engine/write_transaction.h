@@ -62,8 +62,8 @@ struct CommitReport {
   std::map<std::string, uint64_t> keys;
 };
 
-// put, put_view, put_if_absent, accumulate, erase, erase_range and erase_ranges may be called from
-// several threads at once; the others from one, when none of them is under way.
+// put, put_view, put_if_absent, accumulate, accumulate_view, erase, erase_range and erase_ranges
+// may be called from several threads at once; the others from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
  public:
   struct STRIDE_INTERNAL State;
@@ -150,6 +150,8 @@ class STRIDE_API WriteTransaction {
   Status accumulate(const Table& table, const KeyColumn& keys, std::span<const double> deltas) {
     return accumulate_numbers(table, keys, NumberType::f64, column_of(deltas));
   }
+  // The same without a copy, as put_view().
+  Status accumulate_view(const Table& table, const KeyColumn& keys, const ValueColumn& deltas);
   // For a table of i32 or i64.
   Status accumulate(const Table& table, std::string_view key, int64_t delta);
 

@@ -105,6 +105,13 @@ Status check_columns(const TableRecord& table, const KeyColumn& keys, const Valu
   return table.numbers == NumberType::none ? Status() : check_numbers(table, *values);
 }
 
+Status check_takes_deltas(const TableRecord& table) {
+  if (table.numbers != NumberType::none) return {};
+  return Status::invalid("nothing can be added to the values of table '" + table.name +
+                         "', which are bytes, not numbers")
+      .with_remedy("make a table with TableOptions::numbers");
+}
+
 Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
   uint64_t words = (rows + 63) / 64;
   if (was_new.empty() || was_new.size() == words) return {};
@@ -117,11 +124,14 @@ Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
 
 Status Staging::stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                              const ValueColumn& deltas) {
-  if (table->numbers == NumberType::none)
-    return Status::invalid("nothing can be added to the values of table '" + table->name +
-                           "', which are bytes, not numbers")
-        .with_remedy("make a table with TableOptions::numbers");
+  STRIDE_TRY(check_takes_deltas(*table));
   return stage_rows(table, keys, &deltas, EntryKind::delta);
+}
+
+Status Staging::stage_delta_view(const std::shared_ptr<const TableRecord>& table,
+                                 const KeyColumn& keys, const ValueColumn& deltas) {
+  STRIDE_TRY(check_takes_deltas(*table));
+  return view_rows(table, keys, deltas, EntryKind::delta);
 }
 
 Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
@@ -152,19 +162,20 @@ Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, cons
   return {};
 }
 
-Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-                           const ValueColumn& values) {
+Status Staging::view_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                          const ValueColumn& values, EntryKind kind) {
   // A chunk for each of many small views would cost more than a copy, and a sort takes only so
   // many.
   constexpr uint64_t min_rows = 4096, min_bytes = 64 << 10;
   STRIDE_TRY(check_columns(*table, keys, &values));
   if (keys.size < min_rows && keys.bytes() + values.bytes() < min_bytes)
-    return stage(table, keys, &values);
+    return stage_rows(table, keys, &values, kind);
   try {
     std::vector<std::unique_ptr<StagedChunk>> added;
     for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
       uint64_t n = std::min(StagedChunk::max_rows, keys.size - done);
-      added.push_back(std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n)));
+      added.push_back(
+          std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n), kind));
     }
     add_chunks(slot_of_this_thread(table), std::move(added));
   } catch (const std::bad_alloc&) {

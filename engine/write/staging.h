@@ -48,8 +48,10 @@ class StagedChunk {
   };
   // key_width 0: keys of any length.
   StagedChunk(uint32_t key_width, Capacity capacity);
-  // Views of at most max_rows rows that the caller keeps; nothing can be appended.
-  StagedChunk(const KeyColumn& keys, const ValueColumn& values);
+  // Views of at most max_rows rows, puts or deltas; nothing can be appended. owner: keeps their
+  // memory; null: the caller does.
+  StagedChunk(const KeyColumn& keys, const ValueColumn& values, EntryKind kind = EntryKind::put,
+              std::shared_ptr<const void> owner = nullptr);
   // No rows, but ranges whose keys are erased as far as chunks before this one, or the table, have
   // them (engine/write/range_erase.h).
   explicit StagedChunk(std::vector<KeyRange> ranges);
@@ -79,7 +81,7 @@ class StagedChunk {
   const std::vector<KeyRange>& ranges() const { return ranges_; }
   // Precondition: there are ranges already.
   void add_ranges(std::vector<KeyRange> ranges);
-  // The rows are the caller's, or there are only ranges: nothing can be appended or dropped.
+  // The rows are views, or there are only ranges: nothing can be appended or dropped.
   bool is_borrowed() const { return borrowed_; }
   // Drops the rows whose bit is 0. Precondition: append() has copied them.
   void keep(std::span<const uint64_t> bits);
@@ -92,6 +94,7 @@ class StagedChunk {
   bool borrowed_ = false;  // or ranges: no room for rows
   KeyColumn borrowed_keys_;
   ValueColumn borrowed_values_;
+  std::shared_ptr<const void> owner_;  // of what is borrowed
   uint32_t key_width_ = 0;
   Capacity capacity_{};
   uint64_t rows_ = 0;
@@ -151,9 +154,14 @@ class Staging {
   // WriteTransaction::accumulate().
   Status stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& deltas);
-  // As stage(), without a copy: the columns must stay as they are until the commit has returned.
+  // As stage() and stage_deltas(), without a copy: the columns must stay as they are until the
+  // commit has returned.
   Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-                    const ValueColumn& values);
+                    const ValueColumn& values) {
+    return view_rows(table, keys, values, EntryKind::put);
+  }
+  Status stage_delta_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                          const ValueColumn& deltas);
   Status stage_ranges(const std::shared_ptr<const TableRecord>& table,
                       std::vector<KeyRange> ranges);
   // WriteTransaction::put_if_absent().
@@ -214,6 +222,8 @@ class Staging {
   };
   Status stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn* values, EntryKind kind);
+  Status view_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                   const ValueColumn& values, EntryKind kind);
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
   // Requires the mutex.
   StagedTable* staged_table(const std::shared_ptr<const TableRecord>& table);

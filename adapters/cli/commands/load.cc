@@ -22,7 +22,11 @@ class LoadWorker final : public BlockWorker {
         progress_(*progress),
         rows_({.values = true, .rows = false, .lines = loader->wants_lines()}) {}
 
-  ExitStatus process(const Block& block) override { return parse_block(block, &rows_); }
+  ExitStatus process(const Block& block) override {
+    STRIDE_CLI_TRY(parse_block(block, &rows_));
+    rows_.join_equal_keys();
+    return {};
+  }
   ExitStatus emit(const Block& block) override {
     STRIDE_CLI_TRY(loader_.take(block, &rows_));
     progress_.update(block.stored_bytes_read, loader_.rows());
