@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from typing import Any, List, Optional, Union
+from typing import Any, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
 
 from . import _core, _table, _types
 from ._core import Database, Dedup, Plan, Table, Transaction
@@ -89,7 +91,7 @@ def _exit(self: Database, type: Any, value: Any, traceback: Any) -> None:
     self.close()
 
 
-def _reduce(self: Database):
+def _reduce(self: Database) -> Tuple[Any, ...]:
     if not self.read_only:
         raise InvalidArgument(
             f"database {self.path!r} is open for writing, which one process does at a time",
@@ -162,11 +164,21 @@ def plan(
     return _core._plan(found, sources, names, targets, unmapped)
 
 
-def map_weights(self: Database, mapping: Union[str, Table], sources: Any, weights: Any, **options: Any) -> Any:
+def map_weights(
+    self: Database,
+    mapping: Union[str, Table],
+    sources: Any,
+    weights: Any,
+    into: Optional[np.ndarray] = None,
+    *,
+    names: bool = False,
+    targets: int = 0,
+    unmapped: str = "count",
+    reproducible: bool = False,
+) -> np.ndarray:
     """The sums of the weights of sources by target: plan() and its map() at once."""
-    reproducible = options.pop("reproducible", False)
-    into = options.pop("into", None)
-    return plan(self, mapping, sources, **options).map(weights, into, reproducible=reproducible)
+    made = plan(self, mapping, sources, names=names, targets=targets, unmapped=unmapped)
+    return made.map(weights, into, reproducible=reproducible)
 
 
 def tables(self: Database) -> List[str]:
@@ -174,8 +186,12 @@ def tables(self: Database) -> List[str]:
     return [s["name"] for s in self.statistics() if s["name"] != ".stride"]
 
 
-def _contains(self: Database, name: str) -> bool:
+def _contains(self: Database, name: object) -> bool:
     return name in tables(self)
+
+
+def _iterate(self: Database) -> Iterator[str]:
+    return iter(tables(self))
 
 
 def _get_table(self: Database, name: str) -> Table:
@@ -196,6 +212,7 @@ def _attach() -> None:
     Database.__reduce__ = _reduce
     Database.__getitem__ = _get_table
     Database.__contains__ = _contains
+    Database.__iter__ = _iterate
     Database.__repr__ = _repr
 
 

@@ -176,6 +176,10 @@ def _rows_html(self: Rows) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{more}"
 
 
+def _iterate_cells(self: Column) -> Iterator[Any]:
+    return iter(self.to_list())
+
+
 def _column_repr(self: Column) -> str:
     shown = [self[i] for i in range(min(len(self), _SHOWN))]
     more = ", ..." if len(self) > _SHOWN else ""
@@ -187,7 +191,7 @@ def _table_repr(self: Table) -> str:
     return f"<stridedb.Table {self.name!r}{kind}: {self.schema}>"
 
 
-def _reduce(self: Table):
+def _reduce(self: Table) -> Tuple[Any, ...]:
     if not self._read_only:
         raise InvalidArgument(
             f"table {self.name!r} is of a database that is open for writing, which one process does at a time",
@@ -221,4 +225,5 @@ def attach() -> None:
     Rows.__iter__ = _iterate_rows
     Rows.__repr__ = _rows_repr
     Rows._repr_html_ = _rows_html
+    Column.__iter__ = _iterate_cells
     Column.__repr__ = _column_repr
