@@ -51,10 +51,12 @@ class Column:
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The column's name."""
 
     @property
-    def type(self) -> Type: ...
+    def type(self) -> Type:
+        """The cells' Type."""
 
     def __len__(self) -> int: ...
 
@@ -62,11 +64,11 @@ class Column:
 
     def numpy(self, fill: Any=None) -> NDArray[Any]:
         """
-        The cells as an array: of numbers and times a view, with a stride where cells lie in rows; of strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: there are some, and their type has no such value.
+        The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times a view, with a stride where cells lie in rows; of strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: there are some, and their type has no such value.
         """
 
     def valid(self) -> NDArray[np.bool_]:
-        """An array of booleans: which cells are there."""
+        """An array of booleans of shape (rows,): which cells are there."""
 
     def to_list(self) -> List[Any]:
         """The cells as Python's own objects, None where one is missing."""
@@ -94,14 +96,17 @@ class Rows:
 
     @property
     def found(self) -> NDArray[np.bool_]:
-        """An array of booleans: which rows are there."""
+        """An array of booleans of shape (rows,): which rows are there."""
 
     @overload
-    def __getitem__(self, arg: str, /) -> Column: ...
+    def __getitem__(self, arg: str, /) -> Column:
+        """A column. KeyNotFound: there is none of that name."""
 
     @overload
     def __getitem__(self, arg: int, /) -> Optional[Dict[str, Any]]:
-        """A row as a dict, or None where it is not there."""
+        """
+        A row as a dict, or None where it is not there. IndexError: there is no such row.
+        """
 
     def __arrow_c_schema__(self) -> object: ...
 
@@ -178,7 +183,7 @@ class Table:
 
     def put(self, data: Any, values: Any=None, *, on_equal: Literal['last', 'error']='last', durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
         """
-        Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of the table, or keys and values. All of it is there afterwards, or nothing.
+        Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of the table, or keys and values: columns with as many rows, or a key and a value. All of it is there afterwards, or nothing. on_equal: 'last' takes the last of equal keys, 'error' raises AlreadyExists. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1; an exception of it ends the commit. InvalidArgument: a null in a key, columns that are missing, unknown or of other sizes, values out of range. InvalidType: cells of a type that the column does not take. ReadOnly: the database or a snapshot is for reading.
         """
 
     def __setitem__(self, key: object, value: Any) -> None: ...
@@ -190,7 +195,7 @@ class Table:
 
     def add(self, keys: Any, deltas: Any=1, *, durability: Optional[_Durability]=None) -> None:
         """
-        Adds to counters: deltas[i] to that of keys[i], or one number to all. A key that is not there has 0.
+        Adds to counters: deltas[i] to that of keys[i], or one number to all. A key that is not there has 0. InvalidArgument: the table has no counters, or a sum is out of range; then nothing is added.
         """
 
     def delete(self, keys: Any, *, durability: Optional[_Durability]=None) -> None:
@@ -203,7 +208,7 @@ class Table:
 
     def match(self, addresses: Any, columns: Optional[Sequence[str]]=None) -> Any:
         """
-        Of a prefix table the longest prefix of each address: Rows with its value and its `length` in bits; of one address a dict, or None.
+        Of a prefix table the longest prefix of each address: Rows with its value and its `length` in bits; of one address a dict, or None. addresses: text, objects of ipaddress, bytes, or integers of 32 and 64 bits. InvalidArgument: one is no address.
         """
 
     def match_all(self, address: Any) -> List[Dict[str, Any]]:
@@ -226,10 +231,13 @@ class Table:
         """Counts, and what is wanted of ``"sum"``, ``"min"`` and ``"max"``, of the rows of each group.
 
         A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
-        ``prefix_bytes`` says; 0: all rows. Groups come in ascending order."""
+        ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
+        (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+
+        InvalidArgument: the table's values are not one number, or the key columns have no fixed width."""
 
     def items(self, start: Any=None, stop: Any=None, *, reverse: bool=False) -> Iterator[Tuple[Any, Any]]:
-        """Keys and values one by one, as Python's own objects."""
+        """Keys and values one by one, as Python's own objects, from ``start`` to before ``stop``."""
 
     def join(self, frame: Any, on: Any=None, *, how: str='left', columns: Optional[Sequence[str]]=None, suffix: str='_right') -> Any:
         """The rows of a frame with the columns of the table's row of the same key beside them.
@@ -237,7 +245,9 @@ class Table:
         frame: of polars, pandas, pyarrow, or a dict of columns; the result is of the same kind. on: the
         frame's column of keys, or a list of them; None: those called as the table's key columns. how:
         ``"left"`` keeps rows without a counterpart, with cells that are missing, ``"inner"`` leaves them out.
-        columns: those of the table that are wanted. suffix: behind names that the frame has, too."""
+        columns: those of the table that are wanted. suffix: behind names that the frame has, too.
+
+        InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys."""
 
     def keys(self) -> Iterator[Any]:
         """Keys one by one, in their order."""
@@ -320,10 +330,17 @@ class Database:
     def counters(self, name: str, type: Any=None, *, key: Any=None, wrap: bool=False) -> Table:
         """A table of numbers, which add() adds to: i32, i64, f32 or f64.
 
-        wrap: integers that do not fit wrap around; else InvalidArgument, and nothing is added."""
+        key: as of table(); None: bytes. wrap: integers that do not fit wrap around; else InvalidArgument, and
+        nothing is added."""
 
-    def dedup(self, name: str, words: int, *, durability: Optional[str]=None, threads: int=0) -> Dedup:
-        """Numbers 0, 1, 2, ... for vectors of so many 32-bit words, kept in the table of a name."""
+    def dedup(self, name: str, words: int, *, compressed: bool=False, durability: Optional[str]=None, threads: int=0) -> Dedup:
+        """Numbers 0, 1, 2, ... for vectors of 1 to 64 words of 32 bits, kept in the table of a name.
+
+        compressed: fewer bytes on the disk where words are small, alike, or of few values; for large batches.
+        It is chosen when the table is made. durability: of each call that puts something: ``"sync"``,
+        ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core.
+
+        InvalidArgument: the table has other rows than these. ResourceExhausted: they do not fit in memory."""
 
     def load(self, source: Union[str, 'os.PathLike[str]', Any, Iterable[Any]], table: str, key: Any=None, *, progress: Union[bool, Callable[[float], None]]=False, replace: bool=False) -> Table:
         """Loads a file or frames into a table, in one transaction: all of it is there afterwards, or nothing.
@@ -335,19 +352,22 @@ class Database:
         with a share from 0 to 1."""
 
     def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
-        """The sums of the weights of sources by target: plan() and its map() at once."""
+        """The sums of the weights of sources by target: plan() and its map() at once.
+
+        weights: of shape (sources,), of int32, int64, float32 or float64. The sums are of shape (targets,): into,
+        or a new array."""
 
     def plan(self, mapping: Union[str, Table], sources: Any=None, *, names: bool=False, targets: int=0, unmapped: str='count') -> Plan:
         """A plan to add weights of sources up by the targets that a mapping table has for them.
 
         sources: a column of keys, of which any may come several times; None: all keys in their order. names:
         the table's values are names of targets, not their numbers. targets: how many there are; 0: one more
-        than the largest. unmapped: whether sources without a target are counted or an error."""
+        than the largest. unmapped: whether sources without a target are counted (``"count"``) or an error."""
 
     def prefixes(self, name: str, bits: Optional[int]=None, values: Any=None, *, text: bool=False) -> Table:
         """A table of prefixes of addresses of so many bits (32: IPv4, 128: IPv6), which match() looks up.
 
-        text: prefixes are strings of any length."""
+        values: as of table(). text: prefixes are strings of any length, and so is what match() looks up."""
 
     def table(self, name: str, key: Any=None, values: Any=None, *, share_values: bool=False, create: bool=True) -> Table:
         """The table of a name, which is made where it is missing.
@@ -355,13 +375,15 @@ class Database:
         key: a type (``sd.i64``), a name and a type (``("id", sd.i64)``), or a list of such pairs for a key of
         several columns. values: a dict of names and types, or one type for tables whose values are one cell
         without a name. Without both, the table as it is there, or one of bytes. share_values: equal values are
-        stored once. create: False: NotFound where it is missing."""
+        stored once. create: False: NotFound where it is missing.
+
+        InvalidArgument: it is there with other columns. InvalidType: what is given is no type."""
 
     def tables(self) -> List[str]:
         """The names of all tables."""
 
     def transaction(self) -> Transaction:
-        """Changes of several tables that are there as a whole or not at all."""
+        """Changes of several tables that are there as a whole or not at all. One thread may use it."""
 
 class Transaction:
     """
@@ -388,7 +410,9 @@ class Transaction:
         """As Table.delete_range()."""
 
     def commit(self, *, durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
-        """Makes the changes visible and durable, and ends."""
+        """
+        Makes the changes visible and durable, and ends. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1. An exception of it or Ctrl-C: nothing has changed.
+        """
 
     def abort(self) -> None:
         """Drops the changes, and ends."""
@@ -399,7 +423,10 @@ class Transaction:
         """
 
     @property
-    def staged_rows(self) -> int: ...
+    def staged_rows(self) -> int:
+        """
+        Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.
+        """
 
 class Scan:
     """The rows of a range in the order of their keys, batch by batch."""
@@ -415,51 +442,59 @@ class Dedup:
 
     def find_or_put(self, vectors: Any) -> Tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """
-        The id of each vector, and which of them came for the first time: two arrays.
+        The id of each vector, and which of them came for the first time: arrays of uint64 and of booleans, one for each row of `vectors`, which is of shape (n, words) and of 32-bit integers, or of shape (n,) where a vector is one word, an integer of 64 bits or bytes. InvalidType: they are of another width. ResourceExhausted: they do not fit in memory.
         """
 
     def find(self, vectors: Any) -> NDArray[np.uint64]:
-        """The id of each vector, or `absent` (2**64 - 1)."""
+        """The id of each vector, or `absent` (2**64 - 1), as an array of uint64."""
 
     def get(self, ids: Any) -> NDArray[np.uint32]:
-        """The vectors of ids, as an array of shape (n, words)."""
+        """
+        The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id that no vector has.
+        """
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many vectors differ."""
 
     @property
     def words(self) -> int:
         """32-bit words of each vector."""
 
     @property
-    def memory_bytes(self) -> int: ...
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the set."""
     absent: Final = 18446744073709551615
 
 class VectorSet:
     """
-    A set of vectors of 32-bit words in memory, of the host or of a device. form: 'dense' (ids 0, 1, 2, ...), 'slots' or 'compressed'.
+    A set of vectors of 1 to 64 words of 32 bits in memory, of the host or of a device. form: 'dense': ids are 0, 1, 2, ... in the order of first occurrence; 'slots': the fewest accesses to memory, for 1, 2 and 4 words; 'compressed': the least memory where vectors differ in few words. capacity: vectors that it has room for from the start. backend: 'host', 'cuda' or 'automatic'. threads: 0: one for each core. Calls from several threads wait for each other.
     """
 
     def __init__(self, words: int, *, form: Literal['dense', 'slots', 'compressed']='dense', capacity: int=0, backend: Literal['automatic', 'host', 'cuda']='host', threads: int=0) -> None: ...
 
     def find_or_put(self, vectors: Any) -> Tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """
-        The id of each vector, and which of them came for the first time: two arrays.
+        The id of each vector, and which of them came for the first time: arrays of uint64 and of booleans, one for each row of `vectors`, which is of shape (n, words) and of 32-bit integers, or of shape (n,) where a vector is one word, an integer of 64 bits or bytes. InvalidType: they are of another width. ResourceExhausted: they do not fit in memory.
         """
 
     def find(self, vectors: Any) -> NDArray[np.uint64]:
-        """The id of each vector, or `absent` (2**64 - 1)."""
+        """The id of each vector, or `absent` (2**64 - 1), as an array of uint64."""
 
     def get(self, ids: Any) -> NDArray[np.uint32]:
-        """The vectors of ids, as an array of shape (n, words)."""
+        """
+        The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id that no vector has.
+        """
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many vectors differ."""
 
     @property
     def words(self) -> int:
         """32-bit words of each vector."""
 
     @property
-    def memory_bytes(self) -> int: ...
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the set."""
     absent: Final = 18446744073709551615
 
     def clear(self) -> None:
@@ -479,7 +514,8 @@ class RowSet:
         Which rows came for the first time, as an array of booleans. text: they are strings.
         """
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many rows differ."""
 
 class Plan:
     """
@@ -488,14 +524,16 @@ class Plan:
 
     def map(self, weights: Any, into: Optional[NDArray[Any]]=None, *, reproducible: bool=False) -> NDArray[Any]:
         """
-        Adds the weight of each source to its target and returns the sums: `into`, or a new array. reproducible: floats have the same bits on every run and machine.
+        Adds the weight of each source to its target and returns the sums: `into`, or a new array. weights: of shape (sources,), of int32, int64, float32 or float64; into: of shape (targets,). reproducible: floats have the same bits on every run and machine.
         """
 
     @property
-    def sources(self) -> int: ...
+    def sources(self) -> int:
+        """How many weights map() takes."""
 
     @property
-    def targets(self) -> int: ...
+    def targets(self) -> int:
+        """How many sums map() returns."""
 
     @property
     def unmapped(self) -> int:
@@ -506,7 +544,9 @@ class Plan:
         """With names=True the name of each target, ascending."""
 
     @property
-    def memory_bytes(self) -> int: ...
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the plan."""
 
     @property
-    def backend(self) -> str: ...
+    def backend(self) -> str:
+        """What executes map()."""

@@ -44,13 +44,16 @@ def group(
     """Counts, and what is wanted of ``"sum"``, ``"min"`` and ``"max"``, of the rows of each group.
 
     A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
-    ``prefix_bytes`` says; 0: all rows. Groups come in ascending order.
+    ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
+    (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+
+    InvalidArgument: the table's values are not one number, or the key columns have no fixed width.
     """
     return _core._group(self, list(wanted), by, prefix_bytes, start, stop)
 
 
 def items(self: Table, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[Tuple[Any, Any]]:
-    """Keys and values one by one, as Python's own objects."""
+    """Keys and values one by one, as Python's own objects, from ``start`` to before ``stop``."""
     keys, values = _column_names(self)
     bare_value = values == ["value"]
     for rows in scan(self, start, stop, reverse=reverse):
@@ -92,6 +95,8 @@ def join(
     frame's column of keys, or a list of them; None: those called as the table's key columns. how:
     ``"left"`` keeps rows without a counterpart, with cells that are missing, ``"inner"`` leaves them out.
     columns: those of the table that are wanted. suffix: behind names that the frame has, too.
+
+    InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys.
     """
     from ._frames import frame_kind
 

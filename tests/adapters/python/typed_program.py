@@ -60,7 +60,7 @@ def others(db: sd.Database) -> None:
     groups: sd.Rows = hits.group("sum", "min", "max", prefix_bytes=0)
     assert groups["sum"].to_list() == [3]
     vectors = np.array([[1, 2], [1, 2]], dtype=np.uint32)
-    states: sd.Dedup = db.dedup("states", 2, durability="none", threads=1)
+    states: sd.Dedup = db.dedup("states", 2, compressed=True, durability="none", threads=1)
     for vector_set in (states, sd.VectorSet(2, form="slots", capacity=100, backend="host", threads=1)):
         ids, new = vector_set.find_or_put(vectors)
         assert vector_set.find(vectors).tolist() == ids.tolist() and new.tolist() == [True, False]
