@@ -58,11 +58,7 @@ def test_docstrings_of_what_is_compiled():
             run(doctest.DocTestParser().get_doctest(text, {"sd": stridedb}, repr(value), None, 0))
 
 
-def test_the_readme(capsys):
+def test_the_readme():
     pytest.importorskip("polars")
-    text = (ROOT / "README.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```\n```text\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert blocks
-    for program, printed in blocks:
-        exec(compile(program, "README.md", "exec"), {})
-        assert capsys.readouterr().out == printed
+    blocks = re.findall(r"^```pycon\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    run(doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README.md", "README.md", 0))
