@@ -19,7 +19,7 @@ from typing import List
 
 STUB = Path(__file__).resolve().parent / "stridedb" / "_core.pyi"
 
-HEADER = '''"""Made by adapters/python/make_stubs.py. Changes belong there, or in the sources that it reads."""
+HEADER = '''"""Made by adapters/python/make_stubs.py with nanobind VERSION. Changes belong there, or in its sources."""
 
 import os
 from types import TracebackType
@@ -153,6 +153,7 @@ def attached(owner: type) -> List[ast.stmt]:
 
 
 def stub_of_core() -> str:
+    import nanobind
     import stridedb
     from nanobind.stubgen import StubGen
 
@@ -169,7 +170,7 @@ def stub_of_core() -> str:
             statement.body = class_body(statement, getattr(stridedb._core, statement.name))
         body.append(statement)
     text = "\n\n".join(ast.unparse(statement) for statement in body)
-    return HEADER + "\n" + re.sub(r":\n +\.\.\.$", ": ...", text, flags=re.MULTILINE) + "\n"
+    return HEADER.replace("VERSION", nanobind.__version__) + "\n" + re.sub(r":\n +\.\.\.$", ": ...", text, flags=re.MULTILINE) + "\n"
 
 
 def class_body(statement: ast.ClassDef, owner: type) -> List[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Made by adapters/python/make_stubs.py. Changes belong there, or in the sources that it reads."""
+"""Made by adapters/python/make_stubs.py with nanobind 3.1.0. Changes belong there, or in its sources."""
 
 import os
 from types import TracebackType

@@ -18,15 +18,15 @@ ADAPTER = HERE.parents[2] / "adapters" / "python"
 
 
 def test_the_stubs_are_those_of_the_sources(tmp_path):
-    pytest.importorskip("nanobind.stubgen")
-    if sys.version_info[:2] < (3, 11):
-        pytest.skip("ast.unparse() writes otherwise there")
+    nanobind = pytest.importorskip("nanobind")
+    kept = (ADAPTER / "stridedb" / "_core.pyi").read_text()
+    if f"with nanobind {nanobind.__version__}." not in kept or sys.version_info < (3, 11):
+        pytest.skip("another nanobind or Python writes them otherwise")
     made = tmp_path / "_core.pyi"
     folder = str(Path(stridedb.__file__).resolve().parents[1])
     subprocess.run(
         [sys.executable, str(ADAPTER / "make_stubs.py"), str(made)], check=True, env={**os.environ, "PYTHONPATH": folder}
     )
-    kept = (ADAPTER / "stridedb" / "_core.pyi").read_text()
     assert made.read_text() == kept, "run adapters/python/make_stubs.py"
 
 
