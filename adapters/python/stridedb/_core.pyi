@@ -347,8 +347,8 @@ class Database:
 
         source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
         frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
-        name of the key's column, or a list of names; None: the first column. replace: drops the table first
-        where it is there. progress: True: a bar of tqdm where that is installed, or a function that is called
+        name of the key's column, or a list of names; None: the first column. replace: what the table had goes, in
+        the same transaction; where it has other columns it is dropped when the first frame comes. progress: True: a bar of tqdm where that is installed, or a function that is called
         with a share from 0 to 1."""
 
     def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
