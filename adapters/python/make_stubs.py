@@ -23,7 +23,8 @@ HEADER = '''"""Made by adapters/python/make_stubs.py with nanobind VERSION. Chan
 
 import os
 from types import TracebackType
-from typing import Any, Callable, Dict, Final, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type as _Class, Union, overload
+from typing import Any, Callable, Dict, Final, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Union, overload
+from typing import Type as _Class
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +171,8 @@ def stub_of_core() -> str:
             statement.body = class_body(statement, getattr(stridedb._core, statement.name))
         body.append(statement)
     text = "\n\n".join(ast.unparse(statement) for statement in body)
-    return HEADER.replace("VERSION", nanobind.__version__) + "\n" + re.sub(r":\n +\.\.\.$", ": ...", text, flags=re.MULTILINE) + "\n"
+    text = re.sub(r":\n +\.\.\.$", ": ...", text, flags=re.MULTILINE)
+    return HEADER.replace("VERSION", nanobind.__version__) + "\n" + text + "\n"
 
 
 def class_body(statement: ast.ClassDef, owner: type) -> List[ast.stmt]:

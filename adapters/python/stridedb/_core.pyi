@@ -2,7 +2,8 @@
 
 import os
 from types import TracebackType
-from typing import Any, Callable, Dict, Final, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Type as _Class, Union, overload
+from typing import Any, Callable, Dict, Final, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Union, overload
+from typing import Type as _Class
 
 import numpy as np
 from numpy.typing import NDArray
