@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Union
 
 from . import _types
-from ._core import Database, Table
-from .errors import InvalidArgument, Unavailable
+from ._core import Database, Table, Transaction
+from .errors import InvalidArgument, StrideError, Unavailable
 
 
-def _pyarrow(path: str) -> Any:
+def _pyarrow(what: str, otherwise: str) -> Any:
     try:
         import pyarrow
     except ImportError:
         raise Unavailable(
-            f"{path!r} is read by pyarrow, which is not installed",
-            remedy="run pip install pyarrow, or give load() an iterable of frames",
+            f"{what} is read by pyarrow, which is not installed", remedy=f"run pip install pyarrow, or {otherwise}"
         ) from None
     return pyarrow
 
 
 def _batches(path: str) -> Iterator[Any]:
     """The record batches of a file, by the ending of its name."""
-    _pyarrow(path)
+    _pyarrow(repr(path), "give load() an iterable of frames")
     name = Path(path).name.lower()
     for packed in (".gz", ".zst", ".bz2"):
         name = name[: -len(packed)] if name.endswith(packed) else name
@@ -100,8 +100,8 @@ def load(
 
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
-    name of the key's column, or a list of names; None: the first column. replace: drops the table first
-    where it is there. progress: True: a bar of tqdm where that is installed, or a function that is called
+    name of the key's column, or a list of names; None: the first column. replace: what the table had goes, in
+    the same transaction; where it has other columns it is dropped when the first frame comes. progress: True: a bar of tqdm where that is installed, or a function that is called
     with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
@@ -110,17 +110,22 @@ def load(
     frames = _batches(os.fspath(source)) if is_path else _frames(source)
     report = _Progress(progress, table)
     into: Optional[Table] = self.table(table, create=False) if table in self and not replace else None
-    with report, self.transaction() as transaction:
-        for frame in frames:
+    is_new = table not in self
+    try:
+        with report, self.transaction() as transaction:
+            for frame in frames:
+                if into is None:
+                    into = _table_for(self, table, frame, key, transaction)
+                transaction.put(into, frame)
+                report.rows(len(frame))
             if into is None:
-                if replace and table in self:
-                    self.drop(table)
-                into = _make_table(self, table, frame, key)
-            transaction.put(into, frame)
-            report.rows(len(frame))
-        if into is None:
-            raise InvalidArgument("there is nothing to load: no frame is given")
-        transaction.commit(progress=report.committing)
+                raise InvalidArgument("there is nothing to load: no frame is given")
+            transaction.commit(progress=report.committing)
+    except BaseException:
+        if is_new and into is not None:
+            with contextlib.suppress(StrideError):
+                self.drop(table)
+        raise
     return into
 
 
@@ -133,13 +138,27 @@ def _frames(source: Any) -> Iterator[Any]:
 
 
 def _arrow_schema(frame: Any) -> Any:
-    import pyarrow as pa
-
+    pa = _pyarrow("what columns a frame has", "make the table first, with Database.table()")
     return frame.schema if isinstance(frame, (pa.Table, pa.RecordBatch)) else pa.table(frame).schema
 
 
-def _make_table(self: Database, name: str, frame: Any, key: Any) -> Table:
-    _pyarrow(name)
+def _table_for(self: Database, name: str, frame: Any, key: Any, transaction: Transaction) -> Table:
+    """The table that a first frame goes to: made for it, or emptied by the transaction."""
+    there = self.table(name, create=False) if name in self else None
+    if there is not None and there.address_bits:
+        transaction.delete_range(there)
+        return there
+    keys, values = _columns_of(frame, key)
+    if there is not None and there.key_columns == keys and there.value_columns == values:
+        transaction.delete_range(there)
+        return there
+    if there is not None:
+        self.drop(name)
+    return self.table(name, key=list(keys.items()), values=values or None)
+
+
+def _columns_of(frame: Any, key: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Names and types of a frame's columns: those of the key, in its order, and the others."""
     schema = _arrow_schema(frame)
     names = schema.names
     keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
@@ -148,9 +167,8 @@ def _make_table(self: Database, name: str, frame: Any, key: Any) -> Table:
         raise InvalidArgument(
             f"there is no column {missing[0]!r} for the key", remedy=f"the columns are: {', '.join(names)}"
         )
-    key_fields = [(k, _type_of(schema.field(k))) for k in keys]
     values = {n: _types.optional(_type_of(schema.field(n))) for n in names if n not in keys}
-    return self.table(name, key=key_fields, values=values or None)
+    return {k: _type_of(schema.field(k)) for k in keys}, values
 
 
 class _Progress:
