@@ -129,6 +129,24 @@ nb::object row_at(const PyRows& rows, int64_t index) {
   return result;
 }
 
+// What NumPy asks for: copy is None (where it has to be), True or False (never).
+nb::object array_of_column(const PyColumn& column, nb::handle dtype, nb::handle copy) {
+  const Cells& cells = column.cells;
+  const bool wants_copy = !copy.is_none() && nb::cast<bool>(nb::bool_(nb::borrow(copy)));
+  const bool refuses_copy = !copy.is_none() && !wants_copy;
+  nb::object array = numpy_of(cells, nb::none());
+  const bool as_it_lies =
+      cell_width(cells.field) != 0 && cells.field.type != FieldType::date && !has_nulls(cells);
+  const bool same_type =
+      dtype.is_none() || nb::object(array.attr("dtype")).equal(numpy().attr("dtype")(dtype));
+  if (refuses_copy && !(as_it_lies && same_type))
+    raise("InvalidArgument",
+          column_name(cells.field) + " is no array of that type without a copy, and none is wanted",
+          "leave out copy=False");
+  if (!same_type) return array.attr("astype")(dtype);
+  return wants_copy && as_it_lies ? nb::object(array.attr("copy")()) : array;
+}
+
 void bind_column(nb::module_& module) {
   nb::class_<ArrayView>(module, "_ArrayView").def_prop_ro("__array_interface__", array_interface);
   nb::class_<PyColumn>(
@@ -159,10 +177,7 @@ void bind_column(nb::module_& module) {
       .def(
           "__array__",
           [](const PyColumn& c, nb::handle dtype, nb::handle copy) {
-            nb::object array = numpy_of(c.cells, nb::none());
-            if (!dtype.is_none()) array = array.attr("astype")(dtype);
-            if (!copy.is_none() && nb::cast<bool>(copy)) array = array.attr("copy")();
-            return array;
+            return array_of_column(c, dtype, copy);
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__arrow_c_schema__",
