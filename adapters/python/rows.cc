@@ -22,7 +22,7 @@ struct ArrayView {
 nb::dict array_interface(const ArrayView& view) {
   const CellColumn& column = view.cells.column;
   const Field& field = view.cells.field;
-  const uint32_t item = field.is_vector() ? width_of(field.type) : column.width;
+  const uint32_t item = field.is_vector() ? column.width / field.count : column.width;
   nb::dict interface;
   interface["version"] = 3;
   interface["typestr"] = view.typestr;
@@ -59,10 +59,17 @@ nb::object view_of(const Cells& cells, const std::string& typestr) {
 // Dates of 8 bytes, as NumPy has them.
 Cells wide_dates(const Cells& dates) {
   Cells wide;
-  auto* days = add_memory<int64_t>(&wide, std::max<uint64_t>(dates.size(), 1));
-  for (uint64_t row = 0; row < dates.size(); ++row) days[row] = dates.column.number<int32_t>(row);
+  const uint32_t count = std::max(dates.field.count, 1u);
+  auto* days = add_memory<int64_t>(&wide, std::max<uint64_t>(dates.size() * count, 1));
+  for (uint64_t row = 0; row < dates.size(); ++row) {
+    for (uint32_t i = 0; i < count; ++i) {
+      int32_t day;
+      std::memcpy(&day, dates.column[row].data() + i * sizeof day, sizeof day);
+      days[row * count + i] = day;
+    }
+  }
   wide.field = dates.field;
-  wide.column = CellColumn::fixed(days, 8, dates.size(), dates.column.valid);
+  wide.column = CellColumn::fixed(days, 8 * count, dates.size(), dates.column.valid);
   return wide;
 }
 

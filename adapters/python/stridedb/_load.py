@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Uni
 
 from . import _types
 from ._core import Database, Table
-from .errors import InvalidArgument, InvalidType, Unavailable
+from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
 
 
 def _pyarrow(path: str) -> Any:
@@ -120,10 +120,17 @@ def load(
                 report.rows(_rows_of(frame))
             transaction.commit(progress=report.committing)
     except BaseException:
-        if not was_there and table in self:
-            self.drop(table)
+        if not was_there:
+            _drop_if_there(self, table)
         raise
     return into
+
+
+def _drop_if_there(database: Database, name: str) -> None:
+    try:
+        database.drop(name)
+    except StrideError:  # it was never made, or the database is closed
+        pass
 
 
 def _target(

@@ -110,7 +110,9 @@ def uuid_of(value: bytes) -> _uuid.UUID:
 
 def vector_of(value: bytes, type: str) -> np.ndarray:
     """A vector's elements as an array that can be written to."""
-    return np.frombuffer(value, dtype=_NUMPY_NUMBERS[type]).copy()
+    if type == "date":  # of 4 bytes
+        return np.frombuffer(value, dtype="<i4").astype("M8[D]")
+    return np.frombuffer(value, dtype=numpy_type(type)).copy()
 
 
 def numpy_type(type: str) -> Optional[str]:
