@@ -53,6 +53,7 @@ def python(tmp_path):
             text=True,
             timeout=timeout,
             cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(sd.__file__))},
         )
         if check:
             assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ def _integers(bits, signed):
 
 def _times(microseconds):
     datetimes = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1))
-    return datetimes.map(lambda t: t.replace(microsecond=t.microsecond // microseconds * microseconds))
+    return datetimes.map(lambda t: t.replace(microsecond=t.microsecond // microseconds * microseconds, fold=0))
 
 
 _nanoseconds = st.integers(-(2**62), 2**62).map(lambda n: np.datetime64(n, "ns"))
@@ -96,7 +96,7 @@ def order(cell):
         return cell.encode()
     if isinstance(cell, np.datetime64):
         return int(cell.astype(np.int64))
-    return cell.bytes if hasattr(cell, "bytes") else cell
+    return cell.bytes if hasattr(cell, "bytes") else plain(cell)
 
 
 class Model:
