@@ -44,7 +44,24 @@ void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector
   use(keys, rows.rows);
 }
 
+std::vector<Cells> value_columns(const TableForm& form, nb::handle values);
+
+// A dict whose column of prefixes has whatever prefixes may be. False: it is another frame.
+bool use_dict_of_prefixes(const TableForm& form, nb::handle frame, const UseRows& use) {
+  if (!form.is_prefixes() || !nb::isinstance<nb::dict>(frame)) return false;
+  const auto dict = nb::borrow<nb::dict>(frame);
+  if (!dict.contains("prefix") || nb::len(dict) < 2) return false;
+  nb::dict values;
+  for (auto [name, column] : dict)
+    if (!name.equal(nb::str("prefix"))) values[name] = column;
+  EncodedKeys encoded;
+  const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), &encoded);
+  use_columns(form, keys.keys, value_columns(form, values), use);
+  return true;
+}
+
 void use_frame_rows(const TableForm& form, nb::handle frame, const UseRows& use) {
+  if (use_dict_of_prefixes(form, frame, use)) return;
   const size_t key_columns = form.is_prefixes() ? 1 : form.schema.key().size();
   for_each_batch(frame, all_fields(form), [&](std::vector<Cells> columns) {
     EncodedKeys encoded;
