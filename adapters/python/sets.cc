@@ -22,8 +22,12 @@ namespace {
 Cells vectors_of(nb::handle given, uint32_t words) {
   const std::string wanted =
       "an array of shape (n, " + std::to_string(words) + ") of 32-bit integers";
-  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  const nb::object array = as_array(given);
   Cells cells = cells_of_array(array, "vectors");
+  for (uint64_t row = 0; cells.column.valid && row < cells.size(); ++row)
+    if (!cells.column.is_there(row))
+      raise("InvalidArgument", "vector " + std::to_string(row) + " is masked",
+            "leave masked vectors out");
   const bool of_32 = width_of(cells.field.type) == 4 && (cells.field.is_vector() || words == 1);
   const bool of_bytes = cells.field.type == FieldType::bytes || cells.field.type == FieldType::u8 ||
                         cells.field.type == FieldType::u64 || cells.field.type == FieldType::i64;
@@ -61,7 +65,11 @@ struct Numbers64 {
 std::vector<uint64_t> ids_of(nb::handle given) {
   const Cells cells = cells_of(given, {.name = "ids", .type = FieldType::u64});
   std::vector<uint64_t> ids(cells.size());
-  for (uint64_t row = 0; row < cells.size(); ++row) ids[row] = cells.column.number<uint64_t>(row);
+  for (uint64_t row = 0; row < cells.size(); ++row) {
+    if (!cells.column.is_there(row))
+      raise("InvalidArgument", "id " + std::to_string(row) + " is null");
+    ids[row] = cells.column.number<uint64_t>(row);
+  }
   return ids;
 }
 
@@ -133,11 +141,22 @@ void bind_set(nb::class_<Guarded<Set>>& set) {
            "The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id "
            "that no vector has.")
       .def(
-          "__len__", [](const G& g) { return g.set->size(); }, "How many vectors differ.")
+          "__len__",
+          [](G& g) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(g.mutex);
+            return g.set->size();
+          },
+          "How many vectors differ.")
       .def_prop_ro(
           "words", [](const G& g) { return g.set->words(); }, "32-bit words of each vector.")
       .def_prop_ro(
-          "memory_bytes", [](const G& g) { return g.set->memory_bytes(); },
+          "memory_bytes",
+          [](G& g) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(g.mutex);
+            return g.set->memory_bytes();
+          },
           "Bytes of all memory of the set.");
   set.attr("absent") = UINT64_MAX;
 }
@@ -175,6 +194,10 @@ void bind_row_set(nb::module_& module) {
           [](PyRowSet& s, nb::handle rows, bool text) {
             const FieldType type = text ? FieldType::string : FieldType::bytes;
             const Cells cells = cells_of(rows, {.name = "rows", .type = type});
+            for (uint64_t row = 0; cells.column.valid && row < cells.size(); ++row)
+              if (!cells.column.is_there(row))
+                raise("InvalidArgument", "row " + std::to_string(row) + " is null",
+                      "leave nulls out, or give them a text of their own");
             std::vector<uint64_t> was_new((cells.size() + 63) / 64);
             run([&] {
               std::lock_guard lock(s.mutex);
@@ -186,7 +209,13 @@ void bind_row_set(nb::module_& module) {
           nb::arg("rows"), nb::kw_only(), nb::arg("text") = false,
           "Which rows came for the first time, as an array of booleans. text: they are strings.")
       .def(
-          "__len__", [](const PyRowSet& s) { return s.set.size(); }, "How many rows differ.");
+          "__len__",
+          [](PyRowSet& s) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(s.mutex);
+            return s.set.size();
+          },
+          "How many rows differ.");
 }
 
 }  // namespace
@@ -197,19 +226,18 @@ void bind_sets(nb::module_& module) {
       "Numbers for vectors of 32-bit words, kept in a database: 0, 1, 2, ... in the order "
       "of first occurrence.");
   bind_set(dedup);
-  module.def("_dedup", [](const PyDatabase& db, const std::string& name, uint32_t words,
+  module.def("_dedup", [](const PyDatabase& db, nb::handle given, uint32_t words,
                           const std::optional<std::string>& durability, unsigned threads,
                           bool compressed) {
     DedupOptions options{.words = words, .compressed = compressed};
     options.threads = threads;
-    if (durability)
-      options.durability = *durability == "sync"    ? Durability::sync
-                           : *durability == "flush" ? Durability::flush
-                                                    : Durability::none;
+    if (durability) options.durability = durability_named(*durability);
+    const std::string name = name_of(given);
+    Database& database = db.handle->opened();
     auto guarded = std::make_unique<PyDedup>();
     guarded->handle = db.handle;
     run([&]() -> Status {
-      Result<DedupTable> table = DedupTable::open(*db.handle->database, name, options);
+      Result<DedupTable> table = DedupTable::open(database, name, options);
       if (!table.ok()) return table.status();
       guarded->set = std::make_shared<DedupTable>(std::move(*table));
       return {};

@@ -104,13 +104,18 @@ def pandas_column(column: Column) -> Any:
     text = str(column.type).rstrip("?")
     valid = column.valid()
     if text == "string":
-        return pd.array(column.to_list(), dtype="string")
+        cells = column.to_list()
+        try:
+            return pd.array(cells, dtype="string")
+        except UnicodeEncodeError:  # they are no UTF-8
+            return pd.Series(cells, dtype=object)
     numbers = text in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
     if numbers and not valid.all():
         values = column.numpy(fill=0)
         kind = pd.arrays.BooleanArray if text == "bool" else pd.arrays.IntegerArray
         return kind(np.ascontiguousarray(values), ~valid)
-    if "[" in text and not text.startswith("timestamp") or text in ("bytes", "uuid"):
+    of_many = text.endswith("]") and text[-2].isdigit()  # "f32[3]", "bytes[16]", and not "timestamp[ns]"
+    if of_many or text in ("bytes", "uuid"):
         return pd.Series(column.to_list(), dtype=object)
     values = column.numpy()
     # pandas copies arrays with a stride of their own into its blocks anyway.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Union
 
 from . import _types
-from ._core import Database, Table, Transaction
-from .errors import InvalidArgument, StrideError, Unavailable
+from ._core import Database, Table
+from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
 
 
 def _pyarrow(what: str, otherwise: str) -> Any:
@@ -100,41 +100,83 @@ def load(
 
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
-    name of the key's column, or a list of names; None: the first column. replace: what the table had goes, in
-    the same transaction; where it has other columns it is dropped when the first frame comes. progress: True: a bar of tqdm where that is installed, or a function that is called
-    with a share from 0 to 1.
+    name of the key's column, or a list of names; None: the first column. replace: rows that are there go
+    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
+    bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
         raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
     frames = _batches(os.fspath(source)) if is_path else _frames(source)
-    report = _Progress(progress, table)
-    into: Optional[Table] = self.table(table, create=False) if table in self and not replace else None
-    is_new = table not in self
+    was_there = table in self
     try:
-        with report, self.transaction() as transaction:
+        with _Progress(progress, table) as report, self.transaction() as transaction:
+            into, frames = _target(self, frames, table, key, replace)
+            if was_there and replace:
+                transaction.delete_range(into)
             for frame in frames:
-                if into is None:
-                    into = _table_for(self, table, frame, key, transaction)
                 transaction.put(into, frame)
-                report.rows(len(frame))
-            if into is None:
-                raise InvalidArgument("there is nothing to load: no frame is given")
+                report.rows(_rows_of(frame))
             transaction.commit(progress=report.committing)
     except BaseException:
-        if is_new and into is not None:
-            with contextlib.suppress(StrideError):
-                self.drop(table)
+        if not was_there:
+            _drop_if_there(self, table)
         raise
     return into
 
 
+def _drop_if_there(database: Database, name: str) -> None:
+    try:
+        database.drop(name)
+    except StrideError:  # it was never made, or the database is closed
+        pass
+
+
+def _target(
+    self: Database, frames: Iterator[Any], name: str, key: Any, replace: bool
+) -> Tuple[Table, Iterable[Any]]:
+    """The table that frames go to, and the frames, of which the first one tells its columns."""
+    if name in self:
+        there = self.table(name, create=False)
+        if not replace or there.address_bits:
+            return there, frames
+    first = next(frames, None)
+    if first is None:
+        raise InvalidArgument("there is nothing to load: no frame is given")
+    columns = _columns(first, key)
+    all_frames: Iterable[Any] = chain([first], frames)
+    if name in self:
+        try:
+            return self.table(name, **columns), all_frames
+        except InvalidArgument:  # it has others
+            all_frames = list(all_frames)
+            self.drop(name)
+    return self.table(name, **columns), all_frames
+
+
 def _frames(source: Any) -> Iterator[Any]:
-    if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
+    if isinstance(source, dict) or hasattr(source, "iloc"):
         return iter([source])
+    if hasattr(source, "__arrow_c_stream__"):
+        # A frame can be read again, a stream cannot.
+        return iter([source]) if hasattr(source, "__len__") else _batches_of_stream(source)
     if hasattr(source, "__arrow_c_array__"):
         return iter([source])
-    return iter(source)
+    if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__"):
+        raise InvalidType(
+            f"one {type(source).__name__} is given to load",
+            remedy="give the path of a file, a frame, or an iterable of frames",
+        )
+    return chain.from_iterable(_frames(frame) for frame in source)
+
+
+def _batches_of_stream(stream: Any) -> Iterator[Any]:
+    pa = _pyarrow("a stream", "give load() an iterable of frames")
+    return iter(stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream))
+
+
+def _rows_of(frame: Any) -> int:
+    return len(next(iter(frame.values()), ())) if isinstance(frame, dict) else len(frame)
 
 
 def _arrow_schema(frame: Any) -> Any:
@@ -142,22 +184,7 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.schema if isinstance(frame, (pa.Table, pa.RecordBatch)) else pa.table(frame).schema
 
 
-def _table_for(self: Database, name: str, frame: Any, key: Any, transaction: Transaction) -> Table:
-    """The table that a first frame goes to: made for it, or emptied by the transaction."""
-    there = self.table(name, create=False) if name in self else None
-    if there is not None and there.address_bits:
-        transaction.delete_range(there)
-        return there
-    keys, values = _columns_of(frame, key)
-    if there is not None and there.key_columns == keys and there.value_columns == values:
-        transaction.delete_range(there)
-        return there
-    if there is not None:
-        self.drop(name)
-    return self.table(name, key=list(keys.items()), values=values or None)
-
-
-def _columns_of(frame: Any, key: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def _columns(frame: Any, key: Any) -> Dict[str, Any]:
     """Names and types of a frame's columns: those of the key, in its order, and the others."""
     schema = _arrow_schema(frame)
     names = schema.names
@@ -168,7 +195,7 @@ def _columns_of(frame: Any, key: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
             f"there is no column {missing[0]!r} for the key", remedy=f"the columns are: {', '.join(names)}"
         )
     values = {n: _types.optional(_type_of(schema.field(n))) for n in names if n not in keys}
-    return {k: _type_of(schema.field(k)) for k in keys}, values
+    return {"key": [(k, _type_of(schema.field(k))) for k in keys], "values": values or None}
 
 
 class _Progress:
