@@ -24,10 +24,13 @@ std::vector<Field> all_fields(const TableForm& form) {
   return fields;
 }
 
-using UseRows = std::function<void(const KeyColumn& keys, const ValueColumn& rows)>;
+// owner: what keeps both; empty: they are the caller's, who may change them meanwhile.
+using UseRows =
+    std::function<void(const KeyColumn& keys, const ValueColumn& rows, const KeptRows& owner)>;
 
-// Makes rows of columns and hands them on.
-void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector<Cells>& cells,
+// Makes rows of columns and hands them on. encoded: where the keys were made.
+void use_columns(const TableForm& form, const KeyColumn& keys,
+                 const std::shared_ptr<EncodedKeys>& encoded, const std::vector<Cells>& cells,
                  const UseRows& use) {
   std::vector<CellColumn> columns;
   for (const Cells& c : cells) columns.push_back(c.column);
@@ -38,27 +41,28 @@ void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector
   // A lone column of bytes is its own rows.
   if (columns.size() == 1 && form.schema.values()[0].type == FieldType::bytes &&
       columns[0].offsets && !columns[0].valid && form.schema.valid_bit(0) == Schema::no_bit)
-    return use(keys, Column::variable(columns[0].data, columns[0].offsets, columns[0].size));
-  EncodedRows rows;
-  check(encode_rows(form.schema, columns, &rows));
-  use(keys, rows.rows);
+    return use(keys, Column::variable(columns[0].data, columns[0].offsets, columns[0].size), {});
+  auto rows = std::make_shared<EncodedRows>();
+  run([&] { return encode_rows(form.schema, columns, rows.get()); });
+  const bool made = encoded && keys.data == encoded->data.data();
+  use(keys, rows->rows, made ? KeptRows{encoded, rows} : KeptRows{});
 }
 
 void use_frame_rows(const TableForm& form, nb::handle frame, const UseRows& use) {
   const size_t key_columns = form.is_prefixes() ? 1 : form.schema.key().size();
   for_each_batch(frame, all_fields(form), [&](std::vector<Cells> columns) {
-    EncodedKeys encoded;
+    auto encoded = std::make_shared<EncodedKeys>();
     GivenKeys keys;
     std::vector<Cells> values(
         std::make_move_iterator(columns.begin() + static_cast<ptrdiff_t>(key_columns)),
         std::make_move_iterator(columns.end()));
     columns.resize(key_columns);
     if (form.is_prefixes()) {
-      keys = prefixes_of(form, nb::cast(PyColumn{columns[0]}), &encoded);
+      keys = prefixes_of(form, nb::cast(PyColumn{columns[0]}), encoded.get());
     } else {
-      encode(form, std::move(columns), &encoded, &keys);
+      encode(form, std::move(columns), encoded.get(), &keys);
     }
-    use_columns(form, keys.keys, values, use);
+    use_columns(form, keys.keys, encoded, values, use);
   });
 }
 
@@ -125,12 +129,12 @@ void use_given(const TableForm& form, nb::handle data, nb::handle values, const 
     std::string key;
     append_key(form, data, false, &key);
     const uint64_t offsets[] = {0, key.size()};
-    return use_columns(form, Column::variable(key.data(), offsets, 1), one_value(form, values),
-                       use);
+    return use_columns(form, Column::variable(key.data(), offsets, 1), nullptr,
+                       one_value(form, values), use);
   }
-  EncodedKeys encoded;
-  const GivenKeys keys = keys_of(form, data, &encoded);
-  use_columns(form, keys.keys, value_columns(form, values), use);
+  auto encoded = std::make_shared<EncodedKeys>();
+  const GivenKeys keys = keys_of(form, data, encoded.get());
+  use_columns(form, keys.keys, encoded, value_columns(form, values), use);
 }
 
 // The caller's thread watches for signals while the commit goes on.
@@ -169,17 +173,21 @@ void check_writable(const PyTable& table) {
 }
 
 void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
-               nb::handle values) {
-  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
-    run([&] { return transaction->put(form.table, keys, rows); });
-  });
+               nb::handle values, KeptRows* kept) {
+  use_given(form, data, values,
+            [&](const KeyColumn& keys, const ValueColumn& rows, const KeptRows& owner) {
+              if (!kept || owner.empty())
+                return run([&] { return transaction->put(form.table, keys, rows); });
+              kept->insert(kept->end(), owner.begin(), owner.end());
+              run([&] { return transaction->put_view(form.table, keys, rows); });
+            });
 }
 
 uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
                              nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
                              std::vector<uint64_t>* sizes) {
   uint64_t all = 0;
-  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
+  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows, const auto&) {
     was_new->emplace_back((keys.size + 63) / 64, 0);
     sizes->push_back(keys.size);
     all += keys.size;
@@ -220,9 +228,10 @@ void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle 
     cells.field = field;
     cells.column = {data, nullptr, nullptr, rows, width, width};
   }
-  use_columns(form, given.keys, {cells}, [&](const KeyColumn& k, const ValueColumn& d) {
-    run([&] { return transaction->accumulate(form.table, k, d); });
-  });
+  use_columns(form, given.keys, nullptr, {cells},
+              [&](const KeyColumn& k, const ValueColumn& d, const auto&) {
+                run([&] { return transaction->accumulate(form.table, k, d); });
+              });
 }
 
 void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::handle keys) {
