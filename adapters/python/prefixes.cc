@@ -35,13 +35,17 @@ bool parse_dotted(std::string_view text, std::byte* to) {
   return at == text.size();
 }
 
+// to: room for address_bytes(bits).
+void write_address_text(uint32_t bits, std::string_view text, std::byte* to) {
+  if (bits == 32 && parse_dotted(text, to)) return;
+  const std::string parsed = take(parse_address(text, bits));
+  std::memcpy(to, parsed.data(), parsed.size());
+}
+
 void append_address_text(uint32_t bits, std::string_view text, std::string* bytes) {
-  std::byte dotted[4];
-  if (bits == 32 && parse_dotted(text, dotted)) {
-    bytes->append(as_text(dotted));
-    return;
-  }
-  bytes->append(take(parse_address(text, bits)));
+  std::byte address[16];
+  write_address_text(bits, text, address);
+  bytes->append(as_text({address, address_bytes(bits)}));
 }
 
 // An integer, highest byte first.
@@ -71,7 +75,13 @@ void append_bytes(nb::handle given, std::string* bytes) {
   bytes->append(static_cast<const char*>(raw.data()), raw.size());
 }
 
-std::string text_of(nb::handle given) { return nb::cast<std::string>(given); }
+// It lives as long as the object.
+std::string_view text_of(nb::handle given) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
+  if (!text) throw nb::python_error();
+  return {text, static_cast<size_t>(size)};
+}
 
 // Numbers of 32 or 64 bits, as addresses of so many.
 template <class T>
@@ -94,17 +104,25 @@ void check_all_there(const Cells& cells) {
       raise("InvalidArgument", "address " + std::to_string(row) + " is null");
 }
 
-GivenKeys addresses_of_texts(const TableForm& form, const Cells& cells, EncodedKeys* encoded) {
-  std::string bytes;
-  bytes.reserve(cells.size() * 16);
-  for (uint64_t row = 0; row < cells.size(); ++row)
-    append_address_text(form.address_bits, as_text(cells.column[row]), &bytes);
-  encoded->data.reset(std::max<size_t>(bytes.size(), 1));
-  std::memcpy(encoded->data.data(), bytes.data(), bytes.size());
-  encoded->keys =
-      Column::fixed(encoded->data.data(), address_bytes(form.address_bits), cells.size());
+bool is_list_of_texts(nb::handle given) {
+  if (!PyList_Check(given.ptr())) return false;
+  const Py_ssize_t rows = PyList_Size(given.ptr());
+  for (Py_ssize_t row = 0; row < rows; ++row)
+    if (!PyUnicode_Check(PyList_GetItem(given.ptr(), row))) return false;
+  return true;
+}
+
+// text(row): of the address, as it is written.
+template <class Text>
+GivenKeys addresses_of_texts(const TableForm& form, uint64_t rows, EncodedKeys* encoded,
+                             const Text& text) {
+  const uint32_t width = address_bytes(form.address_bits);
+  encoded->data.reset(std::max<uint64_t>(rows * width, 1));
+  std::byte* to = encoded->data.data();
+  for (uint64_t row = 0; row < rows; ++row)
+    write_address_text(form.address_bits, text(row), to + row * width);
   GivenKeys keys;
-  keys.keys = encoded->keys;
+  keys.keys = encoded->keys = Column::fixed(to, width, rows);
   return keys;
 }
 
@@ -158,7 +176,8 @@ GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* en
   const uint32_t bits = form.address_bits;
   const Field field = cells.field;
   if (field.type == FieldType::string && bits != byte_strings)
-    return addresses_of_texts(form, cells, encoded);
+    return addresses_of_texts(form, cells.size(), encoded,
+                              [&](uint64_t row) { return as_text(cells.column[row]); });
   if (is_number(field.type) && !field.count && bits == 32)
     return addresses_of_numbers<uint32_t>(
         cast_cells(std::move(cells), {.name = "address", .type = FieldType::u32}), encoded);
@@ -347,6 +366,10 @@ GivenKeys addresses_of(const TableForm& form, nb::handle given, EncodedKeys* enc
   nb::object list = nb::borrow(given);
   if (nb::hasattr(given, "tolist")) list = given.attr("tolist")();
   const uint32_t width = form.address_bits == byte_strings ? 0 : address_bytes(form.address_bits);
+  if (width && is_list_of_texts(list))
+    return addresses_of_texts(form, nb::len(list), encoded, [&](uint64_t row) {
+      return text_of(PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(row)));
+    });
   return made_of_list(list, width, encoded, [&](nb::handle one, std::string* bytes) {
     append_address(form, one, bytes);
   });
