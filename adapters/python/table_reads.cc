@@ -64,7 +64,9 @@ nb::object value_object(const TableForm& form, Bytes value, const std::vector<si
   };
   if (bare) return cell(0);
   nb::dict row;
-  for (size_t i : wanted) row[nb::cast(form.schema.values()[i].name)] = cell(i);
+  for (size_t i : wanted)
+    if (PyDict_SetItem(row.ptr(), form.value_names[i], cell(i).ptr()) != 0)
+      throw nb::python_error();
   return row;
 }
 
@@ -90,6 +92,7 @@ PyRows get_many(const PyTable& table, nb::handle keys,
   const std::shared_ptr<Lookup> lookup = table.handle->lookups->take();
   const GivenKeys given = keys_of(form, keys, &lookup->keys);
   const Snapshot snapshot = table.snapshot();
+  lookup->result.row_width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
   run([&] { return snapshot.get(form.table, given.keys, &lookup->result); });
   PyRows rows;
   rows.size = given.keys.size;

@@ -53,7 +53,9 @@ int main(int argc, char** argv) {
   EncodedKeys encoded;  // as they are stored: C++ programs have them so
   check(encode_keys(table.schema(), cells, &encoded));
   const uint64_t batch = std::stoull(argv[4]), batches = keys.size() / batch;
+  check(database->verify());  // so that no call checks bytes that it is the first to read
   GetResult result;
+  result.row_width = table.schema().fixed_bytes();
   uint64_t next = 0, count = 0;
   while (std::cin >> count) {
     const auto begin = std::chrono::steady_clock::now();
