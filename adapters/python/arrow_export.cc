@@ -62,30 +62,42 @@ std::string format_of(const Field& field) {
   return element_format(field.type);
 }
 
+// Structures of Arrow's are released with what owns them, also where that is never finished.
+struct Release {
+  template <class Structure>
+  void operator()(Structure* structure) const {
+    if (structure->release) structure->release(structure);
+    delete structure;
+  }
+};
+template <class Structure>
+using Owned = std::unique_ptr<Structure, Release>;
+template <class Structure>
+Owned<Structure> make_owned() {
+  return Owned<Structure>(new Structure{});
+}
+
 // What a schema, an array or a stream owns. Those of children are released with their parent.
 struct SchemaParts {
   std::string format, name;
-  std::vector<std::unique_ptr<ArrowSchema>> children;
+  std::vector<Owned<ArrowSchema>> children;
   std::vector<ArrowSchema*> pointers;
 };
 struct ArrayParts {
   Cells cells;  // keeps the memory
   std::vector<const void*> buffers;
-  std::vector<std::unique_ptr<ArrowArray>> children;
+  std::vector<Owned<ArrowArray>> children;
   std::vector<ArrowArray*> pointers;
 };
 
 template <class Structure, class Parts>
 void release(Structure* structure) {
-  auto* parts = static_cast<Parts*>(structure->private_data);
-  for (auto& child : parts->children)
-    if (child->release) child->release(child.get());
-  delete parts;
+  delete static_cast<Parts*>(structure->private_data);
   structure->release = nullptr;
 }
 
 void make_schema(const std::string& format, const std::string& name, bool nullable,
-                 std::vector<std::unique_ptr<ArrowSchema>> children, ArrowSchema* schema) {
+                 std::vector<Owned<ArrowSchema>> children, ArrowSchema* schema) {
   auto parts = std::make_unique<SchemaParts>();
   parts->format = format;
   parts->name = name;
@@ -102,9 +114,9 @@ void make_schema(const std::string& format, const std::string& name, bool nullab
 }
 
 void schema_of(const Cells& cells, ArrowSchema* schema) {
-  std::vector<std::unique_ptr<ArrowSchema>> children;
+  std::vector<Owned<ArrowSchema>> children;
   if (cells.field.is_vector()) {
-    children.push_back(std::make_unique<ArrowSchema>());
+    children.push_back(make_owned<ArrowSchema>());
     make_schema(element_format(cells.field.type), "item", true, {}, children.back().get());
   }
   make_schema(format_of(cells.field), cells.field.name, cells.field.nullable || cells.column.valid,
@@ -168,7 +180,7 @@ void array_of(const Cells& cells, ArrowArray* array) {
     } else {
       auto child = std::make_unique<ArrayParts>();
       child->buffers = {nullptr, buffer};
-      parts->children.push_back(std::make_unique<ArrowArray>());
+      parts->children.push_back(make_owned<ArrowArray>());
       make_array(std::move(child), elements, parts->children.back().get());
     }
   }
@@ -176,9 +188,9 @@ void array_of(const Cells& cells, ArrowArray* array) {
 }
 
 void frame_schema(const std::vector<const Cells*>& columns, ArrowSchema* schema) {
-  std::vector<std::unique_ptr<ArrowSchema>> children;
+  std::vector<Owned<ArrowSchema>> children;
   for (const Cells* cells : columns) {
-    children.push_back(std::make_unique<ArrowSchema>());
+    children.push_back(make_owned<ArrowSchema>());
     schema_of(*cells, children.back().get());
   }
   make_schema("+s", "", false, std::move(children), schema);
@@ -188,18 +200,17 @@ void frame_array(const std::vector<const Cells*>& columns, uint64_t rows, ArrowA
   auto parts = std::make_unique<ArrayParts>();
   parts->buffers.push_back(nullptr);
   for (const Cells* cells : columns) {
-    parts->children.push_back(std::make_unique<ArrowArray>());
+    parts->children.push_back(make_owned<ArrowArray>());
     array_of(*cells, parts->children.back().get());
   }
   make_array(std::move(parts), rows, array);
 }
 
 template <class Structure>
-nb::object capsule_of(std::unique_ptr<Structure> structure, const char* name) {
+nb::object capsule_of(Owned<Structure> structure, const char* name) {
   PyObject* capsule = PyCapsule_New(structure.get(), name, [](PyObject* self) {
     auto* own = static_cast<Structure*>(PyCapsule_GetPointer(self, PyCapsule_GetName(self)));
-    if (own->release) own->release(own);
-    delete own;
+    Release()(own);
   });
   if (!capsule) throw nb::python_error();
   structure.release();
@@ -208,10 +219,8 @@ nb::object capsule_of(std::unique_ptr<Structure> structure, const char* name) {
 
 // One batch.
 struct StreamParts {
-  ArrowSchema schema{};
   ArrowArray array{};
   std::vector<Cells> columns;  // for further schemas
-  uint64_t rows = 0;
 };
 
 int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) {
@@ -244,7 +253,7 @@ void release_stream(ArrowArrayStream* stream) {
 }  // namespace
 
 nb::object export_arrow_schema(const std::vector<const Cells*>& columns, bool frame) {
-  auto schema = std::make_unique<ArrowSchema>();
+  auto schema = make_owned<ArrowSchema>();
   if (frame)
     frame_schema(columns, schema.get());
   else
@@ -253,7 +262,7 @@ nb::object export_arrow_schema(const std::vector<const Cells*>& columns, bool fr
 }
 
 nb::object export_arrow_array(const std::vector<const Cells*>& columns, bool frame, uint64_t rows) {
-  auto array = std::make_unique<ArrowArray>();
+  auto array = make_owned<ArrowArray>();
   if (frame)
     frame_array(columns, rows, array.get());
   else
@@ -265,7 +274,7 @@ nb::object export_arrow_stream(const std::vector<const Cells*>& columns, uint64_
   auto parts = std::make_unique<StreamParts>();
   for (const Cells* cells : columns) parts->columns.push_back(*cells);
   frame_array(columns, rows, &parts->array);
-  auto stream = std::make_unique<ArrowArrayStream>();
+  auto stream = make_owned<ArrowArrayStream>();
   *stream = {stream_schema, stream_next, stream_error, release_stream, parts.release()};
   return capsule_of(std::move(stream), "arrow_array_stream");
 }

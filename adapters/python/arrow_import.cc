@@ -8,6 +8,7 @@
 #include "adapters/python/errors.h"
 #include "storage/quoted.h"
 #include "storage/row_format.h"
+#include "storage/utf8.h"
 
 namespace stride::python {
 namespace {
@@ -32,6 +33,22 @@ struct Source {
         remedy);
 }
 
+// What a producer says is not trusted as far as it can be checked without knowing how large its
+// buffers are.
+[[noreturn]] void raise_malformed(const std::string& name, const std::string& what) {
+  raise("InvalidArgument",
+        "column " + stride::quoted(name) + ": the Arrow data are malformed: " + what,
+        "report it to who has made them");
+}
+
+// The buffer, of data that have rows.
+template <class T>
+const T* needed(const Source& source, int64_t i) {
+  const T* buffer = source.buffer<T>(i);
+  if (!buffer && source.rows) raise_malformed(source.name, "a buffer is missing");
+  return buffer;
+}
+
 bool bit_of(const uint8_t* bits, uint64_t i) { return bits[i / 8] >> (i % 8) & 1; }
 
 void copy_valid(const Source& source, Cells* cells) {
@@ -45,6 +62,12 @@ void copy_valid(const Source& source, Cells* cells) {
       valid[row / 64] |= uint64_t{bit_of(bits, source.first + row)} << (row % 64);
   }
   cells->column.valid = valid;
+}
+
+// The number that a format ends with; 0: it is none, or so many elements are no cell.
+uint32_t count_of(const char* text, uint32_t element_bytes) {
+  const unsigned long long count = std::strtoull(text, nullptr, 10);
+  return count <= max_cell_width / element_bytes ? static_cast<uint32_t>(count) : 0;
 }
 
 std::optional<Field> plain_field(std::string_view format) {
@@ -62,7 +85,7 @@ std::optional<Field> plain_field(std::string_view format) {
   for (const auto& [name, type] : times)
     if (format.starts_with(name)) return Field{.type = type};
   if (format.starts_with("w:")) {
-    const auto width = static_cast<uint32_t>(std::strtoul(format.data() + 2, nullptr, 10));
+    const uint32_t width = count_of(format.data() + 2, 1);
     if (width) return Field{.type = FieldType::bytes, .count = width};
   }
   return std::nullopt;
@@ -70,77 +93,136 @@ std::optional<Field> plain_field(std::string_view format) {
 
 void import_plain(const Source& source, Cells* cells) {
   const uint32_t width = cell_width(cells->field);
-  const auto* data = source.buffer<std::byte>(1);
+  const auto* data = needed<std::byte>(source, 1);
   static constexpr std::byte nothing[8] = {};
   cells->column = {
       data ? data + source.first * width : nothing, nullptr, nullptr, source.rows, width, width};
 }
 
 void import_booleans(const Source& source, Cells* cells) {
-  const auto* bits = source.buffer<uint8_t>(1);
+  const auto* bits = needed<uint8_t>(source, 1);
   auto* data = add_memory<uint8_t>(cells, std::max<uint64_t>(source.rows, 1));
   for (uint64_t row = 0; row < source.rows; ++row) data[row] = bit_of(bits, source.first + row);
   cells->field.type = FieldType::boolean;
   cells->column = CellColumn::fixed(data, 1, source.rows);
 }
 
+bool is_ascii(std::string_view text) {
+  const char* p = text.data();
+  size_t left = text.size();
+  uint64_t bits = 0, eight;
+  for (; left >= 8; p += 8, left -= 8) {
+    std::memcpy(&eight, p, 8);
+    bits |= eight;
+  }
+  for (; left > 0; ++p, --left) bits |= static_cast<unsigned char>(*p);
+  return (bits & 0x8080808080808080) == 0;
+}
+
+// Strings have to be text, also those of a producer that did not look.
+void check_text(const Source& source, const Cells& cells) {
+  const CellColumn& column = cells.column;
+  if (cells.field.type != FieldType::string || column.size == 0) return;
+  const uint64_t begin = column.offsets[0], end = column.offsets[column.size];
+  const std::string_view all = as_text({column.data + begin, end - begin});
+  if (is_ascii(all)) return;
+  const auto* valid = source.array.null_count == 0 ? nullptr : source.buffer<uint8_t>(0);
+  for (uint64_t row = 0; row < column.size; ++row) {
+    if (valid && !bit_of(valid, source.first + row)) continue;
+    if (!is_utf8(as_text(column[row])))
+      raise("InvalidArgument",
+            "column " + stride::quoted(source.name) + ", row " + std::to_string(row) +
+                ": the string is no UTF-8",
+            "give it as bytes, to a table that has a column of bytes");
+  }
+}
+
 // Offsets of 32 bits become such of 64; those of 64 bits are taken as they are.
 template <class Offset>
 void import_strings(const Source& source, FieldType type, Cells* cells) {
-  const auto* offsets = source.buffer<Offset>(1);
-  const auto* data = source.buffer<std::byte>(2);
   static constexpr std::byte nothing{};
-  static constexpr Offset no_offsets[1] = {};
-  if (!offsets) offsets = no_offsets;  // of no rows
+  static constexpr uint64_t no_ends[1] = {0};
   cells->field.type = type;
+  if (source.rows == 0) {
+    cells->column = CellColumn::variable(&nothing, no_ends, 0);
+    return;
+  }
+  const Offset* offsets = needed<Offset>(source, 1) + source.first;
+  const auto* data = source.buffer<std::byte>(2);
+  bool good = offsets[0] >= 0;
+  for (uint64_t row = 0; row < source.rows; ++row) good &= offsets[row] <= offsets[row + 1];
+  if (!good) raise_malformed(source.name, "offsets of strings descend, or are negative");
+  if (!data && offsets[0] != offsets[source.rows])
+    raise_malformed(source.name, "a buffer is missing");
   const uint64_t* ends;
   if constexpr (sizeof(Offset) == 8) {
-    ends = reinterpret_cast<const uint64_t*>(offsets) + source.first;
+    ends = reinterpret_cast<const uint64_t*>(offsets);
   } else {
     auto* wide = add_memory<uint64_t>(cells, source.rows + 1);
     for (uint64_t row = 0; row <= source.rows; ++row)
-      wide[row] = static_cast<uint64_t>(offsets[source.first + row]);
+      wide[row] = static_cast<uint64_t>(offsets[row]);
     ends = wide;
   }
   cells->column = CellColumn::variable(data ? data : &nothing, ends, source.rows);
+  check_text(source, *cells);
 }
 
 // Strings of up to 12 bytes lie in their view, longer ones in one of several buffers.
+struct View {
+  int32_t length;
+  char inlined[4];
+  int32_t buffer, offset;
+};
+static_assert(sizeof(View) == 16);
+
+const char* bytes_of_view(const Source& source, const View& view) {
+  if (view.length <= 12) return view.inlined;
+  // The last buffer has the sizes of those with the strings.
+  const int64_t last = source.array.n_buffers - 1;
+  const auto* sizes = needed<int64_t>(source, last);
+  const bool good = view.buffer >= 0 && view.buffer < last - 2 && view.offset >= 0 &&
+                    view.offset + int64_t{view.length} <= sizes[view.buffer];
+  if (!good) raise_malformed(source.name, "a view of a string leads out of its buffer");
+  return needed<char>(source, 2 + view.buffer) + view.offset;
+}
+
 void import_views(const Source& source, FieldType type, Cells* cells) {
-  struct View {
-    int32_t length;
-    char inlined[4];
-    int32_t buffer, offset;
-  };
-  static_assert(sizeof(View) == 16);
-  const auto* views = source.buffer<View>(1);
+  const auto* views = needed<View>(source, 1);
   const auto* valid = source.array.null_count == 0 ? nullptr : source.buffer<uint8_t>(0);
   auto* ends = add_memory<uint64_t>(cells, source.rows + 1);
   ends[0] = 0;
   for (uint64_t row = 0; row < source.rows; ++row) {
     const bool there = !valid || bit_of(valid, source.first + row);
-    ends[row + 1] =
-        ends[row] + (there ? static_cast<uint64_t>(views[source.first + row].length) : 0);
+    const int32_t length = there ? views[source.first + row].length : 0;
+    if (length < 0) raise_malformed(source.name, "a string has a negative length");
+    ends[row + 1] = ends[row] + static_cast<uint64_t>(length);
   }
   auto* data = add_memory<std::byte>(cells, std::max<uint64_t>(ends[source.rows], 1));
   for (uint64_t row = 0; row < source.rows; ++row) {
     const View& view = views[source.first + row];
     const uint64_t length = ends[row + 1] - ends[row];
     if (length == 0) continue;
-    const char* from = view.inlined;
-    if (length > 12) from = source.buffer<char>(2 + view.buffer) + view.offset;
-    std::memcpy(data + ends[row], from, length);
+    std::memcpy(data + ends[row], bytes_of_view(source, view), length);
   }
   cells->field.type = type;
   cells->column = CellColumn::variable(data, ends, source.rows);
+  check_text(source, *cells);
 }
 
 void import_vectors(const Source& source, std::shared_ptr<const void> owner, Cells* cells) {
-  const auto count = static_cast<uint32_t>(std::strtoul(source.schema.format + 3, nullptr, 10));
+  if (source.schema.n_children != 1 || source.array.n_children != 1 || !source.schema.children[0] ||
+      !source.array.children[0])
+    raise_malformed(source.name, "a list of vectors has not one child");
   const ArrowSchema& schema = *source.schema.children[0];
-  const std::optional<Field> element = plain_field(schema.format);
-  if (!element || element->type == FieldType::bytes || count == 0)
+  std::optional<Field> element = plain_field(schema.format ? schema.format : "");
+  if (schema.format == std::string_view("b")) element = Field{.type = FieldType::boolean};
+  const uint32_t width_of_one = element ? cell_width(*element) : 1;
+  const uint32_t count = count_of(source.schema.format + 3, width_of_one);
+  if (!element || element->type == FieldType::bytes || count == 0 || schema.dictionary)
     raise_format(source, "give lists of numbers that all have as many elements");
+  const auto elements = static_cast<uint64_t>(source.array.children[0]->length);
+  if (source.first + source.rows > elements / count)
+    raise_malformed(source.name, "vectors have fewer elements than they should");
   const Cells flat = import_arrow(schema, *source.array.children[0], std::move(owner),
                                   static_cast<int64_t>(source.first * count),
                                   static_cast<int64_t>(source.rows * count), source.name);
@@ -158,11 +240,13 @@ void import_vectors(const Source& source, std::shared_ptr<const void> owner, Cel
 
 // Looks up each row's value.
 Cells import_dictionary(const Source& source, std::shared_ptr<const void> owner) {
+  if (!source.array.dictionary) raise_malformed(source.name, "there is no dictionary");
   const ArrowArray& values = *source.array.dictionary;
   const Cells entries =
       import_arrow(*source.schema.dictionary, values, owner, 0, values.length, source.name);
   const std::optional<Field> number = plain_field(source.format());
-  if (!number) raise_format(source, "cast it to a plain type first");
+  if (!number || number->type < FieldType::i8 || number->type > FieldType::u64)
+    raise_format(source, "cast it to a plain type first");
   Cells cells;
   cells.field = entries.field;
   Cells keys;
@@ -239,6 +323,12 @@ void import_nulls(uint64_t rows, Cells* cells) {
 Cells import_arrow(const ArrowSchema& schema, const ArrowArray& array,
                    std::shared_ptr<const void> owner, int64_t first, int64_t rows,
                    const std::string& name) {
+  constexpr int64_t most = INT64_MAX / 4096;  // of rows: what is computed of it does not overflow
+  const bool good = schema.format && array.offset >= 0 && array.length >= 0 && first >= 0 &&
+                    rows >= 0 && array.offset < most && first < most && rows <= array.length &&
+                    first <= array.length - rows && rows < most && array.n_buffers >= 0 &&
+                    (array.n_buffers == 0 || array.buffers);
+  if (!good) raise_malformed(name, "there is no type, or offset and length are none");
   const Source source{schema, array, static_cast<uint64_t>(array.offset + first),
                       static_cast<uint64_t>(rows), name};
   if (schema.dictionary) return import_dictionary(source, std::move(owner));

@@ -33,6 +33,37 @@ T* pointer_of(nb::handle capsule, const char* name) {
   return structure;
 }
 
+[[noreturn]] void raise_malformed(const std::string& what) {
+  raise("InvalidArgument", "the Arrow data are malformed: " + what,
+        "report it to who has made them");
+}
+
+void check_schema(const ArrowSchema& schema) {
+  if (!schema.release || !schema.format) raise_malformed("there is no schema");
+  bool good = schema.n_children >= 0 && (schema.n_children == 0 || schema.children);
+  for (int64_t i = 0; good && i < schema.n_children; ++i) good = schema.children[i] != nullptr;
+  if (!good) raise_malformed("a column of the schema is missing");
+}
+
+// Rows of a frame, which are there as a whole: it is cells that may be null.
+void check_frame(const ArrowSchema& schema, const ArrowArray& array) {
+  if (array.n_children != schema.n_children || (array.n_children && !array.children))
+    raise_malformed("a batch has " + std::to_string(array.n_children) +
+                    " columns, and its schema " + std::to_string(schema.n_children));
+  for (int64_t i = 0; i < array.n_children; ++i)
+    if (!array.children[i]) raise_malformed("a column of a batch is missing");
+  if (array.length < 0 || array.offset < 0) raise_malformed("a batch has a negative length");
+  const auto* bits = array.n_buffers > 0 && array.buffers && array.null_count != 0
+                         ? static_cast<const uint8_t*>(array.buffers[0])
+                         : nullptr;
+  for (int64_t row = 0; bits && row < array.length; ++row) {
+    const int64_t at = array.offset + row;
+    if (!(bits[at / 8] >> (at % 8) & 1))
+      raise("InvalidArgument", "row " + std::to_string(row) + " is null as a whole",
+            "leave it out, or make its cells null");
+  }
+}
+
 }  // namespace
 
 bool is_arrow(nb::handle given) {
@@ -42,8 +73,11 @@ bool is_arrow(nb::handle given) {
 ArrowStream::ArrowStream(nb::handle given) {
   if (nb::hasattr(given, "__arrow_c_array__")) {
     const nb::object pair = given.attr("__arrow_c_array__")();
+    if (!nb::isinstance<nb::tuple>(pair) || nb::len(pair) != 2)
+      raise("InvalidType", "__arrow_c_array__() has returned no pair of a schema and an array");
     schema_ = taken(pointer_of<ArrowSchema>(nb::object(pair[0]), "arrow_schema"));
     array_ = taken(pointer_of<ArrowArray>(nb::object(pair[1]), "arrow_array"));
+    check_schema(*schema_);
     return;
   }
   const nb::object capsule = given.attr("__arrow_c_stream__")();
@@ -56,6 +90,7 @@ ArrowStream::ArrowStream(nb::handle given) {
           std::string("the Arrow stream has no schema: ") + (why ? why : "no reason is given"));
   }
   schema_ = taken(&schema);
+  check_schema(*schema_);
 }
 
 bool ArrowStream::is_frame() const { return std::strcmp(schema_->format, "+s") == 0; }
@@ -89,6 +124,7 @@ bool ArrowStream::next(std::vector<Cells>* columns) {
     if (!next.release) return false;
     array = taken(&next);
   }
+  if (is_frame()) check_frame(*schema_, *array);
   if (!is_frame()) {
     columns->push_back(import_arrow(*schema_, *array, array, 0, array->length, name_));
     return true;

@@ -1,5 +1,6 @@
 // Cells in the type of the column that they are for: exactly, or not at all.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -51,6 +52,7 @@ bool convert(From from, To* to) {
     return (*to < limit || sizeof(From) < sizeof(To)) && static_cast<From>(*to) == from;
   } else {
     *to = static_cast<To>(from);
+    if constexpr (sizeof(To) < sizeof(From)) return std::isfinite(*to) || !std::isfinite(from);
   }
   return true;
 }
@@ -97,21 +99,32 @@ std::optional<int64_t> in_unit(int64_t number, int64_t from, int64_t to) {
   return number / (to / from);
 }
 
+int64_t time_at(const std::byte* cell, uint32_t width) {
+  int32_t days = 0;
+  int64_t time = 0;
+  if (width == 4)
+    std::memcpy(&days, cell, 4);
+  else
+    std::memcpy(&time, cell, 8);
+  return width == 4 ? days : time;
+}
+
 Cells cast_times(Cells given, const Field& field) {
   const int64_t from = unit_of(given.field.type), to = unit_of(field.type);
-  const uint32_t width = cell_width(field);
+  const uint32_t width = cell_width(field), element = width_of(field.type);
+  const uint32_t given_element = width_of(given.field.type);
   Cells cast;
   auto* data = add_memory<std::byte>(&cast, std::max<uint64_t>(given.size() * width, 1));
   for (uint64_t row = 0; row < given.size(); ++row) {
-    int64_t number = 0;
-    if (given.column.is_there(row))
-      number = given.column.width == 4 ? given.column.number<int32_t>(row)
-                                       : given.column.number<int64_t>(row);
-    const std::optional<int64_t> converted = in_unit(number, from, to);
-    if (!converted || (width == 4 && !std::in_range<int32_t>(*converted)))
-      raise_cell(field, row,
-                 std::to_string(number) + " of " + std::string(to_string(given.field.type)));
-    std::memcpy(data + row * width, &*converted, width);  // little-endian
+    for (uint32_t i = 0; i < width / element; ++i) {
+      const std::byte* cell = given.column.data + row * given.column.stride + i * given_element;
+      const int64_t number = given.column.is_there(row) ? time_at(cell, given_element) : 0;
+      const std::optional<int64_t> converted = in_unit(number, from, to);
+      if (!converted || (element == 4 && !std::in_range<int32_t>(*converted)))
+        raise_cell(field, row,
+                   std::to_string(number) + " of " + std::string(to_string(given.field.type)));
+      std::memcpy(data + row * width + i * element, &*converted, element);  // little-endian
+    }
   }
   cast.column = {data, nullptr, given.column.valid, given.size(), width, width};
   return cast;
@@ -123,9 +136,9 @@ Cells cast_to_width(Cells given, const Field& field) {
   Cells cast;
   auto* data = add_memory<std::byte>(&cast, std::max<uint64_t>(given.size() * width, 1));
   for (uint64_t row = 0; row < given.size(); ++row) {
-    const Bytes cell = given.column[row];
     std::memset(data + row * width, 0, width);
     if (!given.column.is_there(row)) continue;
+    const Bytes cell = given.column[row];
     if (cell.size() != width)
       raise_cell(field, row, "a cell of " + std::to_string(cell.size()) + " bytes");
     std::memcpy(data + row * width, cell.data(), width);

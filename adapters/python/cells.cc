@@ -23,17 +23,12 @@ bool is_array_like(nb::handle given) {
          PyMemoryView_Check(given.ptr()) || nb::hasattr(given, "typecode");
 }
 
-nb::object numpy() { return nb::module_::import_("numpy"); }
-
 Cells cells_of_interface(nb::object array, const Field& field) {
-  // Masked arrays hide cells that their interface shows.
-  if (nb::hasattr(array, "mask"))
-    return cells_of_list(nb::cast<nb::list>(array.attr("tolist")()), field);
   const nb::object kind = array.attr("dtype").attr("kind");
   const std::string text = nb::cast<std::string>(nb::str(kind));
   const bool of_objects = text == "O" || text == "U" || text == "T" ||
                           (text == "S" && field.type == FieldType::bytes && !field.count);
-  if (of_objects) return cells_of_list(nb::cast<nb::list>(array.attr("tolist")()), field);
+  if (of_objects) return cells_of_list(list_of_array(array, field.name), field);
   return cast_cells(cells_of_array(array, field.name), field);
 }
 
@@ -55,7 +50,7 @@ uint64_t* add_bits(Cells* cells, uint64_t rows) {
 }
 
 std::string python_type(nb::handle value) {
-  return nb::cast<std::string>(nb::object(nb::handle(value.type()).attr("__name__")));
+  return lossy_text(nb::object(nb::handle(value.type()).attr("__name__")));
 }
 
 std::string column_name(const Field& field) { return "column " + stride::quoted(field.name); }
@@ -68,8 +63,7 @@ void raise_type(const Field& field, const std::string& given, const std::string&
 Cells cells_of(nb::handle given, const Field& field) {
   if (nb::isinstance<PyColumn>(given))
     return cast_cells(nb::cast<const PyColumn&>(given).cells, field);
-  if (nb::hasattr(given, "__array_interface__") && nb::hasattr(given, "dtype"))
-    return cells_of_interface(nb::borrow(given), field);
+  if (nb::hasattr(given, "__array_interface__")) return cells_of_interface(as_array(given), field);
   if (nb::isinstance<nb::list>(given)) return cells_of_list(nb::borrow<nb::list>(given), field);
   if (is_arrow(given)) {
     try {
@@ -82,7 +76,7 @@ Cells cells_of(nb::handle given, const Field& field) {
   if (nb::hasattr(given, "__cuda_array_interface__"))
     raise_type(field, "the memory of a device is given",
                "copy it to the host first; only keys of get() and match() may lie on a device");
-  if (is_array_like(given)) return cells_of_interface(numpy().attr("asarray")(given), field);
+  if (is_array_like(given)) return cells_of_interface(as_array(given), field);
   if (!is_sequence_of_cells(given))
     raise_type(field, "one " + python_type(given) + " is given in place of a column",
                "give an array, a list, or Arrow data");

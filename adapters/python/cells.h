@@ -48,9 +48,14 @@ Cells cells_of(nb::handle given, const Field& field);
 // The same cells in the type of `field`.
 Cells cast_cells(Cells given, const Field& field);
 
-// A NumPy array, or anything with __array_interface__.
+// The object as a NumPy array, a masked one included.
+nb::object as_array(nb::handle given);
+// A NumPy array. What is masked, and NaT, is null.
 Cells cells_of_array(nb::object array, const std::string& name);
-// A list with a cell for each element, or None.
+// The elements of a NumPy array of one dimension or more.
+nb::list list_of_array(nb::handle array, const std::string& name);
+// A list with a cell for each element, or None. It may change while its elements are asked what
+// they are.
 Cells cells_of_list(const nb::list& list, const Field& field);
 // Whether the object has Arrow's PyCapsule interface.
 bool is_arrow(nb::handle given);

@@ -28,17 +28,24 @@ std::shared_ptr<Lookup> LookupPool::take() {
 }
 
 void LookupPool::give_back(std::unique_ptr<Lookup> lookup) {
-  if (lookup->result.data.size() > max_kept_bytes) return;
+  if (lookup->result.data.size() + lookup->keys.data.size() > max_kept_bytes) return;
   std::lock_guard lock(mutex_);
   if (free_.size() < max_kept) free_.push_back(std::move(lookup));
 }
 
-Snapshot Handle::snapshot() const {
+Database& Handle::opened() const {
   if (closed)
     raise("Closed", "database '" + path + "' is closed",
           "open it anew, or take a snapshot before it is closed");
-  return database->snapshot();
+  return *database;
 }
+
+nb::object path_object(const Handle& handle) {
+  const auto size = static_cast<Py_ssize_t>(handle.path.size());
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(handle.path.data(), size));
+}
+
+Snapshot Handle::snapshot() const { return opened().snapshot(); }
 
 void Handle::close() {
   closed = true;
@@ -46,7 +53,14 @@ void Handle::close() {
 }
 
 PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& name) {
-  return {handle, form_of(take(handle->database->open_table(name))), std::nullopt};
+  return {handle, form_of(take(handle->opened().open_table(name))), std::nullopt};
+}
+
+Durability durability_named(const std::string& name) {
+  if (name == "sync") return Durability::sync;
+  if (name == "flush") return Durability::flush;
+  if (name == "none") return Durability::none;
+  raise("InvalidArgument", "durability is '" + name + "'", "it may be 'sync', 'flush', 'none'");
 }
 
 namespace {
@@ -62,49 +76,80 @@ T choice(const std::string& given, const char* what,
   raise("InvalidArgument", std::string(what) + " is '" + given + "'", "it may be " + all);
 }
 
-Durability durability_named(const std::string& name) {
-  return choice<Durability>(
-      name, "durability",
-      {{"sync", Durability::sync}, {"flush", Durability::flush}, {"none", Durability::none}});
+// All that were opened, for the interpreter's end: it is too late for their destructors then.
+std::mutex all_mutex;
+std::vector<std::weak_ptr<Handle>>& all_handles() {
+  static auto* handles = new std::vector<std::weak_ptr<Handle>>;
+  return *handles;
+}
+
+void remember(const std::shared_ptr<Handle>& handle) {
+  std::lock_guard lock(all_mutex);
+  std::erase_if(all_handles(), [](const std::weak_ptr<Handle>& h) { return h.expired(); });
+  all_handles().push_back(handle);
+}
+
+void close_all() {
+  std::vector<std::weak_ptr<Handle>> handles;
+  {
+    std::lock_guard lock(all_mutex);
+    handles = all_handles();
+  }
+  for (const std::weak_ptr<Handle>& weak : handles) {
+    const std::shared_ptr<Handle> handle = weak.lock();
+    if (!handle) continue;
+    handle->closed = true;
+    nb::gil_scoped_release unlocked;
+    (void)handle->database->close();  // there is nobody to tell
+  }
+}
+
+void set_option(const std::string& name, nb::handle value, Options* to) {
+  Options& options = *to;
+  if (name == "create")
+    options.create_if_missing = nb::cast<bool>(value);
+  else if (name == "exclusive")
+    options.error_if_exists = nb::cast<bool>(value);
+  else if (name == "read_only")
+    options.read_only = nb::cast<bool>(value);
+  else if (name == "durability")
+    options.durability = durability_named(nb::cast<std::string>(value));
+  else if (name == "threads")
+    options.threads = nb::cast<unsigned>(value);
+  else if (name == "memory_limit")
+    options.memory_limit_bytes = nb::cast<uint64_t>(value);
+  else if (name == "memtable")
+    options.memtable_bytes = nb::cast<uint64_t>(value);
+  else if (name == "background")
+    options.background_work = nb::cast<bool>(value);
+  else if (name == "backend")
+    options.backend = choice<BackendKind>(nb::cast<std::string>(value), "backend",
+                                          {{"automatic", BackendKind::automatic},
+                                           {"host", BackendKind::host},
+                                           {"cuda", BackendKind::cuda}});
+  else if (name == "device_memory_limit")
+    options.gpu_memory_limit_bytes = nb::cast<uint64_t>(value);
+  else if (name == "device_values")
+    options.value_placement = nb::cast<bool>(value) ? ValuePlacement::device : ValuePlacement::host;
+  else
+    raise("InvalidArgument", "open() has no option '" + name + "'");
 }
 
 Options options_of(const nb::dict& given) {
   Options options;
-  for (auto [name_object, value] : given) {
-    const std::string name = nb::cast<std::string>(name_object);
-    if (name == "create")
-      options.create_if_missing = nb::cast<bool>(value);
-    else if (name == "exclusive")
-      options.error_if_exists = nb::cast<bool>(value);
-    else if (name == "read_only")
-      options.read_only = nb::cast<bool>(value);
-    else if (name == "durability")
-      options.durability = durability_named(nb::cast<std::string>(value));
-    else if (name == "threads")
-      options.threads = nb::cast<unsigned>(value);
-    else if (name == "memory_limit")
-      options.memory_limit_bytes = nb::cast<uint64_t>(value);
-    else if (name == "memtable")
-      options.memtable_bytes = nb::cast<uint64_t>(value);
-    else if (name == "background")
-      options.background_work = nb::cast<bool>(value);
-    else if (name == "backend")
-      options.backend = choice<BackendKind>(nb::cast<std::string>(value), "backend",
-                                            {{"automatic", BackendKind::automatic},
-                                             {"host", BackendKind::host},
-                                             {"cuda", BackendKind::cuda}});
-    else if (name == "device_memory_limit")
-      options.gpu_memory_limit_bytes = nb::cast<uint64_t>(value);
-    else if (name == "device_values")
-      options.value_placement =
-          nb::cast<bool>(value) ? ValuePlacement::device : ValuePlacement::host;
-    else
-      raise("InvalidArgument", "open() has no option '" + name + "'");
+  for (auto [key, value] : given) {
+    const std::string name = name_of(key);
+    try {
+      set_option(name, value, &options);
+    } catch (const nb::cast_error&) {
+      raise("InvalidType", "the option '" + name + "' of open() is " + shown(value));
+    }
   }
   return options;
 }
 
-PyDatabase open_database(const std::string& path, const nb::dict& given) {
+PyDatabase open_database(const nb::bytes& encoded_path, const nb::dict& given) {
+  const std::string path(static_cast<const char*>(encoded_path.data()), encoded_path.size());
   const Options options = options_of(given);
   auto handle = std::make_shared<Handle>();
   handle->path = path;
@@ -115,6 +160,7 @@ PyDatabase open_database(const std::string& path, const nb::dict& given) {
     handle->database = std::move(*opened);
     return {};
   });
+  remember(handle);
   return {handle, given};
 }
 
@@ -148,7 +194,10 @@ TableOptions table_options(const TableArguments& given) {
   if (given.bits) options.address_bits = *given.bits;
   if (given.text_prefixes) options.address_bits = byte_strings;
   if (given.numbers) {
-    options.numbers = number_type_of_field(values.at(0));
+    if (values.size() != 1)
+      raise("InvalidType", "counters have one number each, and " + std::to_string(values.size()) +
+                               " columns are asked for");
+    options.numbers = number_type_of_field(values[0]);
     options.overflow = given.wrap ? Overflow::wrap : Overflow::error;
     values.clear();
   }
@@ -167,7 +216,7 @@ bool says_nothing(const TableArguments& given) {
 PyTable open_table(const PyDatabase& db, const std::string& name, const TableArguments& given,
                    bool create) {
   const std::shared_ptr<Handle>& handle = db.handle;
-  Result<Table> there = handle->database->open_table(name);
+  Result<Table> there = handle->opened().open_table(name);
   if (!there.ok() && there.status().code() != StatusCode::not_found) raise(there.status());
   if (there.ok() && says_nothing(given)) return {handle, form_of(*there), std::nullopt};
   if (!there.ok() && (!create || handle->read_only)) raise(there.status());
@@ -189,7 +238,7 @@ PyTable open_table(const PyDatabase& db, const std::string& name, const TableArg
 
 nb::dict statistics_of(const TableStatistics& s) {
   nb::dict d;
-  d["name"] = s.name;
+  d["name"] = name_object(s.name);
   d["rows"] = s.rows;
   d["erased_rows"] = s.erased_rows;
   d["memtable_rows"] = s.memtable_rows;
@@ -205,51 +254,60 @@ nb::dict statistics_of(const TableStatistics& s) {
   return d;
 }
 
+PyTable table_of_snapshot(const PySnapshot& snapshot, nb::handle name) {
+  PyTable table = table_named(snapshot.handle, name_of(name));
+  table.at = snapshot.snapshot;
+  return table;
+}
+
 void bind_snapshot(nb::module_& module) {
   nb::class_<PySnapshot>(module, "Snapshot", "The database as it was at one moment.")
-      .def(
-          "table",
-          [](const PySnapshot& s, const std::string& name) {
-            PyTable table = table_named(s.handle, name);
-            table.at = s.snapshot;
-            return table;
-          },
-          nb::arg("name"), "The table of a name as it was then, for reading.")
-      .def("__getitem__", [](const PySnapshot& s, const std::string& name) {
-        PyTable table = table_named(s.handle, name);
-        table.at = s.snapshot;
-        return table;
-      });
+      .def("table", table_of_snapshot, nb::arg("name"),
+           "The table of a name as it was then, for reading.")
+      .def("__getitem__", table_of_snapshot);
 }
 
 void bind_maintenance(nb::class_<PyDatabase>& database) {
   database
       .def(
-          "sync", [](const PyDatabase& db) { run([&] { return db.handle->database->sync(); }); },
+          "sync",
+          [](const PyDatabase& db) {
+            Database& opened = db.handle->opened();
+            run([&] { return opened.sync(); });
+          },
           "Makes all that was committed survive a loss of power.")
       .def(
           "compact",
-          [](const PyDatabase& db) { run([&] { return db.handle->database->compact(); }); },
+          [](const PyDatabase& db) {
+            Database& opened = db.handle->opened();
+            run([&] { return opened.compact(); });
+          },
           "Merges the runs of each table into one.")
       .def(
           "calibrate",
-          [](const PyDatabase& db) { run([&] { return db.handle->database->calibrate(); }); },
+          [](const PyDatabase& db) {
+            Database& opened = db.handle->opened();
+            run([&] { return opened.calibrate(); });
+          },
           "Measures what reads of memory cost here, and plans the trees of new segments by it.")
       .def(
           "verify",
-          [](const PyDatabase& db) { run([&] { return db.handle->database->verify(); }); },
+          [](const PyDatabase& db) {
+            Database& opened = db.handle->opened();
+            run([&] { return opened.verify(); });
+          },
           "Reads every byte and checks it. Corruption: the first that is damaged.")
       .def_prop_ro(
-          "size_bytes", [](const PyDatabase& db) { return db.handle->database->size_bytes(); },
+          "size_bytes", [](const PyDatabase& db) { return db.handle->opened().size_bytes(); },
           "Bytes of all files.")
       .def_prop_ro(
-          "backend", [](const PyDatabase& db) { return db.handle->database->backend_name(); },
+          "backend", [](const PyDatabase& db) { return db.handle->opened().backend_name(); },
           "What executes batches.")
       .def(
           "statistics",
           [](const PyDatabase& db) {
             nb::list all;
-            for (const TableStatistics& s : db.handle->database->tables())
+            for (const TableStatistics& s : db.handle->opened().tables())
               all.append(statistics_of(s));
             return all;
           },
@@ -261,13 +319,14 @@ void bind_maintenance(nb::class_<PyDatabase>& database) {
 void bind_database(nb::module_& module) {
   module.attr("__version__") = version();
   module.def("_open", open_database, nb::arg("path"), nb::arg("options"));
+  module.def("_close_all", close_all);
   bind_snapshot(module);
   nb::class_<PyDatabase> database(module, "Database",
                                   "A database that is open. Any thread may use it.",
                                   nb::is_weak_referenceable());
-  database.def_prop_ro("path", [](const PyDatabase& db) { return db.handle->path; })
+  database.def_prop_ro("path", [](const PyDatabase& db) { return path_object(*db.handle); })
       .def_prop_ro("read_only", [](const PyDatabase& db) { return db.handle->read_only; })
-      .def_prop_ro("options", [](const PyDatabase& db) { return db.options; })
+      .def_prop_ro("options", [](const PyDatabase& db) { return db.options.attr("copy")(); })
       .def(
           "close", [](const PyDatabase& db) { db.handle->close(); },
           "Makes everything durable and ends. What was read stays valid.")
@@ -279,11 +338,12 @@ void bind_database(nb::module_& module) {
           "The database as it is now, for reads that belong together.")
       .def(
           "_table",
-          [](const PyDatabase& db, const std::string& name, nb::object key, nb::object values,
+          [](const PyDatabase& db, nb::handle name, nb::object key, nb::object values,
              std::optional<uint32_t> bits, bool text_prefixes, bool numbers, bool wrap,
              bool share_values, bool create) {
-            return open_table(
-                db, name, {key, values, bits, text_prefixes, numbers, share_values, wrap}, create);
+            return open_table(db, name_of(name),
+                              {key, values, bits, text_prefixes, numbers, share_values, wrap},
+                              create);
           },
           nb::arg("name"), nb::arg("key").none() = nb::none(),
           nb::arg("values").none() = nb::none(), nb::arg("bits").none() = nb::none(),
@@ -291,8 +351,10 @@ void bind_database(nb::module_& module) {
           nb::arg("share_values") = false, nb::arg("create") = true)
       .def(
           "drop",
-          [](const PyDatabase& db, const std::string& name) {
-            run([&] { return db.handle->database->drop_table(name); });
+          [](const PyDatabase& db, nb::handle given) {
+            const std::string name = name_of(given);
+            Database& opened = db.handle->opened();
+            run([&] { return opened.drop_table(name); });
           },
           nb::arg("name"), "Drops a table. Snapshots that were taken before still have it.");
   bind_maintenance(database);

@@ -69,6 +69,43 @@ void raise(const char* name, const std::string& message, const std::string& reme
   throw_exception(error_class(name)(text(message), nb::none(), nb::none(), text(remedy)));
 }
 
+std::string lossy_text(nb::handle text) {
+  PyObject* bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace");
+  if (!bytes) throw nb::python_error();
+  const auto encoded = nb::steal<nb::bytes>(bytes);
+  return {static_cast<const char*>(encoded.data()), encoded.size()};
+}
+
+std::string shown(nb::handle value) {
+  constexpr size_t longest = 200;
+  const nb::object repr = nb::steal(PyObject_Repr(value.ptr()));
+  if (!repr.is_valid()) {
+    // Numbers of some thousand digits have none, and classes may raise what they like.
+    PyErr_Clear();
+    return "a value of Python's type " + lossy_text(value.type().attr("__name__"));
+  }
+  std::string text = lossy_text(repr);
+  if (text.size() > longest) text = text.substr(0, longest) + "...";
+  return text;
+}
+
+std::string name_of(nb::handle given) {
+  if (!PyUnicode_Check(given.ptr()))
+    raise("InvalidType", shown(given) + " is given for a name, which is a text");
+  PyObject* bytes = PyUnicode_AsEncodedString(given.ptr(), "utf-8", "surrogateescape");
+  if (!bytes) {
+    PyErr_Clear();
+    raise("InvalidArgument", shown(given) + " is no name, for it has surrogates", "leave them out");
+  }
+  const auto encoded = nb::steal<nb::bytes>(bytes);
+  return {static_cast<const char*>(encoded.data()), encoded.size()};
+}
+
+nb::object name_object(const std::string& name) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape"));
+}
+
 void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }

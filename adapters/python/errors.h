@@ -38,6 +38,16 @@ void run(const Work& work) {
   check(status);
 }
 
+// What repr() says of an object, for messages: not longer than a line, and whatever the object
+// does.
+std::string shown(nb::handle value);
+// The characters of a text, for messages; those that UTF-8 lacks as Python's own escapes.
+std::string lossy_text(nb::handle text);
+// The bytes of a table's name, which need be no UTF-8: then they are surrogates in Python, as in
+// the names of files. InvalidType, InvalidArgument: it is no text, or has other surrogates.
+std::string name_of(nb::handle given);
+nb::object name_object(const std::string& name);
+
 // Whether the user has pressed Ctrl-C: then it throws KeyboardInterrupt. The GIL is held.
 void check_signals();
 

@@ -44,18 +44,18 @@ Field field_named(const std::string& name, nb::handle type) {
   if (nb::isinstance<Type>(type)) {
     field = nb::cast<const Type&>(type).field;
   } else if (nb::isinstance<nb::str>(type)) {
-    const std::optional<Field> parsed = field_of_type(nb::cast<std::string>(type));
+    const std::optional<Field> parsed = field_of_type(lossy_text(type));
     if (!parsed)
-      raise("InvalidType", "'" + nb::cast<std::string>(type) + "' is no type of a column",
+      raise("InvalidType", shown(type) + " is no type of a column",
             "use one like stridedb.i64, stridedb.str_ or stridedb.vector(stridedb.f32, 64)");
     field = *parsed;
   } else {
     // The types of Python that have one counterpart.
     const nb::object types = nb::module_::import_("stridedb._types").attr("PYTHON_TYPES");
-    const nb::object found = nb::hasattr(type, "__hash__") ? types.attr("get")(type) : nb::none();
+    const bool is_class = PyType_Check(type.ptr());
+    const nb::object found = is_class ? nb::object(types.attr("get")(type)) : nb::none();
     if (found.is_none())
-      raise("InvalidType",
-            "column '" + name + "': " + nb::cast<std::string>(nb::repr(type)) + " is no type",
+      raise("InvalidType", "column '" + name + "': " + shown(type) + " is no type",
             "use one like stridedb.i64, stridedb.str_ or stridedb.vector(stridedb.f32, 64)");
     field = nb::cast<const Type&>(found).field;
   }
@@ -71,9 +71,9 @@ bool is_pair(nb::handle given) {
 
 Field field_of_pair(nb::handle pair) {
   if (!is_pair(pair))
-    raise("InvalidType", nb::cast<std::string>(nb::repr(pair)) + " is no column",
+    raise("InvalidType", shown(pair) + " is no column",
           "give pairs of a name and a type, as (\"id\", stridedb.i64)");
-  return field_named(nb::cast<std::string>(nb::object(pair[0])), nb::object(pair[1]));
+  return field_named(lossy_text(nb::object(pair[0])), nb::object(pair[1]));
 }
 
 Type with_count(const Type& type, uint32_t count) {
@@ -91,6 +91,20 @@ Type with_count(const Type& type, uint32_t count) {
   return {field};
 }
 
+Field parsed(const std::string& text) {
+  const std::optional<Field> field = field_of_type(text);
+  if (!field) raise("InvalidType", "'" + text + "' is no type of a column");
+  return *field;
+}
+
+Type fixed_bytes(uint32_t count) {
+  if (count == 0 || count > max_cell_width)
+    raise("InvalidArgument", "cells of " + std::to_string(count) + " bytes are asked for",
+          "they may have 1 to " + std::to_string(max_cell_width) +
+              "; those of stridedb.bytes_ have any length");
+  return Type{{.type = FieldType::bytes, .count = count}};
+}
+
 }  // namespace
 
 std::vector<Field> fields_of(nb::handle given, const char* one) {
@@ -98,7 +112,10 @@ std::vector<Field> fields_of(nb::handle given, const char* one) {
   if (nb::isinstance<nb::dict>(given)) {
     std::vector<Field> fields;
     for (auto [name, type] : nb::borrow<nb::dict>(given))
-      fields.push_back(field_named(nb::cast<std::string>(name), type));
+      if (!nb::isinstance<nb::str>(name))
+        raise("InvalidType", "a column is called " + shown(name) + ", which is no text");
+      else
+        fields.push_back(field_named(lossy_text(name), type));
     return fields;
   }
   if (is_pair(given)) return {field_of_pair(given)};
@@ -108,7 +125,7 @@ std::vector<Field> fields_of(nb::handle given, const char* one) {
     return fields;
   }
   if (nb::isinstance<nb::str>(given)) {
-    const std::string text = nb::cast<std::string>(given);
+    const std::string text = lossy_text(given);
     if (text.find(' ') != std::string::npos) return take(Schema::parse(text)).values();
   }
   return {field_named(one, given)};
@@ -143,12 +160,7 @@ nb::object type_of(const Field& field) {
 void bind_types(nb::module_& module) {
   nb::class_<Type>(module, "Type", "The type of a column.")
       .def(
-          "__init__",
-          [](Type* type, const std::string& text) {
-            const std::optional<Field> field = field_of_type(text);
-            if (!field) raise("InvalidType", "'" + text + "' is no type of a column");
-            new (type) Type{*field};
-          },
+          "__init__", [](Type* type, const std::string& text) { new (type) Type{parsed(text)}; },
           nb::arg("text"), "The type that is written so in a schema's text, as ``f32[64]?``.")
       .def("__repr__",
            [](const Type& type) { return "stridedb.Type('" + type_text(type.field) + "')"; })
@@ -161,7 +173,7 @@ void bind_types(nb::module_& module) {
            })
       .def("__getstate__", [](const Type& type) { return type_text(type.field); })
       .def("__setstate__",
-           [](Type& type, const std::string& text) { new (&type) Type{*field_of_type(text)}; })
+           [](Type& type, const std::string& text) { new (&type) Type{parsed(text)}; })
       .def_prop_ro(
           "nullable", [](const Type& type) { return type.field.nullable; },
           "Whether cells may be missing.")
@@ -179,10 +191,8 @@ void bind_types(nb::module_& module) {
         return Type{field};
       },
       nb::arg("type"), "The type, with cells that may be missing (``None``).");
-  module.def(
-      "fixed_bytes",
-      [](uint32_t count) { return Type{{.type = FieldType::bytes, .count = count}}; },
-      nb::arg("count"), "Byte strings that all have so many bytes.");
+  module.def("fixed_bytes", fixed_bytes, nb::arg("count"),
+             "Byte strings that all have so many bytes.");
 }
 
 }  // namespace stride::python

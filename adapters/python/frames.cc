@@ -21,7 +21,13 @@ bool is_pandas_frame(nb::handle given) {
 // pandas' DataFrame, which has Arrow's interface only where pyarrow is, as a dict of its columns.
 nb::dict dict_of_pandas(nb::handle frame) {
   nb::dict columns;
-  for (nb::handle item : frame.attr("items")()) columns[nb::object(item[0])] = nb::object(item[1]);
+  for (nb::handle item : frame.attr("items")()) {
+    const nb::object name = item[0];
+    if (columns.contains(name))
+      raise("InvalidArgument", "there are two columns " + shown(name),
+            "give one of them another name");
+    columns[name] = nb::object(item[1]);
+  }
   return columns;
 }
 
@@ -113,9 +119,8 @@ void use_dict(const nb::dict& dict, const std::vector<Field>& fields, bool other
   std::vector<nb::object> given;
   for (auto [name, column] : dict) {
     if (!nb::isinstance<nb::str>(name))
-      raise("InvalidType",
-            "a column is called " + nb::cast<std::string>(nb::repr(name)) + ", which is no text");
-    names.push_back(nb::cast<std::string>(name));
+      raise("InvalidType", "a column is called " + shown(name) + ", which is no text");
+    names.push_back(lossy_text(name));
     given.push_back(nb::borrow(column));
   }
   const auto places = places_of(names, fields, others_too);
@@ -201,7 +206,7 @@ std::vector<std::string> column_names(nb::handle given) {
   }
   const nb::object all =
       nb::isinstance<nb::dict>(given) ? nb::borrow(given) : nb::object(given.attr("columns"));
-  for (nb::handle name : all) names.push_back(nb::cast<std::string>(nb::str(name)));
+  for (nb::handle name : all) names.push_back(lossy_text(nb::str(name)));
   return names;
 }
 

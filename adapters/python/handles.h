@@ -51,6 +51,7 @@ struct Handle {
 
   // The GIL is held. Throws Closed.
   Snapshot snapshot() const;
+  Database& opened() const;
   void close();
 };
 
@@ -74,6 +75,9 @@ struct PySnapshot {
   Snapshot snapshot;
 };
 
+// As Python has paths: what is no text in the file system's encoding, as surrogates.
+nb::object path_object(const Handle& handle);
+Durability durability_named(const std::string& name);
 PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& name);
 
 void bind_database(nb::module_& module);

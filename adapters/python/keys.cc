@@ -13,13 +13,13 @@
 #include "storage/key_order.h"
 
 namespace stride::python {
-namespace {
 
-// A NumPy number, or an array without dimensions.
 bool is_numpy_scalar(nb::handle given) {
   return nb::hasattr(given, "ndim") && nb::hasattr(given, "dtype") &&
          nb::cast<int>(nb::object(given.attr("ndim"))) == 0;
 }
+
+namespace {
 
 bool is_python_scalar(nb::handle given) {
   PyObject* o = given.ptr();
@@ -33,6 +33,16 @@ bool is_python_scalar(nb::handle given) {
 bool is_column(nb::handle given) {
   return is_arrow(given) || nb::hasattr(given, "__array_interface__") ||
          nb::hasattr(given, "__cuda_array_interface__") || nb::hasattr(given, "__dlpack__");
+}
+
+bool is_one_cell(nb::handle given) {
+  if (is_python_scalar(given)) return !is_column(given) || is_numpy_scalar(given);
+  return is_numpy_scalar(given);
+}
+
+// A network of `ipaddress` can be iterated over, address by address, and is one prefix.
+bool is_one_prefix(nb::handle given) {
+  return nb::hasattr(given, "prefixlen") || nb::hasattr(given, "packed");
 }
 
 void append_cells(const TableForm& form, nb::handle given, bool partial, std::string* bytes) {
@@ -93,9 +103,12 @@ std::vector<Cells> composite_columns(const TableForm& form, nb::handle given) {
 }  // namespace
 
 bool is_one_key(const TableForm& form, nb::handle given) {
-  if (!form.bare_key) return nb::isinstance<nb::tuple>(given) && !is_column(nb::object(given[0]));
-  if (is_python_scalar(given)) return !is_column(given) || is_numpy_scalar(given);
-  return is_numpy_scalar(given);
+  // A tuple is a key, unless it has a column for each of the key's.
+  if (!form.bare_key)
+    return nb::isinstance<nb::tuple>(given) &&
+           (nb::len(given) == 0 || is_one_cell(nb::object(given[0])));
+  if (form.is_prefixes() && is_one_prefix(given)) return true;
+  return is_one_cell(given);
 }
 
 void append_key(const TableForm& form, nb::handle given, bool partial, std::string* bytes) {

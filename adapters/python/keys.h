@@ -36,6 +36,8 @@ void encode(const TableForm& form, std::vector<Cells> cells, EncodedKeys* encode
 void append_prefix(const TableForm& form, nb::handle given, std::string* bytes);
 void append_address(const TableForm& form, nb::handle given, std::string* bytes);
 bool is_one_address(nb::handle given);
+// Whether it is a number of NumPy, or an array without dimensions.
+bool is_numpy_scalar(nb::handle given);
 GivenKeys prefixes_of(const TableForm& form, nb::handle given, EncodedKeys* encoded);
 GivenKeys addresses_of(const TableForm& form, nb::handle given, EncodedKeys* encoded);
 

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "adapters/python/errors.h"
 #include "adapters/python/fields.h"
 #include "adapters/python/handles.h"
 #include "adapters/python/rows.h"
@@ -12,7 +13,7 @@ namespace {
 void bind_table(nb::module_& module) {
   nb::class_<PyTable> table(module, "Table", "A named, ordered map of keys to rows.",
                             nb::is_weak_referenceable());
-  table.def_prop_ro("name", [](const PyTable& t) { return t.table().name(); })
+  table.def_prop_ro("name", [](const PyTable& t) { return name_object(t.table().name()); })
       .def_prop_ro(
           "schema", [](const PyTable& t) { return t.form->schema.to_string(); },
           "The columns of keys and values, as the text of a schema.")
@@ -38,7 +39,7 @@ void bind_table(nb::module_& module) {
       .def_prop_ro(
           "address_bits", [](const PyTable& t) { return t.form->address_bits; },
           "Bits of the addresses of a prefix table; 0: it is none.")
-      .def_prop_ro("_path", [](const PyTable& t) { return t.handle->path; })
+      .def_prop_ro("_path", [](const PyTable& t) { return path_object(*t.handle); })
       .def_prop_ro("_read_only", [](const PyTable& t) { return t.handle->read_only; });
   bind_table_reads(table);
   bind_table_writes(table);

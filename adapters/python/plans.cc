@@ -52,12 +52,42 @@ Cells aligned(nb::object array, const char* what) {
   return cells_of_array(array.attr("copy")(), what);
 }
 
-nb::object as_array(nb::handle given) {
-  return nb::module_::import_("numpy").attr("asarray")(given);
+// Weights that overlap the sums, which change while they are added up, are copied.
+bool overlap(const Cells& a, const Cells& b) {
+  const std::byte* a_end = a.column.data + a.size() * a.column.width;
+  const std::byte* b_end = b.column.data + b.size() * b.column.width;
+  return a.column.data < b_end && b.column.data < a_end;
+}
+
+// The array of sums, as it is: a converted copy would take what nobody sees.
+Cells sums_of(const nb::object& into) {
+  const nb::object numpy = nb::module_::import_("numpy");
+  const char* remedy = "give an array that numpy.zeros() makes";
+  if (!nb::isinstance(into, numpy.attr("ndarray")) ||
+      nb::isinstance(into, numpy.attr("ma").attr("MaskedArray")))
+    raise("InvalidType", "into is of Python's type " + python_type(into), remedy);
+  const Cells cells = cells_of_array(into, "into");
+  number_type(cells, "into");
+  const auto interface = nb::cast<nb::dict>(into.attr("__array_interface__"));
+  const nb::object data = interface["data"];
+  const bool itself =
+      reinterpret_cast<uintptr_t>(cells.column.data) == nb::cast<uintptr_t>(nb::object(data[0]));
+  const nb::object flags = into.attr("flags");
+  const bool writable = nb::cast<bool>(flags.attr("writeable"));
+  if (!itself || !writable || !nb::cast<bool>(flags.attr("aligned")) ||
+      cells.column.stride != cells.column.width)
+    raise("InvalidArgument",
+          "into is an array that cannot be written to, or lies in pieces or in foreign bytes",
+          remedy);
+  return cells;
 }
 
 nb::object map(PyPlan& plan, nb::handle weights, nb::object into, bool reproducible) {
-  const Cells sources = aligned(as_array(weights), "weights");
+  Cells sources = aligned(as_array(weights), "weights");
+  for (uint64_t row = 0; sources.column.valid && row < sources.size(); ++row)
+    if (!sources.column.is_there(row))
+      raise("InvalidArgument", "weight " + std::to_string(row) + " is masked",
+            "fill it, as weights.filled(0) does");
   const NumberType type = number_type(sources, "weights");
   const bool made = into.is_none();
   if (made) {
@@ -67,11 +97,8 @@ nb::object map(PyPlan& plan, nb::handle weights, nb::object into, bool reproduci
                                                   : "f8";
     into = nb::module_::import_("numpy").attr("zeros")(plan.plan.targets(), dtype);
   }
-  const Cells targets = cells_of_array(into, "into");
-  const bool writable = nb::cast<bool>(into.attr("flags").attr("writeable"));
-  if (!writable || targets.column.stride != targets.column.width)
-    raise("InvalidArgument", "into is an array that cannot be written to, or lies in pieces",
-          "give one that numpy.zeros() makes");
+  const Cells targets = sums_of(into);
+  if (overlap(sources, targets)) sources = aligned(as_array(weights).attr("copy")(), "weights");
   const NumberType target_type = number_type(targets, "into");
   run([&] {
     std::lock_guard lock(plan.mutex);
@@ -115,8 +142,8 @@ void bind_plans(nb::module_& module) {
       module, "Plan",
       "Where each of many sources goes, as a mapping table said when this was made: map() adds "
       "weights of the sources up by their targets, again and again.")
-      .def("map", map, nb::arg("weights"), nb::arg("into").none() = nb::none(), nb::kw_only(),
-           nb::arg("reproducible") = false,
+      .def("map", map, nb::arg("weights").none(), nb::arg("into").none() = nb::none(),
+           nb::kw_only(), nb::arg("reproducible") = false,
            "Adds the weight of each source to its target and returns the sums: `into`, or a new "
            "array. "
            "reproducible: floats have the same bits on every run and machine.")

@@ -52,13 +52,12 @@ void append_address_text(uint32_t bits, std::string_view text, std::string* byte
 void append_integer(uint32_t bits, nb::handle given, std::string* bytes) {
   const uint32_t width = address_bytes(bits);
   // An address of so many bits begins with the first bit of its first byte.
-  const nb::object shifted = nb::borrow(given).attr("__lshift__")(width * 8 - bits);
   try {
+    const nb::object shifted = nb::borrow(given).attr("__lshift__")(width * 8 - bits);
     const auto written = nb::cast<nb::bytes>(shifted.attr("to_bytes")(width, "big"));
     bytes->append(static_cast<const char*>(written.data()), written.size());
   } catch (nb::python_error&) {
-    raise("InvalidArgument", nb::cast<std::string>(nb::repr(given)) + " is no address of " +
-                                 std::to_string(bits) + " bits");
+    raise("InvalidArgument", shown(given) + " is no address of " + std::to_string(bits) + " bits");
   }
 }
 
@@ -79,8 +78,9 @@ void append_bytes(nb::handle given, std::string* bytes) {
 std::string_view text_of(nb::handle given) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
-  if (!text) throw nb::python_error();
-  return {text, static_cast<size_t>(size)};
+  if (text) return {text, static_cast<size_t>(size)};
+  PyErr_Clear();
+  raise("InvalidArgument", shown(given) + " is no text, for it has surrogates", "leave them out");
 }
 
 // Numbers of 32 or 64 bits, as addresses of so many.
@@ -126,14 +126,18 @@ GivenKeys addresses_of_texts(const TableForm& form, uint64_t rows, EncodedKeys* 
   return keys;
 }
 
-// Keys that are made one by one, of objects of any kind.
+// Keys that are made one by one, of objects of any kind. width: of each; 0: any.
 template <class Append>
 GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
                        const Append& append) {
   std::string bytes;
   std::vector<uint64_t> offsets{0};
+  if (!nb::hasattr(given, "__iter__"))
+    raise("InvalidType", "one " + python_type(given) + " is given in place of a column");
+  bool fixed = width != 0;
   for (nb::handle one : given) {
     append(one, &bytes);
+    fixed = fixed && bytes.size() - offsets.back() == width;
     offsets.push_back(bytes.size());
   }
   const uint64_t rows = offsets.size() - 1;
@@ -141,7 +145,6 @@ GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
   std::memcpy(encoded->data.data(), bytes.data(), bytes.size());
   encoded->offsets.reset(rows + 1);
   std::copy(offsets.begin(), offsets.end(), encoded->offsets.data());
-  const bool fixed = width && bytes.size() == rows * width;
   encoded->keys = fixed ? Column::fixed(encoded->data.data(), width, rows)
                         : Column::variable(encoded->data.data(), encoded->offsets.data(), rows);
   GivenKeys keys;
@@ -154,10 +157,10 @@ GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
 std::optional<Cells> typed_cells(nb::handle given) {
   if (nb::isinstance<PyColumn>(given)) return nb::cast<const PyColumn&>(given).cells;
   if (nb::hasattr(given, "__array_interface__")) {
+    const nb::object array = as_array(given);
     const std::string kind =
-        nb::cast<std::string>(nb::str(nb::object(given.attr("dtype").attr("kind"))));
-    if (kind == "i" || kind == "u" || kind == "V")
-      return cells_of_array(nb::borrow(given), "address");
+        nb::cast<std::string>(nb::str(nb::object(array.attr("dtype").attr("kind"))));
+    if (kind == "i" || kind == "u" || kind == "V") return cells_of_array(array, "address");
     return std::nullopt;
   }
   if (!is_arrow(given)) return std::nullopt;
@@ -308,7 +311,7 @@ nb::list match_all(const PyTable& table, nb::handle given) {
 
 bool is_one_address(nb::handle given) {
   return PyLong_Check(given.ptr()) || PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()) ||
-         is_ip_object(given);
+         is_ip_object(given) || is_numpy_scalar(given);
 }
 
 void append_address(const TableForm& form, nb::handle given, std::string* bytes) {
@@ -324,7 +327,12 @@ void append_address(const TableForm& form, nb::handle given, std::string* bytes)
     append_bytes(nb::object(given.attr("packed")), bytes);
   } else if (bits != byte_strings && nb::hasattr(given, "__index__") &&
              !PyBool_Check(given.ptr())) {
-    append_integer(bits, nb::steal(PyNumber_Index(given.ptr())), bytes);
+    const nb::object index = nb::steal(PyNumber_Index(given.ptr()));
+    if (!index.is_valid()) {
+      PyErr_Clear();
+      raise("InvalidType", shown(given) + " is no address", address_remedy(form));
+    }
+    append_integer(bits, index, bytes);
   } else {
     raise("InvalidType", "an address of Python's type " + python_type(given) + " is given",
           address_remedy(form));
@@ -338,7 +346,7 @@ void append_prefix(const TableForm& form, nb::handle given, std::string* bytes) 
     bytes->append(text_of(given));
   } else if (PyUnicode_Check(given.ptr()) || nb::hasattr(given, "prefixlen") ||
              is_ip_object(given)) {
-    bytes->append(take(parse_prefix(nb::cast<std::string>(nb::str(given)), form.address_bits)));
+    bytes->append(take(parse_prefix(text_of(nb::str(given)), form.address_bits)));
   } else {
     raise("InvalidType", "a prefix of Python's type " + python_type(given) + " is given",
           "give a text like '10.0.0.0/8', an object of ipaddress, or the bytes of a key");
@@ -377,11 +385,11 @@ GivenKeys addresses_of(const TableForm& form, nb::handle given, EncodedKeys* enc
 
 void bind_prefixes(nb::class_<PyTable>& table) {
   table
-      .def("match", match, nb::arg("addresses"), nb::arg("columns").none() = nb::none(),
+      .def("match", match, nb::arg("addresses").none(), nb::arg("columns").none() = nb::none(),
            "Of a prefix table the longest prefix of each address: Rows with its value and its "
            "`length` in "
            "bits; of one address a dict, or None.")
-      .def("match_all", match_all, nb::arg("address"),
+      .def("match_all", match_all, nb::arg("address").none(),
            "All prefixes of an address, the shortest first.");
 }
 

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -24,29 +25,51 @@ namespace {
 }
 
 [[noreturn]] void raise_range(const Field& field, nb::handle value) {
-  raise("InvalidArgument", column_name(field) + ": " + nb::cast<std::string>(nb::repr(value)) +
-                               " does not fit in " + type_text(field));
+  raise("InvalidArgument",
+        column_name(field) + ": " + shown(value) + " does not fit in " + type_text(field));
 }
 
 nb::object helper(const char* name) { return nb::module_::import_("stridedb._types").attr(name); }
 
+// What the object's own conversion has raised is the caller's, unless it says that there is none.
+void clear_type_error() {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
+}
+
+// Floats are rounded to those of 32 bits, integers must be there exactly, as in arrays.
+template <class T>
+T float_of(const Field& field, nb::handle value) {
+  if (PyBool_Check(value.ptr())) raise_no_cell(field, value);
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+      PyErr_Clear();
+      raise_range(field, value);
+    }
+    clear_type_error();
+    raise_no_cell(field, value);
+  }
+  const T result = static_cast<T>(number);
+  if (std::isfinite(number) && !std::isfinite(result)) raise_range(field, value);
+  if (PyLong_Check(value.ptr())) {
+    const nb::object back = nb::steal(PyLong_FromDouble(static_cast<double>(result)));
+    if (PyObject_RichCompareBool(back.ptr(), value.ptr(), Py_EQ) != 1) raise_range(field, value);
+  }
+  return result;
+}
+
 template <class T>
 T number_of(const Field& field, nb::handle value) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (PyBool_Check(value.ptr())) raise_no_cell(field, value);
-    const double number = PyFloat_AsDouble(value.ptr());
-    if (number == -1 && PyErr_Occurred()) {
-      PyErr_Clear();
-      raise_no_cell(field, value);
-    }
-    return static_cast<T>(number);
+    return float_of<T>(field, value);
   } else {
     if (PyBool_Check(value.ptr())) raise_no_cell(field, value);
     nb::object index = nb::borrow(value);
     if (!PyLong_CheckExact(value.ptr())) {
       index = nb::steal(PyNumber_Index(value.ptr()));
       if (!index.is_valid()) {
-        PyErr_Clear();
+        clear_type_error();
         raise_no_cell(field, value);
       }
     }
@@ -71,8 +94,12 @@ void write_element(const Field& field, nb::handle value, std::byte* to) {
   auto put = [&](auto number) { std::memcpy(to, &number, sizeof number); };
   switch (field.type) {
     case FieldType::boolean: {
-      if (!PyBool_Check(value.ptr()) && python_type(value) != "bool") raise_no_cell(field, value);
-      return put(static_cast<uint8_t>(PyObject_IsTrue(value.ptr())));
+      const bool is_bool = PyBool_Check(value.ptr()) || python_type(value) == "bool" ||
+                           python_type(value) == "bool_";  // of NumPy
+      if (!is_bool) raise_no_cell(field, value);
+      const int truth = PyObject_IsTrue(value.ptr());
+      if (truth < 0) throw nb::python_error();
+      return put(static_cast<uint8_t>(truth));
     }
     case FieldType::date:
     case FieldType::timestamp_s:
@@ -122,10 +149,7 @@ Bytes text_of(const Field& field, nb::handle value, std::string* memory) {
     if (!text) {
       PyErr_Clear();
       raise("InvalidArgument",
-            column_name(field) + ": " +
-                nb::cast<std::string>(
-                    nb::str(nb::module_::import_("builtins").attr("ascii")(value))) +
-                " is no text, for it has surrogates",
+            column_name(field) + ": " + shown(value) + " is no text, for it has surrogates",
             "encode it with errors='surrogatepass' into a column of bytes, or leave them out");
     }
     return {reinterpret_cast<const std::byte*>(text), static_cast<size_t>(size)};
@@ -157,6 +181,15 @@ void write_cell(const Field& field, nb::handle value, std::byte* to) {
   write_element(field, value, to);
 }
 
+// The element, which stays although the list may change; nothing where the list ends before.
+nb::object item_of(const nb::list& list, uint64_t row, const Field& field) {
+  nb::object item = nb::steal(PySequence_GetItem(list.ptr(), static_cast<Py_ssize_t>(row)));
+  if (item.is_valid()) return item;
+  PyErr_Clear();
+  raise("InvalidArgument",
+        column_name(field) + ": the list became shorter while its elements were read");
+}
+
 Cells fixed_cells_of_list(const nb::list& list, const Field& field) {
   Cells cells;
   const uint64_t rows = nb::len(list);
@@ -164,7 +197,7 @@ Cells fixed_cells_of_list(const nb::list& list, const Field& field) {
   auto* data = add_memory<std::byte>(&cells, std::max<uint64_t>(rows * width, 1));
   uint64_t* valid = nullptr;
   for (uint64_t row = 0; row < rows; ++row) {
-    const nb::handle value = list[row];
+    const nb::object value = item_of(list, row, field);
     if (!value.is_none()) {
       write_cell(field, value, data + row * width);
       continue;
@@ -189,7 +222,7 @@ Cells variable_cells_of_list(const nb::list& list, const Field& field) {
   ends[0] = 0;
   std::string memory;
   for (uint64_t row = 0; row < rows; ++row) {
-    const nb::handle value = list[row];
+    const nb::object value = item_of(list, row, field);
     if (!value.is_none()) {
       bytes->append(as_text(text_of(field, value, &memory)));
     } else {

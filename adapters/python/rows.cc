@@ -23,7 +23,7 @@ struct ArrayView {
 nb::dict array_interface(const ArrayView& view) {
   const CellColumn& column = view.cells.column;
   const Field& field = view.cells.field;
-  const uint32_t item = field.is_vector() ? width_of(field.type) : column.width;
+  const uint32_t item = field.is_vector() ? column.width / field.count : column.width;
   nb::dict interface;
   interface["version"] = 3;
   interface["typestr"] = view.typestr;
@@ -60,10 +60,17 @@ nb::object view_of(const Cells& cells, const std::string& typestr) {
 // Dates of 8 bytes, as NumPy has them.
 Cells wide_dates(const Cells& dates) {
   Cells wide;
-  auto* days = add_memory<int64_t>(&wide, std::max<uint64_t>(dates.size(), 1));
-  for (uint64_t row = 0; row < dates.size(); ++row) days[row] = dates.column.number<int32_t>(row);
+  const uint32_t count = std::max(dates.field.count, 1u);
+  auto* days = add_memory<int64_t>(&wide, std::max<uint64_t>(dates.size() * count, 1));
+  for (uint64_t row = 0; row < dates.size(); ++row) {
+    for (uint32_t i = 0; i < count; ++i) {
+      int32_t day;
+      std::memcpy(&day, dates.column[row].data() + i * sizeof day, sizeof day);
+      days[row * count + i] = day;
+    }
+  }
   wide.field = dates.field;
-  wide.column = CellColumn::fixed(days, 8, dates.size(), dates.column.valid);
+  wide.column = CellColumn::fixed(days, 8 * count, dates.size(), dates.column.valid);
   return wide;
 }
 
@@ -130,6 +137,24 @@ nb::object row_at(const PyRows& rows, int64_t index) {
   return result;
 }
 
+// What NumPy asks for: copy is None (where it has to be), True or False (never).
+nb::object array_of_column(const PyColumn& column, nb::handle dtype, nb::handle copy) {
+  const Cells& cells = column.cells;
+  const bool wants_copy = !copy.is_none() && nb::cast<bool>(nb::bool_(nb::borrow(copy)));
+  const bool refuses_copy = !copy.is_none() && !wants_copy;
+  nb::object array = numpy_of(cells, nb::none());
+  const bool as_it_lies =
+      cell_width(cells.field) != 0 && cells.field.type != FieldType::date && !has_nulls(cells);
+  const bool same_type =
+      dtype.is_none() || nb::object(array.attr("dtype")).equal(numpy().attr("dtype")(dtype));
+  if (refuses_copy && !(as_it_lies && same_type))
+    raise("InvalidArgument",
+          column_name(cells.field) + " is no array of that type without a copy, and none is wanted",
+          "leave out copy=False");
+  if (!same_type) return array.attr("astype")(dtype);
+  return wants_copy && as_it_lies ? nb::object(array.attr("copy")()) : array;
+}
+
 void bind_column(nb::module_& module) {
   nb::class_<ArrayView>(module, "_ArrayView").def_prop_ro("__array_interface__", array_interface);
   nb::class_<PyColumn>(
@@ -160,10 +185,7 @@ void bind_column(nb::module_& module) {
       .def(
           "__array__",
           [](const PyColumn& c, nb::handle dtype, nb::handle copy) {
-            nb::object array = numpy_of(c.cells, nb::none());
-            if (!dtype.is_none()) array = array.attr("astype")(dtype);
-            if (!copy.is_none() && nb::cast<bool>(copy)) array = array.attr("copy")();
-            return array;
+            return array_of_column(c, dtype, copy);
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__arrow_c_schema__",

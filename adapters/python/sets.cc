@@ -22,8 +22,12 @@ namespace {
 Cells vectors_of(nb::handle given, uint32_t words) {
   const std::string wanted =
       "an array of shape (n, " + std::to_string(words) + ") of 32-bit integers";
-  nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+  const nb::object array = as_array(given);
   Cells cells = cells_of_array(array, "vectors");
+  for (uint64_t row = 0; cells.column.valid && row < cells.size(); ++row)
+    if (!cells.column.is_there(row))
+      raise("InvalidArgument", "vector " + std::to_string(row) + " is masked",
+            "leave masked vectors out");
   const bool of_32 = width_of(cells.field.type) == 4 && (cells.field.is_vector() || words == 1);
   const bool of_bytes = cells.field.type == FieldType::bytes || cells.field.type == FieldType::u8 ||
                         cells.field.type == FieldType::u64 || cells.field.type == FieldType::i64;
@@ -61,7 +65,11 @@ struct Numbers64 {
 std::vector<uint64_t> ids_of(nb::handle given) {
   const Cells cells = cells_of(given, {.name = "ids", .type = FieldType::u64});
   std::vector<uint64_t> ids(cells.size());
-  for (uint64_t row = 0; row < cells.size(); ++row) ids[row] = cells.column.number<uint64_t>(row);
+  for (uint64_t row = 0; row < cells.size(); ++row) {
+    if (!cells.column.is_there(row))
+      raise("InvalidArgument", "id " + std::to_string(row) + " is null");
+    ids[row] = cells.column.number<uint64_t>(row);
+  }
   return ids;
 }
 
@@ -126,10 +134,19 @@ void bind_set(nb::class_<Guarded<Set>>& set) {
           "The id of each vector, and which of them came for the first time: two arrays.")
       .def("find", find<Set>, nb::arg("vectors"), "The id of each vector, or `absent` (2**64 - 1).")
       .def("get", get<Set>, nb::arg("ids"), "The vectors of ids, as an array of shape (n, words).")
-      .def("__len__", [](const G& g) { return g.set->size(); })
+      .def("__len__",
+           [](G& g) {
+             nb::gil_scoped_release unlocked;
+             std::lock_guard lock(g.mutex);
+             return g.set->size();
+           })
       .def_prop_ro(
           "words", [](const G& g) { return g.set->words(); }, "32-bit words of each vector.")
-      .def_prop_ro("memory_bytes", [](const G& g) { return g.set->memory_bytes(); });
+      .def_prop_ro("memory_bytes", [](G& g) {
+        nb::gil_scoped_release unlocked;
+        std::lock_guard lock(g.mutex);
+        return g.set->memory_bytes();
+      });
   set.attr("absent") = UINT64_MAX;
 }
 
@@ -166,6 +183,10 @@ void bind_row_set(nb::module_& module) {
           [](PyRowSet& s, nb::handle rows, bool text) {
             const FieldType type = text ? FieldType::string : FieldType::bytes;
             const Cells cells = cells_of(rows, {.name = "rows", .type = type});
+            for (uint64_t row = 0; cells.column.valid && row < cells.size(); ++row)
+              if (!cells.column.is_there(row))
+                raise("InvalidArgument", "row " + std::to_string(row) + " is null",
+                      "leave nulls out, or give them a text of their own");
             std::vector<uint64_t> was_new((cells.size() + 63) / 64);
             run([&] {
               std::lock_guard lock(s.mutex);
@@ -176,7 +197,11 @@ void bind_row_set(nb::module_& module) {
           },
           nb::arg("rows"), nb::kw_only(), nb::arg("text") = false,
           "Which rows came for the first time, as an array of booleans. text: they are strings.")
-      .def("__len__", [](const PyRowSet& s) { return s.set.size(); });
+      .def("__len__", [](PyRowSet& s) {
+        nb::gil_scoped_release unlocked;
+        std::lock_guard lock(s.mutex);
+        return s.set.size();
+      });
 }
 
 }  // namespace
@@ -187,18 +212,17 @@ void bind_sets(nb::module_& module) {
       "Numbers for vectors of 32-bit words, kept in a database: 0, 1, 2, ... in the order "
       "of first occurrence.");
   bind_set(dedup);
-  module.def("_dedup", [](const PyDatabase& db, const std::string& name, uint32_t words,
+  module.def("_dedup", [](const PyDatabase& db, nb::handle given, uint32_t words,
                           const std::optional<std::string>& durability, unsigned threads) {
     DedupOptions options{.words = words};
     options.threads = threads;
-    if (durability)
-      options.durability = *durability == "sync"    ? Durability::sync
-                           : *durability == "flush" ? Durability::flush
-                                                    : Durability::none;
+    if (durability) options.durability = durability_named(*durability);
+    const std::string name = name_of(given);
+    Database& database = db.handle->opened();
     auto guarded = std::make_unique<PyDedup>();
     guarded->handle = db.handle;
     run([&]() -> Status {
-      Result<DedupTable> table = DedupTable::open(*db.handle->database, name, options);
+      Result<DedupTable> table = DedupTable::open(database, name, options);
       if (!table.ok()) return table.status();
       guarded->set = std::make_shared<DedupTable>(std::move(*table));
       return {};

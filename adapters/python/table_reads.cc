@@ -176,14 +176,16 @@ std::vector<Cells> found_key_cells(const TableForm& form, const CopiedRows& rows
     all.field.nullable = true;
     const uint64_t n = rows.found.size();
     const uint32_t width = cell_width(some.field);
-    auto* data = add_memory<std::byte>(
-        &all,
-        std::max<uint64_t>(width ? n * width : present.column().bytes() * 2 + some.size() * 64, 1));
+    const CellColumn& column = some.column;
+    const uint64_t bytes = width         ? n * width
+                           : column.size ? column.offsets[column.size] - column.offsets[0]
+                                         : 0;
+    auto* data = add_memory<std::byte>(&all, std::max<uint64_t>(bytes, 1));
     uint64_t* ends = width ? nullptr : add_memory<uint64_t>(&all, n + 1);
     uint64_t end = 0, at = 0;
     if (ends) ends[0] = 0;
     for (uint64_t i = 0; i < n; ++i) {
-      const Bytes cell = rows.found[i] ? some.column[at++] : Bytes();
+      const Bytes cell = rows.found[i] ? column[at++] : Bytes();
       if (width) std::fill_n(data + end, width, std::byte{0});
       std::copy(cell.begin(), cell.end(), data + end);
       end += width ? width : cell.size();
@@ -198,20 +200,23 @@ std::vector<Cells> found_key_cells(const TableForm& form, const CopiedRows& rows
 
 void bind_table_reads(nb::class_<PyTable>& table) {
   table
-      .def("__getitem__",
-           [](const PyTable& t, nb::handle key) {
-             std::optional<nb::object> value = get_one(t, key, std::nullopt);
-             if (!value)
-               raise("KeyNotFound", "table '" + t.table().name() + "' has no key " +
-                                        nb::cast<std::string>(nb::repr(key)));
-             return *value;
-           })
-      .def("__contains__",
-           [](const PyTable& t, nb::handle key) {
-             std::string bytes;
-             append_key(*t.form, key, false, &bytes);
-             return take(t.snapshot().get(t.table(), as_bytes(bytes))).has_value();
-           })
+      .def(
+          "__getitem__",
+          [](const PyTable& t, nb::handle key) {
+            std::optional<nb::object> value = get_one(t, key, std::nullopt);
+            if (!value)
+              raise("KeyNotFound", "table '" + t.table().name() + "' has no key " + shown(key));
+            return *value;
+          },
+          nb::arg("key").none())
+      .def(
+          "__contains__",
+          [](const PyTable& t, nb::handle key) {
+            std::string bytes;
+            append_key(*t.form, key, false, &bytes);
+            return take(t.snapshot().get(t.table(), as_bytes(bytes))).has_value();
+          },
+          nb::arg("key").none())
       .def("__len__", [](const PyTable& t) { return take(t.snapshot().count(t.table())); })
       .def(
           "get",
@@ -220,19 +225,20 @@ void bind_table_reads(nb::class_<PyTable>& table) {
             if (is_one_key(*t.form, keys)) return get_one(t, keys, columns).value_or(otherwise);
             return nb::cast(get_many(t, keys, columns));
           },
-          nb::arg("keys"), nb::arg("default") = nb::none(), nb::arg("columns").none() = nb::none(),
+          nb::arg("keys").none(), nb::arg("default") = nb::none(),
+          nb::arg("columns").none() = nb::none(),
           "Of one key its value, or `default`. Of a column of keys Rows, one for each key in their "
           "order, "
           "with `found`; columns: those of the values that are wanted.")
-      .def("contains", contains_many, nb::arg("keys"),
+      .def("contains", contains_many, nb::arg("keys").none(),
            "An array of booleans: which keys are there.")
-      .def("lower_bound", lower_bound, nb::arg("keys"),
+      .def("lower_bound", lower_bound, nb::arg("keys").none(),
            "For each key the first row whose key is not smaller, as Rows with key columns.")
       .def(
           "segments",
           [](const PyTable& t) {
             nb::list all;
-            for (const SegmentReport& s : take(t.handle->database->segments(t.table())))
+            for (const SegmentReport& s : take(t.handle->opened().segments(t.table())))
               all.append(report_of(s));
             return all;
           },

@@ -16,7 +16,7 @@ using Durability = std::optional<std::string>;
 template <class Stage>
 void change(const PyTable& table, const CommitArguments& arguments, const Stage& stage) {
   check_writable(table);
-  WriteTransaction transaction = table.handle->database->begin();
+  WriteTransaction transaction = table.handle->opened().begin();
   stage(&transaction);
   commit(&transaction, arguments);
 }
@@ -48,7 +48,7 @@ nb::object put_if_absent(const PyTable& table, nb::handle data, nb::handle value
 
 void bind_table_writes(nb::class_<PyTable>& table) {
   table
-      .def("put", put, nb::arg("data"), nb::arg("values").none() = nb::none(), nb::kw_only(),
+      .def("put", put, nb::arg("data").none(), nb::arg("values").none() = nb::none(), nb::kw_only(),
            nb::arg("on_equal") = "last", nb::arg("durability").none() = nb::none(),
            nb::arg("progress").none() = nb::none(),
            "Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of "
@@ -56,12 +56,13 @@ void bind_table_writes(nb::class_<PyTable>& table) {
            "keys and values. All of it is there afterwards, or nothing.")
       .def(
           "__setitem__",
-          [](const PyTable& t, nb::handle key, nb::object value) {
-            put(t, key, value, "last", {}, nb::none());
+          [](const PyTable& t, nb::handle key, nb::handle value) {
+            change(t, {}, [&](WriteTransaction* w) { stage_set(w, *t.form, key, value); });
           },
-          nb::arg("key"), nb::arg("value"))
-      .def("put_if_absent", put_if_absent, nb::arg("data"), nb::arg("values").none() = nb::none(),
-           nb::kw_only(), nb::arg("durability").none() = nb::none(),
+          nb::arg("key").none(), nb::arg("value").none())
+      .def("put_if_absent", put_if_absent, nb::arg("data").none(),
+           nb::arg("values").none() = nb::none(), nb::kw_only(),
+           nb::arg("durability").none() = nb::none(),
            "Puts those rows whose key is not there, and returns which: an array of booleans.")
       .def(
           "add",
@@ -69,7 +70,7 @@ void bind_table_writes(nb::class_<PyTable>& table) {
             change(t, {durability},
                    [&](WriteTransaction* w) { stage_add(w, *t.form, keys, deltas); });
           },
-          nb::arg("keys"), nb::arg("deltas") = 1, nb::kw_only(),
+          nb::arg("keys").none(), nb::arg("deltas") = 1, nb::kw_only(),
           nb::arg("durability").none() = nb::none(),
           "Adds to counters: deltas[i] to that of keys[i], or one number to all. A key that is not "
           "there has "
@@ -79,12 +80,14 @@ void bind_table_writes(nb::class_<PyTable>& table) {
           [](const PyTable& t, nb::handle keys, const Durability& durability) {
             change(t, {durability}, [&](WriteTransaction* w) { stage_delete(w, *t.form, keys); });
           },
-          nb::arg("keys"), nb::kw_only(), nb::arg("durability").none() = nb::none(),
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("durability").none() = nb::none(),
           "Deletes a key or a column of keys. That one is not there is no error.")
-      .def("__delitem__",
-           [](const PyTable& t, nb::handle key) {
-             change(t, {}, [&](WriteTransaction* w) { stage_delete(w, *t.form, key); });
-           })
+      .def(
+          "__delitem__",
+          [](const PyTable& t, nb::handle key) {
+            change(t, {}, [&](WriteTransaction* w) { stage_delete(w, *t.form, key); });
+          },
+          nb::arg("key").none())
       .def(
           "delete_range",
           [](const PyTable& t, nb::handle start, nb::handle stop, const Durability& durability) {

@@ -1,7 +1,10 @@
 // Transactions: changes of several tables that are there as a whole or not at all.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,9 +18,11 @@ namespace {
 
 struct PyTransaction {
   std::shared_ptr<Handle> handle;
+  std::atomic<bool> in_use = false;
   std::optional<WriteTransaction> staged;   // none: it has ended
   std::vector<std::vector<uint64_t>> bits;  // of put_if_absent
   std::vector<uint64_t> sizes;
+  bool committed = false;
 
   WriteTransaction* open(const PyTable& table) {
     check_writable(table);
@@ -31,9 +36,27 @@ struct PyTransaction {
   }
 };
 
+// A call of a transaction, which is the only one as long as it goes on: not another thread's, and
+// none that an object makes which this one reads.
+class Use {
+ public:
+  explicit Use(PyTransaction& transaction) : in_use_(transaction.in_use) {
+    if (in_use_.exchange(true))
+      raise("InvalidArgument", "the transaction is in use by a call that goes on",
+            "use it from one thread at a time, or begin one for each thread");
+  }
+  ~Use() { in_use_ = false; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  std::atomic<bool>& in_use_;
+};
+
 // Calls stage(). When it fails a part may be staged: then the transaction has ended.
 template <class Stage>
 auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage) {
+  const Use use(transaction);
   WriteTransaction* staged = transaction.open(table);
   try {
     return stage(staged);
@@ -45,9 +68,31 @@ auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage
 
 void commit_all(PyTransaction& transaction, const std::optional<std::string>& durability,
                 nb::object progress) {
+  const Use use(transaction);
   WriteTransaction staged = std::move(transaction.ongoing());
   transaction.staged.reset();
   commit(&staged, {durability, false, std::move(progress)});
+  transaction.committed = true;
+}
+
+void abort(PyTransaction& transaction) {
+  const Use use(transaction);
+  transaction.staged.reset();
+}
+
+nb::object was_new(PyTransaction& transaction) {
+  const Use use(transaction);
+  if (!transaction.committed)
+    raise("InvalidArgument", "which rows were put is known once the transaction is committed",
+          "call was_new() after commit()");
+  return joined_bits(transaction.bits, transaction.sizes);
+}
+
+std::unique_ptr<PyTransaction> begin(const PyDatabase& db) {
+  auto transaction = std::make_unique<PyTransaction>();
+  transaction->handle = db.handle;
+  transaction->staged.emplace(db.handle->opened().begin());
+  return transaction;
 }
 
 }  // namespace
@@ -65,7 +110,7 @@ void bind_transaction(nb::module_& module) {
             if (type.is_none())
               commit_all(t, std::nullopt, nb::none());
             else
-              t.staged.reset();
+              abort(t);
           },
           nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none())
       .def(
@@ -73,7 +118,7 @@ void bind_transaction(nb::module_& module) {
           [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
             change(t, table, [&](WriteTransaction* w) { stage_put(w, *table.form, data, values); });
           },
-          nb::arg("table"), nb::arg("data"), nb::arg("values").none() = nb::none(),
+          nb::arg("table"), nb::arg("data").none(), nb::arg("values").none() = nb::none(),
           "As Table.put().")
       .def(
           "put_if_absent",
@@ -82,20 +127,20 @@ void bind_transaction(nb::module_& module) {
               return stage_put_if_absent(w, *table.form, data, values, &t.bits, &t.sizes);
             });
           },
-          nb::arg("table"), nb::arg("data"), nb::arg("values").none() = nb::none(),
+          nb::arg("table"), nb::arg("data").none(), nb::arg("values").none() = nb::none(),
           "As Table.put_if_absent(); was_new() tells which rows were put.")
       .def(
           "add",
           [](PyTransaction& t, const PyTable& table, nb::handle keys, nb::handle deltas) {
             change(t, table, [&](WriteTransaction* w) { stage_add(w, *table.form, keys, deltas); });
           },
-          nb::arg("table"), nb::arg("keys"), nb::arg("deltas") = 1, "As Table.add().")
+          nb::arg("table"), nb::arg("keys").none(), nb::arg("deltas") = 1, "As Table.add().")
       .def(
           "delete",
           [](PyTransaction& t, const PyTable& table, nb::handle keys) {
             change(t, table, [&](WriteTransaction* w) { stage_delete(w, *table.form, keys); });
           },
-          nb::arg("table"), nb::arg("keys"), "As Table.delete().")
+          nb::arg("table"), nb::arg("keys").none(), "As Table.delete().")
       .def(
           "delete_range",
           [](PyTransaction& t, const PyTable& table, nb::handle start, nb::handle stop) {
@@ -107,18 +152,14 @@ void bind_transaction(nb::module_& module) {
       .def("commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
            nb::arg("progress").none() = nb::none(),
            "Makes the changes visible and durable, and ends.")
-      .def(
-          "abort", [](PyTransaction& t) { t.staged.reset(); }, "Drops the changes, and ends.")
-      .def(
-          "was_new", [](const PyTransaction& t) { return joined_bits(t.bits, t.sizes); },
-          "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
-      .def_prop_ro("staged_rows", [](PyTransaction& t) { return t.ongoing().staged_rows(); });
-  module.def("_begin", [](const PyDatabase& db) {
-    PyTransaction transaction;
-    transaction.handle = db.handle;
-    transaction.staged.emplace(db.handle->database->begin());
-    return transaction;
-  });
+      .def("abort", abort, "Drops the changes, and ends.")
+      .def("was_new", was_new,
+           "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
+      .def_prop_ro("staged_rows", [](PyTransaction& t) {
+        const Use use(t);
+        return t.ongoing().staged_rows();
+      });
+  module.def("_begin", begin);
 }
 
 }  // namespace stride::python

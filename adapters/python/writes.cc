@@ -48,7 +48,24 @@ void use_columns(const TableForm& form, const KeyColumn& keys,
   use(keys, rows->rows, made ? KeptRows{encoded, rows} : KeptRows{});
 }
 
+std::vector<Cells> value_columns(const TableForm& form, nb::handle values);
+
+// A dict whose column of prefixes has whatever prefixes may be. False: it is another frame.
+bool use_dict_of_prefixes(const TableForm& form, nb::handle frame, const UseRows& use) {
+  if (!form.is_prefixes() || !nb::isinstance<nb::dict>(frame)) return false;
+  const auto dict = nb::borrow<nb::dict>(frame);
+  if (!dict.contains("prefix") || nb::len(dict) < 2) return false;
+  nb::dict values;
+  for (auto [name, column] : dict)
+    if (!name.equal(nb::str("prefix"))) values[name] = column;
+  auto encoded = std::make_shared<EncodedKeys>();
+  const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), encoded.get());
+  use_columns(form, keys.keys, encoded, value_columns(form, values), use);
+  return true;
+}
+
 void use_frame_rows(const TableForm& form, nb::handle frame, const UseRows& use) {
+  if (use_dict_of_prefixes(form, frame, use)) return;
   const size_t key_columns = form.is_prefixes() ? 1 : form.schema.key().size();
   for_each_batch(frame, all_fields(form), [&](std::vector<Cells> columns) {
     auto encoded = std::make_shared<EncodedKeys>();
@@ -95,9 +112,9 @@ std::vector<Cells> one_value(const TableForm& form, nb::handle value) {
   }
   if (used == nb::len(row)) return cells;
   for (auto [name, cell] : row)
-    if (!form.schema.find(nb::cast<std::string>(nb::str(name))))
+    if (!form.schema.find(lossy_text(nb::str(name))))
       raise("InvalidArgument",
-            "the table has no column " + stride::quoted(nb::cast<std::string>(nb::str(name))),
+            "the table has no column " + stride::quoted(lossy_text(nb::str(name))),
             "leave it out; the table's columns are: " + form.schema.to_string());
   return cells;
 }
@@ -118,6 +135,13 @@ std::vector<Cells> value_columns(const TableForm& form, nb::handle values) {
   return cells;
 }
 
+void use_one(const TableForm& form, nb::handle given, nb::handle value, const UseRows& use) {
+  std::string key;
+  append_key(form, given, false, &key);
+  const uint64_t offsets[] = {0, key.size()};
+  use_columns(form, Column::variable(key.data(), offsets, 1), nullptr, one_value(form, value), use);
+}
+
 void use_given(const TableForm& form, nb::handle data, nb::handle values, const UseRows& use) {
   if (values.is_none()) {
     if (!is_frame(data))
@@ -125,13 +149,7 @@ void use_given(const TableForm& form, nb::handle data, nb::handle values, const 
             "give a frame with the columns " + form.schema.to_string() + ", or two arguments");
     return use_frame_rows(form, data, use);
   }
-  if (is_one_key(form, data)) {
-    std::string key;
-    append_key(form, data, false, &key);
-    const uint64_t offsets[] = {0, key.size()};
-    return use_columns(form, Column::variable(key.data(), offsets, 1), nullptr,
-                       one_value(form, values), use);
-  }
+  if (is_one_key(form, data)) return use_one(form, data, values, use);
   auto encoded = std::make_shared<EncodedKeys>();
   const GivenKeys keys = keys_of(form, data, encoded.get());
   use_columns(form, keys.keys, encoded, value_columns(form, values), use);
@@ -141,10 +159,11 @@ void use_given(const TableForm& form, nb::handle data, nb::handle values, const 
 struct Watch {
   nb::object progress;
   bool failed = false;
-  nb::object type, value, traceback;
+  nb::object type, value;
 
   bool operator()(const CommitProgress& at) {
     nb::gil_scoped_acquire locked;
+    if (failed) return false;
     try {
       check_signals();
       if (!progress.is_none()) progress(at.share);
@@ -181,6 +200,14 @@ void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle 
               kept->insert(kept->end(), owner.begin(), owner.end());
               run([&] { return transaction->put_view(form.table, keys, rows); });
             });
+}
+
+void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle key,
+               nb::handle value) {
+  if (!is_one_key(form, key) && !value.is_none()) return stage_put(transaction, form, key, value);
+  use_one(form, key, value, [&](const KeyColumn& keys, const ValueColumn& rows, const auto&) {
+    run([&] { return transaction->put(form.table, keys, rows); });
+  });
 }
 
 uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
@@ -257,12 +284,7 @@ void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb
 void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
   CommitOptions options;
   if (arguments.durability) {
-    const std::string& name = *arguments.durability;
-    if (name != "sync" && name != "flush" && name != "none")
-      raise("InvalidArgument", "durability is '" + name + "'", "it may be 'sync', 'flush', 'none'");
-    options.durability = name == "sync"    ? Durability::sync
-                         : name == "flush" ? Durability::flush
-                                           : Durability::none;
+    options.durability = durability_named(*arguments.durability);
   }
   options.refuse_equal_keys = arguments.refuse_equal_keys;
   Watch watch{arguments.progress};
@@ -273,7 +295,8 @@ void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
     nb::gil_scoped_release unlocked;
     status = transaction->commit(options);
   }
-  if (watch.failed && !status.ok() && watch.type.is_valid()) {
+  // Also where it came too late to keep the commit back: nobody else would hear of it.
+  if (watch.failed && watch.type.is_valid()) {
     PyErr_SetObject(watch.type.ptr(), watch.value.ptr());
     throw nb::python_error();
   }

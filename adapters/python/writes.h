@@ -25,6 +25,9 @@ using KeptRows = std::vector<std::shared_ptr<const void>>;
 // commit; null: rows are copied.
 void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
                nb::handle values, KeptRows* kept = nullptr);
+// As stage_put(), of one key also with None for a value that is null.
+void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle key,
+               nb::handle value);
 // Returns how many rows they are. was_new: bits that are set by the commit.
 uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
                              nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
@@ -40,8 +43,8 @@ struct CommitArguments {
   bool refuse_equal_keys = false;
   nb::object progress = nb::none();  // called with a share from 0 to 1
 };
-// Commits, and ends with KeyboardInterrupt and nothing changed where Ctrl-C is pressed in a long
-// one.
+// Commits. A long one ends with KeyboardInterrupt where Ctrl-C is pressed, or with what `progress`
+// raises, and nothing is changed, unless that comes when all of it is there already.
 void commit(WriteTransaction* transaction, const CommitArguments& arguments);
 
 // The bits of several calls as one array of booleans.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import weakref
 from typing import Any, List, Optional, Union
 
 from . import _core, _table, _types
 from ._core import Database, Dedup, Plan, Table, Transaction
-from .errors import InvalidArgument, StrideError
+from .errors import InvalidArgument
 
 _MODES = {
     "r": {"read_only": True, "create": False},
@@ -17,11 +16,10 @@ _MODES = {
     "a": {"create": True},
     "x": {"create": True, "exclusive": True},
 }
-_open_databases: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 def open(
-    path: Union[str, "os.PathLike[str]"],
+    path: Union[str, bytes, "os.PathLike[str]"],
     mode: str = "a",
     *,
     durability: str = "sync",
@@ -60,25 +58,18 @@ def open(
     )
     if memtable is not None:
         options["memtable"] = memtable
-    database = _core._open(os.fspath(path), options)
-    _open_databases.add(database)
-    return database
+    return _reopen(path, options)
 
 
-def _reopen(path: str, options: dict) -> Database:
-    database = _core._open(path, options)
-    _open_databases.add(database)
-    return database
+def _reopen(path: Union[str, bytes, "os.PathLike[str]"], options: dict) -> Database:
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise InvalidArgument(f"the path {path!r} has a NUL, which no file's name has")
+    return _core._open(encoded, options)
 
 
-@atexit.register
-def _close_all() -> None:
-    # Commits that wait for close() to become durable are written although nobody has called it.
-    for database in list(_open_databases):
-        try:
-            database.close()
-        except StrideError:
-            pass
+# Commits that wait for close() to become durable are written although nobody has called it.
+atexit.register(_core._close_all)
 
 
 def _enter(self: Database) -> Database:

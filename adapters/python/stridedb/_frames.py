@@ -110,7 +110,8 @@ def pandas_column(column: Column) -> Any:
         values = column.numpy(fill=0)
         kind = pd.arrays.BooleanArray if text == "bool" else pd.arrays.IntegerArray
         return kind(np.ascontiguousarray(values), ~valid)
-    if "[" in text and not text.startswith("timestamp") or text in ("bytes", "uuid"):
+    of_many = text.endswith("]") and text[-2].isdigit()  # "f32[3]", "bytes[16]", and not "timestamp[ns]"
+    if of_many or text in ("bytes", "uuid"):
         return pd.Series(column.to_list(), dtype=object)
     values = column.numpy()
     # pandas copies arrays with a stride of their own into its blocks anyway.

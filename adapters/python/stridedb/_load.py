@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Union
 
 from . import _types
 from ._core import Database, Table
-from .errors import InvalidArgument, Unavailable
+from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
 
 
 def _pyarrow(path: str) -> Any:
@@ -100,36 +101,83 @@ def load(
 
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
-    name of the key's column, or a list of names; None: the first column. replace: drops the table first
-    where it is there. progress: True: a bar of tqdm where that is installed, or a function that is called
+    name of the key's column, or a list of names; None: the first column. replace: rows that are there go
+    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a bar of tqdm where that is installed, or a function that is called
     with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
         raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
     frames = _batches(os.fspath(source)) if is_path else _frames(source)
-    report = _Progress(progress, table)
-    into: Optional[Table] = self.table(table, create=False) if table in self and not replace else None
-    with report, self.transaction() as transaction:
-        for frame in frames:
-            if into is None:
-                if replace and table in self:
-                    self.drop(table)
-                into = _make_table(self, table, frame, key)
-            transaction.put(into, frame)
-            report.rows(len(frame))
-        if into is None:
-            raise InvalidArgument("there is nothing to load: no frame is given")
-        transaction.commit(progress=report.committing)
+    was_there = table in self
+    try:
+        with _Progress(progress, table) as report, self.transaction() as transaction:
+            into, frames = _target(self, frames, table, key, replace)
+            if was_there and replace:
+                transaction.delete_range(into)
+            for frame in frames:
+                transaction.put(into, frame)
+                report.rows(_rows_of(frame))
+            transaction.commit(progress=report.committing)
+    except BaseException:
+        if not was_there:
+            _drop_if_there(self, table)
+        raise
     return into
 
 
+def _drop_if_there(database: Database, name: str) -> None:
+    try:
+        database.drop(name)
+    except StrideError:  # it was never made, or the database is closed
+        pass
+
+
+def _target(
+    self: Database, frames: Iterator[Any], name: str, key: Any, replace: bool
+) -> Tuple[Table, Iterable[Any]]:
+    """The table that frames go to, and the frames, of which the first one tells its columns."""
+    if name in self and not replace:
+        return self.table(name, create=False), frames
+    first = next(frames, None)
+    if first is None:
+        raise InvalidArgument("there is nothing to load: no frame is given")
+    columns = _columns(name, first, key)
+    all_frames: Iterable[Any] = chain([first], frames)
+    if name in self:
+        try:
+            return self.table(name, **columns), all_frames
+        except InvalidArgument:  # it has others
+            all_frames = list(all_frames)
+            self.drop(name)
+    return self.table(name, **columns), all_frames
+
+
 def _frames(source: Any) -> Iterator[Any]:
-    if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
+    if isinstance(source, dict) or hasattr(source, "iloc"):
         return iter([source])
+    if hasattr(source, "__arrow_c_stream__"):
+        # A frame can be read again, a stream cannot.
+        return iter([source]) if hasattr(source, "__len__") else _batches_of_stream(source)
     if hasattr(source, "__arrow_c_array__"):
         return iter([source])
-    return iter(source)
+    if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__"):
+        raise InvalidType(
+            f"one {type(source).__name__} is given to load",
+            remedy="give the path of a file, a frame, or an iterable of frames",
+        )
+    return chain.from_iterable(_frames(frame) for frame in source)
+
+
+def _batches_of_stream(stream: Any) -> Iterator[Any]:
+    _pyarrow("a stream")
+    import pyarrow as pa
+
+    return iter(stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream))
+
+
+def _rows_of(frame: Any) -> int:
+    return len(next(iter(frame.values()), ())) if isinstance(frame, dict) else len(frame)
 
 
 def _arrow_schema(frame: Any) -> Any:
@@ -138,7 +186,7 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.schema if isinstance(frame, (pa.Table, pa.RecordBatch)) else pa.table(frame).schema
 
 
-def _make_table(self: Database, name: str, frame: Any, key: Any) -> Table:
+def _columns(name: str, frame: Any, key: Any) -> Dict[str, Any]:
     _pyarrow(name)
     schema = _arrow_schema(frame)
     names = schema.names
@@ -150,7 +198,7 @@ def _make_table(self: Database, name: str, frame: Any, key: Any) -> Table:
         )
     key_fields = [(k, _type_of(schema.field(k))) for k in keys]
     values = {n: _types.optional(_type_of(schema.field(n))) for n in names if n not in keys}
-    return self.table(name, key=key_fields, values=values or None)
+    return {"key": key_fields, "values": values or None}
 
 
 class _Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -199,13 +200,15 @@ def _reduce(self: Table):
 def _reopened(path: str, name: str) -> Table:
     from ._database import open
 
-    database = _reopened.databases.get(path)
+    place = os.getpid(), path
+    database = _reopened.databases.get(place)
     if database is None:
-        database = _reopened.databases[path] = open(path, "r")
+        database = _reopened.databases[place] = open(path, "r")
     return database.table(name, create=False)
 
 
-# Tables of one database that are unpickled share it, for as long as the process lives.
+# Tables of one database that are unpickled share it, for as long as the process lives. One that a forked
+# child finds here is its parent's.
 _reopened.databases = {}
 
 

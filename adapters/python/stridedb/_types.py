@@ -59,7 +59,8 @@ def time_number(value: object, type: str) -> Optional[int]:
     """The number that a date or a timestamp of the type ``type`` is stored as, or ``None``."""
     if isinstance(value, np.datetime64):
         exact = value.astype(f"datetime64[{_NUMPY_UNITS[type]}]")
-        return int(exact.astype(np.int64)) if exact == value else None
+        # NumPy lets numbers that are too large for the unit wrap around.
+        return int(exact.astype(np.int64)) if exact.astype(value.dtype) == value else None
     if type == "date":
         if isinstance(value, _datetime.datetime) or not isinstance(value, _datetime.date):
             return None
@@ -69,7 +70,10 @@ def time_number(value: object, type: str) -> Optional[int]:
     nanoseconds = getattr(value, "nanosecond", 0)  # of a pandas.Timestamp
     if value.tzinfo is not None:
         value = value.astimezone(_datetime.timezone.utc).replace(tzinfo=None)
-    microseconds = (value.replace() - _EPOCH) // _MICROSECOND
+    elapsed = value.replace() - _EPOCH
+    if not isinstance(elapsed, _datetime.timedelta) or elapsed != elapsed:  # pandas.NaT
+        return None
+    microseconds = elapsed // _MICROSECOND
     if type == "timestamp[ns]":
         return microseconds * 1000 + nanoseconds
     unit = _MICROSECONDS[type]
@@ -106,7 +110,9 @@ def uuid_of(value: bytes) -> _uuid.UUID:
 
 def vector_of(value: bytes, type: str) -> np.ndarray:
     """A vector's elements as an array that can be written to."""
-    return np.frombuffer(value, dtype=_NUMPY_NUMBERS[type]).copy()
+    if type == "date":  # of 4 bytes
+        return np.frombuffer(value, dtype="<i4").astype("M8[D]")
+    return np.frombuffer(value, dtype=numpy_type(type)).copy()
 
 
 def numpy_type(type: str) -> Optional[str]:
