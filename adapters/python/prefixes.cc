@@ -216,58 +216,68 @@ GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* en
 
 // What match() has found, with memory of its own.
 struct Matches {
-  MatchResult result;
-  BytesColumn values, prefixes;
+  explicit Matches(uint64_t rows) : found(rows) { lengths.reset(rows); }
+
+  Bitmap found;
+  ResultBuffer<uint32_t> lengths;
+  ResultBuffer<std::byte> rows;  // of one width,
+  BytesColumn values;            // or of any
   std::vector<DecodedColumn> decoded;
 };
 
+// Copies what was found of the addresses from `first` on. width: of all values; 0: they differ.
+void take_part(const MatchResult& part, uint64_t first, uint32_t width, Matches* matches) {
+  const uint64_t rows = part.found.size();
+  std::ranges::copy(part.found.words(), matches->found.words().begin() + first / 64);
+  std::copy_n(part.lengths.data(), rows, matches->lengths.data() + first);
+  for (uint64_t i = 0; width == 0 && i < rows; ++i) matches->values.append(part.value(i));
+  if (width == 0) return;
+  std::byte* to = matches->rows.data() + first * width;
+  for (uint64_t i = 0; i < rows; ++i, to += width) {
+    const Bytes value = part.value(i);
+    if (value.size() == width)
+      std::memcpy(to, value.data(), width);
+    else
+      std::memset(to, 0, width);
+  }
+}
+
 PyRows match_many(const PyTable& table, nb::handle addresses,
                   const std::optional<std::vector<std::string>>& names) {
+  // Parts lie in the cache until they are copied, and Ctrl-C ends the call between two of them.
+  constexpr uint64_t part_rows = 1 << 17;
   const TableForm& form = *table.form;
   const std::vector<size_t> wanted = wanted_columns(form, names);
   EncodedKeys encoded;
   const GivenKeys given = addresses_of(form, addresses, &encoded);
   const uint64_t rows = given.keys.size;
-  const bool fixed = form.schema.is_fixed();
-  const uint32_t width = form.schema.fixed_bytes();
-  auto matches = std::make_shared<Matches>();
-  auto packed = std::make_shared<ResultBuffer<std::byte>>();
+  const uint32_t width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
+  auto matches = std::make_shared<Matches>(rows);
+  matches->rows.reset(std::max<uint64_t>(rows * width, 1));
   const Snapshot snapshot = table.snapshot();
-  run([&]() -> Status {
-    MatchResult& result = matches->result;
-    STRIDE_TRY(snapshot.match(form.table, given.keys, &result));
-    if (!fixed) {
-      for (uint64_t i = 0; i < rows; ++i) matches->values.append(result.value(i));
+  MatchResult part;
+  for (uint64_t first = 0; first < rows; first += part_rows) {
+    check_signals();
+    const uint64_t n = std::min(part_rows, rows - first);
+    run([&]() -> Status {
+      STRIDE_TRY(snapshot.match(form.table, given.keys.slice(first, n), &part));
+      take_part(part, first, width, matches.get());
       return {};
-    }
-    packed->reset(std::max<uint64_t>(rows * width, 1));
-    for (uint64_t i = 0; i < rows; ++i) {
-      const Bytes value = result.value(i);
-      std::byte* to = packed->data() + i * width;
-      if (value.size() == width)
-        std::memcpy(to, value.data(), width);
-      else
-        std::memset(to, 0, width);
-    }
-    return {};
-  });
-  const Bitmap& found = matches->result.found;
+    });
+  }
   PyRows result;
   result.size = rows;
+  const ValueColumn values =
+      width ? Column::fixed(matches->rows.data(), width, rows) : matches->values.column();
+  const bool all = matches->found.count() == rows;
+  result.columns = value_cells(form, values, all ? nullptr : &matches->found, wanted,
+                               &matches->decoded, matches);
   Cells lengths;
   lengths.field = {.name = "length", .type = FieldType::u32};
-  lengths.column = CellColumn::fixed(matches->result.lengths.data(), 4, rows);
+  lengths.column = CellColumn::fixed(matches->lengths.data(), 4, rows);
   lengths.memory.push_back(matches);
-  const ValueColumn values =
-      fixed ? Column::fixed(packed->data(), width, rows) : matches->values.column();
-  const bool all = found.count() == rows;
-  auto owner = std::make_shared<
-      std::pair<std::shared_ptr<Matches>, std::shared_ptr<ResultBuffer<std::byte>>>>(matches,
-                                                                                     packed);
-  result.columns =
-      value_cells(form, values, all ? nullptr : &found, wanted, &matches->decoded, owner);
   result.columns.push_back(std::move(lengths));
-  result.found = std::shared_ptr<const Bitmap>(matches, &found);
+  result.found = std::shared_ptr<const Bitmap>(matches, &matches->found);
   return result;
 }
 
