@@ -155,7 +155,12 @@ def compare_lookups(opened: Dict[str, Any], rows: Rows, native: Any, wanted: Lis
             raise SystemExit("wrong answer: a key is not found")
         rows.check_columns(answer.to_numpy(), i)
 
+    def check_all(answer: Any, i: int) -> None:
+        if not answer.all():
+            raise SystemExit("wrong answer: a key is not found")
+
     stride = Contender("StrideDB", get(batch), check, calls=5)
+    contains = Contender("StrideDB", lambda i: table.contains(rows.batches[i % len(rows.batches)]), check_all, calls=5)
     what = f"get of {batch:,} keys"
     comparisons = []
     if native:
@@ -170,8 +175,12 @@ def compare_lookups(opened: Dict[str, Any], rows: Rows, native: Any, wanted: Lis
         ("numpy", lambda: _searchsorted(rows)),
     ]
     for name, make in groups:
-        if name in wanted:
-            comparisons += compare(what, batch, stride, make(), repeat)
+        if name not in wanted:
+            continue
+        peers = make()
+        comparisons += compare(what, batch, stride, peers, repeat)
+        without = [peer for peer in peers if peer.name.endswith("no rows")]
+        comparisons += compare(f"contains of {batch:,} keys", batch, contains, without, repeat)
     if "duckdb" in opened:
         few = min(1000, batch)
         comparisons += compare(
