@@ -52,6 +52,9 @@ struct PrefixEntry {
 
 // Copied values: row i belongs to query i and is empty where not found.
 struct GetResult {
+  // Set by the caller: where all values that are found have so many bytes, those that are not have
+  // them too, of 0, and `values` is a column of one width, which takes less time. 0: never.
+  uint32_t row_width = 0;
   Bitmap found;
   ValueColumn values;  // points into data and offsets
   ResultBuffer<std::byte> data;

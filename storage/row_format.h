@@ -38,8 +38,11 @@ namespace stride {
 // Reads one row after the other. The schema must outlive it.
 class STRIDE_API RowReader {
  public:
-  explicit RowReader(const Schema& schema)
-      : schema_(&schema), ends_(schema.values().size()), begins_(schema.values().size()) {}
+  explicit RowReader(const Schema& schema) : schema_(&schema) {
+    if (schema.is_fixed()) return;
+    ends_.resize(schema.values().size());
+    begins_.resize(schema.values().size());
+  }
 
   // False: the bytes are no row of the schema. Costs as much as it has columns of any length.
   bool read(Bytes row);

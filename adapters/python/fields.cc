@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "adapters/python/cells.h"
 #include "adapters/python/errors.h"
 #include "storage/prefix_key.h"
 
@@ -142,6 +143,13 @@ std::shared_ptr<const TableForm> form_of(const Table& table) {
   form->bare_key = keys.size() == 1;
   form->bare_value = values.size() == 1 && values[0].name == "value";
   form->schema = take(Schema::make(values, keys));
+  nb::list names;
+  for (const Field& field : values) {
+    PyObject* name = PyUnicode_InternFromString(field.name.c_str());
+    form->value_names.push_back(name);
+    names.append(nb::steal(name));
+  }
+  form->kept_names = keep(names);
   return form;
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/table.h"
 #include "storage/schema.h"
@@ -27,6 +28,8 @@ struct TableForm {
   Schema schema;
   bool bare_key = false;    // one key column: a key is its cell and no tuple
   bool bare_value = false;  // one value column that is called "value": a value is its cell
+  std::shared_ptr<const void> kept_names;
+  std::vector<PyObject*> value_names;  // of the value columns, as Python has names
   uint32_t address_bits = 0;
 
   bool is_prefixes() const { return address_bits != 0; }

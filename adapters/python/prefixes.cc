@@ -35,13 +35,17 @@ bool parse_dotted(std::string_view text, std::byte* to) {
   return at == text.size();
 }
 
+// to: room for address_bytes(bits).
+void write_address_text(uint32_t bits, std::string_view text, std::byte* to) {
+  if (bits == 32 && parse_dotted(text, to)) return;
+  const std::string parsed = take(parse_address(text, bits));
+  std::memcpy(to, parsed.data(), parsed.size());
+}
+
 void append_address_text(uint32_t bits, std::string_view text, std::string* bytes) {
-  std::byte dotted[4];
-  if (bits == 32 && parse_dotted(text, dotted)) {
-    bytes->append(as_text(dotted));
-    return;
-  }
-  bytes->append(take(parse_address(text, bits)));
+  std::byte address[16];
+  write_address_text(bits, text, address);
+  bytes->append(as_text({address, address_bytes(bits)}));
 }
 
 // An integer, highest byte first.
@@ -70,7 +74,8 @@ void append_bytes(nb::handle given, std::string* bytes) {
   bytes->append(static_cast<const char*>(raw.data()), raw.size());
 }
 
-std::string text_of(nb::handle given) {
+// It lives as long as the object.
+std::string_view text_of(nb::handle given) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
   if (text) return {text, static_cast<size_t>(size)};
@@ -99,17 +104,25 @@ void check_all_there(const Cells& cells) {
       raise("InvalidArgument", "address " + std::to_string(row) + " is null");
 }
 
-GivenKeys addresses_of_texts(const TableForm& form, const Cells& cells, EncodedKeys* encoded) {
-  std::string bytes;
-  bytes.reserve(cells.size() * 16);
-  for (uint64_t row = 0; row < cells.size(); ++row)
-    append_address_text(form.address_bits, as_text(cells.column[row]), &bytes);
-  encoded->data.reset(std::max<size_t>(bytes.size(), 1));
-  std::memcpy(encoded->data.data(), bytes.data(), bytes.size());
-  encoded->keys =
-      Column::fixed(encoded->data.data(), address_bytes(form.address_bits), cells.size());
+bool is_list_of_texts(nb::handle given) {
+  if (!PyList_Check(given.ptr())) return false;
+  const Py_ssize_t rows = PyList_Size(given.ptr());
+  for (Py_ssize_t row = 0; row < rows; ++row)
+    if (!PyUnicode_Check(PyList_GetItem(given.ptr(), row))) return false;
+  return true;
+}
+
+// text(row): of the address, as it is written.
+template <class Text>
+GivenKeys addresses_of_texts(const TableForm& form, uint64_t rows, EncodedKeys* encoded,
+                             const Text& text) {
+  const uint32_t width = address_bytes(form.address_bits);
+  encoded->data.reset(std::max<uint64_t>(rows * width, 1));
+  std::byte* to = encoded->data.data();
+  for (uint64_t row = 0; row < rows; ++row)
+    write_address_text(form.address_bits, text(row), to + row * width);
   GivenKeys keys;
-  keys.keys = encoded->keys;
+  keys.keys = encoded->keys = Column::fixed(to, width, rows);
   return keys;
 }
 
@@ -166,7 +179,8 @@ GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* en
   const uint32_t bits = form.address_bits;
   const Field field = cells.field;
   if (field.type == FieldType::string && bits != byte_strings)
-    return addresses_of_texts(form, cells, encoded);
+    return addresses_of_texts(form, cells.size(), encoded,
+                              [&](uint64_t row) { return as_text(cells.column[row]); });
   if (is_number(field.type) && !field.count && bits == 32)
     return addresses_of_numbers<uint32_t>(
         cast_cells(std::move(cells), {.name = "address", .type = FieldType::u32}), encoded);
@@ -202,58 +216,68 @@ GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* en
 
 // What match() has found, with memory of its own.
 struct Matches {
-  MatchResult result;
-  BytesColumn values, prefixes;
+  explicit Matches(uint64_t rows) : found(rows) { lengths.reset(rows); }
+
+  Bitmap found;
+  ResultBuffer<uint32_t> lengths;
+  ResultBuffer<std::byte> rows;  // of one width,
+  BytesColumn values;            // or of any
   std::vector<DecodedColumn> decoded;
 };
 
+// Copies what was found of the addresses from `first` on. width: of all values; 0: they differ.
+void take_part(const MatchResult& part, uint64_t first, uint32_t width, Matches* matches) {
+  const uint64_t rows = part.found.size();
+  std::ranges::copy(part.found.words(), matches->found.words().begin() + first / 64);
+  std::copy_n(part.lengths.data(), rows, matches->lengths.data() + first);
+  for (uint64_t i = 0; width == 0 && i < rows; ++i) matches->values.append(part.value(i));
+  if (width == 0) return;
+  std::byte* to = matches->rows.data() + first * width;
+  for (uint64_t i = 0; i < rows; ++i, to += width) {
+    const Bytes value = part.value(i);
+    if (value.size() == width)
+      std::memcpy(to, value.data(), width);
+    else
+      std::memset(to, 0, width);
+  }
+}
+
 PyRows match_many(const PyTable& table, nb::handle addresses,
                   const std::optional<std::vector<std::string>>& names) {
+  // Parts lie in the cache until they are copied, and Ctrl-C ends the call between two of them.
+  constexpr uint64_t part_rows = 1 << 17;
   const TableForm& form = *table.form;
   const std::vector<size_t> wanted = wanted_columns(form, names);
   EncodedKeys encoded;
   const GivenKeys given = addresses_of(form, addresses, &encoded);
   const uint64_t rows = given.keys.size;
-  const bool fixed = form.schema.is_fixed();
-  const uint32_t width = form.schema.fixed_bytes();
-  auto matches = std::make_shared<Matches>();
-  auto packed = std::make_shared<ResultBuffer<std::byte>>();
+  const uint32_t width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
+  auto matches = std::make_shared<Matches>(rows);
+  matches->rows.reset(std::max<uint64_t>(rows * width, 1));
   const Snapshot snapshot = table.snapshot();
-  run([&]() -> Status {
-    MatchResult& result = matches->result;
-    STRIDE_TRY(snapshot.match(form.table, given.keys, &result));
-    if (!fixed) {
-      for (uint64_t i = 0; i < rows; ++i) matches->values.append(result.value(i));
+  MatchResult part;
+  for (uint64_t first = 0; first < rows; first += part_rows) {
+    check_signals();
+    const uint64_t n = std::min(part_rows, rows - first);
+    run([&]() -> Status {
+      STRIDE_TRY(snapshot.match(form.table, given.keys.slice(first, n), &part));
+      take_part(part, first, width, matches.get());
       return {};
-    }
-    packed->reset(std::max<uint64_t>(rows * width, 1));
-    for (uint64_t i = 0; i < rows; ++i) {
-      const Bytes value = result.value(i);
-      std::byte* to = packed->data() + i * width;
-      if (value.size() == width)
-        std::memcpy(to, value.data(), width);
-      else
-        std::memset(to, 0, width);
-    }
-    return {};
-  });
-  const Bitmap& found = matches->result.found;
+    });
+  }
   PyRows result;
   result.size = rows;
+  const ValueColumn values =
+      width ? Column::fixed(matches->rows.data(), width, rows) : matches->values.column();
+  const bool all = matches->found.count() == rows;
+  result.columns = value_cells(form, values, all ? nullptr : &matches->found, wanted,
+                               &matches->decoded, matches);
   Cells lengths;
   lengths.field = {.name = "length", .type = FieldType::u32};
-  lengths.column = CellColumn::fixed(matches->result.lengths.data(), 4, rows);
+  lengths.column = CellColumn::fixed(matches->lengths.data(), 4, rows);
   lengths.memory.push_back(matches);
-  const ValueColumn values =
-      fixed ? Column::fixed(packed->data(), width, rows) : matches->values.column();
-  const bool all = found.count() == rows;
-  auto owner = std::make_shared<
-      std::pair<std::shared_ptr<Matches>, std::shared_ptr<ResultBuffer<std::byte>>>>(matches,
-                                                                                     packed);
-  result.columns =
-      value_cells(form, values, all ? nullptr : &found, wanted, &matches->decoded, owner);
   result.columns.push_back(std::move(lengths));
-  result.found = std::shared_ptr<const Bitmap>(matches, &found);
+  result.found = std::shared_ptr<const Bitmap>(matches, &matches->found);
   return result;
 }
 
@@ -360,6 +384,10 @@ GivenKeys addresses_of(const TableForm& form, nb::handle given, EncodedKeys* enc
   nb::object list = nb::borrow(given);
   if (nb::hasattr(given, "tolist")) list = given.attr("tolist")();
   const uint32_t width = form.address_bits == byte_strings ? 0 : address_bytes(form.address_bits);
+  if (width && is_list_of_texts(list))
+    return addresses_of_texts(form, nb::len(list), encoded, [&](uint64_t row) {
+      return text_of(PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(row)));
+    });
   return made_of_list(list, width, encoded, [&](nb::handle one, std::string* bytes) {
     append_address(form, one, bytes);
   });

@@ -64,7 +64,9 @@ nb::object value_object(const TableForm& form, Bytes value, const std::vector<si
   };
   if (bare) return cell(0);
   nb::dict row;
-  for (size_t i : wanted) row[nb::cast(form.schema.values()[i].name)] = cell(i);
+  for (size_t i : wanted)
+    if (PyDict_SetItem(row.ptr(), form.value_names[i], cell(i).ptr()) != 0)
+      throw nb::python_error();
   return row;
 }
 
@@ -83,6 +85,29 @@ std::optional<nb::object> get_one(const PyTable& table, nb::handle key,
   return value_object(form, *value, wanted_columns(form, names), false);
 }
 
+// Many keys are looked up in parts, so that Ctrl-C ends the call between two of them. The result's
+// rows are wanted in one width; false: they have none.
+bool get_in_parts(const Snapshot& snapshot, const Table& table, const KeyColumn& keys,
+                  GetResult* result) {
+  constexpr uint64_t part_rows = 1 << 22;
+  const uint64_t width = result->row_width;
+  if (width == 0 || keys.size <= part_rows) return false;
+  result->found.reset(keys.size);
+  result->data.reset(keys.size * width);
+  result->values = Column::fixed(result->data.data(), result->row_width, keys.size);
+  for (uint64_t first = 0; first < keys.size; first += part_rows) {
+    check_signals();
+    const uint64_t rows = std::min(part_rows, keys.size - first);
+    GetResult part;
+    part.row_width = result->row_width;
+    part.data.borrow(result->data.data() + first * width, rows * width);
+    run([&] { return snapshot.get(table, keys.slice(first, rows), &part); });
+    if (!part.values.is_fixed()) return false;
+    std::ranges::copy(part.found.words(), result->found.words().begin() + first / 64);
+  }
+  return true;
+}
+
 PyRows get_many(const PyTable& table, nb::handle keys,
                 const std::optional<std::vector<std::string>>& names) {
   const TableForm& form = *table.form;
@@ -90,7 +115,9 @@ PyRows get_many(const PyTable& table, nb::handle keys,
   const std::shared_ptr<Lookup> lookup = table.handle->lookups->take();
   const GivenKeys given = keys_of(form, keys, &lookup->keys);
   const Snapshot snapshot = table.snapshot();
-  run([&] { return snapshot.get(form.table, given.keys, &lookup->result); });
+  lookup->result.row_width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
+  if (!get_in_parts(snapshot, form.table, given.keys, &lookup->result))
+    run([&] { return snapshot.get(form.table, given.keys, &lookup->result); });
   PyRows rows;
   rows.size = given.keys.size;
   const Bitmap& found = lookup->result.found;

@@ -29,8 +29,9 @@ bool refuses(const std::string& on_equal) {
 
 void put(const PyTable& table, nb::handle data, nb::handle values, const std::string& on_equal,
          const Durability& durability, nb::object progress) {
+  KeptRows kept;
   change(table, {durability, refuses(on_equal), progress},
-         [&](WriteTransaction* t) { stage_put(t, *table.form, data, values); });
+         [&](WriteTransaction* t) { stage_put(t, *table.form, data, values, &kept); });
 }
 
 nb::object put_if_absent(const PyTable& table, nb::handle data, nb::handle values,

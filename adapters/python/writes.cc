@@ -24,10 +24,13 @@ std::vector<Field> all_fields(const TableForm& form) {
   return fields;
 }
 
-using UseRows = std::function<void(const KeyColumn& keys, const ValueColumn& rows)>;
+// owner: what keeps both; empty: they are the caller's, who may change them meanwhile.
+using UseRows =
+    std::function<void(const KeyColumn& keys, const ValueColumn& rows, const KeptRows& owner)>;
 
-// Makes rows of columns and hands them on.
-void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector<Cells>& cells,
+// Makes rows of columns and hands them on. encoded: where the keys were made.
+void use_columns(const TableForm& form, const KeyColumn& keys,
+                 const std::shared_ptr<EncodedKeys>& encoded, const std::vector<Cells>& cells,
                  const UseRows& use) {
   std::vector<CellColumn> columns;
   for (const Cells& c : cells) columns.push_back(c.column);
@@ -38,10 +41,11 @@ void use_columns(const TableForm& form, const KeyColumn& keys, const std::vector
   // A lone column of bytes is its own rows.
   if (columns.size() == 1 && form.schema.values()[0].type == FieldType::bytes &&
       columns[0].offsets && !columns[0].valid && form.schema.valid_bit(0) == Schema::no_bit)
-    return use(keys, Column::variable(columns[0].data, columns[0].offsets, columns[0].size));
-  EncodedRows rows;
-  check(encode_rows(form.schema, columns, &rows));
-  use(keys, rows.rows);
+    return use(keys, Column::variable(columns[0].data, columns[0].offsets, columns[0].size), {});
+  auto rows = std::make_shared<EncodedRows>();
+  run([&] { return encode_rows(form.schema, columns, rows.get()); });
+  const bool made = encoded && keys.data == encoded->data.data();
+  use(keys, rows->rows, made ? KeptRows{encoded, rows} : KeptRows{});
 }
 
 std::vector<Cells> value_columns(const TableForm& form, nb::handle values);
@@ -54,9 +58,9 @@ bool use_dict_of_prefixes(const TableForm& form, nb::handle frame, const UseRows
   nb::dict values;
   for (auto [name, column] : dict)
     if (!name.equal(nb::str("prefix"))) values[name] = column;
-  EncodedKeys encoded;
-  const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), &encoded);
-  use_columns(form, keys.keys, value_columns(form, values), use);
+  auto encoded = std::make_shared<EncodedKeys>();
+  const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), encoded.get());
+  use_columns(form, keys.keys, encoded, value_columns(form, values), use);
   return true;
 }
 
@@ -64,18 +68,18 @@ void use_frame_rows(const TableForm& form, nb::handle frame, const UseRows& use)
   if (use_dict_of_prefixes(form, frame, use)) return;
   const size_t key_columns = form.is_prefixes() ? 1 : form.schema.key().size();
   for_each_batch(frame, all_fields(form), [&](std::vector<Cells> columns) {
-    EncodedKeys encoded;
+    auto encoded = std::make_shared<EncodedKeys>();
     GivenKeys keys;
     std::vector<Cells> values(
         std::make_move_iterator(columns.begin() + static_cast<ptrdiff_t>(key_columns)),
         std::make_move_iterator(columns.end()));
     columns.resize(key_columns);
     if (form.is_prefixes()) {
-      keys = prefixes_of(form, nb::cast(PyColumn{columns[0]}), &encoded);
+      keys = prefixes_of(form, nb::cast(PyColumn{columns[0]}), encoded.get());
     } else {
-      encode(form, std::move(columns), &encoded, &keys);
+      encode(form, std::move(columns), encoded.get(), &keys);
     }
-    use_columns(form, keys.keys, values, use);
+    use_columns(form, keys.keys, encoded, values, use);
   });
 }
 
@@ -135,7 +139,7 @@ void use_one(const TableForm& form, nb::handle given, nb::handle value, const Us
   std::string key;
   append_key(form, given, false, &key);
   const uint64_t offsets[] = {0, key.size()};
-  use_columns(form, Column::variable(key.data(), offsets, 1), one_value(form, value), use);
+  use_columns(form, Column::variable(key.data(), offsets, 1), nullptr, one_value(form, value), use);
 }
 
 void use_given(const TableForm& form, nb::handle data, nb::handle values, const UseRows& use) {
@@ -146,9 +150,9 @@ void use_given(const TableForm& form, nb::handle data, nb::handle values, const 
     return use_frame_rows(form, data, use);
   }
   if (is_one_key(form, data)) return use_one(form, data, values, use);
-  EncodedKeys encoded;
-  const GivenKeys keys = keys_of(form, data, &encoded);
-  use_columns(form, keys.keys, value_columns(form, values), use);
+  auto encoded = std::make_shared<EncodedKeys>();
+  const GivenKeys keys = keys_of(form, data, encoded.get());
+  use_columns(form, keys.keys, encoded, value_columns(form, values), use);
 }
 
 // The caller's thread watches for signals while the commit goes on.
@@ -188,16 +192,20 @@ void check_writable(const PyTable& table) {
 }
 
 void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
-               nb::handle values) {
-  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
-    run([&] { return transaction->put(form.table, keys, rows); });
-  });
+               nb::handle values, KeptRows* kept) {
+  use_given(form, data, values,
+            [&](const KeyColumn& keys, const ValueColumn& rows, const KeptRows& owner) {
+              if (!kept || owner.empty())
+                return run([&] { return transaction->put(form.table, keys, rows); });
+              kept->insert(kept->end(), owner.begin(), owner.end());
+              run([&] { return transaction->put_view(form.table, keys, rows); });
+            });
 }
 
 void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle key,
                nb::handle value) {
   if (!is_one_key(form, key) && !value.is_none()) return stage_put(transaction, form, key, value);
-  use_one(form, key, value, [&](const KeyColumn& keys, const ValueColumn& rows) {
+  use_one(form, key, value, [&](const KeyColumn& keys, const ValueColumn& rows, const auto&) {
     run([&] { return transaction->put(form.table, keys, rows); });
   });
 }
@@ -206,7 +214,7 @@ uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& for
                              nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
                              std::vector<uint64_t>* sizes) {
   uint64_t all = 0;
-  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows) {
+  use_given(form, data, values, [&](const KeyColumn& keys, const ValueColumn& rows, const auto&) {
     was_new->emplace_back((keys.size + 63) / 64, 0);
     sizes->push_back(keys.size);
     all += keys.size;
@@ -247,9 +255,10 @@ void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle 
     cells.field = field;
     cells.column = {data, nullptr, nullptr, rows, width, width};
   }
-  use_columns(form, given.keys, {cells}, [&](const KeyColumn& k, const ValueColumn& d) {
-    run([&] { return transaction->accumulate(form.table, k, d); });
-  });
+  use_columns(form, given.keys, nullptr, {cells},
+              [&](const KeyColumn& k, const ValueColumn& d, const auto&) {
+                run([&] { return transaction->accumulate(form.table, k, d); });
+              });
 }
 
 void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::handle keys) {

@@ -18,9 +18,13 @@ namespace nb = nanobind;
 // Throws ReadOnly for a table of a snapshot.
 void check_writable(const PyTable& table);
 
-// data: a frame with the table's columns; or keys, with values beside.
+// Memory of rows that are staged without a copy.
+using KeptRows = std::vector<std::shared_ptr<const void>>;
+
+// data: a frame with the table's columns; or keys, with values beside. kept: stays until the
+// commit; null: rows are copied.
 void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
-               nb::handle values);
+               nb::handle values, KeptRows* kept = nullptr);
 // As stage_put(), of one key also with None for a value that is null.
 void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle key,
                nb::handle value);

@@ -1,6 +1,7 @@
 #include "engine/read/lookup.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <numeric>
@@ -152,9 +153,35 @@ Status lookup_references(Executor& executor, const SegmentList& segments, const 
 
 namespace {
 
+// Copies the values of rows [begin, end), which all have one width, to where they belong; from(i):
+// where row i is, or null.
+template <class From>
+void copy_rows(uint64_t begin, uint64_t end, GetResult* result, const From& from) {
+  const uint64_t width = result->row_width;
+  const std::vector<std::byte> nothing(width);
+  RowWriter out(result->data.data() + begin * width, result->data.size() > cached_bytes);
+  auto look_ahead = [&](uint64_t i) {
+    if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_value(row, width);
+  };
+  for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
+  for (uint64_t i = begin; i < end; ++i) {
+    look_ahead(i + prefetch_distance);
+    const std::byte* row = from(i);
+    out.add(row ? row : nothing.data(), width);
+  }
+}
+
+// Makes room for rows that have one width.
+void reset_rows(uint64_t rows, GetResult* result) {
+  result->data.reset(rows * result->row_width);
+  result->values = Column::fixed(result->data.data(), result->row_width, rows);
+}
+
 // The copies of few values, one after the other.
 Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult* result) {
   Bytes values[few_queries];
+  const uint64_t width = result->row_width;
+  bool one_width = width != 0;
   uint64_t* offsets = result->offsets.data();
   offsets[0] = 0;
   for (uint64_t i = 0; i < queries.size; ++i) {
@@ -163,8 +190,14 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
     if (*value) {
       values[i] = **value;
       result->found.set(i);
+      one_width &= values[i].size() == width;
     }
     offsets[i + 1] = offsets[i] + values[i].size();
+  }
+  if (one_width) {
+    reset_rows(queries.size, result);
+    copy_rows(0, queries.size, result, [&](uint64_t i) { return values[i].data(); });
+    return {};
   }
   result->data.reset(offsets[queries.size]);
   for (uint64_t i = 0; i < queries.size; ++i)
@@ -184,6 +217,21 @@ Status copy_from_device(BatchSearch& search, const KeyColumn& queries, GetResult
   STRIDE_TRY((*values)->copy(result->data.data()));
   result->values = Column::variable(result->data.data(), result->offsets.data(), queries.size);
   return {};
+}
+
+// All values have the width that is wanted, and go to their places as soon as they are found.
+Status copy_wanted(BatchSearch& search, HostQueries* queries, GetResult* result) {
+  reset_rows(queries->column().size, result);
+  return search.locate(queries, [&](uint64_t first, std::span<const Location> block) {
+    set_bits(result->found.words(), first, block.size(),
+             [&](uint64_t i) { return block[i].found(); });
+    copy_rows(first, first + block.size(), result, [&](uint64_t i) -> const std::byte* {
+      const Location at = block[i - first];
+      if (!at.found()) return nullptr;
+      return search.sources()[at.index].values.column.data + at.rank * uint64_t{result->row_width};
+    });
+    return Status();
+  });
 }
 
 // All values have one width, and nothing has to be looked at but the bitmap to know where each
@@ -250,10 +298,13 @@ class CopyPasses {
     STRIDE_TRY(search_.cold().idle() ? measure_all(queries) : measure_cold(queries));
     uint64_t total = 0;
     STRIDE_TRY(find_starts(&total));
+    if (one_width_) {
+      reset_rows(n_, &result_);
+      return copy_all(result_.data.size());
+    }
     result_.data.reset(total);
-    STRIDE_TRY(copy_all(total));
     result_.values = Column::variable(result_.data.data(), offsets_, n_);
-    return {};
+    return copy_all(total);
   }
 
  private:
@@ -296,13 +347,23 @@ class CopyPasses {
     return {};
   }
 
-  // Where the values of each task begin in the result.
+  // Where the values of each task begin in the result, and whether all have the width that is
+  // wanted.
   Status find_starts(uint64_t* total) {
+    const uint64_t width = result_.row_width;
+    std::atomic<bool> one_width = width != 0;
     STRIDE_TRY(for_each_task(search_.host(), 0, n_, [&](uint64_t begin, uint64_t end) {
-      starts_[begin / rows_per_task] =
-          std::accumulate(offsets_ + begin + 1, offsets_ + end + 1, uint64_t{0});
+      uint64_t bytes = 0;
+      bool equal = true;
+      for (uint64_t i = begin; i < end; ++i) {
+        bytes += offsets_[i + 1];
+        equal &= offsets_[i + 1] == width || addresses_[i] == 0;
+      }
+      starts_[begin / rows_per_task] = bytes;
+      if (!equal) one_width.store(false, std::memory_order_relaxed);
       return Status();
     }));
+    one_width_ = one_width;
     std::exclusive_scan(starts_.begin(), starts_.end(), starts_.begin(), uint64_t{0});
     *total = starts_.back();  // the last one is of no task
     return {};
@@ -316,7 +377,10 @@ class CopyPasses {
     for (uint64_t begin = 0, end; begin < n_; begin = end) {
       STRIDE_TRY(search_.cold().prefetch_values(begin, n_, value, &end));
       STRIDE_TRY(for_each_task(search_.host(), begin, end, [&](uint64_t from, uint64_t to) {
-        copy(from, to, total > cached_bytes);
+        if (one_width_)
+          copy_rows(from, to, &result_, [&](uint64_t i) { return value(i).data(); });
+        else
+          copy(from, to, total > cached_bytes);
         return Status();
       }));
     }
@@ -348,6 +412,7 @@ class CopyPasses {
   std::vector<uint64_t> starts_;  // of each task
   uint64_t* addresses_;           // of each value; 0: not found
   uint64_t* offsets_;
+  bool one_width_ = false;  // the one that is wanted
 };
 
 }  // namespace
@@ -370,8 +435,11 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
     result->found.reset(n);
     STRIDE_TRY(search.leave_device(&queries));
   }
-  if (uint64_t width = search.value_width(); width > 0 && search.cold().idle() && search.is_plain())
-    return copy_fixed(search, &queries, width, result);
+  if (uint64_t width = search.value_width();
+      width > 0 && search.cold().idle() && search.is_plain()) {
+    if (width != result->row_width) return copy_fixed(search, &queries, width, result);
+    if (!search.batch().any_on_device()) return copy_wanted(search, &queries, result);
+  }
   return CopyPasses(search, n, result).run(&queries);
 }
 

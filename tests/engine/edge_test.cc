@@ -77,6 +77,29 @@ TEST_CASE_METHOD(EdgeTest, "EdgeTest.EmptyKeyAndEmptyValue", "[EdgeTest]") {
   expect_everywhere();
 }
 
+TEST_CASE_METHOD(EdgeTest, "EdgeTest.RowsOfOneWidth", "[EdgeTest]") {
+  Model rows;
+  for (int i = 0; i < 5000; ++i) rows[std::to_string(i)] = std::to_string(100'000 + i);
+  put(rows);
+  expect_everywhere();
+  auto expect_one_width = [&](int first, int last, bool one_width) {
+    Rows queries;
+    for (int i = first; i < last; ++i) queries.add(std::to_string(i));
+    GetResult got;
+    got.row_width = 6;
+    REQUIRE_OK(database_->snapshot().get(table_, queries.column(), &got));
+    CHECK(got.values.is_fixed() == one_width);
+  };
+  expect_one_width(4000, 6000, true);
+  expect_one_width(4998, 5001, true);
+  expect_one_width(7000, 7100, true);
+  put({{"4999", "another width"}});
+  expect_everywhere();
+  expect_one_width(4000, 4999, true);
+  expect_one_width(4000, 6000, false);
+  expect_one_width(4998, 5001, false);
+}
+
 TEST_CASE_METHOD(EdgeTest, "EdgeTest.KeysThatArePrefixesOfEachOther", "[EdgeTest]") {
   Model rows;
   for (int i = 0; i < 300; ++i) rows[std::string(i, 'x')] = std::to_string(i);

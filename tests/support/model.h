@@ -56,6 +56,22 @@ class Rows {
   std::vector<uint64_t> offsets_{0};
 };
 
+// What GetResult::row_width changes, beside a get() without.
+inline void expect_rows_of_width(const Snapshot& snapshot, const Table& table,
+                                 const KeyColumn& queries, const GetResult& plain) {
+  GetResult got;
+  got.row_width = 1;
+  for (uint64_t i = 0; i < queries.size; ++i)
+    if (plain.found[i]) got.row_width = static_cast<uint32_t>(plain.values[i].size());
+  REQUIRE_OK(snapshot.get(table, queries, &got));
+  const std::string nothing(got.values.is_fixed() ? got.row_width : 0, '\0');
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    REQUIRE_MESSAGE(got.found[i] == plain.found[i], "query " << i);
+    const std::string value = plain.found[i] ? text(plain.values[i]) : nothing;
+    REQUIRE_MESSAGE(text(got.values[i]) == value, "query " << i);
+  }
+}
+
 inline void expect_lookups(const Snapshot& snapshot, const Table& table, const Model& model,
                            const std::vector<std::string>& queries) {
   Rows rows(queries);
@@ -66,6 +82,7 @@ inline void expect_lookups(const Snapshot& snapshot, const Table& table, const M
   REQUIRE_OK(snapshot.get(table, rows.column(), &got));
   REQUIRE_OK(snapshot.lower_bound(table, rows.column(), &bounds));
   REQUIRE_MESSAGE(got.values.size == queries.size(), "values of get()");
+  expect_rows_of_width(snapshot, table, rows.column(), got);
   for (size_t i = 0; i < queries.size(); ++i) {
     auto expected = model.find(queries[i]);
     bool there = expected != model.end();
