@@ -140,7 +140,7 @@ class Table:
     """A named, ordered map of keys to rows."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> object: ...
 
     @property
     def schema(self) -> str:
@@ -158,9 +158,9 @@ class Table:
     def address_bits(self) -> int:
         """Bits of the addresses of a prefix table; 0: it is none."""
 
-    def __getitem__(self, arg: object, /) -> Any: ...
+    def __getitem__(self, key: object | None) -> Any: ...
 
-    def __contains__(self, arg: object, /) -> bool: ...
+    def __contains__(self, key: object | None) -> bool: ...
 
     def __len__(self) -> int: ...
 
@@ -187,7 +187,7 @@ class Table:
         Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of the table, or keys and values: columns with as many rows, or a key and a value. All of it is there afterwards, or nothing. on_equal: 'last' takes the last of equal keys, 'error' raises AlreadyExists. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1; an exception of it ends the commit. InvalidArgument: a null in a key, columns that are missing, unknown or of other sizes, values out of range. InvalidType: cells of a type that the column does not take. ReadOnly: the database or a snapshot is for reading.
         """
 
-    def __setitem__(self, key: object, value: Any) -> None: ...
+    def __setitem__(self, key: object | None, value: Any) -> None: ...
 
     def put_if_absent(self, data: Any, values: Any=None, *, durability: Optional[_Durability]=None) -> NDArray[np.bool_]:
         """
@@ -202,7 +202,7 @@ class Table:
     def delete(self, keys: Any, *, durability: Optional[_Durability]=None) -> None:
         """Deletes a key or a column of keys. That one is not there is no error."""
 
-    def __delitem__(self, arg: object, /) -> None: ...
+    def __delitem__(self, key: object | None) -> None: ...
 
     def delete_range(self, start: Any=None, stop: Any=None, *, durability: Optional[_Durability]=None) -> None:
         """Deletes the keys from `start` on that are below `stop`."""
@@ -263,16 +263,16 @@ class Table:
 class Snapshot:
     """The database as it was at one moment."""
 
-    def table(self, name: str) -> Table:
+    def table(self, name: object) -> Table:
         """The table of a name as it was then, for reading."""
 
-    def __getitem__(self, arg: str, /) -> Table: ...
+    def __getitem__(self, arg: object, /) -> Table: ...
 
 class Database:
     """A database that is open. Any thread may use it."""
 
     @property
-    def path(self) -> str: ...
+    def path(self) -> object: ...
 
     @property
     def read_only(self) -> bool: ...
@@ -286,7 +286,7 @@ class Database:
     def snapshot(self) -> Snapshot:
         """The database as it is now, for reads that belong together."""
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: object) -> None:
         """Drops a table. Snapshots that were taken before still have it."""
 
     def sync(self) -> None:
@@ -348,9 +348,9 @@ class Database:
 
         source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
         frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
-        name of the key's column, or a list of names; None: the first column. replace: what the table had goes, in
-        the same transaction; where it has other columns it is dropped when the first frame comes. progress: True: a bar of tqdm where that is installed, or a function that is called
-        with a share from 0 to 1."""
+        name of the key's column, or a list of names; None: the first column. replace: rows that are there go
+        with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
+        bar of tqdm where that is installed, or a function that is called with a share from 0 to 1."""
 
     def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
         """The sums of the weights of sources by target: plan() and its map() at once.
