@@ -98,7 +98,7 @@ class _Jax:
                 "the column has numbers of 64 bits, which JAX has only where jax_enable_x64 is set",
                 remedy="call jax.config.update('jax_enable_x64', True) first",
             )
-        cells = rows[:, offset : offset + width].reshape(len(rows), -1, kind.itemsize)
+        cells = rows[:, offset : offset + width].reshape(len(rows), width // kind.itemsize, kind.itemsize)
         if kind == bool:
             return cells[:, :, 0] != 0
         if kind.itemsize == 1:
