@@ -53,7 +53,7 @@ bool use_dict_of_prefixes(const TableForm& form, nb::handle frame, const UseRows
   if (!dict.contains("prefix") || nb::len(dict) < 2) return false;
   nb::dict values;
   for (auto [name, column] : dict)
-    if (!name.equal(nb::str("prefix"))) values[name] = column;
+    if (!nb::isinstance<nb::str>(name) || !name.equal(nb::str("prefix"))) values[name] = column;
   EncodedKeys encoded;
   const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), &encoded);
   use_columns(form, keys.keys, value_columns(form, values), use);

@@ -190,6 +190,8 @@ def _columns(name: str, frame: Any, key: Any) -> Dict[str, Any]:
     _pyarrow(name)
     schema = _arrow_schema(frame)
     names = schema.names
+    if not names:
+        raise InvalidArgument("the first frame has no columns")
     keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
     missing = [k for k in keys if k not in names]
     if missing:
