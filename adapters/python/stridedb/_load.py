@@ -102,8 +102,8 @@ def load(
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
     name of the key's column, or a list of names; None: the first column. replace: rows that are there go
-    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a bar of tqdm where that is installed, or a function that is called
-    with a share from 0 to 1.
+    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
+    bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):

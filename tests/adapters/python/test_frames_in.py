@@ -194,6 +194,29 @@ def test_masked_arrays_and_nat_are_null(shared, numbers, data):
     assert table.get(range(len(numbers)))["v"].valid().tolist() == [not hidden for hidden in mask]
 
 
+def test_arrays_at_odd_places(db):
+    """Unaligned ones, and such whose elements are all the same one."""
+    for dtype, type in (("i8", sd.i64), ("i4", sd.i32), ("f8", sd.f64), ("M8[us]", sd.timestamp), ("M8[D]", sd.date), ("u2", sd.u16)):
+        odd = np.frombuffer(bytearray(b"\1" + np.arange(50).astype(dtype).tobytes()), dtype, offset=1)
+        table = db.table(f"t{dtype}", key=type, values=type)
+        table.put(odd, odd)
+        assert (table.get(odd)["value"].numpy() == odd).all() and table.contains(odd).all() and len(table) == 50
+        same = np.broadcast_to(odd[7:8], 20)
+        table.put(same, np.broadcast_to(odd[9:10], 20))
+        assert len(table) == 50 and (table.get(same)["value"].numpy() == odd[9]).all()
+        assert table.lower_bound(odd)["value"].valid().all()
+    vectors = np.frombuffer(bytearray(1 + 4 * 6 * 10), "f4", offset=1).reshape(10, 6)
+    table = db.table("v", key=sd.i64, values=sd.vector(sd.f32, 6))
+    table.put(range(10), vectors)
+    assert (table.get(range(10))["value"].numpy() == vectors).all()
+    ids, new = db.dedup("d", 6).find_or_put(vectors.view("u4"))
+    assert ids.tolist() == [0] * 10 and new.sum() == 1
+    assert sd.VectorSet(6).find_or_put(vectors.view("i4"))[0].tolist() == [0] * 10
+    routes = db.prefixes("p", bits=32, values=sd.i64)
+    routes.put(["0.0.0.0/0"], [1])
+    assert routes.match(np.frombuffer(bytearray(41), "u4", offset=1)).found.all()
+
+
 def test_columns_that_are_missing_or_null(db):
     table = db.table("t", key=sd.i64, values={"a": sd.optional(sd.i32), "b": sd.optional(sd.str_), "c": sd.optional(sd.vector(sd.f32, 2))})
     table.put({"key": [1, 2]})

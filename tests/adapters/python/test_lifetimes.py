@@ -1,6 +1,7 @@
 """What outlives what: views, tables, scans and snapshots of databases that are closed or gone; and memory."""
 
 import gc
+import os
 import resource
 import sys
 import tracemalloc
@@ -161,7 +162,8 @@ def test_nothing_leaks(db, call):
     tracemalloc.stop()
     grown = sum(s.size_diff for s in after.compare_to(before, "filename") if "tracemalloc" not in s.traceback[0].filename)
     assert grown < 30_000, grown
-    assert _resident() - resident < 24 << 20
+    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which keeps what is given back
+        assert _resident() - resident < 24 << 20
 
 
 def test_references_are_given_back(db):
