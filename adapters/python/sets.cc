@@ -136,14 +136,14 @@ void bind_set(nb::class_<Guarded<Set>>& set) {
       .def("get", get<Set>, nb::arg("ids"), "The vectors of ids, as an array of shape (n, words).")
       .def("__len__",
            [](G& g) {
-             nb::gil_scoped_release unlocked;
+             const Unlocked unlocked;
              std::lock_guard lock(g.mutex);
              return g.set->size();
            })
       .def_prop_ro(
           "words", [](const G& g) { return g.set->words(); }, "32-bit words of each vector.")
       .def_prop_ro("memory_bytes", [](G& g) {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         std::lock_guard lock(g.mutex);
         return g.set->memory_bytes();
       });
@@ -198,7 +198,7 @@ void bind_row_set(nb::module_& module) {
           nb::arg("rows"), nb::kw_only(), nb::arg("text") = false,
           "Which rows came for the first time, as an array of booleans. text: they are strings.")
       .def("__len__", [](PyRowSet& s) {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         std::lock_guard lock(s.mutex);
         return s.set.size();
       });

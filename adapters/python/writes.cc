@@ -158,8 +158,8 @@ struct Watch {
   nb::object type, value;
 
   bool operator()(const CommitProgress& at) {
+    if (failed || is_left_behind()) return false;
     nb::gil_scoped_acquire locked;
-    if (failed) return false;
     try {
       check_signals();
       if (!progress.is_none()) progress(at.share);
@@ -283,7 +283,7 @@ void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
     options.progress = [&](const CommitProgress& at) { return watch(at); };
   Status status;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     status = transaction->commit(options);
   }
   // Also where it came too late to keep the commit back: nobody else would hear of it.

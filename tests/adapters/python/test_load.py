@@ -39,8 +39,10 @@ class Stream:
 
 SOURCES = {
     "table": lambda: FRAME, "reader": reader, "stream": lambda: Stream(FRAME), "polars": lambda: pl.from_arrow(FRAME),
-    "pandas": lambda: FRAME.to_pandas(types_mapper=pd.ArrowDtype), "batches": lambda: FRAME.to_batches(max_chunksize=1), "lists": lambda: [[FRAME[:1]], FRAME[1:]],
-    "generator": lambda: (FRAME[i : i + 1] for i in range(3)), "dict": lambda: {n: FRAME[n] for n in FRAME.column_names}, "readers": lambda: [reader(), reader()],
+    "pandas": lambda: FRAME.to_pandas(types_mapper=pd.ArrowDtype), "batches": lambda: FRAME.to_batches(max_chunksize=1),
+    "lists": lambda: [[FRAME[:1]], FRAME[1:]],
+    "generator": lambda: (FRAME[i : i + 1] for i in range(3)),
+    "dict": lambda: {n: FRAME[n] for n in FRAME.column_names}, "readers": lambda: [reader(), reader()],
 }
 
 
@@ -63,7 +65,9 @@ def test_files(db, tmp_path):
     (tmp_path / "f.jsonl").write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": null}\n')
     for name in ("f.parquet", "f.arrow"):
         assert list(db.load(tmp_path / name, table=name, key="id").items()) == EXPECTED
-    assert [k for k, _ in db.load(str(tmp_path / "f.csv"), table="csv", key="id", progress=lambda s: None).items()] == [1, 2, 3]
+    assert [
+        k for k, _ in db.load(str(tmp_path / "f.csv"), table="csv", key="id", progress=lambda s: None).items()
+    ] == [1, 2, 3]
     assert list(db.load(tmp_path / "f.jsonl", table="json").items()) == [(1, {"name": "a"}), (2, {"name": None})]
     for bad in ("f.xyz", "f"):
         (tmp_path / bad).write_text("x")
@@ -83,7 +87,9 @@ def failing(error, n=2):
     raise error
 
 
-@pytest.mark.parametrize("error", [RuntimeError("midway"), KeyboardInterrupt(), GeneratorExit(), MemoryError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [RuntimeError("midway"), KeyboardInterrupt(), GeneratorExit(), MemoryError()], ids=repr
+)
 def test_a_source_that_fails_midway(db, error):
     table = db.table("t", key=("id", sd.i64), values={"v": sd.optional(sd.i64)})
     table.put({"id": [1], "v": [77]})
@@ -106,8 +112,10 @@ def test_a_source_that_fails_midway(db, error):
 
 def test_sources_that_are_none(db):
     for bad in (
-        [], iter([]), 5, None, b"x", [5], ["x"], [{"id": [1], "v": [1]}, {"id": ["x"], "v": [1]}], [{"id": [1]}, {"id": [2], "v": [3]}], [{"id": [None], "v": [1]}],
-        [{"id": [1, 2], "v": [1]}], {"id": [1j]}, {"id": [[1]], "v": [{}]}, {}, pl.DataFrame({"id": [[1, 2]]}), FRAME.select(["name"]), reader(FRAME[:0].select([])),
+        [], iter([]), 5, None, b"x", [5], ["x"], [{"id": [1], "v": [1]}, {"id": ["x"], "v": [1]}],
+        [{"id": [1]}, {"id": [2], "v": [3]}], [{"id": [None], "v": [1]}],
+        [{"id": [1, 2], "v": [1]}], {"id": [1j]}, {"id": [[1]], "v": [{}]}, {}, pl.DataFrame({"id": [[1, 2]]}),
+        FRAME.select(["name"]), reader(FRAME[:0].select([])),
     ):
         with pytest.raises((sd.InvalidArgument, ValueError, TypeError, pa.ArrowException)) as caught:
             db.load(bad, table="t")

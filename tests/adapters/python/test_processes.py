@@ -24,8 +24,9 @@ def test_a_forked_child_is_told(python, path):
         at, scan, transaction, dedup = db.snapshot()["t"], table.scan(), db.transaction(), db.dedup("d", 1)
         transaction.put(table, [5], [6])
         rows = table.get([1, 2])
-        calls = [lambda: table[1], lambda: table.get([1]), lambda: table.put([9], [9]), lambda: at[1], lambda: at.get([1]), lambda: table.scan(),
-                 transaction.commit, lambda: db["t"], lambda: db.table("x", key=sd.i64), db.compact, db.sync, db.verify,
+        calls = [lambda: table[1], lambda: table.get([1]), lambda: table.put([9], [9]), lambda: at[1],
+                 lambda: at.get([1]), lambda: table.scan(), transaction.commit, lambda: db["t"],
+                 lambda: db.table("x", key=sd.i64), db.compact, db.sync, db.verify,
                  lambda: dedup.find_or_put(np.arange(1, dtype="u4")), lambda: table.delete_range(), db.close]
         child = os.fork()
         if child == 0:
@@ -89,7 +90,9 @@ def test_pickles(path):
     for column in (sd.i64, sd.vector(sd.f32, 3), sd.optional(sd.str_), sd.timestamp_ns):
         assert pickle.loads(pickle.dumps(column)) == column and hash(column) == hash(pickle.loads(pickle.dumps(column)))
     error = pickle.loads(pickle.dumps(sd.KeyNotFound("message", "file", 5, "remedy")))
-    assert (type(error), error.message, error.file, error.offset, error.remedy) == (sd.KeyNotFound, "message", "file", 5, "remedy")
+    assert (
+        type(error), error.message, error.file, error.offset, error.remedy
+    ) == (sd.KeyNotFound, "message", "file", 5, "remedy")
 
 
 ENDS = {
@@ -98,10 +101,10 @@ ENDS = {
     "in a cycle": "cycle = [db, table, scan, transaction]; cycle.append(cycle); del db",
     "in a module": "import json; json.kept = (db, table, scan, transaction, rows, batch, array)",
     "closed": "db.close()",
-    "a daemon thread that reads": "threading.Thread(target=forever, args=(lambda: table.get(np.arange(20000)),), daemon=True).start(); time.sleep(0.05)",
-    "a daemon thread that writes": "threading.Thread(target=forever, args=(lambda: table.put(np.arange(20000), np.arange(20000)),), daemon=True).start(); time.sleep(0.05)",
-    "a daemon thread that scans": "threading.Thread(target=forever, args=(lambda: [len(b) for b in table.scan()],), daemon=True).start(); time.sleep(0.05)",
-    "a daemon thread that commits": "threading.Thread(target=forever, args=(lambda: table.put(np.arange(300000), np.arange(300000), progress=lambda s: None),), daemon=True).start(); time.sleep(0.2)",
+    "a daemon thread that reads": "in_a_thread(lambda: table.get(np.arange(20000)))",
+    "a daemon thread that writes": "in_a_thread(lambda: table.put(np.arange(20000), np.arange(20000)))",
+    "a daemon thread that scans": "in_a_thread(lambda: [len(rows) for rows in table.scan()])",
+    "a daemon thread that commits": "in_a_thread(lambda: table.put(*[np.arange(300000)] * 2, progress=lambda s: None))",
     "an exit handler": "atexit.register(lambda: table.get([1]) and scan)",
     "an exception in flight": "transaction.__enter__(); transaction.delete_range(table)",
 }
@@ -120,6 +123,10 @@ def test_the_interpreters_end(python, path, end):
                     call()
             except sd.StrideError:
                 pass
+
+        def in_a_thread(call):
+            threading.Thread(target=forever, args=(call,), daemon=True).start()
+            time.sleep(0.2)
 
         db = sd.open(sys.argv[1], durability="none")
         table = db.table("t", key=sd.i64, values=sd.i64)
@@ -156,7 +163,9 @@ except KeyboardInterrupt:
     file = tmp_path / "interrupted.py"
     file.write_text(code)
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(sd.__file__))}
-    process = subprocess.Popen([sys.executable, str(file), path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, str(file), path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
