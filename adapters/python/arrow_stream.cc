@@ -112,7 +112,7 @@ bool ArrowStream::next(std::vector<Cells>* columns) {
     ArrowArray next{};
     int failed;
     {
-      nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       failed = stream_->get_next(stream_.get(), &next);
     }
     if (failed) {

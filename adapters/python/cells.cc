@@ -36,7 +36,7 @@ Cells cells_of_interface(nb::object array, const Field& field) {
 
 std::shared_ptr<const void> keep(nb::object object) {
   return {new nb::object(std::move(object)), [](const void* kept) {
-            if (!Py_IsInitialized()) return;
+            if (!Py_IsInitialized() || is_left_behind()) return;
             nb::gil_scoped_acquire locked;
             delete static_cast<const nb::object*>(kept);
           }};

@@ -90,6 +90,7 @@ void remember(const std::shared_ptr<Handle>& handle) {
 }
 
 void close_all() {
+  leave_others_behind();
   std::vector<std::weak_ptr<Handle>> handles;
   {
     std::lock_guard lock(all_mutex);
@@ -99,7 +100,7 @@ void close_all() {
     const std::shared_ptr<Handle> handle = weak.lock();
     if (!handle) continue;
     handle->closed = true;
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     (void)handle->database->close();  // there is nobody to tell
   }
 }
@@ -365,7 +366,8 @@ void bind_database(nb::module_& module) {
             run([&] { return opened.rename_table(from, to); });
           },
           nb::arg("name"), nb::arg("new_name"),
-          "Gives a table another name. NotFound: there is none. AlreadyExists: another one has it.");
+          "Gives a table another name. NotFound: there is none. AlreadyExists: another one has "
+          "it.");
   bind_maintenance(database);
 }
 

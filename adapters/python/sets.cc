@@ -143,7 +143,7 @@ void bind_set(nb::class_<Guarded<Set>>& set) {
       .def(
           "__len__",
           [](G& g) {
-            nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             std::lock_guard lock(g.mutex);
             return g.set->size();
           },
@@ -153,7 +153,7 @@ void bind_set(nb::class_<Guarded<Set>>& set) {
       .def_prop_ro(
           "memory_bytes",
           [](G& g) {
-            nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             std::lock_guard lock(g.mutex);
             return g.set->memory_bytes();
           },
@@ -211,7 +211,7 @@ void bind_row_set(nb::module_& module) {
       .def(
           "__len__",
           [](PyRowSet& s) {
-            nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             std::lock_guard lock(s.mutex);
             return s.set.size();
           },
@@ -226,24 +226,24 @@ void bind_sets(nb::module_& module) {
       "Numbers for vectors of 32-bit words, kept in a database: 0, 1, 2, ... in the order "
       "of first occurrence.");
   bind_set(dedup);
-  module.def("_dedup", [](const PyDatabase& db, nb::handle given, uint32_t words,
-                          const std::optional<std::string>& durability, unsigned threads,
-                          bool compressed) {
-    DedupOptions options{.words = words, .compressed = compressed};
-    options.threads = threads;
-    if (durability) options.durability = durability_named(*durability);
-    const std::string name = name_of(given);
-    Database& database = db.handle->opened();
-    auto guarded = std::make_unique<PyDedup>();
-    guarded->handle = db.handle;
-    run([&]() -> Status {
-      Result<DedupTable> table = DedupTable::open(database, name, options);
-      if (!table.ok()) return table.status();
-      guarded->set = std::make_shared<DedupTable>(std::move(*table));
-      return {};
-    });
-    return guarded;
-  });
+  module.def("_dedup",
+             [](const PyDatabase& db, nb::handle given, uint32_t words,
+                const std::optional<std::string>& durability, unsigned threads, bool compressed) {
+               DedupOptions options{.words = words, .compressed = compressed};
+               options.threads = threads;
+               if (durability) options.durability = durability_named(*durability);
+               const std::string name = name_of(given);
+               Database& database = db.handle->opened();
+               auto guarded = std::make_unique<PyDedup>();
+               guarded->handle = db.handle;
+               run([&]() -> Status {
+                 Result<DedupTable> table = DedupTable::open(database, name, options);
+                 if (!table.ok()) return table.status();
+                 guarded->set = std::make_shared<DedupTable>(std::move(*table));
+                 return {};
+               });
+               return guarded;
+             });
   nb::class_<PyVectorSet> set(
       module, "VectorSet",
       "A set of vectors of 1 to 64 words of 32 bits in memory, of the host or of a device. form: "

@@ -95,14 +95,8 @@ std::unique_ptr<PyTransaction> begin(const PyDatabase& db) {
   return transaction;
 }
 
-}  // namespace
-
-void bind_transaction(nb::module_& module) {
-  nb::class_<PyTransaction>(
-      module, "Transaction",
-      "Changes that are committed together at the end of a `with` block, and dropped "
-      "where it ends with an exception.")
-      .def("__enter__", [](nb::object self) { return self; })
+void bind_ends(nb::class_<PyTransaction>& transaction) {
+  transaction.def("__enter__", [](nb::object self) { return self; })
       .def(
           "__exit__",
           [](PyTransaction& t, nb::handle type, nb::handle, nb::handle) {
@@ -113,6 +107,31 @@ void bind_transaction(nb::module_& module) {
               abort(t);
           },
           nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none())
+      .def("commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
+           nb::arg("progress").none() = nb::none(),
+           "Makes the changes visible and durable, and ends. durability: 'sync', 'flush' or "
+           "'none'; None: that of the database. progress: called with a share from 0 to 1. An "
+           "exception of it or Ctrl-C: nothing has changed.")
+      .def("abort", abort, "Drops the changes, and ends.")
+      .def("was_new", was_new,
+           "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
+      .def_prop_ro(
+          "staged_rows",
+          [](PyTransaction& t) {
+            const Use use(t);
+            return t.ongoing().staged_rows();
+          },
+          "Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.");
+}
+
+}  // namespace
+
+void bind_transaction(nb::module_& module) {
+  nb::class_<PyTransaction> transaction(
+      module, "Transaction",
+      "Changes that are committed together at the end of a `with` block, and dropped "
+      "where it ends with an exception.");
+  transaction
       .def(
           "put",
           [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
@@ -148,23 +167,8 @@ void bind_transaction(nb::module_& module) {
                    [&](WriteTransaction* w) { stage_delete_range(w, *table.form, start, stop); });
           },
           nb::arg("table"), nb::arg("start").none() = nb::none(),
-          nb::arg("stop").none() = nb::none(), "As Table.delete_range().")
-      .def(
-          "commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
-          nb::arg("progress").none() = nb::none(),
-          "Makes the changes visible and durable, and ends. durability: 'sync', 'flush' or 'none'; "
-          "None: that of the database. progress: called with a share from 0 to 1. An exception of "
-          "it or Ctrl-C: nothing has changed.")
-      .def("abort", abort, "Drops the changes, and ends.")
-      .def("was_new", was_new,
-           "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
-      .def_prop_ro(
-          "staged_rows",
-          [](PyTransaction& t) {
-            const Use use(t);
-            return t.ongoing().staged_rows();
-          },
-          "Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.");
+          nb::arg("stop").none() = nb::none(), "As Table.delete_range().");
+  bind_ends(transaction);
   module.def("_begin", begin);
 }
 

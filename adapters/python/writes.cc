@@ -57,7 +57,7 @@ bool use_dict_of_prefixes(const TableForm& form, nb::handle frame, const UseRows
   if (!dict.contains("prefix") || nb::len(dict) < 2) return false;
   nb::dict values;
   for (auto [name, column] : dict)
-    if (!name.equal(nb::str("prefix"))) values[name] = column;
+    if (!nb::isinstance<nb::str>(name) || !name.equal(nb::str("prefix"))) values[name] = column;
   auto encoded = std::make_shared<EncodedKeys>();
   const GivenKeys keys = prefixes_of(form, nb::object(dict["prefix"]), encoded.get());
   use_columns(form, keys.keys, encoded, value_columns(form, values), use);
@@ -162,8 +162,8 @@ struct Watch {
   nb::object type, value;
 
   bool operator()(const CommitProgress& at) {
+    if (failed || is_left_behind()) return false;
     nb::gil_scoped_acquire locked;
-    if (failed) return false;
     try {
       check_signals();
       if (!progress.is_none()) progress(at.share);
@@ -292,7 +292,7 @@ void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
     options.progress = [&](const CommitProgress& at) { return watch(at); };
   Status status;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     status = transaction->commit(options);
   }
   // Also where it came too late to keep the commit back: nobody else would hear of it.

@@ -81,7 +81,8 @@ class _Dict:
 
 
 def _as_array(column: Any) -> Any:
-    return np.array(column.to_list(), dtype=object) if isinstance(column, Column) and not column.valid().all() else column
+    has_nulls = isinstance(column, Column) and not column.valid().all()
+    return np.array(column.to_list(), dtype=object) if has_nulls else column
 
 
 def frame_kind(frame: Any) -> Any:

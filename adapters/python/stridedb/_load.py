@@ -188,6 +188,8 @@ def _columns(frame: Any, key: Any) -> Dict[str, Any]:
     """Names and types of a frame's columns: those of the key, in its order, and the others."""
     schema = _arrow_schema(frame)
     names = schema.names
+    if not names:
+        raise InvalidArgument("the first frame has no columns")
     keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
     missing = [k for k in keys if k not in names]
     if missing:

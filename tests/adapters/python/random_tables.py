@@ -52,7 +52,8 @@ KEY_TYPES = list(CELLS)
 VECTORS = {
     sd.vector(element, count): st.tuples(*[CELLS[element]] * count)
     for element, count in [
-        (sd.f32, 3), (sd.f64, 1), (sd.i8, 4), (sd.u16, 2), (sd.i64, 3), (sd.bool_, 5), (sd.u8, 16), (sd.timestamp_us, 2),
+        (sd.f32, 3), (sd.f64, 1), (sd.i8, 4), (sd.u16, 2), (sd.i64, 3), (sd.bool_, 5), (sd.u8, 16),
+        (sd.timestamp_us, 2),
         (sd.date, 2),
     ]
 }
@@ -73,7 +74,7 @@ def value_types():
 def plain(cell):
     """A cell as an object that can be compared and hashed."""
     if isinstance(cell, np.ndarray):
-        return tuple(plain(c) for c in cell.astype("M8[us]").tolist()) if cell.dtype.kind == "M" else tuple(cell.tolist())
+        return plain(tuple(cell.astype("M8[us]").tolist())) if cell.dtype.kind == "M" else tuple(cell.tolist())
     if isinstance(cell, (tuple, list)):
         return tuple(plain(c) for c in cell)
     if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):

@@ -25,12 +25,15 @@ _release_schema = ctypes.CFUNCTYPE(None, ctypes.POINTER(Schema))
 _release_array = ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))
 Schema._fields_ = [
     ("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_char_p), ("flags", ctypes.c_int64),
-    ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(Schema))), ("dictionary", ctypes.POINTER(Schema)),
+    ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
+    ("dictionary", ctypes.POINTER(Schema)),
     ("release", _release_schema), ("private", ctypes.c_void_p),
 ]
 Array._fields_ = [
-    ("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64), ("n_buffers", ctypes.c_int64),
-    ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)), ("children", ctypes.POINTER(ctypes.POINTER(Array))),
+    ("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(Array))),
     ("dictionary", ctypes.POINTER(Array)), ("release", _release_array), ("private", ctypes.c_void_p),
 ]
 released = []
@@ -49,13 +52,17 @@ def release_array(array):
 
 
 def _pointers(type, structures):
-    return (ctypes.POINTER(type) * max(len(structures), 1))(*[ctypes.pointer(s) if s is not None else None for s in structures])
+    return (ctypes.POINTER(type) * max(len(structures), 1))(
+        *[ctypes.pointer(s) if s is not None else None for s in structures]
+    )
 
 
 class Data:
     """An object with Arrow's interface and whatever in it."""
 
-    def __init__(self, format, buffers, length, *, offset=0, nulls=0, children=(), dictionary=None, name=b"c", **changed):
+    def __init__(
+        self, format, buffers, length, *, offset=0, nulls=0, children=(), dictionary=None, name=b"c", **changed
+    ):
         if format == b"+s":
             self.columns = []  # frames have some
         self.keep = [buffers, children, dictionary]
@@ -68,7 +75,8 @@ class Data:
             ctypes.pointer(dictionary.schema) if dictionary else None, release_schema, None,
         )
         self.array = Array(
-            length, nulls, offset, len(raw), len(children), self.buffers, _pointers(Array, [c and c.array for c in children]),
+            length, nulls, offset, len(raw), len(children), self.buffers,
+            _pointers(Array, [c and c.array for c in children]),
             ctypes.pointer(dictionary.array) if dictionary else None, release_array, None,
         )
         for field, value in changed.items():
@@ -163,7 +171,9 @@ def test_malformed_data(db, make):
         with pytest.raises(sd.InvalidArgument):
             table.put(make())
         assert len(table) == 0
-    for use in (db.prefixes("p", bits=32).match, db["i64"].get, db["i64"].contains, lambda d: sd.RowSet().put(d, text=True)):
+    for use in (
+        db.prefixes("p", bits=32).match, db["i64"].get, db["i64"].contains, lambda d: sd.RowSet().put(d, text=True)
+    ):
         with pytest.raises(sd.InvalidArgument):
             use(make())
     assert released.count("array") == released.count("schema") > 0
@@ -180,7 +190,9 @@ def test_the_same_by_hand_is_taken(db):
     # Empty data may lack their buffers.
     for format in (b"u", b"U", b"vu", b"z", b"Z", b"vz"):
         table.put([], {"c": Data(format, [None, None, None], 0)}) if format in (b"u", b"U", b"vu") else None
-        db.table("b", key=sd.i64, values=sd.optional(sd.bytes_)).put([], Data(format.replace(b"u", b"z").replace(b"U", b"Z"), [None, None, None], 0, offset=3))
+        db.table("b", key=sd.i64, values=sd.optional(sd.bytes_)).put(
+            [], Data(format.replace(b"u", b"z").replace(b"U", b"Z"), [None, None, None], 0, offset=3)
+        )
     # Garbage below nulls is not looked at.
     table.put([3, 4], {"c": Data(b"u", [b"\x02", i32(0, 2, 3), b"\xff\xffz"], 2, nulls=1)})
     assert table.get([3, 4])["c"].to_list() == [None, "z"]
@@ -201,7 +213,9 @@ def test_data_that_were_read_before(db):
     table.put(Once())
     with pytest.raises(sd.InvalidArgument, match="read before"):
         table.put(Once())
-    reader = pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64()), ("c", pa.int64())]), iter([pa.record_batch({"key": [3], "c": [4]})]))
+    reader = pa.RecordBatchReader.from_batches(
+        pa.schema([("key", pa.int64()), ("c", pa.int64())]), iter([pa.record_batch({"key": [3], "c": [4]})])
+    )
     table.put(reader)
     try:
         table.put(reader)  # a stream without batches, or one that is closed
@@ -238,7 +252,8 @@ def test_exports_are_released(db):
     table.put({"key": [1], "c": ["x"], "v": [[1, 2]]})
     for _ in range(200):
         rows = table.get([1, 2])
-        rows.__arrow_c_stream__(), rows.__arrow_c_array__(), rows.__arrow_c_schema__(), rows["v"].__arrow_c_array__(None)
+        rows.__arrow_c_stream__(), rows.__arrow_c_array__(), rows.__arrow_c_schema__()
+        rows["v"].__arrow_c_array__(None)
         stream = pa.RecordBatchReader.from_stream(rows)
         assert stream.read_all().num_rows == 2
         with pytest.raises(StopIteration):

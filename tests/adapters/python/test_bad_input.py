@@ -36,20 +36,30 @@ class Raises:
 
 
 BAD_KEYS = [
-    [1.0], [1.5], ["1"], [b"1"], [True], [None], [[1]], [(1,)], [2**63], [-(2**63) - 1], [10**5000], [object()], [1, "2"], [1, None],
+    [1.0], [1.5], ["1"], [b"1"], [True], [None], [[1]], [(1,)], [2**63], [-(2**63) - 1], [10**5000], [object()],
+    [1, "2"], [1, None],
     [decimal.Decimal(1)], [datetime.date(2020, 1, 1)], [{}], [np.float64(1)], [uuid.UUID(int=1)], [Raises()],
-    np.array([1.0]), np.array([True]), np.array(["1"]), np.array([b"1"]), np.array([1, None], dtype=object), np.array([1.5], dtype=object),
-    np.array([[[1]]]), np.array([[1, 2]]), np.array([2**63], "u8"), np.array([1j]), np.array([1], "M8[us]"), np.array([1], "m8[s]"),
-    np.array([(1, 2)], dtype=[("a", "i8"), ("b", "i8")]), np.array([(1,)], dtype=[("a", "i8")]), np.ma.array([1, 2], mask=[0, 1]),
+    np.array([1.0]), np.array([True]), np.array(["1"]), np.array([b"1"]), np.array([1, None], dtype=object),
+    np.array([1.5], dtype=object),
+    np.array([[[1]]]), np.array([[1, 2]]), np.array([2**63], "u8"), np.array([1j]), np.array([1], "M8[us]"),
+    np.array([1], "m8[s]"),
+    np.array([(1, 2)], dtype=[("a", "i8"), ("b", "i8")]), np.array([(1,)], dtype=[("a", "i8")]),
+    np.ma.array([1, 2], mask=[0, 1]),
     np.zeros(2, "V8"), np.zeros(2, "V0"), np.zeros((2, 0), "i8"), np.array([1], "g"), np.array([float("nan")]),
     pa.array([1.0]), pa.array(["1"]), pa.array([1, None]), pa.array([True]), pa.array([[1]]), pa.array([b"1"]),
-    pa.array([1], pa.duration("s")), pa.array([1], pa.time32("s")), pa.array([1], pa.decimal128(5)), pa.array([1], pa.timestamp("s")),
-    pa.chunked_array([[1], [None]]), pa.chunked_array([["x"], ["y"]]), pa.array([1, None]).dictionary_encode(), pa.nulls(1),
-    pa.array([None, 1], pa.int64())[:1], pa.array([2**63], pa.uint64()), pa.table({"x": [1]}), pa.table({"key": [1.5]}), pa.table({"x": [1], "y": [2]}),
+    pa.array([1], pa.duration("s")), pa.array([1], pa.time32("s")), pa.array([1], pa.decimal128(5)),
+    pa.array([1], pa.timestamp("s")),
+    pa.chunked_array([[1], [None]]), pa.chunked_array([["x"], ["y"]]), pa.array([1, None]).dictionary_encode(),
+    pa.nulls(1),
+    pa.array([None, 1], pa.int64())[:1], pa.array([2**63], pa.uint64()), pa.table({"x": [1]}), pa.table({"key": [1.5]}),
+    pa.table({"x": [1], "y": [2]}),
     pl.Series([1.5]), pl.Series(["a"]), pl.Series([1, None]), pl.Series([[1]]), pl.Series([object()], dtype=pl.Object),
-    pl.DataFrame({"x": [1]}), pd.Series([1.5]), pd.Series(["a"]), pd.Series([1, None], dtype="Int64"), pd.Series([1, "a"], dtype=object),
-    pd.Series([1, None], dtype=object), pd.Index([1.5]), pd.DataFrame({"x": [1]}), {"x": [1]}, {"key": [None]}, {1: [1]}, {"key": 1}, {"\udc80": [1]},
-    memoryview(b"ab").cast("c"), (x for x in [1, 1.5]), iter(["a"]), {1.5}, "abc", b"abc", object(), 1.5, [range(3)], Raises(),
+    pl.DataFrame({"x": [1]}), pd.Series([1.5]), pd.Series(["a"]), pd.Series([1, None], dtype="Int64"),
+    pd.Series([1, "a"], dtype=object),
+    pd.Series([1, None], dtype=object), pd.Index([1.5]), pd.DataFrame({"x": [1]}), {"x": [1]}, {"key": [None]},
+    {1: [1]}, {"key": 1}, {"\udc80": [1]},
+    memoryview(b"ab").cast("c"), (x for x in [1, 1.5]), iter(["a"]), {1.5}, "abc", b"abc", object(), 1.5, [range(3)],
+    Raises(),
 ]
 
 
@@ -59,7 +69,9 @@ def test_bad_keys(table, keys):
         with pytest.raises(sd.InvalidArgument):
             table.contains(keys)
         return
-    for call in (table.get, table.contains, table.delete, table.lower_bound, lambda k: table.put(k, {"v": [1], "s": ["x"]})):
+    for call in (
+        table.get, table.contains, table.delete, table.lower_bound, lambda k: table.put(k, {"v": [1], "s": ["x"]})
+    ):
         with pytest.raises((sd.InvalidArgument, RuntimeError)) as caught:
             call(keys)
         assert caught.type is not RuntimeError or str(caught.value) == "from within"
@@ -67,8 +79,10 @@ def test_bad_keys(table, keys):
 
 
 BAD_VALUES = [
-    [1.0], ["1"], [None], [2**31], [-(2**31) - 1], [True], [1, 2], [], np.array([1.0]), np.array([2**31]), np.array(1), np.ma.array([1], mask=[1]),
-    pa.array([2**31]), pa.array([1, 2]), pa.array([None], pa.int32()), pa.nulls(1), 5, "x", None, {}, [[1]], [Raises()], pl.Series([2**31]),
+    [1.0], ["1"], [None], [2**31], [-(2**31) - 1], [True], [1, 2], [], np.array([1.0]), np.array([2**31]), np.array(1),
+    np.ma.array([1], mask=[1]),
+    pa.array([2**31]), pa.array([1, 2]), pa.array([None], pa.int32()), pa.nulls(1), 5, "x", None, {}, [[1]], [Raises()],
+    pl.Series([2**31]),
     pd.Series([None]), np.array([1], dtype=">f4"), object(),
 ]
 
@@ -76,7 +90,8 @@ BAD_VALUES = [
 @pytest.mark.parametrize("values", BAD_VALUES, ids=lambda k: f"{type(k).__name__}-{id(k)}")
 def test_bad_values(table, values):
     for call in (
-        lambda: table.put({"key": [5], "v": values}), lambda: table.put([5], {"v": values}), lambda: table.put_if_absent([5], {"v": values}),
+        lambda: table.put({"key": [5], "v": values}), lambda: table.put([5], {"v": values}),
+        lambda: table.put_if_absent([5], {"v": values}),
     ):
         with pytest.raises((sd.InvalidArgument, RuntimeError)) as caught:
             call()
@@ -88,17 +103,22 @@ def test_bad_values(table, values):
 
 def test_bad_rows(table):
     for frame in (
-        {"key": [5]}, {"key": [5], "v": [1], "x": [1]}, {"key": [5, 6], "v": [1]}, {"v": [1]}, {}, [1], 5, "x", None, {"key": [5], "v": [1], "a\udc80": [1]},
-        {"key": [5], "v": [1], 3: [4]}, pa.table({"key": [5], "v": [1], "w": [1]}), pl.DataFrame({"key": [5], "v": ["a"]}),
-        pa.table([[5], [1], [2]], names=["key", "v", "v"]), pa.table({"key": [5, None], "v": [1, 2]}), pd.DataFrame({"key": [5], "v": [1.5]}),
-        pd.DataFrame([[5, 1, 2]], columns=["key", "v", "v"]), pa.array([5]), pa.array([{"key": 5, "v": 1}, None]), [{"key": 5}], Raises(), object(),
+        {"key": [5]}, {"key": [5], "v": [1], "x": [1]}, {"key": [5, 6], "v": [1]}, {"v": [1]}, {}, [1], 5, "x", None,
+        {"key": [5], "v": [1], "a\udc80": [1]},
+        {"key": [5], "v": [1], 3: [4]}, pa.table({"key": [5], "v": [1], "w": [1]}),
+        pl.DataFrame({"key": [5], "v": ["a"]}),
+        pa.table([[5], [1], [2]], names=["key", "v", "v"]), pa.table({"key": [5, None], "v": [1, 2]}),
+        pd.DataFrame({"key": [5], "v": [1.5]}),
+        pd.DataFrame([[5, 1, 2]], columns=["key", "v", "v"]), pa.array([5]), pa.array([{"key": 5, "v": 1}, None]),
+        [{"key": 5}], Raises(), object(),
         {"key": [5], "v": [1], "": [1]}, {"key": [5], "v": [1], "é\n\0": [1]},
     ):
         with pytest.raises((sd.InvalidArgument, ValueError, RuntimeError)) as caught:
             table.put(frame)
         assert str(caught.value)
     for key, value in (
-        (5, {}), (5, {"v": 1, "x": 2}), (5, 5), (5, None), (5, {"v": None}), (5, {"v": "a"}), (None, {"v": 1}), (5, {"v": 1, "\udc80": 1}), (5, {"v": 1, 3: 1}),
+        (5, {}), (5, {"v": 1, "x": 2}), (5, 5), (5, None), (5, {"v": None}), (5, {"v": "a"}), (None, {"v": 1}),
+        (5, {"v": 1, "\udc80": 1}), (5, {"v": 1, 3: 1}),
         ([5, 6], {"v": 1}), ([5], {"v": [1, 2]}), (5, [1, "a"]),
     ):
         with pytest.raises(sd.InvalidArgument):
@@ -143,11 +163,16 @@ def test_composite_keys(db):
     table.put([(1, "x"), (2, "y")], [10, 20])
     for one in ((1, "x"), (np.int64(1), "x"), (np.int32(1), np.str_("x"))):
         assert table.get(one) == table[one] == 10 and one in table
-    for many in ([(1, "x"), (2, "y")], ([1, 2], ["x", "y"]), [[1, 2], ["x", "y"]], (np.array([1, 2]), pa.array(["x", "y"])), {"a": [1, 2], "b": ["x", "y"]}):
+    for many in (
+        [(1, "x"), (2, "y")], ([1, 2], ["x", "y"]), [[1, 2], ["x", "y"]], (np.array([1, 2]), pa.array(["x", "y"])),
+        {"a": [1, 2], "b": ["x", "y"]}
+    ):
         assert table.get(many)["value"].to_list() == [10, 20]
     for bad in (
-        (), (1,), (1, "x", 2), (1, 2), ("x", 1), (None, "x"), (1, None), [(1,)], [()], [(1, "x"), 5], [1, 2, 3], ([1, 2],), ([1], ["x", "y"]),
-        {"a": [1]}, 5, "x", None, [("x", 1)], [(1, "x"), (1, "x", 2)], np.array([[1, 2]]), (np.array(1), "x", 2), [(None, "x")], [(1, "\ud800")],
+        (), (1,), (1, "x", 2), (1, 2), ("x", 1), (None, "x"), (1, None), [(1,)], [()], [(1, "x"), 5], [1, 2, 3],
+        ([1, 2],), ([1], ["x", "y"]),
+        {"a": [1]}, 5, "x", None, [("x", 1)], [(1, "x"), (1, "x", 2)], np.array([[1, 2]]), (np.array(1), "x", 2),
+        [(None, "x")], [(1, "\ud800")],
     ):
         for call in (table.get, table.delete, lambda k: table.put(k, [1])):
             with pytest.raises(sd.InvalidArgument):
@@ -163,7 +188,10 @@ def test_composite_keys(db):
 def test_texts(db):
     table = db.table("t", key=sd.str_, values=sd.bytes_)
     for bad in ("\ud800", "a\udcffb"):
-        for call in (table.__getitem__, table.__contains__, lambda k: table.get([k]), lambda k: table.put([k], [b""]), lambda k: table.scan(prefix=k)):
+        for call in (
+            table.__getitem__, table.__contains__, lambda k: table.get([k]), lambda k: table.put([k], [b""]),
+            lambda k: table.scan(prefix=k)
+        ):
             with pytest.raises(sd.InvalidArgument, match="surrogates"):
                 call(bad)
     for bad in (b"x", 5, bytearray(b"x")):
@@ -196,19 +224,28 @@ def test_numbers_that_do_not_fit(db):
 
 def test_times_that_do_not_fit(db):
     dates = db.table("d", key=sd.i64, values=sd.date)
-    for bad in (np.array([2**62 + 5], "M8[D]"), np.array([2**40], "M8[D]"), np.array([1], "M8[s]"), np.array([2**62], "M8[h]"), pa.array([1], pa.date64())):
+    for bad in (
+        np.array([2**62 + 5], "M8[D]"), np.array([2**40], "M8[D]"), np.array([1], "M8[s]"), np.array([2**62], "M8[h]"),
+        pa.array([1], pa.date64())
+    ):
         if isinstance(bad, pa.Array):
             bad = pa.array([1], pa.int64()).cast(pa.timestamp("ms"))
         with pytest.raises(sd.InvalidArgument):
             dates.put([1], bad)
     times = db.table("t", key=sd.i64, values=sd.timestamp_ns)
-    for bad in (np.datetime64("3000-01-01", "s"), np.datetime64("NaT"), pd.NaT, datetime.date(2020, 1, 1), 5, datetime.datetime(3000, 1, 1), "2020"):
+    for bad in (
+        np.datetime64("3000-01-01", "s"), np.datetime64("NaT"), pd.NaT, datetime.date(2020, 1, 1), 5,
+        datetime.datetime(3000, 1, 1), "2020"
+    ):
         with pytest.raises(sd.InvalidArgument):
             times[1] = bad
     with pytest.raises(sd.InvalidArgument):
         times.put([1], np.array(["3000-01-01"], "M8[s]"))
     seconds = db.table("s", key=sd.i64, values=sd.timestamp_s)
-    for bad in (datetime.datetime(2020, 1, 1, microsecond=1), np.datetime64(1, "ms"), np.array([2**60], "M8[h]"), np.datetime64(2**62, "h")):
+    for bad in (
+        datetime.datetime(2020, 1, 1, microsecond=1), np.datetime64(1, "ms"), np.array([2**60], "M8[h]"),
+        np.datetime64(2**62, "h")
+    ):
         with pytest.raises(sd.InvalidArgument):
             seconds.put([1], bad if isinstance(bad, np.ndarray) else [bad])
     berlin = datetime.timezone(datetime.timedelta(hours=1))
@@ -224,8 +261,10 @@ def test_times_that_do_not_fit(db):
 def test_vectors(db):
     table = db.table("v", key=sd.i64, values=sd.vector(sd.f32, 2))
     for bad in (
-        [[1.0]], [[1.0, 2.0, 3.0]], [1.0], [["a", "b"]], [[1.0, None]], [None], np.zeros((1, 3), "f4"), np.zeros(1, "f4"),
-        np.zeros((1, 2, 1), "f4"), pa.array([[1.0, 2.0]]), pa.array([[1.0, None]], pa.list_(pa.float32(), 2)), pa.array([[1.0] * 3], pa.list_(pa.float32(), 3)),
+        [[1.0]], [[1.0, 2.0, 3.0]], [1.0], [["a", "b"]], [[1.0, None]], [None], np.zeros((1, 3), "f4"),
+        np.zeros(1, "f4"),
+        np.zeros((1, 2, 1), "f4"), pa.array([[1.0, 2.0]]), pa.array([[1.0, None]], pa.list_(pa.float32(), 2)),
+        pa.array([[1.0] * 3], pa.list_(pa.float32(), 3)),
         np.ma.array(np.zeros((1, 2), "f4"), mask=[[0, 1]]), pa.array([[1, 2]], pa.list_(pa.float32())),
     ):
         with pytest.raises(sd.InvalidArgument):
@@ -244,7 +283,8 @@ def test_vectors(db):
 
 def test_types_that_are_none(db):
     for bad in (
-        {"a": []}, {"a": 5}, {"a": "i65"}, {"a": None}, {5: sd.i64}, {"a": list}, {"a": {}}, "i65", 5, [("a",)], [("a", sd.i64), "b"], object(), {"a": "\udc80"},
+        {"a": []}, {"a": 5}, {"a": "i65"}, {"a": None}, {5: sd.i64}, {"a": list}, {"a": {}}, "i65", 5, [("a",)],
+        [("a", sd.i64), "b"], object(), {"a": "\udc80"},
         {"": sd.i64}, {"a\udc80": sd.i64}, [("a", sd.i64), ("a", sd.i64)], {"a": sd.vector}, [5], {"a": Raises()},
     ):
         with pytest.raises(sd.InvalidArgument):
@@ -254,7 +294,9 @@ def test_types_that_are_none(db):
     for bad in (sd.optional(sd.i64), sd.vector(sd.i64, 2)):
         with pytest.raises(sd.InvalidArgument):
             db.table("x", key=bad, values=sd.i64)
-    for text in ("", "f32[]", "f32[0]", "f32[-1]", "f32[99999999999999]", "bytes[4294967296]", "f32[1", "\udc80", "i64??"):
+    for text in (
+        "", "f32[]", "f32[0]", "f32[-1]", "f32[99999999999999]", "bytes[4294967296]", "f32[1", "\udc80", "i64??"
+    ):
         with pytest.raises((sd.InvalidType, TypeError)):
             sd.Type(text)
     with pytest.raises(sd.InvalidType):
@@ -273,12 +315,16 @@ def test_names(db):
         with pytest.raises((sd.InvalidType, TypeError)):
             db.table(bad)
     for name in ("é", "a b/c\n", "\udcff\udcfe", "x" * 255):
-        table = db.table(name, key=sd.i64, values={name.replace("\udcff\udcfe", "ß") : sd.i64} if len(name) < 50 else sd.i64)
+        table = db.table(
+            name, key=sd.i64, values={name.replace("\udcff\udcfe", "ß") : sd.i64} if len(name) < 50 else sd.i64
+        )
         assert table.name == name and name in db and db[name].name == name and repr(table)
         assert db.snapshot()[name].name == name
         if name == "a b/c\n":
             table.put({"key": [1], name: [2]})
-            assert table[1] == {name: 2} and pl.DataFrame(table.get([1])).columns == [name] and pa.table(table.get([1])).column_names == [name]
+            rows = table.get([1])
+            assert table[1] == {name: 2} and rows.columns == [name]
+            assert pl.DataFrame(rows).columns == [name] and pa.table(rows).column_names == [name]
     assert sorted(db.tables()) == sorted(["é", "a b/c\n", "\udcff\udcfe", "x" * 255])
     db.drop("\udcff\udcfe")
     assert len(db.tables()) == 3
@@ -311,7 +357,10 @@ def test_options(tmp_path):
         with pytest.raises(sd.NotFound) as caught:
             sd.open(path, mode)
         assert str(path) in str(caught.value) and not path.exists()
-    for options in ({"mode": "q"}, {"durability": "x"}, {"threads": -1}, {"threads": "x"}, {"memory_limit": -1}, {"backend": "x"}, {"memtable": 1.5}, {"memory_limit": 2**70}):
+    for options in (
+        {"mode": "q"}, {"durability": "x"}, {"threads": -1}, {"threads": "x"}, {"memory_limit": -1}, {"backend": "x"},
+        {"memtable": 1.5}, {"memory_limit": 2**70}
+    ):
         with pytest.raises(sd.InvalidArgument):
             sd.open(path, **options)
     for bad in (None, 5, ["x"]):
@@ -335,7 +384,10 @@ def test_options(tmp_path):
                 reader.table("t", key=sd.i64)
         db.table("t", key=sd.i64, values=sd.i64)[1] = 2
         snapshot = db.snapshot()["t"]
-        for write in (lambda: snapshot.put([1], [2]), lambda: snapshot.__setitem__(1, 2), lambda: snapshot.delete([1]), lambda: snapshot.delete_range(), lambda: snapshot.__delitem__(1)):
+        for write in (
+            lambda: snapshot.put([1], [2]), lambda: snapshot.__setitem__(1, 2), lambda: snapshot.delete([1]),
+            lambda: snapshot.delete_range(), lambda: snapshot.__delitem__(1)
+        ):
             with pytest.raises(sd.ReadOnly):
                 write()
     with pytest.raises(sd.AlreadyExists):
@@ -360,7 +412,12 @@ def test_each_type_refuses_the_others(db, type):
         with pytest.raises((sd.InvalidArgument, RuntimeError)):
             table.put([bad], [1])
     for other in CELLS:
-        example = {sd.str_: "x", sd.bytes_: b"x", sd.bool_: True, sd.f64: 0.5, sd.i64: -1, sd.date: datetime.date(2020, 1, 1), sd.uuid: uuid.UUID(int=5)}.get(other)
-        if example is not None and other != type and not (type in (sd.f32, sd.f64) and other in (sd.i64, sd.f64)) and not str(type).startswith("i"):
+        example = {
+            sd.str_: "x", sd.bytes_: b"x", sd.bool_: True, sd.f64: 0.5, sd.i64: -1, sd.date: datetime.date(2020, 1, 1),
+            sd.uuid: uuid.UUID(int=5)
+        }.get(other)
+        if example is not None and other != type and not (
+            type in (sd.f32, sd.f64) and other in (sd.i64, sd.f64)
+        ) and not str(type).startswith("i"):
             with pytest.raises(sd.InvalidArgument):
                 table[example]

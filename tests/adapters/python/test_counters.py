@@ -37,7 +37,10 @@ def test_add_floats(shared, rows):
         assert math.isclose(value, math.fsum(d for k, d in rows if k == key), rel_tol=1e-9, abs_tol=1e-6)
 
 
-@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9), st.integers(-(2**31), 2**31 - 1)), max_size=30), st.integers(0, 2))
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9), st.integers(-(2**31), 2**31 - 1)), max_size=30),
+    st.integers(0, 2)
+)
 def test_groups(shared, rows, by):
     type = sd.i32
     table = shared.counters(new_name(), type, key=[("a", sd.i16), ("b", sd.u8)])

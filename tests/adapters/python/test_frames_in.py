@@ -146,7 +146,9 @@ def test_numpy_arrays(shared, dtype, type, data):
     n = data.draw(st.integers(0, 10))
     if dtype in ("S5", "V5", "U5", "O"):
         texts = [f"{i:05}" for i in range(3 * n)]
-        array = np.array([t.encode() for t in texts] if dtype in ("S5", "V5") else texts, dtype="S5" if dtype == "V5" else dtype)
+        array = np.array(
+            [t.encode() for t in texts] if dtype in ("S5", "V5") else texts, dtype="S5" if dtype == "V5" else dtype
+        )
         array = array.view(dtype) if dtype == "V5" else array
     else:
         array = np.array(data.draw(st.lists(st.integers(0, 100), min_size=3 * n, max_size=3 * n)))
@@ -169,11 +171,20 @@ def test_numpy_arrays(shared, dtype, type, data):
 def test_arrays_of_vectors(shared, data):
     n = data.draw(st.integers(1, 6))
     array = np.arange(n * 2 * 6, dtype=data.draw(st.sampled_from(["f4", ">f4", "f8"]))).reshape(n * 2, 6)
-    array = data.draw(st.sampled_from([array, array[::2], array[::-1], array[:, ::2], array[:, ::-1], np.asfortranarray(array)]))
-    table = shared.table(new_name(), key=sd.i64, values=sd.vector(sd.f32 if array.itemsize == 4 else sd.f64, array.shape[1]))
+    array = data.draw(
+        st.sampled_from([array, array[::2], array[::-1], array[:, ::2], array[:, ::-1], np.asfortranarray(array)])
+    )
+    table = shared.table(
+        new_name(), key=sd.i64, values=sd.vector(sd.f32 if array.itemsize == 4 else sd.f64, array.shape[1])
+    )
     table.put(range(len(array)), array)
     assert (table.get(range(len(array)))["value"].numpy() == array).all()
-    table.put(range(len(array)), pa.FixedSizeListArray.from_arrays(np.ascontiguousarray(array).ravel().astype(array.dtype.newbyteorder("=")), array.shape[1]))
+    table.put(
+        range(len(array)),
+        pa.FixedSizeListArray.from_arrays(
+            np.ascontiguousarray(array).ravel().astype(array.dtype.newbyteorder("=")), array.shape[1]
+        )
+    )
     assert (table.get(range(len(array)))["value"].numpy() == array).all()
     table.put(range(len(array)), pl.Series(array.astype(array.dtype.newbyteorder("="))))
     assert (table.get(range(len(array)))["value"].numpy() == array).all()
@@ -194,8 +205,36 @@ def test_masked_arrays_and_nat_are_null(shared, numbers, data):
     assert table.get(range(len(numbers)))["v"].valid().tolist() == [not hidden for hidden in mask]
 
 
+def test_arrays_at_odd_places(db):
+    """Unaligned ones, and such whose elements are all the same one."""
+    for dtype, type in (
+        ("i8", sd.i64), ("i4", sd.i32), ("f8", sd.f64), ("M8[us]", sd.timestamp), ("M8[D]", sd.date), ("u2", sd.u16)
+    ):
+        odd = np.frombuffer(bytearray(b"\1" + np.arange(50).astype(dtype).tobytes()), dtype, offset=1)
+        table = db.table(f"t{dtype}", key=type, values=type)
+        table.put(odd, odd)
+        assert (table.get(odd)["value"].numpy() == odd).all() and table.contains(odd).all() and len(table) == 50
+        same = np.broadcast_to(odd[7:8], 20)
+        table.put(same, np.broadcast_to(odd[9:10], 20))
+        assert len(table) == 50 and (table.get(same)["value"].numpy() == odd[9]).all()
+        assert table.lower_bound(odd)["value"].valid().all()
+    vectors = np.frombuffer(bytearray(1 + 4 * 6 * 10), "f4", offset=1).reshape(10, 6)
+    table = db.table("v", key=sd.i64, values=sd.vector(sd.f32, 6))
+    table.put(range(10), vectors)
+    assert (table.get(range(10))["value"].numpy() == vectors).all()
+    ids, new = db.dedup("d", 6).find_or_put(vectors.view("u4"))
+    assert ids.tolist() == [0] * 10 and new.sum() == 1
+    assert sd.VectorSet(6).find_or_put(vectors.view("i4"))[0].tolist() == [0] * 10
+    routes = db.prefixes("p", bits=32, values=sd.i64)
+    routes.put(["0.0.0.0/0"], [1])
+    assert routes.match(np.frombuffer(bytearray(41), "u4", offset=1)).found.all()
+
+
 def test_columns_that_are_missing_or_null(db):
-    table = db.table("t", key=sd.i64, values={"a": sd.optional(sd.i32), "b": sd.optional(sd.str_), "c": sd.optional(sd.vector(sd.f32, 2))})
+    table = db.table(
+        "t", key=sd.i64,
+        values={"a": sd.optional(sd.i32), "b": sd.optional(sd.str_), "c": sd.optional(sd.vector(sd.f32, 2))}
+    )
     table.put({"key": [1, 2]})
     table.put(pa.table({"key": [3, 4], "a": pa.nulls(2), "b": pa.nulls(2), "c": pa.nulls(2)}))
     table.put(pl.DataFrame({"key": [5], "a": [None]}))
@@ -208,13 +247,17 @@ def test_empty_frames_change_nothing(db):
     table = db.table("t", key=sd.i64, values={"v": sd.str_})
     for frame in (
         {"key": [], "v": []}, pa.table({"key": pa.array([], pa.int64()), "v": pa.array([], pa.string())}),
-        pl.DataFrame({"key": [], "v": []}), pd.DataFrame({"key": [], "v": []}), pa.table({"key": pa.nulls(0), "v": pa.nulls(0)}),
+        pl.DataFrame({"key": [], "v": []}), pd.DataFrame({"key": [], "v": []}),
+        pa.table({"key": pa.nulls(0), "v": pa.nulls(0)}),
         pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64()), ("v", pa.string())]), iter([])),
         {"key": np.array([], "i8"), "v": np.array([], "U3")}, table.get([]).to_dict() | {"key": []},
     ):
         table.put(frame)
     assert len(table) == 0 and list(table.items()) == []
-    for keys in ([], (), np.array([], "i4"), pa.array([], pa.int8()), pl.Series([], dtype=pl.Int64), pa.chunked_array([], pa.int64()), range(0)):
+    for keys in (
+        [], (), np.array([], "i4"), pa.array([], pa.int8()), pl.Series([], dtype=pl.Int64),
+        pa.chunked_array([], pa.int64()), range(0)
+    ):
         assert len(table.get(keys)) == 0 and table.contains(keys).tolist() == []
         table.delete(keys)
 

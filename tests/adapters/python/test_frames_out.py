@@ -99,7 +99,14 @@ def test_copies_of_arrays(db):
         db["t"].get([1], columns=["x"])
 
 
-@given(st.lists(st.tuples(st.integers(-100, 100), st.none() | st.text(max_size=5), st.none() | st.integers(0, 9), st.floats(allow_nan=False), st.none() | st.booleans()), max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-100, 100), st.none() | st.text(max_size=5), st.none() | st.integers(0, 9),
+            st.floats(allow_nan=False), st.none() | st.booleans()
+        ), max_size=12
+    )
+)
 def test_pandas(shared, cells):
     table = shared.table(new_name(), key=("id", sd.i64), values={
         "n": sd.i16, "s": sd.optional(sd.str_), "o": sd.optional(sd.u8), "f": sd.f64, "b": sd.optional(sd.bool_),
@@ -121,7 +128,9 @@ def test_pandas(shared, cells):
         assert frame["n"].dtype == "int16" and str(frame["s"].dtype) == "string"
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=3)), max_size=15), st.lists(st.integers(0, 25), max_size=10))
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.text(max_size=3)), max_size=15), st.lists(st.integers(0, 25), max_size=10)
+)
 def test_joins(shared, rows, wanted):
     table = shared.table(new_name(), key=("id", sd.i64), values={"s": sd.str_, "x": sd.i32})
     table.put({"id": [k for k, _ in rows], "s": [s for _, s in rows], "x": [k * 2 for k, _ in rows]})
@@ -139,7 +148,8 @@ def test_joins(shared, rows, wanted):
 
 
 def column_list(column):
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist() if hasattr(column, "tolist") else list(column)
+    convert = getattr(column, "to_pylist", None) or getattr(column, "tolist", None)
+    cells = convert() if convert else list(column)
     return [None if c is pd.NA or c != c else c for c in cells]
 
 
@@ -175,7 +185,8 @@ def test_group(db):
     table.put({"day": days, "id": range(6), "value": [5, -1, 2, 3, 4, 7]})
     groups = table.group("sum", "min", "max", by=1)
     assert groups.to_dict() == {
-        "day": [datetime.date(2020, 1, d) for d in (1, 2, 3)], "count": [2, 3, 1], "sum": [4, 9, 7], "min": [-1, 2, 7], "max": [5, 4, 7],
+        "day": [datetime.date(2020, 1, d) for d in (1, 2, 3)], "count": [2, 3, 1], "sum": [4, 9, 7], "min": [-1, 2, 7],
+        "max": [5, 4, 7],
     }
     assert table.group().to_dict() == {"count": [6]}
     assert table.group("sum", by=1, start=(days[2],)).to_dict()["sum"] == [9, 7]

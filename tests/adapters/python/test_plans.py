@@ -20,7 +20,9 @@ def test_sums_by_number(shared, targets, sources, dtype, data):
     np.add.at(expected, np.array(targets)[mapped], weights[np.array(sources, "i8") < len(targets)])
     plan = shared.plan(table, np.array(sources, "u4"), targets=6)
     assert (plan.sources, plan.targets, plan.unmapped) == (len(sources), 6, len(sources) - len(mapped))
-    for form in (weights, weights.astype(weights.dtype.newbyteorder(">")), weights[::-1][::-1], np.repeat(weights, 2)[::2]):
+    for form in (
+        weights, weights.astype(weights.dtype.newbyteorder(">")), weights[::-1][::-1], np.repeat(weights, 2)[::2]
+    ):
         assert plan.map(form, reproducible=data.draw(st.booleans())).tolist() == expected.tolist()
     into = np.ones(6, dtype)
     assert plan.map(weights, into) is into and into.tolist() == (expected + 1).tolist()
@@ -47,13 +49,16 @@ def test_arrays_that_do_not_fit(db):
     read_only.flags.writeable = False
     unaligned = np.frombuffer(bytearray(25), "i8", offset=1, count=3)
     for into in (
-        np.zeros(3, ">i8"), np.zeros(3, "i8")[::-1], np.zeros(6, "i8")[::2], read_only, unaligned, [0, 0, 0], np.zeros(2, "i8"),
-        np.zeros((3, 1), "i8"), np.zeros(3, "f2"), np.zeros(3, "u8"), np.ma.zeros(3, "i8"), np.int64(3), "abc", np.zeros(3, "O"),
+        np.zeros(3, ">i8"), np.zeros(3, "i8")[::-1], np.zeros(6, "i8")[::2], read_only, unaligned, [0, 0, 0],
+        np.zeros(2, "i8"),
+        np.zeros((3, 1), "i8"), np.zeros(3, "f2"), np.zeros(3, "u8"), np.ma.zeros(3, "i8"), np.int64(3), "abc",
+        np.zeros(3, "O"),
     ):
         with pytest.raises((sd.InvalidArgument, TypeError)):
             plan.map(ones, into)
     for weights in (
-        np.ones(3, "i8"), np.ones(5, "i8"), np.ones(4, "u8"), np.ones((4, 1), "i8"), np.ma.array(ones, mask=[1, 0, 0, 0]),
+        np.ones(3, "i8"), np.ones(5, "i8"), np.ones(4, "u8"), np.ones((4, 1), "i8"),
+        np.ma.array(ones, mask=[1, 0, 0, 0]),
         ["a"] * 4, None, 5, np.ones(4, "c16"), np.ones(4, "O"), np.ones(4, "M8[s]"),
     ):
         with pytest.raises((sd.InvalidArgument, TypeError)):
@@ -62,7 +67,9 @@ def test_arrays_that_do_not_fit(db):
     # Weights that are the sums as well.
     same = np.array([1, 2, 3, 4], "i8")
     assert plan.map(same, same[:3]).tolist() == [6, 4, 6]
-    for arguments in ({"unmapped": "x"}, {"sources": [9], "unmapped": "error"}, {"sources": [1.5]}, {"sources": [None]}):
+    for arguments in (
+        {"unmapped": "x"}, {"sources": [9], "unmapped": "error"}, {"sources": [1.5]}, {"sources": [None]}
+    ):
         with pytest.raises(sd.StrideError):
             db.plan("m", **arguments)
     with pytest.raises(sd.NotFound):

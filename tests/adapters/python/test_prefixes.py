@@ -104,9 +104,12 @@ def test_addresses_that_are_none(db):
     table = db.prefixes("p", bits=32, values={"v": sd.i64})
     table.put({"prefix": ["10.0.0.0/8"], "v": [1]})
     for bad in (
-        [b"\x0a\0\0", b"\0\x0a\0\0\1"], ["10.0.0"], ["10.0.0.256"], ["::1"], [2**32], [-1], ["\udc80"], [None], [1.5], [b""],
-        [ipaddress.ip_address("::1")], np.array([-1]), np.array([2**32]), np.ma.array([1, 2], mask=[0, 1]), np.array([1.5]),
-        pa.array([None, 1]), pa.array(["10.0.0.1", None]), np.zeros((2, 3), "u1"), np.zeros((2, 2, 2), "u4"), [True], None, 1.5,
+        [b"\x0a\0\0", b"\0\x0a\0\0\1"], ["10.0.0"], ["10.0.0.256"], ["::1"], [2**32], [-1], ["\udc80"], [None], [1.5],
+        [b""],
+        [ipaddress.ip_address("::1")], np.array([-1]), np.array([2**32]), np.ma.array([1, 2], mask=[0, 1]),
+        np.array([1.5]),
+        pa.array([None, 1]), pa.array(["10.0.0.1", None]), np.zeros((2, 3), "u1"), np.zeros((2, 2, 2), "u4"), [True],
+        None, 1.5,
         np.array(["x"], dtype=object), [10**5000], {"a": 1}, object(), [["10.0.0.1"]], pa.table({"a": [1], "b": [2]}),
         pa.array([b"abc"]), np.array([b"abc"]), [np.uint64(2**40)], np.uint64(2**40), "x", b"xx", -1, 2**40, True,
     ):

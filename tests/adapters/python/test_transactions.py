@@ -64,7 +64,8 @@ def test_use_after_the_end(db, table):
         failed.put(table, ["x"], [1])
     for ended in (t, aborted, failed):
         for call in (
-            lambda: ended.put(table, [2], [2]), lambda: ended.put_if_absent(table, [2], [2]), lambda: ended.delete(table, 1),
+            lambda: ended.put(table, [2], [2]), lambda: ended.put_if_absent(table, [2], [2]),
+            lambda: ended.delete(table, 1),
             lambda: ended.delete_range(table), lambda: ended.commit(), lambda: ended.staged_rows,
         ):
             with pytest.raises(sd.Closed, match="the transaction has ended"):
@@ -116,7 +117,10 @@ def test_calls_within_calls(db, table):
             return np.array([1, 2])
 
     t = db.transaction()
-    for action in (t.abort, t.commit, lambda: t.put(table, [9], [9]), lambda: t.staged_rows, lambda: t.was_new(), lambda: t.__exit__(None, None, None)):
+    for action in (
+        t.abort, t.commit, lambda: t.put(table, [9], [9]), lambda: t.staged_rows, lambda: t.was_new(),
+        lambda: t.__exit__(None, None, None)
+    ):
         t.put(table, Odd(action), [1, 2])
     assert len(seen) == 6 and all("in use" in s for s in seen)
     # What does not touch it is fine: reads and writes of the same table.
