@@ -88,6 +88,16 @@ Status Database::drop_table(const std::string& name) {
   });
 }
 
+Status Database::rename_table(const std::string& name, const std::string& new_name) {
+  return no_throw([&]() -> Status {
+    auto table = impl_->open_table(name);
+    if (!table.ok()) return table.status();
+    WriteTransaction transaction = begin();
+    STRIDE_TRY(transaction.rename_table(*table, new_name));
+    return transaction.commit(Durability::sync);
+  });
+}
+
 std::vector<TableStatistics> Database::tables() const {
   std::vector<TableStatistics> result;
   auto version = impl_->current();

@@ -49,8 +49,8 @@ struct TableStatistics {
 // One sorted file of a table. A lookup visits a table's segments newest first, of one run only
 // those that can hold the key.
 struct SegmentReport {
-  uint64_t run = 0;   // segments of one run have disjoint keys; higher is newer
-  uint64_t rows = 0;  // tombstones included, and erased ones
+  uint64_t run = 0;          // segments of one run have disjoint keys; higher is newer
+  uint64_t rows = 0;         // tombstones included, and erased ones
   uint64_t erased_rows = 0;  // by ranges: no search finds them
   uint64_t tombstones = 0;
   uint64_t bytes_on_disk = 0;
@@ -69,7 +69,8 @@ struct SegmentReport {
   uint32_t prefix_bits = 0;  // that all keys share
   uint32_t leaf_capacity = 0;
   uint64_t tree_bytes = 0;
-  // Takes the filter that says which keys are not there. 0: there is none, as in a table's oldest run.
+  // Takes the filter that says which keys are not there. 0: there is none, as in a table's oldest
+  // run.
   uint64_t filter_bytes = 0;
   // What a search costs, as far as a sample of the keys tells; nothing (empty, 0) of segments of
   // fewer than 65,536 rows.
@@ -82,9 +83,9 @@ struct SegmentReport {
 // Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
 //
 // After fork() the database stays the parent's. In the child every call through a handle that was
-// opened before, and through its snapshots and transactions, is refused (closed) and changes nothing,
-// and destroying them is safe; to use the database there, open it anew, read_only while the parent
-// has it open for writing.
+// opened before, and through its snapshots and transactions, is refused (closed) and changes
+// nothing, and destroying them is safe; to use the database there, open it anew, read_only while
+// the parent has it open for writing.
 class STRIDE_API Database {
  public:
   // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
@@ -103,6 +104,8 @@ class STRIDE_API Database {
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
   // not_found where there is none. Snapshots taken before still read it.
   Status drop_table(const std::string& name);
+  // As WriteTransaction::rename_table(), and durable when it returns.
+  Status rename_table(const std::string& name, const std::string& new_name);
   std::vector<TableStatistics> tables() const;
   // Newest first. not_found for a table that was dropped, corruption for a damaged tree, and for a
   // segment that could not be opened.

@@ -76,10 +76,13 @@ Status DatabaseImpl::writable() {
 }
 
 Result<std::shared_ptr<const TableRecord>> DatabaseImpl::new_table(const std::string& name,
-                                                                   const TableOptions& options) {
+                                                                   const TableOptions& options,
+                                                                   const Staging* staging) {
   STRIDE_TRY(check_process());
   STRIDE_TRY(check_table_options(name, options));
-  if (current()->find_name(name))
+  const auto version = current();
+  const TableVersion* there = version->find_name(name);
+  if (there && !(staging && staging->renames(there->table->id)))
     return Status(StatusCode::already_exists, "there is a table '" + name + "' already")
         .with_file(context_.path);
   if (versions_.next_id() > UINT32_MAX)
@@ -93,7 +96,7 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
   STRIDE_TRY(check_process());
   std::lock_guard guard(commit_mutex_);
   STRIDE_TRY(versions_.writable());
-  auto record = new_table(name, options);
+  auto record = new_table(name, options, /*staging=*/nullptr);
   if (!record.ok()) return record.status();
   PendingEdit pending(unsynced_);
   pending.edit.created.push_back(**record);

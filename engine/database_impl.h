@@ -38,9 +38,11 @@ class DatabaseImpl {
   // closed: this process is a forked child of the one that opened the database.
   Status check_process() const { return context_.identity->check_process(); }
 
-  // A table that is in no version yet. already_exists, invalid_argument.
+  // A table that is in no version yet. already_exists, invalid_argument. staging: null, or what the
+  // transaction renames that makes it.
   Result<std::shared_ptr<const TableRecord>> new_table(const std::string& name,
-                                                       const TableOptions& options);
+                                                       const TableOptions& options,
+                                                       const Staging* staging);
   // Makes tables without a schema: a transaction makes the others.
   Result<Table> create_table(const std::string& name, const TableOptions& options);
   Result<Table> open_table(const std::string& name) const;

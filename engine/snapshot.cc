@@ -170,6 +170,13 @@ Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const 
   });
 }
 
+Status Snapshot::make_keys_device(const Table& table, std::span<const CellColumn> columns,
+                                  std::byte* keys, void* stream) const {
+  return read_table(table, [&](const TableVersion&) {
+    return make_keys_on_device(*version()->executor, table.schema(), columns, keys, stream);
+  });
+}
+
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
                              LowerBoundResult* result) const {
   return read_table(table, [&](const TableVersion& t) {

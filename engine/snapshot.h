@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/lookup_result.h"
+#include "engine/row_columns.h"
 #include "engine/scan.h"
 #include "engine/table.h"
 #include "gpu/location.h"
@@ -51,6 +53,11 @@ class STRIDE_API Snapshot {
                      void* stream) const;
   Status get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                     void* stream) const;
+  // Makes keys in the device's memory of a table's key columns there, for the two calls above on
+  // the same stream: columns[i] has the cells of key column i. keys: columns[0].size times the
+  // table's key_width() bytes. invalid_argument: cells of another width, or keys that have none.
+  Status make_keys_device(const Table& table, std::span<const CellColumn> columns, std::byte* keys,
+                          void* stream) const;
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
   // For prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
   // another width than the table's, in host memory.

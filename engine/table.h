@@ -15,15 +15,15 @@ enum class Overflow : uint8_t;
 struct DatabaseIdentity;
 struct TableRecord;
 
-// A handle, cheap to copy; names a table of one Database, and is refused (invalid_argument) by every
-// other one, also by the next that is opened at the same path. Stays valid, but finds nothing and
-// takes nothing (not_found), once the table is dropped.
+// A handle, cheap to copy; names a table of one Database, and is refused (invalid_argument) by
+// every other one, also by the next that is opened at the same path. Stays valid where the table
+// gets another name, and finds nothing and takes nothing (not_found) once the table is dropped.
 class STRIDE_API Table {
  public:
   Table() = default;
   uint32_t id() const;
-  const std::string& name() const;
-  uint32_t key_width() const;  // bytes of every key; 0: any length
+  const std::string& name() const;  // that it had when this was opened
+  uint32_t key_width() const;       // bytes of every key; 0: any length
   // For a prefix table: bits of the addresses, or byte_strings. 0: an ordinary table.
   uint32_t address_bits() const;
   bool share_equal_values() const;

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/database_impl.h"
+#include "engine/named_notes.h"
 #include "engine/write/commit_queue.h"
 #include "engine/write/staging.h"
 #include "engine/write_transaction.h"
@@ -26,6 +29,12 @@ struct STRIDE_INTERNAL WriteTransaction::State {
   Status check_open() const;
   // Whether rows of the table can be staged.
   Status begin_change(const Table& table);
+  // A table that is there once what was staged so far is committed. not_found.
+  Result<Table> open_table(const std::string& name);
+  // The table's record with the new name, and what `.stride` keeps of both names. not_found,
+  // already_exists.
+  Result<TableRenaming> rename(const Table& table, const std::string& new_name,
+                               std::vector<NamedNote>* notes, std::vector<NamedNote>* stale) const;
   // Tells the commit queue once they are many.
   void end_change() noexcept;
 };

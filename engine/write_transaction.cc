@@ -55,6 +55,51 @@ Status WriteTransaction::State::begin_change(const Table& table) {
   return {};
 }
 
+Result<Table> WriteTransaction::State::open_table(const std::string& name) {
+  if (auto created = staging.find_created(name)) {
+    auto schema = schemas.find(created->id);
+    return database->handle(std::move(created), schema == schemas.end() ? nullptr : schema->second);
+  }
+  if (const TableRenaming* renaming = staging.find_renamed_to(name)) {
+    auto there = database->open_table(renaming->from->name);
+    if (!there.ok()) return there;
+    return database->handle(renaming->to, TableParts::schema(*there));
+  }
+  auto there = database->open_table(name);
+  if (there.ok() && staging.renames(there->id()))
+    return Status(StatusCode::not_found,
+                  "the transaction has given table '" + name + "' another name");
+  return there;
+}
+
+Result<TableRenaming> WriteTransaction::State::rename(const Table& table,
+                                                      const std::string& new_name,
+                                                      std::vector<NamedNote>* notes,
+                                                      std::vector<NamedNote>* stale) const {
+  STRIDE_TRY(check_identity(table, database->context().identity));
+  STRIDE_TRY(check_table_name(new_name));
+  uint32_t commit = 0;
+  const auto version = database->current(&commit);
+  auto there = version->find(table);
+  if (!there.ok()) return there.status();
+  const std::shared_ptr<const TableRecord>& record = (*there)->table;
+  for (const std::string& name : {record->name, new_name})
+    if (name == notes_table_name)
+      return Status::invalid("table '" + record->name + "' cannot be renamed to '" + new_name +
+                             "': '" + name + "' is where schemas are kept")
+          .with_remedy("rename another table, or give another name");
+  const TableVersion* other = version->find_name(new_name);
+  if (other && !staging.renames(other->table->id))
+    return Status(StatusCode::already_exists, "there is a table '" + new_name + "' already")
+        .with_file(version->database->path);
+  STRIDE_TRY(staging.check_renaming(record->id, record->name, new_name));
+  STRIDE_TRY(read_named_notes(version, commit, record->name, notes));
+  STRIDE_TRY(read_named_notes(version, commit, new_name, stale));
+  auto renamed = std::make_shared<TableRecord>(*record);
+  renamed->name = new_name;
+  return TableRenaming{record, std::move(renamed)};
+}
+
 void WriteTransaction::State::end_change() noexcept {
   if (staging.bytes() < CommitQueue::min_large_bytes) return;
   if (!entered.exchange(true, std::memory_order_relaxed)) database->large_commits().enter(&open);
@@ -82,7 +127,7 @@ Result<Table> WriteTransaction::create_table(const std::string& name, const Tabl
   return no_throw([&]() -> Result<Table> {
     if (!state_) return absent();
     STRIDE_TRY(state_->check_open());
-    auto record = state_->database->new_table(name, options);
+    auto record = state_->database->new_table(name, options, &state_->staging);
     if (!record.ok()) return record.status();
     std::shared_ptr<const Schema> schema;
     if (!options.schema.empty()) schema = std::make_shared<const Schema>(options.schema);
@@ -107,13 +152,31 @@ Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
                                                      const TableOptions& options) {
   return no_throw([&]() -> Result<Table> {
     if (!state_) return absent();
-    auto there = state_->database->open_table(name);
-    if (auto created = state_->staging.find_created(name)) {
-      auto schema = state_->schemas.find(created->id);
-      there = state_->database->handle(
-          std::move(created), schema == state_->schemas.end() ? nullptr : schema->second);
-    }
+    auto there = state_->open_table(name);
     return there.ok() ? check_same_options(*there, options) : create_table(name, options);
+  });
+}
+
+Status WriteTransaction::rename_table(const Table& table, const std::string& new_name) {
+  return no_throw([&] {
+    if (!state_) return absent();
+    STRIDE_TRY(state_->check_open());
+    std::vector<NamedNote> notes, stale;
+    auto renaming = state_->rename(table, new_name, &notes, &stale);
+    if (!renaming.ok()) return renaming.status();
+    const std::string old_name = renaming->from->name;
+    STRIDE_TRY(state_->begin_change(table));
+    // The notes come first: where they can't be staged the table keeps its name.
+    if (!notes.empty() || !stale.empty()) {
+      auto kept = state_->open_table(std::string(notes_table_name));
+      if (!kept.ok()) return kept.status();
+      for (const NamedNote& note : stale) STRIDE_TRY(erase(*kept, note.kind + new_name));
+      for (const NamedNote& note : notes) {
+        STRIDE_TRY(erase(*kept, note.kind + old_name));
+        STRIDE_TRY(put(*kept, note.kind + new_name, note.value));
+      }
+    }
+    return state_->staging.rename(std::move(*renaming));
   });
 }
 
@@ -151,6 +214,13 @@ Status WriteTransaction::accumulate(const Table& table, const KeyColumn& keys,
                                     const ValueColumn& deltas) {
   return change(table, [&](Staging& staging, const auto& record) {
     return staging.stage_deltas(record, keys, deltas);
+  });
+}
+
+Status WriteTransaction::accumulate_view(const Table& table, const KeyColumn& keys,
+                                         const ValueColumn& deltas) {
+  return change(table, [&](Staging& staging, const auto& record) {
+    return staging.stage_delta_view(record, keys, deltas);
   });
 }
 

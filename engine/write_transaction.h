@@ -62,8 +62,8 @@ struct CommitReport {
   std::map<std::string, uint64_t> keys;
 };
 
-// put, put_view, put_if_absent, accumulate, erase, erase_range and erase_ranges may be called from
-// several threads at once; the others from one, when none of them is under way.
+// put, put_view, put_if_absent, accumulate, accumulate_view, erase, erase_range and erase_ranges
+// may be called from several threads at once; the others from one, when none of them is under way.
 class STRIDE_API WriteTransaction {
  public:
   struct STRIDE_INTERNAL State;
@@ -81,6 +81,16 @@ class STRIDE_API WriteTransaction {
   // The table that is there, or that this transaction has created, or a new one as above.
   // invalid_argument where it is there with other options.
   Result<Table> open_or_create_table(const std::string& name, const TableOptions& options = {});
+
+  // Gives a table another name once this is committed, and nothing else: its rows, its id, its
+  // schema and what `stride` remembers of it stay, handles go on naming it, and older snapshots
+  // read it. Names that tables give up are free for those that are renamed or created afterwards,
+  // so that a table can take the place of another one in one step. already_exists: another table
+  // has the name, or the transaction has renamed this one before; not_found: the table is not
+  // there, also at the commit, where another one has renamed it meanwhile; invalid_argument: a bad
+  // name, or `.stride`. Until the manifest is written anew, older versions refuse the database
+  // (unsupported_version).
+  Status rename_table(const Table& table, const std::string& new_name);
 
   // Row i of keys gets row i of values; both are copied. invalid_argument (nothing is staged then):
   // key too long or of the wrong width, value too long, columns of different sizes.
@@ -140,6 +150,8 @@ class STRIDE_API WriteTransaction {
   Status accumulate(const Table& table, const KeyColumn& keys, std::span<const double> deltas) {
     return accumulate_numbers(table, keys, NumberType::f64, column_of(deltas));
   }
+  // The same without a copy, as put_view().
+  Status accumulate_view(const Table& table, const KeyColumn& keys, const ValueColumn& deltas);
   // For a table of i32 or i64.
   Status accumulate(const Table& table, std::string_view key, int64_t delta);
 

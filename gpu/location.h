@@ -20,6 +20,26 @@ struct DeviceValues {
   uint64_t* offsets = nullptr;  // n + 1: where each value begins and ends
   std::byte* values = nullptr;
   uint64_t capacity = 0;  // of values: what lies beyond is counted but not written
+  // Not 0: value i lies at i * width, and is all zeros where it is not there or has another width.
+  // Then offsets, found and capacity are not looked at, and `there` has n bytes, of which byte i is
+  // 1 where query i was found.
+  uint32_t width = 0;
+  uint8_t* there = nullptr;
+};
+
+// A column of numbers or bytes in the memory of a device that keys are made of: cell i lies at
+// data + i * stride.
+struct DeviceKeyPart {
+  enum class Kind : uint8_t {
+    bytes,
+    unsigned_number,
+    signed_number,
+    floating
+  };  // numbers: little-endian
+  const std::byte* data = nullptr;
+  uint64_t stride = 0;
+  uint32_t width = 0;  // in bytes; of numbers 1, 2, 4 or 8
+  Kind kind = Kind::bytes;
 };
 
 }  // namespace stride

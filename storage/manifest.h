@@ -40,7 +40,7 @@ struct SegmentRecord {
   uint64_t run = 0;  // higher is newer; segments of one run have disjoint key ranges
   uint64_t rows = 0;
   uint64_t tombstones = 0;
-  uint64_t bytes = 0;  // of the file
+  uint64_t bytes = 0;     // of the file
   RowIntervals erased{};  // rows that count as not there; not of a table of prefixes
 };
 
@@ -49,6 +49,11 @@ struct ErasedRows {
   uint64_t segment = 0;
   uint32_t table = 0;
   RowInterval rows;
+};
+
+struct RenamedTable {
+  uint32_t id = 0;
+  std::string name;  // from now on; 1 to 255 bytes of UTF-8
 };
 
 struct LogRecord {
@@ -64,18 +69,20 @@ struct SealedLog {
   uint64_t run = 0;
 };
 
-// Applied in this order: removed, dropped, created, added, rows erased, logs removed, created and
-// sealed.
+// Applied in this order: removed, dropped, renamed, created, added, rows erased, logs removed,
+// created and sealed.
 struct VersionEdit {
   std::vector<TableRecord> created;
+  // Tables that are there, each once. All of them give up their names before one gets its new one.
+  std::vector<RenamedTable> renamed;
   std::vector<uint32_t> dropped;  // tables; their segments go with them
   std::vector<SegmentRecord> added;
   std::vector<uint64_t> removed;        // segments
   std::vector<ErasedRows> erased;       // of each segment ascending, with rows between them
   std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
-  std::vector<uint64_t> removed_logs;  // segments have what they held
-  std::vector<SealedLog> sealed_logs;  // ascending; no log before them stays unsealed
-  uint64_t next_id = 0;           // file, run and table ids below are used up; 0: as it was
+  std::vector<uint64_t> removed_logs;   // segments have what they held
+  std::vector<SealedLog> sealed_logs;   // ascending; no log before them stays unsealed
+  uint64_t next_id = 0;                 // file, run and table ids below are used up; 0: as it was
 };
 
 struct ManifestState {
@@ -83,8 +90,8 @@ struct ManifestState {
   std::vector<SegmentRecord> segments;  // ascending run
   std::vector<LogRecord> logs;          // ascending, with ascending runs; then those without one
   uint64_t next_id = 1;                 // above every id in use, whatever the edits said
-  // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as all
-  // of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.
+  // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as
+  // all of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.
   Status apply(const VersionEdit& edit);
 };
 
@@ -107,19 +114,20 @@ class Manifest {
   // and so is the edit when this returns. Without, a power loss may take the edit or its files.
   // no_space and other failed writes leave the log as it was (the torn tail is cut off), and it can
   // be tried again. A failed sync cannot: it is io_error, and every later call poisoned.
-  // invalid_argument: a table name of 0 or more than 255 bytes. May throw std::bad_alloc; the edit is
-  // not in the log then, unless poisoned().
+  // invalid_argument: a table name of 0 or more than 255 bytes. May throw std::bad_alloc; the edit
+  // is not in the log then, unless poisoned().
   Status append(const VersionEdit& edit, bool sync);
   // Whether the log may have grown far past what it says, so that rewrite_grown() is worth a call.
   bool may_have_grown() const;
-  // Puts the state into a new log where the old one has grown far past it. state: what all edits say
-  // together, which must be on stable storage with their files. Where that fails, on a full disk,
-  // say, the old log goes on, unless poisoned(): a power loss may leave either of them in charge.
+  // Puts the state into a new log where the old one has grown far past it. state: what all edits
+  // say together, which must be on stable storage with their files. Where that fails, on a full
+  // disk, say, the old log goes on, unless poisoned(): a power loss may leave either of them in
+  // charge.
   Status rewrite_grown(const ManifestState& state);
   // Drops the log from `offset` on, where an edit of Recovered::unsynced begins.
   Status cut(uint64_t offset);
-  // Nobody knows what the log holds: nothing more is written to it, and the files that the last edit
-  // names must stay.
+  // Nobody knows what the log holds: nothing more is written to it, and the files that the last
+  // edit names must stay.
   bool poisoned() const;
   uint64_t bytes() const;
   const std::string& path() const;

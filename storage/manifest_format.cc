@@ -104,6 +104,7 @@ class EditDecoder {
   }
   Status decode_table(Bytes body, VersionEdit* edit) const;
   Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
+  Status decode_renamed_table(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
   Status decode_log(Bytes body, VersionEdit* edit) const;
   Status decode_sealed_log(Bytes body, VersionEdit* edit) const;
@@ -136,6 +137,8 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return decode_sealed_log(body, edit);
     case EditTag::erased_rows:
       return decode_erased_rows(body, edit);
+    case EditTag::renamed_table:
+      return decode_renamed_table(body, edit);
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -162,6 +165,17 @@ Status EditDecoder::decode_table_with_flags(Bytes body, VersionEdit* edit) const
   if (!set_flags(table.flags, &record))
     return newer("unknown flags " + std::to_string(table.flags) + " of a table");
   edit->created.push_back(std::move(record));
+  return {};
+}
+
+Status EditDecoder::decode_renamed_table(Bytes body, VersionEdit* edit) const {
+  RenamedTable table;
+  if (body.size() <= sizeof table.id || body.size() > sizeof table.id + max_table_name_bytes) {
+    return damaged("a table's name has the wrong size");
+  }
+  std::memcpy(&table.id, body.data(), sizeof table.id);
+  table.name = as_text(body.subspan(sizeof table.id));
+  edit->renamed.push_back(std::move(table));
   return {};
 }
 
@@ -233,6 +247,30 @@ std::vector<std::byte> encode_manifest_header(uint64_t number) {
 
 namespace {
 
+Status check_name_size(const std::string& name) {
+  if (!name.empty() && name.size() <= max_table_name_bytes) return {};
+  return Status::invalid("a table's name has 1 to 255 bytes, not " + std::to_string(name.size()));
+}
+
+// Those that are renamed, and those that are created.
+Status encode_tables(const VersionEdit& edit, EditEncoder* encoder) {
+  for (const RenamedTable& t : edit.renamed) {
+    STRIDE_TRY(check_name_size(t.name));
+    encoder->field(EditTag::renamed_table, t.id, t.name);
+  }
+  for (const TableRecord& t : edit.created) {
+    STRIDE_TRY(check_name_size(t.name));
+    CreatedTable table{t.id, t.key_width, t.address_bits};
+    if (uint32_t flags = flags_of(t)) {
+      encoder->field(EditTag::created_table_with_flags, CreatedTableWithFlags{table, flags},
+                     t.name);
+    } else {
+      encoder->field(EditTag::created_table, table, t.name);
+    }
+  }
+  return {};
+}
+
 // Those that are added, and rows that are erased of these and of others.
 void encode_segments(const VersionEdit& edit, EditEncoder* encoder) {
   for (const SegmentRecord& s : edit.added)
@@ -256,18 +294,7 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
   if (edit.next_id != 0) encoder.field(EditTag::next_id, edit.next_id);
   for (uint64_t segment : edit.removed) encoder.field(EditTag::removed_segment, segment);
   for (uint32_t table : edit.dropped) encoder.field(EditTag::dropped_table, table);
-  for (const TableRecord& t : edit.created) {
-    if (t.name.empty() || t.name.size() > max_table_name_bytes) {
-      return Status::invalid("a table's name has 1 to 255 bytes, not " +
-                             std::to_string(t.name.size()));
-    }
-    CreatedTable table{t.id, t.key_width, t.address_bits};
-    if (uint32_t flags = flags_of(t)) {
-      encoder.field(EditTag::created_table_with_flags, CreatedTableWithFlags{table, flags}, t.name);
-    } else {
-      encoder.field(EditTag::created_table, table, t.name);
-    }
-  }
+  STRIDE_TRY(encode_tables(edit, &encoder));
   encode_segments(edit, &encoder);
   for (uint64_t log : edit.removed_logs) encoder.field(EditTag::removed_log, log);
   for (const LogRecord& log : edit.created_logs)

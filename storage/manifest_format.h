@@ -63,6 +63,7 @@ enum class EditTag : uint32_t {
   removed_log = 8,               // uint64_t
   sealed_log = 9,                // SealedLogField
   erased_rows = 10,              // ErasedRowsField
+  renamed_table = 11,            // uint32_t, then the name
 };
 struct EditField {
   uint32_t tag;

@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "storage/manifest.h"
 #include "storage/status.h"
@@ -39,6 +40,7 @@ class ManifestReplay {
 
   void create_table(const TableRecord& table);
   void drop_table(uint32_t id);
+  void rename_tables(const std::vector<RenamedTable>& renamed);
   void add_segment(const SegmentRecord& segment);
   void remove_segment(uint64_t id);
 

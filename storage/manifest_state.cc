@@ -47,6 +47,8 @@ class ManifestReplay::Check {
     if (edit.next_id > end_of_ids) return misfit("ids are used up");
     for (uint64_t id : edit.removed) STRIDE_TRY(remove(id));
     for (uint32_t id : edit.dropped) STRIDE_TRY(drop(id));
+    for (const RenamedTable& table : edit.renamed) STRIDE_TRY(rename(table));
+    for (const RenamedTable& table : edit.renamed) STRIDE_TRY(take_name(table.id, table.name));
     for (const TableRecord& table : edit.created) STRIDE_TRY(create(table));
     for (const SegmentRecord& segment : edit.added) STRIDE_TRY(add(segment));
     if (!edit.erased.empty()) STRIDE_TRY(erase_rows(edit));
@@ -64,6 +66,13 @@ class ManifestReplay::Check {
     bool known = before_.tables_.contains(id) && dropped_.insert(id).second;
     return known ? Status() : misfit("drops unknown table " + std::to_string(id));
   }
+  Status rename(const RenamedTable& table) {
+    bool known = before_.tables_.contains(table.id) && !dropped_.contains(table.id);
+    return known && renamed_.insert(table.id).second
+               ? Status()
+               : misfit("renames unknown table " + std::to_string(table.id) + ", or twice");
+  }
+  Status take_name(uint32_t id, const std::string& name);
   Status create(const TableRecord& table);
   Status add(const SegmentRecord& segment);
   Status erase_rows(const VersionEdit& edit) const;
@@ -86,7 +95,8 @@ class ManifestReplay::Check {
   }
   bool has_name(const std::string& name) const {
     auto found = before_.ids_by_name_.find(name);
-    return found != before_.ids_by_name_.end() && !dropped_.contains(found->second);
+    return found != before_.ids_by_name_.end() && !dropped_.contains(found->second) &&
+           !renamed_.contains(found->second);
   }
   bool has_segment(uint64_t id) const {
     auto found = before_.segments_.find(id);
@@ -97,19 +107,24 @@ class ManifestReplay::Check {
   const ManifestReplay& before_;
   std::unordered_set<uint64_t> removed_, added_, removed_logs_;
   uint64_t last_log_ = 0;
-  std::unordered_set<uint32_t> dropped_, created_;
-  std::unordered_set<std::string> names_;  // of created_
+  std::unordered_set<uint32_t> dropped_, renamed_, created_;
+  std::unordered_set<std::string> names_;  // of renamed_ and created_
 };
+
+Status ManifestReplay::Check::take_name(uint32_t id, const std::string& name) {
+  const std::string table = "table " + std::to_string(id);
+  if (name.find('\0') != std::string::npos) return misfit("the name of " + table + " has a NUL");
+  if (name.empty()) return misfit(table + " has no name");
+  if (has_name(name) || !names_.insert(name).second)
+    return misfit("gives a name to " + table + " that would be there twice");
+  return {};
+}
 
 Status ManifestReplay::Check::create(const TableRecord& table) {
   STRIDE_TRY(check_key_width(table));
-  if (table.name.find('\0') != std::string::npos) {
-    return misfit("the name of table " + std::to_string(table.id) + " has a NUL");
-  }
-  bool taken = has_table(table.id) || has_name(table.name) || !names_.insert(table.name).second;
-  if (taken || table.id == 0 || table.name.empty()) {
-    return misfit("creates table " + std::to_string(table.id) + " twice, or without a name");
-  }
+  if (has_table(table.id) || table.id == 0)
+    return misfit("creates table " + std::to_string(table.id) + " twice");
+  STRIDE_TRY(take_name(table.id, table.name));
   created_.insert(table.id);
   return {};
 }
@@ -202,6 +217,14 @@ void ManifestReplay::drop_table(uint32_t id) {
   tables_.erase(found);
 }
 
+void ManifestReplay::rename_tables(const std::vector<RenamedTable>& renamed) {
+  for (const RenamedTable& table : renamed) ids_by_name_.erase(tables_.at(table.id).record.name);
+  for (const RenamedTable& table : renamed) {
+    tables_.at(table.id).record.name = table.name;
+    ids_by_name_[table.name] = table.id;
+  }
+}
+
 void ManifestReplay::add_segment(const SegmentRecord& segment) {
   segments_[segment.segment] = {segment, ever_added_++};
   tables_[segment.table].segments.insert(segment.segment);
@@ -218,6 +241,7 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
   STRIDE_TRY(Check(*this).run(edit));
   for (uint64_t id : edit.removed) remove_segment(id);
   for (uint32_t id : edit.dropped) drop_table(id);
+  rename_tables(edit.renamed);
   for (const TableRecord& table : edit.created) create_table(table);
   for (const SegmentRecord& segment : edit.added) add_segment(segment);
   for (const ErasedRows& erased : edit.erased)

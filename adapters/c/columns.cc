@@ -1,11 +1,13 @@
 // Columns of cells: rows and keys that are made of them, and the way back.
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "adapters/c/error.h"
 #include "adapters/c/objects.h"
+#include "engine/key_columns.h"
 #include "engine/row_columns.h"
 #include "storage/key_format.h"
 #include "storage/quoted.h"
@@ -99,37 +101,19 @@ stride_cells handed_out(const CellColumn& column) {
   return {column.data, column.offsets, column.valid, column.size, column.width, column.stride};
 }
 
-// What keys need of a column: rows put in are checked by the engine.
-Status check_key_cells(const Field& field, const CellColumn& column, uint64_t rows) {
-  if (column.size != rows)
-    return Status::invalid(name_of(field) + " has " + std::to_string(column.size) +
-                           " rows, and the first one has " + std::to_string(rows));
-  const uint32_t width = cell_width(field);
-  if (width ? column.offsets || column.width != width : rows && !column.offsets)
-    return Status::invalid(
-        name_of(field) + " is of type " + type_text(field) + ", and cells of " +
-        (column.offsets ? "any length" : std::to_string(column.width) + " bytes") + " are given");
-  for (uint64_t row = 0; row < rows; ++row) {
-    if (!column.is_there(row))
-      return Status::invalid(of_row(field, row) + ": the cell is null, and keys have none");
-    if (column.offsets && column.offsets[row + 1] < column.offsets[row])
-      return Status::invalid(of_row(field, row) + ": the offsets descend");
+// The keys in memory of their own: cells that are their own keys may go once the call returns.
+void own_keys(EncodedKeys* encoded) {
+  KeyColumn& keys = encoded->keys;
+  if (keys.data == encoded->data.data()) return;
+  const uint64_t begin = keys.size ? keys.begin(0) : 0;
+  encoded->data.reset(keys.bytes());
+  if (keys.bytes()) std::memcpy(encoded->data.data(), keys.data + begin, keys.bytes());
+  if (!keys.is_fixed()) {
+    encoded->offsets.reset(keys.size + 1);
+    for (uint64_t row = 0; row <= keys.size; ++row) encoded->offsets[row] = keys.begin(row) - begin;
+    keys.offsets = encoded->offsets.data();
   }
-  return {};
-}
-
-void make_keys(const Schema& schema, std::span<const CellColumn> columns, KeysObject* keys) {
-  const std::vector<Field>& fields = schema.key();
-  const uint64_t rows = columns[0].size;
-  keys->bytes.clear();
-  keys->offsets.assign(1, 0);
-  keys->bytes.reserve(rows * schema.key_width());
-  keys->offsets.reserve(schema.key_width() ? 0 : rows + 1);
-  for (uint64_t row = 0; row < rows; ++row) {
-    for (size_t i = 0; i < fields.size(); ++i)
-      append_key_cell(fields[i], columns[i][row], i + 1 == fields.size(), &keys->bytes);
-    if (!schema.key_width()) keys->offsets.push_back(keys->bytes.size());
-  }
+  keys.data = encoded->data.data();
 }
 
 // Takes a key apart and appends its cells. False: it is no key of these columns.
@@ -260,11 +244,10 @@ int stride_keys_of_cells(stride_keys* keys, stride_table* table, const stride_ce
     const Schema& schema = t->table.schema();
     std::vector<CellColumn> cells;
     STRIDE_TRY(read_columns(t->table, schema.key(), "keys", columns, count, &cells));
-    for (size_t i = 0; i < count; ++i)
-      STRIDE_TRY(check_key_cells(schema.key()[i], cells[i], cells[0].size));
-    make_keys(schema, cells, k.get());
-    const uint32_t width = schema.key_width();
-    *column = {k->bytes.data(), width ? nullptr : k->offsets.data(), cells[0].size, width};
+    STRIDE_TRY(encode_keys(schema, cells, &k->encoded));
+    own_keys(&k->encoded);
+    const KeyColumn& made = k->encoded.keys;
+    *column = {made.data, made.offsets, made.size, made.width};
     return {};
   });
 }

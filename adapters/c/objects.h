@@ -15,6 +15,7 @@
 #include "engine/database.h"
 #include "engine/dedup_table.h"
 #include "engine/group_by.h"
+#include "engine/key_columns.h"
 #include "engine/make_vector_set.h"
 #include "engine/row_columns.h"
 
@@ -91,9 +92,8 @@ struct KeyCells {
 struct KeysObject : Owned {
   static constexpr HandleKind kind = HandleKind::keys;
   using Handle = stride_keys;
-  std::string bytes;              // of keys that were made of columns
-  std::vector<uint64_t> offsets;  // where these have any length
-  std::vector<KeyCells> cells;    // of keys that were taken apart
+  EncodedKeys encoded;          // that were made of columns
+  std::vector<KeyCells> cells;  // of keys that were taken apart
 };
 
 struct ReferencesObject : Owned {

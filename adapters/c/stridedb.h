@@ -112,8 +112,7 @@ STRIDE_C_API const char* stride_status_name(int status);
  *   data[offsets[i]] up to data[offsets[i + 1]], exclusively   elsewhere.
  * There are size + 1 ascending offsets, of which the first need not be 0. data may be NULL where
  * all rows together have no bytes. Keys have up to 65,535 bytes, values up to 2^32 - 1. A column
- * that is passed in is only read, and not after the call, unless the function's text says
- * otherwise. */
+ * that is passed in is only read, and not after the call, unless the function says otherwise. */
 typedef struct stride_column {
   const void* data;
   const uint64_t* offsets;
@@ -257,8 +256,7 @@ typedef struct stride_table_options {
 } stride_table_options;
 /* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
 STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
-/* As stride_table_create() and stride_table_open_or_create(), with all that there is to choose.
- * options: NULL for the defaults. */
+/* As without _with, with all that there is to choose. options: NULL for the defaults. */
 STRIDE_C_API int stride_table_create_with(stride_database* database, const char* name,
                                           const stride_table_options* options,
                                           stride_table** table);
@@ -273,11 +271,17 @@ STRIDE_C_API int stride_table_create_in(stride_transaction* transaction, const c
                                         const stride_table_options* options, stride_table** table);
 /* Sets the bits of a prefix table's addresses; 0: it is none. */
 STRIDE_C_API int stride_table_address_bits(stride_table* table, uint32_t* address_bits);
-/* Sets the type of a table of numbers, or STRIDE_NUMBERS_NONE, and what becomes of its sums that do
- * not fit. Either may be NULL. */
+/* The type of a table of numbers, and what becomes of sums that do not fit. Either may be NULL. */
 STRIDE_C_API int stride_table_numbers(stride_table* table, int* numbers, int* overflow);
 /* Drops the table, durably. Older snapshots still read it. STRIDE_NOT_FOUND; as stride_commit(). */
 STRIDE_C_API int stride_table_drop(stride_database* database, const char* name);
+/* Gives the table another name, durably, and nothing else; handles and snapshots stay. As
+ * stride_table_drop(); STRIDE_ALREADY_EXISTS; STRIDE_INVALID_ARGUMENT: a bad name, or ".stride". */
+STRIDE_C_API int stride_table_rename(stride_database* database, const char* name,
+                                     const char* new_name);
+/* The same once the transaction is committed, which may then give the old name to another table. */
+STRIDE_C_API int stride_table_rename_in(stride_transaction* transaction, stride_table* table,
+                                        const char* new_name);
 
 typedef struct stride_table_info {
   size_t size;      /* sizeof(stride_table_info), set by the caller */
@@ -405,8 +409,7 @@ STRIDE_C_API int stride_commit_options_init(stride_commit_options* options, size
 STRIDE_C_API int stride_commit_with(stride_transaction* transaction,
                                     const stride_commit_options* options,
                                     stride_commit_report** report);
-/* How many different keys the commit has put into the table, sums included; 0 for a table that it
- * put nothing into. */
+/* How many different keys the commit has put into the table, sums included; 0 where it put none. */
 STRIDE_C_API int stride_commit_report_keys(stride_commit_report* report, const char* table,
                                            uint64_t* keys);
 /* The tables that something was put into, in the order of their names: how many, and table `i`,

@@ -179,6 +179,24 @@ int stride_table_drop(stride_database* database, const char* name) {
   });
 }
 
+int stride_table_rename(stride_database* database, const char* name, const char* new_name) {
+  return run([&] {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    STRIDE_TRY(check_pointer(name, "name"));
+    STRIDE_TRY(check_pointer(new_name, "new_name"));
+    return db->database->rename_table(name, new_name);
+  });
+}
+
+int stride_table_rename_in(stride_transaction* transaction, stride_table* table,
+                           const char* new_name) {
+  return change_table(transaction, table, [&](WriteTransaction& t, const Table& renamed) {
+    STRIDE_TRY(check_pointer(new_name, "new_name"));
+    return t.rename_table(renamed, new_name);
+  });
+}
+
 int stride_table_list(stride_database* database, stride_tables** tables) {
   if (tables) *tables = nullptr;
   return run([&] {

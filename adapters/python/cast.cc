@@ -165,7 +165,8 @@ Cells cast_to_any_length(Cells given) {
 
 std::string remedy_for(const Field& given, const Field& field) {
   if (is_float(given.type) && is_integer(field.type))
-    return "round it and convert it to an integer type first";
+    return "round it and convert it to an integer type first; where cells are missing, to a "
+           "nullable one, as pandas' Int64";
   if (given.type == FieldType::string && field.type == FieldType::bytes)
     return "encode it, or make the table with stridedb.str_ in place of bytes";
   if (given.type == FieldType::bytes && field.type == FieldType::string)

@@ -69,8 +69,7 @@ Cells cells_of(nb::handle given, const Field& field) {
     try {
       return cast_cells(cells_of_arrow(given, field.name), field);
     } catch (nb::python_error& error) {
-      // pandas has the interface, and needs pyarrow for it.
-      if (!error.matches(PyExc_ImportError)) throw;
+      if (!is_failed_export(error, given)) throw;
     }
   }
   if (nb::hasattr(given, "__cuda_array_interface__"))

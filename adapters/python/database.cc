@@ -356,7 +356,16 @@ void bind_database(nb::module_& module) {
             Database& opened = db.handle->opened();
             run([&] { return opened.drop_table(name); });
           },
-          nb::arg("name"), "Drops a table. Snapshots that were taken before still have it.");
+          nb::arg("name"), "Drops a table. Snapshots that were taken before still have it.")
+      .def(
+          "rename",
+          [](const PyDatabase& db, nb::handle given, nb::handle new_name) {
+            const std::string from = name_of(given), to = name_of(new_name);
+            Database& opened = db.handle->opened();
+            run([&] { return opened.rename_table(from, to); });
+          },
+          nb::arg("name"), nb::arg("new_name"),
+          "Gives a table another name. NotFound: there is none. AlreadyExists: another one has it.");
   bind_maintenance(database);
 }
 

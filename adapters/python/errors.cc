@@ -106,6 +106,13 @@ nb::object name_object(const std::string& name) {
       PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape"));
 }
 
+bool is_failed_export(const nb::python_error& error, nb::handle given) {
+  if (error.matches(PyExc_ImportError)) return true;
+  const bool is_pandas = nb::hasattr(given, "iloc");
+  return is_pandas && !error.matches(error_class("StrideError")) &&
+         (error.matches(PyExc_ValueError) || error.matches(PyExc_TypeError));
+}
+
 void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }

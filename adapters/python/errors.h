@@ -50,6 +50,10 @@ std::string lossy_text(nb::handle text);
 std::string name_of(nb::handle given);
 nb::object name_object(const std::string& name);
 
+// Whether another library could not make Arrow data of its objects, so that there may be another way:
+// pandas needs pyarrow for it, and has columns that pyarrow does not take.
+bool is_failed_export(const nb::python_error& error, nb::handle given);
+
 // Whether the user has pressed Ctrl-C: then it throws KeyboardInterrupt. The GIL is held.
 void check_signals();
 

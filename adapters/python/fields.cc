@@ -73,7 +73,7 @@ Field field_of_pair(nb::handle pair) {
   if (!is_pair(pair))
     raise("InvalidType", shown(pair) + " is no column",
           "give pairs of a name and a type, as (\"id\", stridedb.i64)");
-  return field_named(lossy_text(nb::object(pair[0])), nb::object(pair[1]));
+  return field_named(name_of(nb::object(pair[0])), nb::object(pair[1]));
 }
 
 Type with_count(const Type& type, uint32_t count) {
@@ -81,6 +81,8 @@ Type with_count(const Type& type, uint32_t count) {
   if (field.count || field.nullable || width_of(field.type) == 0 || field.type == FieldType::uuid)
     raise("InvalidType", "a vector of " + type_text(field) + " is not possible",
           "use a vector of numbers, or fixed_bytes(n)");
+  if (count == 0)
+    raise("InvalidArgument", "vectors of no elements are asked for", "give 1 or more");
   field.count = count;
   check(Schema::make({[&] {
           Field named = field;
@@ -115,7 +117,7 @@ std::vector<Field> fields_of(nb::handle given, const char* one) {
       if (!nb::isinstance<nb::str>(name))
         raise("InvalidType", "a column is called " + shown(name) + ", which is no text");
       else
-        fields.push_back(field_named(lossy_text(name), type));
+        fields.push_back(field_named(name_of(name), type));
     return fields;
   }
   if (is_pair(given)) return {field_of_pair(given)};

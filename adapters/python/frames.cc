@@ -159,7 +159,7 @@ void use_frame(nb::handle given, const std::vector<Field>& fields, bool others_t
     try {
       return use_arrow(given, fields, others_too, use);
     } catch (nb::python_error& error) {
-      if (!is_pandas_frame(given) || !error.matches(PyExc_ImportError)) throw;
+      if (!is_pandas_frame(given) || !is_failed_export(error, given)) throw;
     }
   }
   if (!is_pandas_frame(given))

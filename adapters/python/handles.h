@@ -88,5 +88,6 @@ void bind_scan(nb::module_& module);
 void bind_prefixes(nb::class_<PyTable>& table);
 void bind_sets(nb::module_& module);
 void bind_plans(nb::module_& module);
+void bind_device(nb::module_& module);
 
 }  // namespace stride::python

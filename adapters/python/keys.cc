@@ -32,7 +32,8 @@ bool is_python_scalar(nb::handle given) {
 // Of objects that columns are made of although they cannot be iterated over.
 bool is_column(nb::handle given) {
   return is_arrow(given) || nb::hasattr(given, "__array_interface__") ||
-         nb::hasattr(given, "__cuda_array_interface__") || nb::hasattr(given, "__dlpack__");
+         nb::hasattr(given, "__cuda_array_interface__") || nb::hasattr(given, "__dlpack__") ||
+         nb::hasattr(given, "__array__");
 }
 
 bool is_one_cell(nb::handle given) {

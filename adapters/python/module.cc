@@ -61,4 +61,5 @@ NB_MODULE(_core, module) {
   bind_scan(module);
   bind_sets(module);
   bind_plans(module);
+  bind_device(module);
 }

@@ -145,10 +145,14 @@ void bind_plans(nb::module_& module) {
       .def("map", map, nb::arg("weights").none(), nb::arg("into").none() = nb::none(),
            nb::kw_only(), nb::arg("reproducible") = false,
            "Adds the weight of each source to its target and returns the sums: `into`, or a new "
-           "array. "
-           "reproducible: floats have the same bits on every run and machine.")
-      .def_prop_ro("sources", [](const PyPlan& p) { return p.plan.sources(); })
-      .def_prop_ro("targets", [](const PyPlan& p) { return p.plan.targets(); })
+           "array. weights: of shape (sources,), of int32, int64, float32 or float64; into: of "
+           "shape (targets,). reproducible: floats have the same bits on every run and machine.")
+      .def_prop_ro(
+          "sources", [](const PyPlan& p) { return p.plan.sources(); },
+          "How many weights map() takes.")
+      .def_prop_ro(
+          "targets", [](const PyPlan& p) { return p.plan.targets(); },
+          "How many sums map() returns.")
       .def_prop_ro(
           "unmapped", [](const PyPlan& p) { return p.plan.unmapped(); },
           "How many sources have no target.")
@@ -164,8 +168,11 @@ void bind_plans(nb::module_& module) {
             return list;
           },
           "With names=True the name of each target, ascending.")
-      .def_prop_ro("memory_bytes", [](const PyPlan& p) { return p.plan.memory_bytes(); })
-      .def_prop_ro("backend", [](const PyPlan& p) { return p.plan.backend_name(); });
+      .def_prop_ro(
+          "memory_bytes", [](const PyPlan& p) { return p.plan.memory_bytes(); },
+          "Bytes of all memory of the plan.")
+      .def_prop_ro(
+          "backend", [](const PyPlan& p) { return p.plan.backend_name(); }, "What executes map().");
   module.def("_plan", make_plan, nb::arg("mapping"), nb::arg("sources").none(), nb::arg("names"),
              nb::arg("targets"), nb::arg("unmapped"));
 }

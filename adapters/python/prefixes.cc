@@ -371,7 +371,8 @@ void bind_prefixes(nb::class_<PyTable>& table) {
       .def("match", match, nb::arg("addresses").none(), nb::arg("columns").none() = nb::none(),
            "Of a prefix table the longest prefix of each address: Rows with its value and its "
            "`length` in "
-           "bits; of one address a dict, or None.")
+           "bits; of one address a dict, or None. addresses: text, objects of ipaddress, bytes, or "
+           "integers of 32 and 64 bits. InvalidArgument: one is no address.")
       .def("match_all", match_all, nb::arg("address").none(),
            "All prefixes of an address, the shortest first.");
 }

@@ -161,8 +161,10 @@ void bind_column(nb::module_& module) {
       module, "Column",
       "A column of cells. It is a sequence, and NumPy, Arrow and DataFrame libraries "
       "read it, without a copy where its cells lie as they want them.")
-      .def_prop_ro("name", [](const PyColumn& c) { return c.cells.field.name; })
-      .def_prop_ro("type", [](const PyColumn& c) { return type_of(c.cells.field); })
+      .def_prop_ro(
+          "name", [](const PyColumn& c) { return c.cells.field.name; }, "The column's name.")
+      .def_prop_ro(
+          "type", [](const PyColumn& c) { return type_of(c.cells.field); }, "The cells' Type.")
       .def("__len__", [](const PyColumn& c) { return c.cells.size(); })
       .def("__getitem__",
            [](const PyColumn& c, int64_t index) {
@@ -171,14 +173,13 @@ void bind_column(nb::module_& module) {
       .def(
           "numpy", [](const PyColumn& c, nb::handle fill) { return numpy_of(c.cells, fill); },
           nb::arg("fill") = nb::none(),
-          "The cells as an array: of numbers and times a view, with a stride where cells lie in "
-          "rows; of "
-          "strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT "
-          "where it is "
-          "None; InvalidArgument: there are some, and their type has no such value.")
+          "The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times "
+          "a view, with a stride where cells lie in rows; of strings and bytes an array of "
+          "objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: "
+          "there are some, and their type has no such value.")
       .def(
           "valid", [](const PyColumn& c) { return valid_of(c.cells); },
-          "An array of booleans: which cells are there.")
+          "An array of booleans of shape (rows,): which cells are there.")
       .def(
           "to_list", [](const PyColumn& c) { return list_of(c.cells); },
           "The cells as Python's own objects, None where one is missing.")
@@ -261,10 +262,13 @@ void bind_rows(nb::module_& module) {
             if (r.found) return booleans_of(r.found->words().data(), r.size);
             return nb::object(numpy().attr("ones")(r.size, "?"));
           },
-          "An array of booleans: which rows are there.")
-      .def("__getitem__",
-           [](const PyRows& r, const std::string& name) { return PyColumn{column_named(r, name)}; })
-      .def("__getitem__", row_at, "A row as a dict, or None where it is not there.")
+          "An array of booleans of shape (rows,): which rows are there.")
+      .def(
+          "__getitem__",
+          [](const PyRows& r, const std::string& name) { return PyColumn{column_named(r, name)}; },
+          "A column. KeyNotFound: there is none of that name.")
+      .def("__getitem__", row_at,
+           "A row as a dict, or None where it is not there. IndexError: there is no such row.")
       .def("__arrow_c_schema__",
            [](const PyRows& r) { return export_arrow_schema(pointers(r), true); })
       .def(

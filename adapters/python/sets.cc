@@ -131,22 +131,33 @@ template <class Set>
 void bind_set(nb::class_<Guarded<Set>>& set) {
   using G = Guarded<Set>;
   set.def("find_or_put", find_or_put<Set>, nb::arg("vectors"),
-          "The id of each vector, and which of them came for the first time: two arrays.")
-      .def("find", find<Set>, nb::arg("vectors"), "The id of each vector, or `absent` (2**64 - 1).")
-      .def("get", get<Set>, nb::arg("ids"), "The vectors of ids, as an array of shape (n, words).")
-      .def("__len__",
-           [](G& g) {
-             nb::gil_scoped_release unlocked;
-             std::lock_guard lock(g.mutex);
-             return g.set->size();
-           })
+          "The id of each vector, and which of them came for the first time: arrays of uint64 and "
+          "of booleans, one for each row of `vectors`, which is of shape (n, words) and of 32-bit "
+          "integers, or of shape (n,) where a vector is one word, an integer of 64 bits or bytes. "
+          "InvalidType: they are of another width. ResourceExhausted: they do not fit in memory.")
+      .def("find", find<Set>, nb::arg("vectors"),
+           "The id of each vector, or `absent` (2**64 - 1), as an array of uint64.")
+      .def("get", get<Set>, nb::arg("ids"),
+           "The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id "
+           "that no vector has.")
+      .def(
+          "__len__",
+          [](G& g) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(g.mutex);
+            return g.set->size();
+          },
+          "How many vectors differ.")
       .def_prop_ro(
           "words", [](const G& g) { return g.set->words(); }, "32-bit words of each vector.")
-      .def_prop_ro("memory_bytes", [](G& g) {
-        nb::gil_scoped_release unlocked;
-        std::lock_guard lock(g.mutex);
-        return g.set->memory_bytes();
-      });
+      .def_prop_ro(
+          "memory_bytes",
+          [](G& g) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(g.mutex);
+            return g.set->memory_bytes();
+          },
+          "Bytes of all memory of the set.");
   set.attr("absent") = UINT64_MAX;
 }
 
@@ -197,11 +208,14 @@ void bind_row_set(nb::module_& module) {
           },
           nb::arg("rows"), nb::kw_only(), nb::arg("text") = false,
           "Which rows came for the first time, as an array of booleans. text: they are strings.")
-      .def("__len__", [](PyRowSet& s) {
-        nb::gil_scoped_release unlocked;
-        std::lock_guard lock(s.mutex);
-        return s.set.size();
-      });
+      .def(
+          "__len__",
+          [](PyRowSet& s) {
+            nb::gil_scoped_release unlocked;
+            std::lock_guard lock(s.mutex);
+            return s.set.size();
+          },
+          "How many rows differ.");
 }
 
 }  // namespace
@@ -213,8 +227,9 @@ void bind_sets(nb::module_& module) {
       "of first occurrence.");
   bind_set(dedup);
   module.def("_dedup", [](const PyDatabase& db, nb::handle given, uint32_t words,
-                          const std::optional<std::string>& durability, unsigned threads) {
-    DedupOptions options{.words = words};
+                          const std::optional<std::string>& durability, unsigned threads,
+                          bool compressed) {
+    DedupOptions options{.words = words, .compressed = compressed};
     options.threads = threads;
     if (durability) options.durability = durability_named(*durability);
     const std::string name = name_of(given);
@@ -231,8 +246,12 @@ void bind_sets(nb::module_& module) {
   });
   nb::class_<PyVectorSet> set(
       module, "VectorSet",
-      "A set of vectors of 32-bit words in memory, of the host or of a device. form: "
-      "'dense' (ids 0, 1, 2, ...), 'slots' or 'compressed'.");
+      "A set of vectors of 1 to 64 words of 32 bits in memory, of the host or of a device. form: "
+      "'dense': ids are 0, 1, 2, ... in the order of first occurrence; 'slots': the fewest "
+      "accesses to memory, for 1, 2 and 4 words; 'compressed': the least memory where vectors "
+      "differ in few words. capacity: vectors that it has room for from the start. backend: "
+      "'host', 'cuda' or 'automatic'. threads: 0: one for each core. Calls from several threads "
+      "wait for each other.");
   bind_set(set);
   set.def(
          "__init__",

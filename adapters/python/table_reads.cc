@@ -128,6 +128,15 @@ PyRows get_many(const PyTable& table, nb::handle keys,
   return rows;
 }
 
+// The calls for keys in the memory of a device, or None where these are not.
+nb::object device_calls(nb::handle keys) {
+  const bool several =
+      (nb::isinstance<nb::list>(keys) || nb::isinstance<nb::tuple>(keys)) && nb::len(keys) != 0;
+  const nb::object first = several ? nb::object(keys[0]) : nb::borrow(keys);
+  if (!nb::hasattr(first, "__cuda_array_interface__")) return nb::none();
+  return nb::module_::import_("stridedb._device");
+}
+
 nb::object contains_many(const PyTable& table, nb::handle keys) {
   EncodedKeys encoded;
   const GivenKeys given = keys_of(*table.form, keys, &encoded);
@@ -254,6 +263,8 @@ void bind_table_reads(nb::class_<PyTable>& table) {
           [](const PyTable& t, nb::handle keys, nb::object otherwise,
              const std::optional<std::vector<std::string>>& columns) -> nb::object {
             if (is_one_key(*t.form, keys)) return get_one(t, keys, columns).value_or(otherwise);
+            const nb::object device = device_calls(keys);
+            if (!device.is_none()) return device.attr("get")(t, keys, columns);
             return nb::cast(get_many(t, keys, columns));
           },
           nb::arg("keys").none(), nb::arg("default") = nb::none(),
@@ -261,8 +272,13 @@ void bind_table_reads(nb::class_<PyTable>& table) {
           "Of one key its value, or `default`. Of a column of keys Rows, one for each key in their "
           "order, "
           "with `found`; columns: those of the values that are wanted.")
-      .def("contains", contains_many, nb::arg("keys").none(),
-           "An array of booleans: which keys are there.")
+      .def(
+          "contains",
+          [](const PyTable& t, nb::handle keys) {
+            const nb::object device = device_calls(keys);
+            return device.is_none() ? contains_many(t, keys) : device.attr("contains")(t, keys);
+          },
+          nb::arg("keys").none(), "An array of booleans: which keys are there.")
       .def("lower_bound", lower_bound, nb::arg("keys").none(),
            "For each key the first row whose key is not smaller, as Rows with key columns.")
       .def(

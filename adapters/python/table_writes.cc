@@ -53,7 +53,13 @@ void bind_table_writes(nb::class_<PyTable>& table) {
            nb::arg("progress").none() = nb::none(),
            "Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of "
            "the table, or "
-           "keys and values. All of it is there afterwards, or nothing.")
+           "keys and values: columns with as many rows, or a key and a value. All of it is there "
+           "afterwards, or nothing. on_equal: 'last' takes the last of equal keys, 'error' raises "
+           "AlreadyExists. durability: 'sync', 'flush' or 'none'; None: that of the database. "
+           "progress: called with a share from 0 to 1; an exception of it ends the commit. "
+           "InvalidArgument: a null in a key, columns that are missing, unknown or of other sizes, "
+           "values out of range. InvalidType: cells of a type that the column does not take. "
+           "ReadOnly: the database or a snapshot is for reading.")
       .def(
           "__setitem__",
           [](const PyTable& t, nb::handle key, nb::handle value) {
@@ -73,8 +79,8 @@ void bind_table_writes(nb::class_<PyTable>& table) {
           nb::arg("keys").none(), nb::arg("deltas") = 1, nb::kw_only(),
           nb::arg("durability").none() = nb::none(),
           "Adds to counters: deltas[i] to that of keys[i], or one number to all. A key that is not "
-          "there has "
-          "0.")
+          "there has 0. InvalidArgument: the table has no counters, or a sum is out of range; then "
+          "nothing is added.")
       .def(
           "delete",
           [](const PyTable& t, nb::handle keys, const Durability& durability) {

@@ -149,16 +149,22 @@ void bind_transaction(nb::module_& module) {
           },
           nb::arg("table"), nb::arg("start").none() = nb::none(),
           nb::arg("stop").none() = nb::none(), "As Table.delete_range().")
-      .def("commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
-           nb::arg("progress").none() = nb::none(),
-           "Makes the changes visible and durable, and ends.")
+      .def(
+          "commit", commit_all, nb::kw_only(), nb::arg("durability").none() = nb::none(),
+          nb::arg("progress").none() = nb::none(),
+          "Makes the changes visible and durable, and ends. durability: 'sync', 'flush' or 'none'; "
+          "None: that of the database. progress: called with a share from 0 to 1. An exception of "
+          "it or Ctrl-C: nothing has changed.")
       .def("abort", abort, "Drops the changes, and ends.")
       .def("was_new", was_new,
            "After the commit: which rows of put_if_absent() were put, as an array of booleans.")
-      .def_prop_ro("staged_rows", [](PyTransaction& t) {
-        const Use use(t);
-        return t.ongoing().staged_rows();
-      });
+      .def_prop_ro(
+          "staged_rows",
+          [](PyTransaction& t) {
+            const Use use(t);
+            return t.ongoing().staged_rows();
+          },
+          "Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.");
   module.def("_begin", begin);
 }
 

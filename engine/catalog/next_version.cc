@@ -126,6 +126,27 @@ std::shared_ptr<const Version> with_tables(
   return version;
 }
 
+std::shared_ptr<const Version> with_renamed(std::shared_ptr<const Version> before,
+                                            std::span<const TableRenaming> renamed) {
+  if (renamed.empty()) return before;
+  auto version = make_shared_here<Version>(*before);
+  std::vector<const TableRecord*> records;
+  std::vector<TableList::Replacement> changed;
+  for (const TableRenaming& renaming : renamed) {
+    const auto& record = renaming.to;
+    records.push_back(record.get());
+    const size_t at = before->index->position(record->id);
+    auto table = std::make_shared<TableVersion>(*before->tables[at]);
+    table->table = record;
+    changed.emplace_back(at, std::move(table));
+  }
+  std::sort(changed.begin(), changed.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  version->tables = before->tables.with_replaced(changed);
+  version->index = std::make_shared<const TableIndex>(before->index->with_renamed(records));
+  return version;
+}
+
 std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending,
                                             FileSystem& fs) {
   auto next = make_shared_here<Version>(before);

@@ -22,6 +22,8 @@ std::vector<T> merged(std::span<const T> sorted, std::vector<T> added, const Les
   return result;
 }
 
+bool has_smaller_name(const TableRecord* a, const TableRecord* b) { return a->name < b->name; }
+
 }  // namespace
 
 TableIndex::TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
@@ -29,12 +31,21 @@ TableIndex::TableIndex(const TableIndex& before, std::span<const TableRecord* co
   std::vector<uint32_t> created_ids;
   for (const TableRecord* table : created) created_ids.push_back(table->id);
   ids_ = merged<uint32_t>(before.ids_, std::move(created_ids), std::less<uint32_t>());
-  by_name_ = merged<const TableRecord*>(
-      before.by_name_, {created.begin(), created.end()},
-      [](const TableRecord* a, const TableRecord* b) { return a->name < b->name; });
+  by_name_ = merged<const TableRecord*>(before.by_name_, {created.begin(), created.end()},
+                                        has_smaller_name);
   if (dropped.empty()) return;
   std::erase_if(ids_, [&](uint32_t id) { return dropped.contains(id); });
   std::erase_if(by_name_, [&](const TableRecord* t) { return dropped.contains(t->id); });
+}
+
+TableIndex TableIndex::with_renamed(std::span<const TableRecord* const> renamed) const {
+  std::unordered_set<uint32_t> ids;
+  for (const TableRecord* table : renamed) ids.insert(table->id);
+  TableIndex others = *this;
+  std::erase_if(others.by_name_, [&](const TableRecord* t) { return ids.contains(t->id); });
+  others.by_name_ = merged<const TableRecord*>(others.by_name_, {renamed.begin(), renamed.end()},
+                                               has_smaller_name);
+  return others;
 }
 
 size_t TableIndex::position(uint32_t id) const {

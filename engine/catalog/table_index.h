@@ -13,8 +13,8 @@
 
 namespace stride {
 
-// Immutable. Versions that follow each other share one until a table is created or dropped. The
-// versions keep the records alive.
+// Immutable. Versions that follow each other share one until a table is created, renamed or
+// dropped. The versions keep the records alive.
 class TableIndex {
  public:
   static constexpr size_t none = ~size_t{0};
@@ -24,6 +24,10 @@ class TableIndex {
   // lists of numbers and pointers, and a search for each created table.
   TableIndex(const TableIndex& before, std::span<const TableRecord* const> created,
              const std::unordered_set<uint32_t>& dropped);
+
+  // The same tables, of which some have other names: `renamed` has the records that take the place
+  // of those of the same ids.
+  TableIndex with_renamed(std::span<const TableRecord* const> renamed) const;
 
   size_t size() const { return ids_.size(); }
   // The table's position among all, by ascending id, or `none`.

@@ -6,10 +6,15 @@
 
 namespace stride {
 
-Status check_table_options(const std::string& name, const TableOptions& options) {
+Status check_table_name(const std::string& name) {
   if (name.empty() || name.size() > 255 || name.find('\0') != std::string::npos)
     return Status::invalid("a table's name has 1 to 255 bytes and no NUL; this one has " +
                            std::to_string(name.size()) + " bytes");
+  return {};
+}
+
+Status check_table_options(const std::string& name, const TableOptions& options) {
+  STRIDE_TRY(check_table_name(name));
   if (options.key_width > max_key_bytes)
     return Status::invalid("key_width " + std::to_string(options.key_width) +
                            " is too large; at most 65535 bytes are possible");
@@ -34,7 +39,8 @@ Status check_table_options(const std::string& name, const TableOptions& options)
   if (schema.has_values() && numbers != NumberType::none)
     return Status::invalid("a table of numbers has no columns")
         .with_remedy("leave one of the two out: a column of numbers is in a schema, too");
-  if (const uint32_t width = schema.key_width(); width && options.key_width && width != options.key_width)
+  if (const uint32_t width = schema.key_width();
+      width && options.key_width && width != options.key_width)
     return Status::invalid("key_width " + std::to_string(options.key_width) +
                            " is given, and keys of the schema have " + std::to_string(width) +
                            " bytes")
@@ -80,8 +86,7 @@ Result<Table> check_same_options(const Table& table, const TableOptions& options
   if (table.address_bits() != options.address_bits)
     return Status::invalid("table '" + table.name() + "' is " + kind_of(table.address_bits()) +
                            ", not " + kind_of(options.address_bits));
-  const uint32_t key_width =
-      options.key_width ? options.key_width : options.schema.key_width();
+  const uint32_t key_width = options.key_width ? options.key_width : options.schema.key_width();
   if (!options.address_bits && table.key_width() != key_width)
     return Status::invalid("table '" + table.name() + "' has keys of width " +
                            std::to_string(table.key_width()) + ", not " +
@@ -98,10 +103,10 @@ Result<Table> check_same_options(const Table& table, const TableOptions& options
                            ", which cannot be changed")
         .with_remedy("leave that as it is, or copy the rows into a new table");
   if (!options.schema.empty() && !(options.schema == table.schema()))
-    return Status::invalid("table '" + table.name() + "' has " +
-                           (table.schema().empty() ? "no schema"
-                                                   : "the schema " + table.schema().to_string()) +
-                           ", not " + options.schema.to_string())
+    return Status::invalid(
+               "table '" + table.name() + "' has " +
+               (table.schema().empty() ? "no schema" : "the schema " + table.schema().to_string()) +
+               ", not " + options.schema.to_string())
         .with_remedy("give the table's, or none, or copy the rows into a new table");
   return table;
 }

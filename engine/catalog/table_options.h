@@ -12,6 +12,8 @@
 
 namespace stride {
 
+// invalid_argument: no name that a table can have.
+Status check_table_name(const std::string& name);
 // invalid_argument: a name or options that no table can have.
 Status check_table_options(const std::string& name, const TableOptions& options);
 // Precondition: check_table_options() was ok.

@@ -52,6 +52,7 @@ struct TableParts {
   static const std::shared_ptr<const TableRecord>& record(const Table& table) {
     return table.record_;
   }
+  static const std::shared_ptr<const Schema>& schema(const Table& table) { return table.schema_; }
   static const std::shared_ptr<const DatabaseIdentity>& database(const Table& table) {
     return table.database_;
   }

@@ -65,14 +65,15 @@ class VersionSet {
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
 
-  // closed, read_only or poisoned, also by what was written in the background and has failed by now.
+  // closed, read_only or poisoned, also by what was written in the background and has failed by
+  // now.
   Status writable();
   // The same without a look at what is written in the background.
   Status still_writable() const;
   // Makes the edit part of the database: its files, then the manifest, then the version that
-  // follows `before` (the current one, to which tables may have been added that the edit creates).
-  // Where it fails or throws, the edit is not there, now or after reopening, unless the handle is
-  // poisoned.
+  // follows `before` (the current one, with the tables that the edit creates and the names that it
+  // gives). Where it fails or throws, the edit is not there, now or after reopening, unless the
+  // handle is poisoned.
   Status apply(const Version& before, PendingEdit* pending, Durability durability);
   // Makes every edit so far durable.
   Status sync();

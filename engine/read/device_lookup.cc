@@ -1,5 +1,10 @@
 #include "engine/read/device_lookup.h"
 
+#include <string>
+#include <vector>
+
+#include "storage/quoted.h"
+
 namespace stride {
 
 Result<std::shared_ptr<Backend>> device_that_holds(Executor& executor, const KeyColumn& queries,
@@ -52,11 +57,57 @@ Status find_on_device(Executor& executor, const SegmentList& segments, const Key
 
 Status get_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                      const DeviceValues& out, void* stream) {
-  return with_all_on_device(executor, segments, queries, out.offsets, /*values=*/true,
+  const void* to = out.width ? static_cast<const void*>(out.values) : out.offsets;
+  return with_all_on_device(executor, segments, queries, to, /*values=*/true,
                             [&](Backend& device, std::span<const IndexView> indexes) {
                               return device.tree_index().get_on_device(indexes, queries, out,
                                                                        stream);
                             });
+}
+
+namespace {
+
+DeviceKeyPart::Kind kind_of(FieldType type) {
+  switch (type) {
+    case FieldType::boolean:
+    case FieldType::u8:
+    case FieldType::u16:
+    case FieldType::u32:
+    case FieldType::u64:
+      return DeviceKeyPart::Kind::unsigned_number;
+    case FieldType::f32:
+    case FieldType::f64:
+      return DeviceKeyPart::Kind::floating;
+    case FieldType::uuid:
+    case FieldType::string:
+    case FieldType::bytes:
+      return DeviceKeyPart::Kind::bytes;
+    default:
+      return DeviceKeyPart::Kind::signed_number;
+  }
+}
+
+}  // namespace
+
+Status make_keys_on_device(Executor& executor, const Schema& schema,
+                           std::span<const CellColumn> columns, std::byte* keys, void* stream) {
+  const std::vector<Field>& fields = schema.key();
+  if (columns.size() != fields.size() || columns.empty() || schema.key_width() == 0)
+    return Status::invalid(std::to_string(columns.size()) +
+                           " columns are given for keys of the schema " + schema.to_string())
+        .with_remedy("give a column for each key column, all of which have a width");
+  std::vector<DeviceKeyPart> parts;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const CellColumn& column = columns[i];
+    if (column.offsets || column.width != cell_width(fields[i]) || column.size != columns[0].size)
+      return Status::invalid("key column " + quoted(fields[i].name) + " is of type " +
+                             type_text(fields[i]) + ", and other cells or rows are given");
+    parts.push_back({column.data, column.stride, column.width, kind_of(fields[i].type)});
+  }
+  auto device = device_that_holds(
+      executor, Column::fixed(columns[0].data, columns[0].width, columns[0].size), keys);
+  if (!device.ok()) return device.status();
+  return (*device)->tree_index().make_keys_on_device(parts, columns[0].size, keys, stream);
 }
 
 }  // namespace stride

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "engine/catalog/version.h"
 #include "engine/device/executor.h"
 #include "engine/lookup_result.h"
+#include "engine/row_columns.h"
+#include "storage/schema.h"
 
 namespace stride {
 
@@ -18,5 +21,8 @@ Status find_on_device(Executor& executor, const SegmentList& segments, const Key
                       Location* out, void* stream);
 Status get_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                      const DeviceValues& out, void* stream);
+// Keys of the schema's key columns, whose cells lie in the device's memory as the keys do.
+Status make_keys_on_device(Executor& executor, const Schema& schema,
+                           std::span<const CellColumn> columns, std::byte* keys, void* stream);
 
 }  // namespace stride

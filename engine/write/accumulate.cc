@@ -53,10 +53,8 @@ class Bases {
         table_(table),
         keys_(deltas.keys.column()),
         width_(width_of(table.numbers)),
-        numbers_(keys_.size * width_),
-        known_(keys_.size) {
-    std::memset(numbers_.data(), 0, numbers_.size());
-  }
+        known_(keys_.size) {}
+  // Empty: all are 0.
   const BulkVector<std::byte>& numbers() const { return numbers_; }
 
   // Reads those that have a row there.
@@ -66,7 +64,7 @@ class Bases {
       known_.set(slot);
       const StagedChunk& chunk = *from.chunks[rows[slot].chunk];
       if (chunk.kind(rows[slot].row) == EntryKind::put)
-        std::memcpy(numbers_.data() + slot * width_, chunk.values()[rows[slot].row].data(), width_);
+        set_number(slot, chunk.values()[rows[slot].row]);
     }
   }
 
@@ -105,8 +103,15 @@ class Bases {
                                                 std::to_string(value.size()) + " bytes, not " +
                                                 std::to_string(width_))
           .with_remedy("restore the database from a backup");
-    std::memcpy(numbers_.data() + slot * width_, value.data(), width_);
+    set_number(slot, value);
     return {};
+  }
+  void set_number(uint64_t slot, Bytes value) {
+    if (numbers_.empty()) {
+      numbers_.resize(keys_.size * width_);
+      std::memset(numbers_.data(), 0, numbers_.size());
+    }
+    std::memcpy(numbers_.data() + slot * width_, value.data(), width_);
   }
 
   const Version& version_;
@@ -122,26 +127,32 @@ void drop_deltas(StagedTable* table) {
   Bitmap kept;
   for (auto& chunk : table->chunks) {
     if (chunk->deltas() == 0) continue;
+    if (chunk->deltas() == chunk->rows()) {
+      chunk.reset();
+      continue;
+    }
     kept.reset(chunk->rows());
     for (uint64_t row = 0; row < chunk->rows(); ++row)
       if (chunk->kind(row) != EntryKind::delta) kept.set(row);
     chunk->keep(kept.words());
   }
-  std::erase_if(table->chunks, [](const auto& chunk) { return chunk->rows() == 0; });
+  std::erase_if(table->chunks, [](const auto& chunk) { return !chunk || chunk->rows() == 0; });
 }
 
-void put_behind(const KeyColumn& keys, const ValueColumn& values, StagedTable* table) {
-  for (uint64_t done = 0; done < keys.size;) {
-    uint64_t rows = std::min(keys.size - done, StagedChunk::max_rows);
-    auto bytes_of = [&](const Column& column, uint64_t n) {
-      return column.begin(done + n) - column.begin(done);
-    };
-    uint64_t key_bytes =
-        std::max(std::min(bytes_of(keys, rows), StagedChunk::target_bytes), bytes_of(keys, 1));
-    StagedChunk::Capacity capacity{rows, key_bytes, bytes_of(values, rows)};
-    auto chunk = std::make_unique<StagedChunk>(table->table->key_width, capacity);
-    done += chunk->append(keys, &values, done, EntryKind::put);
-    table->chunks.push_back(std::move(chunk));
+// Keys and their numbers, as the rows of a table.
+struct SumRows {
+  KeyCopies keys;
+  BulkVector<std::byte> sums;
+};
+
+void put_behind(std::shared_ptr<const SumRows> rows, StagedTable* table) {
+  const KeyColumn keys = rows->keys.column();
+  const ValueColumn values =
+      Column::fixed(rows->sums.data(), width_of(table->table->numbers), keys.size);
+  for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
+    const uint64_t n = std::min(StagedChunk::max_rows, keys.size - done);
+    table->chunks.push_back(std::make_unique<StagedChunk>(
+        keys.slice(done, n), values.slice(done, n), EntryKind::put, rows));
   }
 }
 
@@ -177,8 +188,7 @@ Status DeltaSums::resolve(const StagedTable* before, StagedTable* table) {
   STRIDE_TRY(sum_deltas(version_, record, deltas, bases.numbers(), &sums));
   STRIDE_TRY(WorkWatch::check());
   drop_deltas(table);
-  put_behind(deltas.keys.column(),
-             Column::fixed(sums.data(), width_of(record.numbers), deltas.keys.size()), table);
+  put_behind(std::make_shared<SumRows>(SumRows{std::move(deltas.keys), std::move(sums)}), table);
   return {};
 }
 

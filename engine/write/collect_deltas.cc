@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "engine/write/dense_keys.h"
 #include "storage/work_watch.h"
 
 namespace stride {
@@ -24,8 +26,10 @@ class Collector {
     if (count > none - 1) return too_many();
     deltas_.numbers.resize(count * width_);
     deltas_.slots.resize(count);
-    STRIDE_TRY(known_.begin(backend, table_.table->key_width, rows));
     only_deltas_ = count == rows;
+    DenseKeys dense(backend);
+    if (only_deltas_ && dense.look(key_columns())) return number(&dense, backend);
+    STRIDE_TRY(known_.begin(backend, table_.table->key_width, rows));
     for (uint32_t c = 0; c < table_.chunks.size(); ++c) {
       const StagedChunk& chunk = *table_.chunks[c];
       if (chunk.rows() == 0) continue;
@@ -49,6 +53,34 @@ class Collector {
     return Status(StatusCode::resource_exhausted, "more than 4,294,967,294 deltas in a commit")
         .with_remedy("commit them in several transactions");
   }
+
+  std::vector<KeyColumn> key_columns() const {
+    std::vector<KeyColumn> columns;
+    for (const auto& chunk : table_.chunks) columns.push_back(chunk->keys());
+    return columns;
+  }
+
+  // Slots are the places of keys in their order. Only deltas.
+  Status number(DenseKeys* dense, Backend& backend) {
+    std::vector<uint64_t> first(table_.chunks.size());
+    for (size_t c = 0; c < first.size(); ++c) first[c] = std::exchange(at_, at_ + rows_of(c));
+    WorkWatch* const watch = WorkWatch::current();
+    backend.parallel_for(first.size(), 1, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t c = begin; c < end; ++c) {
+        const uint64_t rows = rows_of(c);
+        if (rows == 0) continue;
+        dense->mark(table_.chunks[c]->keys(), deltas_.slots.data() + first[c]);
+        std::memcpy(deltas_.numbers.data() + first[c] * width_,
+                    table_.chunks[c]->values()[0].data(), rows * width_);
+        table_.chunks[c].reset();
+        if (watch) watch->add(rows);
+      }
+    });
+    table_.chunks.clear();
+    dense->finish(deltas_.slots, &deltas_.keys);
+    return {};
+  }
+  uint64_t rows_of(size_t chunk) const { return table_.chunks[chunk]->rows(); }
 
   // Slots are the keys' numbers.
   void add_deltas(const StagedChunk& chunk) {

@@ -62,11 +62,23 @@ class KeyCopies {
                   : Column::variable(bytes_.data(), offsets_.data(), size_);
   }
   uint64_t size() const { return size_; }
+  // Room for so many keys, of so many bytes together, in the place of those that were there. Who
+  // fills it sets where each key ends, unless `ends` is null, because keys have one width.
+  struct Room {
+    std::byte* bytes;
+    uint64_t* ends;
+  };
+  Room resize(uint64_t keys, uint64_t bytes) {
+    bytes_.resize(bytes);
+    if (!width_) offsets_.resize(keys + 1);
+    size_ = keys;
+    return {bytes_.data(), width_ ? nullptr : offsets_.data() + 1};
+  }
 
  private:
   uint32_t width_;
-  std::vector<std::byte> bytes_;
-  std::vector<uint64_t> offsets_{0};
+  BulkVector<std::byte> bytes_;
+  BulkVector<uint64_t> offsets_{0};
   uint64_t size_ = 0;
 };
 

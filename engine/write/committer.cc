@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <unordered_set>
 
 #include "engine/build/run_builder_body.h"
 #include "engine/catalog/next_version.h"
@@ -14,6 +13,7 @@
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
 #include "engine/write/rows_of_commit.h"
+#include "engine/write/table_checks.h"
 #include "storage/no_throw.h"
 #include "storage/work_watch.h"
 
@@ -147,8 +147,10 @@ bool has_rows(const Version& version, uint32_t table) {
 // Requests that are carried out together.
 struct Committer::Round {
   std::vector<CommitRequest*> requests;
-  std::vector<std::shared_ptr<const TableRecord>> created;  // tables, by one of them
-  std::shared_ptr<const Version> version;                   // before it, with these tables
+  // By its only request, if there are any.
+  std::vector<std::shared_ptr<const TableRecord>> created;
+  std::vector<TableRenaming> renamed;
+  std::shared_ptr<const Version> version;  // before it, with these tables and names
   StagedTables tables;
   std::optional<RoundSums> sums;
   AbsentAnswers answers;
@@ -156,10 +158,10 @@ struct Committer::Round {
   bool watched = false;         // the same
 
   bool empty() const { return requests.empty(); }
-  // Whether rows may come behind those that are there. A request that creates tables has a round of
-  // its own, and so has one that asks about its keys, or may be stopped.
+  // Whether rows may come behind those that are there. A request that creates or renames tables has
+  // a round of its own, and so has one that asks about its keys, or may be stopped.
   bool has_room_for(const CommitRequest& request, const std::vector<StagedTable>& staged) const {
-    if (!request.staging->created().empty() || !created.empty()) return false;
+    if (request.staging->changes_tables() || !created.empty() || !renamed.empty()) return false;
     if (!empty() && (put_keys || request.put_keys || watched || request.watched)) return false;
     return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
       auto found = tables.find(t.table->id);
@@ -179,40 +181,6 @@ struct Committer::Round {
     watched = request->watched;
   }
 };
-
-namespace {
-
-Status check_not_there(const Version& version, const TableRecord& created) {
-  if (!version.find_name(created.name)) return {};
-  return Status(StatusCode::already_exists,
-                "there is a table '" + created.name + "' by now, which another one created")
-      .with_file(version.database->path)
-      .with_remedy("begin again, with open_table()");
-}
-
-Status check_there(const Version& version, const TableRecord& table) {
-  if (version.find(table.id)) return {};
-  return Status(StatusCode::not_found,
-                "table '" + table.name +
-                    "' was dropped before the commit, or its creation was not committed")
-      .with_file(version.database->path);
-}
-
-// The tables of a request are there, and those that it creates are not.
-Status check_tables(const Version& version, const Staging& staging,
-                    const std::vector<StagedTable>& staged) {
-  std::unordered_set<uint32_t> created;
-  for (const auto& table : staging.created()) {
-    created.insert(table->id);
-    STRIDE_TRY(check_not_there(version, *table));
-  }
-  for (const StagedTable& t : staged) {
-    if (!created.contains(t.table->id)) STRIDE_TRY(check_there(version, *t.table));
-  }
-  return {};
-}
-
-}  // namespace
 
 // Requests that go through the log together. Their rows are in CommitRequest::rows.
 struct Committer::SmallRound {
@@ -334,7 +302,8 @@ void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
       return;
     }
     round->created = staging.created();
-    round->version = with_tables(versions_.current(), round->created);
+    round->renamed = staging.renamed();
+    round->version = with_tables(with_renamed(versions_.current(), round->renamed), round->created);
   }
   if (Status s = resolve_deltas(round, &staged); !s.ok()) {
     request->answer(std::move(s));
@@ -425,6 +394,9 @@ Status Committer::commit_rows(Round* round) {
   PendingEdit pending(unsynced_);
   AbsentAnswers& answers = round->answers;
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
+  for (const TableRenaming& table : round->renamed)
+    pending.edit.renamed.push_back({table.to->id, table.to->name});
+  // Of no use where there are no rows, but frames of the log tell by it which edits they follow.
   const uint64_t run = versions_.new_id();
   expect_work(round->tables);
   for (auto& [id, table] : round->tables) {
@@ -437,8 +409,8 @@ Status Committer::commit_rows(Round* round) {
   }
   for (SegmentRecord& added : pending.edit.added) added.run = run;
   const VersionEdit& edit = pending.edit;
-  if (!edit.added.empty() || !edit.created.empty() || !edit.removed.empty() ||
-      !edit.erased.empty()) {
+  if (!edit.added.empty() || !edit.created.empty() || !edit.renamed.empty() ||
+      !edit.removed.empty() || !edit.erased.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
     for (const auto& segment : pending.obsolete) segment->file().set_erased();
     const bool erased = !edit.erased.empty() || !edit.removed.empty();

@@ -39,7 +39,7 @@ class Committer {
   Made commit(const std::vector<CommitRequest*>& group);
   // The same for requests that have rows alone (Staging::has_rows_alone()), each of which becomes a
   // part of a run. Takes the commit lock only to make it a part of the database. Meanwhile no table
-  // may be dropped.
+  // may be dropped. None of them renames one.
   bool commit_rows_alone(const std::vector<CommitRequest*>& group, std::mutex& commit_lock);
 
  private:

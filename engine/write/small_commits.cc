@@ -83,7 +83,7 @@ SmallCommits::~SmallCommits() = default;
 
 // Prefix tables are matched by what follows their segments alone.
 bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> tables) const {
-  if (!staging.created().empty() || max_commit_bytes_ == 0) return false;
+  if (staging.changes_tables() || max_commit_bytes_ == 0) return false;
   for (const StagedTable& table : tables)
     if (table.table->address_bits != 0) return false;
   return staged_bytes(tables) <= max_commit_bytes_;
@@ -91,7 +91,7 @@ bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> ta
 
 void SmallCommits::prepare(CommitRequest* request) const {
   Staging& staging = *request->staging;
-  if (!staging.created().empty() || !staging.has_rows_alone() ||
+  if (staging.changes_tables() || !staging.has_rows_alone() ||
       staging.bytes() + staging.rows() * sizeof(TailRow) > max_commit_bytes_)
     return;
   staging.for_each_table([&](const StagedTable& table) { add_rows(table, &request->rows); });

@@ -65,8 +65,16 @@ StagedChunk::StagedChunk(uint32_t key_width, Capacity capacity)
   values_ = p + round_up(key_bytes, 64);
 }
 
-StagedChunk::StagedChunk(const KeyColumn& keys, const ValueColumn& values)
-    : borrowed_(true), borrowed_keys_(keys), borrowed_values_(values), rows_(keys.size) {}
+StagedChunk::StagedChunk(const KeyColumn& keys, const ValueColumn& values, EntryKind kind,
+                         std::shared_ptr<const void> owner)
+    : borrowed_(true),
+      borrowed_keys_(keys),
+      borrowed_values_(values),
+      owner_(std::move(owner)),
+      rows_(keys.size) {
+  if (kind != EntryKind::put) kinds_.resize(rows_, static_cast<uint8_t>(kind));
+  if (kind == EntryKind::delta) deltas_ = rows_;
+}
 
 StagedChunk::StagedChunk(std::vector<KeyRange> ranges)
     : borrowed_(true), ranges_(std::move(ranges)) {}

@@ -105,6 +105,13 @@ Status check_columns(const TableRecord& table, const KeyColumn& keys, const Valu
   return table.numbers == NumberType::none ? Status() : check_numbers(table, *values);
 }
 
+Status check_takes_deltas(const TableRecord& table) {
+  if (table.numbers != NumberType::none) return {};
+  return Status::invalid("nothing can be added to the values of table '" + table.name +
+                         "', which are bytes, not numbers")
+      .with_remedy("make a table with TableOptions::numbers");
+}
+
 Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
   uint64_t words = (rows + 63) / 64;
   if (was_new.empty() || was_new.size() == words) return {};
@@ -117,11 +124,14 @@ Status check_bits(uint64_t rows, std::span<const uint64_t> was_new) {
 
 Status Staging::stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                              const ValueColumn& deltas) {
-  if (table->numbers == NumberType::none)
-    return Status::invalid("nothing can be added to the values of table '" + table->name +
-                           "', which are bytes, not numbers")
-        .with_remedy("make a table with TableOptions::numbers");
+  STRIDE_TRY(check_takes_deltas(*table));
   return stage_rows(table, keys, &deltas, EntryKind::delta);
+}
+
+Status Staging::stage_delta_view(const std::shared_ptr<const TableRecord>& table,
+                                 const KeyColumn& keys, const ValueColumn& deltas) {
+  STRIDE_TRY(check_takes_deltas(*table));
+  return view_rows(table, keys, deltas, EntryKind::delta);
 }
 
 Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
@@ -152,19 +162,20 @@ Status Staging::stage_rows(const std::shared_ptr<const TableRecord>& table, cons
   return {};
 }
 
-Status Staging::stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-                           const ValueColumn& values) {
+Status Staging::view_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                          const ValueColumn& values, EntryKind kind) {
   // A chunk for each of many small views would cost more than a copy, and a sort takes only so
   // many.
   constexpr uint64_t min_rows = 4096, min_bytes = 64 << 10;
   STRIDE_TRY(check_columns(*table, keys, &values));
   if (keys.size < min_rows && keys.bytes() + values.bytes() < min_bytes)
-    return stage(table, keys, &values);
+    return stage_rows(table, keys, &values, kind);
   try {
     std::vector<std::unique_ptr<StagedChunk>> added;
     for (uint64_t done = 0; done < keys.size; done += StagedChunk::max_rows) {
       uint64_t n = std::min(StagedChunk::max_rows, keys.size - done);
-      added.push_back(std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n)));
+      added.push_back(
+          std::make_unique<StagedChunk>(keys.slice(done, n), values.slice(done, n), kind));
     }
     add_chunks(slot_of_this_thread(table), std::move(added));
   } catch (const std::bad_alloc&) {
@@ -235,11 +246,24 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
   return {};
 }
 
+namespace {
+
+Status has_created(const std::string& name) {
+  return Status(StatusCode::already_exists,
+                "the transaction has created a table '" + name + "' already");
+}
+
+Status has_given_name(const std::string& name) {
+  return Status(StatusCode::already_exists,
+                "the transaction has given another table the name '" + name + "'");
+}
+
+}  // namespace
+
 Status Staging::create(std::shared_ptr<const TableRecord> table) {
   std::lock_guard lock(mutex_);
-  if (created_by_name_.find(table->name))
-    return Status(StatusCode::already_exists,
-                  "the transaction has created a table '" + table->name + "' already");
+  if (created_by_name_.find(table->name)) return has_created(table->name);
+  if (find_renamed_to(table->name)) return has_given_name(table->name);
   created_.push_back(table);
   try {
     created_by_name_.add(table->name, table);
@@ -254,6 +278,34 @@ std::shared_ptr<const TableRecord> Staging::find_created(const std::string& name
   std::lock_guard lock(mutex_);
   auto found = created_by_name_.find(name);
   return found ? *found : nullptr;
+}
+
+Status Staging::check_renaming(uint32_t table, const std::string& name,
+                               const std::string& new_name) const {
+  for (const auto& created : created_)
+    if (created->name == new_name) return has_created(new_name);
+  if (find_renamed_to(new_name)) return has_given_name(new_name);
+  if (renames(table))
+    return Status(StatusCode::already_exists,
+                  "the transaction has given table '" + name + "' another name already");
+  return {};
+}
+
+Status Staging::rename(TableRenaming renaming) {
+  STRIDE_TRY(check_renaming(renaming.from->id, renaming.from->name, renaming.to->name));
+  renamed_.push_back(std::move(renaming));
+  return {};
+}
+
+const TableRenaming* Staging::find_renamed_to(const std::string& name) const {
+  for (const TableRenaming& renaming : renamed_)
+    if (renaming.to->name == name) return &renaming;
+  return nullptr;
+}
+
+bool Staging::renames(uint32_t table) const {
+  return std::any_of(renamed_.begin(), renamed_.end(),
+                     [&](const TableRenaming& renaming) { return renaming.from->id == table; });
 }
 
 void Staging::hand_over() {
@@ -326,7 +378,7 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
 }
 
 bool Staging::has_rows_alone() {
-  bool all = true;
+  bool all = renamed_.empty();
   for_each_table([&](const StagedTable& staged) {
     all = all && staged.table->address_bits == 0 && staged.has_rows_alone();
   });

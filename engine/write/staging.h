@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/catalog/table_renaming.h"
 #include "engine/table.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
@@ -47,8 +48,10 @@ class StagedChunk {
   };
   // key_width 0: keys of any length.
   StagedChunk(uint32_t key_width, Capacity capacity);
-  // Views of at most max_rows rows that the caller keeps; nothing can be appended.
-  StagedChunk(const KeyColumn& keys, const ValueColumn& values);
+  // Views of at most max_rows rows, puts or deltas; nothing can be appended. owner: keeps their
+  // memory; null: the caller does.
+  StagedChunk(const KeyColumn& keys, const ValueColumn& values, EntryKind kind = EntryKind::put,
+              std::shared_ptr<const void> owner = nullptr);
   // No rows, but ranges whose keys are erased as far as chunks before this one, or the table, have
   // them (engine/write/range_erase.h).
   explicit StagedChunk(std::vector<KeyRange> ranges);
@@ -78,7 +81,7 @@ class StagedChunk {
   const std::vector<KeyRange>& ranges() const { return ranges_; }
   // Precondition: there are ranges already.
   void add_ranges(std::vector<KeyRange> ranges);
-  // The rows are the caller's, or there are only ranges: nothing can be appended or dropped.
+  // The rows are views, or there are only ranges: nothing can be appended or dropped.
   bool is_borrowed() const { return borrowed_; }
   // Drops the rows whose bit is 0. Precondition: append() has copied them.
   void keep(std::span<const uint64_t> bits);
@@ -91,6 +94,7 @@ class StagedChunk {
   bool borrowed_ = false;  // or ranges: no room for rows
   KeyColumn borrowed_keys_;
   ValueColumn borrowed_values_;
+  std::shared_ptr<const void> owner_;  // of what is borrowed
   uint32_t key_width_ = 0;
   Capacity capacity_{};
   uint64_t rows_ = 0;
@@ -150,28 +154,45 @@ class Staging {
   // WriteTransaction::accumulate().
   Status stage_deltas(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& deltas);
-  // As stage(), without a copy: the columns must stay as they are until the commit has returned.
+  // As stage() and stage_deltas(), without a copy: the columns must stay as they are until the
+  // commit has returned.
   Status stage_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
-                    const ValueColumn& values);
+                    const ValueColumn& values) {
+    return view_rows(table, keys, values, EntryKind::put);
+  }
+  Status stage_delta_view(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                          const ValueColumn& deltas);
   Status stage_ranges(const std::shared_ptr<const TableRecord>& table,
                       std::vector<KeyRange> ranges);
   // WriteTransaction::put_if_absent().
   Status stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& values, std::span<uint64_t> was_new);
-  // A table that the transaction creates. already_exists: it has created one of that name.
+  // A table that the transaction creates. already_exists: it has created one of that name, or given
+  // another one the name.
   Status create(std::shared_ptr<const TableRecord> table);
   // Null: the transaction has created no table of this name.
   std::shared_ptr<const TableRecord> find_created(const std::string& name);
   // Call when no create() is under way.
   const std::vector<std::shared_ptr<const TableRecord>>& created() const { return created_; }
+  // A table that the transaction gives another name. already_exists: as check_renaming().
+  Status rename(TableRenaming renaming);
+  // already_exists: as create(), or the transaction has given the table another name before.
+  Status check_renaming(uint32_t table, const std::string& name, const std::string& new_name) const;
+  // Null: the transaction has given no table this name.
+  const TableRenaming* find_renamed_to(const std::string& name) const;
+  // Whether the transaction gives the table another name.
+  bool renames(uint32_t table) const;
+  // These three: call when no rename() is under way.
+  const std::vector<TableRenaming>& renamed() const { return renamed_; }
+  bool changes_tables() const { return !created_.empty() || !renamed_.empty(); }
   // Rows that come from now on come after all that are there, whichever thread brings them. Call
   // when no stage() is under way.
   void hand_over();
   // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // Whether it puts and erases rows and does nothing else, in no prefix table: then it does not
-  // matter what is stored. Call when no stage() is under way.
+  // Whether it puts and erases rows, in no prefix table, and does nothing else but to create
+  // tables: then it does not matter what is stored. Call when no stage() is under way.
   bool has_rows_alone();
   // Calls use(table) for each StagedTable. Call when no stage() is under way.
   template <class Use>
@@ -201,6 +222,8 @@ class Staging {
   };
   Status stage_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                     const ValueColumn* values, EntryKind kind);
+  Status view_rows(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
+                   const ValueColumn& values, EntryKind kind);
   Slot* slot_of_this_thread(const std::shared_ptr<const TableRecord>& table);
   // Requires the mutex.
   StagedTable* staged_table(const std::shared_ptr<const TableRecord>& table);
@@ -213,6 +236,7 @@ class Staging {
   OwnedList<StagedTable> tables_;
   OwnedList<Slot> slots_;
   std::vector<std::shared_ptr<const TableRecord>> created_;
+  std::vector<TableRenaming> renamed_;  // few
   SmallIndex<uint32_t, StagedTable*> tables_by_id_;
   SmallIndex<SlotKey, Slot*, SlotHash> slots_by_key_;
   SmallIndex<std::string_view, std::shared_ptr<const TableRecord>> created_by_name_;

@@ -35,7 +35,8 @@ class Summation {
 
   Status run(BulkVector<std::byte>* sums) {
     if (!is_integer(table_.numbers) || table_.sums_wrap)
-      return add(table_.numbers, deltas_.numbers.data(), bases_.data(), sums);
+      return add(table_.numbers, deltas_.numbers.data(), bases_.empty() ? nullptr : bases_.data(),
+                 sums);
     return table_.numbers == NumberType::i32 ? exact<int32_t>(sums) : exact<int64_t>(sums);
   }
 
@@ -63,6 +64,7 @@ class Summation {
     const uint64_t n = deltas_.slots.size(), slots = deltas_.keys.size();
     if (fits(numbers, n)) {
       STRIDE_TRY(add(table_.numbers, deltas_.numbers.data(), nullptr, sums));
+      if (bases_.empty()) return {};
       auto* sum = reinterpret_cast<T*>(sums->data());
       return add_bases<T>(sums, [&](uint64_t slot) { return sum[slot]; });
     }
@@ -101,9 +103,10 @@ class Summation {
     const uint64_t slots = deltas_.keys.size();
     for (uint64_t slot = 0; slot < slots; ++slot) {
       T result;
+      const T before = bases_.empty() ? T{0} : base[slot];
       auto more = added(slot);
-      if (__builtin_add_overflow(base[slot], more, &result))
-        return does_not_fit(slot, Wide{base[slot]} + Wide{more});
+      if (__builtin_add_overflow(before, more, &result))
+        return does_not_fit(slot, Wide{before} + Wide{more});
       sum[slot] = result;
     }
     return {};

@@ -165,6 +165,11 @@ class CudaTreeIndex final : public TreeIndex {
     return on_stream(context_.device, stream, marking(indexes), [&](cudaStream_t to) {
       CudaIndexList list(context_.device, indexes, to);
       CudaArray<Location> locations(context_.device, to, queries.size);
+      if (out.width) {
+        list.find(queries, locations.data(), to);
+        gather_rows_cuda(list, locations.data(), queries.size, out, to);
+        return;
+      }
       CudaArray<ValueEnd> ends(context_.device, to, queries.size);
       list.find(queries, locations.data(), to);
       measure_values_cuda(context_.device, list, locations.data(), queries.size, ends.data(), to);
@@ -172,6 +177,12 @@ class CudaTreeIndex final : public TreeIndex {
                          out.capacity, to);
       unpack_ends_cuda(ends.data(), queries.size, out.found, out.offsets, to);
     });
+  }
+  Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
+                             void* stream) override {
+    return on_stream(
+        context_.device, stream, [](cudaStream_t) {},
+        [&](cudaStream_t to) { make_keys_cuda(parts, rows, keys, to); });
   }
 
  private:

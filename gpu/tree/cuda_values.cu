@@ -57,6 +57,67 @@ __global__ void gather(const DeviceIndex* const* indexes, const Location* locati
   for (uint64_t b = lane; b < bytes; b += lanes) to[b] = value[b];
 }
 
+// Eight threads a value, by words of four bytes where all lie so.
+__global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
+                            uint64_t count, std::byte* out, uint32_t width, uint8_t* there) {
+  constexpr uint32_t lanes = 8;
+  uint64_t i = this_thread() / lanes;
+  if (i >= count) return;
+  uint32_t lane = threadIdx.x % lanes;
+  Location at = locations[i];
+  bool is_there = at.found();
+  const std::byte* value = nullptr;
+  if (is_there) {
+    const DeviceIndex& index = *indexes[at.index];
+    is_there = !(index.hidden && index.hidden[at.rank]);
+    Bytes bytes = index.values[at.rank];
+    if (bytes.size() == width) value = bytes.data();
+  }
+  if (!is_there) value = nullptr;
+  if (lane == 0 && there) there[i] = is_there;
+  std::byte* to = out + i * width;
+  uintptr_t mixed = reinterpret_cast<uintptr_t>(value) | reinterpret_cast<uintptr_t>(to) | width;
+  if (mixed % 4 == 0) {
+    for (uint32_t b = 4 * lane; b < width; b += 4 * lanes) {
+      *reinterpret_cast<uint32_t*>(to + b) =
+          value ? __ldg(reinterpret_cast<const uint32_t*>(value + b)) : 0;
+    }
+    return;
+  }
+  for (uint32_t b = lane; b < width; b += lanes) to[b] = value ? value[b] : std::byte{0};
+}
+
+// A thread a cell.
+__global__ void make_key_part(DeviceKeyPart part, uint64_t rows, std::byte* keys,
+                              uint32_t key_width) {
+  uint64_t i = this_thread();
+  if (i >= rows) return;
+  const std::byte* from = part.data + i * part.stride;
+  std::byte* to = keys + i * key_width;
+  if (part.kind == DeviceKeyPart::Kind::bytes) {
+    for (uint32_t b = 0; b < part.width; ++b) to[b] = from[b];
+    return;
+  }
+  uint64_t bits = 0;
+  const bool aligned = reinterpret_cast<uintptr_t>(from) % 8 == 0 && part.width == 8;
+  if (aligned) {
+    bits = *reinterpret_cast<const uint64_t*>(from);
+  } else {
+    for (uint32_t b = 0; b < part.width; ++b) bits |= static_cast<uint64_t>(from[b]) << (8 * b);
+  }
+  const uint64_t sign = uint64_t{1} << (8 * part.width - 1);
+  if (part.kind == DeviceKeyPart::Kind::signed_number) bits ^= sign;
+  if (part.kind == DeviceKeyPart::Kind::floating) bits = bits & sign ? ~bits : bits ^ sign;
+  if (aligned && reinterpret_cast<uintptr_t>(to) % 8 == 0) {
+    const auto high = static_cast<uint32_t>(bits >> 32), low = static_cast<uint32_t>(bits);
+    *reinterpret_cast<uint64_t*>(to) =
+        uint64_t{__byte_perm(low, 0, 0x0123)} << 32 | __byte_perm(high, 0, 0x0123);
+    return;
+  }
+  for (uint32_t b = 0; b < part.width; ++b)
+    to[b] = static_cast<std::byte>(bits >> (8 * (part.width - 1 - b)));
+}
+
 __global__ void unpack(const ValueEnd* ends, uint64_t count, uint32_t* found, uint64_t* offsets) {
   uint64_t i = this_thread();
   bool is_found = i < count && ends[i].found();
@@ -121,6 +182,26 @@ void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
   gather<<<blocks_for(count * 8), block_threads, 0, stream>>>(indexes.data(), locations, ends,
                                                               begin, count, out, capacity);
   cuda_check(cudaGetLastError(), "gather values");
+}
+
+void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
+                      const DeviceValues& out, cudaStream_t stream) {
+  if (count == 0) return;
+  gather_rows<<<blocks_for(count * 8), block_threads, 0, stream>>>(
+      indexes.data(), locations, count, out.values, out.width, out.there);
+  cuda_check(cudaGetLastError(), "gather rows");
+}
+
+void make_keys_cuda(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
+                    cudaStream_t stream) {
+  if (rows == 0) return;
+  uint32_t key_width = 0;
+  for (const DeviceKeyPart& part : parts) key_width += part.width;
+  for (const DeviceKeyPart& part : parts) {
+    make_key_part<<<blocks_for(rows), block_threads, 0, stream>>>(part, rows, keys, key_width);
+    keys += part.width;
+  }
+  cuda_check(cudaGetLastError(), "make keys");
 }
 
 void unpack_ends_cuda(const ValueEnd* ends, uint64_t count, uint32_t* found, uint64_t* offsets,

@@ -78,6 +78,9 @@ class HostTreeIndex final : public TreeIndex {
                        void*) override {
     return no_device();
   }
+  Status make_keys_on_device(std::span<const DeviceKeyPart>, uint64_t, std::byte*, void*) override {
+    return no_device();
+  }
 
  private:
   ChooseStrides choose_strides() {

@@ -200,6 +200,40 @@ TEST_CASE_METHOD(ManifestTest, "ManifestTest.SegmentsStayInTheOrderOfTheirRuns",
   CHECK(describe(state) == "next 21; table 20 a 4");
 }
 
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.TablesGetOtherNames", "[ManifestTest]") {
+  ManifestReplay replay;
+  VersionEdit edit = table_edit(1, "a");
+  edit.created.push_back({2, "b", 0, 0});
+  edit.added = {{10, 1, 9, 1, 0, 1}};
+  REQUIRE_OK(replay.apply(edit));
+  REQUIRE_OK(replay.apply({.renamed = {{1, "b"}, {2, "a"}}}));  // they change places
+  CHECK(describe(replay.state()) == "next 11; table 1 b 0; table 2 a 0; segment 10 1 9 1 0 1");
+  auto refused = [&](VersionEdit wrong) {
+    std::string before = describe(replay.state());
+    CHECK(replay.apply(wrong).code() == StatusCode::corruption);
+    CHECK(describe(replay.state()) == before);
+  };
+  refused({.renamed = {{3, "c"}}});
+  refused({.renamed = {{1, "a"}}});
+  refused({.renamed = {{1, "c"}, {1, "d"}}});
+  refused({.renamed = {{1, "c"}, {2, "c"}}});
+  refused({.renamed = {{1, ""}}});
+  refused({.renamed = {{1, std::string("c\0", 2)}}});
+  refused({.created = {{3, "c", 0, 0}}, .renamed = {{1, "c"}}});
+  refused({.created = {{3, "c", 0, 0}}, .renamed = {{3, "d"}}});
+  VersionEdit dropped;
+  dropped.dropped = {1};
+  dropped.renamed = {{1, "c"}};
+  refused(dropped);
+  // What is given up is free in the same edit.
+  VersionEdit next;
+  next.dropped = {2};
+  next.renamed = {{1, "a"}};
+  next.created = {{3, "b", 4, 0}};
+  REQUIRE_OK(replay.apply(next));
+  CHECK(describe(replay.state()) == "next 11; table 1 a 0; table 3 b 4; segment 10 1 9 1 0 1");
+}
+
 TEST_CASE_METHOD(ManifestTest, "ManifestTest.AnEditMayTakeWhatItRemoves", "[ManifestTest]") {
   ManifestReplay replay;
   VersionEdit edit = table_edit(1, "a");

@@ -24,7 +24,8 @@ inline std::string describe(const ManifestState& state) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
         << s.tombstones << " " << s.bytes;
   }
-  for (const LogRecord& log : state.logs) out << "; log " << log.number << " " << log.id << " " << log.run;
+  for (const LogRecord& log : state.logs)
+    out << "; log " << log.number << " " << log.id << " " << log.run;
   return out.str();
 }
 
@@ -56,6 +57,8 @@ class EditMaker {
       edit.created.back().sums_wrap = is_integer(numbers) && random_() % 2;
     } else if (random_() % 6 == 0) {
       edit.dropped.push_back(any(state_.tables).id);
+    } else if (random_() % 6 == 0) {
+      rename(&edit);
     }
     if (!state_.segments.empty() && edit.dropped.empty() && random_() % 3 == 0) {
       edit.removed.push_back(any(state_.segments).segment);
@@ -64,11 +67,13 @@ class EditMaker {
       uint64_t id = next++, rows = random_() % 1000;
       edit.added.push_back({id, any(state_.tables).id, next++, rows, rows / 10, rows * 50});
     }
-    if (!state_.logs.empty() && random_() % 3 == 0) edit.removed_logs.push_back(any(state_.logs).number);
+    if (!state_.logs.empty() && random_() % 3 == 0)
+      edit.removed_logs.push_back(any(state_.logs).number);
     if (random_() % 3 == 0) edit.created_logs.push_back({next++, random_()});
     for (const LogRecord& log : state_.logs) {
       if (log.run != 0) continue;
-      if (random_() % 3 == 0 && edit.removed_logs.empty()) edit.sealed_logs.push_back({log.number, next++});
+      if (random_() % 3 == 0 && edit.removed_logs.empty())
+        edit.sealed_logs.push_back({log.number, next++});
       break;
     }
     edit.next_id = next;
@@ -80,6 +85,16 @@ class EditMaker {
   }
 
  private:
+  // One table, or two that change places.
+  void rename(VersionEdit* edit) {
+    const TableRecord& one = any(state_.tables);
+    const TableRecord& other = any(state_.tables);
+    if (one.id != other.id) {
+      edit->renamed = {{one.id, other.name}, {other.id, one.name}};
+    } else {
+      edit->renamed = {{one.id, one.name + "'"}};
+    }
+  }
   template <class T>
   const T& any(const std::vector<T>& from) {
     return from[random_() % from.size()];

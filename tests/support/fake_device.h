@@ -137,6 +137,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   }
   Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                        const DeviceValues& out, void*) override {
+    if (out.width) return get_rows(indexes, queries, out);
     std::vector<uint64_t> found((queries.size + 63) / 64);
     auto values = find_values(indexes, queries, found, {out.offsets, queries.size + 1});
     if (!values.ok()) return values.status();
@@ -145,8 +146,43 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
     return {};
   }
+  Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
+                             void*) override {
+    STRIDE_TRY(counters_.call());
+    using Kind = DeviceKeyPart::Kind;
+    for (uint64_t row = 0; row < rows; ++row) {
+      for (const DeviceKeyPart& part : parts) {
+        const std::byte* cell = part.data + row * part.stride;
+        for (uint32_t i = 0; i < part.width; ++i)
+          keys[i] = part.kind == Kind::bytes ? cell[i] : cell[part.width - 1 - i];
+        const bool negative = (keys[0] & std::byte{0x80}) != std::byte{0};
+        if (part.kind == Kind::floating && negative)
+          for (uint32_t i = 0; i < part.width; ++i) keys[i] = ~keys[i];
+        else if (part.kind == Kind::floating || part.kind == Kind::signed_number)
+          keys[0] ^= std::byte{0x80};
+        keys += part.width;
+      }
+    }
+    return {};
+  }
 
  private:
+  Status get_rows(std::span<const IndexView> indexes, const KeyColumn& queries,
+                  const DeviceValues& out) {
+    std::vector<Location> locations(queries.size);
+    STRIDE_TRY(find_on_device(indexes, queries, locations.data(), nullptr));
+    for (uint64_t i = 0; i < queries.size; ++i) {
+      const Location at = locations[i];
+      std::byte* to = out.values + i * out.width;
+      std::memset(to, 0, out.width);
+      out.there[i] = at.found();
+      if (!at.found()) continue;
+      const std::string& value =
+          static_cast<const Copy&>(*indexes[at.index].resident).values[at.rank];
+      if (value.size() == out.width) std::memcpy(to, value.data(), out.width);
+    }
+    return {};
+  }
   // Copies everything, as a device does.
   struct Copy final : ResidentIndex {
     Copy(const IndexView& index, const IndexRows& rows, uint64_t bytes, std::atomic<uint64_t>* used)

@@ -18,13 +18,15 @@ class RandomTables {
 
   // One change; *after becomes what the database is if it succeeds.
   Status change(Database& db, Durability durability, Tables* after) {
-    switch (random_() % 12) {
+    switch (random_() % 13) {
       case 0:
         return create(db, after);
       case 1:
         return drop(db, after);
       case 2:
         return db.compact();
+      case 3:
+        return rename(db, durability, after);
       default:
         return commit(db, durability, after);
     }
@@ -42,6 +44,29 @@ class RandomTables {
     std::string name = std::next(after->begin(), random_() % after->size())->first;
     after->erase(name);
     return db.drop_table(name);
+  }
+
+  // Makes another table of the old name in the same commit now and then.
+  Status rename(Database& db, Durability durability, Tables* after) {
+    if (after->empty()) return {};
+    const std::string from = std::next(after->begin(), random_() % after->size())->first;
+    const std::string to = "t" + std::to_string(random_() % 4);
+    if (after->count(to)) return {};
+    auto table = db.open_table(from);
+    if (!table.ok()) return table.status();
+    WriteTransaction t = db.begin();
+    STRIDE_TRY(t.rename_table(*table, to));
+    STRIDE_TRY(t.put(*table, "renamed", from));
+    (*after)[to] = std::move((*after)[from]);
+    after->erase(from);
+    (*after)[to]["renamed"] = from;
+    if (random_() % 3 == 0) {
+      auto another = t.create_table(from);
+      if (!another.ok()) return another.status();
+      STRIDE_TRY(t.put(*another, "new", to));
+      (*after)[from] = {{"new", to}};
+    }
+    return t.commit(durability);
   }
 
   Status commit(Database& db, Durability durability, Tables* after) {

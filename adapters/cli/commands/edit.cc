@@ -16,6 +16,7 @@
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/cell_text.h"
+#include "adapters/cli/text/key_columns.h"
 #include "adapters/cli/text/number_text.h"
 #include "adapters/cli/text/scan_bounds.h"
 
@@ -95,6 +96,17 @@ ExitStatus value_of(const Table& table, const std::string* texts, std::string* v
   return {};
 }
 
+// Bytes that are written as hex, or as they are, may be no key of the table's columns.
+ExitStatus check_key_columns(const Table& table, const std::string& key, const std::string& text) {
+  TextBuffer ignored;
+  if (table.schema().key().empty() ||
+      append_key_parts(table.schema(), as_bytes(key), ',', false, &ignored))
+    return {};
+  return ExitStatus::usage("key " + stride::quoted(text) + " has bytes that are no key of type " +
+                           name_of(*form_of_schema(table)) + ", as all of table " +
+                           stride::quoted(table.name()) + " are: leave --key-type out");
+}
+
 ExitStatus report(Context* context, const char* member, const char* verb, uint64_t count,
                   const char* what) {
   if (context->json) return context->out.write(text_of(nlohmann::json{{member, count}}) + "\n");
@@ -138,6 +150,7 @@ ExitStatus run_put(Context* context, const PutArguments& arguments) {
   std::string key, value;
   for (size_t i = 0; i < texts.size(); i += fields) {
     STRIDE_CLI_TRY(add_key(edited.form, texts[i], &keys, &key));
+    STRIDE_CLI_TRY(check_key_columns(edited.table, key, texts[i]));
     STRIDE_CLI_TRY(value_of(edited.table, &texts[i + 1], &value));
     STRIDE_CLI_TRY(write.put(edited.table, key, value));
   }

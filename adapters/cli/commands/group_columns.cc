@@ -5,6 +5,7 @@
 #include <span>
 
 #include "adapters/cli/commands/column_groups.h"
+#include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/row_filter.h"
 #include "adapters/cli/commands/table_cells.h"
@@ -183,11 +184,6 @@ ExitStatus print_groups(Context* context, const Table& table,
   return context->out.flush();
 }
 
-void add_names_option(CLI::App* command, const std::string& name, std::vector<std::string>* names,
-                      const std::string& help, const std::string& type) {
-  command->add_option(name, *names, help)->delimiter(',')->allow_extra_args(false)->type_name(type);
-}
-
 }  // namespace
 
 std::string GroupColumnsArguments::given() const {
@@ -203,18 +199,16 @@ std::string GroupColumnsArguments::given() const {
 }
 
 void add_group_columns(CLI::App* command, GroupColumnsArguments* a) {
-  add_names_option(command, "--by", &a->by,
-                   "Of a table with columns: rows with equal cells of these columns are a group, "
-                   "with commas between. Every group is kept in memory",
-                   "COLUMNS");
-  add_names_option(command, "--sum-of", &a->sum_of,
-                   "With --by: the sum of a column's cells, integers exactly (64 bits), floats in "
-                   "doubles",
-                   "COLUMN");
-  add_names_option(command, "--min-of", &a->min_of, "With --by: the smallest cell of a column",
-                   "COLUMN");
-  add_names_option(command, "--max-of", &a->max_of, "With --by: the largest cell of a column",
-                   "COLUMN");
+  add_names(command, "--by", &a->by,
+            "Of a table with columns: rows with equal cells of these columns are a group, "
+            "with commas between. Every group is kept in memory",
+            "COLUMNS");
+  add_names(command, "--sum-of", &a->sum_of,
+            "With --by: the sum of a column's cells, integers exactly (64 bits), floats in "
+            "doubles",
+            "COLUMN");
+  add_names(command, "--min-of", &a->min_of, "With --by: the smallest cell of a column", "COLUMN");
+  add_names(command, "--max-of", &a->max_of, "With --by: the largest cell of a column", "COLUMN");
   add_where(command, &a->where);
   add_count(command, "--top", &a->top,
             "With --by: so many groups, those with the highest count, or with the largest sum of "

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/cli/commands/loader.h"
+#include "adapters/cli/commands/output_arguments.h"
 #include "adapters/cli/input/pipeline.h"
 #include "adapters/cli/interrupt.h"
 #include "adapters/cli/output/json_output.h"
@@ -21,7 +22,11 @@ class LoadWorker final : public BlockWorker {
         progress_(*progress),
         rows_({.values = true, .rows = false, .lines = loader->wants_lines()}) {}
 
-  ExitStatus process(const Block& block) override { return parse_block(block, &rows_); }
+  ExitStatus process(const Block& block) override {
+    STRIDE_CLI_TRY(parse_block(block, &rows_));
+    rows_.join_equal_keys();
+    return {};
+  }
   ExitStatus emit(const Block& block) override {
     STRIDE_CLI_TRY(loader_.take(block, &rows_));
     progress_.update(block.stored_bytes_read, loader_.rows());
@@ -76,12 +81,8 @@ void add_load_rows(CLI::App* command, LoadArguments* a) {
       command, &a->rows,
       "tsv, csv (RFC 4180), jsonl (an object a line), raw (binary records), parquet, arrow "
       "(IPC file or stream, Feather 2)");
-  command
-      ->add_option("--value", a->rows.values,
-                   "The columns that make the value. Default: all but the key")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("COLUMNS");
+  add_names(command, "--value", &a->rows.values,
+            "The columns that make the value. Default: all but the key", "COLUMNS");
 }
 
 // What the table is, and what it does with the rows.

@@ -126,7 +126,7 @@ ExitStatus Loader::take(const Block& block, ParsedRows* rows) {
   STRIDE_CLI_TRY(rejects_.take(block, rows));
   reached_ = {block.file->index, block.end_offset};
   if (arguments_.dry_run || rows->size() == 0) {
-    waiting_rows_ += rows->size();
+    waiting_rows_ += rows->rows_read();
     return {};
   }
   WaitingRows waiting;
@@ -137,9 +137,9 @@ ExitStatus Loader::take(const Block& block, ParsedRows* rows) {
     for (uint64_t i = 0; i < rows->size(); ++i)
       waiting.lines[i] = static_cast<uint32_t>(rows->line(i));
   }
+  waiting_rows_ += rows->rows_read();
   waiting.rows = rows->take();
   if (on_duplicate_ == OnDuplicate::first) waiting.rows = reversed(waiting.rows);
-  waiting_rows_ += waiting.rows.keys.size;
   waiting_bytes_ += waiting.rows.bytes();
   waiting_.push_back(std::move(waiting));
   if (arguments_.commit_every && waiting_rows_ >= arguments_.commit_every) return commit(false);
@@ -250,9 +250,8 @@ ExitStatus Loader::write(bool last) {
       STRIDE_CLI_TRY(transaction.put_view(*table, waiting.rows.keys, waiting.rows.values));
       continue;
     }
-    STRIDE_CLI_TRY(
-        in_shell_words(transaction.accumulate(*table, waiting.rows.keys, waiting.rows.values)));
-    waiting.rows = {};  // they were copied
+    STRIDE_CLI_TRY(in_shell_words(
+        transaction.accumulate_view(*table, waiting.rows.keys, waiting.rows.values)));
   }
   const bool named = !key_columns_.empty() || options_.header || options_.format == Format::jsonl ||
                      is_columnar(options_.format);

@@ -143,6 +143,40 @@ Schema Loader::table_schema() const {
   return schema.ok() ? *schema : *Schema::make(values);
 }
 
+namespace {
+
+// Whether a row of the block can be read: then it tells what the file has.
+ExitStatus has_good_row(const Block& block, bool* has) {
+  *has = block.batch != nullptr;
+  if (*has || block.text.empty() || block.too_long) return {};
+  ParsedRows rows({.values = false, .rows = false, .lines = false});
+  STRIDE_CLI_TRY(parse_block(block, &rows));
+  *has = rows.size() > 0;
+  return {};
+}
+
+// The first block with a row that can be read. Blocks of other files are looked at only while those
+// before have no bytes: else, and behind some blocks without rows, it is the first one.
+ExitStatus find_first_rows(BlockReader* reader, Block* block, bool* more) {
+  constexpr int max_blocks = 8;
+  STRIDE_CLI_TRY(reader->peek(block, more));
+  Block next = *block;
+  bool empty = true, good = false;
+  for (int i = 0; *more && i < max_blocks; ++i) {
+    STRIDE_CLI_TRY(has_good_row(next, &good));
+    if (good) *block = next;
+    if (good) return {};
+    empty = empty && next.text.find_first_not_of("\r\n") == std::string_view::npos;
+    const uint32_t file = next.file->index;
+    bool there = false;
+    STRIDE_CLI_TRY(reader->peek(&next, &there));
+    if (!there || (next.file->index != file && !empty)) return {};
+  }
+  return {};
+}
+
+}  // namespace
+
 ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   const bool prefixes = key_form_.type == KeyType::prefix && key_form_.address_bits == 0;
   const bool names = (options_.schema || key_form_.columns) && !table_is_there_;
@@ -150,7 +184,7 @@ ExitStatus Loader::look_at_first_rows(BlockReader* reader) {
   Block block;
   bool more = false;
   if (prefixes && options_.format == Format::raw) return look_at_first_key(reader, nullptr);
-  STRIDE_CLI_TRY(reader->peek(&block, &more));
+  STRIDE_CLI_TRY(find_first_rows(reader, &block, &more));
   if (more) {
     key_columns_ = block.file->plan.key_names();
     if (!table_is_there_) reader->set_key_names(key_columns_);

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "adapters/cli/text/key_columns.h"
+
 namespace stride::cli {
 
 void add_output_options(CLI::App* command, OutputArguments* a, const std::string& first, bool raw,
@@ -26,12 +28,21 @@ void add_output_options(CLI::App* command, OutputArguments* a, const std::string
 }
 
 void add_columns(CLI::App* command, std::vector<std::string>* columns) {
-  command
-      ->add_option("--columns", *columns,
-                   "Of the table's columns, in this order, with commas between. Default: all")
-      ->delimiter(',')
+  add_names(command, "--columns", columns,
+            "Of the table's columns, in this order, with commas between. Default: all", "NAMES");
+}
+
+CLI::Option* add_names(CLI::App* command, const std::string& option,
+                       std::vector<std::string>* names, const std::string& help,
+                       const std::string& type) {
+  const auto take = [names](const std::vector<std::string>& given) {
+    names->clear();
+    for (const std::string& text : given)
+      for (std::string& name : split_names(text)) names->push_back(std::move(name));
+  };
+  return command->add_option_function<std::vector<std::string>>(option, take, help)
       ->allow_extra_args(false)
-      ->type_name("NAMES");
+      ->type_name(type);
 }
 
 Format output_format(const Context& context, const OutputArguments& arguments) {

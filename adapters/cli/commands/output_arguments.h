@@ -11,7 +11,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace stride::cli {
 
@@ -24,6 +25,10 @@ struct OutputArguments {
 // first: what a row begins with, for the help. raw, columnar: these formats are offered, too.
 void add_output_options(CLI::App* command, OutputArguments* arguments, const std::string& first,
                         bool raw, bool columnar = false);
+// An option that names columns with commas between; names with commas are in quotes, as in CSV.
+CLI::Option* add_names(CLI::App* command, const std::string& option,
+                       std::vector<std::string>* names, const std::string& help,
+                       const std::string& type);
 // --columns alone.
 void add_columns(CLI::App* command, std::vector<std::string>* columns);
 

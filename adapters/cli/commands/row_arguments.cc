@@ -25,6 +25,12 @@ bool plain_count(const std::string& text, uint64_t* count) {
          !__builtin_mul_overflow(*count, unit->second, count);
 }
 
+// advice: what to give in the place of nothing.
+CLI::Validator not_empty(const std::string& advice) {
+  return CLI::Validator(
+      [advice](std::string& text) { return text.empty() ? "it is empty: " + advice : ""; }, "");
+}
+
 CLI::Option* read_as_count(CLI::Option* option) {
   CLI::Validator plain(
       [](std::string& text) {
@@ -89,6 +95,7 @@ void add_row_format(CLI::App* command, RowArguments* a, const std::string& kind,
           "The column with the key: its number from 1, its name in the header, or the field "
           "of a JSON object; or several with commas between. Default: the first ones, the "
           "field \"key\"")
+      ->check(not_empty("name a column"))
       ->type_name("COLUMN");
   command
       ->add_option("--" + kind + "delimiter", a->delimiter,
@@ -114,6 +121,7 @@ void add_row_format(CLI::App* command, RowArguments* a, const std::string& kind,
       ->add_option(
           "--rejects", a->rejects,
           "File for rows that cannot be read: file, line, reason and row, with tabs between")
+      ->check(not_empty("name a file"))
       ->type_name("FILE");
   add_count(command, "--max-rejects", &a->max_rejects,
             "So many bad rows are left out before the job ends. Default: 0, or any number with "
@@ -140,6 +148,7 @@ void add_keys_options(CLI::App* command, RowArguments* a, const std::string& wha
                    "File with " + what +
                        " a line, or in its first column or the one of --key, of any "
                        "format; -: standard input")
+      ->check(not_empty("name a file"))
       ->type_name("FILE");
   a->sniffs = true;
   add_row_format(command, a, "keys-", "tsv, csv, jsonl, parquet, arrow");

@@ -1,5 +1,6 @@
 #include "adapters/cli/input/arrow_columns.h"
 
+#include <arrow/builder.h>
 #include <arrow/compute/cast.h>
 
 #include <cstring>
@@ -62,6 +63,26 @@ Result<ArrayPointer> checked(const ArrayPointer& array) {
   ARROW_ASSIGN_OR_RAISE(ArrayPointer bytes, without_encoding(array));
   ARROW_RETURN_NOT_OK(bytes->ValidateFull());
   return bytes;
+}
+
+Result<ArrayPointer> uuid_texts(ArrayPointer array) {
+  ARROW_ASSIGN_OR_RAISE(array, plain(std::move(array)));
+  if (array->type_id() != Type::FIXED_SIZE_BINARY) return array;
+  const auto& uuids = static_cast<const arrow::FixedSizeBinaryArray&>(*array);
+  if (uuids.byte_width() != 16) return array;
+  const Field field{"", FieldType::uuid, 0, false};
+  arrow::LargeStringBuilder texts;
+  TextBuffer text;
+  for (int64_t row = 0; row < uuids.length(); ++row) {
+    if (uuids.IsNull(row)) {
+      ARROW_RETURN_NOT_OK(texts.AppendNull());
+      continue;
+    }
+    text.clear();
+    append_cell(field, as_bytes(uuids.GetView(row)), &text);
+    ARROW_RETURN_NOT_OK(texts.Append(text.text()));
+  }
+  return texts.Finish();
 }
 
 Result<ArrowTextColumn> ArrowTextColumn::make(ArrayPointer array) {

@@ -23,6 +23,8 @@ const arrow::DataType& plain_type(const arrow::DataType& type);
 bool has_text(const arrow::DataType& type);
 // The column without dictionaries and extensions.
 arrow::Result<ArrayPointer> plain(ArrayPointer array);
+// 16 bytes as the texts of UUIDs; other columns as they are.
+arrow::Result<ArrayPointer> uuid_texts(ArrayPointer array);
 // Checks a column as it comes from a file, whose offsets may point anywhere. Strings become bytes:
 // whether they are UTF-8 nobody asks.
 arrow::Result<ArrayPointer> checked(const ArrayPointer& array);

@@ -94,7 +94,8 @@ class ColumnBatch final : public RowBatch {
   template <class Values>
   Status parse_keys(const RowPlan& plan, const Values& values, ParsedRows* rows) const {
     if (plan.key_columns.size() > 1) return parse_several_keys(plan, values, rows);
-    ARROW_ASSIGN_OR_RAISE(ArrayPointer key, plain(columns_[0]));
+    ARROW_ASSIGN_OR_RAISE(ArrayPointer key, key_array(plan, 0));
+    ARROW_ASSIGN_OR_RAISE(key, plain(std::move(key)));
     KeyType type = plan.options.key_form.type;
     if ((type == KeyType::u64 || type == KeyType::i64) && arrow::is_integer(key->type_id())) {
       ARROW_ASSIGN_OR_RAISE(ArrowNumberColumn keys, ArrowNumberColumn::make(key));
@@ -118,6 +119,14 @@ class ColumnBatch final : public RowBatch {
     return Status::OK();
   }
 
+  // A column of the key: as it is, or as texts of UUIDs where the key has these.
+  Result<ArrayPointer> key_array(const RowPlan& plan, size_t i) const {
+    const auto& schema = plan.options.key_form.columns;
+    const bool is_uuid =
+        schema && i < schema->key().size() && schema->key()[i].type == FieldType::uuid;
+    return is_uuid ? uuid_texts(columns_[i]) : columns_[i];
+  }
+
   // Several columns make a key.
   class KeyTexts {
    public:
@@ -139,7 +148,8 @@ class ColumnBatch final : public RowBatch {
   Status parse_several_keys(const RowPlan& plan, const Values& values, ParsedRows* rows) const {
     KeyTexts keys;
     for (size_t i = 0; i < plan.key_columns.size(); ++i) {
-      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(columns_[i]));
+      ARROW_ASSIGN_OR_RAISE(ArrayPointer key, key_array(plan, i));
+      ARROW_ASSIGN_OR_RAISE(ArrowTextColumn column, ArrowTextColumn::make(std::move(key)));
       keys.add(std::move(column));
     }
     std::vector<std::string_view> parts;
@@ -303,8 +313,8 @@ class ArrowFile final : public BatchFile {
       const arrow::Field& field = *schema_->field(i);
       const bool is_vector = plan->fields[static_cast<size_t>(i)].is_vector();
       if (!has_text(plain_type(*field.type())) && !(is_vector && options_.takes_vectors))
-        return ExitStatus::usage(name_ + ": column " + quoted(field.name()) + " is of type " +
-                                 field.type()->ToString() +
+        return ExitStatus::usage(name_ + ": column " + stride::quoted(field.name()) +
+                                 " is of type " + field.type()->ToString() +
                                  ", which is neither key nor value; name others with --value");
     }
     if (!parquet_) return {};

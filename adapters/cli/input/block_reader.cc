@@ -356,8 +356,11 @@ ExitStatus BlockReader::next_batch(Block* block, bool* more) {
 }
 
 ExitStatus BlockReader::peek(Block* block, bool* more) {
-  STRIDE_CLI_TRY(next(&peeked_memory_, block, more));
-  if (*more) peeked_ = *block;
+  Peeked peeked;
+  STRIDE_CLI_TRY(read_next(&peeked.memory, block, more));
+  if (!*more) return {};
+  peeked.block = *block;
+  peeked_.push_back(std::move(peeked));
   return {};
 }
 
@@ -380,12 +383,15 @@ void BlockReader::set_schema(std::shared_ptr<const Schema> schema, bool guess) {
 }
 
 ExitStatus BlockReader::next(TextBuffer* memory, Block* block, bool* more) {
-  if (peeked_) {
-    std::swap(*memory, peeked_memory_);
-    *block = *std::exchange(peeked_, std::nullopt);
-    *more = true;
-    return {};
-  }
+  if (peeked_.empty()) return read_next(memory, block, more);
+  std::swap(*memory, peeked_.front().memory);
+  *block = std::move(peeked_.front().block);
+  peeked_.pop_front();
+  *more = true;
+  return {};
+}
+
+ExitStatus BlockReader::read_next(TextBuffer* memory, Block* block, bool* more) {
   *more = false;
   if (is_columnar(options_.format)) return next_batch(block, more);
   bool header = false;  // which is told by a block, and be it one without rows

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,12 +60,14 @@ class BlockReader {
 
   // The next block, its bytes in *memory. *more false: there is none. bad_input, not_found, ...
   ExitStatus next(TextBuffer* memory, Block* block, bool* more);
-  // The first block, which next() hands out all the same. Once, and before next().
+  // The first block, or the one behind those that were peeked at before. next() hands them out all
+  // the same. Before next().
   ExitStatus peek(Block* block, bool* more);
   // How keys of all blocks are read that next() hands out from now on.
   void set_key_form(const KeyForm& form, uint32_t key_width);
   // What values of all blocks are rows of that next() hands out from now on; those of the file that
-  // is open have its columns. guess: it was told from the first rows.
+  // is open have its columns. Blocks of files before it have no rows. guess: it was told from the
+  // first rows.
   void set_schema(std::shared_ptr<const Schema> schema, bool guess);
   // RowOptions::key_names, of the files behind the one that is open.
   void set_key_names(std::vector<std::string> names) { options_.key_names = std::move(names); }
@@ -85,6 +88,7 @@ class BlockReader {
     size_t last_end = 0;  // past the last row end outside of quotes
   };
 
+  ExitStatus read_next(TextBuffer* memory, Block* block, bool* more);
   ExitStatus open_next_file();
   // Looks at the first bytes of the file, which are read again afterwards.
   ExitStatus look_ahead(FileRows* file);
@@ -113,8 +117,11 @@ class BlockReader {
   std::unique_ptr<InputStream> stream_;
   std::unique_ptr<BatchFile> batches_;  // in its place, of a file in columns
   std::shared_ptr<FileRows> file_;
-  TextBuffer peeked_memory_;
-  std::optional<Block> peeked_;
+  struct Peeked {
+    TextBuffer memory;
+    Block block;
+  };
+  std::deque<Peeked> peeked_;
   bool ended_ = false;     // the stream; what is left is in carry_
   TextBuffer carry_;       // read, and belongs to the next block
   TextBuffer ahead_;       // what look_ahead() has read,

@@ -104,6 +104,7 @@ class DelimitedParser {
     if (plan_.options.whole_rows) return take_whole(line);
     if (key_first_) return parse_key_first(line);
     fields_.clear();
+    in_quotes_.clear();
     std::string_view left = line;
     for (;;) {
       size_t at = left.find(delimiter_);
@@ -146,6 +147,11 @@ class DelimitedParser {
     return rows_.key_columns(key_, row);
   }
 
+  bool take_cell(size_t i, size_t field, std::string_view row) {
+    const bool in_quotes = field < in_quotes_.size() && in_quotes_[field];
+    return rows_.cell_or_null(i, fields_[field], in_quotes, row);
+  }
+
   void take_fields(std::string_view row) {
     if (plan_.options.whole_rows) return take_whole(row);
     if (fields_.size() < plan_.min_columns ||
@@ -154,7 +160,7 @@ class DelimitedParser {
     if (!take_key(row)) return;
     if (rows_.wants_values() && plan_.options.schema) {
       for (size_t i = 0; i < plan_.value_columns.size(); ++i)
-        if (!rows_.cell_or_null(i, fields_[plan_.value_columns[i]], row)) return;
+        if (!take_cell(i, plan_.value_columns[i], row)) return;
     } else if (rows_.wants_values()) {
       bool first = true;
       auto add = [&](size_t column) {
@@ -183,8 +189,10 @@ class DelimitedParser {
     unquoted_.room(static_cast<size_t>(end - begin) < 4096 ? static_cast<size_t>(end - begin)
                                                            : 4096);
     spans_.clear();
+    in_quotes_.clear();
     for (;;) {
       size_t from = unquoted_.size();
+      in_quotes_.push_back(p < end && *p == '"');
       if (p < end && *p == '"') {
         p = quoted_field(p + 1, end, &wrong, &lines);
       } else {
@@ -290,6 +298,7 @@ class DelimitedParser {
   uint64_t line_ = 0;
   std::vector<std::string_view> fields_, key_;
   std::vector<std::pair<size_t, size_t>> spans_;  // of unquoted_
+  std::vector<bool> in_quotes_;                   // of fields_; shorter: those behind are not
   TextBuffer unquoted_;
   bool last_was_plain_ = true;
 };

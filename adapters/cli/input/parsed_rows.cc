@@ -41,7 +41,7 @@ void ParsedRows::begin(const RowPlan& plan, std::string_view text, uint64_t valu
   spans_.clear();
   line_numbers_.clear();
   bad_.clear();
-  rows_ = lines_ = line_ = 0;
+  rows_ = lines_ = line_ = rows_read_ = 0;
   shortest_ = ~uint64_t{0};
   longest_ = 0;
   push(&key_offsets_, uint64_t{0});
@@ -116,9 +116,7 @@ bool ParsedRows::take_number(std::string_view row) {
   const size_t width = width_of(type);
   std::string_view text(value_begin_, static_cast<size_t>(value_end_ - value_begin_));
   char* to = numbers_.room(max_number_bytes);
-  if (plan_->options.counts) {
-    parse_number(type, "1", reinterpret_cast<std::byte*>(to));
-  } else if (plan_->options.format == Format::raw) {
+  if (plan_->options.format == Format::raw) {
     if (text.size() != width) {
       refuse("the value has " + std::to_string(text.size()) + " bytes, and a number of type " +
                  std::string(to_string(type)) + " has " + std::to_string(width),
@@ -137,7 +135,7 @@ bool ParsedRows::take_number(std::string_view row) {
 
 bool ParsedRows::end_row(std::string_view row, uint64_t line) {
   const bool numbers = wanted_.values && plan_->options.numbers != NumberType::none;
-  if (numbers && !take_number(row)) return false;
+  if (numbers && !plan_->options.counts && !take_number(row)) return false;
   keys_.grow(key_bytes_);
   if (plan_->options.key_width == 0) push(&key_offsets_, uint64_t{keys_.size()});
   if (wanted_.values && plan_->options.schema && plan_->options.format != Format::raw) {
@@ -176,6 +174,54 @@ KeyColumn ParsedRows::keys() const {
                           reinterpret_cast<const uint64_t*>(key_offsets_.text().data()), rows_);
 }
 
+void ParsedRows::join_equal_keys() {
+  const NumberType type = plan_->options.numbers;
+  // Floats are cut to a share of what is added at once, so that the result would be another one.
+  if (!plan_->options.counts || wanted_.rows || wanted_.lines || !is_integer(type)) return;
+  if (!repeated_.count(keys())) return;
+  rows_read_ = rows_;
+  keep_rows(repeated_.rows());
+  for (const uint32_t times : repeated_.times()) {
+    if (type == NumberType::i32) {
+      push(&numbers_, static_cast<int32_t>(times));
+    } else {
+      push(&numbers_, int64_t{times});
+    }
+  }
+}
+
+// rows: ascending, so that none is written over before it is read.
+void ParsedRows::keep_rows(const std::vector<uint32_t>& rows) {
+  const KeyColumn all = keys();
+  keys_.clear();
+  key_offsets_.clear();
+  char *const bytes = keys_.room(0), *const offsets = key_offsets_.room(0);
+  uint64_t end = 0, kept = 0;
+  for (const uint32_t row : rows) {
+    const Bytes key = all[row];
+    if (!key.empty()) std::memmove(bytes + end, key.data(), key.size());
+    end += key.size();
+    ++kept;
+    if (!all.is_fixed()) std::memcpy(offsets + kept * sizeof end, &end, sizeof end);
+  }
+  keys_.grow(end);
+  key_offsets_.grow(all.is_fixed() ? 0 : (kept + 1) * sizeof end);
+  rows_ = kept;
+}
+
+ValueColumn ParsedRows::ones() {
+  const NumberType type = plan_->options.numbers;
+  const uint32_t width = width_of(type);
+  if (!ones_ || ones_->size() < rows_ * width) {
+    auto made = std::make_shared<Slab>(std::max<uint64_t>(2 * rows_, 1024) * width);
+    parse_number(type, "1", made->data());
+    for (size_t done = width; done < made->size(); done *= 2)
+      std::memcpy(made->data() + done, made->data(), std::min(done, made->size() - done));
+    ones_ = std::move(made);
+  }
+  return Column::fixed(ones_->data(), width, rows_);
+}
+
 RowColumns ParsedRows::take() {
   RowColumns result;
   bool fixed = !wanted_.values || (rows_ != 0 && shortest_ == longest_);
@@ -192,7 +238,10 @@ RowColumns ParsedRows::take() {
     return to;
   };
   const NumberType numbers = plan_->options.numbers;
-  if (wanted_.values && numbers != NumberType::none) {
+  if (wanted_.values && plan_->options.counts && rows_read_ == 0) {
+    result.values = ones();
+    result.memory.push_back(ones_);
+  } else if (wanted_.values && numbers != NumberType::none) {
     result.values = Column::fixed(keep(numbers_.text()), width_of(numbers), rows_);
   } else if (fixed) {
     result.values = Column::fixed(values_, static_cast<uint32_t>(longest_), rows_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "adapters/cli/input/arena.h"
+#include "adapters/cli/input/repeated_keys.h"
 #include "adapters/cli/input/row_plan.h"
 #include "adapters/cli/output/output.h"
 #include "adapters/cli/text/cell_text.h"
@@ -103,10 +104,14 @@ class ParsedRows {
     writer_->set_null(column);
     return true;
   }
-  // Empty cells of delimited text are null where the column has nulls.
-  bool cell_or_null(size_t column, std::string_view text, std::string_view row) {
-    if (text.empty() && plan_->options.schema->values()[column].nullable)
-      return null_cell(column, row);
+  // Empty cells of delimited text are null where the column has nulls. One in quotes is an empty
+  // text where the column has texts; files that have everything in quotes mean null by it
+  // elsewhere.
+  bool cell_or_null(size_t column, std::string_view text, bool in_quotes, std::string_view row) {
+    const Field& field = plan_->options.schema->values()[column];
+    const bool is_text =
+        (field.type == FieldType::string || field.type == FieldType::bytes) && field.count == 0;
+    if (text.empty() && field.nullable && !(in_quotes && is_text)) return null_cell(column, row);
     return cell(column, text, row);
   }
   RowWriter* writer() { return &*writer_; }
@@ -125,7 +130,13 @@ class ParsedRows {
   // Lines of the block.
   void end(uint64_t lines);
 
+  // Where rows are counted: makes one row of those with equal keys, if many are. Only numbers of
+  // rows are kept, not where they lie.
+  void join_equal_keys();
+
   uint64_t size() const { return rows_; }
+  // Rows that were read: more than size() where some were joined.
+  uint64_t rows_read() const { return rows_read_ ? rows_read_ : rows_; }
   uint64_t lines() const { return lines_; }
   KeyColumn keys() const;
   // Copies keys and offsets beside the values, so that they outlive the next block.
@@ -151,6 +162,9 @@ class ParsedRows {
   // Makes a number of the value of a row, which is complete. False: it is no number, and the row
   // was refused.
   bool take_number(std::string_view row);
+  // The number 1 for each row of the block.
+  ValueColumn ones();
+  void keep_rows(const std::vector<uint32_t>& rows);
   bool refuse_key_columns(std::span<const std::string_view> parts, ptrdiff_t bytes,
                           std::string_view row);
   bool refuse_null(size_t column, std::string_view row);
@@ -167,6 +181,8 @@ class ParsedRows {
   std::string_view text_;
   std::optional<RowWriter> writer_;  // where there is a schema
   Arena arena_;
+  std::shared_ptr<Slab> ones_;  // for all blocks
+  RepeatedKeys repeated_;
   TextBuffer keys_, key_offsets_, value_offsets_, numbers_, spans_, line_numbers_;
   size_t key_bytes_ = 0;    // of the row in hand
   char* values_ = nullptr;  // of the block
@@ -174,6 +190,7 @@ class ParsedRows {
   char* value_end_ = nullptr;
   uint64_t shortest_ = 0, longest_ = 0;  // value
   uint64_t rows_ = 0, lines_ = 0, line_ = 0;
+  uint64_t rows_read_ = 0;  // 0: none were joined
   std::vector<BadRow> bad_;
 };
 

@@ -123,14 +123,9 @@ ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) 
 }  // namespace
 
 std::vector<std::string> key_parts(const RowOptions& options) {
-  std::vector<std::string> parts;
-  if (options.key_form.parts() == 1) return {options.key};
-  for (size_t at = 0; at <= options.key.size();) {
-    const size_t comma = std::min(options.key.find(',', at), options.key.size());
-    parts.push_back(options.key.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
+  const bool in_quotes = options.key.starts_with('"');
+  if (options.key_form.parts() == 1 && !in_quotes) return {options.key};
+  return split_names(options.key);
 }
 
 bool RowPlan::is_key(size_t column) const {

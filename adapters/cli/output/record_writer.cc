@@ -1,5 +1,6 @@
 #include "adapters/cli/output/record_writer.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace stride::cli {
@@ -52,7 +53,7 @@ void RecordWriter::write(Bytes key, Bytes value, bool found, TextBuffer* out) {
 void MatchWriter::write_header(TextBuffer* out) const {
   if (format_ == Format::jsonl) return;
   const bool csv = format_ == Format::csv;
-  std::vector<std::string> names = {"address", "prefix"};
+  std::vector<std::string> names = {address_name_, prefix_name_};
   names.insert(names.end(), value_.names().begin(), value_.names().end());
   append_names(names, csv ? ',' : '\t', csv, out);
   out->append('\n');
@@ -62,12 +63,19 @@ ExitStatus MatchWriter::status() const {
   return value_.ok() ? ExitStatus() : no_row_of_schema(broken_key_);
 }
 
+std::string MatchWriter::other_name(std::string name) const {
+  const std::vector<std::string>& taken = value_.names();
+  while (std::find(taken.begin(), taken.end(), name) != taken.end()) name += "_";
+  return name;
+}
+
 void MatchWriter::write_field(const KeyForm& form, Bytes key, TextBuffer* out) {
   if (format_ == Format::tsv) return decode_key(form, key, out);
   text_.clear();
   decode_key(form, key, &text_);
   if (format_ == Format::csv) return append_csv_field(text_.text(), ',', out);
-  append_json_member(form.type == KeyType::address ? "address" : "prefix", text_.text(), out);
+  append_json_member(form.type == KeyType::address ? address_name_ : prefix_name_, text_.text(),
+                     out);
 }
 
 void MatchWriter::write(Bytes address, Bytes prefix, Bytes value, bool found, TextBuffer* out) {
@@ -79,7 +87,9 @@ void MatchWriter::write(Bytes address, Bytes prefix, Bytes value, bool found, Te
   if (found) {
     write_field(prefix_form_, prefix, out);
   } else if (json) {
-    out->append("\"prefix\":null");
+    out->append('"');
+    out->append(prefix_name_);
+    out->append("\":null");
   }
   out->append(between);
   const bool was_ok = value_.ok();

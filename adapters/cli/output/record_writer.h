@@ -47,7 +47,9 @@ class MatchWriter {
       : format_(format),
         address_form_(KeyType::address, address_bits),
         prefix_form_(KeyType::prefix, address_bits),
-        value_(value) {}
+        value_(value),
+        address_name_(other_name("address")),
+        prefix_name_(other_name("prefix")) {}
 
   void write_header(TextBuffer* out) const;
   // found false: no prefix; its fields are empty, and null in JSON.
@@ -56,10 +58,13 @@ class MatchWriter {
 
  private:
   void write_field(const KeyForm& form, Bytes key, TextBuffer* out);
+  // With as many _ behind as it takes for no column of the value to have it.
+  std::string other_name(std::string name) const;
   Format format_;
   KeyForm address_form_, prefix_form_;
   TextBuffer text_;
   ValueText value_;
+  std::string address_name_, prefix_name_;
   std::string broken_key_;
 };
 

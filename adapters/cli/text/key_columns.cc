@@ -105,6 +105,12 @@ std::vector<std::string_view> split_key(std::string_view text, std::string* memo
   }
 }
 
+std::vector<std::string> split_names(std::string_view text) {
+  std::string memory;
+  const std::vector<std::string_view> parts = split_key(text, &memory);
+  return {parts.begin(), parts.end()};
+}
+
 std::string why_no_key_parts(const Schema& columns, std::span<const std::string_view> parts) {
   const std::vector<Field>& fields = columns.key();
   std::array<std::byte, 16> number;

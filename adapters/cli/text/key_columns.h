@@ -33,6 +33,8 @@ ptrdiff_t encode_key_parts(const Schema& columns, std::span<const std::string_vi
                            std::byte* to);
 // The parts of an argument; *memory has those that were in quotes.
 std::vector<std::string_view> split_key(std::string_view text, std::string* memory);
+// The same, of names with commas between: "id,\"a, b\"" are two.
+std::vector<std::string> split_names(std::string_view text);
 std::string why_no_key_parts(const Schema& columns, std::span<const std::string_view> parts);
 
 // The texts of a key's columns with `between` between; quoted: as in CSV. False, and nothing is

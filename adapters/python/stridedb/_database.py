@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
-from typing import Any, List, Optional, Union
+from typing import Any, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
 
 from . import _core, _table, _types
 from ._core import Database, Dedup, Plan, Table, Transaction
@@ -80,7 +82,7 @@ def _exit(self: Database, type: Any, value: Any, traceback: Any) -> None:
     self.close()
 
 
-def _reduce(self: Database):
+def _reduce(self: Database) -> Tuple[Any, ...]:
     if not self.read_only:
         raise InvalidArgument(
             f"database {self.path!r} is open for writing, which one process does at a time",
@@ -104,6 +106,8 @@ def table(
     several columns. values: a dict of names and types, or one type for tables whose values are one cell
     without a name. Without both, the table as it is there, or one of bytes. share_values: equal values are
     stored once. create: False: NotFound where it is missing.
+
+    InvalidArgument: it is there with other columns. InvalidType: what is given is no type.
     """
     return self._table(name, key, values, share_values=share_values, create=create)
 
@@ -111,7 +115,7 @@ def table(
 def prefixes(self: Database, name: str, bits: Optional[int] = None, values: Any = None, *, text: bool = False) -> Table:
     """A table of prefixes of addresses of so many bits (32: IPv4, 128: IPv6), which match() looks up.
 
-    text: prefixes are strings of any length.
+    values: as of table(). text: prefixes are strings of any length, and so is what match() looks up.
     """
     return self._table(name, None, values, bits=bits, text_prefixes=text)
 
@@ -119,18 +123,34 @@ def prefixes(self: Database, name: str, bits: Optional[int] = None, values: Any 
 def counters(self: Database, name: str, type: Any = None, *, key: Any = None, wrap: bool = False) -> Table:
     """A table of numbers, which add() adds to: i32, i64, f32 or f64.
 
-    wrap: integers that do not fit wrap around; else InvalidArgument, and nothing is added.
+    key: as of table(); None: bytes. wrap: integers that do not fit wrap around; else InvalidArgument, and
+    nothing is added.
     """
     return self._table(name, key, _types.i64 if type is None else type, numbers=True, wrap=wrap)
 
 
-def dedup(self: Database, name: str, words: int, *, durability: Optional[str] = None, threads: int = 0) -> Dedup:
-    """Numbers 0, 1, 2, ... for vectors of so many 32-bit words, kept in the table of a name."""
-    return _core._dedup(self, name, words, durability, threads)
+def dedup(
+    self: Database,
+    name: str,
+    words: int,
+    *,
+    compressed: bool = False,
+    durability: Optional[str] = None,
+    threads: int = 0,
+) -> Dedup:
+    """Numbers 0, 1, 2, ... for vectors of 1 to 64 words of 32 bits, kept in the table of a name.
+
+    compressed: fewer bytes on the disk where words are small, alike, or of few values; for large batches.
+    It is chosen when the table is made. durability: of each call that puts something: ``"sync"``,
+    ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core.
+
+    InvalidArgument: the table has other rows than these. ResourceExhausted: they do not fit in memory.
+    """
+    return _core._dedup(self, name, words, durability, threads, compressed)
 
 
 def transaction(self: Database) -> Transaction:
-    """Changes of several tables that are there as a whole or not at all."""
+    """Changes of several tables that are there as a whole or not at all. One thread may use it."""
     return _core._begin(self)
 
 
@@ -147,17 +167,31 @@ def plan(
 
     sources: a column of keys, of which any may come several times; None: all keys in their order. names:
     the table's values are names of targets, not their numbers. targets: how many there are; 0: one more
-    than the largest. unmapped: whether sources without a target are counted or an error.
+    than the largest. unmapped: whether sources without a target are counted (``"count"``) or an error.
     """
     found = self.table(mapping, create=False) if isinstance(mapping, str) else mapping
     return _core._plan(found, sources, names, targets, unmapped)
 
 
-def map_weights(self: Database, mapping: Union[str, Table], sources: Any, weights: Any, **options: Any) -> Any:
-    """The sums of the weights of sources by target: plan() and its map() at once."""
-    reproducible = options.pop("reproducible", False)
-    into = options.pop("into", None)
-    return plan(self, mapping, sources, **options).map(weights, into, reproducible=reproducible)
+def map_weights(
+    self: Database,
+    mapping: Union[str, Table],
+    sources: Any,
+    weights: Any,
+    into: Optional[np.ndarray] = None,
+    *,
+    names: bool = False,
+    targets: int = 0,
+    unmapped: str = "count",
+    reproducible: bool = False,
+) -> np.ndarray:
+    """The sums of the weights of sources by target: plan() and its map() at once.
+
+    weights: of shape (sources,), of int32, int64, float32 or float64. The sums are of shape (targets,): into,
+    or a new array.
+    """
+    made = plan(self, mapping, sources, names=names, targets=targets, unmapped=unmapped)
+    return made.map(weights, into, reproducible=reproducible)
 
 
 def tables(self: Database) -> List[str]:
@@ -165,8 +199,12 @@ def tables(self: Database) -> List[str]:
     return [s["name"] for s in self.statistics() if s["name"] != ".stride"]
 
 
-def _contains(self: Database, name: str) -> bool:
+def _contains(self: Database, name: object) -> bool:
     return name in tables(self)
+
+
+def _iterate(self: Database) -> Iterator[str]:
+    return iter(tables(self))
 
 
 def _get_table(self: Database, name: str) -> Table:
@@ -187,6 +225,7 @@ def _attach() -> None:
     Database.__reduce__ = _reduce
     Database.__getitem__ = _get_table
     Database.__contains__ = _contains
+    Database.__iter__ = _iterate
     Database.__repr__ = _repr
 
 

@@ -104,7 +104,11 @@ def pandas_column(column: Column) -> Any:
     text = str(column.type).rstrip("?")
     valid = column.valid()
     if text == "string":
-        return pd.array(column.to_list(), dtype="string")
+        cells = column.to_list()
+        try:
+            return pd.array(cells, dtype="string")
+        except UnicodeEncodeError:  # they are no UTF-8
+            return pd.Series(cells, dtype=object)
     numbers = text in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
     if numbers and not valid.all():
         values = column.numpy(fill=0)

@@ -12,20 +12,19 @@ from ._core import Database, Table
 from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
 
 
-def _pyarrow(path: str) -> Any:
+def _pyarrow(what: str, otherwise: str) -> Any:
     try:
         import pyarrow
     except ImportError:
         raise Unavailable(
-            f"{path!r} is read by pyarrow, which is not installed",
-            remedy="run pip install pyarrow, or give load() an iterable of frames",
+            f"{what} is read by pyarrow, which is not installed", remedy=f"run pip install pyarrow, or {otherwise}"
         ) from None
     return pyarrow
 
 
 def _batches(path: str) -> Iterator[Any]:
     """The record batches of a file, by the ending of its name."""
-    _pyarrow(path)
+    _pyarrow(repr(path), "give load() an iterable of frames")
     name = Path(path).name.lower()
     for packed in (".gz", ".zst", ".bz2"):
         name = name[: -len(packed)] if name.endswith(packed) else name
@@ -102,8 +101,8 @@ def load(
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
     name of the key's column, or a list of names; None: the first column. replace: rows that are there go
-    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a bar of tqdm where that is installed, or a function that is called
-    with a share from 0 to 1.
+    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
+    bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
@@ -137,12 +136,14 @@ def _target(
     self: Database, frames: Iterator[Any], name: str, key: Any, replace: bool
 ) -> Tuple[Table, Iterable[Any]]:
     """The table that frames go to, and the frames, of which the first one tells its columns."""
-    if name in self and not replace:
-        return self.table(name, create=False), frames
+    if name in self:
+        there = self.table(name, create=False)
+        if not replace or there.address_bits:
+            return there, frames
     first = next(frames, None)
     if first is None:
         raise InvalidArgument("there is nothing to load: no frame is given")
-    columns = _columns(name, first, key)
+    columns = _columns(first, key)
     all_frames: Iterable[Any] = chain([first], frames)
     if name in self:
         try:
@@ -170,9 +171,7 @@ def _frames(source: Any) -> Iterator[Any]:
 
 
 def _batches_of_stream(stream: Any) -> Iterator[Any]:
-    _pyarrow("a stream")
-    import pyarrow as pa
-
+    pa = _pyarrow("a stream", "give load() an iterable of frames")
     return iter(stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream))
 
 
@@ -181,13 +180,12 @@ def _rows_of(frame: Any) -> int:
 
 
 def _arrow_schema(frame: Any) -> Any:
-    import pyarrow as pa
-
+    pa = _pyarrow("what columns a frame has", "make the table first, with Database.table()")
     return frame.schema if isinstance(frame, (pa.Table, pa.RecordBatch)) else pa.table(frame).schema
 
 
-def _columns(name: str, frame: Any, key: Any) -> Dict[str, Any]:
-    _pyarrow(name)
+def _columns(frame: Any, key: Any) -> Dict[str, Any]:
+    """Names and types of a frame's columns: those of the key, in its order, and the others."""
     schema = _arrow_schema(frame)
     names = schema.names
     keys = [names[0]] if key is None else [key] if isinstance(key, str) else list(key)
@@ -196,9 +194,8 @@ def _columns(name: str, frame: Any, key: Any) -> Dict[str, Any]:
         raise InvalidArgument(
             f"there is no column {missing[0]!r} for the key", remedy=f"the columns are: {', '.join(names)}"
         )
-    key_fields = [(k, _type_of(schema.field(k))) for k in keys]
     values = {n: _types.optional(_type_of(schema.field(n))) for n in names if n not in keys}
-    return {"key": key_fields, "values": values or None}
+    return {"key": [(k, _type_of(schema.field(k))) for k in keys], "values": values or None}
 
 
 class _Progress:

@@ -45,13 +45,16 @@ def group(
     """Counts, and what is wanted of ``"sum"``, ``"min"`` and ``"max"``, of the rows of each group.
 
     A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
-    ``prefix_bytes`` says; 0: all rows. Groups come in ascending order.
+    ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
+    (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+
+    InvalidArgument: the table's values are not one number, or the key columns have no fixed width.
     """
     return _core._group(self, list(wanted), by, prefix_bytes, start, stop)
 
 
 def items(self: Table, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[Tuple[Any, Any]]:
-    """Keys and values one by one, as Python's own objects."""
+    """Keys and values one by one, as Python's own objects, from ``start`` to before ``stop``."""
     keys, values = _column_names(self)
     bare_value = values == ["value"]
     for rows in scan(self, start, stop, reverse=reverse):
@@ -93,6 +96,8 @@ def join(
     frame's column of keys, or a list of them; None: those called as the table's key columns. how:
     ``"left"`` keeps rows without a counterpart, with cells that are missing, ``"inner"`` leaves them out.
     columns: those of the table that are wanted. suffix: behind names that the frame has, too.
+
+    InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys.
     """
     from ._frames import frame_kind
 
@@ -177,6 +182,10 @@ def _rows_html(self: Rows) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{more}"
 
 
+def _iterate_cells(self: Column) -> Iterator[Any]:
+    return iter(self.to_list())
+
+
 def _column_repr(self: Column) -> str:
     shown = [self[i] for i in range(min(len(self), _SHOWN))]
     more = ", ..." if len(self) > _SHOWN else ""
@@ -188,7 +197,7 @@ def _table_repr(self: Table) -> str:
     return f"<stridedb.Table {self.name!r}{kind}: {self.schema}>"
 
 
-def _reduce(self: Table):
+def _reduce(self: Table) -> Tuple[Any, ...]:
     if not self._read_only:
         raise InvalidArgument(
             f"table {self.name!r} is of a database that is open for writing, which one process does at a time",
@@ -224,4 +233,5 @@ def attach() -> None:
     Rows.__iter__ = _iterate_rows
     Rows.__repr__ = _rows_repr
     Rows._repr_html_ = _rows_html
+    Column.__iter__ = _iterate_cells
     Column.__repr__ = _column_repr

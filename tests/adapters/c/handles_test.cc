@@ -122,6 +122,9 @@ class CHandlesTest : public CTest {
            return stride_table_open_or_create_with(h.database, "t", nullptr, &table_out_);
          }},
         {"table_drop", [](auto& h) { return stride_table_drop(h.database, "none"); }},
+        {"table_rename", [](auto& h) { return stride_table_rename(h.database, "none", "n"); }},
+        {"table_rename_in",
+         [](auto& h) { return stride_table_rename_in(h.transaction, h.table, "new"); }},
         {"table_key_width", [&](auto& h) { return stride_table_key_width(h.table, &width_); }},
         {"table_address_bits",
          [&](auto& h) { return stride_table_address_bits(h.table, &width_); }},
@@ -292,7 +295,8 @@ class CHandlesTest : public CTest {
 TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.GoodOnesDo", "[CHandlesTest]") {
   for (const Call& c : calls()) {
     int status = c.call(good_);
-    if (std::string(c.name) == "table_drop") {
+    const std::string name = c.name;
+    if (name == "table_drop" || name == "table_rename") {
       CHECK(status == STRIDE_NOT_FOUND);
     } else {
       CHECK_MESSAGE(status == STRIDE_OK, c.name << ": " << stride_last_error()->text);
@@ -421,6 +425,9 @@ TEST_CASE_METHOD(CHandlesTest, "CHandlesTest.NullArguments", "[CHandlesTest]") {
   CHECK(stride_table_open_or_create_with(db_, "n", nullptr, nullptr) == invalid_argument);
   CHECK(stride_table_key_width(table_, nullptr) == invalid_argument);
   CHECK(stride_table_drop(db_, nullptr) == invalid_argument);
+  CHECK(stride_table_rename(db_, nullptr, "n") == invalid_argument);
+  CHECK(stride_table_rename(db_, "t", nullptr) == invalid_argument);
+  CHECK(stride_table_rename_in(good_.transaction, table_, nullptr) == invalid_argument);
   CHECK(stride_table_list(db_, nullptr) == invalid_argument);
   CHECK(stride_tables_size(good_.tables, nullptr) == invalid_argument);
   CHECK(stride_tables_get(good_.tables, 0, nullptr) == invalid_argument);

@@ -192,6 +192,33 @@ TEST_CASE_METHOD(CWriteTest, "CWriteTest.Tables", "[CWriteTest]") {
   CHECK_C_OK(stride_table_release(wide));
 }
 
+TEST_CASE_METHOD(CWriteTest, "CWriteTest.RenamesTables", "[CWriteTest]") {
+  put(table_, {"a"}, {"1"});
+  REQUIRE_C_OK(stride_table_rename(db_, "t", "old"));
+  CHECK_C_ERROR(stride_table_rename(db_, "t", "u"), STRIDE_NOT_FOUND, "t");
+  CHECK_C_ERROR(stride_table_rename(db_, "old", ""), STRIDE_INVALID_ARGUMENT, "name");
+  CHECK_C_ERROR(stride_table_rename(db_, "old", ".stride"), STRIDE_INVALID_ARGUMENT, ".stride");
+  CHECK(scan(table_) == Strings{"a"});
+  // Another table takes its place in one step.
+  stride_table *next = nullptr, *now = nullptr;
+  REQUIRE_C_OK(stride_table_create(db_, "next", 0, &next));
+  put(next, {"b"}, {"2"});
+  CHECK_C_ERROR(stride_table_rename(db_, "next", "old"), STRIDE_ALREADY_EXISTS, "old");
+  stride_transaction* t = begin();
+  REQUIRE_C_OK(stride_table_rename_in(t, table_, "older"));
+  CHECK_C_ERROR(stride_table_rename_in(t, table_, "oldest"), STRIDE_ALREADY_EXISTS, "old");
+  REQUIRE_C_OK(stride_table_rename_in(t, next, "old"));
+  CHECK_C_ERROR(stride_table_open(db_, "older", &now), STRIDE_NOT_FOUND, "older");
+  commit(t);
+  REQUIRE_C_OK(stride_table_open(db_, "old", &now));
+  CHECK(scan(now) == Strings{"b"});
+  CHECK_C_OK(stride_table_release(now));
+  REQUIRE_C_OK(stride_table_open(db_, "older", &now));
+  CHECK(scan(now) == Strings{"a"});
+  CHECK_C_OK(stride_table_release(now));
+  CHECK_C_OK(stride_table_release(next));
+}
+
 TEST_CASE_METHOD(CWriteTest, "CWriteTest.PutsErasesAndRangesInOrder", "[CWriteTest]") {
   const Strings keys = {"", "\0"s, "a", "a", "b", "c", "\xFF"s, "\xFF\xFF"s};
   put(table_, keys, {"empty", "zero", "1", "2", "", "3", "4", "5"});

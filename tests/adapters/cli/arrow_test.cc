@@ -135,6 +135,24 @@ TEST_CASE_METHOD(ArrowTest, "ArrowTest.StringViews", "[ArrowTest]") {
   }
 }
 
+TEST_CASE_METHOD(ArrowTest, "ArrowTest.UuidsAreKeys", "[ArrowTest]") {
+  const std::vector<std::string> bytes = {
+      std::string("0123456789abcdef"), "",
+      std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 16)};
+  auto table = table_of(
+      {{"id", strings(arrow::FixedSizeBinaryBuilder(arrow::fixed_size_binary(16)), bytes, true)},
+       {"v", strings(arrow::StringBuilder(), {"x", "y", "z"})}});
+  CHECK(loaded(table->Slice(0, 1), {"--key-type", "uuid"}) ==
+        "30313233-3435-3637-3839-616263646566\tx\n");
+  auto pairs = table_of({{"v", table->column(1)->chunk(0)},
+                         {"id", table->column(0)->chunk(0)},
+                         {"w", table->column(1)->chunk(0)}});
+  CHECK(loaded(pairs->Slice(2, 1), {"--key", "id,v", "--key-type", "uuid,string"}) ==
+        "00010203-0405-0607-0809-0a0b0c0d0e0f\tz\tz\n");
+  CHECK(loaded(table, {"--key-type", "uuid", "--rejects", directory_ + "/rejects"}) ==
+        "00010203-0405-0607-0809-0a0b0c0d0e0f\tz\n30313233-3435-3637-3839-616263646566\tx\n");
+}
+
 TEST_CASE_METHOD(ArrowTest, "ArrowTest.IntegersOfEveryWidthAreKeys", "[ArrowTest]") {
   auto values = strings(arrow::StringBuilder(), {"x", "y"});
   auto check = [&](const std::shared_ptr<arrow::Array>& keys, const std::string& least,
@@ -264,50 +282,6 @@ TEST_CASE_METHOD(ArrowTest, "ArrowTest.ColumnsKeepTheirTypes", "[ArrowTest]") {
     expect_load_refused(write(table, form), {"--value", "small", "--schema", "n i8"}, 3,
                         ":3: column 'n': '255' is no i8");
   }
-}
-
-// What it writes it reads: the same rows, of the same types.
-TEST_CASE_METHOD(ArrowTest, "ArrowTest.ScansAreFiles", "[ArrowTest]") {
-  const std::string text =
-      "country,year,name,score,day,at,ok,v,id\n"
-      "nz,1840,Auckland,1.5,2020-01-01,2020-01-01 10:00:00.5,true,\"[1,-2]\","
-      "12345678-9abc-def0-1234-56789abcdef0\n"
-      "de,-5,\"a,\"\"b\",,,,,,\n";
-  REQUIRE_MESSAGE(
-      load(file("a.csv", text),
-           {"--header", "--key", "country,year", "--key-type", "string,i16", "--schema",
-            "name string, score f64?, day date?, at timestamp[ms]?, ok bool?, v i8[2]?, "
-            "id uuid?"}) == 0,
-      error_);
-  const std::string csv = scan({"--format", "csv"});
-  for (const char* format : {"parquet", "arrow"}) {
-    const std::string path = file(std::string("b.") + format, scan({"--format", format}));
-    const std::string name = std::string("of_") + format;
-    REQUIRE_MESSAGE(load(path, {"--key", "country,year", "--key-type", "string,i16"}, name) == 0,
-                    error_);
-    REQUIRE(run({"tables", database_}) == 0);
-    CHECK(
-        out_.find("name string, score f64?, day date?, at timestamp[ms]?, ok bool?, v i8[2]?, ") !=
-        std::string::npos);
-    CHECK(scan({"--columns", "name,score,day,at,ok,v", "--format", "csv"}, name) ==
-          scan({"--columns", "name,score,day,at,ok,v", "--format", "csv"}));
-  }
-  // Other keys and values, many rows, and none.
-  std::string rows;
-  for (int i = 0; i < 150'000; ++i)
-    rows += std::to_string(i) + "\tvalue " + std::to_string(i) + "\n";
-  REQUIRE(load(file("c.tsv", rows), {"--key-type", "u64"}, "plain") == 0);
-  const std::string plain = file("d.parquet", scan({"--format", "parquet"}, "plain"));
-  REQUIRE_MESSAGE(load(plain, {"--key-type", "u64", "--schema", "none"}, "again") == 0, error_);
-  CHECK(scan({}, "again") == scan({}, "plain"));
-  REQUIRE(load(file("e.tsv", "10.0.0.1\t5\n"), {"--key-type", "ip", "--numbers", "i32"}, "ip") ==
-          0);
-  const std::string ip = file("f.arrow", scan({"--format", "arrow", "--limit", "0"}, "ip"));
-  REQUIRE_MESSAGE(load(ip, {"--key-type", "ip"}, "none") == 0, error_);
-  CHECK(scan({}, "none") == "");
-  const std::string one = file("g.arrow", scan({"--format", "arrow"}, "ip"));
-  REQUIRE_MESSAGE(load(one, {"--key-type", "ip"}, "one") == 0, error_);
-  CHECK(scan({}, "one") == "10.0.0.1\t5\n");
 }
 
 TEST_CASE_METHOD(ArrowTest, "ArrowTest.KeysOfSeveralColumns", "[ArrowTest]") {

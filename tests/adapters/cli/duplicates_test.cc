@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 
+#include "adapters/cli/text/with_commas.h"
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
@@ -128,6 +129,47 @@ TEST_CASE_METHOD(DuplicatesTest, "DuplicatesTest.CountsOfRows", "[DuplicatesTest
     expect_load_refused(words, {"--count", other}, 2, "leave --value and --accumulate out");
   expect_load_refused(words, {"--count", "--on-duplicate", "first"}, 2,
                       "--count adds all rows: leave --on-duplicate out");
+}
+
+// Keys that come often, seldom, or only now and then often; rows that are refused between them; and
+// a table that has some of the keys.
+TEST_CASE_METHOD(DuplicatesTest, "DuplicatesTest.CountsOfManyRowsAreThoseOfAMap",
+                 "[DuplicatesTest]") {
+  std::mt19937_64 random(test::seed());
+  for (const char* numbers : {"i32", "i64", "f32"}) {
+    for (const uint64_t kinds : {3u, 5000u, 40'000u, 1'000'000u}) {
+      const bool fixed = random() % 2;
+      const std::string table = std::string(numbers) + "-" + std::to_string(kinds);
+      INFO(table << (fixed ? ", fixed" : ""));
+      std::map<std::string, uint64_t> times;
+      for (int round = 0; round < 2; ++round) {
+        std::string text;
+        uint64_t bad = 0;
+        const uint64_t rows = 70'000 + random() % 40'000;
+        for (uint64_t row = 0; row < rows; ++row) {
+          const uint64_t kind = row > 60'000 && random() % 2 ? row : random() % kinds;
+          std::string key = std::to_string(kind * 7919 % 1'000'003);
+          if (fixed) key = std::string(8 - key.size(), '0') + key;
+          if (random() % 1000 == 0) {
+            key.clear();
+            ++bad;
+          } else {
+            ++times[key];
+          }
+          text += key + (random() % 2 ? "\tx\n" : "\ty\n");
+        }
+        std::vector<std::string> options = {"--count", "--numbers", numbers, "--rejects",
+                                            directory_ + "/rejects"};
+        if (fixed) options.insert(options.end(), {"--key-width", "8"});
+        if (random() % 2) options.insert(options.end(), {"--commit-every", "66000"});
+        REQUIRE_MESSAGE(load(file("rows.tsv", text), options, table) == 0, error_);
+        CHECK_MESSAGE(says("loaded " + with_commas(rows - bad) + " rows"), error_);
+      }
+      std::string expected;
+      for (const auto& [key, n] : times) expected += key + "\t" + std::to_string(n) + "\n";
+      REQUIRE(scan({}, table) == expected);
+    }
+  }
 }
 
 TEST_CASE_METHOD(DuplicatesTest, "DuplicatesTest.RandomLoadsAreThoseOfAMap", "[DuplicatesTest]") {

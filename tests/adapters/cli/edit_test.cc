@@ -61,6 +61,19 @@ TEST_CASE_METHOD(EditTest, "EditTest.PutsNumbersAndPrefixes", "[EditTest]") {
   CHECK(out_ == "11.0.0.0/8\televen\n");
 }
 
+TEST_CASE_METHOD(EditTest, "EditTest.PutsNoBytesThatAreNoKeyOfTheColumns", "[EditTest]") {
+  const std::string cities = file("c.csv", "country,year,name\nnz,1840,W\n");
+  REQUIRE_MESSAGE(load(cities, {"--key", "country,year", "--key-type", "string,i16"}) == 0, error_);
+  expect_refused({"put", database_, "t", "--key-type", "bytes", "nz", "x"}, 2,
+                 "key 'nz' has bytes that are no key of type string,i16");
+  expect_refused({"put", database_, "t", "--key-type", "hex", "6e7a", "x"}, 2, "no key of type");
+  // What is a key is one, however it is written.
+  REQUIRE_MESSAGE(run({"put", database_, "t", "--key-type", "hex", "6e7a00008731", "x"}) == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"put", database_, "t", "nz,1842", "y"}) == 0, error_);
+  CHECK(scan() == "nz\t1840\tW\nnz\t1841\tx\nnz\t1842\ty\n");
+}
+
 TEST_CASE_METHOD(EditTest, "EditTest.DeletesKeysAndRanges", "[EditTest]") {
   REQUIRE_MESSAGE(load(file("a.txt", "a\nab\nabc\nb\n\xFF\n\xFFz\n")) == 0, error_);
   REQUIRE_MESSAGE(run({"delete", database_, "t", "ab", "missing"}) == 0, error_);
@@ -79,6 +92,46 @@ TEST_CASE_METHOD(EditTest, "EditTest.DeletesKeysAndRanges", "[EditTest]") {
   CHECK(scan({"--keys-only"}) == "a\nb\n");
   REQUIRE_MESSAGE(run({"delete", database_, "t", "--to", "b"}) == 0, error_);
   CHECK(scan({"--keys-only"}) == "b\n");
+}
+
+TEST_CASE_METHOD(EditTest, "EditTest.RenamesTablesWithTheirNotes", "[EditTest]") {
+  const std::string users = file("u.csv", "id,name,score\n7,Ada,1.5\n");
+  REQUIRE_MESSAGE(load(users, {"--key-type", "u64"}, "users") == 0, error_);
+  REQUIRE_MESSAGE(load(file("h.tsv", "00ff\ta\n"), {"--key-type", "hex"}, "h") == 0, error_);
+  REQUIRE_MESSAGE(load(file("p.tsv", "10.0.0.0/8\tten\n"), {"--key-type", "prefix"}, "nets") == 0,
+                  error_);
+  REQUIRE_MESSAGE(run({"rename", database_, "users", "t"}) == 0, error_);
+  CHECK(error_ == "renamed table 'users' to 't'\n");
+  CHECK(out_.empty());
+  CHECK(scan({"--format", "csv"}) == "id,name,score\n7,Ada,1.5\n");
+  expect_refused({"scan", database_, "users"}, 4, "no table 'users'");
+  REQUIRE_MESSAGE(run({"rename", database_, "h", "hex", "--json"}) == 0, error_);
+  CHECK(out_ == "{\"renamed_to\":\"hex\",\"table\":\"h\"}\n");
+  CHECK(scan({}, "hex") == "00ff\ta\n");
+  REQUIRE_MESSAGE(run({"rename", database_, "nets", "routes"}) == 0, error_);
+  REQUIRE_MESSAGE(run({"match", database_, "routes", "10.1.2.3"}) == 0, error_);
+  CHECK(out_ == "10.1.2.3\t10.0.0.0/8\tten\n");
+  // Nothing of the old one is left for another one of its name.
+  REQUIRE_MESSAGE(load(file("c.tsv", "seven\ta\n"), {}, "h") == 0, error_);
+  CHECK(scan({}, "h") == "seven\ta\n");
+  REQUIRE_MESSAGE(load(users, {}) == 0, error_);
+  CHECK(error_.find("loaded 1 row") != std::string::npos);
+}
+
+TEST_CASE_METHOD(EditTest, "EditTest.RefusesNamesThatTablesCannotGet", "[EditTest]") {
+  REQUIRE(load(file("a.tsv", "x\ta\n")) == 0);
+  REQUIRE(load(file("b.tsv", "x\ty\n"), {}, "kept") == 0);
+  expect_refused({"rename", database_, "t", "kept"}, 2,
+                 "there is a table 'kept' already (" + database_ +
+                     "): give another name, or stride drop that table first");
+  expect_refused({"rename", database_, "kep", "u"}, 4, "did you mean 'kept'?");
+  expect_refused({"rename", database_, "t", "t"}, 2, "called 't' already");
+  expect_refused({"rename", database_, "t", ".stride"}, 2, "remember key types");
+  expect_refused({"rename", database_, ".stride", "u"}, 2, "remember key types");
+  expect_refused({"rename", database_, "t", ""}, 2, "1 to 255 bytes");
+  expect_refused({"rename", database_, "t", std::string(256, 'n')}, 2, "1 to 255 bytes");
+  expect_refused({"rename", database_, "t"}, 2, "NEW_NAME");
+  CHECK(scan() == "x\ta\n");
 }
 
 TEST_CASE_METHOD(EditTest, "EditTest.DropsTablesAndTheirNotes", "[EditTest]") {

@@ -428,6 +428,27 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.BadRowsThatAreAllowed", "[MistakesT
                  "another --key-type, or leave bad rows out with --rejects FILE\n");
 }
 
+// Of a bound the empty key is one; names of columns and files are not empty.
+TEST_CASE_METHOD(MistakesTest, "MistakesTest.OptionsWithNothingBehindTheSign", "[MistakesTest]") {
+  const std::string rows = file("w.tsv", "a\nb\n");
+  REQUIRE_MESSAGE(run({"load", database_, "words", rows}) == 0, error_);
+  for (const std::vector<std::string>& from :
+       {std::vector<std::string>{"--from="}, {"--from", ""}, {"--prefix="}, {"--prefix", ""}}) {
+    std::vector<std::string> arguments = {"scan", database_, "words"};
+    arguments.insert(arguments.end(), from.begin(), from.end());
+    REQUIRE_MESSAGE(run(arguments) == 0, error_);
+    CHECK(out_ == "a\t\nb\t\n");
+  }
+  REQUIRE(run({"scan", database_, "words", "--to="}) == 0);
+  CHECK(out_.empty());
+  for (const char* option : {"--key", "--rejects"}) {
+    const std::string advice = std::string(option) + ": it is empty: name a ";
+    expect_refused({"load", database_, "words", rows, std::string(option) + "="}, 2, advice);
+    expect_refused({"load", database_, "words", rows, option, ""}, 2, advice);
+  }
+  expect_refused({"get", database_, "words", "--keys="}, 2, "--keys: it is empty: name a file");
+}
+
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.ADatabaseWithoutTables", "[MistakesTest]") {
   const std::string empty = directory_ + "/empty";
   REQUIRE(Database::open(empty).ok());

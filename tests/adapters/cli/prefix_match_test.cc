@@ -175,6 +175,19 @@ TEST_CASE_METHOD(PrefixTest, "PrefixTest.TheTableOfTheInternet", "[PrefixTest]")
   CHECK(error_ == "");
 }
 
+TEST_CASE_METHOD(PrefixTest, "PrefixTest.ColumnsMayBeCalledAddressOrPrefix", "[PrefixTest]") {
+  const std::string nets = file("n.csv", "net,address,prefix,prefix_\n10.0.0.0/8,Main St,p,q\n");
+  REQUIRE_MESSAGE(load(nets, {"--key-type", "prefix", "--header"}) == 0, error_);
+  CHECK(match({"10.1.2.3", "11.0.0.0", "--format", "csv"}) ==
+        "address_,prefix__,address,prefix,prefix_\n10.1.2.3,10.0.0.0/8,Main St,p,q\n"
+        "11.0.0.0,,,,\n");
+  CHECK(match({"10.1.2.3", "11.0.0.0", "--format", "jsonl"}) ==
+        "{\"address_\":\"10.1.2.3\",\"prefix__\":\"10.0.0.0/8\",\"address\":\"Main St\","
+        "\"prefix\":\"p\",\"prefix_\":\"q\"}\n"
+        "{\"address_\":\"11.0.0.0\",\"prefix__\":null,\"address\":null,\"prefix\":null,"
+        "\"prefix_\":null}\n");
+}
+
 TEST_CASE_METHOD(PrefixTest, "PrefixTest.HelpHasExamples", "[PrefixTest]") {
   REQUIRE(run({"match", "--help"}) == 0);
   CHECK_MESSAGE(out_.find("\n  stride match db") != std::string::npos, out_);

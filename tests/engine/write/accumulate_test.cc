@@ -301,8 +301,13 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ManyRows", "[AccumulateTest]") 
         WriteTransaction t = db_->begin();
         for (uint64_t first = 0; first < rows;) {
           uint64_t n = std::min(random() % 2 ? random() % 100 : random() % 100'000, rows - first);
-          REQUIRE_OK(t.accumulate(table, column.slice(first, n),
-                                  std::span<const int64_t>(deltas).subspan(first, n)));
+          const auto part = std::span<const int64_t>(deltas).subspan(first, n);
+          if (random() % 2) {
+            REQUIRE_OK(t.accumulate(table, column.slice(first, n), part));
+          } else {
+            REQUIRE_OK(t.accumulate_view(table, column.slice(first, n),
+                                         Column::fixed(part.data(), sizeof(int64_t), n)));
+          }
           first += n;
         }
         REQUIRE_OK(t.commit());
@@ -315,6 +320,60 @@ TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ManyRows", "[AccumulateTest]") 
       REQUIRE_OK(db_->verify());
     }
   }
+}
+
+// Views among other changes, which end what comes before them, and sums that do not fit.
+TEST_CASE_METHOD(AccumulateTest, "AccumulateTest.ViewsAmongOtherChanges", "[AccumulateTest]") {
+  std::mt19937_64 random(seed());
+  Table table = make("t", {.numbers = NumberType::i32});
+  Table bytes = make("bytes", {});
+  std::map<std::string, int64_t> model;
+  for (int commit = 0; commit < 12; ++commit) {
+    std::vector<Rows> kept;
+    std::vector<std::vector<int32_t>> numbers;
+    kept.reserve(8);
+    auto after = model;
+    WriteTransaction t = db_->begin();
+    for (uint64_t part = commit == 0 ? 1 : random() % 6; part > 0; --part) {
+      const std::string key = "k" + std::to_string(random() % 300);
+      const int kind = commit == 0 ? 3 : static_cast<int>(random() % 6);
+      if (kind == 0) {
+        REQUIRE_OK(t.put(table, key, bytes_of(int32_t{7})));
+        after[key] = 7;
+      } else if (kind == 1) {
+        REQUIRE_OK(t.erase(table, key));
+        after.erase(key);
+      } else if (kind == 2) {
+        REQUIRE_OK(t.erase_range(table, as_bytes("k1"), as_bytes("k2")));
+        after.erase(after.lower_bound("k1"), after.lower_bound("k2"));
+      } else {
+        kept.emplace_back();
+        numbers.emplace_back(3000 + random() % 4000);
+        for (int32_t& n : numbers.back()) {
+          const std::string its_key = "k" + std::to_string(random() % 300);
+          n = static_cast<int32_t>(random()) >> 12;
+          kept.back().add(its_key);
+          after[its_key] += n;
+        }
+        REQUIRE_OK(t.accumulate_view(table, kept.back().column(), column_of(numbers.back())));
+      }
+    }
+    REQUIRE_OK(t.commit());
+    model = std::move(after);
+    std::map<std::string, int64_t> got;
+    for (auto& [key, value] : read_table(*db_, table)) got[key] = number_from<int32_t>(value);
+    REQUIRE(got == model);
+  }
+  Rows keys(Keys(5000, "large"));
+  std::vector<int32_t> deltas(5000, 1 << 20);
+  WriteTransaction t = db_->begin();
+  REQUIRE_OK(t.accumulate_view(table, keys.column(), column_of(deltas)));
+  Status s = t.commit();
+  CHECK(s.code() == StatusCode::invalid_argument);
+  CHECK(s.message().find("large") != std::string::npos);
+  WriteTransaction other = db_->begin();
+  CHECK(other.accumulate_view(bytes, keys.column(), column_of(deltas)).code() ==
+        StatusCode::invalid_argument);
 }
 
 // Whichever call fails, nothing of the commit is there.

@@ -166,6 +166,30 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.CommitWithAllKindsOfChanges", "
   });
 }
 
+// Rows that are many enough to be added up without a hash table.
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.ManySums", "[AllocationTest]") {
+  Rows keys;
+  for (int i = 0; i < 6000; ++i) keys.add("m" + std::to_string(i % 12));
+  const std::vector<int64_t> ones(6000, 1);
+  int round = 0;
+  sweep_change([&](Tables* after) {
+    int64_t armed = left.exchange(never);
+    Table numbers = table("numbers");
+    for (int i = 0; i < 12; ++i) {
+      std::string& value = (*after)["numbers"]["m" + std::to_string(i)];
+      int64_t sum = 500;
+      if (!value.empty()) sum += *reinterpret_cast<const int64_t*>(value.data());
+      value.assign(reinterpret_cast<const char*>(&sum), sizeof sum);
+    }
+    left = armed;
+    WriteTransaction t = db_->begin();
+    const ValueColumn deltas = Column::fixed(ones.data(), sizeof(int64_t), ones.size());
+    STRIDE_TRY(++round % 2 ? t.accumulate(numbers, keys.column(), deltas)
+                           : t.accumulate_view(numbers, keys.column(), deltas));
+    return t.commit();
+  });
+}
+
 // Some pieces, which are written in the background.
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.LargeCommit", "[AllocationTest]") {
   std::string large(5 << 20, 'l');

@@ -81,7 +81,25 @@ class CancelledCommitTest {
         after["sums"][key] = number(sum);
       }
     }
+    if (random_() % 4 == 0) add_many(t, &after["sums"]);
     return after;
+  }
+  // So many that they are added up without a hash table.
+  void add_many(WriteTransaction* t, Model* model) {
+    Rows keys;
+    std::map<std::string, int64_t> times;
+    for (int i = 0; i < 5000; ++i) {
+      const std::string key = random_key();
+      keys.add(key);
+      ++times[key];
+    }
+    const std::vector<int64_t> ones(5000, 1);
+    REQUIRE_OK(t->accumulate(sums_, keys.column(), ones));
+    for (auto [key, sum] : times) {
+      std::string& value = (*model)[key];
+      if (!value.empty()) sum += *reinterpret_cast<const int64_t*>(value.data());
+      value = number(sum);
+    }
   }
   void add_if_absent(WriteTransaction* t, Model* model) {
     Rows keys, values;

@@ -1,0 +1,553 @@
+"""Made by adapters/python/make_stubs.py with nanobind 3.1.0. Changes belong there, or in its sources."""
+
+import os
+from types import TracebackType
+from typing import Any, Callable, Dict, Final, Iterable, Iterator, List, Literal, Optional, Sequence, Tuple, Union, overload
+from typing import Type as _Class
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Durability = Literal["sync", "flush", "none"]
+_Progress = Callable[[float], object]
+
+__version__: str
+
+class Type:
+    """The type of a column."""
+
+    def __init__(self, text: str) -> None:
+        """The type that is written so in a schema's text, as ``f32[64]?``."""
+
+    def __repr__(self) -> str: ...
+
+    def __str__(self) -> str: ...
+
+    def __hash__(self) -> int: ...
+
+    def __eq__(self, arg: object, /) -> bool: ...
+
+    def __getstate__(self) -> str: ...
+
+    @property
+    def nullable(self) -> bool:
+        """Whether cells may be missing."""
+
+    @property
+    def width(self) -> int:
+        """Bytes of a cell; 0: they differ."""
+
+def vector(type: Type, count: int) -> Type:
+    """So many numbers of a type in each cell."""
+
+def optional(type: Type) -> Type:
+    """The type, with cells that may be missing (``None``)."""
+
+def fixed_bytes(count: int) -> Type:
+    """Byte strings that all have so many bytes."""
+
+class Column:
+    """
+    A column of cells. It is a sequence, and NumPy, Arrow and DataFrame libraries read it, without a copy where its cells lie as they want them.
+    """
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+
+    @property
+    def type(self) -> Type:
+        """The cells' Type."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, arg: int, /) -> Any: ...
+
+    def numpy(self, fill: Any=None) -> NDArray[Any]:
+        """
+        The cells as an array of shape (rows,), of vectors (rows, count): of numbers and times a view, with a stride where cells lie in rows; of strings and bytes an array of objects. Missing cells become `fill`, or NaN and NaT where it is None; InvalidArgument: there are some, and their type has no such value.
+        """
+
+    def valid(self) -> NDArray[np.bool_]:
+        """An array of booleans of shape (rows,): which cells are there."""
+
+    def to_list(self) -> List[Any]:
+        """The cells as Python's own objects, None where one is missing."""
+
+    def __array__(self, dtype: Any=None, copy: Optional[bool]=None) -> NDArray[Any]: ...
+
+    def __arrow_c_schema__(self) -> object: ...
+
+    def __arrow_c_array__(self, requested_schema: object | None=None) -> Tuple[object, object]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __repr__(self) -> str: ...
+
+class Rows:
+    """
+    Columns of as many rows: what lookups and scans return. DataFrame libraries take it as it is, as polars.DataFrame(rows) does.
+    """
+
+    def __len__(self) -> int: ...
+
+    @property
+    def columns(self) -> List[str]:
+        """The columns' names."""
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """An array of booleans of shape (rows,): which rows are there."""
+
+    @overload
+    def __getitem__(self, arg: str, /) -> Column:
+        """A column. KeyNotFound: there is none of that name."""
+
+    @overload
+    def __getitem__(self, arg: int, /) -> Optional[Dict[str, Any]]:
+        """
+        A row as a dict, or None where it is not there. IndexError: there is no such row.
+        """
+
+    def __arrow_c_schema__(self) -> object: ...
+
+    def __arrow_c_stream__(self, requested_schema: object | None=None) -> object: ...
+
+    def __arrow_c_array__(self, requested_schema: object | None=None) -> Tuple[object, object]: ...
+
+    def __iter__(self) -> Iterator[Optional[Dict[str, Any]]]: ...
+
+    def __repr__(self) -> str: ...
+
+    def _repr_html_(self) -> str: ...
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow.Table."""
+
+    def to_dict(self) -> Dict[str, List[Any]]:
+        """A list of Python's own objects for each column."""
+
+    def to_numpy(self, fill: Any=None) -> Dict[str, np.ndarray]:
+        """An array for each column; fill: as Column.numpy()."""
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas.DataFrame, with pandas' nullable types where cells are missing."""
+
+    def to_polars(self) -> Any:
+        """The rows as a polars.DataFrame."""
+
+class Table:
+    """A named, ordered map of keys to rows."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> str:
+        """The columns of keys and values, as the text of a schema."""
+
+    @property
+    def key_columns(self) -> Dict[str, Type]:
+        """The types of the key columns, by name."""
+
+    @property
+    def value_columns(self) -> Dict[str, Type]:
+        """The types of the columns of values, by name."""
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of the addresses of a prefix table; 0: it is none."""
+
+    def __getitem__(self, arg: object, /) -> Any: ...
+
+    def __contains__(self, arg: object, /) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def get(self, keys: Any, default: object | None=None, columns: Optional[Sequence[str]]=None) -> Any:
+        """
+        Of one key its value, or `default`. Of a column of keys Rows, one for each key in their order, with `found`; columns: those of the values that are wanted.
+        """
+
+    def contains(self, keys: Any) -> NDArray[np.bool_]:
+        """An array of booleans: which keys are there."""
+
+    def lower_bound(self, keys: Any) -> Rows:
+        """
+        For each key the first row whose key is not smaller, as Rows with key columns.
+        """
+
+    def segments(self) -> List[Dict[str, Any]]:
+        """
+        What the table's files and trees are like, as a list of dicts, the newest first.
+        """
+
+    def put(self, data: Any, values: Any=None, *, on_equal: Literal['last', 'error']='last', durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
+        """
+        Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of the table, or keys and values: columns with as many rows, or a key and a value. All of it is there afterwards, or nothing. on_equal: 'last' takes the last of equal keys, 'error' raises AlreadyExists. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1; an exception of it ends the commit. InvalidArgument: a null in a key, columns that are missing, unknown or of other sizes, values out of range. InvalidType: cells of a type that the column does not take. ReadOnly: the database or a snapshot is for reading.
+        """
+
+    def __setitem__(self, key: object, value: Any) -> None: ...
+
+    def put_if_absent(self, data: Any, values: Any=None, *, durability: Optional[_Durability]=None) -> NDArray[np.bool_]:
+        """
+        Puts those rows whose key is not there, and returns which: an array of booleans.
+        """
+
+    def add(self, keys: Any, deltas: Any=1, *, durability: Optional[_Durability]=None) -> None:
+        """
+        Adds to counters: deltas[i] to that of keys[i], or one number to all. A key that is not there has 0. InvalidArgument: the table has no counters, or a sum is out of range; then nothing is added.
+        """
+
+    def delete(self, keys: Any, *, durability: Optional[_Durability]=None) -> None:
+        """Deletes a key or a column of keys. That one is not there is no error."""
+
+    def __delitem__(self, arg: object, /) -> None: ...
+
+    def delete_range(self, start: Any=None, stop: Any=None, *, durability: Optional[_Durability]=None) -> None:
+        """Deletes the keys from `start` on that are below `stop`."""
+
+    def match(self, addresses: Any, columns: Optional[Sequence[str]]=None) -> Any:
+        """
+        Of a prefix table the longest prefix of each address: Rows with its value and its `length` in bits; of one address a dict, or None. addresses: text, objects of ipaddress, bytes, or integers of 32 and 64 bits. InvalidArgument: one is no address.
+        """
+
+    def match_all(self, address: Any) -> List[Dict[str, Any]]:
+        """All prefixes of an address, the shortest first."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Keys one by one, in their order."""
+
+    def __reduce__(self) -> Tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
+    def _repr_html_(self) -> str:
+        """A bar for each segment: what its keys, values, tree and filter take."""
+
+    def explain(self) -> str:
+        """The table's segments, newest first: rows, bytes, and the strides of their trees."""
+
+    def group(self, *wanted: str, by: int=0, prefix_bytes: Optional[int]=None, start: Any=None, stop: Any=None) -> Rows:
+        """Counts, and what is wanted of ``"sum"``, ``"min"`` and ``"max"``, of the rows of each group.
+
+        A group are rows that have the first ``by`` key columns in common, or as many bytes of the key as
+        ``prefix_bytes`` says; 0: all rows. Groups come in ascending order, with the columns they are made by, ``count``
+        (u64), and ``sum`` (i64 or f64), ``min`` and ``max`` of the table's number.
+
+        InvalidArgument: the table's values are not one number, or the key columns have no fixed width."""
+
+    def items(self, start: Any=None, stop: Any=None, *, reverse: bool=False) -> Iterator[Tuple[Any, Any]]:
+        """Keys and values one by one, as Python's own objects, from ``start`` to before ``stop``."""
+
+    def join(self, frame: Any, on: Any=None, *, how: str='left', columns: Optional[Sequence[str]]=None, suffix: str='_right') -> Any:
+        """The rows of a frame with the columns of the table's row of the same key beside them.
+
+        frame: of polars, pandas, pyarrow, or a dict of columns; the result is of the same kind. on: the
+        frame's column of keys, or a list of them; None: those called as the table's key columns. how:
+        ``"left"`` keeps rows without a counterpart, with cells that are missing, ``"inner"`` leaves them out.
+        columns: those of the table that are wanted. suffix: behind names that the frame has, too.
+
+        InvalidType: that is no frame, or its keys are of another type. InvalidArgument: too few columns of keys."""
+
+    def keys(self) -> Iterator[Any]:
+        """Keys one by one, in their order."""
+
+    def scan(self, start: Any=None, stop: Any=None, *, prefix: Any=None, reverse: bool=False, columns: Optional[Sequence[str]]=None, batch_rows: int=0) -> Scan:
+        """The rows from ``start`` on that are below ``stop`` in the order of keys, as Rows of many at a time.
+
+        Keys of several columns take tuples, also of the first columns alone. prefix: of strings, bytes and such
+        tuples, or of a prefix table one with all that is inside it. reverse: descending. columns: those of
+        the values that are wanted. The scan shows the table as it was when it began."""
+
+class Snapshot:
+    """The database as it was at one moment."""
+
+    def table(self, name: str) -> Table:
+        """The table of a name as it was then, for reading."""
+
+    def __getitem__(self, arg: str, /) -> Table: ...
+
+class Database:
+    """A database that is open. Any thread may use it."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def read_only(self) -> bool: ...
+
+    @property
+    def options(self) -> Dict[str, Any]: ...
+
+    def close(self) -> None:
+        """Makes everything durable and ends. What was read stays valid."""
+
+    def snapshot(self) -> Snapshot:
+        """The database as it is now, for reads that belong together."""
+
+    def drop(self, name: str) -> None:
+        """Drops a table. Snapshots that were taken before still have it."""
+
+    def sync(self) -> None:
+        """Makes all that was committed survive a loss of power."""
+
+    def compact(self) -> None:
+        """Merges the runs of each table into one."""
+
+    def calibrate(self) -> None:
+        """
+        Measures what reads of memory cost here, and plans the trees of new segments by it.
+        """
+
+    def verify(self) -> None:
+        """Reads every byte and checks it. Corruption: the first that is damaged."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+
+    @property
+    def backend(self) -> str:
+        """What executes batches."""
+
+    def statistics(self) -> List[Dict[str, Any]]:
+        """What each table has, as a list of dicts."""
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def __enter__(self) -> Database: ...
+
+    def __exit__(self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]) -> None: ...
+
+    def __getitem__(self, name: str) -> Table: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __reduce__(self) -> Tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
+    def counters(self, name: str, type: Any=None, *, key: Any=None, wrap: bool=False) -> Table:
+        """A table of numbers, which add() adds to: i32, i64, f32 or f64.
+
+        key: as of table(); None: bytes. wrap: integers that do not fit wrap around; else InvalidArgument, and
+        nothing is added."""
+
+    def dedup(self, name: str, words: int, *, compressed: bool=False, durability: Optional[str]=None, threads: int=0) -> Dedup:
+        """Numbers 0, 1, 2, ... for vectors of 1 to 64 words of 32 bits, kept in the table of a name.
+
+        compressed: fewer bytes on the disk where words are small, alike, or of few values; for large batches.
+        It is chosen when the table is made. durability: of each call that puts something: ``"sync"``,
+        ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core.
+
+        InvalidArgument: the table has other rows than these. ResourceExhausted: they do not fit in memory."""
+
+    def load(self, source: Union[str, 'os.PathLike[str]', Any, Iterable[Any]], table: str, key: Any=None, *, progress: Union[bool, Callable[[float], None]]=False, replace: bool=False) -> Table:
+        """Loads a file or frames into a table, in one transaction: all of it is there afterwards, or nothing.
+
+        source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
+        frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
+        name of the key's column, or a list of names; None: the first column. replace: what the table had goes, in
+        the same transaction; where it has other columns it is dropped when the first frame comes. progress: True: a bar of tqdm where that is installed, or a function that is called
+        with a share from 0 to 1."""
+
+    def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
+        """The sums of the weights of sources by target: plan() and its map() at once.
+
+        weights: of shape (sources,), of int32, int64, float32 or float64. The sums are of shape (targets,): into,
+        or a new array."""
+
+    def plan(self, mapping: Union[str, Table], sources: Any=None, *, names: bool=False, targets: int=0, unmapped: str='count') -> Plan:
+        """A plan to add weights of sources up by the targets that a mapping table has for them.
+
+        sources: a column of keys, of which any may come several times; None: all keys in their order. names:
+        the table's values are names of targets, not their numbers. targets: how many there are; 0: one more
+        than the largest. unmapped: whether sources without a target are counted (``"count"``) or an error."""
+
+    def prefixes(self, name: str, bits: Optional[int]=None, values: Any=None, *, text: bool=False) -> Table:
+        """A table of prefixes of addresses of so many bits (32: IPv4, 128: IPv6), which match() looks up.
+
+        values: as of table(). text: prefixes are strings of any length, and so is what match() looks up."""
+
+    def table(self, name: str, key: Any=None, values: Any=None, *, share_values: bool=False, create: bool=True) -> Table:
+        """The table of a name, which is made where it is missing.
+
+        key: a type (``sd.i64``), a name and a type (``("id", sd.i64)``), or a list of such pairs for a key of
+        several columns. values: a dict of names and types, or one type for tables whose values are one cell
+        without a name. Without both, the table as it is there, or one of bytes. share_values: equal values are
+        stored once. create: False: NotFound where it is missing.
+
+        InvalidArgument: it is there with other columns. InvalidType: what is given is no type."""
+
+    def tables(self) -> List[str]:
+        """The names of all tables."""
+
+    def transaction(self) -> Transaction:
+        """Changes of several tables that are there as a whole or not at all. One thread may use it."""
+
+class Transaction:
+    """
+    Changes that are committed together at the end of a `with` block, and dropped where it ends with an exception.
+    """
+
+    def __enter__(self) -> Transaction: ...
+
+    def __exit__(self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]) -> None: ...
+
+    def put(self, table: Table, data: Any, values: Any=None) -> None:
+        """As Table.put()."""
+
+    def put_if_absent(self, table: Table, data: Any, values: Any=None) -> None:
+        """As Table.put_if_absent(); was_new() tells which rows were put."""
+
+    def add(self, table: Table, keys: Any, deltas: Any=1) -> None:
+        """As Table.add()."""
+
+    def delete(self, table: Table, keys: Any) -> None:
+        """As Table.delete()."""
+
+    def delete_range(self, table: Table, start: Any=None, stop: Any=None) -> None:
+        """As Table.delete_range()."""
+
+    def commit(self, *, durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
+        """
+        Makes the changes visible and durable, and ends. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1. An exception of it or Ctrl-C: nothing has changed.
+        """
+
+    def abort(self) -> None:
+        """Drops the changes, and ends."""
+
+    def was_new(self) -> NDArray[np.bool_]:
+        """
+        After the commit: which rows of put_if_absent() were put, as an array of booleans.
+        """
+
+    @property
+    def staged_rows(self) -> int:
+        """
+        Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.
+        """
+
+class Scan:
+    """The rows of a range in the order of their keys, batch by batch."""
+
+    def __iter__(self) -> Iterator[Rows]: ...
+
+    def __next__(self) -> Rows: ...
+
+class Dedup:
+    """
+    Numbers for vectors of 32-bit words, kept in a database: 0, 1, 2, ... in the order of first occurrence.
+    """
+
+    def find_or_put(self, vectors: Any) -> Tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        The id of each vector, and which of them came for the first time: arrays of uint64 and of booleans, one for each row of `vectors`, which is of shape (n, words) and of 32-bit integers, or of shape (n,) where a vector is one word, an integer of 64 bits or bytes. InvalidType: they are of another width. ResourceExhausted: they do not fit in memory.
+        """
+
+    def find(self, vectors: Any) -> NDArray[np.uint64]:
+        """The id of each vector, or `absent` (2**64 - 1), as an array of uint64."""
+
+    def get(self, ids: Any) -> NDArray[np.uint32]:
+        """
+        The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id that no vector has.
+        """
+
+    def __len__(self) -> int:
+        """How many vectors differ."""
+
+    @property
+    def words(self) -> int:
+        """32-bit words of each vector."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the set."""
+    absent: Final = 18446744073709551615
+
+class VectorSet:
+    """
+    A set of vectors of 1 to 64 words of 32 bits in memory, of the host or of a device. form: 'dense': ids are 0, 1, 2, ... in the order of first occurrence; 'slots': the fewest accesses to memory, for 1, 2 and 4 words; 'compressed': the least memory where vectors differ in few words. capacity: vectors that it has room for from the start. backend: 'host', 'cuda' or 'automatic'. threads: 0: one for each core. Calls from several threads wait for each other.
+    """
+
+    def __init__(self, words: int, *, form: Literal['dense', 'slots', 'compressed']='dense', capacity: int=0, backend: Literal['automatic', 'host', 'cuda']='host', threads: int=0) -> None: ...
+
+    def find_or_put(self, vectors: Any) -> Tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """
+        The id of each vector, and which of them came for the first time: arrays of uint64 and of booleans, one for each row of `vectors`, which is of shape (n, words) and of 32-bit integers, or of shape (n,) where a vector is one word, an integer of 64 bits or bytes. InvalidType: they are of another width. ResourceExhausted: they do not fit in memory.
+        """
+
+    def find(self, vectors: Any) -> NDArray[np.uint64]:
+        """The id of each vector, or `absent` (2**64 - 1), as an array of uint64."""
+
+    def get(self, ids: Any) -> NDArray[np.uint32]:
+        """
+        The vectors of ids, as an array of uint32 of shape (n, words). NotFound: an id that no vector has.
+        """
+
+    def __len__(self) -> int:
+        """How many vectors differ."""
+
+    @property
+    def words(self) -> int:
+        """32-bit words of each vector."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the set."""
+    absent: Final = 18446744073709551615
+
+    def clear(self) -> None:
+        """Forgets all vectors; ids begin anew."""
+
+    @property
+    def id_limit(self) -> int:
+        """All ids are smaller."""
+
+class RowSet:
+    """Which byte strings or texts came before: a set in memory."""
+
+    def __init__(self, threads: int=0) -> None: ...
+
+    def put(self, rows: Any, *, text: bool=False) -> NDArray[np.bool_]:
+        """
+        Which rows came for the first time, as an array of booleans. text: they are strings.
+        """
+
+    def __len__(self) -> int:
+        """How many rows differ."""
+
+class Plan:
+    """
+    Where each of many sources goes, as a mapping table said when this was made: map() adds weights of the sources up by their targets, again and again.
+    """
+
+    def map(self, weights: Any, into: Optional[NDArray[Any]]=None, *, reproducible: bool=False) -> NDArray[Any]:
+        """
+        Adds the weight of each source to its target and returns the sums: `into`, or a new array. weights: of shape (sources,), of int32, int64, float32 or float64; into: of shape (targets,). reproducible: floats have the same bits on every run and machine.
+        """
+
+    @property
+    def sources(self) -> int:
+        """How many weights map() takes."""
+
+    @property
+    def targets(self) -> int:
+        """How many sums map() returns."""
+
+    @property
+    def unmapped(self) -> int:
+        """How many sources have no target."""
+
+    @property
+    def target_names(self) -> List[Any]:
+        """With names=True the name of each target, ascending."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all memory of the plan."""
+
+    @property
+    def backend(self) -> str:
+        """What executes map()."""

@@ -1,0 +1,205 @@
+"""Lookups of keys in the memory of a GPU: results are there, too, in arrays of the caller's library."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+from . import _core, _types
+from ._core import Table
+from .errors import InvalidArgument, InvalidType, KeyNotFound
+
+# CUDA's handle for the stream that everybody shares, for a null pointer asks to wait.
+_LEGACY_STREAM = 1
+
+
+class _Torch:
+    def __init__(self, like: Any) -> None:
+        import torch
+
+        self._torch, self._device = torch, like.device
+
+    def stream(self) -> int:
+        return self._torch.cuda.current_stream(self._device).cuda_stream or _LEGACY_STREAM
+
+    def empty(self, rows: int, width: int) -> Any:
+        return self._torch.empty((rows, width), dtype=self._torch.uint8, device=self._device)
+
+    def pointer(self, array: Any) -> int:
+        return array.data_ptr()
+
+    def cells(self, rows: Any, offset: int, width: int, dtype: str) -> Any:
+        kinds = {"?": "bool", "<f4": "float32", "<f8": "float64"}
+        kinds.update({f"<{'u' if k == 'uint' else 'i'}{b // 8}": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)})
+        kind = getattr(self._torch, kinds.get(dtype, "uint8"))
+        cells = rows[:, offset : offset + width]
+        try:
+            return cells.view(kind)
+        except RuntimeError:  # the row is no multiple of the cell
+            return cells.contiguous().view(kind)
+
+    def booleans(self, array: Any) -> Any:
+        return array.view(self._torch.bool).reshape(-1)
+
+    def words_differ(self, array: Any) -> Any:
+        return array.view(self._torch.int32)[:, 0] != -1
+
+
+class _Cupy:
+    def __init__(self, like: Any) -> None:
+        import cupy
+
+        self._cupy = cupy
+
+    def stream(self) -> int:
+        return self._cupy.cuda.get_current_stream().ptr or _LEGACY_STREAM
+
+    def empty(self, rows: int, width: int) -> Any:
+        return self._cupy.empty((rows, width), dtype="u1")
+
+    def pointer(self, array: Any) -> int:
+        return array.data.ptr
+
+    def cells(self, rows: Any, offset: int, width: int, dtype: str) -> Any:
+        cells = rows[:, offset : offset + width]
+        return self._cupy.ascontiguousarray(cells).view("u1" if dtype == "raw" else dtype)
+
+    def booleans(self, array: Any) -> Any:
+        return array.view("?").reshape(-1)
+
+    def words_differ(self, array: Any) -> Any:
+        return array.view("<i4")[:, 0] != -1
+
+
+class _Jax:
+    """Arrays of JAX have no stream: calls wait for what they need and return when they are done."""
+
+    def __init__(self, like: Any) -> None:
+        import jax
+
+        self._jax, self._device = jax, list(like.devices())[0]
+
+    def stream(self) -> int:
+        return 0
+
+    def empty(self, rows: int, width: int) -> Any:
+        # Nobody else has the array before it is written to.
+        with self._jax.default_device(self._device):
+            return self._jax.numpy.empty((rows, width), dtype="uint8").block_until_ready()
+
+    def pointer(self, array: Any) -> int:
+        return array.unsafe_buffer_pointer()
+
+    def cells(self, rows: Any, offset: int, width: int, dtype: str) -> Any:
+        import numpy as np
+
+        kind = np.dtype("u1" if dtype == "raw" else dtype)
+        if kind.itemsize == 8 and not self._jax.config.jax_enable_x64:
+            raise InvalidArgument(
+                "the column has numbers of 64 bits, which JAX has only where jax_enable_x64 is set",
+                remedy="call jax.config.update('jax_enable_x64', True) first",
+            )
+        cells = rows[:, offset : offset + width].reshape(len(rows), -1, kind.itemsize)
+        if kind == bool:
+            return cells[:, :, 0] != 0
+        if kind.itemsize == 1:
+            return self._jax.lax.bitcast_convert_type(cells[:, :, 0], kind)
+        return self._jax.lax.bitcast_convert_type(cells, kind)
+
+    def booleans(self, array: Any) -> Any:
+        return array.reshape(-1) != 0
+
+    def words_differ(self, array: Any) -> Any:
+        return self._jax.lax.bitcast_convert_type(array.reshape(-1, 2, 4), "int32")[:, 0] != -1
+
+
+def _library(array: Any) -> Any:
+    module = type(array).__module__.split(".")[0]
+    if module == "torch":
+        return _Torch(array)
+    if module == "cupy":
+        return _Cupy(array)
+    if module in ("jax", "jaxlib"):
+        return _Jax(array)
+    raise InvalidType(
+        f"keys on a device are given as one {type(array).__name__} of {module}",
+        remedy="give arrays of torch, cupy or jax, or copy the keys to the host",
+    )
+
+
+def _columns(self: Table, keys: Any) -> Tuple[List[Any], List[Tuple[int, int]], int]:
+    """The arrays of the key columns, where their cells are, and how many rows they have."""
+    types = self.key_columns
+    arrays = list(keys) if isinstance(keys, (list, tuple)) else [keys]
+    if len(arrays) != len(types):
+        raise InvalidArgument(f"keys of the table have {len(types)} columns, and {len(arrays)} are given")
+    places, rows = [], None
+    for (name, type), array in zip(types.items(), arrays):
+        if hasattr(array, "block_until_ready"):
+            array.block_until_ready()
+        interface = array.__cuda_array_interface__
+        shape, typestr = tuple(interface["shape"]), interface["typestr"]
+        wanted = _types.numpy_type(str(type))
+        if wanted is None:  # UUIDs and bytes, as rows of bytes
+            good = typestr in ("|u1", "<u1") and len(shape) == 2 and shape[1] == type.width
+        else:
+            good = typestr.lstrip("<|") == wanted.lstrip("<|").replace("?", "b1") and len(shape) == 1
+        if not good:
+            raise InvalidType(
+                f"column {name!r} is of type {type}, and an array of {typestr} of shape {shape} is given",
+                remedy="convert it on the device first",
+            )
+        strides = interface.get("strides") or (type.width,) + (1,) * (len(shape) - 1)
+        if strides[0] < 0 or (len(shape) == 2 and strides[1] != 1):
+            raise InvalidArgument(f"column {name!r} is an array whose cells do not ascend", remedy="make it contiguous")
+        if rows is not None and rows != shape[0]:
+            raise InvalidArgument(f"column {name!r} has {shape[0]} rows, and the first one has {rows}")
+        rows = shape[0]
+        places.append((interface["data"][0], strides[0]))
+    return arrays, places, rows or 0
+
+
+def get(self: Table, keys: Any, columns: Optional[Sequence[str]] = None) -> Tuple[Any, Any]:
+    """Values and which keys were found, in the device's memory, on the caller's stream.
+
+    Of a table whose values are one cell: an array of n cells, or of shape (n, elements) for vectors; else a
+    dict of such arrays. What is not found is 0.
+    """
+    arrays, places, rows = _columns(self, keys)
+    library = _library(arrays[0])
+    layout, width = _core._layout(self)
+    names = [c[0] for c in layout] if columns is None else list(columns)
+    for name, _, _, nullable, _, _ in layout:
+        if nullable and name in names:
+            raise InvalidArgument(
+                f"column {name!r} has cells that may be missing, which arrays on a device can't tell",
+                remedy="choose other columns, or copy the keys to the host",
+            )
+    made = library.empty(rows, _core._key_width(self))
+    values, there = library.empty(rows, width), library.empty(rows, 1)
+    if rows:
+        pointer = library.pointer
+        _core._get_device(self, places, rows, pointer(made), pointer(values), pointer(there), library.stream())
+    result = {}
+    for name, type, count, _, offset, cell in layout:
+        if name not in names:
+            continue
+        kind = _types.numpy_type(type) or "raw"
+        kind = f"<i{cell // max(count, 1)}" if kind.startswith("<M8") else kind
+        cells = library.cells(values, offset, cell, kind)
+        result[name] = cells if count or kind == "raw" else cells.reshape(-1)
+    missing = [name for name in names if name not in result]
+    if missing:
+        raise KeyNotFound(f"table {self.name!r} has no column {missing[0]!r} of values", remedy=self.schema)
+    bare = columns is None and list(result) == ["value"]
+    return (result["value"] if bare else result), library.booleans(there)
+
+
+def contains(self: Table, keys: Any) -> Any:
+    """Which keys are there, as booleans in the device's memory."""
+    arrays, places, rows = _columns(self, keys)
+    library = _library(arrays[0])
+    made, locations = library.empty(rows, _core._key_width(self)), library.empty(rows, 8)
+    if rows:
+        pointer = library.pointer
+        _core._find_device(self, places, rows, pointer(made), pointer(locations), library.stream())
+    return library.words_differ(locations)

@@ -1,0 +1,140 @@
+"""Lookups of keys in a GPU's memory with torch, cupy and jax, beside the host's answers.
+
+    python device_check.py [ROWS]     prints what it has checked, and rates beside torch.searchsorted
+
+Not one of the tests that pytest collects: it needs a device, and a build of the package for it.
+"""
+
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import stridedb as sd
+
+
+def libraries():
+    found = {}
+    try:
+        import torch
+
+        found["torch"] = (lambda a: torch.from_numpy(np.ascontiguousarray(a)).cuda(), lambda a: a.cpu().numpy())
+    except ImportError:
+        print("no torch")
+    try:
+        import cupy
+
+        found["cupy"] = (cupy.asarray, cupy.asnumpy)
+    except ImportError:
+        print("no cupy")
+    try:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        found["jax"] = (jax.numpy.asarray, np.asarray)
+    except ImportError:
+        print("no jax")
+    return found
+
+
+def check(db, name, put, back):
+    rng = np.random.default_rng(1)
+    ids = rng.choice(1 << 40, 50_000, replace=False).astype("i8") - (1 << 39)
+    vectors = rng.random((len(ids), 16)).astype("f4")
+    emb = db.table(f"emb-{name}", key=sd.i64, values=sd.vector(sd.f32, 16))
+    emb.put(ids, vectors)
+    asked = np.concatenate([ids[::3], ids[:100] + 1])
+    values, found = emb.get(put(asked))
+    expected = emb.get(asked)
+    assert type(values).__module__.split(".")[0].startswith(name[:3]), type(values)
+    assert np.array_equal(back(found), expected.found)
+    assert np.array_equal(back(values), np.where(expected.found[:, None], expected["value"].numpy(fill=0), 0))
+    assert np.array_equal(back(emb.contains(put(asked))), expected.found)
+    # Several key columns, rows whose cells lie at odd places, a delete, and an update.
+    t = db.table(f"t-{name}", key=[("a", sd.i16), ("b", sd.u32)],
+                 values={"x": sd.f64, "flag": sd.bool_, "n": sd.i32, "h": sd.u8})
+    a = rng.integers(-99, 99, 20_000).astype("i2")
+    b = rng.choice(1 << 31, 20_000, replace=False).astype("u4")
+    t.put({"a": a, "b": b, "x": rng.random(len(a)), "flag": a > 0, "n": a.astype("i4") * 7, "h": (b % 256).astype("u1")})
+    t.delete([a[:50], b[:50]])
+    t[int(a[60]), int(b[60])] = {"x": 0.25, "flag": True, "n": -1, "h": 1}
+    values, found = t.get([put(a), put(b)])
+    expected = t.get([a, b])
+    assert np.array_equal(back(found), expected.found) and not back(found)[:50].any()
+    for column in ("x", "flag", "n", "h"):
+        assert np.array_equal(back(values[column]), expected[column].numpy(fill=0)), column
+    some, _ = t.get([put(a), put(b)], columns=["n"])
+    assert list(some) == ["n"]
+    empty, none = emb.get(put(asked[:0]))
+    assert len(empty) == 0 and len(none) == 0
+    for bad in (put(asked.astype("i4")), put(asked.reshape(-1, 1)), put(asked.astype("f8"))):
+        try:
+            emb.get(bad)
+        except sd.InvalidType:
+            continue
+        raise AssertionError("a wrong type was taken")
+    print(f"{name}: checked")
+
+
+def on_other_stream(db):
+    import torch
+
+    emb = db["emb-torch"]
+    keys = torch.arange(1000, device="cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(50):
+            values, found = emb.get(keys + 0)
+            total = values.sum() + found.sum()
+    stream.synchronize()
+    print("another stream: checked,", float(total))
+
+
+def rates(db, rows):
+    import torch
+
+    rng = np.random.default_rng(2)
+    ids = np.unique(rng.integers(0, 1 << 62, rows + rows // 50))[:rows].astype("u8")
+    emb = db.table("large", key=sd.u64, values=sd.vector(sd.f32, 4))
+    for first in range(0, len(ids), 10_000_000):
+        part = ids[first : first + 10_000_000]
+        emb.put(part, rng.random((len(part), 4), dtype="f4"))
+    db.compact()
+    keys = torch.from_numpy(rng.choice(ids, 4_000_000).view("i8")).cuda().view(torch.uint64)
+    sorted_keys = torch.from_numpy(ids.view("i8")).cuda()
+    signed = keys.view(torch.int64)
+
+    def timed(call):
+        call()
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(10):
+            call()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - begin) / 10
+
+    both, there = timed(lambda: emb.get(keys)), timed(lambda: emb.contains(keys))
+    search = timed(lambda: torch.searchsorted(sorted_keys, signed))
+    values, found = emb.get(keys)
+    assert bool(found.all())
+    for what, seconds in (("get", both), ("contains", there), ("torch.searchsorted", search)):
+        print(f"{what} of 4M keys of {rows / 1e6:.0f}M: {seconds * 1e3:.3f} ms, {4e6 / seconds / 1e9:.2f} G/s")
+    print(f"get is {search / both:.1f} times, contains {search / there:.1f} times torch.searchsorted on keys alone")
+    small = keys[:1]
+    print(f"get of one key: {timed(lambda: emb.get(small)) * 1e6:.0f} us")
+
+
+def main():
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        with sd.open(folder + "/db", backend="cuda", device_values=True, durability="none") as db:
+            print(db.backend)
+            for name, (put, back) in libraries().items():
+                check(db, name, put, back)
+            on_other_stream(db)
+            rates(db, rows)
+
+
+if __name__ == "__main__":
+    main()
