@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -55,5 +57,15 @@ bool is_failed_export(const nb::python_error& error, nb::handle given);
 
 // Whether the user has pressed Ctrl-C: then it throws KeyboardInterrupt. The GIL is held.
 void check_signals();
+
+// Calls work(first, rows) as run() does, for one part of all rows after the other: Ctrl-C ends the
+// call between two of them.
+template <class Work>
+void run_in_parts(uint64_t rows, uint64_t part_rows, const Work& work) {
+  for (uint64_t first = 0; first < rows; first += part_rows) {
+    check_signals();
+    run([&] { return work(first, std::min(part_rows, rows - first)); });
+  }
+}
 
 }  // namespace stride::python

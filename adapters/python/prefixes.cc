@@ -83,23 +83,8 @@ std::string_view text_of(nb::handle given) {
   raise("InvalidArgument", shown(given) + " is no text, for it has surrogates", "leave them out");
 }
 
-// Numbers of 32 or 64 bits, as addresses of so many.
-template <class T>
-GivenKeys addresses_of_numbers(Cells cells, EncodedKeys* encoded) {
-  encoded->data.reset(std::max<uint64_t>(cells.size() * sizeof(T), 1));
-  std::byte* to = encoded->data.data();
-  const CellColumn& column = cells.column;
-  for (uint64_t row = 0; row < column.size; ++row)
-    order_number<T>(column.data + row * column.stride, to + row * sizeof(T));
-  encoded->keys = Column::fixed(to, sizeof(T), column.size);
-  GivenKeys keys;
-  keys.cells.push_back(std::move(cells));
-  keys.keys = encoded->keys;
-  return keys;
-}
-
 void check_all_there(const Cells& cells) {
-  for (uint64_t row = 0; row < cells.size(); ++row)
+  for (uint64_t row = 0; cells.column.valid && row < cells.size(); ++row)
     if (!cells.column.is_there(row))
       raise("InvalidArgument", "address " + std::to_string(row) + " is null");
 }
@@ -181,32 +166,24 @@ GivenKeys addresses_of_cells(const TableForm& form, Cells cells, EncodedKeys* en
   if (field.type == FieldType::string && bits != byte_strings)
     return addresses_of_texts(form, cells.size(), encoded,
                               [&](uint64_t row) { return as_text(cells.column[row]); });
-  if (is_number(field.type) && !field.count && bits == 32)
-    return addresses_of_numbers<uint32_t>(
-        cast_cells(std::move(cells), {.name = "address", .type = FieldType::u32}), encoded);
-  if (is_number(field.type) && !field.count && bits == 64)
-    return addresses_of_numbers<uint64_t>(
-        cast_cells(std::move(cells), {.name = "address", .type = FieldType::u64}), encoded);
   const bool octets = field.type == FieldType::u8 && field.count == address_bytes(bits);
   const bool raw = field.type == FieldType::bytes || field.type == FieldType::string ||
                    field.type == FieldType::uuid;
-  if (!octets && !raw)
+  const bool number = is_number(field.type) && !field.count && (bits == 32 || bits == 64);
+  if (!octets && !raw && !number)
     raise("InvalidType",
           "addresses of type " + type_text({"", field.type, field.count}) +
               " are given, and table '" + form.table.name() + "' has " +
               (bits == byte_strings ? "strings" : std::to_string(bits) + " bits"),
           address_remedy(form));
-  if (octets || bits != byte_strings) {
-    const uint32_t width = address_bytes(bits);
-    cells.field.type = FieldType::bytes;
-    if (octets) cells.field.count = width;
-    cells =
-        cast_cells(std::move(cells), {.name = "address", .type = FieldType::bytes, .count = width});
-  }
-  const Schema one = *Schema::make(
-      {}, {cells.field.count
-               ? Field{.name = "address", .type = FieldType::bytes, .count = cells.field.count}
-               : Field{.name = "address", .type = FieldType::bytes}});
+  Field address = {.name = "address", .type = FieldType::bytes};
+  if (number)
+    address.type = bits == 32 ? FieldType::u32 : FieldType::u64;
+  else if (bits != byte_strings || octets)
+    address.count = address_bytes(bits);
+  if (octets) cells.field = {.name = "address", .type = FieldType::bytes, .count = address.count};
+  if (number || address.count) cells = cast_cells(std::move(cells), address);
+  const Schema one = *Schema::make({}, {address});
   check(encode_keys(one, std::span(&cells.column, 1), encoded));
   GivenKeys keys;
   keys.cells.push_back(std::move(cells));
@@ -256,15 +233,11 @@ PyRows match_many(const PyTable& table, nb::handle addresses,
   matches->rows.reset(std::max<uint64_t>(rows * width, 1));
   const Snapshot snapshot = table.snapshot();
   MatchResult part;
-  for (uint64_t first = 0; first < rows; first += part_rows) {
-    check_signals();
-    const uint64_t n = std::min(part_rows, rows - first);
-    run([&]() -> Status {
-      STRIDE_TRY(snapshot.match(form.table, given.keys.slice(first, n), &part));
-      take_part(part, first, width, matches.get());
-      return {};
-    });
-  }
+  run_in_parts(rows, part_rows, [&](uint64_t first, uint64_t n) -> Status {
+    STRIDE_TRY(snapshot.match(form.table, given.keys.slice(first, n), &part));
+    take_part(part, first, width, matches.get());
+    return {};
+  });
   PyRows result;
   result.size = rows;
   const ValueColumn values =

@@ -95,17 +95,17 @@ bool get_in_parts(const Snapshot& snapshot, const Table& table, const KeyColumn&
   result->found.reset(keys.size);
   result->data.reset(keys.size * width);
   result->values = Column::fixed(result->data.data(), result->row_width, keys.size);
-  for (uint64_t first = 0; first < keys.size; first += part_rows) {
-    check_signals();
-    const uint64_t rows = std::min(part_rows, keys.size - first);
+  bool one_width = true;
+  run_in_parts(keys.size, part_rows, [&](uint64_t first, uint64_t rows) -> Status {
     GetResult part;
     part.row_width = result->row_width;
     part.data.borrow(result->data.data() + first * width, rows * width);
-    run([&] { return snapshot.get(table, keys.slice(first, rows), &part); });
-    if (!part.values.is_fixed()) return false;
+    STRIDE_TRY(snapshot.get(table, keys.slice(first, rows), &part));
+    one_width &= part.values.is_fixed();
     std::ranges::copy(part.found.words(), result->found.words().begin() + first / 64);
-  }
-  return true;
+    return {};
+  });
+  return one_width;
 }
 
 PyRows get_many(const PyTable& table, nb::handle keys,
@@ -140,10 +140,17 @@ nb::object device_calls(nb::handle keys) {
 nb::object contains_many(const PyTable& table, nb::handle keys) {
   EncodedKeys encoded;
   const GivenKeys given = keys_of(*table.form, keys, &encoded);
-  FindResult result;
+  // What is not wanted of the result, where the rows are, lies in the cache and is written over.
+  constexpr uint64_t part_rows = 1 << 17;
+  Bitmap found(given.keys.size);
+  FindResult part;
   const Snapshot snapshot = table.snapshot();
-  run([&] { return snapshot.find(table.table(), given.keys, &result); });
-  return booleans_of(result.found.words().data(), given.keys.size);
+  run_in_parts(found.size(), part_rows, [&](uint64_t first, uint64_t rows) -> Status {
+    STRIDE_TRY(snapshot.find(table.table(), given.keys.slice(first, rows), &part));
+    std::ranges::copy(part.found.words(), found.words().begin() + first / 64);
+    return {};
+  });
+  return booleans_of(found.words().data(), found.size());
 }
 
 PyRows lower_bound(const PyTable& table, nb::handle keys) {

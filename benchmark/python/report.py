@@ -78,7 +78,7 @@ def write_plot(path: str, comparisons: List[Comparison]) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "stridedb"
+    matplotlib.rcParams.update({"svg.hashsalt": "stridedb", "svg.fonttype": "none", "font.family": "sans-serif"})
     from matplotlib import pyplot
 
     shown = comparisons[::-1]
