@@ -289,6 +289,11 @@ class Database:
     def drop(self, name: object) -> None:
         """Drops a table. Snapshots that were taken before still have it."""
 
+    def rename(self, name: object, new_name: object) -> None:
+        """
+        Gives a table another name. NotFound: there is none. AlreadyExists: another one has it.
+        """
+
     def sync(self) -> None:
         """Makes all that was committed survive a loss of power."""
 
@@ -391,10 +396,6 @@ class Transaction:
     Changes that are committed together at the end of a `with` block, and dropped where it ends with an exception.
     """
 
-    def __enter__(self) -> Transaction: ...
-
-    def __exit__(self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]) -> None: ...
-
     def put(self, table: Table, data: Any, values: Any=None) -> None:
         """As Table.put()."""
 
@@ -409,6 +410,10 @@ class Transaction:
 
     def delete_range(self, table: Table, start: Any=None, stop: Any=None) -> None:
         """As Table.delete_range()."""
+
+    def __enter__(self) -> Transaction: ...
+
+    def __exit__(self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]) -> None: ...
 
     def commit(self, *, durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
         """
