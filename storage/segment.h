@@ -5,7 +5,7 @@
 //   ValueRows values = (*segment)->values();
 //   Status s = (*segment)->ensure(&keys.data[0], 64);   // checked against its checksum, once
 //
-// docs/format.md has every byte; storage/segment_format.h has the structs.
+// docs/format-segment.md has every byte; storage/segment_format.h has the structs.
 #pragma once
 
 #include <atomic>

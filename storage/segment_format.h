@@ -1,4 +1,4 @@
-// The bytes of a segment file, shared by writer and reader. docs/format.md describes them.
+// The bytes of a segment file, shared by writer and reader. docs/format-segment.md describes them.
 //
 //   0            4096                                   tables_offset            file_bytes
 //   +------------+---------+-----+---------+------------+---------+-----------+--+--------+

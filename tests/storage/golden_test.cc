@@ -296,7 +296,7 @@ const char* const golden_current = R"(
 
 TEST_CASE("FormatPageTest.ShowsTheSameDumps", "[FormatPageTest]") {
   std::string pages;
-  for (const char* name : {"/docs/format.md", "/docs/format-filter.md"}) {
+  for (const char* name : {"/docs/format.md", "/docs/format-segment.md", "/docs/format-filter.md"}) {
     std::ifstream file(std::string(STRIDE_SOURCE_DIR) + name);
     pages.append(std::istreambuf_iterator<char>(file), {});
   }
