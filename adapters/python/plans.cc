@@ -82,7 +82,31 @@ Cells sums_of(const nb::object& into) {
   return cells;
 }
 
-nb::object map(PyPlan& plan, nb::handle weights, nb::object into, bool reproducible) {
+NumberType number_type_named(const std::string& name) {
+  for (NumberType type : {NumberType::i32, NumberType::i64, NumberType::f32, NumberType::f64})
+    if (name == to_string(type)) return type;
+  raise("InvalidType", "numbers of type " + name + " are given",
+        "give an array of int32, int64, float32 or float64");
+}
+
+// Weights and sums in the memory of the plan's device; the work is started on the stream.
+void map_device(PyPlan& plan, const std::string& type, uintptr_t weights, uint64_t sources,
+                uintptr_t into, uint64_t targets, bool reproducible, uintptr_t stream) {
+  const NumberType number = number_type_named(type);
+  run([&] {
+    std::lock_guard lock(plan.mutex);
+    ScatterMapOptions options;
+    options.mode = reproducible ? ScatterMode::reproducible : ScatterMode::fast;
+    options.stream = reinterpret_cast<void*>(stream);
+    return plan.plan.map({number, reinterpret_cast<const void*>(weights), sources},
+                         {number, reinterpret_cast<void*>(into), targets}, options);
+  });
+}
+
+nb::object map(nb::handle self, nb::handle weights, nb::object into, bool reproducible) {
+  if (nb::hasattr(weights, "__cuda_array_interface__"))
+    return nb::module_::import_("stridedb._device").attr("map")(self, weights, into, reproducible);
+  auto& plan = nb::cast<PyPlan&>(self);
   Cells sources = aligned(as_array(weights), "weights");
   for (uint64_t row = 0; sources.column.valid && row < sources.size(); ++row)
     if (!sources.column.is_there(row))
@@ -173,6 +197,9 @@ void bind_plans(nb::module_& module) {
           "Bytes of all memory of the plan.")
       .def_prop_ro(
           "backend", [](const PyPlan& p) { return p.plan.backend_name(); }, "What executes map().");
+  module.def("_map_device", map_device, nb::arg("plan"), nb::arg("type"), nb::arg("weights"),
+             nb::arg("sources"), nb::arg("into"), nb::arg("targets"), nb::arg("reproducible"),
+             nb::arg("stream"));
   module.def("_plan", make_plan, nb::arg("mapping"), nb::arg("sources").none(), nb::arg("names"),
              nb::arg("targets"), nb::arg("unmapped"));
 }

@@ -92,8 +92,31 @@ struct Guarded {
 using PyDedup = Guarded<DedupTable>;
 using PyVectorSet = Guarded<VectorSet>;
 
+// Vectors, ids and bits in the memory of the device that the set is on.
+void find_or_put_device(PyVectorSet& guarded, uintptr_t vectors, uint64_t n, uintptr_t ids,
+                        uintptr_t was_new, bool put) {
+  const KeyColumn column =
+      Column::fixed(reinterpret_cast<const void*>(vectors), 4 * guarded.set->words(), n);
+  const std::span<uint64_t> all_ids(reinterpret_cast<uint64_t*>(ids), n);
+  const std::span<uint64_t> bits(reinterpret_cast<uint64_t*>(was_new), (n + 63) / 64);
+  run([&] {
+    std::lock_guard lock(guarded.mutex);
+    return put ? guarded.set->find_or_put(column, all_ids, bits)
+               : guarded.set->find(column, all_ids);
+  });
+}
+
+// The call of stridedb/_device.py for vectors in a device's memory; None: these are the host's.
+nb::object device_call(nb::handle self, const char* name, nb::handle vectors) {
+  if (!nb::hasattr(vectors, "__cuda_array_interface__")) return nb::none();
+  return nb::module_::import_("stridedb._device").attr(name)(self, vectors);
+}
+
 template <class Set>
-nb::tuple find_or_put(Guarded<Set>& guarded, nb::handle vectors) {
+nb::object find_or_put(nb::handle self, nb::handle vectors) {
+  if (std::is_same_v<Set, VectorSet>)
+    if (nb::object done = device_call(self, "find_or_put", vectors); !done.is_none()) return done;
+  auto& guarded = nb::cast<Guarded<Set>&>(self);
   const Cells cells = vectors_of(vectors, guarded.set->words());
   Numbers64 ids(cells.size());
   std::vector<uint64_t> was_new((cells.size() + 63) / 64);
@@ -105,7 +128,10 @@ nb::tuple find_or_put(Guarded<Set>& guarded, nb::handle vectors) {
 }
 
 template <class Set>
-nb::object find(Guarded<Set>& guarded, nb::handle vectors) {
+nb::object find(nb::handle self, nb::handle vectors) {
+  if (std::is_same_v<Set, VectorSet>)
+    if (nb::object done = device_call(self, "find", vectors); !done.is_none()) return done;
+  auto& guarded = nb::cast<Guarded<Set>&>(self);
   const Cells cells = vectors_of(vectors, guarded.set->words());
   Numbers64 ids(cells.size());
   run([&] {
@@ -278,6 +304,8 @@ void bind_sets(nb::module_& module) {
       .def_prop_ro(
           "id_limit", [](const PyVectorSet& s) { return s.set->id_limit(); },
           "All ids are smaller.");
+  module.def("_find_or_put_device", find_or_put_device, nb::arg("set"), nb::arg("vectors"),
+             nb::arg("rows"), nb::arg("ids"), nb::arg("was_new"), nb::arg("put"));
   bind_row_set(module);
 }
 

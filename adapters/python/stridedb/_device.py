@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _core, _types
-from ._core import Table
+from ._core import Plan, Table, VectorSet
 from .errors import InvalidArgument, InvalidType, KeyNotFound
 
 # CUDA's handle for the stream that everybody shares, for a null pointer asks to wait.
@@ -37,6 +37,16 @@ class _Torch:
         except RuntimeError:  # the row is no multiple of the cell
             return cells.contiguous().view(kind)
 
+    def zeros(self, n: int, like: Any) -> Any:
+        return self._torch.zeros(n, dtype=like.dtype, device=self._device)
+
+    def wait(self) -> None:
+        self._torch.cuda.current_stream(self._device).synchronize()
+
+    def bits(self, words: Any, n: int) -> Any:
+        shifts = self._torch.arange(8, device=self._device, dtype=self._torch.uint8)
+        return (words.reshape(-1, 1) >> shifts & 1).reshape(-1)[:n].bool()
+
     def booleans(self, array: Any) -> Any:
         return array.view(self._torch.bool).reshape(-1)
 
@@ -62,6 +72,15 @@ class _Cupy:
     def cells(self, rows: Any, offset: int, width: int, dtype: str) -> Any:
         cells = rows[:, offset : offset + width]
         return self._cupy.ascontiguousarray(cells).view("u1" if dtype == "raw" else dtype)
+
+    def zeros(self, n: int, like: Any) -> Any:
+        return self._cupy.zeros(n, dtype=like.dtype)
+
+    def wait(self) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def bits(self, words: Any, n: int) -> Any:
+        return self._cupy.unpackbits(words.reshape(-1), bitorder="little")[:n].view("?")
 
     def booleans(self, array: Any) -> Any:
         return array.view("?").reshape(-1)
@@ -104,6 +123,16 @@ class _Jax:
         if kind.itemsize == 1:
             return self._jax.lax.bitcast_convert_type(cells[:, :, 0], kind)
         return self._jax.lax.bitcast_convert_type(cells, kind)
+
+    def zeros(self, n: int, like: Any) -> Any:
+        with self._jax.default_device(self._device):
+            return self._jax.numpy.zeros(n, dtype=like.dtype).block_until_ready()
+
+    def wait(self) -> None:
+        pass  # arrays were waited for one by one
+
+    def bits(self, words: Any, n: int) -> Any:
+        return self._jax.numpy.unpackbits(words.reshape(-1), bitorder="little")[:n] != 0
 
     def booleans(self, array: Any) -> Any:
         return array.reshape(-1) != 0
@@ -203,3 +232,61 @@ def contains(self: Table, keys: Any) -> Any:
         pointer = library.pointer
         _core._find_device(self, places, rows, pointer(made), pointer(locations), library.stream())
     return library.words_differ(locations)
+
+
+def _in_one_piece(array: Any, wanted: Sequence[str], what: str) -> Tuple[int, Tuple[int, ...], str]:
+    """Address, shape and type of an array whose elements lie one behind the other."""
+    if hasattr(array, "block_until_ready"):
+        array.block_until_ready()
+    interface = array.__cuda_array_interface__
+    shape, typestr = tuple(interface["shape"]), interface["typestr"].lstrip("<|")
+    if typestr not in wanted:
+        raise InvalidType(
+            f"{what} of type {typestr} are given on a device", remedy=f"give an array of {', '.join(wanted)}"
+        )
+    if interface.get("strides") is not None:
+        raise InvalidArgument(f"{what} do not lie in one piece", remedy="make the array contiguous")
+    return interface["data"][0], shape, typestr
+
+
+def _vectors(self: VectorSet, vectors: Any) -> Tuple[int, int]:
+    address, shape, _ = _in_one_piece(vectors, ("u4", "i4"), "vectors")
+    if shape != (shape[0], self.words) and not (self.words == 1 and len(shape) == 1):
+        raise InvalidType(
+            f"vectors of shape {shape} are given, and the set has such of {self.words} words",
+            remedy=f"give an array of shape (n, {self.words})",
+        )
+    return address, shape[0]
+
+
+def _search(self: VectorSet, vectors: Any, put: bool) -> Tuple[Any, Any]:
+    address, n = _vectors(self, vectors)
+    library = _library(vectors)
+    ids, bits = library.empty(n, 8), library.empty((n + 63) // 64, 8)
+    library.wait()
+    if n:
+        _core._find_or_put_device(self, address, n, library.pointer(ids), library.pointer(bits), put)
+    return library.cells(ids, 0, 8, "<i8").reshape(-1), library.bits(bits, n) if put else None
+
+
+def find_or_put(self: VectorSet, vectors: Any) -> Tuple[Any, Any]:
+    """Ids (int64) and which vectors are new, in the memory of the set's device, once all is done."""
+    return _search(self, vectors, True)
+
+
+def find(self: VectorSet, vectors: Any) -> Any:
+    """Ids as int64 in the memory of the set's device, -1 for what is not there, once all is done."""
+    return _search(self, vectors, False)[0]
+
+
+def map(self: Plan, weights: Any, into: Optional[Any], reproducible: bool) -> Any:
+    """The sums of weights in the memory of the plan's device, on the caller's stream."""
+    address, shape, typestr = _in_one_piece(weights, ("i4", "i8", "f4", "f8"), "weights")
+    library = _library(weights)
+    sums = library.zeros(self.targets, weights) if into is None else into
+    where, room, kind = _in_one_piece(sums, (typestr,), "sums")
+    if len(shape) != 1 or len(room) != 1:
+        raise InvalidType(f"weights of shape {shape} and sums of shape {room} are given", remedy="give one dimension")
+    named = f"{kind[0]}{int(kind[1]) * 8}"
+    _core._map_device(self, named, address, shape[0], where, room[0], reproducible, library.stream())
+    return sums

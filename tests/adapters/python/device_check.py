@@ -74,7 +74,42 @@ def check(db, name, put, back):
         except sd.InvalidType:
             continue
         raise AssertionError("a wrong type was taken")
+    check_sets(name, put, back, rng)
+    check_plan(db, name, put, back, rng)
     print(f"{name}: checked")
+
+
+def check_sets(name, put, back, rng):
+    for words in (1, 4):
+        on_device, on_host = sd.VectorSet(words, backend="cuda"), sd.VectorSet(words)
+        for _ in range(3):
+            vectors = rng.integers(0, 9, (30_001, words)).astype("i4")
+            ids, new = on_device.find_or_put(put(vectors))
+            expected_ids, expected_new = on_host.find_or_put(vectors)
+            assert back(new).sum() == expected_new.sum()
+            assert np.array_equal(on_device.get(back(ids).astype("u8")).view("i4"), vectors)
+            assert len(set(zip(back(ids).tolist(), expected_ids.tolist()))) == len(set(expected_ids.tolist()))
+        missing = put(np.full((3, words), 99, "i4"))
+        assert back(on_device.find(missing)).tolist() == [-1] * 3
+        assert np.array_equal(back(on_device.find(put(vectors))), back(ids))
+        assert len(on_device) == len(on_host)
+
+
+def check_plan(db, name, put, back, rng):
+    mapping = db.table(f"mapping-{name}", key=sd.u32, values=sd.u32)
+    links = np.arange(70_000, dtype="u4")
+    zones = rng.integers(0, 400, len(links)).astype("u4")
+    mapping.put(links, zones)
+    plan = db.plan(mapping, links)
+    if not plan.backend.startswith("cuda"):
+        print("plans are on", plan.backend)
+        return
+    for dtype in ("i4", "i8", "f4", "f8"):
+        weights = rng.integers(0, 100, len(links)).astype(dtype)
+        expected = np.bincount(zones, weights, plan.targets)
+        assert np.array_equal(back(plan.map(put(weights))), expected), dtype
+        again = plan.map(put(weights), into=plan.map(put(weights), reproducible=True))
+        assert np.array_equal(back(again), 2 * expected), dtype
 
 
 def on_other_stream(db):
