@@ -48,9 +48,8 @@ def _stores(opened: Dict[str, Any], rows: Rows) -> List[Contender]:
 
         peers.append(Contender("lmdb getmulti", getmulti, check, goal=25))
     if "rocksdict" in opened:
-        peers.append(
-            Contender("rocksdict list of keys", lambda i: opened["rocksdict"][as_bytes[i % 2]], rows.check_records, goal=35)
-        )
+        db = opened["rocksdict"]
+        peers.append(Contender("rocksdict list of keys", lambda i: db[as_bytes[i % 2]], rows.check_records, goal=35))
     return peers
 
 
@@ -90,9 +89,15 @@ def _polars(rows: Rows) -> List[Contender]:
     def check(answer: Any, i: int) -> None:
         rows.check_any_order(answer["key"].to_numpy(), {name: answer[name].to_numpy() for name in NAMES}, i)
 
+    def left(i: int) -> Any:
+        return asked(i).join(table, on="key", how="left")
+
+    def inner(i: int) -> Any:
+        return table.join(asked(i), on="key")
+
     return [
-        Contender("Polars left join, which builds its table", lambda i: asked(i).join(table, on="key", how="left"), check, goal=3),
-        Contender("Polars inner join, probe side all rows", lambda i: table.join(asked(i), on="key"), check, goal=1),
+        Contender("Polars left join, which builds its table", left, check, goal=3),
+        Contender("Polars inner join, probe side all rows", inner, check, goal=1),
     ]
 
 
@@ -143,7 +148,9 @@ def _searchsorted(rows: Rows) -> List[Contender]:
     ]
 
 
-def compare_lookups(opened: Dict[str, Any], rows: Rows, native: Any, wanted: List[str], repeat: int) -> List[Comparison]:
+def compare_lookups(
+    opened: Dict[str, Any], rows: Rows, native: Any, wanted: List[str], repeat: int
+) -> List[Comparison]:
     table = opened["stride"][TABLE]
     batch = len(rows.batches[0])
 

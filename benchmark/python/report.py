@@ -12,12 +12,16 @@ from timing import Comparison
 Overhead = Tuple[str, float, float]  # what, microseconds, goal
 
 
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:#.3g}"
+
+
 def _rate(rows: int, seconds: List[float]) -> str:
     rate = rows / statistics.median(seconds)
     for unit, size in (("M/s", 1e6), ("k/s", 1e3)):
         if rate >= size:
-            return f"{rate / size:.3g} {unit}"
-    return f"{rate:.3g} /s"
+            return f"{_short(rate / size)} {unit}"
+    return f"{_short(rate)} /s"
 
 
 def _verdict(reached: Any) -> str:
@@ -28,9 +32,8 @@ def lines(comparisons: List[Comparison], calls: List[Overhead]) -> List[List[str
     table = [["what", "StrideDB", "beside", "its rate", "ratio", "goal", "reached"]]
     for c in comparisons:
         goal = "" if c.goal is None else f"{c.goal:g}x"
-        table.append(
-            [c.what, _rate(c.rows, c.stride), c.peer, _rate(c.rows, c.other), f"{c.ratio:.3g}x", goal, _verdict(c.reached)]
-        )
+        rates = _rate(c.rows, c.stride), _rate(c.rows, c.other)
+        table.append([c.what, rates[0], c.peer, rates[1], f"{_short(c.ratio)}x", goal, _verdict(c.reached)])
     for what, microseconds, goal in calls:
         table.append([what, f"{microseconds:.2f} us", "", "", "", f"{goal:g} us", _verdict(microseconds <= goal)])
     return table
@@ -54,7 +57,7 @@ def machine() -> Dict[str, Any]:
     with open("/proc/cpuinfo") as file:
         models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
     found["processor"] = f"{models[0]}, {len(models)} cores"
-    for name in ("stridedb", "numpy", "polars", "pandas", "pyarrow", "duckdb", "lmdb", "rocksdict", "pytricia", "py-radix"):
+    for name in "stridedb numpy polars pandas pyarrow duckdb lmdb rocksdict pytricia py-radix".split():
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -87,13 +90,14 @@ def write_plot(path: str, comparisons: List[Comparison]) -> None:
     places = range(len(shown))
     axes.barh(places, [c.ratio for c in shown], color=colors, height=0.62)
     goals = [(place, c.goal) for place, c in zip(places, shown) if c.goal is not None]
-    axes.plot([goal for _, goal in goals], [place for place, _ in goals], "|", color="black", markersize=13, label="goal")
+    marks = [goal for _, goal in goals], [place for place, _ in goals]
+    axes.plot(*marks, "|", color="black", markersize=13, label="goal")
     for place, c in zip(places, shown):
-        axes.text(c.ratio * 1.06, place, f"{c.ratio:.3g}", va="center", fontsize=8)
+        axes.text(c.ratio * 1.06, place, _short(c.ratio), va="center", fontsize=8)
     axes.set_yticks(places, [f"{c.what} | {c.peer}" for c in shown], fontsize=8)
     axes.set_xscale("log")
     axes.axvline(1, color="gray", linewidth=0.8)
-    axes.set_xlim(0.3, max(c.ratio for c in shown) * 3)
+    axes.set_xlim(0.3, max(c.ratio for c in shown) * 4)
     axes.set_xlabel("times as fast as the peer (red: below the goal)")
     axes.legend(loc="lower right", fontsize=8)
     figure.tight_layout()
