@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cub/device/device_scan.cuh>
 
 #include "gpu/device/cuda_space.cuh"
@@ -57,34 +58,34 @@ __global__ void gather(const DeviceIndex* const* indexes, const Location* locati
   for (uint64_t b = lane; b < bytes; b += lanes) to[b] = value[b];
 }
 
-// Eight threads a value, by words of four bytes where all lie so.
+// `lanes` threads a value, a power of two, by units of which a row has some and at which all rows
+// of `out` begin.
+template <class Unit>
 __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
-                            uint64_t count, std::byte* out, uint32_t width, uint8_t* there) {
-  constexpr uint32_t lanes = 8;
-  uint64_t i = this_thread() / lanes;
+                            uint64_t count, Unit* out, uint32_t width, uint32_t lanes,
+                            uint8_t* there) {
+  const uint64_t i = this_thread() / lanes;
   if (i >= count) return;
-  uint32_t lane = threadIdx.x % lanes;
-  Location at = locations[i];
+  const uint32_t lane = threadIdx.x % lanes;
+  const Location at = locations[i];
   bool is_there = at.found();
   const std::byte* value = nullptr;
   if (is_there) {
     const DeviceIndex& index = *indexes[at.index];
     is_there = !(index.hidden && index.hidden[at.rank]);
-    Bytes bytes = index.values[at.rank];
-    if (bytes.size() == width) value = bytes.data();
+    const Bytes bytes = index.values[at.rank];
+    if (is_there && bytes.size() == width) value = bytes.data();
   }
-  if (!is_there) value = nullptr;
   if (lane == 0 && there) there[i] = is_there;
-  std::byte* to = out + i * width;
-  uintptr_t mixed = reinterpret_cast<uintptr_t>(value) | reinterpret_cast<uintptr_t>(to) | width;
-  if (mixed % 4 == 0) {
-    for (uint32_t b = 4 * lane; b < width; b += 4 * lanes) {
-      *reinterpret_cast<uint32_t*>(to + b) =
-          value ? __ldg(reinterpret_cast<const uint32_t*>(value + b)) : 0;
-    }
+  const uint32_t units = width / sizeof(Unit);
+  Unit* to = out + i * units;
+  if (value && reinterpret_cast<uintptr_t>(value) % sizeof(Unit) != 0) {
+    auto* bytes = reinterpret_cast<std::byte*>(to);
+    for (uint32_t b = lane; b < width; b += lanes) bytes[b] = value[b];
     return;
   }
-  for (uint32_t b = lane; b < width; b += lanes) to[b] = value ? value[b] : std::byte{0};
+  const Unit* from = reinterpret_cast<const Unit*>(value);
+  for (uint32_t u = lane; u < units; u += lanes) to[u] = from ? __ldg(from + u) : Unit{};
 }
 
 // A thread a cell.
@@ -187,8 +188,21 @@ void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
 void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
                       const DeviceValues& out, cudaStream_t stream) {
   if (count == 0) return;
-  gather_rows<<<blocks_for(count * 8), block_threads, 0, stream>>>(
-      indexes.data(), locations, count, out.values, out.width, out.there);
+  const uint64_t lies = reinterpret_cast<uintptr_t>(out.values) | out.width;
+  auto start = [&](auto unit) {
+    using Unit = decltype(unit);
+    const auto units = static_cast<uint32_t>(out.width / sizeof(Unit));
+    const uint32_t lanes = std::min(8u, std::bit_ceil(units));
+    gather_rows<<<blocks_for(count * lanes), block_threads, 0, stream>>>(
+        indexes.data(), locations, count, reinterpret_cast<Unit*>(out.values), out.width, lanes,
+        out.there);
+  };
+  if (lies % 16 == 0)
+    start(uint4{});
+  else if (lies % 4 == 0)
+    start(uint32_t{});
+  else
+    start(uint8_t{});
   cuda_check(cudaGetLastError(), "gather rows");
 }
 
