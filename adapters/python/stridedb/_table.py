@@ -221,6 +221,15 @@ def _reopened(path: str, name: str) -> Table:
 _reopened.databases = {}
 
 
+def _column_dlpack(self: Column, **options: Any) -> Any:
+    """The cells for numpy.from_dlpack(), torch.from_dlpack() and others: where they lie side by side a view."""
+    return np.ascontiguousarray(self.numpy()).__dlpack__(**options)
+
+
+def _column_dlpack_device(self: Column) -> Tuple[int, int]:
+    return 1, 0  # the host's memory
+
+
 def attach() -> None:
     for function in (scan, group, items, keys, join, explain):
         setattr(Table, function.__name__, function)
@@ -235,3 +244,5 @@ def attach() -> None:
     Rows._repr_html_ = _rows_html
     Column.__iter__ = _iterate_cells
     Column.__repr__ = _column_repr
+    Column.__dlpack__ = _column_dlpack
+    Column.__dlpack_device__ = _column_dlpack_device

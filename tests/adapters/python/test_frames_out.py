@@ -195,3 +195,18 @@ def test_group(db):
         table.group(by=3)
     with pytest.raises(sd.InvalidArgument, match="'mean'"):
         table.group("mean")
+
+
+@pytest.mark.parametrize("type", NUMBERS[:-1], ids=str)
+def test_dlpack(shared, type):
+    table = shared.table(new_name(), key=sd.u32, values={"n": type, "pad": sd.u8, "v": sd.vector(type, 3)})
+    table.put(range(5), {"n": range(5), "pad": [0] * 5, "v": [[i, i, i] for i in range(5)]})
+    rows = table.get([4, 0])
+    assert np.from_dlpack(rows["n"]).tolist() == [4, 0]
+    assert np.from_dlpack(rows["v"]).tolist() == [[4, 4, 4], [0, 0, 0]]
+    missing = table.get([9])["n"]
+    if type in (sd.f32, sd.f64):
+        assert np.isnan(np.from_dlpack(missing)).all()
+    else:
+        with pytest.raises(sd.InvalidArgument, match="missing"):
+            np.from_dlpack(missing)
