@@ -119,7 +119,7 @@ void add_put(CLI::App* command, PutArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
   command
-      ->add_option("KEY VALUE", a->keys_and_values,
+      ->add_option("KEY_VALUES", a->keys_and_values,
                    "Keys, each with its value, or with a value for each column of the table")
       ->required();
   add_key_type(command, &a->key_type);

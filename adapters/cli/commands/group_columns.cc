@@ -235,7 +235,9 @@ ExitStatus print_groups_of_columns(Context* context, const Snapshot& snapshot, c
   STRIDE_CLI_TRY(RowFilter::make(arguments.where, &cells, &filter));
   count = count || made.empty();
   ColumnGroups groups(by, made);
-  STRIDE_CLI_TRY(read_groups(snapshot, table, range, filter, &cells, &groups));
+  ScanOptions narrowed = range;
+  filter.narrow(table, &narrowed);
+  STRIDE_CLI_TRY(read_groups(snapshot, table, narrowed, filter, &cells, &groups));
 
   return print_groups(context, table, arguments, by, made, count, output, &groups);
 }

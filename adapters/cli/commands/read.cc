@@ -105,6 +105,8 @@ class ScanPrinter {
     return ColumnFile::make(format_, form_, keys_.names(), table_, columns, &context_.out, &file_);
   }
 
+  const RowFilter& filter() const { return filter_; }
+
   ExitStatus print(Scan* scan) {
     if (!arguments_.keys_only && wants_header(arguments_.output, format_, table_)) {
       writer_->write_header(&text_);
@@ -207,6 +209,7 @@ ExitStatus run_scan(Context* context, const ScanArguments& arguments) {
   STRIDE_CLI_TRY(parse_bounds(arguments.bounds, form, &options));
   ScanPrinter printer(context, arguments, table, form);
   STRIDE_CLI_TRY(printer.prepare());
+  printer.filter().narrow(table, &options);
   auto scan = database->snapshot().scan(table, options);
   if (!scan.ok()) return scan.status();
   return printer.print(&*scan);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "adapters/cli/text/cell_text.h"
+#include "storage/key_format.h"
 #include "storage/quoted.h"
 
 namespace stride::cli {
@@ -111,6 +112,44 @@ ExitStatus RowFilter::make(const std::vector<std::string>& conditions, TableCell
   for (const std::string& text : conditions)
     STRIDE_CLI_TRY(parse(text, cells, &filter->conditions_.emplace_back()));
   return {};
+}
+
+// Keys whose first column has the cell begin with `beginning`, and all with a smaller one are
+// smaller.
+void RowFilter::narrow(const Condition& condition, const Schema& schema, ScanOptions* range) {
+  const Field& field = schema.key()[0];
+  const bool alone = schema.key().size() == 1;  // then it is the key
+  std::string beginning;
+  append_key_cell(field, as_bytes(condition.value), alone, &beginning);
+  if (condition.less && !condition.more && (alone || !condition.equal)) {
+    range->to = beginning;
+    range->to_inclusive = condition.equal;
+  }
+  if (condition.more && !condition.less) {
+    range->from = beginning;
+    range->from_inclusive = !alone || condition.equal;
+  }
+  if (condition.less || condition.more) return;
+  if (alone) {
+    range->from = range->to = beginning;
+    range->from_inclusive = range->to_inclusive = true;
+  } else {
+    range->prefix = beginning;
+  }
+}
+
+void RowFilter::narrow(const Table& table, ScanOptions* range) const {
+  const Schema& schema = table.schema();
+  if (schema.key().empty() || range->from || range->to || range->prefix) return;
+  const FieldType type = schema.key()[0].type;
+  // Floats that compare as equal have several keys.
+  if (type == FieldType::f32 || type == FieldType::f64) return;
+  for (const Condition& condition : conditions_) {
+    const bool of_first = condition.column.of_key && condition.column.column == 0;
+    // The first such one is enough: the filter looks at all of them.
+    if (of_first && condition.has_value && !(condition.less && condition.more))
+      return narrow(condition, schema, range);
+  }
 }
 
 void add_where(CLI::App* command, std::vector<std::string>* conditions) {

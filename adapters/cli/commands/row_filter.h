@@ -16,6 +16,8 @@
 
 #include "adapters/cli/commands/table_cells.h"
 #include "adapters/cli/exit_status.h"
+#include "engine/scan.h"
+#include "engine/table.h"
 
 namespace CLI {
 class App;
@@ -31,6 +33,9 @@ class RowFilter {
                          RowFilter* filter);
 
   bool empty() const { return conditions_.empty(); }
+  // Narrows a scan that has no bounds to the keys among which rows can hold, as far as conditions
+  // compare the first key column. table: whose columns the conditions are of.
+  void narrow(const Table& table, ScanOptions* range) const;
   // It belongs to the row that was read last.
   bool holds(const TableCells& cells) const {
     for (const Condition& condition : conditions_)
@@ -50,6 +55,7 @@ class RowFilter {
     bool has_value = true;
     std::string value;  // a cell
   };
+  static void narrow(const Condition& condition, const Schema& schema, ScanOptions* range);
   static ExitStatus parse(const std::string& text, TableCells* cells, Condition* condition);
 
   std::vector<Condition> conditions_;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "adapters/cli/command_set.h"
 #include "adapters/cli/subcommands.h"
 #include "adapters/cli/text/similar_names.h"
 #include "engine/library_version.h"
@@ -51,6 +52,19 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.HelpOfACommandIsWhatItsOptionShows", "[Help
     CHECK_MESSAGE(output_of({"help"}).find(line) != std::string::npos, out_);
   CHECK(output_of({"completion", "bash"}).find("elif [ \"${COMP_WORDS[1]}\" = help ]") !=
         std::string::npos);
+}
+
+// CLI11 from 2.4 on ends a program that has others, in whatever command.
+TEST_CASE("HelpTest.NamesOfArgumentsHaveNoBlanks", "[HelpTest]") {
+  Context context{Environment{}};
+  CommandSet commands(&context);
+  for (const CLI::App* command : commands.app()->get_subcommands({})) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::string name = option->get_name(/*positional=*/true);
+      CHECK_MESSAGE(name.find_first_of(" \n=:{!") == std::string::npos, command->get_name()
+                                                                            << ": " << name);
+    }
+  }
 }
 
 // A command that is not in this table is one whose JSON nobody looks at.
