@@ -96,7 +96,10 @@ int run(int argc, char* argv[]) {
   std::printf("cases: %d passed, %d failed, %d skipped\n", cases.passed, cases.failed,
               cases.skipped);
   if (cases.failed > 0) return 1;
-  return cases.skipped == total ? 77 : result;
+  if (cases.skipped == total) return 77;
+  // Catch2 3 says so where each case was skipped for one of its generated values at least.
+  constexpr int all_skipped = 4;
+  return result == all_skipped ? 0 : result;
 }
 
 }  // namespace
