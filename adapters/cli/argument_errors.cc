@@ -65,6 +65,14 @@ std::string none_of(const std::string& name, std::string_view value,
          did_you_mean(value, choices, "give one of these");
 }
 
+// "0 to 5", which CLI11 from 2.4 on writes as "[0 - 5]".
+std::string range_text(std::string_view range) {
+  const size_t between = range.rfind(" - ");
+  if (!range.starts_with('[') || between == std::string_view::npos) return std::string(range);
+  return std::string(range.substr(1, between - 1)) + " to " +
+         std::string(range.substr(between + 3, range.size() - between - 4));
+}
+
 // "Value 9 not in range 0 to 5", "int not in {bytes,u64}", or what a check of this program says.
 std::string wrong_value(const CLI::Option& option, std::string_view message) {
   const std::string name = option.get_name();
@@ -78,7 +86,7 @@ std::string wrong_value(const CLI::Option& option, std::string_view message) {
     constexpr std::string_view words = " not in range ";
     value = value.substr(0, value.size() - (message.size() - range));
     return name + ": " + stride::quoted(value) + " is no number from " +
-           std::string(message.substr(range + words.size())) + ": give such a number";
+           range_text(message.substr(range + words.size())) + ": give such a number";
   }
   return name + ": " + std::string(message);
 }
