@@ -9,6 +9,7 @@
 #include <functional>
 #include <new>
 
+#include "engine/dedup_table.h"
 #include "engine/prefixes.h"
 #include "tests/support/catch.h"
 #include "tests/support/failing_allocations.h"
@@ -152,6 +153,13 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.RenameTable", "[AllocationTest]
     if (s.ok()) REQUIRE_OK(db_->rename_table(names[1], names[0]));
     if (!failed) break;
   }
+}
+
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenDedupTable", "[AllocationTest]") {
+  sweep_read([&] {
+    auto opened = DedupTable::open(*db_, "vectors", {.words = 2, .compressed = true, .threads = 1});
+    return opened.status();
+  });
 }
 
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.Commit", "[AllocationTest]") {
