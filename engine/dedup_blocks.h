@@ -43,8 +43,8 @@ Result<std::optional<DedupHead>> read_dedup_head(const Database& database, const
 Status create_compressed_table(Database& database, const std::string& name, uint32_t words,
                                std::optional<Durability> durability);
 
-// Reads the rows of a compressed table in the order of their keys. Whatever is no block that the
-// writer would have made is corruption.
+// Reads the rows of a compressed table in the order of their keys. A row is corruption that is no
+// block of vectors of so many words, or does not begin where the one before it ends.
 class BlockRowReader {
  public:
   BlockRowReader(std::string table, uint32_t words) : table_(std::move(table)), words_(words) {}

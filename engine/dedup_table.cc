@@ -54,9 +54,11 @@ Status other_rows(const Table& table, uint64_t row, const std::string& what) {
 
 // The table, which is made where it is missing, with rows as the options say.
 Result<Table> open_rows(Database& database, const std::string& name, const DedupOptions& options) {
-  if (options.compressed && database.open_table(name).status().code() == StatusCode::not_found) {
-    Status made = create_compressed_table(database, name, options.words, options.durability);
-    if (!made.ok() && made.code() != StatusCode::already_exists) return made;
+  if (options.compressed) {
+    Status there = database.open_table(name).status();
+    if (there.code() == StatusCode::not_found)
+      there = create_compressed_table(database, name, options.words, options.durability);
+    if (!there.ok() && there.code() != StatusCode::already_exists) return there;
   }
   auto table = database.open_or_create_table(name, {.key_width = sizeof(uint64_t)});
   if (!table.ok()) return table;
@@ -223,7 +225,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     return Status::invalid("vectors of " + std::to_string(options.words) +
                            " words are not possible: give 1 to " +
                            std::to_string(max_vector_words));
-  auto table = open_rows(database, name, options);
+  auto table = no_throw([&] { return open_rows(database, name, options); });
   if (!table.ok()) return table.status();
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());

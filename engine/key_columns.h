@@ -1,9 +1,9 @@
 // Keys of a table with key columns as columns of cells, and back: storage/key_format.h in bulk.
 //
-//   CellColumn columns[] = {CellColumn::of(years), CellColumn::variable(names.data(),
-//   offsets.data(), n)}; EncodedKeys keys;                                    // reused, it keeps
-//   its memory Status s = encode_keys(table.schema(), columns, &keys); if (s.ok()) s =
-//   snapshot.get(table, keys.keys, &result);
+//   CellColumn columns[] = {CellColumn::of(years), CellColumn::of(ids)};
+//   EncodedKeys keys;  // reused, it keeps its memory
+//   Status s = encode_keys(table.schema(), columns, &keys);
+//   if (s.ok()) s = snapshot.get(table, keys.keys, &result);
 //
 //   DecodedColumn cells[2];
 //   while (scan.next(&batch))

@@ -55,7 +55,8 @@ class STRIDE_API Snapshot {
                     void* stream) const;
   // Makes keys in the device's memory of a table's key columns there, for the two calls above on
   // the same stream: columns[i] has the cells of key column i. keys: columns[0].size times the
-  // table's key_width() bytes. invalid_argument: cells of another width, or keys that have none.
+  // table's key_width() bytes. invalid_argument: cells of another width, or that may be null,
+  // or keys that have no width.
   Status make_keys_device(const Table& table, std::span<const CellColumn> columns, std::byte* keys,
                           void* stream) const;
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;

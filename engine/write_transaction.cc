@@ -6,6 +6,7 @@
 #include "engine/catalog/table_options.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
+#include "engine/write/collect_deltas.h"
 #include "engine/write/watched_work.h"
 #include "storage/no_throw.h"
 
@@ -157,6 +158,30 @@ Result<Table> WriteTransaction::open_or_create_table(const std::string& name,
   });
 }
 
+namespace {
+
+// Puts what is known of a table under its new name, and erases the rest. Where that fails the old
+// name still has all of its notes, for they are erased last and in one call.
+Status move_notes(const Table& kept, const std::vector<NamedNote>& notes,
+                  const std::vector<NamedNote>& stale, const std::string& old_name,
+                  const std::string& new_name, WriteTransaction* transaction) {
+  KeyCopies put(0), values(0), erased(0);
+  for (const NamedNote& note : notes) {
+    put.add(as_bytes(note.kind + new_name));
+    values.add(as_bytes(note.value));
+    erased.add(as_bytes(note.kind + old_name));
+  }
+  for (const NamedNote& note : stale) {
+    const bool replaced = std::any_of(notes.begin(), notes.end(),
+                                      [&](const NamedNote& n) { return n.kind == note.kind; });
+    if (!replaced) erased.add(as_bytes(note.kind + new_name));
+  }
+  STRIDE_TRY(transaction->put(kept, put.column(), values.column()));
+  return transaction->erase(kept, erased.column());
+}
+
+}  // namespace
+
 Status WriteTransaction::rename_table(const Table& table, const std::string& new_name) {
   return no_throw([&] {
     if (!state_) return absent();
@@ -166,17 +191,15 @@ Status WriteTransaction::rename_table(const Table& table, const std::string& new
     if (!renaming.ok()) return renaming.status();
     const std::string old_name = renaming->from->name;
     STRIDE_TRY(state_->begin_change(table));
-    // The notes come first: where they can't be staged the table keeps its name.
-    if (!notes.empty() || !stale.empty()) {
+    STRIDE_TRY(state_->staging.rename(std::move(*renaming)));
+    if (notes.empty() && stale.empty()) return Status();
+    Status moved = no_throw([&]() -> Status {
       auto kept = state_->open_table(std::string(notes_table_name));
       if (!kept.ok()) return kept.status();
-      for (const NamedNote& note : stale) STRIDE_TRY(erase(*kept, note.kind + new_name));
-      for (const NamedNote& note : notes) {
-        STRIDE_TRY(erase(*kept, note.kind + old_name));
-        STRIDE_TRY(put(*kept, note.kind + new_name, note.value));
-      }
-    }
-    return state_->staging.rename(std::move(*renaming));
+      return move_notes(*kept, notes, stale, old_name, new_name, this);
+    });
+    if (!moved.ok()) state_->staging.undo_rename();
+    return moved;
   });
 }
 

@@ -136,8 +136,8 @@ class TreeIndex {
   AccessCosts access_costs() const;
   void set_access_costs(const AccessCosts& costs);
 
-  // Builds the tree over a strictly ascending column, as a flat image (docs/format-segment.md). The same
-  // bytes from every backend, for the same options with strides, or the same access costs.
+  // Builds the tree over a strictly ascending column, as a flat image (docs/format-segment.md). The
+  // same bytes from every backend, for the same options with strides, or the same access costs.
   // invalid_argument: more than max_index_keys keys, or options that do not hold.
   virtual Status build_tree(const PackedColumn& keys, const TreeOptions& options,
                             std::vector<std::byte>* image) = 0;

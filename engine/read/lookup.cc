@@ -207,12 +207,46 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
   return {};
 }
 
+// Whether all values that the device has found have the width that is wanted.
+bool device_values_have_width(const GetResult& result) {
+  const uint64_t width = result.row_width;
+  bool equal = width != 0;
+  for (uint64_t i = 0; i < result.found.size() && equal; ++i)
+    equal = !result.found[i] || result.offsets[i + 1] - result.offsets[i] == width;
+  return equal;
+}
+
+// Values of the wanted width lie one after the other at the end of the data, and go to their rows.
+// No row lies behind its value, so that none is written over before it has been moved.
+void spread_rows(GetResult* result) {
+  const uint64_t width = result->row_width, rows = result->values.size;
+  const uint64_t count = result->found.count();
+  if (count == rows) return;
+  const std::byte* value = result->data.data() + (rows - count) * width;
+  for (uint64_t i = 0; i < rows; ++i) {
+    std::byte* row = result->data.data() + i * width;
+    if (!result->found[i]) {
+      std::memset(row, 0, width);
+      continue;
+    }
+    std::memmove(row, value, width);
+    value += width;
+  }
+}
+
 // The values are on the device, and gathered there.
 Status copy_from_device(BatchSearch& search, const KeyColumn& queries, GetResult* result) {
   auto values = search.batch().device().tree_index().find_values(
       search.batch().indexes(), queries, result->found.words(),
       {result->offsets.data(), result->offsets.size()});
   if (!values.ok()) return values.status();
+  if (device_values_have_width(*result)) {
+    const uint64_t bytes = (*values)->bytes();
+    reset_rows(queries.size, result);
+    STRIDE_TRY((*values)->copy(result->data.data() + result->data.size() - bytes));
+    spread_rows(result);
+    return {};
+  }
   result->data.reset((*values)->bytes());
   STRIDE_TRY((*values)->copy(result->data.data()));
   result->values = Column::variable(result->data.data(), result->offsets.data(), queries.size);

@@ -297,6 +297,8 @@ Status Staging::rename(TableRenaming renaming) {
   return {};
 }
 
+void Staging::undo_rename() noexcept { renamed_.pop_back(); }
+
 const TableRenaming* Staging::find_renamed_to(const std::string& name) const {
   for (const TableRenaming& renaming : renamed_)
     if (renaming.to->name == name) return &renaming;

@@ -176,6 +176,8 @@ class Staging {
   const std::vector<std::shared_ptr<const TableRecord>>& created() const { return created_; }
   // A table that the transaction gives another name. already_exists: as check_renaming().
   Status rename(TableRenaming renaming);
+  // Takes the last rename() back.
+  void undo_rename() noexcept;
   // already_exists: as create(), or the transaction has given the table another name before.
   Status check_renaming(uint32_t table, const std::string& name, const std::string& new_name) const;
   // Null: the transaction has given no table this name.

@@ -7,7 +7,7 @@ namespace {
 
 Status name_is_taken(const Version& version, const std::string& name) {
   return Status(StatusCode::already_exists,
-                "there is a table '" + name + "' by now, which another one created")
+                "there is a table '" + name + "' by now, which another one created or renamed")
       .with_file(version.database->path)
       .with_remedy("begin again, with open_table()");
 }

@@ -64,6 +64,10 @@ inline void expect_rows_of_width(const Snapshot& snapshot, const Table& table,
   for (uint64_t i = 0; i < queries.size; ++i)
     if (plain.found[i]) got.row_width = static_cast<uint32_t>(plain.values[i].size());
   REQUIRE_OK(snapshot.get(table, queries, &got));
+  bool one_width = got.row_width != 0;
+  for (uint64_t i = 0; i < queries.size; ++i)
+    one_width &= !plain.found[i] || plain.values[i].size() == got.row_width;
+  REQUIRE_MESSAGE(got.values.is_fixed() == one_width, "width of the rows");
   const std::string nothing(got.values.is_fixed() ? got.row_width : 0, '\0');
   for (uint64_t i = 0; i < queries.size; ++i) {
     REQUIRE_MESSAGE(got.found[i] == plain.found[i], "query " << i);

@@ -64,6 +64,11 @@ TEST_CASE_METHOD(DeviceRowsTest, "DeviceRowsTest.KeysAreThoseOfTheHost", "[Devic
     const auto made = copy_out<std::byte>(*keys, rows * table.key_width());
     CHECK(std::memcmp(made.data(), expected.keys.data, made.size()) == 0);
     if (rows == 0) continue;
+    const uint64_t nulls = 0;
+    on_device[1].valid = &nulls;
+    CHECK(db->snapshot().make_keys_device(table, on_device, keys->data(), nullptr).code() ==
+          StatusCode::invalid_argument);
+    on_device[1].valid = nullptr;
     on_device.pop_back();
     CHECK(db->snapshot().make_keys_device(table, on_device, keys->data(), nullptr).code() ==
           StatusCode::invalid_argument);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <new>
 
+#include "engine/dedup_table.h"
 #include "engine/prefixes.h"
 #include "tests/support/catch.h"
 #include "tests/support/failing_allocations.h"
@@ -120,6 +121,45 @@ class AllocationTest {
 
 Status check(bool right) {
   return right ? Status() : Status(StatusCode::corruption, "a wrong answer");
+}
+
+// A table that could not be renamed has its name, and what is known of it, whatever else the
+// transaction does.
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.RenameTable", "[AllocationTest]") {
+  const std::string names[] = {"rows", "lines"};
+  auto notes = db_->create_table(".stride");
+  REQUIRE_OK(notes);
+  for (const char* kind : {"table:", "load:", "restore:"}) {
+    WriteTransaction t = db_->begin();
+    REQUIRE_OK(t.put(*notes, kind + names[0], kind));
+    REQUIRE_OK(t.commit());
+  }
+  for (int64_t n = 0;; ++n) {
+    INFO("allocation " + std::to_string(n));
+    const Table rows = table(names[0]);
+    WriteTransaction t = db_->begin();
+    Status s;
+    const bool failed = fail_allocation(n, [&] { s = t.rename_table(rows, names[1]); });
+    if (!s.ok()) REQUIRE_MESSAGE(s.code() == StatusCode::resource_exhausted, s.to_string());
+    REQUIRE_OK(t.commit());
+    const std::string& name = names[s.ok() ? 1 : 0];
+    CHECK(table(name).id() == rows.id());
+    for (const std::string kind : {"table:", "load:", "restore:"}) {
+      auto value = db_->snapshot().get(*notes, kind + name);
+      REQUIRE_OK(value);
+      REQUIRE(value->has_value());
+      CHECK(as_text(**value) == kind);
+    }
+    if (s.ok()) REQUIRE_OK(db_->rename_table(names[1], names[0]));
+    if (!failed) break;
+  }
+}
+
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.OpenDedupTable", "[AllocationTest]") {
+  sweep_read([&] {
+    auto opened = DedupTable::open(*db_, "vectors", {.words = 2, .compressed = true, .threads = 1});
+    return opened.status();
+  });
 }
 
 TEST_CASE_METHOD(AllocationTest, "AllocationTest.Commit", "[AllocationTest]") {
