@@ -54,10 +54,18 @@ nb::object in_plain_type(const nb::object& array, const std::string& typestr,
         "convert them first: numbers, booleans, datetime64, strings and bytes have a type");
 }
 
-// Days, hours and minutes in seconds, which must not overflow unseen.
+// Days, hours and minutes in seconds. NumPy from 2.5 on raises where one does not fit, older ones
+// let it wrap around.
 nb::object in_seconds(const nb::object& array, const std::string& name) {
   const nb::object numpy = nb::module_::import_("numpy");
-  const nb::object seconds = array.attr("astype")("M8[s]");
+  nb::object seconds;
+  try {
+    seconds = array.attr("astype")("M8[s]");
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_OverflowError)) throw;
+    raise("InvalidArgument",
+          "column " + stride::quoted(name) + ": a time does not fit in seconds of 64 bits");
+  }
   const nb::object back = seconds.attr("astype")(array.attr("dtype"));
   const nb::object same =
       numpy.attr("array_equal")(back, array, nb::arg("equal_nan") = nb::bool_(true));

@@ -58,9 +58,12 @@ _NUMPY_NUMBERS = {
 def time_number(value: object, type: str) -> Optional[int]:
     """The number that a date or a timestamp of the type ``type`` is stored as, or ``None``."""
     if isinstance(value, np.datetime64):
-        exact = value.astype(f"datetime64[{_NUMPY_UNITS[type]}]")
-        # NumPy lets numbers that are too large for the unit wrap around.
-        return int(exact.astype(np.int64)) if exact.astype(value.dtype) == value else None
+        try:
+            exact = value.astype(f"datetime64[{_NUMPY_UNITS[type]}]")
+            # NumPy before 2.5 lets numbers that are too large for the unit wrap around.
+            return int(exact.astype(np.int64)) if exact.astype(value.dtype) == value else None
+        except OverflowError:
+            return None
     if type == "date":
         if isinstance(value, _datetime.datetime) or not isinstance(value, _datetime.date):
             return None

@@ -53,7 +53,12 @@ def python(tmp_path):
             text=True,
             timeout=timeout,
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(sd.__file__))},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.path.dirname(os.path.dirname(sd.__file__)),
+                # Python from 3.12 on warns of forks with threads, which is what some tests are about.
+                "PYTHONWARNINGS": "ignore:This process:DeprecationWarning",
+            },
         )
         if check:
             assert done.returncode == 0, done.stderr
