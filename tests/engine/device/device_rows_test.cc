@@ -62,7 +62,7 @@ TEST_CASE_METHOD(DeviceRowsTest, "DeviceRowsTest.KeysAreThoseOfTheHost", "[Devic
     auto keys = copy_in(nullptr, rows * table.key_width());
     REQUIRE_OK(db->snapshot().make_keys_device(table, on_device, keys->data(), nullptr));
     const auto made = copy_out<std::byte>(*keys, rows * table.key_width());
-    CHECK(std::memcmp(made.data(), expected.keys.data, made.size()) == 0);
+    CHECK((made.empty() || std::memcmp(made.data(), expected.keys.data, made.size()) == 0));
     if (rows == 0) continue;
     const uint64_t nulls = 0;
     on_device[1].valid = &nulls;
