@@ -174,7 +174,7 @@ bool is_frame(nb::handle given) {
   if (nb::isinstance<PyRows>(given) || nb::isinstance<nb::dict>(given) || is_pandas_frame(given))
     return true;
   if (!is_arrow(given) || nb::isinstance<PyColumn>(given)) return false;
-  // Of Arrow's objects, polars' and pyarrow's frames have columns with names, and so do readers.
+  // Frames of polars and pyarrow have columns with names, and so do Arrow's readers.
   return nb::hasattr(given, "columns") || nb::hasattr(given, "read_next_batch") ||
          (!nb::hasattr(given, "__len__") && !nb::hasattr(given, "__arrow_c_array__"));
 }

@@ -29,7 +29,7 @@ bool is_python_scalar(nb::handle given) {
   return PyByteArray_Check(o) || !nb::hasattr(given, "__iter__");
 }
 
-// Of objects that columns are made of although they cannot be iterated over.
+// Tells objects that columns are made of although they cannot be iterated over.
 bool is_column(nb::handle given) {
   return is_arrow(given) || nb::hasattr(given, "__array_interface__") ||
          nb::hasattr(given, "__cuda_array_interface__") || nb::hasattr(given, "__dlpack__") ||

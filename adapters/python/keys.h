@@ -28,7 +28,7 @@ struct GivenKeys {
 // A column of keys: for a key of several columns a frame or a dict that has them, a list or a tuple
 // with a column for each, or a list of tuples. encoded: where they are made.
 GivenKeys keys_of(const TableForm& form, nb::handle given, EncodedKeys* encoded);
-// Of columns that are read, in the order of the schema's key.
+// Makes keys of columns that are read, which come in the order of the schema's key.
 void encode(const TableForm& form, std::vector<Cells> cells, EncodedKeys* encoded, GivenKeys* keys);
 
 // Prefixes of a prefix table, and addresses, which are texts, integers, objects of `ipaddress`, or

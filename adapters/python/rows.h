@@ -25,7 +25,7 @@ struct PyColumn {
 struct PyRows {
   std::vector<Cells> columns;  // their fields have names
   uint64_t size = 0;
-  // Of a lookup: which rows are there. Null: all are.
+  // Says which rows of a lookup are there. Null: all are.
   std::shared_ptr<const Bitmap> found;
 };
 

@@ -147,7 +147,7 @@ bool has_rows(const Version& version, uint32_t table) {
 // Requests that are carried out together.
 struct Committer::Round {
   std::vector<CommitRequest*> requests;
-  // By its only request, if there are any.
+  // Its only request has created them, if there are any.
   std::vector<std::shared_ptr<const TableRecord>> created;
   std::vector<TableRenaming> renamed;
   std::shared_ptr<const Version> version;  // before it, with these tables and names
@@ -396,7 +396,7 @@ Status Committer::commit_rows(Round* round) {
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   for (const TableRenaming& table : round->renamed)
     pending.edit.renamed.push_back({table.to->id, table.to->name});
-  // Of no use where there are no rows, but frames of the log tell by it which edits they follow.
+  // It is of no use where there are no rows, but frames of the log tell by it which edits they follow.
   const uint64_t run = versions_.new_id();
   expect_work(round->tables);
   for (auto& [id, table] : round->tables) {

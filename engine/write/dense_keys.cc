@@ -12,7 +12,7 @@ namespace {
 
 // A bit for each code, which keys in a hash table would take several times.
 constexpr uint64_t codes_a_row = 64;
-// Of fewer rows looking at all of their bytes twice is no gain.
+// Looking at all bytes of fewer rows twice is no gain.
 constexpr uint64_t least_rows = 1 << 12;
 constexpr uint64_t first_look_rows = 1 << 11;
 constexpr uint64_t rows_per_task = 1 << 16;

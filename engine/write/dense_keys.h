@@ -3,7 +3,7 @@
 //
 // A key's code is the number of possible keys before it, if the byte at each place may be any of
 // those that come at that place in some key. Past a key's end there is a byte less than all others.
-// So codes are in the order of the keys:
+// Codes are in the order of the keys then:
 //
 //   keys            at place 0: a c    at place 1: (end) b d    codes: 3 * place 0 + place 1
 //   a ab cd ab      a = 0, c = 1       end = 0, b = 1, d = 2    0 1 5 1

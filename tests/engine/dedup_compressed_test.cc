@@ -76,7 +76,7 @@ class DedupCompressedTest {
     for (uint32_t& v : vectors) v = static_cast<uint32_t>(random_());
     return vectors;
   }
-  // Of the segments, once all rows lie in one.
+  // Counts the bytes of the segments, once all rows lie in one.
   double bytes_a_vector(uint32_t words, bool compressed, const Words& vectors) {
     const std::string name = "bytes" + std::to_string(tables_++);
     auto table = open(words, compressed, name);

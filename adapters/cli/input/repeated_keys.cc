@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t slot_count = 1 << 16;
 constexpr uint32_t max_keys = slot_count / 2;
-// By then it is clear whether keys are repeated.
+// After so many rows it is clear whether keys are repeated.
 constexpr uint64_t sampled_rows = 1 << 13;
 
 }  // namespace

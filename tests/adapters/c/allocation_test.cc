@@ -170,7 +170,7 @@ TEST_CASE_METHOD(CAllocationTest, "CAllocationTest.DedupTables", "[CAllocationTe
     CHECK(stride_dedup_release(table) == STRIDE_OK);
     return stride_dedup_open(db_, "states", &o, &table);
   });
-  // Of a compressed table the second one goes on with a block that is not full.
+  // In a compressed table the second one goes on with a block that is not full.
   uint64_t put = 0, size = 0;
   for (uint64_t n : {500, 5000}) {
     const uint64_t failed_puts = sweep([&] {

@@ -428,7 +428,7 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.BadRowsThatAreAllowed", "[MistakesT
                  "another --key-type, or leave bad rows out with --rejects FILE\n");
 }
 
-// Of a bound the empty key is one; names of columns and files are not empty.
+// The empty key is a bound like others; names of columns and files are not empty.
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.OptionsWithNothingBehindTheSign", "[MistakesTest]") {
   const std::string rows = file("w.tsv", "a\nb\n");
   REQUIRE_MESSAGE(run({"load", database_, "words", rows}) == 0, error_);

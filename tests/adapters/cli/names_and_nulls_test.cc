@@ -20,7 +20,7 @@ TEST_CASE_METHOD(NamesAndNullsTest, "NamesAndNullsTest.AQuotedEmptyTextIsNoNull"
       "id,s,b,v\n1,,,\n2,\"\",\"\",\"\"\n3,x,\"\",5\n4,\"\",\"a,b\",\"6\"\n5,,,\n";
   const std::vector<std::string> options = {"--schema", "s string?, b bytes?, v i32?"};
   REQUIRE_MESSAGE(load(file("a.csv", rows), options) == 0, error_);
-  // Of numbers everything empty is null.
+  // Whatever is empty is null in a column of numbers.
   const std::string written = "id,s,b,v\n1,,,\n2,\"\",\"\",\n3,x,\"\",5\n4,\"\",\"a,b\",6\n5,,,\n";
   CHECK(csv() == written);
   REQUIRE_MESSAGE(load(file("b.csv", written), options, "again") == 0, error_);

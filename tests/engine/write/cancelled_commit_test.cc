@@ -84,7 +84,7 @@ class CancelledCommitTest {
     if (random_() % 4 == 0) add_many(t, &after["sums"]);
     return after;
   }
-  // So many that they are added up without a hash table.
+  // They are so many that they are added up without a hash table.
   void add_many(WriteTransaction* t, Model* model) {
     Rows keys;
     std::map<std::string, int64_t> times;
