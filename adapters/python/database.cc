@@ -166,12 +166,8 @@ PyDatabase open_database(const nb::bytes& encoded_path, const nb::dict& given) {
 }
 
 NumberType number_type_of_field(const Field& field) {
-  if (field.count == 0 && !field.nullable) {
-    if (field.type == FieldType::i32) return NumberType::i32;
-    if (field.type == FieldType::i64) return NumberType::i64;
-    if (field.type == FieldType::f32) return NumberType::f32;
-    if (field.type == FieldType::f64) return NumberType::f64;
-  }
+  const std::optional<NumberType> type = number_type_of(field);
+  if (type && !field.nullable) return *type;
   raise("InvalidType", "counters of type " + type_text(field) + " are not possible",
         "use i32, i64, f32 or f64");
 }

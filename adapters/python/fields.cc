@@ -153,6 +153,22 @@ std::shared_ptr<const TableForm> form_of(const Table& table) {
   return form;
 }
 
+std::optional<NumberType> number_type_of(const Field& field) {
+  if (field.count != 0) return std::nullopt;
+  switch (field.type) {
+    case FieldType::i32:
+      return NumberType::i32;
+    case FieldType::i64:
+      return NumberType::i64;
+    case FieldType::f32:
+      return NumberType::f32;
+    case FieldType::f64:
+      return NumberType::f64;
+    default:
+      return std::nullopt;
+  }
+}
+
 nb::object type_of(const Field& field) {
   Field unnamed = field;
   unnamed.name.clear();

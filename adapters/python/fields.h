@@ -4,10 +4,12 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/table.h"
+#include "storage/number.h"
 #include "storage/schema.h"
 
 namespace stride::python {
@@ -40,6 +42,9 @@ std::shared_ptr<const TableForm> form_of(const Table& table);
 // What the arguments `key` and `values` of Database.table() may be: a type, a pair of name and
 // type, a list of pairs, a dict, the text of a schema, or None. one: what a lone type is called.
 std::vector<Field> fields_of(nb::handle given, const char* one);
+
+// As what StrideDB adds the cells up, each of which is one number; nothing: it does not.
+std::optional<NumberType> number_type_of(const Field& field);
 
 // "f32[64]?"
 nb::object type_of(const Field& field);

@@ -24,20 +24,7 @@ struct PyPlan {
 };
 
 NumberType number_type(const Cells& cells, const char* what) {
-  if (!cells.field.count) {
-    switch (cells.field.type) {
-      case FieldType::i32:
-        return NumberType::i32;
-      case FieldType::i64:
-        return NumberType::i64;
-      case FieldType::f32:
-        return NumberType::f32;
-      case FieldType::f64:
-        return NumberType::f64;
-      default:
-        break;
-    }
-  }
+  if (const std::optional<NumberType> type = number_type_of(cells.field)) return *type;
   raise("InvalidType",
         std::string(what) + " are of type " + type_text({"", cells.field.type, cells.field.count}),
         "give an array of int32, int64, float32 or float64");

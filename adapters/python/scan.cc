@@ -165,12 +165,8 @@ Cells extremes_of(const std::string& name, NumberType type, std::span<const std:
 NumberType grouped_type(const TableForm& form, const std::vector<std::string>& wanted) {
   if (form.table.numbers() != NumberType::none) return form.table.numbers();
   const std::vector<Field>& values = form.schema.values();
-  if (values.size() == 1 && !values[0].nullable && !values[0].count) {
-    if (values[0].type == FieldType::i32) return NumberType::i32;
-    if (values[0].type == FieldType::i64) return NumberType::i64;
-    if (values[0].type == FieldType::f32) return NumberType::f32;
-    if (values[0].type == FieldType::f64) return NumberType::f64;
-  }
+  const std::optional<NumberType> type = number_type_of(values[0]);
+  if (values.size() == 1 && !values[0].nullable && type) return *type;
   if (wanted.empty()) return NumberType::i64;  // counts look at no value
   raise("InvalidArgument",
         "values of table '" + form.table.name() + "' are no numbers: " + form.schema.to_string(),

@@ -396,7 +396,8 @@ Status Committer::commit_rows(Round* round) {
   for (const auto& table : round->created) pending.edit.created.push_back(*table);
   for (const TableRenaming& table : round->renamed)
     pending.edit.renamed.push_back({table.to->id, table.to->name});
-  // It is of no use where there are no rows, but frames of the log tell by it which edits they follow.
+  // It is of no use where there are no rows, but frames of the log tell by it which edits they
+  // follow.
   const uint64_t run = versions_.new_id();
   expect_work(round->tables);
   for (auto& [id, table] : round->tables) {
