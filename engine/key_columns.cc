@@ -15,11 +15,6 @@ namespace {
 
 std::string name_of(const Field& field) { return "key column " + quoted(field.name); }
 
-// Whether the cells of a column are written as they are where it is the key's last.
-bool is_as_stored(const Field& field) {
-  return width_of(field.type) == 0 || field.type == FieldType::uuid;
-}
-
 Status check_count(const Schema& schema, size_t given) {
   if (given == schema.key().size() && given != 0) return {};
   return Status::invalid(std::to_string(given) +
@@ -55,7 +50,7 @@ void write_fixed(const Field& field, const CellColumn& column, uint32_t distance
     for (uint64_t row = 0; row < column.size; ++row)
       write(column.data + row * column.stride, to + row * distance, width);
   };
-  if (is_as_stored(field)) {
+  if (is_of_bytes(field)) {
     each(column.width,
          [](const std::byte* from, std::byte* at, uint32_t n) { std::memcpy(at, from, n); });
     return;
@@ -159,7 +154,7 @@ Status encode_keys(const Schema& schema, std::span<const CellColumn> columns,
     const uint64_t rows = columns[0].size;
     for (size_t i = 0; i < fields.size(); ++i) STRIDE_TRY(check_cells(fields[i], columns[i], rows));
     const CellColumn& first = columns[0];
-    if (fields.size() == 1 && is_as_stored(fields[0]) &&
+    if (fields.size() == 1 && is_of_bytes(fields[0]) &&
         (first.offsets || first.stride == first.width)) {
       encoded->keys = {first.data, first.offsets, rows, first.width};
       return {};
@@ -196,7 +191,7 @@ Status decode_keys(const Schema& schema, const KeyColumn& keys, std::span<Decode
       return decode_variable(schema, keys, decoded);
     uint32_t at = 0;
     for (size_t i = 0; i < fields.size(); ++i) {
-      if (is_as_stored(fields[i])) {
+      if (is_of_bytes(fields[i])) {
         decoded[i].data = keys.data + at;
         decoded[i].stride = width;
       } else {

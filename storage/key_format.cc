@@ -8,9 +8,6 @@ namespace stride {
 namespace {
 
 bool has_any_length(const Field& field) { return cell_width(field) == 0; }
-bool is_of_bytes(const Field& field) {
-  return width_of(field.type) == 0 || field.type == FieldType::uuid;
-}
 
 void append_escaped(Bytes cell, std::string* key) {
   for (std::byte b : cell) {

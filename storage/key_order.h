@@ -6,7 +6,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "storage/schema.h"
+
 namespace stride {
+
+// Whether cells of a column are bytes that are written as they are where it is the key's last.
+inline bool is_of_bytes(const Field& field) {
+  return width_of(field.type) == 0 || field.type == FieldType::uuid;
+}
 
 template <size_t width>
 using BitsOf = std::conditional_t<

@@ -120,7 +120,7 @@ void append_key(const TableForm& form, nb::handle given, bool partial, std::stri
     raise("InvalidArgument", column_name(field) + ": the cell is null, and keys have none");
   const size_t begin = bytes->size();
   append_cell(field, given, bytes);
-  if (width_of(field.type) == 0 || field.type == FieldType::uuid) return;
+  if (is_of_bytes(field)) return;
   auto* at = reinterpret_cast<std::byte*>(bytes->data()) + begin;
   with_number_of(field.type, [&](auto number) { order_number<decltype(number)>(at, at); });
 }
