@@ -42,16 +42,18 @@ void Maintenance::before_commits() {
   const size_t sealed = count_sealed();
   counted_seals_ = seals - std::min<uint64_t>(sealed, seals);
   if (sealed == 0 && merges == unpaced) return;
+  const bool is_full = bytes > small_.seal_above_bytes();
   if (!flush_failure().ok()) {
-    if (bytes > small_.seal_above_bytes() && may_try_again()) Status ignored = flush_one();
+    if (is_full && may_try_again()) Status ignored = flush_one();
     return;
   }
   if (!context_.options.background_work) return;
   const double flushes =
       sealed > 0 ? memtable_pace(bytes, small_.seal_above_bytes(), flush_rate()) : unpaced;
   pacer_.pace(small_.total_bytes(), std::min(flushes, merges));
-  const bool is_full = bytes > small_.seal_above_bytes();
   if (is_full || sealed >= max_sealed) await_flushes(is_full ? 1 : max_sealed);
+  // The flush that failed meanwhile may have begun before there was space.
+  if (is_full && small_.is_full() && !flush_failure().ok()) Status ignored = flush_one();
 }
 
 double Maintenance::flush_rate() const {

@@ -113,6 +113,7 @@ Status SmallCommits::commit(std::span<CommitRequest* const> requests, Durability
   });
   if (!s.ok()) {
     for (const auto& tail : memtable.tails()) tail->drop_reserved();
+    memory_bytes_.store(memtable.bytes(), std::memory_order_relaxed);  // what it made stays
     return s;
   }
   insert_together(requests, memtable.next_commit());
@@ -141,7 +142,7 @@ uint64_t SmallCommits::seal_early_above_bytes() const {
 // Where the memtable can't be sealed, for lack of disk space, say, it grows on for a while.
 Status SmallCommits::make_room() {
   const uint64_t bytes = memtable().bytes();
-  memory_bytes_.store(bytes, std::memory_order_relaxed);  // also what a failed commit has reserved
+  memory_bytes_.store(bytes, std::memory_order_relaxed);  // also what was recovered
   if (bytes <= seal_early_above_bytes()) return {};
   const uint64_t sealed = sealed_bytes(*versions_.current());
   if (bytes <= seal_above_bytes_ && sealed > 0) return {};

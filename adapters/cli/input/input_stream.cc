@@ -1,7 +1,6 @@
 #include "adapters/cli/input/input_stream.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -13,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "adapters/cli/interrupt.h"
+#include "adapters/cli/input/interruptible_read.h"
 
 namespace stride::cli {
 namespace {
@@ -35,7 +34,7 @@ class StoredFile {
     std::vector<std::byte> first(bytes);
     size_t have = 0, got = 1;
     while (have < bytes && got > 0) {
-      STRIDE_CLI_TRY(read_file(name, first.data() + have, bytes - have, &got));
+      STRIDE_CLI_TRY(interruptible_read(fd_, name, first.data() + have, bytes - have, &got));
       have += got;
     }
     first.resize(have);
@@ -45,7 +44,7 @@ class StoredFile {
   const std::vector<std::byte>& seen() const { return seen_; }
 
   ExitStatus read(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
-    if (seen_.empty()) return read_file(name, to, bytes, got);
+    if (seen_.empty()) return interruptible_read(fd_, name, to, bytes, got);
     *got = std::min(bytes, seen_.size());
     std::memcpy(to, seen_.data(), *got);
     seen_.erase(seen_.begin(), seen_.begin() + static_cast<ptrdiff_t>(*got));
@@ -53,22 +52,6 @@ class StoredFile {
   }
 
  private:
-  ExitStatus read_file(const std::string& name, std::byte* to, size_t bytes, size_t* got) {
-    for (;;) {
-      if (interrupted()) return ExitStatus::interrupted();
-      // Looks up now and then: a signal that comes just before a read would not end it.
-      constexpr int wait_ms = 100;
-      struct pollfd readable = {fd_, POLLIN, 0};
-      int ready = poll(&readable, 1, wait_ms);
-      if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-      ssize_t n = ::read(fd_, to, bytes);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ExitStatus::from_errno(errno, name, "read");
-      *got = static_cast<size_t>(n);
-      return {};
-    }
-  }
-
   int fd_;
   bool owned_;
   std::vector<std::byte> seen_;

@@ -1,10 +1,8 @@
-#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <optional>
 
-#include "adapters/cli/interrupt.h"
+#include "adapters/cli/input/interruptible_read.h"
 #include "adapters/cli/shell/line_source.h"
 
 namespace stride::cli {
@@ -43,21 +41,12 @@ class PlainLines final : public LineSource {
 
  private:
   ExitStatus fill(bool* more) {
-    for (;;) {
-      if (interrupted()) return ExitStatus::interrupted();
-      // Looks up now and then: a signal that comes just before a read would not end it.
-      constexpr int wait_ms = 100;
-      struct pollfd readable = {in_, POLLIN, 0};
-      const int ready = poll(&readable, 1, wait_ms);
-      if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-      char some[4096];
-      const ssize_t n = ::read(in_, some, sizeof some);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ExitStatus::from_errno(errno, "standard input", "read");
-      buffer_.append(some, static_cast<size_t>(n));
-      *more = n > 0;
-      return {};
-    }
+    char some[4096];
+    size_t got = 0;
+    STRIDE_CLI_TRY(interruptible_read(in_, "standard input", some, sizeof some, &got));
+    buffer_.append(some, got);
+    *more = got > 0;
+    return {};
   }
   void show(const std::string& text) const {
     if (!terminal_ || text.empty()) return;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 
 #include <filesystem>
 #include <optional>
@@ -209,10 +210,33 @@ class ShellTerminalTest : public ShellTest {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     shows("help lists the commands");
-    shows("stride> ");
+    prompts();
   }
   void type(const std::string& keys) {
     REQUIRE(::write(terminal_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size()));
+  }
+  // Whether the terminal gives whole lines, as to commands, or characters, as to who edits a line.
+  bool gives_lines() const {
+    struct termios modes {};
+    return tcgetattr(terminal_, &modes) == 0 && (modes.c_lflag & ICANON) != 0;
+  }
+  // All that was typed has been read, by the command that the shell has begun.
+  void command_reads_it() {
+    const int end = ::open(ptsname(terminal_), O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(end >= 0);
+    const bool read = becomes_true([&] {
+      int waiting = -1;
+      return ioctl(end, FIONREAD, &waiting) == 0 && waiting == 0 && gives_lines();
+    });
+    ::close(end);
+    REQUIRE_MESSAGE(read, "what was typed is not read behind " << screen_);
+  }
+  // A Ctrl-D that comes before the shell edits the line would be a character of it.
+  void prompts() {
+    shows("stride> ");
+#ifdef STRIDE_HAVE_EDIT
+    REQUIRE_MESSAGE(becomes_true([&] { return !gives_lines(); }), screen_);
+#endif
   }
   // The terminal shows this behind what it was last seen to show.
   void shows(const std::string& text) {
@@ -233,7 +257,7 @@ class ShellTerminalTest : public ShellTest {
   void command(const std::string& line, const std::string& printed) {
     type(line + "\n");
     shows(printed);
-    shows("stride> ");
+    prompts();
   }
   int leave() {
     type("\x04");
@@ -277,7 +301,7 @@ TEST_CASE_METHOD(ShellTerminalTest, "ShellTerminalTest.CtrlCClearsTheLine", "[Sh
   type("drop users");
   shows("drop users");
   type("\x03");
-  shows("stride> ");
+  prompts();
   command("count users", "\n2\r\n");
   CHECK(leave() == 0);
 }
@@ -288,11 +312,12 @@ TEST_CASE_METHOD(ShellTerminalTest, "ShellTerminalTest.CtrlCInterruptsTheCommand
   for (int i = 0; i < 2; ++i) {
     type("load new -\n");
     shows("load new -");
+    command_reads_it();
     type("a\tx\n");
     shows("x\r\n");
     type("\x03");
     shows("stride: interrupted; what was not committed is not there");
-    shows("stride> ");
+    prompts();
   }
   command("count new", "stride: no table 'new'");
   command("count users", "\n2\r\n");
@@ -325,7 +350,7 @@ TEST_CASE_METHOD(ShellTerminalTest, "ShellTerminalTest.TabCompletes", "[ShellTer
   shows("ers ");
   type("\n");
   shows("\n2\r\n");
-  shows("stride> ");
+  prompts();
   type("scan \t");
   shows("users  words");
   shows("scan ");
