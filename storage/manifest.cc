@@ -119,9 +119,12 @@ struct Found {
   Replay replay;
 };
 
-Result<Found> find(FileSystem& fs, const std::string& directory) {
-  Result<uint64_t> number = read_current(fs, directory);
-  if (!number.ok()) return number.status();
+// `*number` becomes the one that CURRENT names, or 0 where that cannot be told.
+Result<Found> find(FileSystem& fs, const std::string& directory, uint64_t* number) {
+  *number = 0;
+  Result<uint64_t> current = read_current(fs, directory);
+  if (!current.ok()) return current.status();
+  *number = *current;
   std::string path = path_of(directory, *number);
   Result<std::string> bytes = read_file(fs, path);
   if (!bytes.ok() && bytes.status().code() == StatusCode::not_found) {
@@ -135,10 +138,16 @@ Result<Found> find(FileSystem& fs, const std::string& directory) {
   return Found{*number, std::move(*bytes), std::move(*replayed)};
 }
 
+// A writer that replaces manifests faster than this thread reads them has done no harm, however often
+// that happens: only attempts that meet the same manifest are counted.
 Result<Found> find_while_written(FileSystem& fs, const std::string& directory) {
+  uint64_t last = 0;
   for (int attempt = 1;; ++attempt) {
-    Result<Found> found = find(fs, directory);
+    uint64_t number = 0;
+    Result<Found> found = find(fs, directory, &number);
     bool again = !found.ok() && found.status().code() == StatusCode::corruption;
+    if (number != last) attempt = 1;
+    last = number;
     if (!again || attempt == read_only_attempts) return found;
   }
 }
@@ -308,7 +317,9 @@ Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& 
 
 Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string& directory,
                                               bool read_only) {
-  Result<Found> found = read_only ? find_while_written(fs, directory) : find(fs, directory);
+  uint64_t current = 0;
+  Result<Found> found =
+      read_only ? find_while_written(fs, directory) : find(fs, directory, &current);
   if (!found.ok()) return found.status();
   ManifestState& content = found->replay.state;
   std::vector<UnsyncedEdit>& unsynced = found->replay.unsynced;
