@@ -5,6 +5,7 @@
 
 #include "adapters/cli/input/block_reader.h"
 #include "adapters/cli/input/parsed_rows.h"
+#include "adapters/cli/input/typed_lines.h"
 
 namespace stride::cli {
 namespace {
@@ -53,7 +54,9 @@ class DelimitedParser {
         delimiter_(plan.options.delimiter),
         key_first_(plan.key_columns == std::vector<size_t>{0} && plan.exact_columns == 0 &&
                    (plan.value_is_rest || !rows->wants_values())),
-        max_fields_(plan.exact_columns || plan.value_is_rest ? ~size_t{0} : plan.min_columns) {}
+        max_fields_(plan.exact_columns || plan.value_is_rest ? ~size_t{0} : plan.min_columns) {
+    if (TypedLines::fit(plan, *rows)) typed_.emplace(plan, rows);
+  }
 
   void parse(std::string_view text) {
     bool csv = plan_.options.format == Format::csv;
@@ -63,6 +66,12 @@ class DelimitedParser {
     const char* quote = csv ? next_quote(p, end) : end;
     while (p < end) {
       rows_.at_line(line_);
+      if (const char* next = typed_ ? typed_->take(p, end, line_) : nullptr) {
+        ++line_;
+        p = next;
+        continue;
+      }
+      if (quote < p) quote = next_quote(p, end);
       const char* newline = static_cast<const char*>(std::memchr(p, '\n', end - p));
       const char* line_end = newline ? newline : end;
       if (quote < line_end) {
@@ -292,6 +301,7 @@ class DelimitedParser {
 
   const RowPlan& plan_;
   ParsedRows& rows_;
+  std::optional<TypedLines> typed_;
   char delimiter_;
   bool key_first_;
   size_t max_fields_;

@@ -93,11 +93,7 @@ class ParsedRows {
   // Rows of a schema take every cell, in any order, in the place of the calls above.
   // Texts must stay until end_row(). False: the cell cannot be that, and the row was refused.
   bool cell(size_t column, std::string_view text, std::string_view row) {
-    const Field& field = plan_->options.schema->values()[column];
-    if (!parse_cell(field, text, column, &*writer_)) return refuse_cell(column, text, row);
-    // Nobody has said that these are floats.
-    const bool guessed = plan_->options.schema_is_guess && field.type == FieldType::f64;
-    return !guessed || keeps_digits(text) || refuse_cell(column, text, row);
+    return try_cell(column, text) || refuse_cell(column, text, row);
   }
   bool null_cell(size_t column, std::string_view row) {
     if (!plan_->options.schema->values()[column].nullable) return refuse_null(column, row);
@@ -108,11 +104,16 @@ class ParsedRows {
   // text where the column has texts; files that have everything in quotes mean null by it
   // elsewhere.
   bool cell_or_null(size_t column, std::string_view text, bool in_quotes, std::string_view row) {
+    return try_cell_or_null(column, text, in_quotes) || refuse_cell(column, text, row);
+  }
+  // The same, but that nothing is refused where it is false.
+  bool try_cell_or_null(size_t column, std::string_view text, bool in_quotes) {
     const Field& field = plan_->options.schema->values()[column];
     const bool is_text =
         (field.type == FieldType::string || field.type == FieldType::bytes) && field.count == 0;
-    if (text.empty() && field.nullable && !(in_quotes && is_text)) return null_cell(column, row);
-    return cell(column, text, row);
+    if (!text.empty() || !field.nullable || (in_quotes && is_text)) return try_cell(column, text);
+    writer_->set_null(column);
+    return true;
   }
   RowWriter* writer() { return &*writer_; }
   bool refuse_cell(size_t column, std::string_view text, std::string_view row);
@@ -168,6 +169,16 @@ class ParsedRows {
   bool refuse_key_columns(std::span<const std::string_view> parts, ptrdiff_t bytes,
                           std::string_view row);
   bool refuse_null(size_t column, std::string_view row);
+  bool try_cell(size_t column, std::string_view text) {
+    const Field& field = plan_->options.schema->values()[column];
+    if (!parse_cell(field, text, column, &*writer_)) return false;
+    // Nobody has said that these are floats.
+    if (!plan_->options.schema_is_guess || field.type != FieldType::f64 || field.count != 0)
+      return true;
+    double number;
+    std::memcpy(&number, writer_->cell(column), sizeof number);
+    return keeps_digits(text, number);
+  }
   std::string schema_advice() const;
   bool refuse_key(std::string_view text, std::string_view row, ptrdiff_t encoded = -1);
   template <class T>

@@ -1,5 +1,7 @@
 #include "adapters/cli/text/cell_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -345,15 +347,23 @@ void append_vector(const Field& field, Bytes cell, bool json, TextBuffer* out) {
   out->append(']');
 }
 
-// The digits of a number, without those that only say how large it is.
-std::string significant_digits(std::string_view text) {
-  std::string digits;
+// The digits of a number, without those that only say how large it is; as many as a double can
+// keep, and one more.
+using SignificantDigits = std::array<char, std::numeric_limits<double>::max_digits10 + 1>;
+
+size_t significant_digits(std::string_view text, SignificantDigits* digits) {
+  size_t count = 0, zeros = 0;
   for (char c : text) {
-    if (c == 'e' || c == 'E') break;
-    if (is_digit(c) && !(digits.empty() && c == '0')) digits += c;
+    if (c == 'e' || c == 'E' || count == digits->size()) break;
+    if (!is_digit(c) || (c == '0' && count == 0)) continue;
+    if (c == '0') {
+      ++zeros;
+      continue;
+    }
+    for (; zeros != 0 && count < digits->size(); --zeros) (*digits)[count++] = '0';
+    if (count < digits->size()) (*digits)[count++] = c;
   }
-  while (!digits.empty() && digits.back() == '0') digits.pop_back();
-  return digits;
+  return count;
 }
 
 bool is_text(const Field& field) {
@@ -375,16 +385,18 @@ bool parse_cell(const Field& field, std::string_view text, size_t column, RowWri
 
 bool is_json_number(const Field& field) { return field.count == 0 && field.type <= FieldType::f64; }
 
-bool keeps_digits(std::string_view text) {
-  constexpr size_t always_kept = 15;
+bool keeps_digits(std::string_view text, double number) {
+  constexpr size_t always_kept = std::numeric_limits<double>::digits10;
   if (text.size() <= always_kept) return true;
-  const std::string digits = significant_digits(text);
-  if (digits.size() <= always_kept) return true;
-  double number = 0;
-  if (!parse_number(text, &number)) return true;
   char shortest[40];
   const char* end = std::to_chars(shortest, shortest + sizeof shortest, number).ptr;
-  return significant_digits({shortest, static_cast<size_t>(end - shortest)}) == digits;
+  const std::string_view written(shortest, static_cast<size_t>(end - shortest));
+  if (text == written) return true;
+  SignificantDigits digits, kept;
+  const size_t count = significant_digits(text, &digits);
+  return count <= always_kept ||
+         (count < digits.size() && significant_digits(written, &kept) == count &&
+          std::equal(digits.begin(), digits.begin() + count, kept.begin()));
 }
 
 std::string why_no_cell(const Field& field, std::string_view text) {
@@ -395,7 +407,8 @@ std::string why_no_cell(const Field& field, std::string_view text) {
   if (field.type == FieldType::bytes)
     return stride::quoted(text) + " has " + std::to_string(text.size()) + " bytes, not " +
            std::to_string(field.count);
-  if (field.type == FieldType::f64 && !keeps_digits(text))
+  double number = 0;
+  if (field.type == FieldType::f64 && parse_number(text, &number) && !keeps_digits(text, number))
     return stride::quoted(text) + " has more digits than f64 keeps";
   std::string why = stride::quoted(text) + " is no " + type_text(type);
   if (!field.is_vector() && has_leading_zeros(text) && width_of(field.type) <= 8)
@@ -426,7 +439,7 @@ namespace {
 bool is_decimal(std::string_view text) {
   double number = 0;
   return text.find_first_of("0123456789") != std::string_view::npos &&
-         parse_number(text, &number) && std::isfinite(number) && keeps_digits(text);
+         parse_number(text, &number) && std::isfinite(number) && keeps_digits(text, number);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ void append_cell(const Field& field, Bytes cell, TextBuffer* out);
 void append_json_cell(const Field& field, Bytes cell, TextBuffer* out);
 // Whether JSON has it as a number or a boolean.
 bool is_json_number(const Field& field);
-// Whether a float keeps all digits of the text.
-bool keeps_digits(std::string_view text);
+// Whether the float that the text says keeps all its digits.
+bool keeps_digits(std::string_view text, double number);
 
 // Finds the narrowest type that has all texts of a column.
 class CellGuess {
