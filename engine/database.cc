@@ -11,6 +11,7 @@
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
 #include "storage/no_throw.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -232,16 +233,19 @@ Status Database::sync() {
 }
 
 Status Database::compact() {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return no_throw([&] { return impl_->compact(); });
 }
 
 Status Database::calibrate() {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return no_throw([&] { return impl_->calibrate(); });
 }
 
 uint64_t Database::size_bytes() const { return impl_->size_bytes(); }
 
 Status Database::verify() const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return no_throw([&] { return impl_->verify(); });
 }
 

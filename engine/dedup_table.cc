@@ -11,6 +11,7 @@
 #include "storage/process.h"
 #include "storage/quoted.h"
 #include "storage/vector_block.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -230,6 +231,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());
   std::shared_ptr<State> state;
+  const WorkWatch::Scope watched(WorkWatch::offered());
   STRIDE_TRY(no_throw([&] {
     auto backend = options.backend ? options.backend
                                    : std::shared_ptr<Backend>(Backend::host(options.threads));

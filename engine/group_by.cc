@@ -11,6 +11,7 @@
 #include "gpu/backend.h"
 #include "storage/no_throw.h"
 #include "storage/quoted.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -318,7 +319,10 @@ Status group_rows(const Snapshot& snapshot, const Table& table, ScanOptions rang
   if (!scan.ok()) return scan.status();
   GroupBuilder builder(*SnapshotVersion::of(snapshot)->executor, table, options);
   ScanBatch batch;
-  while (scan->next(&batch)) STRIDE_TRY(builder.add(batch));
+  while (scan->next(&batch)) {
+    STRIDE_TRY(WorkWatch::check());
+    STRIDE_TRY(builder.add(batch));
+  }
   STRIDE_TRY(scan->status());
   return builder.finish(result);
 }
@@ -335,6 +339,7 @@ Result<GroupResult> group_by(const Snapshot& snapshot, const Table& table, const
                            " cannot be grouped")
         .with_remedy("give i32, i64, f32 or f64, or use a table of numbers");
   GroupResult result;
+  const WorkWatch::Scope watched(WorkWatch::offered());
   STRIDE_TRY(no_throw([&] { return group_rows(snapshot, table, range, options, &result); }));
   return result;
 }

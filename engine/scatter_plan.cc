@@ -8,6 +8,7 @@
 #include "engine/device/executor.h"
 #include "engine/snapshot_version.h"
 #include "storage/no_throw.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -160,6 +161,7 @@ ScatterPlan::~ScatterPlan() = default;
 Result<ScatterPlan> ScatterPlan::make(const Snapshot& snapshot, const Table& mapping,
                                       const KeyColumn& sources, const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
+  const WorkWatch::Scope watched(WorkWatch::offered());
   STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, &sources, options, &state); }));
   return ScatterPlan(std::move(state));
 }
@@ -167,6 +169,7 @@ Result<ScatterPlan> ScatterPlan::make(const Snapshot& snapshot, const Table& map
 Result<ScatterPlan> ScatterPlan::of_table(const Snapshot& snapshot, const Table& mapping,
                                           const ScatterPlanOptions& options) {
   std::unique_ptr<State> state;
+  const WorkWatch::Scope watched(WorkWatch::offered());
   STRIDE_TRY(no_throw([&] { return State::make(snapshot, mapping, nullptr, options, &state); }));
   return ScatterPlan(std::move(state));
 }

@@ -11,6 +11,7 @@
 #include "engine/read/scan_impl.h"
 #include "storage/first_failure.h"
 #include "storage/no_throw.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -145,12 +146,14 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
 }
 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return read_table(table, [&](const TableVersion& t) {
     return lookup_references(*version()->executor, t.segments, queries, result);
   });
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return read_table(table, [&](const TableVersion& t) {
     return lookup_copies(*version()->executor, t.segments, queries, result);
   });
@@ -179,12 +182,14 @@ Status Snapshot::make_keys_device(const Table& table, std::span<const CellColumn
 
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
                              LowerBoundResult* result) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return read_table(table, [&](const TableVersion& t) {
     return lower_bounds(*version(), t.segments, queries, result);
   });
 }
 
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return read_prefixes(table, [&](const TableVersion& t) {
     STRIDE_TRY(check_addresses(*t.table, addresses));
     return match_batch(*version(), t, addresses, result);
@@ -257,6 +262,7 @@ Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& option
 }
 
 Result<uint64_t> Snapshot::count(const Table& table) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
   return read_table(table, [&](const TableVersion& t) -> Result<uint64_t> {
     if (t.segments.empty()) return uint64_t{0};
     if (t.segments.size() == 1) {

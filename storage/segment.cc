@@ -12,6 +12,7 @@
 #include "storage/piece_writer.h"
 #include "storage/segment_layout.h"
 #include "storage/segment_verify.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -303,6 +304,7 @@ Status Segment::verify() {
   const SegmentLayout& layout = state_->layout;
   STRIDE_TRY(SegmentLayout::parse(state_->path, state_->id, layout.file).status());
   for (uint64_t block = 0; block < layout.footer.blocks; ++block) {
+    STRIDE_TRY(WorkWatch::check());
     if (!state_->check_block(block)) return failure();
   }
   STRIDE_TRY(verify_rows(state_->path, layout, state_->first_key, state_->last_key));

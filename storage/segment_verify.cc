@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/work_watch.h"
+
 namespace stride {
 
 namespace {
+
+// Of whether the caller has asked for an end.
+constexpr uint64_t rows_between_checks = 1 << 16;
 
 class RowVerifier {
  public:
@@ -29,6 +34,7 @@ class RowVerifier {
     const PackedColumn& keys = layout_.keys;
     if (keys.size == 0) return {};
     for (uint64_t row = 1; row < keys.size; ++row) {
+      if (row % rows_between_checks == 0) STRIDE_TRY(WorkWatch::check());
       if (compare(keys[row - 1], keys[row]) >= 0) {
         return damaged(SectionType::key_data, "does not ascend at row " + std::to_string(row));
       }

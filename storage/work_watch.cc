@@ -4,6 +4,7 @@ namespace stride {
 namespace {
 
 thread_local WorkWatch* watch_of_thread = nullptr;
+thread_local WorkWatch* offered_to_thread = nullptr;
 
 // Made when the library is loaded, so that to say it needs no memory.
 const Status& prepared_cancelled() {
@@ -19,6 +20,15 @@ WorkWatch::Scope::Scope(WorkWatch* watch) : before_(watch_of_thread) { watch_of_
 WorkWatch::Scope::~Scope() { watch_of_thread = before_; }
 
 WorkWatch* WorkWatch::current() noexcept { return watch_of_thread; }
+
+WorkWatch::Offer::Offer(WorkWatch* watch) : before_(offered_to_thread) {
+  offered_to_thread = watch;
+}
+WorkWatch::Offer::~Offer() { offered_to_thread = before_; }
+
+WorkWatch* WorkWatch::offered() noexcept {
+  return watch_of_thread ? watch_of_thread : offered_to_thread;
+}
 
 Status WorkWatch::cancelled() noexcept { return prepared_cancelled(); }
 

@@ -67,6 +67,23 @@ class WorkWatch : public std::enable_shared_from_this<WorkWatch> {
   };
   // That of the calling thread, or null.
   static WorkWatch* current() noexcept;
+
+  // Calls of the public interface that can be ended watch themselves by it, as long as this lives
+  // and nothing else watches the calling thread; all others are carried out to their end.
+  //
+  //   const WorkWatch::Scope scope(WorkWatch::offered());  // in such a call
+  class Offer {
+   public:
+    explicit Offer(WorkWatch* watch);
+    ~Offer();
+    Offer(const Offer&) = delete;
+    Offer& operator=(const Offer&) = delete;
+
+   private:
+    WorkWatch* const before_;
+  };
+  // current(), or what the calling thread is offered, or null.
+  static WorkWatch* offered() noexcept;
   // cancelled, where the calling thread's is stopped.
   static Status check();
   static Status cancelled() noexcept;

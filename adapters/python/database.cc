@@ -7,6 +7,7 @@
 
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
+#include "adapters/python/watch.h"
 #include "engine/library_version.h"
 #include "storage/prefix_key.h"
 
@@ -277,21 +278,22 @@ void bind_maintenance(nb::class_<PyDatabase>& database) {
           "compact",
           [](const PyDatabase& db) {
             Database& opened = db.handle->opened();
-            run([&] { return opened.compact(); });
+            run_watched([&] { return opened.compact(); });
           },
-          "Merges the runs of each table into one.")
+          "Merges the runs of each table into one. Ctrl-C: tables that were merged before stay so, "
+          "and of others nothing has changed.")
       .def(
           "calibrate",
           [](const PyDatabase& db) {
             Database& opened = db.handle->opened();
-            run([&] { return opened.calibrate(); });
+            run_watched([&] { return opened.calibrate(); });
           },
           "Measures what reads of memory cost here, and plans the trees of new segments by it.")
       .def(
           "verify",
           [](const PyDatabase& db) {
             Database& opened = db.handle->opened();
-            run([&] { return opened.verify(); });
+            run_watched([&] { return opened.verify(); });
           },
           "Reads every byte and checks it. Corruption: the first that is damaged.")
       .def_prop_ro(

@@ -57,15 +57,21 @@ bool is_failed_export(const nb::python_error& error, nb::handle given);
 
 // Whether the user has pressed Ctrl-C: then it throws KeyboardInterrupt. The GIL is held.
 void check_signals();
+// The same in a loop that makes or reads Python's objects, which is to call it for each row.
+inline void check_signals_at(uint64_t row) {
+  if (row % 65'536 == 65'535) check_signals();
+}
 
 // Calls work(first, rows) as run() does, for one part of all rows after the other: Ctrl-C ends the
 // call between two of them.
 template <class Work>
 void run_in_parts(uint64_t rows, uint64_t part_rows, const Work& work) {
-  for (uint64_t first = 0; first < rows; first += part_rows) {
+  uint64_t first = 0;
+  do {
     check_signals();
     run([&] { return work(first, std::min(part_rows, rows - first)); });
-  }
+    first += part_rows;
+  } while (first < rows);
 }
 
 }  // namespace stride::python

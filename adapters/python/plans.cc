@@ -12,6 +12,7 @@
 #include "adapters/python/errors.h"
 #include "adapters/python/keys.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/watch.h"
 #include "engine/scatter_plan.h"
 
 namespace stride::python {
@@ -135,7 +136,7 @@ std::unique_ptr<PyPlan> make_plan(const PyTable& mapping, nb::object sources, bo
   if (!sources.is_none()) keys = keys_of(*mapping.form, sources, &encoded);
   std::optional<ScatterPlan> plan;
   const Snapshot snapshot = mapping.snapshot();
-  run([&]() -> Status {
+  run_watched([&]() -> Status {
     Result<ScatterPlan> made =
         sources.is_none() ? ScatterPlan::of_table(snapshot, mapping.table(), options)
                           : ScatterPlan::make(snapshot, mapping.table(), keys.keys, options);

@@ -104,8 +104,10 @@ GivenKeys addresses_of_texts(const TableForm& form, uint64_t rows, EncodedKeys* 
   const uint32_t width = address_bytes(form.address_bits);
   encoded->data.reset(std::max<uint64_t>(rows * width, 1));
   std::byte* to = encoded->data.data();
-  for (uint64_t row = 0; row < rows; ++row)
+  for (uint64_t row = 0; row < rows; ++row) {
+    check_signals_at(row);
     write_address_text(form.address_bits, text(row), to + row * width);
+  }
   GivenKeys keys;
   keys.keys = encoded->keys = Column::fixed(to, width, rows);
   return keys;
@@ -121,6 +123,7 @@ GivenKeys made_of_list(nb::handle given, uint32_t width, EncodedKeys* encoded,
     raise("InvalidType", "one " + python_type(given) + " is given in place of a column");
   bool fixed = width != 0;
   for (nb::handle one : given) {
+    check_signals_at(offsets.size());
     append(one, &bytes);
     fixed = fixed && bytes.size() - offsets.back() == width;
     offsets.push_back(bytes.size());

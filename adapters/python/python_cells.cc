@@ -197,6 +197,7 @@ Cells fixed_cells_of_list(const nb::list& list, const Field& field) {
   auto* data = add_memory<std::byte>(&cells, std::max<uint64_t>(rows * width, 1));
   uint64_t* valid = nullptr;
   for (uint64_t row = 0; row < rows; ++row) {
+    check_signals_at(row);
     const nb::object value = item_of(list, row, field);
     if (!value.is_none()) {
       write_cell(field, value, data + row * width);
@@ -222,6 +223,7 @@ Cells variable_cells_of_list(const nb::list& list, const Field& field) {
   ends[0] = 0;
   std::string memory;
   for (uint64_t row = 0; row < rows; ++row) {
+    check_signals_at(row);
     const nb::object value = item_of(list, row, field);
     if (!value.is_none()) {
       bytes->append(as_text(text_of(field, value, &memory)));

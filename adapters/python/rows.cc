@@ -219,7 +219,10 @@ nb::object booleans_of(const uint64_t* bits, uint64_t rows) {
 
 nb::object list_of(const Cells& cells) {
   nb::list list;
-  for (uint64_t row = 0; row < cells.size(); ++row) list.append(object_at(cells, row));
+  for (uint64_t row = 0; row < cells.size(); ++row) {
+    check_signals_at(row);
+    list.append(object_at(cells, row));
+  }
   return list;
 }
 

@@ -15,6 +15,7 @@
 #include "adapters/python/keys.h"
 #include "adapters/python/reads.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/watch.h"
 #include "engine/group_by.h"
 #include "engine/prefixes.h"
 #include "storage/key_format.h"
@@ -211,7 +212,7 @@ PyRows group(const PyTable& table, const std::vector<std::string>& wanted, uint3
   const ScanOptions range = range_of(form, start, stop, nb::none());
   auto result = std::make_shared<GroupResult>();
   const Snapshot snapshot = table.snapshot();
-  run([&]() -> Status {
+  run_watched([&]() -> Status {
     Result<GroupResult> groups = group_by(snapshot, form.table, range, options);
     if (!groups.ok()) return groups.status();
     *result = std::move(*groups);

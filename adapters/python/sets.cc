@@ -11,6 +11,7 @@
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/watch.h"
 #include "engine/dedup_table.h"
 #include "engine/make_vector_set.h"
 #include "engine/row_set.h"
@@ -92,6 +93,9 @@ struct Guarded {
 using PyDedup = Guarded<DedupTable>;
 using PyVectorSet = Guarded<VectorSet>;
 
+// Vectors are searched in parts of so many, so that Ctrl-C ends the call between two of them.
+constexpr uint64_t part_vectors = 1 << 22;
+
 // Vectors, ids and bits in the memory of the device that the set is on.
 void find_or_put_device(PyVectorSet& guarded, uintptr_t vectors, uint64_t n, uintptr_t ids,
                         uintptr_t was_new, bool put) {
@@ -120,9 +124,14 @@ nb::object find_or_put(nb::handle self, nb::handle vectors) {
   const Cells cells = vectors_of(vectors, guarded.set->words());
   Numbers64 ids(cells.size());
   std::vector<uint64_t> was_new((cells.size() + 63) / 64);
-  run([&] {
+  // What a database keeps is put as a whole.
+  constexpr bool in_parts = std::is_same_v<Set, VectorSet>;
+  const uint64_t part_rows = in_parts ? part_vectors : std::max<uint64_t>(cells.size(), 1);
+  run_in_parts(cells.size(), part_rows, [&](uint64_t first, uint64_t rows) {
     std::lock_guard lock(guarded.mutex);
-    return guarded.set->find_or_put(rows_of(cells), ids.span, was_new);
+    return guarded.set->find_or_put(rows_of(cells).slice(first, rows),
+                                    ids.span.subspan(first, rows),
+                                    std::span(was_new).subspan(first / 64, (rows + 63) / 64));
   });
   return nb::make_tuple(ids.array(), booleans_of(was_new.data(), cells.size()));
 }
@@ -134,9 +143,9 @@ nb::object find(nb::handle self, nb::handle vectors) {
   auto& guarded = nb::cast<Guarded<Set>&>(self);
   const Cells cells = vectors_of(vectors, guarded.set->words());
   Numbers64 ids(cells.size());
-  run([&] {
+  run_in_parts(cells.size(), part_vectors, [&](uint64_t first, uint64_t rows) {
     std::lock_guard lock(guarded.mutex);
-    return guarded.set->find(rows_of(cells), ids.span);
+    return guarded.set->find(rows_of(cells).slice(first, rows), ids.span.subspan(first, rows));
   });
   return ids.array();
 }
@@ -146,9 +155,10 @@ nb::object get(Guarded<Set>& guarded, nb::handle given) {
   const std::vector<uint64_t> ids = ids_of(given);
   const uint32_t words = guarded.set->words();
   auto bytes = std::make_shared<std::vector<std::byte>>(ids.size() * words * 4);
-  run([&] {
+  run_in_parts(ids.size(), part_vectors, [&](uint64_t first, uint64_t rows) {
     std::lock_guard lock(guarded.mutex);
-    return guarded.set->get(ids, *bytes);
+    return guarded.set->get(std::span(ids).subspan(first, rows),
+                            std::span(*bytes).subspan(first * words * 4, rows * words * 4));
   });
   return words_array(bytes, words, ids.size());
 }
@@ -225,10 +235,12 @@ void bind_row_set(nb::module_& module) {
                 raise("InvalidArgument", "row " + std::to_string(row) + " is null",
                       "leave nulls out, or give them a text of their own");
             std::vector<uint64_t> was_new((cells.size() + 63) / 64);
-            run([&] {
+            const Column all =
+                Column::variable(cells.column.data, cells.column.offsets, cells.size());
+            run_in_parts(cells.size(), part_vectors, [&](uint64_t first, uint64_t n) {
               std::lock_guard lock(s.mutex);
-              return s.set.put(
-                  Column::variable(cells.column.data, cells.column.offsets, cells.size()), was_new);
+              return s.set.put(all.slice(first, n),
+                               std::span(was_new).subspan(first / 64, (n + 63) / 64));
             });
             return booleans_of(was_new.data(), cells.size());
           },
@@ -262,7 +274,7 @@ void bind_sets(nb::module_& module) {
                Database& database = db.handle->opened();
                auto guarded = std::make_unique<PyDedup>();
                guarded->handle = db.handle;
-               run([&]() -> Status {
+               run_watched([&]() -> Status {
                  Result<DedupTable> table = DedupTable::open(database, name, options);
                  if (!table.ok()) return table.status();
                  guarded->set = std::make_shared<DedupTable>(std::move(*table));

@@ -11,6 +11,7 @@
 #include "adapters/python/keys.h"
 #include "adapters/python/reads.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/watch.h"
 #include "storage/quoted.h"
 #include "storage/row_format.h"
 
@@ -117,7 +118,8 @@ PyRows get_many(const PyTable& table, nb::handle keys,
   const Snapshot snapshot = table.snapshot();
   lookup->result.row_width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
   if (!get_in_parts(snapshot, form.table, given.keys, &lookup->result))
-    run([&] { return snapshot.get(form.table, given.keys, &lookup->result); });
+    run_watched(given.keys.size,
+                [&] { return snapshot.get(form.table, given.keys, &lookup->result); });
   PyRows rows;
   rows.size = given.keys.size;
   const Bitmap& found = lookup->result.found;
@@ -159,12 +161,14 @@ PyRows lower_bound(const PyTable& table, nb::handle keys) {
   const GivenKeys given = keys_of(form, keys, &encoded);
   auto copied = std::make_shared<CopiedRows>();
   const Snapshot snapshot = table.snapshot();
-  run([&]() -> Status {
-    LowerBoundResult result;
-    STRIDE_TRY(snapshot.lower_bound(form.table, given.keys, &result));
-    copied->found = result.found;
+  constexpr uint64_t part_rows = 1 << 17;
+  copied->found.reset(given.keys.size);
+  LowerBoundResult result;
+  run_in_parts(given.keys.size, part_rows, [&](uint64_t first, uint64_t rows) -> Status {
+    STRIDE_TRY(snapshot.lower_bound(form.table, given.keys.slice(first, rows), &result));
+    std::ranges::copy(result.found.words(), copied->found.words().begin() + first / 64);
     // A row that is not there has no key: the bytes of an empty one, which is not shown.
-    for (uint64_t i = 0; i < given.keys.size; ++i) {
+    for (uint64_t i = 0; i < rows; ++i) {
       copied->keys.append(result.found[i] ? result.keys[i] : Bytes());
       copied->values.append(result.found[i] ? result.values[i] : Bytes());
     }
@@ -177,6 +181,23 @@ PyRows lower_bound(const PyTable& table, nb::handle keys) {
   for (Cells& cells : value_cells(form, copied->values.column(), &copied->found,
                                   wanted_columns(form, std::nullopt), &copied->decoded, copied))
     rows.columns.push_back(std::move(cells));
+  return rows;
+}
+
+// Rows of one run are counted at once, those of several are merged.
+uint64_t count_rows(const PyTable& table) {
+  constexpr uint64_t min_bytes = 16 << 20;  // that are worth a thread
+  const Snapshot snapshot = table.snapshot();
+  uint64_t rows = 0;
+  auto count = [&]() -> Status {
+    Result<uint64_t> counted = snapshot.count(table.table());
+    if (counted.ok()) rows = *counted;
+    return counted.status();
+  };
+  if (table.handle->database->size_bytes() < min_bytes)
+    run(count);
+  else
+    run_watched(count);
   return rows;
 }
 
@@ -257,7 +278,7 @@ void bind_table_reads(nb::class_<PyTable>& table) {
             return take(t.snapshot().get(t.table(), as_bytes(bytes))).has_value();
           },
           nb::arg("key").none())
-      .def("__len__", [](const PyTable& t) { return take(t.snapshot().count(t.table())); })
+      .def("__len__", count_rows)
       .def(
           "get",
           [](const PyTable& t, nb::handle keys, nb::object otherwise,

@@ -12,6 +12,7 @@
 #include "adapters/python/frames.h"
 #include "adapters/python/keys.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/watch.h"
 #include "storage/quoted.h"
 
 namespace stride::python {
@@ -155,31 +156,6 @@ void use_given(const TableForm& form, nb::handle data, nb::handle values, const 
   use_columns(form, keys.keys, encoded, value_columns(form, values), use);
 }
 
-// The caller's thread watches for signals while the commit goes on.
-struct Watch {
-  nb::object progress;
-  bool failed = false;
-  nb::object type, value;
-
-  bool operator()(const CommitProgress& at) {
-    if (failed || is_left_behind()) return false;
-    nb::gil_scoped_acquire locked;
-    try {
-      check_signals();
-      if (!progress.is_none()) progress(at.share);
-    } catch (nb::python_error& error) {
-      failed = true;
-      type = nb::borrow(error.type());
-      value = nb::borrow(error.value());
-      return false;
-    } catch (...) {
-      failed = true;
-      return false;
-    }
-    return true;
-  }
-};
-
 constexpr uint64_t watched_rows = 100'000;
 
 }  // namespace
@@ -287,19 +263,16 @@ void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
     options.durability = durability_named(*arguments.durability);
   }
   options.refuse_equal_keys = arguments.refuse_equal_keys;
-  Watch watch{arguments.progress};
+  Watch watch(arguments.progress);
   if (transaction->staged_rows() > watched_rows || !arguments.progress.is_none())
-    options.progress = [&](const CommitProgress& at) { return watch(at); };
+    options.progress = [&](const CommitProgress& at) { return watch(at.share); };
   Status status;
   {
     const Unlocked unlocked;
     status = transaction->commit(options);
   }
   // Also where it came too late to keep the commit back: nobody else would hear of it.
-  if (watch.failed && watch.type.is_valid()) {
-    PyErr_SetObject(watch.type.ptr(), watch.value.ptr());
-    throw nb::python_error();
-  }
+  watch.rethrow();
   check(status);
 }
 

@@ -384,8 +384,11 @@ void Maintenance::forget_written(uint32_t table, uint64_t bytes) noexcept {
   if (found != written_.end()) found->second -= std::min(found->second, bytes);
 }
 
-// What is sealed meanwhile is left for another time.
-Status Maintenance::compact_all() {
+// What is sealed meanwhile is left for another time. A flush is never long, so it is carried out to
+// its end: later commits are told of one that fails.
+Status Maintenance::flush_all() {
+  WorkWatch* const watch = WorkWatch::current();
+  const WorkWatch::Scope unwatched(nullptr);
   uint64_t newest;
   {
     std::lock_guard guard(commit_mutex_);
@@ -398,10 +401,22 @@ Status Maintenance::compact_all() {
     return !version->sealed.empty() && version->sealed.back().run < newest;
   };
   while (has_older()) {
+    if (watch && watch->is_stopped()) return WorkWatch::cancelled();
     STRIDE_TRY(flush_one());
     if (stopping_) return Status(StatusCode::closed, "the database is being closed");
   }
-  std::scoped_lock compacting(lanes_[0].mutex, lanes_[1].mutex);
+  return {};
+}
+
+Status Maintenance::compact_all() {
+  STRIDE_TRY(flush_all());
+  // What is merged in the lanes may take long, so the wait for it can be given up.
+  const WorkWatch never;
+  const WorkWatch& watch = WorkWatch::current() ? *WorkWatch::current() : never;
+  if (!lanes_[0].mutex.lock_unless_stopped(watch)) return WorkWatch::cancelled();
+  const std::lock_guard first(lanes_[0].mutex, std::adopt_lock);
+  if (!lanes_[1].mutex.lock_unless_stopped(watch)) return WorkWatch::cancelled();
+  const std::lock_guard second(lanes_[1].mutex, std::adopt_lock);
   std::map<uint32_t, uint64_t> before;
   {
     std::lock_guard lock(mutex_);

@@ -29,6 +29,7 @@
 #include "engine/merge/compaction.h"
 #include "engine/write/memtable_flush.h"
 #include "engine/write/small_commits.h"
+#include "engine/write/turn_mutex.h"
 #include "storage/status.h"
 #include "storage/work_watch.h"
 
@@ -59,7 +60,8 @@ class Maintenance {
   void after_bulk_commits();
   // The same for those that erased rows in place.
   void after_erasures();
-  // Makes runs of all rows in memtables, and one run of each table.
+  // Makes runs of all rows in memtables, and one run of each table. cancelled: the calling thread's
+  // watch was stopped.
   Status compact_all();
   // Ends the threads, and what others do here. What they are at is given up.
   void stop() noexcept;
@@ -77,6 +79,8 @@ class Maintenance {
   bool has_sealed() const { return count_sealed() > 0; }
   Status check_writable();
   Status flush_one();
+  // Makes runs of all rows that are in memtables now.
+  Status flush_all();
   void expect_written(const PendingEdit& pending);
   void note_flush(const PendingEdit& installed, Clock::duration took,
                   uint64_t memory_bytes) noexcept;
@@ -85,7 +89,7 @@ class Maintenance {
   void run_flushes();
   // Merges go on in two lanes: in the second one only what the first one is too busy for.
   struct Lane {
-    std::mutex mutex;  // held while it merges
+    TurnMutex mutex;  // held while it merges
     std::thread thread;
     bool look = false;                     // whether there may be something for it
     std::optional<Compaction> compaction;  // that goes on

@@ -8,6 +8,7 @@
 #include "engine/memtable/memtable_rows.h"
 #include "storage/log_reader.h"
 #include "storage/log_rows.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -136,8 +137,7 @@ Status verify_log(const DatabaseContext& context, const LogRecord& record,
   if (!log.ok()) return log.status();
   if (begin && log->position() != *begin)
     return misfit(*log, 0, "is not where the log before it ends");
-  while (log->next()) {
-  }
+  while (log->next()) STRIDE_TRY(WorkWatch::check());
   if (log->position() < end)
     return Status::corruption(log->path(), log->offset(), "a frame of the log is damaged")
         .with_remedy("call compact(), which writes its rows to a new file");

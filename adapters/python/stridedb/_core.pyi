@@ -303,7 +303,9 @@ class Database:
         """Makes all that was committed survive a loss of power."""
 
     def compact(self) -> None:
-        """Merges the runs of each table into one."""
+        """
+        Merges the runs of each table into one. Ctrl-C: tables that were merged before stay so, and of others nothing has changed.
+        """
 
     def calibrate(self) -> None:
         """
