@@ -153,6 +153,7 @@ Status GroupBuilder::copy_values(const ScanBatch& batch, uint64_t first, uint64_
     return Status::invalid("table '" + table_.name() + "', key " + quoted(batch.keys[row]) +
                            ": a value of " + std::to_string(values[row].size()) +
                            " bytes, which is no " + std::string(to_string(options_.type)))
+        .with_key(std::string(as_text(batch.keys[row])))
         .with_remedy("give the type that the values have");
   };
   if (values.is_fixed()) {
@@ -230,6 +231,7 @@ Status GroupBuilder::check_sum(uint64_t group) const {
   return Status::invalid("table '" + table_.name() +
                          "': the sum of the group of keys that begin with " +
                          quoted(result_.keys()[group]) + " does not fit into 64 bits")
+      .with_key(std::string(as_text(result_.keys()[group])))
       .with_remedy("group by more bytes, or store the values as f64");
 }
 

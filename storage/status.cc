@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "storage/quoted.h"
+
 namespace stride {
 
 namespace {
@@ -145,6 +147,11 @@ Status&& Status::with_remedy(std::string remedy) && {
   return std::move(*this);
 }
 
+Status&& Status::with_key(std::string key) && {
+  if (Detail* d = own()) d->key = std::move(key);
+  return std::move(*this);
+}
+
 const std::string& Status::message() const { return detail_ ? detail_->message : empty_string(); }
 
 const std::string& Status::file() const { return detail_ ? detail_->file : empty_string(); }
@@ -152,6 +159,21 @@ const std::string& Status::file() const { return detail_ ? detail_->file : empty
 std::optional<uint64_t> Status::offset() const { return detail_ ? detail_->offset : std::nullopt; }
 
 const std::string& Status::remedy() const { return detail_ ? detail_->remedy : empty_string(); }
+
+std::optional<std::string_view> Status::key() const {
+  if (!detail_ || !detail_->key) return std::nullopt;
+  return *detail_->key;
+}
+
+// What is told of the table comes before the key.
+std::string Status::message_with_key(std::string_view shown) const {
+  std::string text = message();
+  if (!key()) return text;
+  const std::string before = quoted(as_bytes(*key()));
+  const size_t at = text.rfind(before);
+  if (at != std::string::npos) text.replace(at, before.size(), shown);
+  return text;
+}
 
 std::string Status::to_string() const {
   if (!detail_) return "ok";

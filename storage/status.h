@@ -64,6 +64,7 @@ class [[nodiscard]] STRIDE_API Status {
   Status&& with_file(std::string file) &&;
   Status&& with_offset(uint64_t offset) &&;
   Status&& with_remedy(std::string remedy) &&;
+  Status&& with_key(std::string key) &&;
 
   bool ok() const { return !detail_; }
   StatusCode code() const { return detail_ ? detail_->code : StatusCode::ok; }
@@ -71,6 +72,11 @@ class [[nodiscard]] STRIDE_API Status {
   const std::string& file() const;         // empty where no file is concerned
   std::optional<uint64_t> offset() const;  // byte offset in file()
   const std::string& remedy() const;       // what to do; empty where unknown
+  // The bytes of the key that the message shows as quoted() does (storage/quoted.h), so that who
+  // knows its type can show that; nothing where it shows none.
+  std::optional<std::string_view> key() const;
+  // The message with this in the key's place.
+  std::string message_with_key(std::string_view shown) const;
   // "corruption: block checksum differs (000012.seg, offset 65536): restore ... "
   std::string to_string() const;
 
@@ -79,6 +85,7 @@ class [[nodiscard]] STRIDE_API Status {
     StatusCode code;
     std::string message, file, remedy;
     std::optional<uint64_t> offset;
+    std::optional<std::string> key;
   };
   Detail* own();                    // detail_, unshared first; null where ok
   std::shared_ptr<Detail> detail_;  // null: ok. Not changed once shared.

@@ -58,11 +58,13 @@ nb::object text(const std::string& bytes) {
 
 }  // namespace
 
-void raise(const Status& status) {
+void raise(const Status& status) { raise(status, status.message()); }
+
+void raise(const Status& status, const std::string& message) {
   const nb::object offset = status.offset() ? nb::object(nb::int_(*status.offset())) : nb::none();
   const nb::object file = status.file().empty() ? nb::object(nb::none()) : text(status.file());
-  throw_exception(error_class(class_of(status.code()))(text(status.message()), file, offset,
-                                                       text(status.remedy())));
+  throw_exception(
+      error_class(class_of(status.code()))(text(message), file, offset, text(status.remedy())));
 }
 
 void raise(const char* name, const std::string& message, const std::string& remedy) {

@@ -17,6 +17,8 @@ namespace nb = nanobind;
 
 // Throws the exception of a status that is not ok. The GIL is held.
 [[noreturn]] void raise(const Status& status);
+// The same with another message.
+[[noreturn]] void raise(const Status& status, const std::string& message);
 // name: of a class in stridedb/errors.py. remedy: what to do, or empty.
 [[noreturn]] void raise(const char* name, const std::string& message,
                         const std::string& remedy = {});

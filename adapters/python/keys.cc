@@ -191,4 +191,12 @@ nb::object key_object(const TableForm& form, Bytes key) {
   return nb::steal(PySequence_Tuple(parts.ptr()));
 }
 
+void check(const TableForm& form, const Status& status) {
+  if (status.ok()) return;
+  if (!status.key()) raise(status);
+  const Bytes key = as_bytes(*status.key());
+  if (!form.is_prefixes() && !KeyReader(form.schema).read(key)) raise(status);
+  raise(status, status.message_with_key(shown(key_object(form, key))));
+}
+
 }  // namespace stride::python

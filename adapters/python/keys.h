@@ -46,5 +46,7 @@ std::vector<Cells> key_cells(const TableForm& form, const KeyColumn& keys,
                              std::shared_ptr<const void> owner);
 // One key: its cell, or a tuple.
 nb::object key_object(const TableForm& form, Bytes key);
+// As check(), of a call that may tell of a key of the table, which is shown as Python has it then.
+void check(const TableForm& form, const Status& status);
 
 }  // namespace stride::python

@@ -136,14 +136,16 @@ std::unique_ptr<PyPlan> make_plan(const PyTable& mapping, nb::object sources, bo
   if (!sources.is_none()) keys = keys_of(*mapping.form, sources, &encoded);
   std::optional<ScatterPlan> plan;
   const Snapshot snapshot = mapping.snapshot();
-  run_watched([&]() -> Status {
-    Result<ScatterPlan> made =
-        sources.is_none() ? ScatterPlan::of_table(snapshot, mapping.table(), options)
-                          : ScatterPlan::make(snapshot, mapping.table(), keys.keys, options);
-    if (!made.ok()) return made.status();
-    plan.emplace(std::move(*made));
-    return {};
-  });
+  run_watched(
+      [&]() -> Status {
+        Result<ScatterPlan> made =
+            sources.is_none() ? ScatterPlan::of_table(snapshot, mapping.table(), options)
+                              : ScatterPlan::make(snapshot, mapping.table(), keys.keys, options);
+        if (!made.ok()) return made.status();
+        plan.emplace(std::move(*made));
+        return {};
+      },
+      mapping.form.get());
   return std::unique_ptr<PyPlan>(new PyPlan{std::move(*plan), mapping.form, {}});
 }
 

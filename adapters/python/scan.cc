@@ -210,14 +210,23 @@ PyRows group(const PyTable& table, const std::vector<std::string>& wanted, uint3
             "it may be 'sum', 'min', 'max'");
   }
   const ScanOptions range = range_of(form, start, stop, nb::none());
+  // Groups have the first key columns for keys.
+  TableForm groups_form = form;
+  if (!prefix_bytes && columns != 0) {
+    const auto& key = form.schema.key();
+    groups_form.schema = take(Schema::make({}, {key.begin(), key.begin() + columns}));
+    groups_form.bare_key = columns == 1;
+  }
   auto result = std::make_shared<GroupResult>();
   const Snapshot snapshot = table.snapshot();
-  run_watched([&]() -> Status {
-    Result<GroupResult> groups = group_by(snapshot, form.table, range, options);
-    if (!groups.ok()) return groups.status();
-    *result = std::move(*groups);
-    return {};
-  });
+  run_watched(
+      [&]() -> Status {
+        Result<GroupResult> groups = group_by(snapshot, form.table, range, options);
+        if (!groups.ok()) return groups.status();
+        *result = std::move(*groups);
+        return {};
+      },
+      &groups_form);
   PyRows rows;
   rows.size = result->size();
   if (prefix_bytes) {
@@ -226,14 +235,11 @@ PyRows group(const PyTable& table, const std::vector<std::string>& wanted, uint3
                             CellColumn::variable(keys.data, keys.offsets, keys.size),
                             {result}});
   } else if (columns != 0) {
-    TableForm part = form;
-    const auto& key = form.schema.key();
-    part.schema = take(Schema::make({}, {key.begin(), key.begin() + columns}));
     auto fixed = std::make_shared<std::vector<std::byte>>();
     const KeyColumn keys = result->keys();
     fixed->assign(keys.data, keys.data + keys.bytes());
-    rows.columns =
-        key_cells(part, Column::fixed(fixed->data(), options.prefix_bytes, keys.size), fixed);
+    rows.columns = key_cells(groups_form,
+                             Column::fixed(fixed->data(), options.prefix_bytes, keys.size), fixed);
   }
   rows.columns.push_back(numbers_of("count", FieldType::u64, result->counts()));
   const bool floats = is_float(options.type);

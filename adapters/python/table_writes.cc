@@ -14,8 +14,9 @@ namespace {
 using Durability = std::optional<std::string>;
 
 template <class Stage>
-void change(const PyTable& table, const CommitArguments& arguments, const Stage& stage) {
+void change(const PyTable& table, CommitArguments arguments, const Stage& stage) {
   check_writable(table);
+  arguments.forms = {table.form};
   WriteTransaction transaction = table.handle->opened().begin();
   stage(&transaction);
   commit(&transaction, arguments);

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -22,12 +23,14 @@ struct PyTransaction {
   std::optional<WriteTransaction> staged;   // none: it has ended
   std::vector<std::vector<uint64_t>> bits;  // of put_if_absent
   std::vector<uint64_t> sizes;
+  std::vector<std::shared_ptr<const TableForm>> forms;  // of the tables that it has changed
   bool committed = false;
 
   WriteTransaction* open(const PyTable& table) {
     check_writable(table);
     if (table.handle != handle)
       raise("InvalidArgument", "table '" + table.table().name() + "' is of another database");
+    if (std::ranges::find(forms, table.form) == forms.end()) forms.push_back(table.form);
     return &ongoing();
   }
   WriteTransaction& ongoing() {
@@ -71,7 +74,7 @@ void commit_all(PyTransaction& transaction, const std::optional<std::string>& du
   const Use use(transaction);
   WriteTransaction staged = std::move(transaction.ongoing());
   transaction.staged.reset();
-  commit(&staged, {durability, false, std::move(progress)});
+  commit(&staged, {durability, false, std::move(progress), transaction.forms});
   transaction.committed = true;
 }
 

@@ -1,5 +1,6 @@
 #include "adapters/python/watch.h"
 
+#include "adapters/python/keys.h"
 #include "engine/watched_call.h"
 
 namespace stride::python {
@@ -28,7 +29,7 @@ void Watch::rethrow() const {
   throw nb::python_error();
 }
 
-void run_watched(const std::function<Status()>& work) {
+void run_watched(const std::function<Status()>& work, const TableForm* about) {
   Watch watch{nb::none()};
   Status status;
   {
@@ -36,6 +37,7 @@ void run_watched(const std::function<Status()>& work) {
     status = call_watched(work, [&] { return watch(0); });
   }
   watch.rethrow();
+  if (about) check(*about, status);
   check(status);
 }
 

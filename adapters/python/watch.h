@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "adapters/python/errors.h"
+#include "adapters/python/fields.h"
 #include "storage/status.h"
 
 namespace stride::python {
@@ -30,8 +31,9 @@ class Watch {
   nb::object type_, value_;
 };
 
-// As run(), for work that call_watched() can end (engine/watched_call.h): Ctrl-C does.
-void run_watched(const std::function<Status()>& work);
+// As run(), for work that call_watched() can end (engine/watched_call.h): Ctrl-C does. about: null,
+// or the table whose keys an error may tell of.
+void run_watched(const std::function<Status()>& work, const TableForm* about = nullptr);
 
 // The same for a batch of so many rows; few are not worth a thread.
 template <class Work>

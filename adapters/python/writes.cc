@@ -273,6 +273,9 @@ void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
   }
   // Also where it came too late to keep the commit back: nobody else would hear of it.
   watch.rethrow();
+  for (const auto& form : arguments.forms)
+    if (status.message().find("table '" + form->table.name() + "'") != std::string::npos)
+      check(*form, status);
   check(status);
 }
 

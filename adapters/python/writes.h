@@ -42,6 +42,8 @@ struct CommitArguments {
   std::optional<std::string> durability;  // none: the database's
   bool refuse_equal_keys = false;
   nb::object progress = nb::none();  // called with a share from 0 to 1
+  // Of the tables that are changed, for errors that tell of keys.
+  std::vector<std::shared_ptr<const TableForm>> forms = {};
 };
 // Commits. A long one ends with KeyboardInterrupt where Ctrl-C is pressed, or with what `progress`
 // raises, and nothing is changed, unless that comes when all of it is there already.

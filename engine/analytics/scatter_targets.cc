@@ -71,6 +71,7 @@ class TargetReader {
   Status number_keys();
 
   std::string position_of(const TargetRows& rows, uint64_t row) const;
+  static Status with_key(const TargetRows& rows, uint64_t row, Status status);
   Status check_mapped(const TargetRows& rows, const Found& found) const;
 
   const Snapshot& snapshot_;
@@ -131,19 +132,27 @@ std::string TargetReader::position_of(const TargetRows& rows, uint64_t row) cons
   return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
 }
 
+Status TargetReader::with_key(const TargetRows& rows, uint64_t row, Status status) {
+  if (!rows.keys) return status;
+  return std::move(status).with_key(std::string(as_text((*rows.keys)[row])));
+}
+
 Status TargetReader::check_mapped(const TargetRows& rows, const Found& found) const {
   if (options_.unmapped == Unmapped::count || found.unmapped.out_of_range == 0) return {};
   uint64_t row = found.unmapped.first_out_of_range - rows.first;
   if (!rows.has(row))
-    return Status(StatusCode::not_found, position_of(rows, row) + " is not there")
-        .with_remedy("add it, or count what has no target");
+    return with_key(rows, row,
+                    Status(StatusCode::not_found, position_of(rows, row) + " is not there")
+                        .with_remedy("add it, or count what has no target"));
   uint64_t number = 0;
   Bytes value = rows.values[row];
   std::memcpy(&number, value.data(), std::min(value.size(), sizeof number));
   uint64_t targets = options_.targets ? options_.targets : max_scatter_plan_targets;
-  return Status::invalid(position_of(rows, row) + " has the target " + std::to_string(number) +
-                         ", and there are " + std::to_string(targets))
-      .with_remedy("give a larger number of targets, or count what has no target");
+  return with_key(
+      rows, row,
+      Status::invalid(position_of(rows, row) + " has the target " + std::to_string(number) +
+                      ", and there are " + std::to_string(targets))
+          .with_remedy("give a larger number of targets, or count what has no target"));
 }
 
 // Rows [begin, end).
@@ -204,10 +213,12 @@ Status TargetReader::consume_numbers(const TargetRows& rows) {
     result_.targets.widen(host_);
   }
   if (found.wrong_width != UINT64_MAX)
-    return Status::invalid(position_of(rows, found.wrong_width) + " has a value of " +
-                           std::to_string(rows.values[found.wrong_width].size()) +
-                           " bytes, which is no number of " + std::to_string(width_) + " bytes")
-        .with_remedy("make all values 4 bytes or all 8, or use ScatterPlanTargets::keys");
+    return with_key(
+        rows, found.wrong_width,
+        Status::invalid(position_of(rows, found.wrong_width) + " has a value of " +
+                        std::to_string(rows.values[found.wrong_width].size()) +
+                        " bytes, which is no number of " + std::to_string(width_) + " bytes")
+            .with_remedy("make all values 4 bytes or all 8, or use ScatterPlanTargets::keys"));
   STRIDE_TRY(check_mapped(rows, found));
   result_.report.out_of_range += found.unmapped.out_of_range;
   result_.report.first_out_of_range =

@@ -117,6 +117,7 @@ class Summation {
     return Status::invalid("table '" + table_.name + "', key " +
                            quoted(deltas_.keys.column()[slot]) + ": the sum is " + decimal(sum) +
                            ", which does not fit " + type)
+        .with_key(std::string(as_text(deltas_.keys.column()[slot])))
         .with_remedy(table_.numbers == NumberType::i32
                          ? "add less, or make a table of i64, or one with Overflow::wrap"
                          : "add less, or make a table of f64, or one with Overflow::wrap");

@@ -38,6 +38,25 @@ TEST_CASE("StatusTest.ACopyKeepsItsText", "[StatusTest]") {
   CHECK(third.remedy() == "do that");
 }
 
+TEST_CASE("StatusTest.AKeyCanBeShownAsItsTypeHasIt", "[StatusTest]") {
+  const std::string number("\x80\0\0\x05", 4);
+  Status status =
+      Status::invalid("table 't', key 0x80000005: too large").with_key(number).with_remedy("less");
+  CHECK(status.key() == number);
+  CHECK(status.message_with_key("5") == "table 't', key 5: too large");
+  CHECK(status.message() == "table 't', key 0x80000005: too large");
+  // The table's name comes first, whatever it is.
+  status = Status::invalid("table 'a', key 'a'").with_key("a");
+  CHECK(status.message_with_key("\"a\"") == "table 'a', key \"a\"");
+  status = Status::invalid("key '" + std::string(60, 'k') + "...'").with_key(std::string(61, 'k'));
+  CHECK(status.message_with_key("7") == "key 7");
+  CHECK(Status::invalid("no key").message_with_key("7") == "no key");
+  CHECK_FALSE(Status::invalid("no key").key().has_value());
+  CHECK(Status::invalid("key ''").with_key("").key() == "");
+  CHECK_FALSE(Status().key().has_value());
+  CHECK(Status().message_with_key("7") == "");
+}
+
 TEST_CASE("StatusTest.TellsErrnosApart", "[StatusTest]") {
   auto code = [](int error) { return Status::from_errno(error, "write", "f").code(); };
   CHECK(code(ENOSPC) == StatusCode::no_space);

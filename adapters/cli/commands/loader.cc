@@ -233,7 +233,13 @@ ExitStatus Loader::commit(WriteTransaction* transaction) {
 // A sum that does not fit is what a load adds up wrongly, and what the engine advises is a call.
 ExitStatus Loader::in_shell_words(const Status& status) const {
   if (!arguments_.accumulate || status.code() != StatusCode::invalid_argument) return status;
-  return ExitStatus::usage(status.message() + ": add less, or load into a new table with --wrap, " +
+  std::string message = status.message();
+  if (status.key()) {
+    TextBuffer key;
+    decode_key(key_form_, as_bytes(*status.key()), &key);
+    message = status.message_with_key(quoted(key.text()));
+  }
+  return ExitStatus::usage(message + ": add less, or load into a new table with --wrap, " +
                            (options_.numbers == NumberType::i32 ? "--numbers i64 " : "") +
                            "or --numbers f64");
 }

@@ -114,6 +114,10 @@ TEST_CASE_METHOD(NumbersTest, "NumbersTest.SumsThatDoNotFit", "[NumbersTest]") {
   CHECK(scan({}, "error") == "a\t2147483647\n");
   REQUIRE_MESSAGE(load(one, {"--accumulate"}, "wrap") == 0, error_);
   CHECK(scan({}, "wrap") == "a\t-2147483648\nb\t1\n");
+  // Keys are told as they are written.
+  const std::string typed = file("typed", "-5\t2147483647\n-5\t1\n");
+  code_ = load(typed, {"--accumulate", "--numbers", "i32", "--key-type", "i64"}, "typed");
+  expect_error(code_, "table 'typed', key '-5': the sum is 2147483648, which does not fit i32");
 }
 
 TEST_CASE_METHOD(NumbersTest, "NumbersTest.BadNumbersAreToldByTheirLine", "[NumbersTest]") {

@@ -421,3 +421,47 @@ def test_each_type_refuses_the_others(db, type):
         ) and not str(type).startswith("i"):
             with pytest.raises(sd.InvalidArgument):
                 table[example]
+
+
+def test_keys_are_told_as_values(db):
+    key = [("at", sd.date), ("who", sd.str_), ("n", sd.i16)]
+    visits = db.table("visits", key=key, values=sd.i64)
+    numbers = db.table("numbers", key=sd.i64, values=sd.i64)
+    floats = db.table("floats", key=sd.f64)
+    words = db.table("0x80", key=sd.str_)
+    ids = db.table("ids", key=sd.uuid)
+    routes = db.prefixes("routes", bits=32)
+    day, name = datetime.date(2024, 2, 29), uuid.UUID(int=77)
+    for table, keys, told in (
+        (numbers, [-5, 7, -5], "-5"),
+        (floats, [0.25, -1.5, -1.5], "-1.5"),
+        (words, ["é'\n", "x", "é'\n"], repr("é'\n")),
+        (words, ["k" * 100] * 2, repr("k" * 100)),
+        (ids, [name, name], repr(name)),
+        (routes, ["10.0.0.0/8", "10.0.0.0/8"], "'10.0.0.0/8'"),
+    ):
+        values = np.arange(len(keys)) if table.name == "numbers" else [b""] * len(keys)
+        with pytest.raises(sd.AlreadyExists) as caught:
+            table.put(keys, values, on_equal="error")
+        assert caught.value.message == f"two rows that are put into table '{table.name}' have the key {told}"
+        assert len(table) == 0
+    with pytest.raises(sd.AlreadyExists) as caught:
+        visits.put({"at": [day] * 2, "who": ["a\0"] * 2, "n": [-3] * 2, "value": [1, 2]}, on_equal="error")
+    assert caught.value.message.endswith("have the key " + repr((day, "a\0", -3)))
+    hits = db.counters("hits", sd.i32, key=key)
+    more = db.counters("more", sd.i32, key=sd.i64)
+    with pytest.raises(sd.InvalidArgument) as caught:
+        hits.add([(day, "b", 9)], 1 << 31 - 1)
+        hits.add([(day, "b", 9)], [2**31 - 1])
+    assert f"key {(day, 'b', 9)!r}: the sum is" in caught.value.message
+    with pytest.raises(sd.InvalidArgument, match="table 'more', key -1: the sum is") as caught:
+        with db.transaction() as t:
+            t.add(hits, [(day, "c", 9)])
+            t.add(more, [-1, -1], 2**31 - 1)
+    sums = db.counters("sums", sd.i64, key=[("n", sd.i16), ("m", sd.i16)])
+    sums.add([(-7, 1), (-7, 2)], 2**63 - 1)
+    with pytest.raises(sd.InvalidArgument, match="of keys that begin with -7 does not fit"):
+        sums.group("sum", by=1)
+    numbers.put([1, 2], [0, 1])
+    with pytest.raises(sd.NotFound, match=r"source 1 \(key -4\) is not there"):
+        db.plan(numbers, [2, -4], unmapped="error")

@@ -61,6 +61,9 @@ TEST_CASE_METHOD(CommitReportTest, "CommitReportTest.KeysThatComeTwiceAreRefused
   CommitReport report;
   Status refused = refusing(&write, &report);
   CHECK(refused.code() == StatusCode::already_exists);
+  REQUIRE(refused.key().has_value());
+  CHECK(*refused.key() == "twice");
+  CHECK(refused.message_with_key("'2'").find("have the key '2'") != std::string::npos);
   CHECK_MESSAGE(refused.message().find("twice") != std::string::npos, refused.to_string());
   CHECK(report.keys.empty());
   CHECK((read_table(*db_, table_) == before));
