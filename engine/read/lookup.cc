@@ -26,6 +26,10 @@ void put_block(uint64_t first, std::span<const Location> block, Location* locati
   set_bits(found, first, block.size(), [&](uint64_t i) { return block[i].found(); });
 }
 
+// Values are asked for so many rows before they are copied: each is one or two misses, of which
+// more are under way than of what tells where values lie.
+constexpr uint64_t values_ahead = 64;
+
 void prefetch_value(const std::byte* value, uint64_t bytes) {
   prefetch(value);
   if (bytes > 1) prefetch(value + std::min<uint64_t>(bytes - 1, 64));
@@ -163,9 +167,9 @@ void copy_rows(uint64_t begin, uint64_t end, GetResult* result, const From& from
   auto look_ahead = [&](uint64_t i) {
     if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_value(row, width);
   };
-  for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
+  for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
   for (uint64_t i = begin; i < end; ++i) {
-    look_ahead(i + prefetch_distance);
+    look_ahead(i + values_ahead);
     const std::byte* row = from(i);
     out.add(row ? row : nothing.data(), width);
   }
@@ -300,9 +304,9 @@ Status copy_fixed(BatchSearch& search, HostQueries* queries, uint64_t width, Get
     auto look_ahead = [&](uint64_t i) {
       if (i < end && locations[i].found()) prefetch_value(value(locations[i]), width);
     };
-    for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
+    for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
     for (uint64_t i = begin; i < end; ++i) {
-      look_ahead(i + prefetch_distance);
+      look_ahead(i + values_ahead);
       if (locations[i].found()) {
         out.add(value(locations[i]), width);
         at += width;
@@ -431,9 +435,9 @@ class CopyPasses {
       if (i >= end || offsets[i + 1] == 0) return;
       prefetch_value(reinterpret_cast<const std::byte*>(addresses[i]), offsets[i + 1]);
     };
-    for (uint64_t i = begin; i < begin + prefetch_distance; ++i) look_ahead(i);
+    for (uint64_t i = begin; i < begin + values_ahead; ++i) look_ahead(i);
     for (uint64_t i = begin; i < end; ++i) {
-      look_ahead(i + prefetch_distance);
+      look_ahead(i + values_ahead);
       uint64_t bytes = offsets[i + 1];
       if (bytes) out.add(reinterpret_cast<const std::byte*>(addresses[i]), bytes);
       offsets[i + 1] = at += bytes;
