@@ -76,6 +76,7 @@ class GroupBuilder {
  private:
   Status add_part(const ScanBatch& batch, uint64_t first, uint64_t n);
   Status copy_values(const ScanBatch& batch, uint64_t first, uint64_t n);
+  bool wants_values() const { return options_.sum || options_.min || options_.max; }
   void mark_groups(const KeyColumn& keys);
   Bytes prefix_of(Bytes key) const {
     return options_.prefix_bytes < key.size() ? key.first(options_.prefix_bytes) : key;
@@ -137,7 +138,7 @@ Status GroupBuilder::add(const ScanBatch& batch) {
 }
 
 Status GroupBuilder::add_part(const ScanBatch& batch, uint64_t first, uint64_t n) {
-  STRIDE_TRY(copy_values(batch, first, n));
+  if (wants_values()) STRIDE_TRY(copy_values(batch, first, n));
   if (used_ == 0) {
     continues_ = result_.size() > 0 && std::ranges::equal(prefix_of(batch.keys[first]), current());
     first_group_ = result_.size() - (continues_ ? 1 : 0);

@@ -33,6 +33,7 @@ struct GroupOptions {
   // 0: all rows are one group.
   uint32_t prefix_bytes = 0;
   // The type of the values: i32, i64, f32 or f64, little-endian. none: that of a table of numbers.
+  // Where counts alone are wanted no value is looked at.
   NumberType type = NumberType::none;
   // What is wanted; counts come in any case.
   bool sum = false, min = false, max = false;

@@ -56,6 +56,16 @@ nb::object text(const std::string& bytes) {
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
 
+// What is advised of prefixes are calls of C++.
+std::string remedy_of(const Status& status) {
+  for (const char* call : {"make_prefix_keys()", "HostBits::"})
+    if (status.remedy().find(call) != std::string::npos)
+      return "give texts, or objects of ipaddress: ip_network(prefix, strict=False) clears the "
+             "bits behind "
+             "a prefix";
+  return status.remedy();
+}
+
 }  // namespace
 
 void raise(const Status& status) { raise(status, status.message()); }
@@ -64,7 +74,7 @@ void raise(const Status& status, const std::string& message) {
   const nb::object offset = status.offset() ? nb::object(nb::int_(*status.offset())) : nb::none();
   const nb::object file = status.file().empty() ? nb::object(nb::none()) : text(status.file());
   throw_exception(
-      error_class(class_of(status.code()))(text(message), file, offset, text(status.remedy())));
+      error_class(class_of(status.code()))(text(message), file, offset, text(remedy_of(status))));
 }
 
 void raise(const char* name, const std::string& message, const std::string& remedy) {

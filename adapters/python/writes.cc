@@ -258,6 +258,9 @@ void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb
 }
 
 void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
+  if (!arguments.progress.is_none() && !PyCallable_Check(arguments.progress.ptr()))
+    raise("InvalidType", "progress is " + shown(arguments.progress),
+          "give a function that takes a share from 0 to 1");
   CommitOptions options;
   if (arguments.durability) {
     options.durability = durability_named(*arguments.durability);

@@ -423,6 +423,21 @@ def test_each_type_refuses_the_others(db, type):
                 table[example]
 
 
+def test_remedies_are_those_of_python(db):
+    routes = db.prefixes("routes", bits=32, values=sd.u8)
+    for bad in ("10.0.0.1/8", b"\x0a\0\0\1\x08", b"\x0a\0\0\0\x21", b"123"):
+        with pytest.raises(sd.InvalidArgument) as caught:
+            routes.put([bad], [1])
+        assert "ip_network(prefix, strict=False)" in caught.value.remedy and "::" not in str(caught.value)
+    assert len(routes) == 0
+
+
+def test_progress_that_cannot_be_called(table):
+    for bad in (5, "bar", [1]):
+        with pytest.raises(sd.InvalidType, match="progress is"):
+            table.put({"key": [5], "v": [1]}, progress=bad)
+
+
 def test_keys_are_told_as_values(db):
     key = [("at", sd.date), ("who", sd.str_), ("n", sd.i16)]
     visits = db.table("visits", key=key, values=sd.i64)

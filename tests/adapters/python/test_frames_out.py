@@ -191,6 +191,15 @@ def test_group(db):
     assert table.group().to_dict() == {"count": [6]}
     assert table.group("sum", by=1, start=(days[2],)).to_dict()["sum"] == [9, 7]
     assert table.group(prefix_bytes=4)["count"].to_list() == [2, 3, 1]
+    # Counts are those of rows of any table.
+    texts = db.table("texts", key=[("a", sd.i8), ("b", sd.str_)], values={"x": sd.optional(sd.str_), "y": sd.f32})
+    texts.put({"a": [1, 1, 2], "b": ["k", "l", "k"], "x": ["long text", None, ""], "y": [1, 2, 3]})
+    assert texts.group(by=1).to_dict() == {"a": [1, 2], "count": [2, 1]}
+    with pytest.raises(sd.InvalidArgument, match="no numbers"):
+        texts.group("sum")
+    routes = db.prefixes("routes", bits=32, values=sd.str_)
+    routes.put(["10.0.0.0/8", "10.1.0.0/16"], ["a", "bcd"])
+    assert routes.group().to_dict() == {"count": [2]}
     with pytest.raises(sd.InvalidArgument, match="3 key columns"):
         table.group(by=3)
     with pytest.raises(sd.InvalidArgument, match="'mean'"):

@@ -123,8 +123,10 @@ def test_sets(path):
     assert there in (0, 4 << 20)
     ids, new = seen.find_or_put(vectors)
     assert np.array_equal(new, vectors >= there) and np.array_equal(ids, vectors)
-    assert ends(seen.find, vectors) and ends(seen.get, ids)
+    assert ends(seen.find, vectors)
     assert np.array_equal(seen.find(vectors), vectors) and np.array_equal(seen.get(ids)[:, 0], vectors)
+    with pytest.raises(sd.NotFound, match=f"row {len(ids)}: its id was never given"):
+        seen.get(np.append(ids, np.uint64(len(seen))))
     with sd.open(path, durability="none") as db:
         db.dedup("d", words=1).find_or_put(vectors[: 1 << 20])
         assert ends(_core._dedup, db, "d", 1, None, 0, False)
