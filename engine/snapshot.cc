@@ -205,6 +205,13 @@ Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Lo
   });
 }
 
+Status Snapshot::rows_device(const Table& table, const Location* locations, uint64_t count,
+                             const GatheredRows& out, void* stream) const {
+  return read_table(table, [&](const TableVersion& t) {
+    return rows_on_device(*version()->executor, t.segments, locations, count, out, stream);
+  });
+}
+
 Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
   using Entry = Result<std::optional<PrefixEntry>>;
   return read_prefixes(table, [&](const TableVersion& t) -> Entry {

@@ -73,6 +73,10 @@ class STRIDE_API Snapshot {
   // table's width. unavailable, too: addresses are byte strings or have more than 128 bits.
   Status match_device(const Table& table, const KeyColumn& addresses, Location* out,
                       void* stream) const;
+  // As get_device(), the rows of `count` locations that a call of this snapshot has left in the
+  // device's memory, or that an earlier call on the same stream leaves there.
+  Status rows_device(const Table& table, const Location* locations, uint64_t count,
+                     const GatheredRows& out, void* stream) const;
   // All prefixes of an address, the shortest first.
   Result<std::vector<PrefixEntry>> match_all(const Table& table, Bytes address) const;
   // A prefix, if it is there, and all prefixes inside it, in the order of keys.

@@ -27,6 +27,17 @@ struct DeviceValues {
   uint8_t* there = nullptr;
 };
 
+// Where the rows of n locations are copied in the memory of a device: key and value of row i to
+// i * their width, all zeros where there is none, or where it has another width. Width 0: they are
+// not wanted, and at least one of the two is.
+struct GatheredRows {
+  std::byte* keys = nullptr;
+  uint32_t key_width = 0;
+  std::byte* values = nullptr;
+  uint32_t value_width = 0;
+  uint8_t* there = nullptr;  // n bytes, of which byte i is 1 where there is a row; null: unasked
+};
+
 // A column of numbers or bytes in the memory of a device that keys are made of: cell i lies at
 // data + i * stride.
 struct DeviceKeyPart {

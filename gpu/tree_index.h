@@ -192,6 +192,9 @@ class TreeIndex {
                                 Location* out, void* stream) = 0;
   virtual Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                                const DeviceValues& out, void* stream) = 0;
+  // Copies the rows of `count` locations, which such searches of the same indexes have found.
+  virtual Status gather_on_device(std::span<const IndexView> indexes, const Location* locations,
+                                  uint64_t count, const GatheredRows& out, void* stream) = 0;
   // Makes keys of columns as storage/key_format.h says: `rows` of them, each as long as all parts.
   // It needs no index; parts and keys are in the device's memory.
   virtual Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows,

@@ -9,6 +9,7 @@
 
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
+#include "storage/prefix_key.h"
 #include "storage/quoted.h"
 
 namespace stride::python {
@@ -60,32 +61,68 @@ void check_columns(const TableForm& form, const DeviceColumns& given) {
                                  std::to_string(given.size()) + " are given");
 }
 
-void get(const PyTable& table, const DeviceColumns& given, uint64_t rows, uintptr_t keys,
-         uintptr_t values, uintptr_t there, uintptr_t stream) {
+// Calls search(snapshot, queries) with the keys that the columns are, on the stream.
+template <class Search>
+void search_keys(const PyTable& table, const DeviceColumns& given, uint64_t rows, uintptr_t keys,
+                 uintptr_t stream, const Search& search) {
   const TableForm& form = *table.form;
   check_columns(form, given);
   const Snapshot snapshot = table.snapshot();
   run([&]() -> Status {
     KeyColumn queries;
     STRIDE_TRY(make_keys(form, snapshot, given, rows, keys, stream, &queries));
-    DeviceValues out;
-    out.values = pointer<std::byte>(values);
-    out.width = form.schema.fixed_bytes();
-    out.there = pointer<uint8_t>(there);
-    return snapshot.get_device(form.table, queries, out, pointer<void>(stream));
+    return search(snapshot, queries);
   });
+}
+
+void get(const PyTable& table, const DeviceColumns& given, uint64_t rows, uintptr_t keys,
+         uintptr_t values, uintptr_t there, uintptr_t stream) {
+  DeviceValues out;
+  out.values = pointer<std::byte>(values);
+  out.width = table.form->schema.fixed_bytes();
+  out.there = pointer<uint8_t>(there);
+  search_keys(table, given, rows, keys, stream,
+              [&](const Snapshot& snapshot, const KeyColumn& queries) {
+                return snapshot.get_device(table.table(), queries, out, pointer<void>(stream));
+              });
 }
 
 void find(const PyTable& table, const DeviceColumns& given, uint64_t rows, uintptr_t keys,
           uintptr_t locations, uintptr_t stream) {
+  search_keys(table, given, rows, keys, stream,
+              [&](const Snapshot& snapshot, const KeyColumn& queries) {
+                return snapshot.find_device(table.table(), queries, pointer<Location>(locations),
+                                            pointer<void>(stream));
+              });
+}
+
+// Bytes of an address, and of the key of a prefix, whose last byte is its length in bits.
+std::pair<uint32_t, uint32_t> match_widths(const PyTable& table) {
   const TableForm& form = *table.form;
-  check_columns(form, given);
+  constexpr uint32_t max_bits = 128;
+  if (!form.is_prefixes() || form.address_bits > max_bits)
+    raise("InvalidArgument",
+          "table '" + form.table.name() + "' has no prefixes that a device searches",
+          "those of addresses of up to 128 bits are; copy the addresses to the host");
+  return {address_bytes(form.address_bits), prefix_key_width(form.address_bits)};
+}
+
+// Addresses are rows of bytes, the highest first. prefixes: room for the keys of what is found.
+void match(const PyTable& table, uintptr_t addresses, uint64_t rows, uintptr_t locations,
+           uintptr_t prefixes, uintptr_t values, uintptr_t there, uintptr_t stream) {
+  const auto [address_width, prefix_width] = match_widths(table);
+  const KeyColumn queries = Column::fixed(pointer<void>(addresses), address_width, rows);
+  GatheredRows out;
+  out.keys = pointer<std::byte>(prefixes);
+  out.key_width = prefix_width;
+  out.values = pointer<std::byte>(values);
+  out.value_width = table.form->schema.fixed_bytes();
+  out.there = pointer<uint8_t>(there);
   const Snapshot snapshot = table.snapshot();
   run([&]() -> Status {
-    KeyColumn queries;
-    STRIDE_TRY(make_keys(form, snapshot, given, rows, keys, stream, &queries));
-    return snapshot.find_device(form.table, queries, pointer<Location>(locations),
-                                pointer<void>(stream));
+    auto* found = pointer<Location>(locations);
+    STRIDE_TRY(snapshot.match_device(table.table(), queries, found, pointer<void>(stream)));
+    return snapshot.rows_device(table.table(), found, rows, out, pointer<void>(stream));
   });
 }
 
@@ -115,6 +152,10 @@ void bind_device(nb::module_& module) {
              nb::arg("keys"), nb::arg("values"), nb::arg("there"), nb::arg("stream"));
   module.def("_find_device", find, nb::arg("table"), nb::arg("columns"), nb::arg("rows"),
              nb::arg("keys"), nb::arg("locations"), nb::arg("stream"));
+  module.def("_match_widths", match_widths);
+  module.def("_match_device", match, nb::arg("table"), nb::arg("addresses"), nb::arg("rows"),
+             nb::arg("locations"), nb::arg("prefixes"), nb::arg("values"), nb::arg("there"),
+             nb::arg("stream"));
 }
 
 }  // namespace stride::python

@@ -274,6 +274,8 @@ void check_prefixes(const PyTable& table) {
 nb::object match(const PyTable& table, nb::handle addresses,
                  const std::optional<std::vector<std::string>>& columns) {
   check_prefixes(table);
+  if (nb::hasattr(addresses, "__cuda_array_interface__"))
+    return nb::module_::import_("stridedb._device").attr("match")(table, addresses, columns);
   if (!is_one_address(addresses)) return nb::cast(match_many(table, addresses, columns));
   std::string address;
   append_address(*table.form, addresses, &address);

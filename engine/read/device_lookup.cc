@@ -65,6 +65,16 @@ Status get_on_device(Executor& executor, const SegmentList& segments, const KeyC
                             });
 }
 
+Status rows_on_device(Executor& executor, const SegmentList& segments, const Location* locations,
+                      uint64_t count, const GatheredRows& out, void* stream) {
+  const void* to = out.value_width ? out.values : out.keys;
+  return with_all_on_device(
+      executor, segments, Column::fixed(locations, sizeof(Location), count), to,
+      /*values=*/out.value_width != 0, [&](Backend& device, std::span<const IndexView> indexes) {
+        return device.tree_index().gather_on_device(indexes, locations, count, out, stream);
+      });
+}
+
 namespace {
 
 DeviceKeyPart::Kind kind_of(FieldType type) {

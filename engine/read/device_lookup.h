@@ -21,6 +21,9 @@ Status find_on_device(Executor& executor, const SegmentList& segments, const Key
                       Location* out, void* stream);
 Status get_on_device(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                      const DeviceValues& out, void* stream);
+// Rows of locations that a search of the same segments has left in the device's memory.
+Status rows_on_device(Executor& executor, const SegmentList& segments, const Location* locations,
+                      uint64_t count, const GatheredRows& out, void* stream);
 // Keys of the schema's key columns, whose cells lie in the device's memory as the keys do.
 Status make_keys_on_device(Executor& executor, const Schema& schema,
                            std::span<const CellColumn> columns, std::byte* keys, void* stream);

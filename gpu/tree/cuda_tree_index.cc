@@ -167,7 +167,8 @@ class CudaTreeIndex final : public TreeIndex {
       CudaArray<Location> locations(context_.device, to, queries.size);
       if (out.width) {
         list.find(queries, locations.data(), to);
-        gather_rows_cuda(list, locations.data(), queries.size, out, to);
+        gather_rows_cuda(list, locations.data(), queries.size,
+                         {.values = out.values, .value_width = out.width, .there = out.there}, to);
         return;
       }
       CudaArray<ValueEnd> ends(context_.device, to, queries.size);
@@ -176,6 +177,14 @@ class CudaTreeIndex final : public TreeIndex {
       gather_values_cuda(list, locations.data(), ends.data(), 0, queries.size, out.values,
                          out.capacity, to);
       unpack_ends_cuda(ends.data(), queries.size, out.found, out.offsets, to);
+    });
+  }
+  Status gather_on_device(std::span<const IndexView> indexes, const Location* locations,
+                          uint64_t count, const GatheredRows& out, void* stream) override {
+    STRIDE_TRY(check_resident(indexes, /*values=*/out.value_width != 0));
+    return on_stream(context_.device, stream, marking(indexes), [&](cudaStream_t to) {
+      CudaIndexList list(context_.device, indexes, to);
+      gather_rows_cuda(list, locations, count, out, to);
     });
   }
   Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,

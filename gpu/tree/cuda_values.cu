@@ -58,9 +58,9 @@ __global__ void gather(const DeviceIndex* const* indexes, const Location* locati
   for (uint64_t b = lane; b < bytes; b += lanes) to[b] = value[b];
 }
 
-// `lanes` threads a value, a power of two, by units of which a row has some and at which all rows
-// of `out` begin.
-template <class Unit>
+// `lanes` threads a value or key, a power of two, by units of which a row has some and at which all
+// rows of `out` begin.
+template <class Unit, bool of_keys>
 __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
                             uint64_t count, Unit* out, uint32_t width, uint32_t lanes,
                             uint8_t* there) {
@@ -73,7 +73,7 @@ __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* l
   if (is_there) {
     const DeviceIndex& index = *indexes[at.index];
     is_there = !(index.hidden && index.hidden[at.rank]);
-    const Bytes bytes = index.values[at.rank];
+    const Bytes bytes = (of_keys ? index.keys : index.values)[at.rank];
     if (is_there && bytes.size() == width) value = bytes.data();
   }
   if (lane == 0 && there) there[i] = is_there;
@@ -185,17 +185,20 @@ void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
   cuda_check(cudaGetLastError(), "gather values");
 }
 
-void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
-                      const DeviceValues& out, cudaStream_t stream) {
+namespace {
+
+// Precondition: width is not 0.
+template <bool of_keys>
+void start_gather_rows(const CudaIndexList& indexes, const Location* locations, uint64_t count,
+                       std::byte* out, uint32_t width, uint8_t* there, cudaStream_t stream) {
   if (count == 0) return;
-  const uint64_t lies = reinterpret_cast<uintptr_t>(out.values) | out.width;
+  const uint64_t lies = reinterpret_cast<uintptr_t>(out) | width;
   auto start = [&](auto unit) {
     using Unit = decltype(unit);
-    const auto units = static_cast<uint32_t>(out.width / sizeof(Unit));
+    const auto units = static_cast<uint32_t>(width / sizeof(Unit));
     const uint32_t lanes = std::min(8u, std::bit_ceil(units));
-    gather_rows<<<blocks_for(count * lanes), block_threads, 0, stream>>>(
-        indexes.data(), locations, count, reinterpret_cast<Unit*>(out.values), out.width, lanes,
-        out.there);
+    gather_rows<Unit, of_keys><<<blocks_for(count * lanes), block_threads, 0, stream>>>(
+        indexes.data(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, there);
   };
   if (lies % 16 == 0)
     start(uint4{});
@@ -204,6 +207,17 @@ void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, u
   else
     start(uint8_t{});
   cuda_check(cudaGetLastError(), "gather rows");
+}
+
+}  // namespace
+
+void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
+                      const GatheredRows& out, cudaStream_t stream) {
+  if (out.key_width)
+    start_gather_rows<true>(indexes, locations, count, out.keys, out.key_width, out.there, stream);
+  if (out.value_width)
+    start_gather_rows<false>(indexes, locations, count, out.values, out.value_width, out.there,
+                             stream);
 }
 
 void make_keys_cuda(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,

@@ -78,6 +78,10 @@ class HostTreeIndex final : public TreeIndex {
                        void*) override {
     return no_device();
   }
+  Status gather_on_device(std::span<const IndexView>, const Location*, uint64_t,
+                          const GatheredRows&, void*) override {
+    return no_device();
+  }
   Status make_keys_on_device(std::span<const DeviceKeyPart>, uint64_t, std::byte*, void*) override {
     return no_device();
   }

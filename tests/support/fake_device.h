@@ -146,6 +146,28 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
     return {};
   }
+  Status gather_on_device(std::span<const IndexView> indexes, const Location* locations,
+                          uint64_t count, const GatheredRows& out, void*) override {
+    STRIDE_TRY(counters_.call());
+    auto put = [](std::byte* to, uint32_t width, Bytes row) {
+      std::memset(to, 0, width);
+      if (row.size() == width) std::memcpy(to, row.data(), width);
+    };
+    for (uint64_t i = 0; i < count; ++i) {
+      const Location at = locations[i];
+      const Copy* copy =
+          at.found() ? &static_cast<const Copy&>(*indexes[at.index].resident) : nullptr;
+      if (copy && copy->hidden[at.rank]) copy = nullptr;
+      if (out.there) out.there[i] = copy != nullptr;
+      const Bytes key = copy ? copy->here.keys[at.rank] : Bytes();
+      if (out.key_width) put(out.keys + i * out.key_width, out.key_width, key);
+      if (copy && out.value_width)
+        CHECK_MESSAGE(copy->has_values(), "values are asked of an index without");
+      const Bytes value = copy && out.value_width ? as_bytes(copy->values[at.rank]) : Bytes();
+      if (out.value_width) put(out.values + i * out.value_width, out.value_width, value);
+    }
+    return {};
+  }
   Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
                              void*) override {
     STRIDE_TRY(counters_.call());

@@ -70,6 +70,10 @@ class ForwardingTreeIndex : public TreeIndex {
                        const DeviceValues& out, void* stream) override {
     return to_.get_on_device(indexes, queries, out, stream);
   }
+  Status gather_on_device(std::span<const IndexView> indexes, const Location* locations,
+                          uint64_t count, const GatheredRows& out, void* stream) override {
+    return to_.gather_on_device(indexes, locations, count, out, stream);
+  }
   Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
                              void* stream) override {
     return to_.make_keys_on_device(parts, rows, keys, stream);

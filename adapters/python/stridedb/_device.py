@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _core, _types
 from ._core import Plan, Table, VectorSet
@@ -53,6 +53,12 @@ class _Torch:
     def words_differ(self, array: Any) -> Any:
         return array.view(self._torch.int32)[:, 0] != -1
 
+    def big_endian(self, array: Any, width: int) -> Any:
+        return array.contiguous().view(self._torch.uint8).reshape(len(array), width).flip(1)
+
+    def integers(self, array: Any) -> Any:
+        return array.reshape(-1).to(self._torch.int32)
+
 
 class _Cupy:
     def __init__(self, like: Any) -> None:
@@ -87,6 +93,13 @@ class _Cupy:
 
     def words_differ(self, array: Any) -> Any:
         return array.view("<i4")[:, 0] != -1
+
+    def big_endian(self, array: Any, width: int) -> Any:
+        lowest_first = self._cupy.ascontiguousarray(array).view("u1").reshape(len(array), width)
+        return self._cupy.ascontiguousarray(lowest_first[:, ::-1])
+
+    def integers(self, array: Any) -> Any:
+        return array.reshape(-1).astype("i4")
 
 
 class _Jax:
@@ -140,6 +153,12 @@ class _Jax:
     def words_differ(self, array: Any) -> Any:
         return self._jax.lax.bitcast_convert_type(array.reshape(-1, 2, 4), "int32")[:, 0] != -1
 
+    def big_endian(self, array: Any, width: int) -> Any:
+        return self._jax.lax.bitcast_convert_type(array, "uint8")[:, ::-1].block_until_ready()
+
+    def integers(self, array: Any) -> Any:
+        return array.reshape(-1).astype("int32")
+
 
 def _library(array: Any) -> Any:
     module = type(array).__module__.split(".")[0]
@@ -187,27 +206,24 @@ def _columns(self: Table, keys: Any) -> Tuple[List[Any], List[Tuple[int, int]], 
     return arrays, places, rows or 0
 
 
-def get(self: Table, keys: Any, columns: Optional[Sequence[str]] = None) -> Tuple[Any, Any]:
-    """Values and which keys were found, in the device's memory, on the caller's stream.
-
-    Of a table whose values are one cell: an array of n cells, or of shape (n, elements) for vectors; else a
-    dict of such arrays. What is not found is 0.
-    """
-    arrays, places, rows = _columns(self, keys)
-    library = _library(arrays[0])
+def _value_columns(self: Table, columns: Optional[Sequence[str]]) -> Tuple[Any, int, List[str]]:
+    """The layout of the table's values, the bytes of a row, and which columns of it are wanted."""
     layout, width = _core._layout(self)
     names = [c[0] for c in layout] if columns is None else list(columns)
+    missing = [name for name in names if name not in [c[0] for c in layout]]
+    if missing:
+        raise KeyNotFound(f"table {self.name!r} has no column {missing[0]!r} of values", remedy=self.schema)
     for name, _, _, nullable, _, _ in layout:
         if nullable and name in names:
             raise InvalidArgument(
                 f"column {name!r} has cells that may be missing, which arrays on a device can't tell",
                 remedy="choose other columns, or copy the keys to the host",
             )
-    made = library.empty(rows, _core._key_width(self))
-    values, there = library.empty(rows, width), library.empty(rows, 1)
-    if rows:
-        pointer = library.pointer
-        _core._get_device(self, places, rows, pointer(made), pointer(values), pointer(there), library.stream())
+    return layout, width, names
+
+
+def _arrays_of(library: Any, values: Any, layout: Any, names: Sequence[str]) -> Dict[str, Any]:
+    """The columns of rows of values."""
     result = {}
     for name, type, count, _, offset, cell in layout:
         if name not in names:
@@ -216,9 +232,24 @@ def get(self: Table, keys: Any, columns: Optional[Sequence[str]] = None) -> Tupl
         kind = f"<i{cell // max(count, 1)}" if kind.startswith("<M8") else kind
         cells = library.cells(values, offset, cell, kind)
         result[name] = cells if count or kind == "raw" else cells.reshape(-1)
-    missing = [name for name in names if name not in result]
-    if missing:
-        raise KeyNotFound(f"table {self.name!r} has no column {missing[0]!r} of values", remedy=self.schema)
+    return result
+
+
+def get(self: Table, keys: Any, columns: Optional[Sequence[str]] = None) -> Tuple[Any, Any]:
+    """Values and which keys were found, in the device's memory, on the caller's stream.
+
+    Of a table whose values are one cell: an array of n cells, or of shape (n, elements) for vectors; else a
+    dict of such arrays. What is not found is 0.
+    """
+    arrays, places, rows = _columns(self, keys)
+    library = _library(arrays[0])
+    layout, width, names = _value_columns(self, columns)
+    made = library.empty(rows, _core._key_width(self))
+    values, there = library.empty(rows, width), library.empty(rows, 1)
+    if rows:
+        pointer = library.pointer
+        _core._get_device(self, places, rows, pointer(made), pointer(values), pointer(there), library.stream())
+    result = _arrays_of(library, values, layout, names)
     bare = columns is None and list(result) == ["value"]
     return (result["value"] if bare else result), library.booleans(there)
 
@@ -232,6 +263,45 @@ def contains(self: Table, keys: Any) -> Any:
         pointer = library.pointer
         _core._find_device(self, places, rows, pointer(made), pointer(locations), library.stream())
     return library.words_differ(locations)
+
+
+def _addresses(self: Table, addresses: Any, library: Any, width: int) -> Tuple[Any, int]:
+    """The addresses as rows of bytes, the highest first, and how many they are."""
+    if hasattr(addresses, "block_until_ready"):
+        addresses.block_until_ready()
+    interface = addresses.__cuda_array_interface__
+    shape, typestr = tuple(interface["shape"]), interface["typestr"].lstrip("<|")
+    bits = self.address_bits
+    if len(shape) == 1 and bits in (32, 64) and typestr == f"u{width}":
+        return library.big_endian(addresses, width), shape[0]
+    if len(shape) != 2 or shape[1] != width or typestr != "u1":
+        number = f"uint{bits}, or " if bits in (32, 64) else ""
+        raise InvalidType(
+            f"addresses of type {typestr} and shape {shape} are given, and table {self.name!r} has {bits} bits",
+            remedy=f"give an array of {number}uint8 of shape (n, {width}), the highest byte first",
+        )
+    _in_one_piece(addresses, ("u1",), "addresses")
+    return addresses, shape[0]
+
+
+def match(self: Table, addresses: Any, columns: Optional[Sequence[str]] = None) -> Tuple[Dict[str, Any], Any]:
+    """The longest prefixes of addresses, in the device's memory, on the caller's stream.
+
+    A dict of the columns of values, of n cells each, and ``length`` in bits, as int32; and which addresses have
+    a prefix. Where there is none all cells are 0.
+    """
+    address_width, prefix_width = _core._match_widths(self)
+    library = _library(addresses)
+    layout, width, names = _value_columns(self, columns)
+    given, rows = _addresses(self, addresses, library, address_width)
+    locations, prefixes = library.empty(rows, 8), library.empty(rows, prefix_width)
+    values, there = library.empty(rows, width), library.empty(rows, 1)
+    if rows:
+        places = [library.pointer(array) for array in (locations, prefixes, values, there)]
+        _core._match_device(self, library.pointer(given), rows, *places, library.stream())
+    result = _arrays_of(library, values, layout, names)
+    result["length"] = library.integers(prefixes[:, prefix_width - 1])
+    return result, library.booleans(there)
 
 
 def _in_one_piece(array: Any, wanted: Sequence[str], what: str) -> Tuple[int, Tuple[int, ...], str]:

@@ -75,6 +75,7 @@ def check(db, name, put, back):
             continue
         raise AssertionError("a wrong type was taken")
     check_sets(name, put, back, rng)
+    check_prefixes(db, name, put, back, rng)
     check_plan(db, name, put, back, rng)
     print(f"{name}: checked")
 
@@ -93,6 +94,56 @@ def check_sets(name, put, back, rng):
         assert back(on_device.find(missing)).tolist() == [-1] * 3
         assert np.array_equal(back(on_device.find(put(vectors))), back(ids))
         assert len(on_device) == len(on_host)
+
+
+def as_bytes(addresses):
+    """Rows of four bytes, the highest first."""
+    return addresses.astype(">u4").view("u1").reshape(-1, 4)
+
+
+def check_prefixes(db, name, put, back, rng):
+    routes = db.prefixes(f"routes-{name}", bits=32, values={"asn": sd.u32, "metric": sd.f64, "up": sd.bool_})
+    wide = db.prefixes(f"wide-{name}", bits=128, values=sd.u16)
+    addresses = rng.integers(0, 1 << 20, 50_001).astype("u4") << 12 | 77
+    longer = np.concatenate([as_bytes(addresses), rng.integers(0, 9, (len(addresses), 12)).astype("u1")], axis=1)
+    for change in range(3):
+        # Of few first bits, so that prefixes lie in each other; later ones lie over earlier ones.
+        lengths = rng.integers(8, 30, 20_000 if change == 0 else 300)
+        bits = rng.integers(0, 1 << 20, len(lengths)).astype("u4") << 12
+        bits &= (0xFFFFFFFF << (32 - lengths)).astype("u4")
+        keys = [bytes(b) + bytes([n]) for b, n in zip(as_bytes(bits), lengths)]
+        asn = rng.integers(0, 1 << 32, len(keys)).astype("u4")
+        routes.put(keys, {"asn": asn, "metric": rng.random(len(keys)), "up": asn % 2 == 0})
+        wide.put([key[:4] + bytes(12) + key[4:] for key in keys], (asn % 65536).astype("u2"))
+        if change:
+            routes.delete(keys[:100])
+        expected = routes.match(addresses)
+        assert 0 < expected.found.sum() < len(addresses)
+        for given in (put(addresses), put(as_bytes(addresses))):
+            found, there = routes.match(given)
+            assert list(found) == ["asn", "metric", "up", "length"]
+            assert type(found["asn"]).__module__.split(".")[0].startswith(name[:3])
+            assert np.array_equal(back(there), expected.found)
+            for column in found:
+                assert np.array_equal(back(found[column]), expected[column].numpy(fill=0)), column
+        found, there = wide.match(put(longer))
+        expected = wide.match([bytes(row) for row in longer])
+        assert np.array_equal(back(there), expected.found)
+        assert np.array_equal(back(found["value"]), expected["value"].numpy(fill=0))
+        assert np.array_equal(back(found["length"]), expected["length"].numpy(fill=0))
+    found, there = routes.match(put(addresses), columns=["up"])
+    assert list(found) == ["up", "length"]
+    found, there = routes.match(put(addresses[:0]))
+    assert len(found["asn"]) == len(found["length"]) == len(there) == 0
+    for table, bad in (
+        (routes, put(addresses.astype("i8"))), (routes, put(longer)), (routes, put(addresses.reshape(-1, 1))),
+        (wide, put(addresses)), (db.prefixes(f"texts-{name}", text=True, values=sd.u8), put(as_bytes(addresses))),
+    ):
+        try:
+            table.match(bad)
+        except (sd.InvalidType, sd.InvalidArgument):
+            continue
+        raise AssertionError("wrong addresses were taken")
 
 
 def check_plan(db, name, put, back, rng):
@@ -156,6 +207,18 @@ def rates(db, rows):
     for what, seconds in (("get", both), ("contains", there), ("torch.searchsorted", search)):
         print(f"{what} of 4M keys of {rows / 1e6:.0f}M: {seconds * 1e3:.3f} ms, {4e6 / seconds / 1e9:.2f} G/s")
     print(f"get is {search / both:.1f} times, contains {search / there:.1f} times torch.searchsorted on keys alone")
+    routes = db.prefixes("many-routes", bits=32, values={"asn": sd.u32})
+    lengths = rng.integers(12, 25, 1_000_000)
+    bits = rng.integers(0, 1 << 32, len(lengths)).astype("u4") & (0xFFFFFFFF << (32 - lengths)).astype("u4")
+    prefixes = [bytes(b) + bytes([n]) for b, n in zip(as_bytes(bits), lengths)]
+    routes.put(prefixes, {"asn": bits})
+    addresses = rng.integers(0, 1 << 32, 4_000_000).astype("u4")
+    on_device = torch.from_numpy(addresses).cuda()
+    begin = time.perf_counter()
+    routes.match(addresses)
+    host = time.perf_counter() - begin
+    seconds = timed(lambda: routes.match(on_device))
+    print(f"match of 4M addresses: {seconds * 1e3:.3f} ms, {4e6 / seconds / 1e9:.2f} G/s; from the host {host * 1e3:.0f} ms")
     small = keys[:1]
     print(f"get of one key: {timed(lambda: emb.get(small)) * 1e6:.0f} us")
 

@@ -120,6 +120,43 @@ class AddressesOnTheDevice {
       CHECK_MESSAGE(locations[i].rank == expected.locations[i].rank, i);
     }
   }
+  // The rows of what a match left in out() are those that one on the host refers to, with keys
+  // that have the width of all prefixes, and values that have one byte.
+  void expect_rows(const Snapshot& snapshot, const Table& table, bool values_are_there) {
+    const uint32_t width = prefix_key_width(bits_);
+    auto keys = allocate(size * width), values = allocate(size), there = allocate(size);
+    GatheredRows rows{.keys = keys->data(),
+                      .key_width = width,
+                      .values = values->data(),
+                      .value_width = 1,
+                      .there = reinterpret_cast<uint8_t*>(there->data())};
+    Status s = snapshot.rows_device(table, out(), size, rows, nullptr);
+    const bool none = *snapshot.count(table) == 0;
+    CHECK(s.code() == (values_are_there || none ? StatusCode::ok : StatusCode::unavailable));
+    // Keys are there where the table is.
+    rows.value_width = values_are_there ? 1 : 0;
+    REQUIRE_OK(snapshot.rows_device(table, out(), size, rows, nullptr));
+    std::string found_keys(size * width, '?'), found_values(size, '?'), found(size, '?');
+    REQUIRE_OK(device_.copy(found_keys.data(), keys->data(), found_keys.size()));
+    REQUIRE_OK(device_.copy(found_values.data(), values->data(), size));
+    REQUIRE_OK(device_.copy(found.data(), there->data(), size));
+    MatchResult expected;
+    REQUIRE_OK(snapshot.match(table, KeyColumn::fixed(all_.data(), bytes_, size), &expected));
+    for (uint64_t i = 0; i < size; ++i) {
+      INFO(i);
+      REQUIRE(found[i] == (expected.found[i] ? 1 : 0));
+      const std::string key(as_text(expected.prefix(i))), value(as_text(expected.value(i)));
+      REQUIRE(found_keys.substr(i * width, width) == (key.empty() ? std::string(width, 0) : key));
+      if (!values_are_there) continue;
+      REQUIRE(found_values.substr(i, 1) == (value.size() == 1 ? value : std::string(1, 0)));
+    }
+    GatheredRows on_host = rows;
+    static std::byte here[1];
+    on_host.keys = here;
+    on_host.value_width = 0;
+    CHECK(snapshot.rows_device(table, out(), size, on_host, nullptr).code() ==
+          StatusCode::invalid_argument);
+  }
   std::string prefix() {
     std::string key = address();
     auto length = static_cast<uint32_t>(random_() % (bits_ == byte_strings ? 40 : 25));
@@ -169,10 +206,13 @@ TEST_CASE_METHOD(ResidencyTest, "ResidencyTest.PrefixesOfAddressesOnTheDevice", 
         REQUIRE_OK(s);
       }
       if (s.ok()) addresses.expect_found(snapshot, table);
+      if (s.ok() && setting_.memory == all_memory)
+        addresses.expect_rows(snapshot, table, setting_.values == ValuePlacement::device);
       WriteTransaction t = db->begin();
       for (int i = 0; i < (round == 0 ? 400 : 60); ++i) {
         std::string key = addresses.prefix();
-        REQUIRE_OK(random() % 3 ? t.put(table, key, "v") : t.erase(table, key));
+        const std::string value(random() % 8 ? 1 : 2, static_cast<char>('a' + random() % 26));
+        REQUIRE_OK(random() % 3 ? t.put(table, key, value) : t.erase(table, key));
       }
       REQUIRE_OK(t.commit());
       if (round == 3) REQUIRE_OK(db->compact());
