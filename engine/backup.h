@@ -26,9 +26,10 @@ struct CopyProgress {
 
 struct CopyOptions {
   // Watches the copy, and ends it where it returns false: the call is `cancelled` then, some tenths
-  // of a second later. Called by the thread that makes the call, at once and then at least every
-  // 50 ms until it has returned false or the call ends. Another thread does the work, so that it
-  // may use the database. An exception counts as false, and becomes a part of the status.
+  // of a second later. Called by the thread that makes the call, before anything is done and then
+  // at least every 50 ms until it has returned false or the call ends. Another thread does the
+  // work, so that it may use the database. An exception counts as false, and becomes a part of the
+  // status.
   std::function<bool(const CopyProgress&)> progress{};
 };
 

@@ -18,6 +18,9 @@ bool may_be_there(const std::string& name) {
 }  // namespace
 
 BackupDirectory::~BackupDirectory() {
+  // Another program may go on with it as soon as the lock is gone.
+  if (begun_ && !complete_ && is_list_known_)
+    Status ignored = no_throw([&] { return remove_others(/*segments=*/false); });
   if (begun_) return;
   if (lock_) lock_->remove_if_created();
   lock_.reset();
@@ -32,6 +35,7 @@ Status BackupDirectory::check(uint32_t identity, bool* has_list) {
   auto list = read_backup_list(fs_, directory_);
   *has_list = list.ok();
   if (list.ok()) {
+    list_ = *list;
     if (list->identity == 0 || list->identity == identity) return {};
     return Status::invalid("the directory is the backup of another database")
         .with_file(directory_)
@@ -66,16 +70,17 @@ Status BackupDirectory::open(uint32_t identity) {
   lock_ = std::move(*lock);
   STRIDE_TRY(check(identity, &has_list));
   identity_ = identity;
-  if (!has_list) STRIDE_TRY(write_backup_list(fs_, directory_, {.identity = identity}).status);
+  if (!has_list) {
+    list_ = {.identity = identity};
+    STRIDE_TRY(write_backup_list(fs_, directory_, list_).status);
+  }
+  // A list that is not durable could give way to the one before it, whose files must be there then.
+  STRIDE_TRY(fs_.sync_directory(directory_));
   begun_ = true;
+  STRIDE_TRY(remove_others(/*segments=*/false));
   auto names = fs_.list(directory_);
   if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
-    // What was not finished another time is made anew.
-    const bool unfinished = is_backup_file(name) && name.ends_with(".tmp");
-    if (unfinished) STRIDE_TRY(fs_.remove(path_of(name)));
-    if (!unfinished) names_.insert(name);
-  }
+  names_.insert(names->begin(), names->end());
   return {};
 }
 
@@ -94,22 +99,30 @@ Result<bool> BackupDirectory::has(const BackupFile& file) const {
 Status BackupDirectory::complete(std::vector<BackupFile> files) {
   STRIDE_TRY(fs_.sync_directory(directory_));
   BackupList list{.identity = identity_, .complete = true, .files = std::move(files)};
-  STRIDE_TRY(write_backup_list(fs_, directory_, list).status);
-  remove_others(list.files);
+  const FileChange change = write_backup_list(fs_, directory_, list);
+  is_list_known_ = change.status.ok() || change.unchanged;
+  STRIDE_TRY(change.status);
+  complete_ = true;
+  list_ = std::move(list);
+  // What can't be removed goes with the next backup.
+  Status ignored = no_throw([&] { return remove_others(/*segments=*/true); });
   return {};
 }
 
-// What can't be removed goes with the next backup.
-void BackupDirectory::remove_others(const std::vector<BackupFile>& files) noexcept {
-  Status ignored = no_throw([&]() -> Status {
-    std::unordered_set<std::string> kept;
-    for (const BackupFile& file : files) kept.insert(file.stored_name());
-    auto names = fs_.list(directory_);
-    if (!names.ok()) return names.status();
-    for (const std::string& name : *names)
-      if (is_backup_file(name) && !kept.contains(name)) Status left = fs_.remove(path_of(name));
-    return {};
-  });
+Status BackupDirectory::remove_others(bool segments) {
+  std::unordered_set<std::string> kept;
+  for (const BackupFile& file : list_.files) kept.insert(file.stored_name());
+  auto names = fs_.list(directory_);
+  if (!names.ok()) return names.status();
+  Status failure;
+  for (const std::string& name : *names) {
+    const bool is_whole_segment =
+        name.find(".seg.") != std::string::npos && !name.ends_with(".tmp");
+    if (!is_backup_file(name) || kept.contains(name) || (is_whole_segment && !segments)) continue;
+    Status s = fs_.remove(path_of(name));
+    if (!s.ok()) failure = std::move(s);
+  }
+  return failure;
 }
 
 }  // namespace stride

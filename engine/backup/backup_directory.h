@@ -20,7 +20,7 @@ class BackupDirectory {
       : fs_(fs), directory_(std::move(directory)) {}
   BackupDirectory(const BackupDirectory&) = delete;
   BackupDirectory& operator=(const BackupDirectory&) = delete;
-  // Takes back the directory if nothing was begun in it.
+  // Takes back the directory if nothing was begun in it, and what is of no use to a next backup.
   ~BackupDirectory();
 
   // Makes it where it is not there, and locks it. invalid_argument: it is the backup of another
@@ -41,7 +41,8 @@ class BackupDirectory {
 
  private:
   Status check(uint32_t identity, bool* has_list);
-  void remove_others(const std::vector<BackupFile>& files) noexcept;
+  // What is not of the list; segments only where asked for: they may be of the next backup.
+  Status remove_others(bool segments);
 
   FileSystem& fs_;
   const std::string directory_;
@@ -49,7 +50,9 @@ class BackupDirectory {
   std::unique_ptr<FileLock> lock_;
   uint32_t identity_ = 0;
   std::unordered_set<std::string> names_;  // that were there when it was opened
-  bool begun_ = false;
+  BackupList list_;                        // that is in force, and durable
+  bool begun_ = false, complete_ = false;
+  bool is_list_known_ = true;  // false: this one or the next
 };
 
 }  // namespace stride

@@ -58,6 +58,7 @@ class FrozenLogs {
     auto made = LogWriter::create(*frozen_.fs, path_of_(number), number, position_);
     if (!made.ok()) return made.status();
     log_ = std::move(*made);
+    log_->fill_no_more();
     return {};
   }
 

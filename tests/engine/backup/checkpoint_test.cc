@@ -205,7 +205,7 @@ TEST_CASE_METHOD(CheckpointTest, "CheckpointTest.IsCancelled", "[CheckpointTest]
 TEST_CASE_METHOD(CheckpointTest, "CheckpointTest.OfADamagedDatabaseIsRefused", "[CheckpointTest]") {
   fill();
   db_.reset();
-  for (const std::string& name : *fs_.list("/db"))
+  for (const std::string& name : names_in(fs_, "/db"))
     if (name.ends_with(".seg")) {
       auto file = fs_.open("/db/" + name, OpenMode::write);
       REQUIRE_OK((*file)->truncate(100));
@@ -244,7 +244,7 @@ TEST_CASE("CheckpointFilesTest.AreLinksOfTheDatabasesSegments", "[CheckpointFile
   REQUIRE_OK((*db)->compact());
   REQUIRE_OK((*db)->checkpoint(checkpoint));
   uint64_t segments = 0;
-  for (const std::string& name : *FileSystem::posix().list(checkpoint)) {
+  for (const std::string& name : names_in(FileSystem::posix(), checkpoint)) {
     struct stat st {};
     REQUIRE(::stat((checkpoint + "/" + name).c_str(), &st) == 0);
     if (name.ends_with(".seg")) ++segments;

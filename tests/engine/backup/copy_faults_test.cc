@@ -124,7 +124,7 @@ TEST_CASE("CopyFaultsTest.BackupIsTheOldOneOrTheNewOne", "[CopyFaultsTest]") {
         };
         check(fs, "/restored");
         auto after = fs.crash(random(), faults.policy);
-        check(*after, "/restored");
+        check(*after, "/restored_after");
         REQUIRE(tables_at(*after, "/db") == model);
         // It is gone on with, also after the power loss.
         db->reset();
@@ -134,7 +134,7 @@ TEST_CASE("CopyFaultsTest.BackupIsTheOldOneOrTheNewOne", "[CopyFaultsTest]") {
           REQUIRE_OK((*again)->backup("/copies/backup"));
           REQUIRE_OK(restore("/copies/backup", "/again", {}, nullptr, files));
           REQUIRE(tables_at(*files, "/again") == model);
-          for (const std::string& name : *files->list("/copies/backup"))
+          for (const std::string& name : names_in(*files, "/copies/backup"))
             REQUIRE_FALSE(name.ends_with(".tmp"));
         }
       }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/backup.h"
 #include "storage/memory_file_system.h"
@@ -22,6 +23,12 @@ class LinklessFiles final : public ForwardingFileSystem {
     return Status(StatusCode::unavailable, "link: Invalid cross-device link").with_file(from);
   }
 };
+
+inline std::vector<std::string> names_in(FileSystem& fs, const std::string& directory) {
+  auto names = fs.list(directory);
+  REQUIRE_OK(names);
+  return *names;
+}
 
 // What a database holds that is opened there; all of it is checked.
 inline Tables tables_at(FileSystem& fs, const std::string& path, Options options = {}) {
