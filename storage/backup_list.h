@@ -1,4 +1,4 @@
-// BACKUP: what a directory of backups holds. docs/format-backup.md has an example.
+// BACKUP: what a directory of backups holds. docs/backup.md has an example.
 //
 //   Result<BackupList> list = read_backup_list(fs, "backups");
 //   for (const BackupFile& file : list->files) use("backups/" + file.stored_name());
