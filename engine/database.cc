@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/backup/checkpoint.h"
+#include "engine/backup/make_backup.h"
 #include "engine/catalog/table_options.h"
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
@@ -247,6 +249,42 @@ uint64_t Database::size_bytes() const { return impl_->size_bytes(); }
 Status Database::verify() const {
   const WorkWatch::Scope watched(WorkWatch::offered());
   return no_throw([&] { return impl_->verify(); });
+}
+
+namespace {
+
+// make: make_checkpoint() or make_backup().
+template <class Make>
+Status copy_database(DatabaseImpl* impl, const CopyOptions& options, CopyReport* report,
+                     const Make& make) {
+  return no_throw([&] {
+    CopyReport made;
+    Status s = run_copy(options, [&](CopyCounters* counters) -> Status {
+      auto frozen = impl->freeze();
+      if (!frozen.ok()) return frozen.status();
+      return make(*frozen, counters, &made);
+    });
+    if (s.ok() && report) *report = made;
+    return s;
+  });
+}
+
+}  // namespace
+
+Status Database::checkpoint(const std::string& directory, const CopyOptions& options,
+                            CopyReport* report) {
+  return copy_database(impl_.get(), options, report,
+                       [&](const FrozenDatabase& frozen, CopyCounters* counters, CopyReport* made) {
+                         return make_checkpoint(frozen, directory, counters, made);
+                       });
+}
+
+Status Database::backup(const std::string& directory, const CopyOptions& options,
+                        CopyReport* report) {
+  return copy_database(impl_.get(), options, report,
+                       [&](const FrozenDatabase& frozen, CopyCounters* counters, CopyReport* made) {
+                         return make_backup(frozen, directory, counters, made);
+                       });
 }
 
 Status Database::close() {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/backup.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
 #include "engine/table.h"
@@ -131,6 +132,29 @@ class STRIDE_API Database {
   // to them, and all fits the tables; then every frame of the write-ahead logs, unless read_only.
   // corruption, with file and offset: the first that does not.
   Status verify() const;
+  // Makes a database of all that is committed: its segments are other names of this one's files
+  // (hard links), so that it takes no space at first, and little time; where the file system has
+  // none, or is another one, they are copied and checked. Writing goes on meanwhile; of commits
+  // that are made during the call, those before one of them are in. All that was committed is
+  // durable when it returns, whatever its level. A read_only handle gives what it sees. report:
+  // null, or what was done.
+  //
+  // already_exists: the directory is there. closed, poisoned, no_space, io_error, cancelled;
+  // corruption: a segment cannot be opened. Where it fails nothing is left of the directory, or
+  // what can be opened by no means, after a power loss.
+  Status checkpoint(const std::string& directory, const CopyOptions& options = {},
+                    CopyReport* report = nullptr);
+  // Brings the backup of this database in the directory up to date, or makes it there: copies the
+  // segments that it does not have, and checks every byte that it copies. restore()
+  // (engine/backup.h) makes a database of it. What ends early, by whatever it is, is gone on with
+  // by the next call, and the backup before it stays whole until this one is. Commits as
+  // checkpoint().
+  //
+  // invalid_argument: the directory is the backup of another database, or has other files.
+  // corruption, with the file: a segment is damaged; nothing of it is in the backup. locked:
+  // another backup goes on there. closed, poisoned, no_space, io_error, cancelled.
+  Status backup(const std::string& directory, const CopyOptions& options = {},
+                CopyReport* report = nullptr);
   // Makes everything durable, whatever its level, and ends: later calls return `closed`. Snapshots
   // stay valid.
   Status close();

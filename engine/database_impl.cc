@@ -244,6 +244,26 @@ Status DatabaseImpl::verify_logs() {
   }
 }
 
+// The files are synced ahead without the lock: commits wait for the rest alone.
+Result<FrozenDatabase> DatabaseImpl::freeze() {
+  STRIDE_TRY(check_process());
+  const bool writes = !context_.options.read_only;
+  if (writes) {
+    STRIDE_TRY(writable());
+    STRIDE_TRY(unsynced_.sync_ahead());
+  }
+  std::lock_guard guard(commit_mutex_);
+  Status s = versions_.writable();
+  if (!s.ok() && s.code() != StatusCode::read_only) return s;
+  if (writes) STRIDE_TRY(versions_.sync());
+  FrozenDatabase frozen{.fs = context_.fs, .path = context_.path};
+  frozen.version = versions_.current(&frozen.commit);
+  frozen.next_id = versions_.next_id();
+  frozen.identity = versions_.identity();
+  if (!writes) frozen.unsynced = unsynced_.found();
+  return frozen;
+}
+
 Status DatabaseImpl::close() {
   STRIDE_TRY(check_process());
   maintenance_.stop();

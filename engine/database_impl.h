@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/background/maintenance.h"
+#include "engine/backup/frozen_database.h"
 #include "engine/build/run_builder.h"
 #include "engine/catalog/database_context.h"
 #include "engine/catalog/poison.h"
@@ -68,6 +69,9 @@ class DatabaseImpl {
   Status compact();
   Status calibrate();
   Status verify();
+  // Makes all that was committed so far durable, as a writer can, and holds its files. closed,
+  // poisoned.
+  Result<FrozenDatabase> freeze();
   Status close();
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "storage/manifest_format.h"
@@ -42,9 +43,21 @@ Status not_a_database(const std::string& directory) {
       .with_remedy("give the directory of a database, or an empty or new one");
 }
 
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 Status explain_missing(FileSystem& fs, const std::string& directory) {
   Result<std::vector<std::string>> names = fs.list(directory);
   if (!names.ok()) return names.status();
+  if (has(*names, unfinished_name))
+    return Status::invalid("a copy of a database was begun here, and is not whole")
+        .with_file(directory)
+        .with_remedy("remove the directory, and make the checkpoint or restore the backup again");
+  if (has(*names, "BACKUP"))
+    return Status::invalid("this is a backup, and no database")
+        .with_file(directory)
+        .with_remedy("restore it into a new directory (stride restore), and open that");
   if (std::any_of(names->begin(), names->end(), is_data_file)) {
     return Status(StatusCode::corruption, "CURRENT is missing, but data files are there")
         .with_file(directory + "/CURRENT")

@@ -20,12 +20,16 @@ struct FileChange {
 FileChange replace_file(FileSystem& fs, const std::string& directory, const std::string& name,
                         const std::string& text);
 
+// Is there as long as a directory is being made a copy of a database. It has no meaning beside
+// CURRENT.
+inline constexpr const char* unfinished_name = "UNFINISHED";
+
 // Replaces CURRENT.
 FileChange write_current(FileSystem& fs, const std::string& directory, uint64_t number);
 
 // The manifest's number. Where there is no CURRENT, says why: not_found (no database here, or one
 // whose creation was interrupted), corruption (it is gone, and segments are there), or
-// invalid_argument (the directory is not a database's).
+// invalid_argument (the directory is not a database's, or a copy that was not finished).
 Result<uint64_t> read_current(FileSystem& fs, const std::string& directory);
 
 // The file as bytes. corruption: it has more than max_bytes.

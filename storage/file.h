@@ -108,6 +108,10 @@ class FileSystem {
   virtual Status remove_directory(const std::string& path) = 0;  // an empty one
   // Atomic; replaces `to`.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  // Gives a file another name: both are the same bytes from then on. already_exists where `to` is
+  // there. unavailable: there can be no such name (`to` is of another file system, or this one has
+  // no hard links); a copy has to do.
+  virtual Status link(const std::string& from, const std::string& to) = 0;
   // Makes creations, removals and renames in the directory durable. resource_exhausted: it could
   // not be opened, and nothing was tried.
   virtual Status sync_directory(const std::string& directory) = 0;

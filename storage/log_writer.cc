@@ -131,7 +131,7 @@ Status LogWriter::sync() {
 
 // A disk that is too full for zeros may have room for frames.
 Status LogWriter::fill_ahead() {
-  if (buffer_offset_ + min_fill_bytes / 4 <= filled_) return {};
+  if (!fills_ahead_ || buffer_offset_ + min_fill_bytes / 4 <= filled_) return {};
   const uint64_t bytes = std::clamp(buffer_offset_, min_fill_bytes, max_fill_bytes);
   Status s = no_throw([&] {
     const std::vector<std::byte> zeros(bytes);

@@ -46,6 +46,8 @@ class LogWriter {
   // Append the payload, at most max_log_payload_bytes, and call end_frame() or drop_frame().
   std::vector<std::byte>& begin_frame();
   void drop_frame();
+  // No zeros ahead of the frames from now on: nothing will be appended once it is synced.
+  void fill_no_more() { fills_ahead_ = false; }
   // Where it fails the frame is not there, and those before it are, unless poisoned(). May throw
   // std::bad_alloc, with the same effect; drop_frame() is called for it.
   // next_id: LogFrameHeader::next_id.
@@ -74,6 +76,7 @@ class LogWriter {
   uint64_t buffer_offset_;         // in the file
   uint64_t filled_;                // so much of the file is written, with frames or zeros
   uint64_t synced_ = 0;            // so much of the file is on stable storage
+  bool fills_ahead_ = true;
   bool poisoned_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "storage/manifest.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -35,12 +37,13 @@ std::string path_of(const std::string& directory, uint64_t number) {
 
 // What a manifest file says, and how far it can be trusted.
 struct Replay {
+  uint32_t identity = 0;
   ManifestState state;
   std::vector<UnsyncedEdit> unsynced;  // not in state
   uint64_t end = 0;                    // what follows is a torn tail
 };
 
-Status check_header(const std::string& path, uint64_t number, Bytes bytes) {
+Status check_header(const std::string& path, uint64_t number, Bytes bytes, uint32_t* identity) {
   ManifestHeader header{};
   constexpr const char* remedy = "restore the database from a backup";
   if (bytes.size() < sizeof header) {
@@ -62,6 +65,7 @@ Status check_header(const std::string& path, uint64_t number, Bytes bytes) {
   if (header.number != number) {
     return Status::corruption(path, 0, "the file holds another manifest").with_remedy(remedy);
   }
+  *identity = header.identity;
   return {};
 }
 
@@ -86,8 +90,8 @@ bool is_torn_tail(Bytes bytes, uint64_t end) {
 }
 
 Result<Replay> replay(const std::string& path, uint64_t number, Bytes bytes) {
-  STRIDE_TRY(check_header(path, number, bytes));
   Replay result;
+  STRIDE_TRY(check_header(path, number, bytes, &result.identity));
   ManifestReplay replayed;
   result.end = sizeof(ManifestHeader);
   while (std::optional<ManifestRecord> record = find_record(bytes.subspan(result.end))) {
@@ -138,8 +142,8 @@ Result<Found> find(FileSystem& fs, const std::string& directory, uint64_t* numbe
   return Found{*number, std::move(*bytes), std::move(*replayed)};
 }
 
-// A writer that replaces manifests faster than this thread reads them has done no harm, however often
-// that happens: only attempts that meet the same manifest are counted.
+// A writer that replaces manifests faster than this thread reads them has done no harm, however
+// often that happens: only attempts that meet the same manifest are counted.
 Result<Found> find_while_written(FileSystem& fs, const std::string& directory) {
   uint64_t last = 0;
   for (int attempt = 1;; ++attempt) {
@@ -157,7 +161,7 @@ void remove_leftovers(FileSystem& fs, const std::string& directory, uint64_t kee
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     std::optional<uint64_t> number = manifest_number(name);
-    bool leftover = number ? *number != keep : name == "CURRENT.tmp";
+    bool leftover = number ? *number != keep : name == "CURRENT.tmp" || name == unfinished_name;
     // They do no harm: it is tried again when the database is next opened.
     if (leftover) (void)fs.remove(directory + "/" + name);
   }
@@ -173,20 +177,16 @@ Status make_durable(File& file, const Found& found) {
   return file.sync();
 }
 
-// A new manifest file that holds `edit`, synced together with its directory entry: CURRENT must not
-// name a file that a power loss takes.
+// A new manifest file, synced together with its directory entry: CURRENT must not name a file that
+// a power loss takes.
 struct NewFile {
   std::unique_ptr<File> file;
   uint64_t bytes = 0;
 };
 
 Result<NewFile> write_new_file(FileSystem& fs, const std::string& directory, uint64_t number,
-                               const VersionEdit& edit) {
+                               const std::vector<std::byte>& bytes) {
   std::string path = path_of(directory, number);
-  std::vector<std::byte> bytes = encode_manifest_header(number);
-  Result<std::vector<std::byte>> record = encode_record(edit, 0);
-  if (!record.ok()) return record.status();
-  bytes.insert(bytes.end(), record->begin(), record->end());
   Result<std::unique_ptr<File>> file = fs.open(path, OpenMode::create);
   if (!file.ok()) return file.status();
   Status status = (*file)->write_at(0, bytes);
@@ -201,6 +201,21 @@ Result<NewFile> write_new_file(FileSystem& fs, const std::string& directory, uin
 
 }  // namespace
 
+Result<std::vector<std::byte>> encode_manifest(uint64_t number, uint32_t identity,
+                                               const ManifestState& state) {
+  std::vector<std::byte> bytes = encode_manifest_header(number, identity);
+  Result<std::vector<std::byte>> record = encode_record(snapshot_of(state), 0);
+  if (!record.ok()) return record.status();
+  bytes.insert(bytes.end(), record->begin(), record->end());
+  return bytes;
+}
+
+uint32_t draw_identity() {
+  uint32_t drawn = 0;
+  if (getrandom(&drawn, sizeof drawn, 0) != static_cast<ssize_t>(sizeof drawn)) return 0;
+  return std::max(drawn, 1U);
+}
+
 struct Manifest::State {
   State(FileSystem& file_system, const std::string& database, uint64_t log_number)
       : fs(file_system), directory(database), number(log_number) {}
@@ -208,6 +223,7 @@ struct Manifest::State {
   FileSystem& fs;
   const std::string directory;
   uint64_t number;
+  uint32_t identity = 0;
   std::unique_ptr<File> file;
   uint64_t end = 0;     // of the log
   uint64_t synced = 0;  // so much of it is on stable storage
@@ -228,6 +244,7 @@ Manifest::~Manifest() = default;
 
 bool Manifest::poisoned() const { return state_->poisoned; }
 uint64_t Manifest::bytes() const { return state_->end; }
+uint32_t Manifest::identity() const { return state_->identity; }
 const std::string& Manifest::path() const { return state_->file->path(); }
 
 Status Manifest::append(const VersionEdit& edit, bool sync) {
@@ -262,14 +279,15 @@ Status Manifest::rewrite_grown(const ManifestState& content) {
   State& s = *state_;
   STRIDE_TRY(s.usable());
   if (!may_have_grown()) return {};
-  const VersionEdit snapshot = snapshot_of(content);
-  Result<std::vector<std::byte>> record = encode_record(snapshot, 0);
-  if (!record.ok()) return record.status();
-  s.rewrite_above = std::max(rewrite_above_bytes, rewrite_above_ratio * record->size());
+  const uint32_t identity = s.identity ? s.identity : draw_identity();
+  Result<std::vector<std::byte>> bytes = encode_manifest(s.number + 1, identity, content);
+  if (!bytes.ok()) return bytes.status();
+  const uint64_t rewrite_above = std::max(rewrite_above_bytes, rewrite_above_ratio * bytes->size());
+  s.rewrite_above = rewrite_above;
   if (s.end <= s.rewrite_above) return {};
   s.rewrite_above = s.end + rewrite_above_bytes;  // until it is tried again, should it fail
   (void)s.fs.remove(path_of(s.directory, s.number + 1));
-  Result<NewFile> made = write_new_file(s.fs, s.directory, s.number + 1, snapshot);
+  Result<NewFile> made = write_new_file(s.fs, s.directory, s.number + 1, *bytes);
   if (!made.ok()) return made.status();
   FileChange change;
   Status thrown = no_throw([&] {
@@ -285,9 +303,10 @@ Status Manifest::rewrite_grown(const ManifestState& content) {
   // Where it can't be removed, that is tried again when the database is next opened.
   (void)s.fs.remove(path_of(s.directory, s.number));
   ++s.number;
+  s.identity = identity;
   s.file = std::move(made->file);
   s.end = s.synced = made->bytes;
-  s.rewrite_above = std::max(rewrite_above_bytes, rewrite_above_ratio * record->size());
+  s.rewrite_above = rewrite_above;
   return {};
 }
 
@@ -299,10 +318,15 @@ Status Manifest::cut(uint64_t offset) {
   return s.sync();
 }
 
-Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& directory) {
+Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& directory,
+                                             uint32_t identity) {
   constexpr uint64_t number = 1;
   remove_leftovers(fs, directory, 0);
-  Result<NewFile> made = write_new_file(fs, directory, number, VersionEdit{});
+  std::vector<std::byte> bytes = encode_manifest_header(number, identity);
+  Result<std::vector<std::byte>> record = encode_record(VersionEdit{}, 0);
+  if (!record.ok()) return record.status();
+  bytes.insert(bytes.end(), record->begin(), record->end());
+  Result<NewFile> made = write_new_file(fs, directory, number, bytes);
   if (!made.ok()) return made.status();
   FileChange change = write_current(fs, directory, number);
   if (!change.status.ok()) {
@@ -310,9 +334,11 @@ Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& 
     return change.status;
   }
   auto state = std::make_unique<State>(fs, directory, number);
+  state->identity = identity;
   state->file = std::move(made->file);
   state->end = state->synced = made->bytes;
-  return Recovered{std::unique_ptr<Manifest>(new Manifest(std::move(state))), ManifestState{}, {}};
+  std::unique_ptr<Manifest> manifest(new Manifest(std::move(state)));
+  return Recovered{std::move(manifest), ManifestState{}, {}, identity};
 }
 
 Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string& directory,
@@ -323,11 +349,13 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   if (!found.ok()) return found.status();
   ManifestState& content = found->replay.state;
   std::vector<UnsyncedEdit>& unsynced = found->replay.unsynced;
-  if (read_only) return Recovered{nullptr, std::move(content), std::move(unsynced)};
+  if (read_only)
+    return Recovered{nullptr, std::move(content), std::move(unsynced), found->replay.identity};
 
   auto state = std::make_unique<State>(fs, directory, found->number);
   Result<std::unique_ptr<File>> file = fs.open(path_of(directory, found->number), OpenMode::write);
   if (!file.ok()) return file.status();
+  state->identity = found->replay.identity;
   state->file = std::move(*file);
   STRIDE_TRY(make_durable(*state->file, *found));
   state->end = state->synced = found->replay.end;
@@ -336,7 +364,8 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   Status s = unsynced.empty() ? manifest->rewrite_grown(content) : Status();
   if (manifest->poisoned()) return s;
   remove_leftovers(fs, directory, manifest->state_->number);
-  return Recovered{std::move(manifest), std::move(content), std::move(unsynced)};
+  const uint32_t identity = manifest->identity();
+  return Recovered{std::move(manifest), std::move(content), std::move(unsynced), identity};
 }
 
 }  // namespace stride

@@ -100,7 +100,8 @@ class Manifest {
  public:
   struct Recovered;
   // Makes a new database's MANIFEST-<n> and CURRENT in an existing directory.
-  static Result<Recovered> create(FileSystem& fs, const std::string& directory);
+  static Result<Recovered> create(FileSystem& fs, const std::string& directory,
+                                  uint32_t identity = 0);
   // Reads CURRENT and the manifest that it names. What a power loss can have torn, the tail that
   // was not synced, is dropped (and, unless read_only, cut off); damage before it is corruption.
   // unsupported_version where newer. A log that has grown far past its content is rewritten, and
@@ -130,6 +131,7 @@ class Manifest {
   // edit names must stay.
   bool poisoned() const;
   uint64_t bytes() const;
+  uint32_t identity() const;  // Recovered::identity, or what rewrite_grown() has drawn
   const std::string& path() const;
 
  private:
@@ -137,6 +139,13 @@ class Manifest {
   explicit Manifest(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// A whole manifest file that says this. invalid_argument: as append().
+Result<std::vector<std::byte>> encode_manifest(uint64_t number, uint32_t identity,
+                                               const ManifestState& state);
+
+// Tells databases apart, as well as 32 random bits do. 0: the system gives no random numbers.
+uint32_t draw_identity();
 
 struct UnsyncedEdit {
   VersionEdit edit;
@@ -150,6 +159,9 @@ struct Manifest::Recovered {
   // they name: the caller looks, applies what is whole, and cuts the log before the first that is
   // not.
   std::vector<UnsyncedEdit> unsynced;
+  // Draws its own when a database is made, and keeps it. 0: not known, until the log of an older
+  // version is rewritten.
+  uint32_t identity = 0;
 };
 
 }  // namespace stride

@@ -236,8 +236,8 @@ std::optional<uint64_t> decode_current(std::string_view text) {
   return number;
 }
 
-std::vector<std::byte> encode_manifest_header(uint64_t number) {
-  ManifestHeader header{manifest_magic, database_format_version, 0, number, 0};
+std::vector<std::byte> encode_manifest_header(uint64_t number, uint32_t identity) {
+  ManifestHeader header{manifest_magic, database_format_version, identity, number, 0};
   std::vector<std::byte> out(sizeof header);
   std::memcpy(out.data(), &header, sizeof header);
   header.checksum = checksum(Bytes(out).first(offsetof(ManifestHeader, checksum)));

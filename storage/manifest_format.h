@@ -31,7 +31,7 @@ inline constexpr uint64_t manifest_magic = 0x0A4E414D44525453;  // "STRDMAN\n"
 struct ManifestHeader {
   uint64_t magic;
   uint32_t database_format_version;
-  uint32_t zero;
+  uint32_t identity;  // of the database: 0, not known (it was made by an older version)
   uint64_t number;    // of the file's name
   uint64_t checksum;  // of the bytes before it
 };
@@ -133,7 +133,7 @@ std::optional<uint64_t> segment_number(std::string_view name);
 std::string encode_current(uint64_t number);
 std::optional<uint64_t> decode_current(std::string_view text);
 
-std::vector<std::byte> encode_manifest_header(uint64_t number);
+std::vector<std::byte> encode_manifest_header(uint64_t number, uint32_t identity = 0);
 // A whole record. invalid_argument: a name that is no name, or more than 4 GiB.
 Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t synced_bytes,
                                              uint32_t kind = manifest_edit);

@@ -85,7 +85,9 @@ struct MemoryFileSystem::State {
   }
   uint64_t used() const {
     uint64_t bytes = 0;
-    for (const auto& [path, node] : now) bytes += node->size();
+    std::set<const MemoryNode*> counted;  // a file may have several names
+    for (const auto& [path, node] : now)
+      if (counted.insert(node.get()).second) bytes += node->size();
     return bytes;
   }
   // How far a file of `size` bytes may grow.
@@ -300,6 +302,19 @@ Status MemoryFileSystem::rename(const std::string& given_from, const std::string
   return {};
 }
 
+Status MemoryFileSystem::link(const std::string& given_from, const std::string& given_to) {
+  std::lock_guard lock(state_->mutex);
+  std::string from = normal(given_from), to = normal(given_to);
+  STRIDE_TRY(state_->enter("link", from));
+  auto found = state_->now.find(from);
+  if (found == state_->now.end()) return Status::from_errno(ENOENT, "link", from);
+  if (state_->now.count(to) || state_->directories.count(to))
+    return Status::from_errno(EEXIST, "link", to);
+  if (!state_->directories.count(parent_of(to))) return Status::from_errno(ENOENT, "link", to);
+  state_->change({{}, to, found->second});
+  return {};
+}
+
 Status MemoryFileSystem::sync_directory(const std::string& given) {
   std::lock_guard lock(state_->mutex);
   std::string directory = normal(given);
@@ -352,8 +367,13 @@ std::unique_ptr<MemoryFileSystem> MemoryFileSystem::crash(uint64_t seed, CrashPo
         policy == CrashPolicy::keep_unsynced || (policy == CrashPolicy::random && random() % 2);
     if (kept) State::apply(change, &entries);
   }
-  // A file may have two names after a renaming of which half was lost; each is a file of its own.
-  for (auto& [path, node] : entries) node = node->crash(random, policy);
+  // A file may have several names: by links, or after a renaming of which half was lost.
+  std::map<const MemoryNode*, std::shared_ptr<MemoryNode>> left;
+  for (auto& [path, node] : entries) {
+    std::shared_ptr<MemoryNode>& one = left[node.get()];
+    if (!one) one = node->crash(random, policy);
+    node = one;
+  }
   after->state_->directories = state_->directories;
   after->state_->now = entries;
   after->state_->stable = std::move(entries);

@@ -48,6 +48,7 @@ class MemoryFileSystem final : public FileSystem {
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status link(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
 
@@ -56,9 +57,10 @@ class MemoryFileSystem final : public FileSystem {
   std::unique_ptr<MemoryFileSystem> crash(uint64_t seed, CrashPolicy policy) const;
 
   // The n-th changing call from now fails (1: the next one): create, write, allocate, truncate,
-  // sync, remove, rename, sync_directory, create_directory, remove_directory. A failed write has
-  // written half of its bytes; a failed sync has synced some writes and lost the others for good,
-  // as Linux does. `forever`: so do all later ones. Replaces an earlier order; n = 0 cancels it.
+  // sync, remove, rename, link, sync_directory, create_directory, remove_directory. A failed write
+  // has written half of its bytes; a failed sync has synced some writes and lost the others for
+  // good, as Linux does. `forever`: so do all later ones. Replaces an earlier order; n = 0 cancels
+  // it.
   void fail_call(uint64_t n, StatusCode code, bool forever = false);
   // As fail_call, counting only sync and sync_directory.
   void fail_sync(uint64_t n, StatusCode code, bool forever = false);

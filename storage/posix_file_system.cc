@@ -102,6 +102,7 @@ class PosixFileSystem final : public FileSystem {
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status link(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
 };
@@ -187,6 +188,16 @@ Status PosixFileSystem::remove_directory(const std::string& path) {
 Status PosixFileSystem::rename(const std::string& from, const std::string& to) {
   return ::rename(from.c_str(), to.c_str()) == 0 ? Status()
                                                  : Status::from_errno(errno, "rename", from);
+}
+
+// EPERM: the file system has no links, or the system gives none of other users' files.
+Status PosixFileSystem::link(const std::string& from, const std::string& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return {};
+  const int error = errno;
+  Status s = Status::from_errno(error, "link", error == EEXIST ? to : from);
+  const bool has_none =
+      error == EXDEV || error == EPERM || error == EMLINK || error == ENOSYS || error == EOPNOTSUPP;
+  return has_none ? Status(StatusCode::unavailable, s.message()).with_file(from) : s;
 }
 
 Status PosixFileSystem::sync_directory(const std::string& directory) {

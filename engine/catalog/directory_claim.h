@@ -19,7 +19,8 @@ namespace stride {
 
 class DirectoryClaim {
  public:
-  DirectoryClaim(FileSystem& fs, std::string directory) : fs_(fs), directory_(std::move(directory)) {}
+  DirectoryClaim(FileSystem& fs, std::string directory)
+      : fs_(fs), directory_(std::move(directory)) {}
   DirectoryClaim(const DirectoryClaim&) = delete;
   DirectoryClaim& operator=(const DirectoryClaim&) = delete;
   ~DirectoryClaim();
@@ -28,6 +29,8 @@ class DirectoryClaim {
   // invalid_argument for a directory of other files, in which nothing is touched.
   Status acquire(bool create);
   std::unique_ptr<FileLock> keep();
+  // Whether the directory was not there.
+  bool has_made_directory() const { return !made_.empty(); }
 
  private:
   Status try_acquire(bool create);

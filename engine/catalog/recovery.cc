@@ -80,13 +80,14 @@ Status Recovery::read_manifest(std::vector<UnsyncedEdit>* unsynced) {
   auto recovered = Manifest::recover(fs_, context_.path, options.read_only);
   if (!recovered.ok() && recovered.status().code() == StatusCode::not_found &&
       options.create_if_missing && !options.read_only) {
-    recovered = Manifest::create(fs_, context_.path);
+    recovered = Manifest::create(fs_, context_.path, draw_identity());
   } else if (recovered.ok() && options.error_if_exists) {
     return Status(StatusCode::already_exists, "there is a database already")
         .with_file(context_.path);
   }
   if (!recovered.ok()) return recovered.status();
   found_.manifest = std::move(recovered->manifest);
+  found_.identity = recovered->identity;
   state_ = std::move(recovered->state);
   *unsynced = std::move(recovered->unsynced);
   return {};

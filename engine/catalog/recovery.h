@@ -17,6 +17,7 @@ namespace stride {
 struct RecoveredDatabase {
   std::unique_ptr<Manifest> manifest;  // null where read_only
   std::shared_ptr<const Version> version;
+  uint32_t identity = 0;  // Manifest::Recovered
   uint64_t next_id = 1;
   bool has_unsynced_edits = false;  // the manifest ends with some
   std::vector<LogRecord> logs;      // that the manifest names

@@ -30,6 +30,11 @@ class UnsyncedFiles {
   // A file that is there since an earlier opening. It is written again before it is synced: a sync
   // that failed then can have left the system with a copy that it takes for written.
   void add_found(std::string path);
+  // Those that were added so, and not synced since.
+  std::unordered_set<std::string> found() const {
+    std::lock_guard lock(mutex_);
+    return found_;
+  }
   // Removes a file that no edit came to name, synced or not.
   void discard(const Segment& segment) noexcept;
 

@@ -1,6 +1,7 @@
 #include "engine/catalog/version_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
@@ -19,10 +20,11 @@ std::shared_ptr<const Version> blank_version(const DatabaseContext& context) {
   return version;
 }
 
-// What the manifest's edits say together.
-ManifestState state_of(const Version& version, const std::vector<LogRecord>& logs,
-                       uint64_t next_id) {
-  ManifestState state{.logs = logs, .next_id = next_id};
+}  // namespace
+
+ManifestState manifest_state(const Version& version, std::vector<LogRecord> logs,
+                             uint64_t next_id) {
+  ManifestState state{.logs = std::move(logs), .next_id = next_id};
   for (size_t i = 0; i < version.tables.size(); ++i) {
     const TableVersion& table = *version.tables[i];
     state.tables.push_back(*table.table);
@@ -32,8 +34,6 @@ ManifestState state_of(const Version& version, const std::vector<LogRecord>& log
                    [](const auto& a, const auto& b) { return a.run < b.run; });
   return state;
 }
-
-}  // namespace
 
 VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, Poison& poison)
     : context_(context),
@@ -47,6 +47,7 @@ Status VersionSet::open() {
   if (!recovered.ok()) return recovered.status();
   for (std::string& path : recovered->unsynced_files) unsynced_.add_found(std::move(path));
   manifest_ = std::move(recovered->manifest);
+  identity_ = recovered->identity;
   has_unsynced_edits_ = recovered->has_unsynced_edits;
   logs_ = std::move(recovered->logs);
   recovered_logs_ = std::move(recovered->replayed);
@@ -157,7 +158,8 @@ void VersionSet::change_logs(const VersionEdit& edit) noexcept {
 // What fails is tried again after more edits. Whichever manifest is in charge has all edits so far.
 void VersionSet::rewrite_grown_manifest(const Version& version) noexcept {
   if (!manifest_->may_have_grown()) return;
-  Status s = no_throw([&] { return manifest_->rewrite_grown(state_of(version, logs_, next_id_)); });
+  Status s =
+      no_throw([&] { return manifest_->rewrite_grown(manifest_state(version, logs_, next_id_)); });
   if (manifest_->poisoned()) Status ignored = poison_.set(std::move(s));
 }
 

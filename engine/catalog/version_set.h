@@ -43,6 +43,8 @@ class VersionSet {
   // Names a table, a run or a file. That of a failed commit stays unused.
   uint64_t new_id() { return next_id_.fetch_add(1); }
   uint64_t next_id() const { return next_id_; }
+  // Of the database (Manifest::Recovered), under the commit lock. 0: not known.
+  uint32_t identity() const { return manifest_ ? manifest_->identity() : identity_; }
   uint64_t segment_bytes() const { return segment_bytes_.load(std::memory_order_relaxed); }
   // The bytes of all files.
   uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed) + log_bytes(); }
@@ -93,7 +95,8 @@ class VersionSet {
   UnsyncedFiles& unsynced_;
   Poison& poison_;
   std::unique_ptr<Manifest> manifest_;  // null where read_only or closed
-  bool has_unsynced_edits_ = false;     // the manifest ends with some
+  uint32_t identity_ = 0;
+  bool has_unsynced_edits_ = false;  // the manifest ends with some
   std::vector<LogRecord> logs_;
   ReplayedLogs recovered_logs_;
   uint64_t logged_next_id_ = 1;
@@ -107,5 +110,8 @@ class VersionSet {
   const std::shared_ptr<const Version> left_in_parent_;  // no tables: what a forked child sees
   PublishedVersion published_;
 };
+
+// What the manifest's edits say together that make such a version.
+ManifestState manifest_state(const Version& version, std::vector<LogRecord> logs, uint64_t next_id);
 
 }  // namespace stride

@@ -59,6 +59,9 @@ class ForwardingFileSystem : public FileSystem {
   Status rename(const std::string& from, const std::string& to) override {
     return below_.rename(from, to);
   }
+  Status link(const std::string& from, const std::string& to) override {
+    return below_.link(from, to);
+  }
   Status sync_directory(const std::string& directory) override {
     return below_.sync_directory(directory);
   }

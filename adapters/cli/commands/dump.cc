@@ -6,10 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "adapters/cli/commands/copies.h"
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/commands/row_arguments.h"
 #include "adapters/cli/commands/table_notes.h"
@@ -421,13 +423,20 @@ void add_dump(CLI::App* command, DumpArguments* a) {
 void add_restore(CLI::App* command, RestoreArguments* a) {
   command->add_option("DB", a->database, "Directory of the database; made where it is missing")
       ->required();
-  command->add_option("FILE", a->file, "A dump, packed or not; -: standard input")->required();
+  command
+      ->add_option("FILE", a->file,
+                   "A dump, packed or not; -: standard input. Or the directory of a backup")
+      ->required();
   add_count(
       command, "--commit-every", &a->commit_every,
       "Commit whenever N rows have been read. Default: once. All or nothing either way: tables "
       "are dropped again where the dump turns out to be broken");
   command->footer(
-      "The tables must not be there yet.\n\nExample:\n  stride restore copy db.dump.zst");
+      "Of a dump, the tables must not be there yet; of a backup, the database. Every byte of a\n"
+      "backup is checked.\n\n"
+      "Examples:\n"
+      "  stride restore copy db.dump.zst\n"
+      "  stride restore copy /backups/db");
 }
 
 ExitStatus run_dump(Context* context, const DumpArguments& arguments) {
@@ -464,6 +473,13 @@ ExitStatus run_dump(Context* context, const DumpArguments& arguments) {
 }
 
 ExitStatus run_restore(Context* context, const RestoreArguments& arguments) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(arguments.file, unknown)) {
+    if (arguments.commit_every != 0)
+      return ExitStatus::usage("--commit-every is for dumps, and " + arguments.file +
+                               " is a directory: leave it out");
+    return restore_backup(context, arguments.file, arguments.database);
+  }
   return Restore(context, arguments).run();
 }
 
@@ -471,7 +487,7 @@ const bool dump_registered =
     Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump,
                      /*json=*/false);
 const bool restore_registered =
-    Subcommands::add(320, "restore", "Read tables from a dump", &add_restore, &run_restore);
+    Subcommands::add(320, "restore", "Read tables from a dump, or a database from a backup", &add_restore, &run_restore);
 
 }  // namespace
 }  // namespace stride::cli

@@ -86,6 +86,16 @@ void Progress::update(uint64_t done, uint64_t rows) {
   drawn_ = true;
 }
 
+void Progress::update_bytes(uint64_t done, uint64_t total) {
+  if (total == 0 || !is_due()) return;
+  const double passed = std::max(seconds(), 1e-3);
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  print(err_, "\r\x1b[K" + what_ + " " + bar(share) + left(share, passed) + byte_text(done) +
+                  " of " + byte_text(total) + "  " +
+                  byte_text(static_cast<uint64_t>(static_cast<double>(done) / passed)) + "/s");
+  drawn_ = true;
+}
+
 void Progress::clear() {
   if (drawn_) print(err_, "\r\x1b[K");
   drawn_ = false;

@@ -25,6 +25,8 @@ class Progress {
   // The same of what follows reading, such as "committing": how much of it is done, from 0 to 1.
   // update() ends it.
   void update_phase(const std::string& phase, double share, uint64_t rows, uint64_t total_rows);
+  // The same of what has no rows, and a total that becomes known on the way.
+  void update_bytes(uint64_t done, uint64_t total);
   // Removes the bar, so that something else can be printed.
   void clear();
   double seconds() const;

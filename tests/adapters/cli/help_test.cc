@@ -90,6 +90,8 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
       {"rename", {"rename", db, "nets", "\xfe"}},
       {"drop", {"drop", db, "\xfe"}},
       {"restore", {"restore", copy, dump}},
+      {"checkpoint", {"checkpoint", db, directory_ + "/checkpoint"}},
+      {"backup", {"backup", db, directory_ + "/backup"}},
       {"stats", {"stats", db}},
       {"explain", {"explain", db, table}},
       {"verify", {"verify", db}},
