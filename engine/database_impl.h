@@ -13,6 +13,7 @@
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
 #include "engine/merge/compaction.h"
+#include "engine/metrics.h"
 #include "engine/write/commit_queue.h"
 #include "engine/write/committer.h"
 #include "engine/write/memtable_flush.h"
@@ -35,6 +36,7 @@ class DatabaseImpl {
     return versions_.current(commit);
   }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
+  Metrics metrics() const;
   // closed: this process is a forked child of the one that opened the database.
   Status check_process() const { return context_.identity->check_process(); }
 
@@ -71,6 +73,7 @@ class DatabaseImpl {
   Status close();
 
  private:
+  void tell_of_opening();
   Status verify_logs();
   void carry_out(const std::vector<CommitRequest*>& group);
   void carry_out_large(const std::vector<CommitRequest*>& group);
