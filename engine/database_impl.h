@@ -37,6 +37,10 @@ class DatabaseImpl {
   }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
   Metrics metrics() const;
+  // The logs that the manifest names, and whether its last edits were synced. Of a handle that is
+  // read_only.
+  const std::vector<LogRecord>& logs() const { return versions_.logs(); }
+  bool has_unsynced_edits() const { return versions_.has_unsynced_edits(); }
   // closed: this process is a forked child of the one that opened the database.
   Status check_process() const { return context_.identity->check_process(); }
 

@@ -91,6 +91,7 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
       {"drop", {"drop", db, "\xfe"}},
       {"restore", {"restore", copy, dump}},
       {"stats", {"stats", db}},
+      {"metrics", {"metrics", db}},
       {"explain", {"explain", db, table}},
       {"verify", {"verify", db}},
       {"compact", {"compact", db}},
