@@ -8,7 +8,7 @@
 #include "engine/catalog/table_options.h"
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
-#include "engine/memtable/memtable.h"
+#include "engine/monitoring/state_metrics.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
@@ -102,41 +102,10 @@ Status Database::rename_table(const std::string& name, const std::string& new_na
 }
 
 std::vector<TableStatistics> Database::tables() const {
-  std::vector<TableStatistics> result;
-  auto version = impl_->current();
-  for (size_t i = 0; i < version->tables.size(); ++i) {
-    const TableVersion& t = *version->tables[i];
-    TableStatistics s;
-    s.name = t.table->name;
-    s.key_width = t.table->key_width;
-    s.address_bits = t.table->address_bits;
-    s.share_equal_values = t.table->share_equal_values;
-    s.numbers = t.table->numbers;
-    s.overflow = t.table->sums_wrap ? Overflow::wrap : Overflow::error;
-    for (const auto& segment : t.segments) {
-      s.rows += segment->live_rows();  // as far as the manifest knows, if it cannot be read
-      s.erased_rows += segment->erased().rows();
-      s.reclaimable_bytes += segment->record().bytes - segment->live_bytes();
-      s.stored_values += segment->values().column.size;
-      s.saved_bytes += segment->segment().saved_bytes();
-      s.filter_bytes += segment->filter().bytes();
-      s.bytes_on_disk += segment->record().bytes;
-      s.resident_bytes += segment->segment().resident_bytes();
-      if (auto copy = segment->device_slot().get()) s.device_bytes += copy->index->memory_bytes();
-    }
-    auto count_tail = [&](const Memtable& memtable) {
-      if (const TableTail* tail = memtable.find(t.table->id)) s.memtable_rows += tail->rows();
-    };
-    if (version->memtable) count_tail(*version->memtable);
-    for (const SealedMemtable& sealed : version->sealed) count_tail(*sealed.rows);
-    s.rows += s.memtable_rows;
-    s.stored_values += s.memtable_rows;
-    s.runs = count_runs(t.segments);
-    s.segments = t.segments.size();
-    result.push_back(std::move(s));
-  }
-  return result;
+  return table_statistics(*impl_->current());
 }
+
+Metrics Database::metrics() const { return impl_->metrics(); }
 
 namespace {
 

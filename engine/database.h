@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/backup.h"
+#include "engine/metrics.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
 #include "engine/table.h"
@@ -25,27 +26,6 @@
 namespace stride {
 
 class DatabaseImpl;
-
-struct TableStatistics {
-  std::string name;
-  uint32_t key_width = 0;
-  uint32_t address_bits = 0;  // of a prefix table; 0: an ordinary one
-  bool share_equal_values = false;
-  NumberType numbers = NumberType::none;
-  Overflow overflow = Overflow::error;
-  uint64_t runs = 0;
-  uint64_t segments = 0;
-  uint64_t rows = 0;           // stored entries, tombstones and superseded ones included
-  uint64_t erased_rows = 0;    // not of these: ranges have erased them, and they are still in files
-  uint64_t memtable_rows = 0;  // of these: in the log and in memory, and in no segment yet
-  uint64_t stored_values = 0;  // of the rows; fewer where they share equal ones
-  uint64_t saved_bytes = 0;    // of bytes_on_disk, by sharing them
-  uint64_t filter_bytes = 0;   // of bytes_on_disk: what spares searches of newer runs
-  uint64_t bytes_on_disk = 0;
-  uint64_t reclaimable_bytes = 0;  // of these: about what the erased rows take
-  uint64_t resident_bytes = 0;
-  uint64_t device_bytes = 0;  // of the memory of a device
-};
 
 // One sorted file of a table. A lookup visits a table's segments newest first, of one run only
 // those that can hold the key.
@@ -126,8 +106,12 @@ class STRIDE_API Database {
   // the database's directory: by this the trees of segments are planned that are written from now
   // on, in place of what is typical of such machines.
   Status calibrate();
-  // Bytes of all files; cheap (no call to the operating system).
+  // Bytes of all files but LOG; cheap (no call to the operating system).
   uint64_t size_bytes() const;
+  // What was done since the database was opened, and the state that it is in, at about one moment;
+  // also after close(), and all 0 in a forked child. Takes a look at each segment in memory, and no
+  // call to the operating system. prometheus_text() makes a text of it.
+  Metrics metrics() const;
   // Reads every byte of every segment from the disk and checks it, and that keys ascend, trees lead
   // to them, and all fits the tables; then every frame of the write-ahead logs, unless read_only.
   // corruption, with file and offset: the first that does not.

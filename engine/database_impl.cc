@@ -8,6 +8,8 @@
 #include "engine/catalog/segment_check.h"
 #include "engine/catalog/table_options.h"
 #include "engine/device/executor.h"
+#include "engine/memtable/memtable.h"
+#include "engine/monitoring/state_metrics.h"
 #include "engine/table_schema.h"
 #include "storage/no_throw.h"
 #include "storage/system_memory.h"
@@ -20,18 +22,28 @@ constexpr uint64_t max_memtable_bytes = uint64_t{16} << 30;
 // However little memory there may be.
 constexpr uint64_t min_memtable_bytes = 1 << 20;
 
+EventTargets event_targets(const std::string& path, const Options& options) {
+  EventTargets targets{options.event_listener, options.logger};
+  // Two handles are not to write one file, nor is a test's file system to see what it did not ask
+  // for.
+  if (!options.logger && options.log_file && !options.read_only && !options.file_system)
+    targets.file = std::make_unique<LogFile>(FileSystem::posix(), path);
+  return targets;
+}
+
 Result<DatabaseContext> make_context(const std::string& path, const Options& options) {
   STRIDE_TRY(options.tree.check());
   DatabaseContext context;
   context.path = path;
-  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}});
+  auto monitor = std::make_shared<Monitor>(event_targets(path, options));
+  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}, monitor});
   context.options = options;
   if (!options.memory_limit_bytes) context.options.memory_limit_bytes = system_memory_bytes() / 2;
   context.options.memtable_bytes =
       std::min({options.memtable_bytes, max_memtable_bytes,
                 std::max(context.options.memory_limit_bytes / 4, min_memtable_bytes)});
   context.fs = options.file_system ? options.file_system : &FileSystem::posix();
-  auto executor = Executor::make(options);
+  auto executor = Executor::make(options, std::move(monitor));
   if (!executor.ok()) return executor.status();
   context.executor = std::move(*executor);
   context.backend = context.executor->host();
@@ -43,6 +55,7 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
 
 DatabaseImpl::DatabaseImpl(DatabaseContext context)
     : context_(std::move(context)),
+      poison_(context_.identity->monitor.get()),
       unsynced_(*context_.fs, context_.path, poison_),
       versions_(context_, unsynced_, poison_),
       builder_(context_, versions_, poison_),
@@ -66,7 +79,40 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   STRIDE_TRY(impl->versions_.open());
   impl->context_.executor->set_costs(read_costs(fs, path));
   impl->lock_ = claim.keep();
+  impl->tell_of_opening();
   return impl;
+}
+
+void DatabaseImpl::tell_of_opening() {
+  const auto version = current();
+  uint64_t rows = 0;
+  auto count = [&](const Memtable& memtable) {
+    for (const auto& tail : memtable.tails()) rows += tail->rows();
+  };
+  if (version->memtable) count(*version->memtable);
+  for (const SealedMemtable& sealed : version->sealed) count(*sealed.rows);
+  context_.identity->monitor->events().push(
+      {.kind = EventKind::opened, .rows = rows, .bytes_in = version->file_bytes});
+}
+
+Metrics DatabaseImpl::metrics() const {
+  if (!check_process().ok()) return {};
+  Monitor& monitor = *context_.identity->monitor;
+  Metrics metrics{monitor.operations().metrics(), monitor.work_metrics(),
+                  state_metrics(*current())};
+  const WorkMetrics& work = metrics.work;
+  StateMetrics& state = metrics.state;
+  state.log_bytes += versions_.log_bytes();
+  state.size_bytes = versions_.size_bytes();
+  state.memtable_bytes += small_commits_.memory_bytes();
+  state.debt_bytes = maintenance_.debt_bytes();
+  state.poisoned = poison_.is_set();
+  state.read_only = context_.options.read_only;
+  if (const uint64_t committed = metrics.operations.committed_bytes; committed > 0)
+    state.write_amplification = static_cast<double>(work.log_bytes + work.bulk_bytes +
+                                                    work.flush_bytes + work.compaction_bytes) /
+                                static_cast<double>(committed);
+  return metrics;
 }
 
 Status DatabaseImpl::writable() {
@@ -267,9 +313,14 @@ Result<FrozenDatabase> DatabaseImpl::freeze() {
 Status DatabaseImpl::close() {
   STRIDE_TRY(check_process());
   maintenance_.stop();
-  std::scoped_lock guard(large_mutex_, commit_mutex_);
-  if (versions_.is_closed()) return {};
-  Status s = versions_.close();
+  Status s;
+  {
+    std::scoped_lock guard(large_mutex_, commit_mutex_);
+    if (versions_.is_closed()) return {};
+    s = versions_.close();
+  }
+  // Who opens the database next writes to the same LOG.
+  context_.identity->monitor->end(s);
   lock_.reset();
   return s;
 }

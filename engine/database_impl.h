@@ -14,6 +14,7 @@
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
 #include "engine/merge/compaction.h"
+#include "engine/metrics.h"
 #include "engine/write/commit_queue.h"
 #include "engine/write/committer.h"
 #include "engine/write/memtable_flush.h"
@@ -36,6 +37,11 @@ class DatabaseImpl {
     return versions_.current(commit);
   }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
+  Metrics metrics() const;
+  // The logs that the manifest names, and whether its last edits were synced. Of a handle that is
+  // read_only.
+  const std::vector<LogRecord>& logs() const { return versions_.logs(); }
+  bool has_unsynced_edits() const { return versions_.has_unsynced_edits(); }
   // closed: this process is a forked child of the one that opened the database.
   Status check_process() const { return context_.identity->check_process(); }
 
@@ -75,6 +81,7 @@ class DatabaseImpl {
   Status close();
 
  private:
+  void tell_of_opening();
   Status verify_logs();
   void carry_out(const std::vector<CommitRequest*>& group);
   void carry_out_large(const std::vector<CommitRequest*>& group);

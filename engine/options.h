@@ -12,7 +12,9 @@
 namespace stride {
 
 class Backend;
+class EventListener;
 class FileSystem;
+class Logger;
 
 // What a commit has survived once it returned.
 enum class Durability : uint8_t {
@@ -67,6 +69,13 @@ struct Options {
   // databases; `threads`, `backend` and `gpu_memory_limit_bytes` are not looked at then.
   std::shared_ptr<Backend> shared_backend = nullptr;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
+  // Who is told what the database does by itself (engine/event_listener.h). Null: nobody.
+  std::shared_ptr<EventListener> event_listener = nullptr;
+  // Where the same is written (engine/logger.h). Null: to the file LOG in the database's directory,
+  // of 1 MiB at most, beside which there is LOG.old, the one before; but not with log_file false,
+  // of a handle that is read_only, or where file_system is set.
+  std::shared_ptr<Logger> logger = nullptr;
+  bool log_file = true;
 };
 
 // What becomes of a sum of integers that does not fit (WriteTransaction::accumulate).

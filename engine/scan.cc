@@ -304,6 +304,7 @@ bool Scan::next(ScanBatch* batch) {
       return impl_->status();
     }));
   }
+  if (more) impl_->count(*batch);
   if (!more) *batch = {};
   return more;
 }

@@ -52,6 +52,7 @@ class STRIDE_API Scan {
   const Status& status() const;
 
  private:
+  friend class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/catalog/version.h"
 #include "engine/memtable/snapshot_state.h"
 #include "engine/merge/parallel_merge.h"
+#include "engine/monitoring/counted_get.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
 #include "engine/read/device_lookup.h"
@@ -92,6 +93,30 @@ Status lower_bounds(const Version& version, const SegmentList& segments, const K
   return failure.status();
 }
 
+// found: null where nobody knows.
+void count_batch(OperationCounters& counters, const KeyColumn& queries, const Bitmap* found,
+                 uint64_t bytes) {
+  OperationCounters::Slot& slot = counters.slot();
+  slot.add(Count::batch_gets, 1);
+  slot.add(Count::batch_keys, queries.size);
+  if (found) slot.add(Count::batch_found, found->count());
+  slot.add(Count::batch_bytes, bytes);
+}
+
+void count_matches(OperationCounters& counters, uint64_t addresses, uint64_t found) {
+  OperationCounters::Slot& slot = counters.slot();
+  slot.add(Count::match_addresses, addresses);
+  slot.add(Count::match_found, found);
+}
+
+// The scan keeps the version, and so the counters.
+Result<Scan> counted_scan(Result<Scan> scan, OperationCounters& counters) {
+  if (!scan.ok()) return scan;
+  counters.slot().add(Count::scans, 1);
+  Scan::Impl::of(*scan).count_in(counters);
+  return scan;
+}
+
 }  // namespace
 
 Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
@@ -126,9 +151,12 @@ auto Snapshot::read_prefixes(const Table& table, const Read& read) const {
   });
 }
 
+OperationCounters& Snapshot::counters() const { return version()->database->monitor->operations(); }
+
 // A row of the memtable is newer than all segments.
 Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
-  return no_throw([&]() -> Result<std::optional<Bytes>> {
+  CountedGet counted(counters());
+  Result<std::optional<Bytes>> result = no_throw([&]() -> Result<std::optional<Bytes>> {
     if (lacks_memory_) return Status::out_of_memory();
     auto found = version()->find(table);
     if (!found.ok()) return found.status();
@@ -143,24 +171,32 @@ Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const 
     if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
     return std::optional(row->value());
   });
+  counted.end(result);
+  return result;
 }
 
 Status Snapshot::find(const Table& table, const KeyColumn& queries, FindResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
-  return read_table(table, [&](const TableVersion& t) {
+  Status s = read_table(table, [&](const TableVersion& t) {
     return lookup_references(*version()->executor, t.segments, queries, result);
   });
+  count_batch(counters(), queries, s.ok() ? &result->found : nullptr, 0);
+  return s;
 }
 
 Status Snapshot::get(const Table& table, const KeyColumn& queries, GetResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
-  return read_table(table, [&](const TableVersion& t) {
+  Status s = read_table(table, [&](const TableVersion& t) {
     return lookup_copies(*version()->executor, t.segments, queries, result);
   });
+  count_batch(counters(), queries, s.ok() ? &result->found : nullptr,
+              s.ok() ? result->data.size() : 0);
+  return s;
 }
 
 Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Location* out,
                              void* stream) const {
+  count_batch(counters(), queries, nullptr, 0);
   return read_table(table, [&](const TableVersion& t) {
     return find_on_device(*version()->executor, t.segments, queries, out, stream);
   });
@@ -168,6 +204,7 @@ Status Snapshot::find_device(const Table& table, const KeyColumn& queries, Locat
 
 Status Snapshot::get_device(const Table& table, const KeyColumn& queries, const DeviceValues& out,
                             void* stream) const {
+  count_batch(counters(), queries, nullptr, 0);
   return read_table(table, [&](const TableVersion& t) {
     return get_on_device(*version()->executor, t.segments, queries, out, stream);
   });
@@ -183,6 +220,7 @@ Status Snapshot::make_keys_device(const Table& table, std::span<const CellColumn
 Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
                              LowerBoundResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
+  counters().slot().add(Count::lower_bounds, queries.size);
   return read_table(table, [&](const TableVersion& t) {
     return lower_bounds(*version(), t.segments, queries, result);
   });
@@ -190,14 +228,17 @@ Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
 
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
-  return read_prefixes(table, [&](const TableVersion& t) {
+  Status s = read_prefixes(table, [&](const TableVersion& t) {
     STRIDE_TRY(check_addresses(*t.table, addresses));
     return match_batch(*version(), t, addresses, result);
   });
+  count_matches(counters(), addresses.size, s.ok() ? result->found.count() : 0);
+  return s;
 }
 
 Status Snapshot::match_device(const Table& table, const KeyColumn& addresses, Location* out,
                               void* stream) const {
+  count_matches(counters(), addresses.size, 0);
   return read_prefixes(table, [&](const TableVersion& t) {
     std::shared_ptr<const Matcher> matcher;
     STRIDE_TRY(t.matcher->get(*version()->executor, t, &matcher));
@@ -214,7 +255,7 @@ Status Snapshot::rows_device(const Table& table, const Location* locations, uint
 
 Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes address) const {
   using Entry = Result<std::optional<PrefixEntry>>;
-  return read_prefixes(table, [&](const TableVersion& t) -> Entry {
+  Entry entry = read_prefixes(table, [&](const TableVersion& t) -> Entry {
     STRIDE_TRY(check_address(*t.table, 0, address.size()));
     uint64_t offsets[] = {0, address.size()};
     MatchResult result;
@@ -222,6 +263,8 @@ Result<std::optional<PrefixEntry>> Snapshot::match(const Table& table, Bytes add
     if (!result.found[0]) return std::optional<PrefixEntry>();
     return std::optional(PrefixEntry{result.prefix(0), result.lengths[0], result.value(0)});
   });
+  count_matches(counters(), 1, entry.ok() && entry->has_value());
+  return entry;
 }
 
 Result<std::vector<PrefixEntry>> Snapshot::match_all(const Table& table, Bytes address) const {
@@ -243,22 +286,23 @@ Result<Scan> Snapshot::inside(const Table& table, Bytes prefix_key) const {
   return read_prefixes(table, [&](const TableVersion& t) -> Result<Scan> {
     auto bounds = scan_inside(prefix_key, t.table->address_bits);
     if (!bounds.ok()) return bounds.status();
-    return make_scan(pin(), t, *bounds);
+    return counted_scan(make_scan(pin(), t, *bounds), counters());
   });
 }
 
 Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) const {
   if (!state_)
-    return read_table(table,
-                      [&](const TableVersion& t) { return make_scan(version_, t, options); });
+    return read_table(table, [&](const TableVersion& t) {
+      return counted_scan(make_scan(version_, t, options), counters());
+    });
   return no_throw([&]() -> Result<Scan> {
     std::vector<OrderedTail> newest;
     auto found = state_->ordered_table(table, &newest);
     if (!found.ok()) return found.status();
     TailMerger newer(newest, options);
     auto older = make_scan(pin(), **found, options);
-    if (!older.ok() || !newer.row()) return older;
-    return overlay_scan(std::move(*older), std::move(newer), options);
+    if (!older.ok() || !newer.row()) return counted_scan(std::move(older), counters());
+    return counted_scan(overlay_scan(std::move(*older), std::move(newer), options), counters());
   });
 }
 

@@ -25,6 +25,7 @@
 
 namespace stride {
 
+class OperationCounters;
 class SnapshotState;
 struct SnapshotVersion;
 struct Version;
@@ -100,6 +101,7 @@ class STRIDE_API Snapshot {
   std::shared_ptr<const Version> pin() const;
 
   const std::shared_ptr<const Version>& version() const;
+  OperationCounters& counters() const;
 
   // The version where it has all rows or, as all calls say then, there was no memory for the state;
   // else null, and the state holds it.

@@ -1,6 +1,7 @@
 #include "engine/write_transaction.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "engine/catalog/table_options.h"
@@ -354,6 +355,32 @@ Status commit_watched(CommitRequest* request,
 
 }  // namespace
 
+namespace {
+
+// A commit, as metrics tell of it.
+class CountedCommit {
+ public:
+  explicit CountedCommit(const Staging& staging)
+      : rows_(staging.rows()), bytes_(staging.bytes()), begin_(Clock::now()) {}
+
+  void end(const Status& s, bool small, OperationCounters& counters) const noexcept {
+    OperationCounters::Slot& slot = counters.slot();
+    if (!s.ok()) return slot.add(Count::failed_commits, 1);
+    slot.add(small ? Count::small_commits : Count::large_commits, 1);
+    slot.add(Count::committed_rows, rows_);
+    slot.add(Count::committed_bytes, bytes_);
+    const std::chrono::nanoseconds took = Clock::now() - begin_;
+    slot.add_commit_latency(static_cast<uint64_t>(took.count()));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const uint64_t rows_, bytes_;
+  const Clock::time_point begin_;
+};
+
+}  // namespace
+
 Status WriteTransaction::commit(std::optional<Durability> durability) {
   return commit(CommitOptions{.durability = durability});
 }
@@ -373,8 +400,11 @@ Status WriteTransaction::commit(const CommitOptions& options, CommitReport* repo
     PutKeys put_keys{.refuse_equal = options.refuse_equal_keys};
     if (report || options.refuse_equal_keys) request.put_keys = &put_keys;
     const bool watched = options.progress && database.is_large(request);
-    STRIDE_TRY(watched ? commit_watched(&request, options.progress, &database)
-                       : database.commit(&request));
+    const CountedCommit counted(state->staging);
+    Status s =
+        watched ? commit_watched(&request, options.progress, &database) : database.commit(&request);
+    counted.end(s, request.logged, database.context().identity->monitor->operations());
+    STRIDE_TRY(s);
     if (report) report->keys = std::move(put_keys.keys);
     return Status();
   });

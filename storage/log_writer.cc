@@ -75,6 +75,7 @@ Status LogWriter::end_frame(Reach wanted, uint64_t next_id) {
   });
   if (!s.ok() && !poisoned_) drop_frame();
   if (!s.ok() && poisoned_) hide_frame(offset, offset + frame_bytes);
+  if (s.ok() && counts_) counts_->bytes += log_frame_bytes(head.payload_bytes);
   return s;
 }
 
@@ -120,6 +121,7 @@ Status LogWriter::sync() {
   STRIDE_TRY(fill_ahead());
   Status s = no_throw([&] { return file_->sync(); });
   if (s.ok()) {
+    if (counts_) ++counts_->syncs;
     synced_ = buffer_offset_;
     return s;
   }

@@ -9,9 +9,11 @@
 // the disk has the blocks and the file its size already, a sync writes the frames alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/file.h"
@@ -20,6 +22,12 @@
 #include "storage/status.h"
 
 namespace stride {
+
+// What has been written to logs. Thread-safe.
+struct LogCounts {
+  std::atomic<uint64_t> bytes{0};  // of frames
+  std::atomic<uint64_t> syncs{0};
+};
 
 // One thread at a time.
 class LogWriter {
@@ -35,6 +43,8 @@ class LogWriter {
   static Result<std::unique_ptr<LogWriter>> create(FileSystem& fs, const std::string& path,
                                                    uint64_t number, uint64_t position);
 
+  // Counts there what is written from now on.
+  void count_in(std::shared_ptr<LogCounts> counts) { counts_ = std::move(counts); }
   // What the manifest has of it.
   LogRecord record() const { return {header_.number, header_.id[0]}; }
   const std::string& path() const { return file_->path(); }
@@ -78,6 +88,7 @@ class LogWriter {
   uint64_t synced_ = 0;            // so much of the file is on stable storage
   bool fills_ahead_ = true;
   bool poisoned_ = false;
+  std::shared_ptr<LogCounts> counts_;  // null: nobody asks
 };
 
 }  // namespace stride

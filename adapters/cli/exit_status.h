@@ -22,6 +22,7 @@ enum class ExitCode : int {
   damaged = 6,      // stored bytes are damaged, or written by a newer version
   no_room = 7,      // disk or memory is full
   unavailable = 8,  // this machine or build lacks what was asked for
+  unusual = 9,      // stride doctor has something to say about a database
   interrupted = 130,
   closed_pipe = 141,  // the reader of the output has gone; nothing is said then
 };

@@ -29,6 +29,12 @@ double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+Event event_of(const SealedMemtable& sealed) {
+  uint64_t rows = 0;
+  for (const auto& tail : sealed.rows->tails()) rows += tail->rows();
+  return {.run = sealed.run, .rows = rows, .bytes_in = sealed.memory_bytes};
+}
+
 }  // namespace
 
 // What is committed faster than it becomes runs waits: a little for each byte, from the middle of a
@@ -50,10 +56,12 @@ void Maintenance::before_commits() {
   if (!context_.options.background_work) return;
   const double flushes =
       sealed > 0 ? memtable_pace(bytes, small_.seal_above_bytes(), flush_rate()) : unpaced;
+  const auto begin = Clock::now();
   pacer_.pace(small_.total_bytes(), std::min(flushes, merges));
   if (is_full || sealed >= max_sealed) await_flushes(is_full ? 1 : max_sealed);
   // The flush that failed meanwhile may have begun before there was space.
   if (is_full && small_.is_full() && !flush_failure().ok()) Status ignored = flush_one();
+  monitor().waited_since(begin);
 }
 
 double Maintenance::flush_rate() const {
@@ -63,8 +71,11 @@ double Maintenance::flush_rate() const {
 
 // Each may seal a memtable.
 void Maintenance::before_bulk_commits(const WorkWatch* watch) {
-  if (context_.options.background_work && count_sealed() >= max_sealed && flush_failure().ok())
-    await_flushes(max_sealed, watch);
+  if (!context_.options.background_work || count_sealed() < max_sealed || !flush_failure().ok())
+    return;
+  const auto begin = Clock::now();
+  await_flushes(max_sealed, watch);
+  monitor().waited_since(begin);
 }
 
 void Maintenance::await_flushes(size_t sealed, const WorkWatch* watch) {
@@ -172,11 +183,14 @@ Status Maintenance::check_writable() {
 
 Status Maintenance::flush_one() {
   std::lock_guard flushing(flush_mutex_);
+  WatchedTask task(monitor(), /*flush=*/true);
+  uint64_t bytes_out = 0;
   Status s = no_throw([&] {
     STRIDE_TRY(check_writable());
     auto version = versions_.current();
     if (version->sealed.empty() || stopping_) return Status();
     const auto begin = Clock::now();
+    task.begin(event_of(version->sealed.back()));
     PendingEdit pending(unsynced_);
     pending.stop = &stopping_;
     auto run = flush_.build(*version, &pending);
@@ -189,8 +203,10 @@ Status Maintenance::flush_one() {
     STRIDE_TRY(versions_.writable());
     STRIDE_TRY(flush_.install(*run, &pending));
     note_flush(pending, Clock::now() - begin, memory_bytes);
+    bytes_out = pending.added_bytes();
     return Status();
   });
+  task.end(s, bytes_out);
   if (s.ok()) update_pace();
   std::lock_guard lock(mutex_);
   flush_failure_ = s;
@@ -299,16 +315,25 @@ bool Maintenance::compact_one(size_t lane, bool* later) {
 // Where an input has gone meanwhile there is something else to choose.
 Status Maintenance::compact(const Compaction& choice) {
   const uint64_t before = written(choice.table->id);
-  const auto begin = Clock::now();
-  MergedRun merged(unsynced_);
-  merged.pending.stop = &stopping_;
-  STRIDE_TRY(compactor_.merge(choice, &merged));
-  STRIDE_TRY(unsynced_.sync_ahead());
-  note_merge(choice, Clock::now() - begin);
-  auto done = compactor_.install(choice, &merged, commit_mutex_);
+  auto done = compactor_.run(choice, commit_mutex_, &stopping_,
+                             [&](Clock::duration took) { note_merge(choice, took); });
   if (!done.ok()) return done.status();
   if (*done && choice.to_bottom && !choice.of_erased) forget_written(choice.table->id, before);
   return {};
+}
+
+// What a merge of all that is due now would read, and what is sealed.
+uint64_t Maintenance::debt_bytes() const {
+  auto version = versions_.current();
+  uint64_t bytes = 0;
+  for (const SealedMemtable& sealed : version->sealed) bytes += sealed.memory_bytes;
+  for (const auto& table : version->tables.all()) {
+    if (table->segments.empty()) continue;
+    const auto due = choose_runs(*version, *table, written(table->table->id));
+    if (!due) continue;
+    for (const auto& input : due->inputs) bytes += input->record().bytes;
+  }
+  return bytes;
 }
 
 void Maintenance::note_merge(const Compaction& merged, Clock::duration took) noexcept {

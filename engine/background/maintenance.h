@@ -67,9 +67,12 @@ class Maintenance {
   void stop() noexcept;
   // Why the last flush failed; ok: it did not.
   Status flush_failure() const;
+  // StateMetrics::debt_bytes. Throws std::bad_alloc.
+  uint64_t debt_bytes() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  Monitor& monitor() const { return *context_.identity->monitor; }
   double flush_rate() const;
   // Waits until fewer memtables are sealed.
   void await_flushes(size_t sealed, const WorkWatch* watch = nullptr);

@@ -33,6 +33,12 @@ struct PendingEdit {
       edit.added.erase(edit.added.begin() + static_cast<ptrdiff_t>(i));
     }
   }
+  // Of the files of the segments.
+  uint64_t added_bytes() const noexcept {
+    uint64_t bytes = 0;
+    for (const SegmentRecord& added : edit.added) bytes += added.bytes;
+    return bytes;
+  }
   PendingEdit(const PendingEdit&) = delete;
   PendingEdit& operator=(const PendingEdit&) = delete;
 

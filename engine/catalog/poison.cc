@@ -6,6 +6,7 @@ namespace stride {
 
 Status Poison::set(Status why) noexcept {
   std::lock_guard lock(mutex_);
+  const bool is_first = status_.ok();
   status_ = plain_;
   (void)no_throw([&] {
     status_ =
@@ -15,6 +16,8 @@ Status Poison::set(Status why) noexcept {
             .with_remedy("check the disk, then open the database again; reads go on meanwhile");
     return Status();
   });
+  if (is_first && monitor_)
+    monitor_->events().push({.kind = EventKind::poisoned, .status = status_});
   return why;
 }
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "engine/monitoring/monitor.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -11,6 +12,9 @@ namespace stride {
 // what the kernel did with the unsynced pages is unknown then. Thread-safe.
 class Poison {
  public:
+  // monitor: null, or who is told of it, and outlives it.
+  explicit Poison(Monitor* monitor = nullptr) : monitor_(monitor) {}
+
   // Ok as long as nothing has failed.
   Status status() const {
     std::lock_guard lock(mutex_);
@@ -24,6 +28,7 @@ class Poison {
   Status set(Status why) noexcept;
 
  private:
+  Monitor* const monitor_;
   mutable std::mutex mutex_;
   Status status_;
   // What is said where memory is too short to say more.

@@ -1,17 +1,15 @@
 #include "engine/catalog/published_version.h"
 
-#include <atomic>
 #include <new>
 #include <utility>
 
 #include "engine/memtable/memtable.h"
+#include "engine/monitoring/thread_number.h"
 
 namespace stride {
 
 PublishedVersion::Shard& PublishedVersion::shard_of_this_thread() const noexcept {
-  static std::atomic<size_t> threads{0};
-  thread_local const size_t number = threads.fetch_add(1, std::memory_order_relaxed);
-  return shards_[number % shard_count];
+  return shards_[thread_number() % shard_count];
 }
 
 std::shared_ptr<const Version> PublishedVersion::take(Shard& shard) const noexcept {

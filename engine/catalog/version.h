@@ -11,6 +11,7 @@
 #include "engine/catalog/segment_list.h"
 #include "engine/catalog/table_index.h"
 #include "engine/catalog/table_list.h"
+#include "engine/monitoring/monitor.h"
 #include "engine/table.h"
 #include "gpu/backend.h"
 #include "storage/manifest.h"
@@ -42,6 +43,7 @@ struct TableVersion {
 struct DatabaseIdentity {
   std::string path;
   ProcessMark opened_in;
+  std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
 
   // closed: this process is a forked child of the one that opened it.
   Status check_process() const { return opened_in.is_here() ? Status() : left_in_parent(path); }

@@ -66,6 +66,8 @@ class VersionSet {
   }
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
+  // Whether the manifest ends with edits that were not synced.
+  bool has_unsynced_edits() const { return has_unsynced_edits_; }
 
   // closed, read_only or poisoned, also by what was written in the background and has failed by
   // now.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace stride {
 namespace {
@@ -11,7 +12,8 @@ constexpr uint64_t worth_a_device = uint64_t{1} << 22;
 
 }  // namespace
 
-Result<std::shared_ptr<Executor>> Executor::make(const Options& options) {
+Result<std::shared_ptr<Executor>> Executor::make(const Options& options,
+                                                 std::shared_ptr<Monitor> monitor) {
   if (!options.shared_backend && options.gpu_memory_limit_bytes &&
       options.gpu_memory_limit_bytes < min_memory_limit)
     return Status::invalid("gpu_memory_limit_bytes is " +
@@ -22,7 +24,7 @@ Result<std::shared_ptr<Executor>> Executor::make(const Options& options) {
   std::shared_ptr<Backend> shared = options.shared_backend;
   BackendKind kind = options.backend;
   if (shared) kind = shared->has_device() ? BackendKind::cuda : BackendKind::host;
-  std::shared_ptr<Executor> executor(new Executor(kind, options));
+  std::shared_ptr<Executor> executor(new Executor(kind, options, std::move(monitor)));
   if (shared) {
     executor->host_ = shared->has_device() ? Backend::host(shared->threads()) : shared;
     executor->device_ = shared->has_device() ? shared : nullptr;
@@ -102,6 +104,7 @@ bool Executor::failed(const Status& status) {
   if (status.code() == StatusCode::resource_exhausted) return true;
   if (!is_device_failure(status)) return false;
   if (lost_.exchange(true)) return true;
+  monitor_->events().push({.kind = EventKind::device_lost, .status = status});
   residents_.give_up();
   return true;
 }

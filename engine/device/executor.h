@@ -20,6 +20,7 @@
 #include "engine/device/costs_file.h"
 #include "engine/device/crossover.h"
 #include "engine/device/residents.h"
+#include "engine/monitoring/monitor.h"
 #include "engine/options.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
@@ -60,7 +61,8 @@ class Executor {
 
   // unavailable: a device is asked for and there is none. invalid_argument: a limit that is too
   // low.
-  static Result<std::shared_ptr<Executor>> make(const Options& options);
+  static Result<std::shared_ptr<Executor>> make(
+      const Options& options, std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>());
 
   const std::shared_ptr<Backend>& host() const { return host_; }
   // Null where there is none, or it failed. Looks for it, the first time.
@@ -92,6 +94,10 @@ class Executor {
   }
   // Whether a device was asked for, and its use is not to be judged.
   bool insists() const { return kind_ == BackendKind::cuda; }
+  // Counts keys that a device has searched.
+  void count_device_keys(uint64_t keys) noexcept {
+    monitor_->operations().slot().add(Count::device_keys, keys);
+  }
   // Call with what a device has returned. True: it is the device's failure, and the host should do
   // the work instead.
   bool failed(const Status& status);
@@ -100,10 +106,11 @@ class Executor {
   uint64_t crossover() const { return crossover_.queries(); }
 
  private:
-  Executor(BackendKind kind, const Options& options)
+  Executor(BackendKind kind, const Options& options, std::shared_ptr<Monitor> monitor)
       : kind_(kind),
         memory_limit_(options.gpu_memory_limit_bytes),
-        residents_(options.value_placement, /*at_once=*/kind == BackendKind::cuda) {}
+        monitor_(std::move(monitor)),
+        residents_(options.value_placement, /*at_once=*/kind == BackendKind::cuda, *monitor_) {}
   // device(), once all the work that was asked for makes it worth to bring one up.
   std::shared_ptr<Backend> device_for(uint64_t work);
   void prefetch(const std::shared_ptr<Backend>& device, const SegmentList& segments,
@@ -113,6 +120,7 @@ class Executor {
 
   const BackendKind kind_;
   const uint64_t memory_limit_;
+  const std::shared_ptr<Monitor> monitor_;
   std::shared_ptr<Backend> host_;
 
   std::mutex look_mutex_;  // held while a device is brought up; guards looked_

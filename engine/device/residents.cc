@@ -51,9 +51,20 @@ Status Residents::prefetch(const std::shared_ptr<Backend>& device, const Segment
     slot.set(std::make_shared<const DeviceCopy>(DeviceCopy{device, *resident}));
     std::erase_if(on_device_, [&](const auto& s) { return s.expired() || s.lock() == segment; });
     on_device_.push_back(segment);
+    tell(EventKind::device_copied, *segment, (*resident)->memory_bytes());
     copied->push_back({segment, std::move(*resident)});
   }
   return {};
+}
+
+// A segment does not know its table's name.
+void Residents::tell(EventKind kind, const IndexedSegment& segment, uint64_t bytes) noexcept {
+  WorkCounters& work = monitor_.work();
+  ++(kind == EventKind::device_copied ? work.device_copies : work.device_evictions);
+  monitor_.events().push({.kind = kind,
+                          .run = segment.record().run,
+                          .rows = segment.record().rows,
+                          .bytes_out = bytes});
 }
 
 void Residents::give_up() {
@@ -77,7 +88,8 @@ Status Residents::prefetch_file(const IndexedSegment& segment) const {
 
 namespace {
 
-// A byte for each row: not 0 where it is a tombstone or erased. Empty: the kinds of the rows say it.
+// A byte for each row: not 0 where it is a tombstone or erased. Empty: the kinds of the rows say
+// it.
 std::vector<uint8_t> hidden_rows(const IndexedSegment& segment) {
   std::vector<uint8_t> hidden;
   if (segment.erased().empty()) return hidden;
@@ -121,6 +133,7 @@ bool Residents::evict_one(const SegmentList& but) {
   if (!oldest) return false;
   oldest->device_slot().set(nullptr);
   oldest->device_slot().queries = 0;
+  tell(EventKind::device_evicted, *oldest, 0);
   std::erase_if(on_device_, [&](const auto& segment) { return segment.lock() == oldest; });
   return true;
 }

@@ -16,6 +16,7 @@
 
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/segment_list.h"
+#include "engine/monitoring/monitor.h"
 #include "engine/options.h"
 #include "gpu/backend.h"
 #include "storage/status.h"
@@ -31,7 +32,9 @@ inline bool is_device_failure(const Status& status) {
 class Residents {
  public:
   // at_once: a segment need not earn its place before it is copied for the first time.
-  Residents(ValuePlacement placement, bool at_once) : placement_(placement), at_once_(at_once) {}
+  // monitor: is told which come and go, and outlives this.
+  Residents(ValuePlacement placement, bool at_once, Monitor& monitor)
+      : placement_(placement), at_once_(at_once), monitor_(monitor) {}
 
   struct Copied {
     std::shared_ptr<IndexedSegment> segment;
@@ -58,9 +61,11 @@ class Residents {
                                                  IndexedSegment& segment, bool may_evict);
   // The segment that was used least recently leaves. False: there is none.
   bool evict_one(const SegmentList& but);
+  void tell(EventKind kind, const IndexedSegment& segment, uint64_t bytes) noexcept;
 
   const ValuePlacement placement_;
   const bool at_once_;
+  Monitor& monitor_;
   std::atomic<uint64_t> clock_{0};
   std::atomic<bool> given_up_{false};
   std::mutex mutex_;  // held while segments are copied; guards on_device_

@@ -30,6 +30,15 @@ Status closing(const std::string& path) {
   return Status(StatusCode::closed, "the database is being closed").with_file(path);
 }
 
+Event event_of(const Compaction& choice) {
+  Event event{.table = choice.table->name, .run = choice.run, .inputs = choice.inputs.size()};
+  for (const auto& input : choice.inputs) {
+    event.rows += input->live_rows();
+    event.bytes_in += input->record().bytes;
+  }
+  return event;
+}
+
 // The segments that are older than all sealed memtables.
 SegmentList below_sealed(const Version& version, const TableVersion& table) {
   if (version.sealed.empty() || table.matcher) return table.segments;
@@ -301,6 +310,26 @@ Status Compactor::apply(std::vector<std::shared_ptr<IndexedSegment>> inputs, Mer
   return {};
 }
 
+Result<bool> Compactor::run(const Compaction& choice, std::mutex& commit_lock,
+                            const std::atomic<bool>* stop, const Merged& merged) {
+  WatchedTask task(*context_.identity->monitor, /*flush=*/false);
+  task.begin(event_of(choice));
+  MergedRun made(unsynced_);
+  made.pending.stop = stop;
+  Result<bool> done = no_throw([&]() -> Result<bool> {
+    const auto begin = std::chrono::steady_clock::now();
+    STRIDE_TRY(merge(choice, &made));
+    STRIDE_TRY(unsynced_.sync_ahead());
+    if (merged) merged(std::chrono::steady_clock::now() - begin);
+    return install(choice, &made, commit_lock);
+  });
+  const bool is_gone = done.ok() && !*done;
+  task.end(is_gone ? Status(StatusCode::cancelled, "its inputs are not there any longer")
+                   : done.status(),
+           made.pending.added_bytes());
+  return done;
+}
+
 // A version pins the files of all its tables, so none is held while they are compacted: those of a
 // table go before the next one needs room.
 Status Compactor::compact_all(std::mutex& commit_lock, const std::atomic<bool>* stop) {
@@ -328,11 +357,7 @@ Status Compactor::compact_table(uint32_t table, std::mutex& commit_lock,
       if (found) choice = choose_compaction(*version, *found);
     }
     if (!choice) return {};
-    MergedRun merged(unsynced_);
-    merged.pending.stop = stop;
-    STRIDE_TRY(merge(*choice, &merged));
-    STRIDE_TRY(unsynced_.sync_ahead());
-    auto done = install(*choice, &merged, commit_lock);
+    auto done = run(*choice, commit_lock, stop, /*merged=*/nullptr);
     if (!done.ok() || *done) return done.status();
   }
 }
@@ -346,8 +371,14 @@ void Compactor::compact_if_due(uint32_t table) noexcept {
     auto choice = choose_compaction(*version, *found);
     if (!choice) return Status();
     MergedRun merged(unsynced_);
-    STRIDE_TRY(merge(*choice, &merged));
-    return apply({choice->inputs.begin(), choice->inputs.end()}, &merged);
+    WatchedTask task(*context_.identity->monitor, /*flush=*/false);
+    task.begin(event_of(*choice));
+    Status s = no_throw([&] {
+      STRIDE_TRY(merge(*choice, &merged));
+      return apply({choice->inputs.begin(), choice->inputs.end()}, &merged);
+    });
+    task.end(s, merged.pending.added_bytes());
+    return s;
   });
 }
 

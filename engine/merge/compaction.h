@@ -6,10 +6,14 @@
 //     STRIDE_TRY(compactor.merge(*choice, &merged));                                // no lock
 //     Result<bool> done = compactor.install(*choice, &merged, commit_lock);
 //   }
+//
+// run() is both, watched.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -75,6 +79,12 @@ class Compactor {
   // rows that ranges have erased of the inputs meanwhile are erased of the result: for these the
   // merge is run again where they are.
   Result<bool> install(const Compaction& choice, MergedRun* merged, std::mutex& commit_lock);
+
+  // merge() and install(), as metrics and listeners are told. merged: null, or called once the
+  // merge is done, with how long it took.
+  using Merged = std::function<void(std::chrono::steady_clock::duration)>;
+  Result<bool> run(const Compaction& choice, std::mutex& commit_lock, const std::atomic<bool>* stop,
+                   const Merged& merged);
 
   // The three in one for every table; takes the commit lock to install. What one damaged table
   // fails with is no reason not to compact the others.

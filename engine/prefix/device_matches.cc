@@ -84,7 +84,10 @@ bool DeviceMatches::find(Executor& executor, const MatchView& matches, const Mat
   }
   there.resident = copy.get();
   Status s = device_->longest_prefix().longest_match(there, addresses, ranks);
-  if (s.ok()) return true;
+  if (s.ok()) {
+    executor.count_device_keys(addresses.size);
+    return true;
+  }
   if (executor.failed(s) && s.code() != StatusCode::resource_exhausted) use_ = Use::no;
   return false;
 }

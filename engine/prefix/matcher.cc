@@ -336,6 +336,7 @@ Status Matcher::match_device(Executor& executor, const KeyColumn& addresses, Loc
   }
   Status s = (*device)->longest_prefix().match_on_device(**base, newer_, changes.get(), addresses,
                                                          out, stream);
+  if (s.ok()) executor.count_device_keys(addresses.size);
   (void)executor.failed(s);
   return s;
 }

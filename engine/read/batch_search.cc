@@ -55,6 +55,7 @@ Status BatchSearch::locate(HostQueries* queries, const TakeLocations& take) {
     Status status = batch_.all_on_device() ? batch_.device().tree_index().find_blocks(
                                                  batch_.indexes(), queries->column(), take)
                                            : locate_mixed(queries->column(), take);
+    if (status.ok()) executor_.count_device_keys(queries->column().size);
     if (!executor_.failed(status)) return status;
     STRIDE_TRY(leave_device(queries));
   }

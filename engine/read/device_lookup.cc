@@ -40,6 +40,7 @@ Status with_all_on_device(Executor& executor, const SegmentList& segments, const
                               "use get(), as for a table with share_equal_values"
                             : "raise gpu_memory_limit_bytes, or use find()");
   Status status = work(device, batch.indexes());
+  if (status.ok()) executor.count_device_keys(queries.size);
   (void)executor.failed(status);
   return status;
 }

@@ -469,6 +469,7 @@ Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyC
   STRIDE_TRY(search.prepare(&queries));
   if (search.batch().all_values_on_device()) {
     Status status = copy_from_device(search, queries.column(), result);
+    if (status.ok()) executor.count_device_keys(n);
     if (!executor.failed(status)) return status;
     result->found.reset(n);
     STRIDE_TRY(search.leave_device(&queries));

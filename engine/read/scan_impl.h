@@ -7,6 +7,7 @@
 
 #include "engine/catalog/version.h"
 #include "engine/merge/merger.h"
+#include "engine/monitoring/operation_counters.h"
 #include "engine/result_buffer.h"
 #include "engine/scan.h"
 
@@ -20,8 +21,21 @@ class STRIDE_INTERNAL Scan::Impl {
   // Nothing follows where it is not ok.
   void end_with(Status status) { status_ = std::move(status); }
 
+  static Impl& of(Scan& scan) { return *scan.impl_; }
+  // The counters live as long as this.
+  void count_in(OperationCounters& counters) { counters_ = &counters; }
+  void count(const ScanBatch& batch) const {
+    if (!counters_) return;
+    OperationCounters::Slot& slot = counters_->slot();
+    slot.add(Count::scan_rows, batch.keys.size);
+    slot.add(Count::scan_bytes, batch.keys.bytes() + batch.values.bytes());
+  }
+
  protected:
   Status status_;
+
+ private:
+  OperationCounters* counters_ = nullptr;  // null: it is a part of another scan
 };
 
 Result<Scan> make_scan(std::shared_ptr<const Version> version, const TableVersion& table,

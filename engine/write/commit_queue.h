@@ -44,6 +44,7 @@ struct CommitRequest {
   bool watched = false;         // it may be stopped, and so is carried out alone
   Status status;
   bool answered = false;  // the status is what has become of it
+  bool logged = false;    // it went through the log
 
   void answer(Status s) {
     status = std::move(s);

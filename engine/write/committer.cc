@@ -262,7 +262,14 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   for (const auto& [id, table] : round->tables) STRIDE_TRY(small_.seal_before({&table, 1}));
   const uint64_t run = versions_.new_id();
   for (SegmentRecord& added : pending.edit.added) added.run = run;
-  return versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability);
+  STRIDE_TRY(
+      versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability));
+  count_bytes(pending);
+  return {};
+}
+
+void Committer::count_bytes(const PendingEdit& installed) noexcept {
+  context_.identity->monitor->work().bulk_bytes += installed.added_bytes();
 }
 
 Status Committer::check_prepared(const CommitRequest& request, SmallRound* small) {
@@ -367,7 +374,10 @@ void Committer::carry_out(SmallRound* small) {
   if (small->requests.empty()) return;
   Status s = no_throw([&] { return small_.commit(small->requests, strongest(small->requests)); });
   if (s.ok()) small->answers.give();
-  for (CommitRequest* request : small->requests) request->answer(s);
+  for (CommitRequest* request : small->requests) {
+    request->logged = true;
+    request->answer(s);
+  }
   small->clear();
 }
 
@@ -413,6 +423,7 @@ Status Committer::commit_rows(Round* round) {
   if (!edit.added.empty() || !edit.created.empty() || !edit.renamed.empty() ||
       !edit.removed.empty() || !edit.erased.empty()) {
     STRIDE_TRY(versions_.apply(*round->version, &pending, durability));
+    count_bytes(pending);
     for (const auto& segment : pending.obsolete) segment->file().set_erased();
     const bool erased = !edit.erased.empty() || !edit.removed.empty();
     (erased ? made_.erased_rows : made_.runs) = true;

@@ -65,6 +65,7 @@ class Committer {
   void carry_out(Round* round);
   Status commit_rows(Round* round);
   Status make_run(Round* round, std::mutex& commit_lock);
+  void count_bytes(const PendingEdit& installed) noexcept;
   // Sorts the rows of a table and builds its part of the run. tombstones: whether it is to have
   // them. put_keys: null, or what asks about its keys.
   Status build_table(StagedTable* table, bool tombstones, Durability durability, PutKeys* put_keys,

@@ -185,6 +185,7 @@ Status SmallCommits::open_log(Durability durability) {
   auto made = LogWriter::create(*context_.fs, path, number, position);
   if (!made.ok()) return made.status();
   std::shared_ptr<LogWriter> log = std::move(*made);
+  log->count_in(context_.identity->monitor->log());
   PendingEdit pending(unsynced_);
   pending.only_moves_rows = true;
   pending.edit.created_logs.push_back(log->record());

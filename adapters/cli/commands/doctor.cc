@@ -1,4 +1,5 @@
-// stride doctor: what this machine has, and what will be fast on it and what not.
+// stride doctor: what is unusual about a database; or what this machine has, and what will be fast
+// on it and what not.
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -8,14 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 
+#include "adapters/cli/commands/database_doctor.h"
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/context.h"
 #include "adapters/cli/input/pipeline.h"
-#include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/subcommands.h"
 
@@ -25,12 +25,6 @@ namespace {
 struct DoctorArguments {
   std::string directory = ".";
   uint64_t megabytes = 256;
-};
-
-struct Finding {
-  std::string what;
-  std::string value;
-  std::string advice;  // empty: fine
 };
 
 double seconds_of(const std::function<void()>& work) {
@@ -172,16 +166,26 @@ ExitStatus look_at_disk(const std::string& directory, uint64_t bytes,
 }
 
 void add_doctor(CLI::App* command, DoctorArguments* a) {
-  command->add_option("DIR", a->directory, "Where databases are to lie")->capture_default_str();
+  command->add_option("DIR", a->directory, "A database, or where databases are to lie")
+      ->capture_default_str();
   command
       ->add_option("--megabytes", a->megabytes, "To write there for the measurement; removed again")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str()
       ->type_name("N");
-  command->footer("Example:\n  stride doctor /var/lib/app");
+  command->footer(
+      "Of a database: what is unusual about it, and what to do. Exit code 0: nothing; 9, or that "
+      "of\n"
+      "what reads or writes would end with: something. It changes nothing, and reads as much as\n"
+      "opening does; stride verify reads every byte.\n"
+      "Of another directory: how fast a database would be there, with a small one that is removed\n"
+      "again.\n\n"
+      "Examples:\n  stride doctor /var/lib/app/db\n  stride doctor /var/lib/app");
 }
 
 ExitStatus run_doctor(Context* context, const DoctorArguments& arguments) {
+  if (is_database(*context, arguments.directory))
+    return examine_database(context, arguments.directory);
   std::vector<Finding> findings;
   Scratch scratch(arguments.directory);
   if (scratch.error())
@@ -189,24 +193,12 @@ ExitStatus run_doctor(Context* context, const DoctorArguments& arguments) {
   look_at_machine(context->environment.meminfo, &findings);
   look_at_device(scratch.path(), &findings);
   STRIDE_CLI_TRY(look_at_disk(scratch.path(), arguments.megabytes * 1000000, &findings));
-  if (context->json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const Finding& f : findings)
-      list.push_back(
-          {{"what", f.what}, {"value", f.value}, {"fine", f.advice.empty()}, {"advice", f.advice}});
-    return context->out.write(text_of(list) + "\n");
-  }
-  std::string text;
-  for (const Finding& f : findings) {
-    text += (f.advice.empty() ? "ok    " : "note  ") + f.what +
-            std::string(14 - f.what.size(), ' ') + f.value + "\n";
-    if (!f.advice.empty()) text += std::string(20, ' ') + f.advice + "\n";
-  }
-  return context->out.write(text);
+  return print_findings(context, findings);
 }
 
-const bool doctor_registered = Subcommands::add(
-    460, "doctor", "What will be fast on this machine, and what not", &add_doctor, &run_doctor);
+const bool doctor_registered =
+    Subcommands::add(460, "doctor", "What is unusual about a database, or will be fast here",
+                     &add_doctor, &run_doctor);
 
 }  // namespace
 }  // namespace stride::cli

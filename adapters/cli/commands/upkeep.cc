@@ -1,4 +1,4 @@
-// stride stats, explain, verify, compact and calibrate.
+// stride stats, metrics, explain, verify, compact and calibrate.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -154,6 +154,16 @@ void add_stats(CLI::App* command, UpkeepArguments* a) {
   command->footer("Examples:\n  stride stats db\n  stride stats db --json");
 }
 
+void add_metrics(CLI::App* command, UpkeepArguments* a) {
+  command->add_option("DB", a->database, "Directory of the database")->required();
+  command->footer(
+      "Prints the state of the database as the text that Prometheus reads: for a cron job and the\n"
+      "textfile collector, say. What an application does with it, that application tells\n"
+      "(docs/monitoring.md).\n\n"
+      "Examples:\n  stride metrics db > /var/lib/node_exporter/stride.prom\n"
+      "  stride metrics db --json");
+}
+
 void add_explain(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->add_option("TABLE", a->table, "Name of the table")->required();
@@ -214,6 +224,31 @@ ExitStatus run_stats(Context* context, const UpkeepArguments& arguments) {
   if (!context->json) return context->out.write(lines);
   json result = {
       {"bytes", database->size_bytes()}, {"backend", database->backend_name()}, {"tables", tables}};
+  return context->out.write(text_of(result) + "\n");
+}
+
+ExitStatus run_metrics(Context* context, const UpkeepArguments& arguments) {
+  std::unique_ptr<Database> database;
+  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
+  Metrics metrics = database->metrics();
+  StateMetrics& state = metrics.state;
+  std::erase_if(state.tables, [](const auto& table) { return table.name == notes_table; });
+  if (!context->json) return context->out.write(prometheus_text(metrics, MetricsPart::state));
+  json tables = json::array();
+  for (const TableStatistics& table : state.tables) tables.push_back(describe(table));
+  json result = {{"runs", state.runs},
+                 {"segments", state.segments},
+                 {"rows", state.rows},
+                 {"memtable_rows", state.memtable_rows},
+                 {"segment_bytes", state.segment_bytes},
+                 {"log_file_bytes", state.log_bytes},
+                 {"size_bytes", state.size_bytes},
+                 {"memtable_bytes", state.memtable_bytes},
+                 {"sealed_memtables", state.sealed_memtables},
+                 {"debt_bytes", state.debt_bytes},
+                 {"resident_bytes", state.resident_bytes},
+                 {"space_amplification", state.space_amplification},
+                 {"tables", tables}};
   return context->out.write(text_of(result) + "\n");
 }
 
@@ -305,6 +340,8 @@ ExitStatus run_compact(Context* context, const UpkeepArguments& arguments) {
 
 const bool stats_registered =
     Subcommands::add(410, "stats", "Sizes of the database and its tables", &add_stats, &run_stats);
+const bool metrics_registered = Subcommands::add(
+    415, "metrics", "The state of a database, as text for Prometheus", &add_metrics, &run_metrics);
 const bool explain_registered =
     Subcommands::add(420, "explain", "How a lookup in a table goes: segments, trees, memory",
                      &add_explain, &run_explain);

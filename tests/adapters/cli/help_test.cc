@@ -93,6 +93,7 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
       {"checkpoint", {"checkpoint", db, directory_ + "/checkpoint"}},
       {"backup", {"backup", db, directory_ + "/backup"}},
       {"stats", {"stats", db}},
+      {"metrics", {"metrics", db}},
       {"explain", {"explain", db, table}},
       {"verify", {"verify", db}},
       {"compact", {"compact", db}},

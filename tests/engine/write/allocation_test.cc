@@ -10,7 +10,9 @@
 #include <new>
 
 #include "engine/dedup_table.h"
+#include "engine/monitoring/monitor.h"
 #include "engine/prefixes.h"
+#include "storage/no_throw.h"
 #include "tests/support/catch.h"
 #include "tests/support/failing_allocations.h"
 #include "tests/support/model.h"
@@ -60,6 +62,7 @@ class AllocationTest {
     db_.reset();
     Options options{.durability = Durability::flush, .threads = 2};
     options.max_range_tombstones = random_() % 2 ? 0 : 4096;
+    options.log_file = false;  // its thread would take what is to fail here
     auto opened = Database::open(directory_.path(), options);
     REQUIRE_OK(opened);
     db_ = std::move(*opened);
@@ -474,6 +477,19 @@ TEST_CASE_METHOD(AllocationTest, "AllocationTest.ReadsOfPrefixesAndTables", "[Al
     return missing.status().code() == StatusCode::not_found ? Status() : missing.status();
   });
   sweep_read([&] { return db_->verify(); });
+}
+
+TEST_CASE_METHOD(AllocationTest, "AllocationTest.EventsAreToldOrNot", "[AllocationTest]") {
+  auto log = std::make_shared<LogFile>(FileSystem::posix(), directory_.path());
+  for (int64_t n = 0, failed = 1; failed; ++n)
+    failed = fail_allocation(n, [&] {
+      Status ignored = no_throw([&] {
+        Monitor monitor({.logger = log});
+        WatchedTask(monitor, /*flush=*/false).begin({.table = std::string(40, 't')});
+        monitor.end(Status());
+        return Status();
+      });
+    });
 }
 
 }  // namespace
