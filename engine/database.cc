@@ -9,6 +9,7 @@
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
 #include "engine/memtable/memtable.h"
+#include "engine/read_write_state.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
@@ -212,6 +213,14 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
     if (!found.ok()) return found.status();
     return report_segments(**found, impl_->context().executor.get());
   });
+}
+
+Transaction Database::transaction() noexcept {
+  try {
+    return Transaction(std::make_shared<Transaction::State>(impl_));
+  } catch (const std::bad_alloc&) {
+    return Transaction(Status::out_of_memory());
+  }
 }
 
 WriteTransaction Database::begin() noexcept {
