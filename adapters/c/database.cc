@@ -75,18 +75,20 @@ int stride_options_init(stride_options* options, size_t size) {
   });
 }
 
+Status stride::c::open_database(const char* path, const stride_options* given, Options options,
+                                stride_database** database) {
+  STRIDE_TRY(check_pointer(path, "path"));
+  STRIDE_TRY(check_pointer(database, "database"));
+  STRIDE_TRY(read_options(given, &options));
+  auto opened = Database::open(path, options);
+  if (!opened.ok()) return opened.status();
+  return make_handle(std::make_unique<DatabaseObject>(DatabaseObject{std::move(*opened)}),
+                     database);
+}
+
 int stride_open(const char* path, const stride_options* options, stride_database** database) {
   if (database) *database = nullptr;
-  return run([&]() -> Status {
-    STRIDE_TRY(check_pointer(path, "path"));
-    STRIDE_TRY(check_pointer(database, "database"));
-    Options o;
-    STRIDE_TRY(read_options(options, &o));
-    auto opened = Database::open(path, o);
-    if (!opened.ok()) return opened.status();
-    return make_handle(std::make_unique<DatabaseObject>(DatabaseObject{std::move(*opened)}),
-                       database);
-  });
+  return run([&] { return open_database(path, options, Options(), database); });
 }
 
 int stride_close(stride_database* database) {

@@ -227,6 +227,9 @@ int change_table(stride_transaction* transaction, stride_table* table, const Cha
   });
 }
 
+// Opens it with what is given, and with the members of `options` that stride_options does not have.
+Status open_database(const char* path, const stride_options* given, Options options,
+                     stride_database** database);
 // `what` names the argument.
 Status check_pointer(const void* pointer, const char* what);
 // One of an enum's values, which are 0 to `last`.
