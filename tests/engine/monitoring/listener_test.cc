@@ -230,7 +230,7 @@ TEST_CASE_METHOD(ListenerTest, "ListenerTest.IsToldOfTheDevice", "[ListenerTest]
   auto listener = std::make_shared<Listener>();
   auto device = std::make_shared<FakeDevice>(/*memory=*/64 << 20);
   auto db = open(listener, {.shared_backend = device});
-  put(*db, 0, 20000);
+  put(*db, 0, 4000);  // too few to measure where batches are faster: they go to the device
   REQUIRE_OK(db->compact());
   std::string keys(8 * 5000, '1');
   GetResult result;
@@ -241,7 +241,7 @@ TEST_CASE_METHOD(ListenerTest, "ListenerTest.IsToldOfTheDevice", "[ListenerTest]
   REQUIRE_OK(db->snapshot().get(*table, Column::fixed(keys.data(), 8, 5000), &result));
   REQUIRE_OK(db->close());
   REQUIRE(listener->of(EventKind::device_copied).size() == 1u);
-  CHECK(listener->of(EventKind::device_copied)[0].rows == 20000u);
+  CHECK(listener->of(EventKind::device_copied)[0].rows == 4000u);
   CHECK(listener->of(EventKind::device_lost).size() == 1u);
   CHECK(listener->of(EventKind::device_evicted).size() == 1u);
 }

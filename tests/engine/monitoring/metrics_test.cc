@@ -283,7 +283,8 @@ TEST_CASE_METHOD(MetricsTest, "MetricsTest.APoisonedHandleSaysSo", "[MetricsTest
 TEST_CASE_METHOD(MetricsTest, "MetricsTest.KeysThatADeviceSearchesAreCounted", "[MetricsTest]") {
   auto table = db_->create_table("t", {.key_width = 8});
   REQUIRE_OK(table);
-  put(*table, 30000, 100000, Durability::sync);
+  // Too few to measure where batches are faster: they go to the device.
+  put(*table, 4000, 100000, Durability::sync);
   REQUIRE_OK(db_->compact());
   REQUIRE_OK(db_->close());
   db_.reset();
@@ -299,7 +300,8 @@ TEST_CASE_METHOD(MetricsTest, "MetricsTest.KeysThatADeviceSearchesAreCounted", "
   REQUIRE_OK(db_->snapshot().get(*table, Column::fixed(bytes.data(), 8, 3), &result));
   const Metrics m = db_->metrics();
   CHECK(m.operations.batch_keys == n + 3);
-  CHECK(m.operations.device_keys == (device->searches() > 0 ? n : 0));
+  CHECK(device->searches() > 0u);
+  CHECK(m.operations.device_keys == n);
   CHECK(m.work.device_copies == m.state.device_segments);
   CHECK(m.state.device_segments == 1u);
   CHECK(m.state.device_bytes > 0u);
