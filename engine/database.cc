@@ -68,11 +68,14 @@ Result<Table> Database::open_table(const std::string& name) const {
 Result<Table> Database::open_or_create_table(const std::string& name, const TableOptions& options) {
   return no_throw([&]() -> Result<Table> {
     STRIDE_TRY(check_table_options(name, options));
-    if (auto table = open_table(name); table.ok()) return check_same_options(*table, options);
-    auto table = create_table(name, options);
-    if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
-    table = open_table(name);  // another thread was faster
-    return table.ok() ? check_same_options(*table, options) : table;
+    // Other threads may make it, and drop it again, between the two calls.
+    for (;;) {
+      auto table = open_table(name);
+      if (table.ok()) return check_same_options(*table, options);
+      if (table.status().code() != StatusCode::not_found) return table;
+      table = create_table(name, options);
+      if (table.ok() || table.status().code() != StatusCode::already_exists) return table;
+    }
   });
 }
 

@@ -6,6 +6,7 @@
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -123,6 +124,25 @@ TEST_CASE("ManyTablesTest.AreFoundByNameWhateverWasCreatedAndDropped", "[ManyTab
   db = Database::open("db", options_of(fs));
   REQUIRE_OK(db.status());
   expect_tables();
+}
+
+// Whoever wants a table has it, however often others drop it meanwhile.
+TEST_CASE("ManyTablesTest.ATableThatOthersDropIsMadeAgain", "[ManyTablesTest]") {
+  MemoryFileSystem fs({.crashable = false});
+  auto db = Database::open("db", options_of(fs));
+  REQUIRE_OK(db.status());
+  TestThreads threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.start([&] {
+      for (int i = 0; i < 2000; ++i) {
+        CHECK_OK((*db)->open_or_create_table("shared").status());
+        const StatusCode dropped = (*db)->drop_table("shared").code();
+        CHECK_MESSAGE((dropped == StatusCode::ok || dropped == StatusCode::not_found), i);
+      }
+    });
+  }
+  threads.join();
+  CHECK((*db)->tables().empty());
 }
 
 }  // namespace
