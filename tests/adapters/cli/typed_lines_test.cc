@@ -113,7 +113,7 @@ class RandomLines {
     return text + (one_in(200) ? "\n" : end_);
   }
 
-  static constexpr size_t bits[] = {0, 63, 0, 0, 8, 15, 0, 0, 0, 0, 64, 0, 31, 7, 16, 32};
+  static constexpr size_t bits[] = {0, 63, 0, 0, 8, 15, 0, 0, 0, 0, 64, 0, 31, 7, 16, 32, 8};
 
   std::mt19937_64& random_;
   char delimiter_;
