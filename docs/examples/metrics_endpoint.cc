@@ -1,8 +1,8 @@
 // A service that Prometheus watches: it counts the lines of the standard input by their first word,
 // and answers GET /metrics on a port of this machine with what its database does.
 //
-//   g++ -std=c++20 -O2 metrics_endpoint.cc $(pkg-config --cflags --libs stridedb) \
-//     -pthread -o metrics_endpoint
+//   g++ -std=c++20 -O2 -pthread metrics_endpoint.cc $(pkg-config --cflags --libs stridedb)
+//   mv a.out metrics_endpoint
 //   printf 'red 1\nblue 2\nred 3\n' | ./metrics_endpoint counts.db      # prints the text once
 //   ./metrics_endpoint counts.db 9464 < /var/log/app.log &
 //   curl http://127.0.0.1:9464/metrics

@@ -9,9 +9,8 @@ namespace stride {
 inline constexpr size_t max_own_numbers = 64;
 
 namespace thread_numbers {
-// Plus 1; 0: it has none yet. The model spares the shared library a call for each look at it: so
-// few bytes have room in each thread, also where the library is loaded late.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local size_t of_this_thread;
+// Plus 1; 0: it has none yet.
+extern constinit thread_local size_t of_this_thread;
 size_t take() noexcept;
 }  // namespace thread_numbers
 
