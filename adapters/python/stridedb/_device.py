@@ -34,8 +34,8 @@ class _Torch:
         cells = rows[:, offset : offset + width]
         try:
             return cells.view(kind)
-        except RuntimeError:  # the row is no multiple of the cell
-            return cells.contiguous().view(kind)
+        except RuntimeError:  # the row is no multiple of the cell; contiguous() makes no copy of no rows
+            return cells.clone(memory_format=self._torch.contiguous_format).view(kind)
 
     def zeros(self, n: int, like: Any) -> Any:
         return self._torch.zeros(n, dtype=like.dtype, device=self._device)
