@@ -8,7 +8,9 @@
 #include "engine/catalog/table_options.h"
 #include "engine/database_impl.h"
 #include "engine/device/executor.h"
+#include "engine/memtable/memtable.h"
 #include "engine/monitoring/state_metrics.h"
+#include "engine/read_write_state.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
@@ -184,6 +186,14 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
     if (!found.ok()) return found.status();
     return report_segments(**found, impl_->context().executor.get());
   });
+}
+
+Transaction Database::transaction() noexcept {
+  try {
+    return Transaction(std::make_shared<Transaction::State>(impl_));
+  } catch (const std::bad_alloc&) {
+    return Transaction(Status::out_of_memory());
+  }
 }
 
 WriteTransaction Database::begin() noexcept {

@@ -19,6 +19,7 @@
 #include "engine/options.h"
 #include "engine/snapshot.h"
 #include "engine/table.h"
+#include "engine/transaction.h"
 #include "engine/write_transaction.h"
 #include "storage/export.h"
 #include "storage/status.h"
@@ -94,6 +95,8 @@ class STRIDE_API Database {
 
   // Where there is no memory for a transaction, all of its calls say so.
   WriteTransaction begin() noexcept;
+  // One that reads, too, and whose commit fails where that has changed (engine/transaction.h).
+  Transaction transaction() noexcept;
   Snapshot snapshot() const noexcept;
 
   // Makes all that was committed durable, whatever its level: it survives power loss.

@@ -18,6 +18,7 @@
 #include "engine/write/commit_queue.h"
 #include "engine/write/committer.h"
 #include "engine/write/memtable_flush.h"
+#include "engine/write/read_check.h"
 #include "engine/write/small_commits.h"
 #include "engine/write/turn_mutex.h"
 #include "storage/work_watch.h"
@@ -35,6 +36,11 @@ class DatabaseImpl {
   std::shared_ptr<const Version> current() const noexcept { return versions_.current(); }
   std::shared_ptr<const Version> current(uint32_t* commit) const noexcept {
     return versions_.current(commit);
+  }
+  Moment now() const noexcept {
+    Moment moment;
+    moment.version = current(&moment.commit);
+    return moment;
   }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
   Metrics metrics() const;

@@ -8,8 +8,8 @@
 #include "engine/prefixes.h"
 #include "engine/read/device_lookup.h"
 #include "engine/read/lookup.h"
-#include "engine/read/overlay_scan.h"
 #include "engine/read/scan_impl.h"
+#include "engine/read/snapshot_reads.h"
 #include "storage/first_failure.h"
 #include "storage/no_throw.h"
 #include "storage/work_watch.h"
@@ -153,23 +153,14 @@ auto Snapshot::read_prefixes(const Table& table, const Read& read) const {
 
 OperationCounters& Snapshot::counters() const { return version()->database->monitor->operations(); }
 
-// A row of the memtable is newer than all segments.
 Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
   CountedGet counted(counters());
   Result<std::optional<Bytes>> result = no_throw([&]() -> Result<std::optional<Bytes>> {
     if (lacks_memory_) return Status::out_of_memory();
+    if (state_) return get_newest(*state_, table, key);
     auto found = version()->find(table);
     if (!found.ok()) return found.status();
-    if (!state_) return lookup_one((*found)->segments, key);
-    if (!SnapshotState::has_newest_rows(*version(), **found)) {
-      auto whole = state_->table(table);
-      if (!whole.ok()) return whole.status();
-      return lookup_one((*whole)->segments, key);
-    }
-    const TailRow* row = state_->find((*found)->table->id, key);
-    if (!row) return lookup_one((*found)->segments, key);
-    if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
-    return std::optional(row->value());
+    return lookup_one((*found)->segments, key);
   });
   counted.end(result);
   return result;
@@ -295,15 +286,7 @@ Result<Scan> Snapshot::scan(const Table& table, const ScanOptions& options) cons
     return read_table(table, [&](const TableVersion& t) {
       return counted_scan(make_scan(version_, t, options), counters());
     });
-  return no_throw([&]() -> Result<Scan> {
-    std::vector<OrderedTail> newest;
-    auto found = state_->ordered_table(table, &newest);
-    if (!found.ok()) return found.status();
-    TailMerger newer(newest, options);
-    auto older = make_scan(pin(), **found, options);
-    if (!older.ok() || !newer.row()) return counted_scan(std::move(older), counters());
-    return counted_scan(overlay_scan(std::move(*older), std::move(newer), options), counters());
-  });
+  return no_throw([&] { return counted_scan(scan_newest(state_, table, options), counters()); });
 }
 
 Result<Iterator> Snapshot::iterate(const Table& table, const ScanOptions& options) const {

@@ -11,6 +11,7 @@
 #include "engine/database_impl.h"
 #include "engine/named_notes.h"
 #include "engine/write/commit_queue.h"
+#include "engine/write/read_check.h"
 #include "engine/write/staging.h"
 #include "engine/write_transaction.h"
 
@@ -24,6 +25,7 @@ struct STRIDE_INTERNAL WriteTransaction::State {
   OpenTransaction open{.staging = &staging};
   std::atomic<bool> entered{false};  // the commit queue knows of it
   std::atomic<bool> ended{false};
+  ReadCheck* reads = nullptr;  // null: it has read nothing
 
   // closed: it has ended, or this process is a forked child.
   Status check_open() const;
@@ -35,6 +37,10 @@ struct STRIDE_INTERNAL WriteTransaction::State {
   // already_exists.
   Result<TableRenaming> rename(const Table& table, const std::string& new_name,
                                std::vector<NamedNote>* notes, std::vector<NamedNote>* stale) const;
+  // is_known: the commit queue knows of it as `open`. *stale: CommitRequest::stale; then it may be
+  // called again.
+  Status commit_once(const CommitOptions& options, Durability wanted, bool is_known,
+                     CommitReport* report, bool* stale);
   // Tells the commit queue once they are many.
   void end_change() noexcept;
 };

@@ -381,6 +381,23 @@ class CountedCommit {
 
 }  // namespace
 
+Status WriteTransaction::State::commit_once(const CommitOptions& options, Durability wanted,
+                                            bool is_known, CommitReport* report, bool* stale) {
+  CommitRequest request{.staging = &staging, .durability = wanted};
+  if (is_known) request.open = &open;
+  PutKeys put_keys{.refuse_equal = options.refuse_equal_keys};
+  if (report || options.refuse_equal_keys) request.put_keys = &put_keys;
+  request.reads = reads;
+  const bool watched = options.progress && database->is_large(request);
+  const CountedCommit counted(staging);
+  Status s = watched ? commit_watched(&request, options.progress, database.get())
+                     : database->commit(&request);
+  *stale = request.stale;
+  if (!*stale) counted.end(s, request.logged, database->context().identity->monitor->operations());
+  if (s.ok() && report) report->keys = std::move(put_keys.keys);
+  return s;
+}
+
 Status WriteTransaction::commit(std::optional<Durability> durability) {
   return commit(CommitOptions{.durability = durability});
 }
@@ -395,18 +412,14 @@ Status WriteTransaction::commit(const CommitOptions& options, CommitReport* repo
     DatabaseImpl& database = *state->database;
     Durability wanted = options.durability.value_or(database.context().options.durability);
     if (!state->changed) return wanted == Durability::sync ? database.sync() : database.writable();
-    CommitRequest request{.staging = &state->staging, .durability = wanted};
-    if (state->entered) request.open = &state->open;
-    PutKeys put_keys{.refuse_equal = options.refuse_equal_keys};
-    if (report || options.refuse_equal_keys) request.put_keys = &put_keys;
-    const bool watched = options.progress && database.is_large(request);
-    const CountedCommit counted(state->staging);
-    Status s =
-        watched ? commit_watched(&request, options.progress, &database) : database.commit(&request);
-    counted.end(s, request.logged, database.context().identity->monitor->operations());
-    STRIDE_TRY(s);
-    if (report) report->keys = std::move(put_keys.keys);
-    return Status();
+    bool is_known = state->entered;  // to the queue, until it is there for the first time
+    for (bool stale = false;;) {
+      if (state->reads && (stale || state->reads->is_worth_a_look()))
+        STRIDE_TRY(state->reads->look_ahead([&] { return database.now(); }));
+      Status s =
+          state->commit_once(options, wanted, std::exchange(is_known, false), report, &stale);
+      if (!stale) return s;
+    }
   });
 }
 

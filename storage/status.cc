@@ -100,6 +100,8 @@ std::string_view to_string(StatusCode code) {
       return "unavailable";
     case StatusCode::cancelled:
       return "cancelled";
+    case StatusCode::conflict:
+      return "conflict";
   }
   return "unknown";
 }

@@ -40,6 +40,7 @@ enum class StatusCode : uint8_t {
   closed,              // the database or transaction has ended
   unavailable,         // this machine or build lacks what was asked for
   cancelled,           // the caller asked for an end, and nothing has changed
+  conflict,            // what a transaction has read was changed meanwhile: do it again
 };
 
 // "corruption", "no_space", ...

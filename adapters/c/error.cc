@@ -26,6 +26,7 @@ static_assert(same(STRIDE_RESOURCE_EXHAUSTED, StatusCode::resource_exhausted));
 static_assert(same(STRIDE_CLOSED, StatusCode::closed));
 static_assert(same(STRIDE_UNAVAILABLE, StatusCode::unavailable));
 static_assert(same(STRIDE_CANCELLED, StatusCode::cancelled));
+static_assert(same(STRIDE_CONFLICT, StatusCode::conflict));
 
 struct LastError {
   Status status;  // owns the strings
@@ -107,6 +108,6 @@ const stride_error* stride_last_error(void) { return &last_error().view; }
 
 const char* stride_status_name(int status) {
   if (status == STRIDE_TOO_SMALL) return "too_small";
-  if (status < STRIDE_OK || status > STRIDE_CANCELLED) return "unknown";
+  if (status < STRIDE_OK || status > STRIDE_CONFLICT) return "unknown";
   return stride::to_string(static_cast<stride::StatusCode>(status)).data();  // of a literal
 }

@@ -84,6 +84,7 @@ enum {
   STRIDE_CLOSED = 13,             /* the database has ended */
   STRIDE_UNAVAILABLE = 14,        /* this machine or build lacks what was asked for */
   STRIDE_CANCELLED = 15,          /* the caller asked for an end, and nothing has changed */
+  STRIDE_CONFLICT = 16,           /* what a transaction has read was changed: do it again */
   STRIDE_TOO_SMALL = 100          /* the caller's memory does not hold the result */
 };
 

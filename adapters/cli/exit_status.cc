@@ -32,6 +32,7 @@ ExitCode exit_code(StatusCode code) {
     case StatusCode::cancelled:
       return ExitCode::interrupted;
     case StatusCode::io_error:
+    case StatusCode::conflict:
     case StatusCode::poisoned:
     case StatusCode::closed:
       break;

@@ -37,6 +37,8 @@ const char* class_of(StatusCode code) {
       return "Unavailable";
     case StatusCode::cancelled:
       return "Cancelled";
+    case StatusCode::conflict:
+      return "Conflict";
   }
   return "StrideError";
 }

@@ -71,6 +71,8 @@ struct SealedMemtable {
   std::shared_ptr<Memtable> rows;
   uint64_t memory_bytes = 0;
   uint64_t log_bytes = 0;  // of the files that hold the rows
+  // Rows of later commits do not count, where the reader's snapshot is older than the last ones.
+  uint32_t last_commit = UINT32_MAX;
 };
 
 // Immutable once it is published. The next version shares the tables that it does not change.

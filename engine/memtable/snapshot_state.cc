@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "engine/memtable/pieces.h"
+#include "engine/prefix/matcher.h"
 
 namespace stride {
 namespace {
 
 using Segments = std::vector<std::shared_ptr<IndexedSegment>>;
+
+uint32_t last_commit(const SealedMemtable& sealed) {
+  return std::min(sealed.last_commit, sealed.rows->visible());
+}
 
 // Appends what the memtable has of the table up to the commit.
 Status add_pieces(Executor& executor, const Memtable& memtable, uint32_t table, uint32_t commit,
@@ -32,7 +37,7 @@ Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
   pieces = newer.size();
   for (const SealedMemtable& sealed : version.sealed) {
     Segments made;
-    STRIDE_TRY(add_pieces(*version.executor, *sealed.rows, id, sealed.rows->visible(), &made));
+    STRIDE_TRY(add_pieces(*version.executor, *sealed.rows, id, last_commit(sealed), &made));
     if (made.empty()) continue;
     for (; used < segments.size() && segments[used]->record().run > sealed.run; ++used)
       newer.push_back(segments[used]);
@@ -45,6 +50,8 @@ Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
       used == 0 ? segments
                 : SegmentList(segments.begin() + static_cast<ptrdiff_t>(used), segments.end());
   made->segments = older.with_newer(newer);
+  // Rows of a prefix table that are in no run yet: a transaction's own.
+  if (made->matcher) made->matcher = made->matcher->follow(*version.executor, *made);
   return std::shared_ptr<const TableVersion>(std::move(made));
 }
 
@@ -58,7 +65,7 @@ SnapshotState::~SnapshotState() {
 const TailRow* SnapshotState::find_sealed(uint32_t table, Bytes key) const noexcept {
   for (const SealedMemtable& sealed : version_->sealed) {
     const TableTail* tail = sealed.rows->find(table);
-    if (const TailRow* row = tail ? tail->find(key, sealed.rows->visible()) : nullptr) return row;
+    if (const TailRow* row = tail ? tail->find(key, last_commit(sealed)) : nullptr) return row;
   }
   return nullptr;
 }
@@ -95,7 +102,7 @@ Result<const TableVersion*> SnapshotState::ordered_table(const Table& table,
   };
   if (version_->memtable) STRIDE_TRY(add(*version_->memtable, commit_));
   for (const SealedMemtable& sealed : version_->sealed)
-    STRIDE_TRY(add(*sealed.rows, sealed.rows->visible()));
+    STRIDE_TRY(add(*sealed.rows, last_commit(sealed)));
   return found;
 }
 

@@ -14,8 +14,9 @@ namespace stride {
 namespace {
 
 constexpr uint64_t first_block_bytes = 4096;
+constexpr unsigned offset_bits = 48;
 
-uint32_t hash_of(Bytes key) { return static_cast<uint32_t>(checksum(key) >> 32); }
+uint32_t hash_of(uint64_t key_checksum) { return static_cast<uint32_t>(key_checksum >> 32); }
 
 uint32_t row_of(uint64_t word) { return static_cast<uint32_t>(word); }
 
@@ -77,6 +78,9 @@ void TableTail::drop_reserved() noexcept {
 
 void TableTail::keep_reserved(uint64_t new_keys, uint32_t commit) noexcept {
   newest_.count(new_keys);
+  // The first call of those that keep the rows of a group: those before it are published.
+  if (end_.block != reserved_end_.block || end_.offset != reserved_end_.offset)
+    recent_.store(uint64_t{end_.block} << offset_bits | end_.offset, std::memory_order_release);
   rows_.store(rows() + reserved_rows_, std::memory_order_relaxed);
   last_commit_.store(commit, std::memory_order_relaxed);
   end_ = reserved_end_;
@@ -95,7 +99,7 @@ bool TableTail::insert(Place* place, uint32_t commit, EntryKind kind, Bytes key,
   if (!key.empty()) std::memcpy(bytes, key.data(), key.size());
   if (!value.empty()) std::memcpy(bytes + key.size(), value.data(), value.size());
   made->commit.store(commit, std::memory_order_release);
-  return newest_.put(uint64_t{hash_of(key)} << 32 | id, [&](uint64_t word) {
+  return newest_.put(uint64_t{hash_of(checksum(key))} << 32 | id, [&](uint64_t word) {
     TailRow* there = row(row_of(word));
     if (!equal(there->key(), key)) return GrowingTable::Met::another;
     if (there->commit.load(std::memory_order_relaxed) > commit) {
@@ -123,9 +127,25 @@ void TableTail::insert_behind(TailRow* newer, TailRow* made, uint32_t id) noexce
 }
 
 const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {
-  const uint64_t word =
-      newest_.find(hash_of(key), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
+  return find(checksum(key), key, commit);
+}
+
+const TailRow* TableTail::find(uint64_t key_checksum, Bytes key, uint32_t commit) const noexcept {
+  const uint64_t word = newest_.find(
+      hash_of(key_checksum), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
   return word == 0 ? nullptr : row_at(row(row_of(word)), commit);
+}
+
+void TableTail::prefetch_find(uint64_t key_checksum) const noexcept {
+  newest_.prefetch_find(hash_of(key_checksum));
+}
+
+TableTail::Cursor TableTail::recent() const noexcept {
+  const uint64_t place = recent_.load(std::memory_order_acquire);
+  Cursor cursor(*this);
+  cursor.block_ = static_cast<uint32_t>(place >> offset_bits);
+  cursor.offset_ = place & ((uint64_t{1} << offset_bits) - 1);
+  return cursor;
 }
 
 // Leaves a block only where it has seen a row behind it that it may return: all before that are

@@ -89,6 +89,10 @@ class TableTail {
 
   // The newest row of the key among commits up to `commit`. Null: there is none.
   const TailRow* find(Bytes key, uint32_t commit) const noexcept;
+  // The same for a key whose checksum() (storage/checksum.h) the caller knows.
+  const TailRow* find(uint64_t key_checksum, Bytes key, uint32_t commit) const noexcept;
+  // For a find() that is about to come.
+  void prefetch_find(uint64_t key_checksum) const noexcept;
 
   // The row, if its commit is no later than `commit`; else the newest one of its key that is. Null:
   // there is none.
@@ -106,10 +110,15 @@ class TableTail {
     const TailRow* next(uint32_t commit) noexcept;
 
    private:
+    friend class TableTail;
     const TableTail* tail_;
     uint32_t block_ = 0;
     uint64_t offset_ = row_unit;
   };
+  // A cursor behind rows of commits that had been published by the time of the call, which need not
+  // be all of them. Who then asks which commit is the last that is published
+  // (Memtable::visible()) finds all rows of later ones behind the cursor. Any thread.
+  Cursor recent() const noexcept;
 
   // Segments in memory that have been made of the rows, for those who read them in bulk.
   Pieces& pieces() const { return *pieces_; }
@@ -143,6 +152,9 @@ class TableTail {
   uint64_t bytes_ = 0;
   std::atomic<uint64_t> rows_{0};
   std::atomic<uint32_t> last_commit_{0};
+  // Where the rows end of the commits before the last ones that were kept: its block, and the
+  // offset there in 48 bits.
+  std::atomic<uint64_t> recent_{row_unit};
   GrowingTable newest_;  // of each key: its hash, and the row
   const std::unique_ptr<Pieces> pieces_;
   const std::unique_ptr<TailOrder> order_;

@@ -34,6 +34,8 @@ struct PutKeys {
   std::map<std::string, uint64_t> keys;  // how many distinct ones, by the table's name
 };
 
+class ReadCheck;
+
 struct CommitRequest {
   Staging* staging = nullptr;
   Durability durability = Durability::sync;
@@ -42,6 +44,10 @@ struct CommitRequest {
   MemtableRows rows;
   PutKeys* put_keys = nullptr;  // null: nobody asks
   bool watched = false;         // it may be stopped, and so is carried out alone
+  ReadCheck* reads = nullptr;   // null: it depends on nothing that it has read
+  // What it has read could not be checked in a short time; nothing has happened, and it may come
+  // again after another look ahead.
+  bool stale = false;
   Status status;
   bool answered = false;  // the status is what has become of it
   bool logged = false;    // it went through the log

@@ -10,8 +10,10 @@
 #include "engine/memtable/memtable.h"
 #include "engine/memtable/snapshot_state.h"
 #include "engine/write/accumulate.h"
+#include "engine/write/group_writes.h"
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
+#include "engine/write/read_check.h"
 #include "engine/write/rows_of_commit.h"
 #include "engine/write/table_checks.h"
 #include "storage/no_throw.h"
@@ -156,6 +158,7 @@ struct Committer::Round {
   AbsentAnswers answers;
   PutKeys* put_keys = nullptr;  // of its only request
   bool watched = false;         // the same
+  ReadCheck* reads = nullptr;   // the same, of a run that is made without the commit lock
 
   bool empty() const { return requests.empty(); }
   // Whether rows may come behind those that are there. A request that creates or renames tables has
@@ -163,6 +166,7 @@ struct Committer::Round {
   bool has_room_for(const CommitRequest& request, const std::vector<StagedTable>& staged) const {
     if (request.staging->changes_tables() || !created.empty() || !renamed.empty()) return false;
     if (!empty() && (put_keys || request.put_keys || watched || request.watched)) return false;
+    if (!empty() && (reads || request.reads)) return false;
     return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
       auto found = tables.find(t.table->id);
       return found == tables.end() || fits_behind(found->second, t);
@@ -179,6 +183,7 @@ struct Committer::Round {
     requests.push_back(request);
     put_keys = request->put_keys;
     watched = request->watched;
+    reads = request->reads;
   }
 };
 
@@ -190,8 +195,12 @@ struct Committer::SmallRound {
   AbsentAnswers answers;
   uint64_t bytes = 0;
   std::optional<uint32_t> found;  // a table that is there, as long as the commit lock is held
+  GroupWrites writes;             // of the first `noted` requests, for those that have read
+  size_t noted = 0;
 
   void clear() {
+    writes.clear();
+    noted = 0;
     requests.clear();
     staged.clear();
     answers = {};
@@ -251,10 +260,17 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
     STRIDE_TRY(build_table(&table, /*tombstones=*/true, durability, round->put_keys, &pending));
   }
   if (durability == Durability::sync) STRIDE_TRY(unsynced_.sync_ahead());
+  auto now = [&] {
+    Moment moment;
+    moment.version = versions_.current(&moment.commit);
+    return moment;
+  };
+  if (round->reads) STRIDE_TRY(round->reads->look_ahead(now));
   std::lock_guard guard(commit_lock);
   // A write that has failed since is a failure of this call.
   STRIDE_TRY(unsynced_.finish_writes(/*wait=*/false, /*logs=*/false));
   STRIDE_TRY(versions_.still_writable());
+  if (round->reads) STRIDE_TRY(round->reads->check(versions_.current()));
   for (const auto& table : round->created) {
     STRIDE_TRY(check_not_there(*versions_.current(), *table));
     pending.edit.created.push_back(*table);
@@ -286,12 +302,30 @@ void Committer::add_prepared(CommitRequest* request, Round* round, SmallRound* s
   carry_out(round);
   if (small->bytes > small_.max_group_bytes()) carry_out(small);
   if (Status s = check_prepared(*request, small); !s.ok()) return request->answer(std::move(s));
+  if (request->reads && !check_reads(request, small)) return;
   small->bytes += request->rows.bytes();
   small->requests.push_back(request);
 }
 
+bool Committer::check_reads(CommitRequest* request, SmallRound* small) {
+  Status s = no_throw([&] {
+    STRIDE_TRY(request->reads->check_unless_stale(versions_.current(), &request->stale));
+    for (; small->noted < small->requests.size(); ++small->noted)
+      small->writes.add(small->requests[small->noted]->rows);
+    return small->noted == 0 ? Status() : request->reads->check_group(small->writes);
+  });
+  if (s.ok() && !request->stale) return true;
+  request->answer(std::move(s));
+  return false;
+}
+
 void Committer::add(CommitRequest* request, Round* round, SmallRound* small) {
   if (request->rows.rows() > 0) return add_prepared(request, round, small);
+  if (request->reads) {
+    carry_out(small);
+    carry_out(round);
+    if (!check_reads(request, small)) return;
+  }
   Staging& staging = *request->staging;
   std::vector<StagedTable> staged = staging.consume();
   const bool is_small = !request->put_keys && small_.takes(staging, staged);

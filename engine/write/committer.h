@@ -51,6 +51,9 @@ class Committer {
   // A request whose rows are in CommitRequest::rows.
   void add_prepared(CommitRequest* request, Round* round, SmallRound* small);
   Status check_prepared(const CommitRequest& request, SmallRound* small);
+  // Answers a request of which it is not so that what it has read is as it was. Precondition: those
+  // before it are carried out, but for the small round.
+  bool check_reads(CommitRequest* request, SmallRound* small);
   void add_small(CommitRequest* request, std::vector<StagedTable> staged, SmallRound* small,
                  Round* round);
   // Makes plain rows of what depends on what is stored. version: before the request.

@@ -46,6 +46,7 @@ from .errors import (
     AlreadyExists,
     Cancelled,
     Closed,
+    Conflict,
     Corruption,
     InvalidArgument,
     InvalidType,
@@ -64,8 +65,8 @@ from .errors import (
 )
 
 __all__ = [
-    "AlreadyExists", "Cancelled", "Closed", "Column", "Corruption", "Database", "Dedup", "InvalidArgument",
-    "InvalidType", "KeyNotFound", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
+    "AlreadyExists", "Cancelled", "Closed", "Column", "Conflict", "Corruption", "Database", "Dedup",
+    "InvalidArgument", "InvalidType", "KeyNotFound", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
     "ReadOnly", "ResourceExhausted", "RowSet", "Rows", "Scan", "Snapshot", "StorageError", "StrideError",
     "Table", "Transaction", "Type", "Unavailable", "UnsupportedVersion", "VectorSet", "__version__", "bool_",
     "bytes_", "date", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "str_",

@@ -104,3 +104,7 @@ class Unavailable(StrideError):
 
 class Cancelled(StrideError):
     """The caller has asked for an end, and nothing has changed."""
+
+
+class Conflict(StrideError):
+    """What a transaction has read was changed meanwhile: do it again."""
