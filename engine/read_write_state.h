@@ -21,7 +21,7 @@ struct STRIDE_INTERNAL Transaction::State {
   const Moment moment;
   Snapshot base;  // of that moment
   std::shared_ptr<WriteTransaction::State> staged;
-  WriteTransaction writes;  // the same
+  WriteTransaction writes;       // the same
   std::optional<OwnWrites> own;  // none: nothing was read after a change
   ReadSet reads;
   bool lost_reads = false;  // there was no memory to note one, so that it can't be committed
@@ -56,6 +56,8 @@ class TransactionCall {
   TransactionCall& operator=(const TransactionCall&) = delete;
   // invalid_argument: another thread is in a call. closed.
   Status check() const;
+  // As check(), which needs memory for what it says.
+  bool is_open() const noexcept { return state_ && !state_->ended.load(std::memory_order_relaxed); }
 
  private:
   Transaction::State* const state_;

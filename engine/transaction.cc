@@ -262,7 +262,7 @@ Status Transaction::commit(const CommitOptions& options, CommitReport* report) {
 void Transaction::abort() {
   if (!state_) return;
   TransactionCall one_thread(state_.get());
-  if (!one_thread.check().ok()) return;
+  if (!one_thread.is_open()) return;
   state_->writes.abort();
   state_->end();
 }

@@ -379,6 +379,25 @@ class CountedCommit {
   const Clock::time_point begin_;
 };
 
+// What the commit queue knows of a transaction as `open`. It forgets that when the commit is
+// there, or when there is none.
+class EnteredCommit {
+ public:
+  explicit EnteredCommit(WriteTransaction::State* state)
+      : state_(*state), is_known_(state->entered) {}
+  ~EnteredCommit() {
+    if (is_known_) state_.database->large_commits().leave(&state_.open);
+  }
+  EnteredCommit(const EnteredCommit&) = delete;
+  EnteredCommit& operator=(const EnteredCommit&) = delete;
+  // Whether a commit is to take the place of `open`, which the queue does then.
+  bool hand_over() noexcept { return std::exchange(is_known_, false); }
+
+ private:
+  WriteTransaction::State& state_;
+  bool is_known_;
+};
+
 }  // namespace
 
 Status WriteTransaction::State::commit_once(const CommitOptions& options, Durability wanted,
@@ -412,12 +431,11 @@ Status WriteTransaction::commit(const CommitOptions& options, CommitReport* repo
     DatabaseImpl& database = *state->database;
     Durability wanted = options.durability.value_or(database.context().options.durability);
     if (!state->changed) return wanted == Durability::sync ? database.sync() : database.writable();
-    bool is_known = state->entered;  // to the queue, until it is there for the first time
+    EnteredCommit entered(state.get());
     for (bool stale = false;;) {
       if (state->reads && (stale || state->reads->is_worth_a_look()))
         STRIDE_TRY(state->reads->look_ahead([&] { return database.now(); }));
-      Status s =
-          state->commit_once(options, wanted, std::exchange(is_known, false), report, &stale);
+      Status s = state->commit_once(options, wanted, entered.hand_over(), report, &stale);
       if (!stale) return s;
     }
   });

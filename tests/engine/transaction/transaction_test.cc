@@ -80,8 +80,7 @@ TEST_CASE_METHOD(TransactionTest, "TransactionTest.CommitsWholeOrNotAtAll", "[Tr
   CHECK(stored(a_, "ann") == "4");
 }
 
-TEST_CASE_METHOD(TransactionTest, "TransactionTest.BlindWritesNeverConflict",
-                 "[TransactionTest]") {
+TEST_CASE_METHOD(TransactionTest, "TransactionTest.BlindWritesNeverConflict", "[TransactionTest]") {
   put(a_, "ann", "1");
   Transaction t = db_->transaction();
   REQUIRE_OK(t.put(a_, "ann", "2"));
@@ -160,7 +159,7 @@ std::vector<Case> cases() {
       {"behind a lower bound", bound("c"), "da", false},
       {"the query of a lower bound", bound("c"), "c", true},
       {"before the query", bound("c"), "bz", false},
-      {"behind all", bound("y"), "zzz", true},
+      {"behind all", bound("zz"), "zzz", true},
       {"a scan", scan({.from = "b", .to = "e"}), "d", true},
       {"a phantom in a scan", scan({.from = "b", .to = "e"}), "cc", true},
       {"the end of a scan", scan({.from = "b", .to = "e"}), "e", false},
@@ -232,6 +231,8 @@ TEST_CASE_METHOD(TransactionTest, "TransactionTest.ARangeThatIsErasedInPlaceIsAC
                  "[TransactionTest]") {
   options_.max_range_tombstones = 0;
   open();
+  a_ = *db_->open_table("a");
+  b_ = *db_->open_table("b");
   put_many(a_);
   for (const bool inside : {true, false}) {
     Transaction t = db_->transaction();
