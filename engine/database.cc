@@ -11,6 +11,7 @@
 #include "engine/memtable/memtable.h"
 #include "engine/monitoring/state_metrics.h"
 #include "engine/read_write_state.h"
+#include "engine/shared_database.h"
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "gpu/plan/tree_planner.h"
@@ -36,13 +37,22 @@ const std::string& Table::name() const {
   return record_ ? record_->name : none;
 }
 
-Database::Database(std::shared_ptr<DatabaseImpl> impl) : impl_(std::move(impl)) {}
+Database::Database(std::shared_ptr<DatabaseImpl> impl, std::shared_ptr<SharedDatabase> shared)
+    : impl_(std::move(impl)), shared_(std::move(shared)) {}
+
+Status Database::check_open() const {
+  // A database that is closed says so itself.
+  if (!closed_.load(std::memory_order_acquire) || !shared_ || !shared_->is_open()) return {};
+  return Status(StatusCode::closed, "this handle of the database has been closed")
+      .with_file(impl_->context().path);
+}
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const Options& options) {
   return no_throw([&]() -> Result<std::unique_ptr<Database>> {
-    auto opened = DatabaseImpl::open(path, options);
-    if (!opened.ok()) return opened.status();
-    return std::unique_ptr<Database>(new Database(std::move(*opened)));
+    std::shared_ptr<DatabaseImpl> impl;
+    std::shared_ptr<SharedDatabase> shared;
+    STRIDE_TRY(SharedDatabase::open(path, options, &impl, &shared));
+    return std::unique_ptr<Database>(new Database(std::move(impl), std::move(shared)));
   });
 }
 
@@ -50,6 +60,7 @@ Database::~Database() { Status ignored = close(); }
 
 Result<Table> Database::create_table(const std::string& name, const TableOptions& options) {
   return no_throw([&]() -> Result<Table> {
+    STRIDE_TRY(check_open());
     if (options.schema.empty()) return impl_->create_table(name, options);
     // The schema's table first, which another thread may make as well: then all that can be there
     // already is the table that is asked for.
@@ -83,6 +94,7 @@ Result<Table> Database::open_or_create_table(const std::string& name, const Tabl
 
 Status Database::drop_table(const std::string& name) {
   return no_throw([&]() -> Status {
+    STRIDE_TRY(check_open());
     auto table = impl_->open_table(name);
     STRIDE_TRY(impl_->drop_table(name));
     if (!table.ok() || table->schema().empty()) return {};
@@ -98,6 +110,7 @@ Status Database::drop_table(const std::string& name) {
 
 Status Database::rename_table(const std::string& name, const std::string& new_name) {
   return no_throw([&]() -> Status {
+    STRIDE_TRY(check_open());
     auto table = impl_->open_table(name);
     if (!table.ok()) return table.status();
     WriteTransaction transaction = begin();
@@ -190,6 +203,7 @@ Result<std::vector<SegmentReport>> Database::segments(const Table& table) const 
 
 Transaction Database::transaction() noexcept {
   try {
+    if (Status s = check_open(); !s.ok()) return Transaction(std::move(s));
     return Transaction(std::make_shared<Transaction::State>(impl_));
   } catch (const std::bad_alloc&) {
     return Transaction(Status::out_of_memory());
@@ -198,6 +212,7 @@ Transaction Database::transaction() noexcept {
 
 WriteTransaction Database::begin() noexcept {
   try {
+    if (Status s = check_open(); !s.ok()) return WriteTransaction(std::move(s));
     auto state = std::make_shared<WriteTransaction::State>();
     state->database = impl_;
     return WriteTransaction(std::move(state));
@@ -212,17 +227,25 @@ Snapshot Database::snapshot() const noexcept {
   return Snapshot(std::move(version), commit);
 }
 
+Status Database::refresh() {
+  STRIDE_TRY(check_open());
+  return no_throw([&] { return impl_->refresh(); });
+}
+
 Status Database::sync() {
+  STRIDE_TRY(check_open());
   return no_throw([&] { return impl_->sync(); });
 }
 
 Status Database::compact() {
   const WorkWatch::Scope watched(WorkWatch::offered());
+  STRIDE_TRY(check_open());
   return no_throw([&] { return impl_->compact(); });
 }
 
 Status Database::calibrate() {
   const WorkWatch::Scope watched(WorkWatch::offered());
+  STRIDE_TRY(check_open());
   return no_throw([&] { return impl_->calibrate(); });
 }
 
@@ -255,6 +278,7 @@ Status copy_database(DatabaseImpl* impl, const CopyOptions& options, CopyReport*
 
 Status Database::checkpoint(const std::string& directory, const CopyOptions& options,
                             CopyReport* report) {
+  STRIDE_TRY(check_open());
   return copy_database(impl_.get(), options, report,
                        [&](const FrozenDatabase& frozen, CopyCounters* counters, CopyReport* made) {
                          return make_checkpoint(frozen, directory, counters, made);
@@ -263,6 +287,7 @@ Status Database::checkpoint(const std::string& directory, const CopyOptions& opt
 
 Status Database::backup(const std::string& directory, const CopyOptions& options,
                         CopyReport* report) {
+  STRIDE_TRY(check_open());
   return copy_database(impl_.get(), options, report,
                        [&](const FrozenDatabase& frozen, CopyCounters* counters, CopyReport* made) {
                          return make_backup(frozen, directory, counters, made);
@@ -270,7 +295,10 @@ Status Database::backup(const std::string& directory, const CopyOptions& options
 }
 
 Status Database::close() {
-  return no_throw([&] { return impl_->close(); });
+  // A forked child leaves alone what other threads may have been at.
+  STRIDE_TRY(impl_->check_process());
+  if (closed_.exchange(true)) return {};
+  return no_throw([&] { return shared_ ? shared_->close() : impl_->close(); });
 }
 
 std::string Database::backend_name() const { return impl_->context().executor->name(); }

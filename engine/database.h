@@ -9,6 +9,7 @@
 //   s = (*db)->snapshot().get(*table, keys, &result);
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@
 namespace stride {
 
 class DatabaseImpl;
+class SharedDatabase;
 
 // One sorted file of a table. A lookup visits a table's segments newest first, of one run only
 // those that can hold the key.
@@ -62,7 +64,12 @@ struct SegmentReport {
   std::string expected_on;               // what they are expected of: a backend's name()
 };
 
-// Thread-safe. One process (and one handle in it) writes a database; others may open it read_only.
+// Thread-safe. One process writes a database; others may open it read_only.
+//
+// Where this process has the path open for writing, opening it again gives another handle of the
+// same database: what one commits the other sees. The options of the first opening hold for both.
+// Closing a handle ends that handle; the database is closed with the last one. A read_only handle
+// is always a view of its own, also beside a writer in this process, and sees what refresh() finds.
 //
 // After fork() the database stays the parent's. In the child every call through a handle that was
 // opened before, and through its snapshots and transactions, is refused (closed) and changes
@@ -70,8 +77,9 @@ struct SegmentReport {
 // the parent has it open for writing.
 class STRIDE_API Database {
  public:
-  // locked: another process or handle has it open for writing. not_found, invalid_argument (not a
-  // database), corruption, unsupported_version, permission_denied, io_error. A segment that is
+  // locked: another process has it open for writing. invalid_argument: it is not a database, or
+  // this process has it open with another Options::durability. not_found, already_exists,
+  // corruption, unsupported_version, permission_denied, io_error. A segment that is
   // missing or damaged is no failure: what reads its table, or compacts it, is told.
   static Result<std::unique_ptr<Database>> open(const std::string& path,
                                                 const Options& options = {});
@@ -99,6 +107,14 @@ class STRIDE_API Database {
   Transaction transaction() noexcept;
   Snapshot snapshot() const noexcept;
 
+  // For a handle that is read_only: brings it up to date with what another process has committed.
+  // Snapshots that are taken afterwards see, whole and in their order, all commits up to one that
+  // is no older than the last that had returned there with `sync` or `flush`; of `none` those that
+  // it has handed to the system by then. Snapshots that are there keep what they see. Reads only
+  // what has come, and never waits for the writer (docs/readers.md). Where it fails the handle is
+  // as it was, and refresh() can be called again: corruption, unavailable (the files change faster
+  // than they can be read), io_error, closed. For other handles there is nothing to do.
+  Status refresh();
   // Makes all that was committed durable, whatever its level: it survives power loss.
   Status sync();
 
@@ -143,14 +159,20 @@ class STRIDE_API Database {
   Status backup(const std::string& directory, const CopyOptions& options = {},
                 CopyReport* report = nullptr);
   // Makes everything durable, whatever its level, and ends: later calls return `closed`. Snapshots
-  // stay valid.
+  // stay valid. Where other handles of this process have the database open, it stays open for
+  // these, and for transactions that are there.
   Status close();
 
   std::string backend_name() const;
 
  private:
-  explicit Database(std::shared_ptr<DatabaseImpl> impl);
+  Database(std::shared_ptr<DatabaseImpl> impl, std::shared_ptr<SharedDatabase> shared);
+  // closed: this handle is, whether or not others are.
+  Status check_open() const;
+
   std::shared_ptr<DatabaseImpl> impl_;
+  std::shared_ptr<SharedDatabase> shared_;  // null: no other handle can have it
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace stride

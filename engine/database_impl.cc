@@ -69,9 +69,10 @@ DatabaseImpl::DatabaseImpl(DatabaseContext context)
                    commit_mutex_) {}
 
 Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path,
-                                                         const Options& options) {
+                                                         const Options& options, bool takes_lease) {
   auto context = make_context(path, options);
   if (!context.ok()) return context.status();
+  context->takes_lease = takes_lease && options.read_only;
   auto impl = make_shared_here<DatabaseImpl>(std::move(*context));
   FileSystem& fs = *impl->context_.fs;
   DirectoryClaim claim(fs, path);
@@ -231,6 +232,12 @@ void DatabaseImpl::make_runs(const std::vector<CommitRequest*>& group) {
     std::lock_guard guard(commit_mutex_);
     committer_.commit(group);
   }
+}
+
+Status DatabaseImpl::refresh() {
+  STRIDE_TRY(check_process());
+  std::lock_guard guard(commit_mutex_);
+  return versions_.refresh();
 }
 
 Status DatabaseImpl::sync() {

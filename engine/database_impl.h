@@ -28,8 +28,9 @@ namespace stride {
 // Thread-safe.
 class DatabaseImpl {
  public:
-  static Result<std::shared_ptr<DatabaseImpl>> open(const std::string& path,
-                                                    const Options& options);
+  // takes_lease: of a handle that is read_only; one that changes nothing takes none.
+  static Result<std::shared_ptr<DatabaseImpl>> open(const std::string& path, const Options& options,
+                                                    bool takes_lease = true);
   explicit DatabaseImpl(DatabaseContext context);
 
   const DatabaseContext& context() const { return context_; }
@@ -77,6 +78,7 @@ class DatabaseImpl {
   // committed by then. Precondition: request->watched, and the queue knows of no `open`.
   Status commit_watched(CommitRequest* request, WorkWatch* watch);
   Status writable();  // closed, read_only or poisoned
+  Status refresh();
   Status sync();
   Status compact();
   Status calibrate();

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "engine/catalog/reader_lease.h"
 #include "engine/database_impl.h"
 #include "engine/metrics.h"
 #include "storage/current_file.h"
@@ -100,7 +101,7 @@ class Diagnosis {
     for (const LogRecord& log : database_.logs()) known.insert(log_name(log.number));
     std::vector<std::string> leftovers, strangers;
     for (const std::string& name : *names) {
-      if (known.contains(name)) continue;
+      if (known.contains(name) || is_lease_name(name)) continue;
       const bool is_ours = segment_number(name) || log_number(name) ||
                            name.starts_with("MANIFEST-") || name.ends_with(".tmp");
       (is_ours ? leftovers : strangers).push_back(name);
@@ -168,7 +169,7 @@ Result<std::vector<Finding>> diagnose(const std::string& path, FileSystem* file_
     Options options{.create_if_missing = false, .read_only = true, .threads = 1};
     options.backend = BackendKind::host;
     options.file_system = file_system;
-    auto database = DatabaseImpl::open(path, options);
+    auto database = DatabaseImpl::open(path, options, /*takes_lease=*/false);
     if (!database.ok()) return std::vector{failed_opening(database.status())};
     const Metrics metrics = (*database)->metrics();
     auto findings = Diagnosis(**database, metrics).run();

@@ -39,7 +39,8 @@ enum class ValuePlacement : uint8_t {
 struct Options {
   bool create_if_missing = true;
   bool error_if_exists = false;
-  bool read_only = false;  // another process may write meanwhile; what it commits is not seen
+  // Another process may write meanwhile: what it commits is seen after Database::refresh().
+  bool read_only = false;
   Durability durability = Durability::sync;  // of commits that do not name one
   unsigned threads = 0;                      // for batches; 0: one for each core
   // Memtables and recently written segments stay in memory up to this many bytes in all; what is
@@ -49,8 +50,9 @@ struct Options {
   uint64_t memory_limit_bytes = 0;
   // Small commits go to a log and stay in memory, up to this many bytes in all, and a quarter of
   // memory_limit_bytes (1 MiB at least); half of them, or
-  // half of what segments have where that is less (4 MiB at least), become a segment at a time. Commits of more than an eighth of it, or of 4 MiB, make a segment at once,
-  // as do all where it is 0.
+  // half of what segments have where that is less (4 MiB at least), become a segment at a time.
+  // Commits of more than an eighth of it, or of 4 MiB, make a segment at once, as do all where it
+  // is 0.
   uint64_t memtable_bytes = 128 << 20;
   // The ranges of a commit that cover more stored keys of a table erase them in place, whatever
   // their number: with a note in the manifest for each segment that they cut. Of fewer, each key

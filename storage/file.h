@@ -118,6 +118,9 @@ class FileSystem {
   // locked: names the process that holds it, where that is known. Excludes other handles of the
   // same process too. Makes the file where it is not there; otherwise as open().
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
+  // Whether a process, this one or another, holds the lock of the file. Changes nothing. not_found;
+  // invalid_argument: it is no regular file, or a symbolic link.
+  virtual Result<bool> is_locked(const std::string& path) = 0;
 
   static FileSystem& posix();
 };

@@ -8,10 +8,9 @@
 #include "storage/current_file.h"
 
 namespace stride {
-namespace {
 
-Status check_header(const std::string& path, const LogRecord& record, Bytes bytes,
-                    LogHeader* header) {
+Status check_log_header(const std::string& path, const LogRecord& record, Bytes bytes,
+                        LogHeader* header) {
   constexpr const char* remedy = "restore the database from a backup";
   if (bytes.size() < sizeof *header)
     return Status::corruption(path, bytes.size(), "the log is cut off within its header")
@@ -31,14 +30,12 @@ Status check_header(const std::string& path, const LogRecord& record, Bytes byte
   return {};
 }
 
-}  // namespace
-
 Result<LogReader> LogReader::open(FileSystem& fs, const std::string& path,
                                   const LogRecord& record) {
   Result<std::string> bytes = read_file(fs, path);
   if (!bytes.ok()) return bytes.status();
   LogHeader header{};
-  STRIDE_TRY(check_header(path, record, as_bytes(*bytes), &header));
+  STRIDE_TRY(check_log_header(path, record, as_bytes(*bytes), &header));
   return LogReader(path, std::move(*bytes), header);
 }
 

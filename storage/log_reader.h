@@ -16,6 +16,10 @@
 
 namespace stride {
 
+// Reads the header of the log's file, which begins with these bytes. Fails as LogReader::open().
+Status check_log_header(const std::string& path, const LogRecord& record, Bytes bytes,
+                        LogHeader* header);
+
 class LogReader {
  public:
   // corruption: it has no whole header, or that of another log. unsupported_version. not_found.

@@ -244,6 +244,7 @@ Manifest::~Manifest() = default;
 
 bool Manifest::poisoned() const { return state_->poisoned; }
 uint64_t Manifest::bytes() const { return state_->end; }
+ManifestPosition Manifest::position() const { return {state_->number, state_->end}; }
 uint32_t Manifest::identity() const { return state_->identity; }
 const std::string& Manifest::path() const { return state_->file->path(); }
 
@@ -338,7 +339,8 @@ Result<Manifest::Recovered> Manifest::create(FileSystem& fs, const std::string& 
   state->file = std::move(made->file);
   state->end = state->synced = made->bytes;
   std::unique_ptr<Manifest> manifest(new Manifest(std::move(state)));
-  return Recovered{std::move(manifest), ManifestState{}, {}, identity};
+  const ManifestPosition end = manifest->position();
+  return Recovered{std::move(manifest), ManifestState{}, {}, identity, end};
 }
 
 Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string& directory,
@@ -350,7 +352,11 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   ManifestState& content = found->replay.state;
   std::vector<UnsyncedEdit>& unsynced = found->replay.unsynced;
   if (read_only)
-    return Recovered{nullptr, std::move(content), std::move(unsynced), found->replay.identity};
+    return Recovered{nullptr,
+                     std::move(content),
+                     std::move(unsynced),
+                     found->replay.identity,
+                     {found->number, found->replay.end}};
 
   auto state = std::make_unique<State>(fs, directory, found->number);
   Result<std::unique_ptr<File>> file = fs.open(path_of(directory, found->number), OpenMode::write);
@@ -365,7 +371,8 @@ Result<Manifest::Recovered> Manifest::recover(FileSystem& fs, const std::string&
   if (manifest->poisoned()) return s;
   remove_leftovers(fs, directory, manifest->state_->number);
   const uint32_t identity = manifest->identity();
-  return Recovered{std::move(manifest), std::move(content), std::move(unsynced), identity};
+  const ManifestPosition end = manifest->position();
+  return Recovered{std::move(manifest), std::move(content), std::move(unsynced), identity, end};
 }
 
 }  // namespace stride

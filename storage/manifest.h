@@ -8,6 +8,7 @@
 // An edit is atomic: after any crash it is there whole or not at all.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -95,6 +96,14 @@ struct ManifestState {
   Status apply(const VersionEdit& edit);
 };
 
+// How far the edits of a database have come: behind those in the file of this number that end at
+// the offset or before it. Later edits have larger positions, also where the manifest is rewritten.
+struct ManifestPosition {
+  uint64_t number = 0;
+  uint64_t offset = 0;
+  friend auto operator<=>(const ManifestPosition&, const ManifestPosition&) = default;
+};
+
 // One writer at a time; not thread-safe.
 class Manifest {
  public:
@@ -131,7 +140,8 @@ class Manifest {
   // edit names must stay.
   bool poisoned() const;
   uint64_t bytes() const;
-  uint32_t identity() const;  // Recovered::identity, or what rewrite_grown() has drawn
+  ManifestPosition position() const;  // behind the last edit
+  uint32_t identity() const;          // Recovered::identity, or what rewrite_grown() has drawn
   const std::string& path() const;
 
  private:
@@ -162,6 +172,7 @@ struct Manifest::Recovered {
   // Draws its own when a database is made, and keeps it. 0: not known, until the log of an older
   // version is rewritten.
   uint32_t identity = 0;
+  ManifestPosition end{};  // behind the last whole edit, those of `unsynced` included
 };
 
 }  // namespace stride

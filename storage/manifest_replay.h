@@ -25,6 +25,7 @@ class ManifestReplay {
   // Whole or not at all. corruption where it does not fit (unknown table, ...).
   Status apply(const VersionEdit& edit);
   const TableRecord* find_table(uint32_t id) const;  // null: it is not there
+  uint64_t next_id() const { return next_id_; }
   ManifestState state() const;
 
  private:

@@ -357,6 +357,14 @@ Result<std::unique_ptr<FileLock>> MemoryFileSystem::lock(const std::string& give
   return std::unique_ptr<FileLock>(new MemoryLock(release, remove));
 }
 
+Result<bool> MemoryFileSystem::is_locked(const std::string& given) {
+  std::lock_guard guard(state_->mutex);
+  const std::string path = normal(given);
+  if (state_->directories.count(path)) return Status::invalid("a directory").with_file(path);
+  if (!state_->now.count(path)) return Status::from_errno(ENOENT, "open", path);
+  return state_->locks.count(path) > 0;
+}
+
 std::unique_ptr<MemoryFileSystem> MemoryFileSystem::crash(uint64_t seed, CrashPolicy policy) const {
   std::lock_guard lock(state_->mutex);
   std::mt19937_64 random(seed);

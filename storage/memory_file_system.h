@@ -51,6 +51,7 @@ class MemoryFileSystem final : public FileSystem {
   Status link(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
+  Result<bool> is_locked(const std::string& path) override;
 
   // What a machine finds that lost its power now. All of it is on stable storage, and no file is
   // locked; this file system goes on untouched. The same seed gives the same outcome.

@@ -105,6 +105,7 @@ class PosixFileSystem final : public FileSystem {
   Status link(const std::string& from, const std::string& to) override;
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
+  Result<bool> is_locked(const std::string& path) override;
 };
 
 int flags_of(OpenMode mode) {
@@ -245,6 +246,20 @@ Result<std::unique_ptr<FileLock>> PosixFileSystem::lock(const std::string& path)
   return Status(StatusCode::locked, "others make and remove this file all the time")
       .with_file(path)
       .with_remedy("see which programs open this database, and try again");
+}
+
+// The lock is taken for a moment, shared, so that two who ask do not meet each other's. Who locks
+// the file in that moment is told that it is locked.
+Result<bool> PosixFileSystem::is_locked(const std::string& path) {
+  Result<Descriptor> fd = open_regular(path, O_RDONLY | O_NOFOLLOW, "open");
+  if (!fd.ok()) {
+    struct stat st;
+    const bool is_link = ::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
+    return is_link ? Status::invalid("a symbolic link").with_file(path) : fd.status();
+  }
+  if (retry([&] { return ::flock(fd->get(), LOCK_SH | LOCK_NB); }) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return Status::from_errno(errno, "lock", path);
 }
 
 }  // namespace

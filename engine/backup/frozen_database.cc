@@ -1,5 +1,6 @@
 #include "engine/backup/frozen_database.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/catalog/version_set.h"
@@ -98,7 +99,8 @@ Result<ManifestState> write_frozen_logs(const FrozenDatabase& frozen,
   const Version& version = *frozen.version;
   for (size_t i = version.sealed.size(); i-- > 0;) {  // the oldest first
     const SealedMemtable& sealed = version.sealed[i];
-    STRIDE_TRY(logs.write(*sealed.rows, sealed.rows->visible(), sealed.run));
+    const uint32_t last = std::min(sealed.last_commit, sealed.rows->visible());
+    STRIDE_TRY(logs.write(*sealed.rows, last, sealed.run));
   }
   if (version.memtable) STRIDE_TRY(logs.write(*version.memtable, frozen.commit, 0));
   const uint64_t next_id = logs.next_id();

@@ -19,6 +19,7 @@ struct DatabaseContext {
   std::shared_ptr<const DatabaseIdentity> identity;
   Options options;  // memory_limit_bytes is not 0
   FileSystem* fs = nullptr;
+  bool takes_lease = false;  // ReaderLease
   std::shared_ptr<Executor> executor;
   std::shared_ptr<Backend> backend;  // the host's
   std::shared_ptr<IoThreads> io;     // write files in the background

@@ -21,12 +21,12 @@ struct TableChange {
   std::vector<ErasedRows> erased;
 };
 
-std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending, FileSystem& fs) {
+std::map<uint32_t, TableChange> changes_by_table(const PendingEdit& pending) {
   std::map<uint32_t, TableChange> changes;
   const std::vector<SegmentRecord>& added = pending.edit.added;
   for (size_t i = 0; i < added.size(); ++i) {
     const auto& segment = pending.segments[i];
-    auto file = std::make_shared<SegmentFile>(fs, segment->path());
+    auto file = std::make_shared<SegmentFile>(segment->path());
     changes[added[i].table].added.push_back(
         std::make_shared<IndexedSegment>(std::move(file), segment, added[i]));
   }
@@ -147,13 +147,12 @@ std::shared_ptr<const Version> with_renamed(std::shared_ptr<const Version> befor
   return version;
 }
 
-std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending,
-                                            FileSystem& fs) {
+std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending) {
   auto next = make_shared_here<Version>(before);
   const std::unordered_set<uint32_t> dropped(pending.edit.dropped.begin(),
                                              pending.edit.dropped.end());
   std::vector<TableList::Replacement> changed;
-  for (const auto& [id, change] : changes_by_table(pending, fs)) {
+  for (const auto& [id, change] : changes_by_table(pending)) {
     if (dropped.contains(id)) continue;
     const size_t at = before.index->position(id);
     changed.emplace_back(at, change_table(*before.tables[at], change, next.get()));

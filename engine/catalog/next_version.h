@@ -23,7 +23,6 @@ std::shared_ptr<const Version> with_renamed(std::shared_ptr<const Version> befor
 // The version after the edit. before: it has the tables that the edit creates already, and the
 // names that it gives. The segments that go are those that pending.obsolete lists. A run that is
 // added goes before all that have smaller numbers. Costs little more than what the edit changes.
-std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending,
-                                            FileSystem& fs);
+std::shared_ptr<const Version> next_version(const Version& before, const PendingEdit& pending);
 
 }  // namespace stride

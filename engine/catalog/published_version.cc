@@ -38,16 +38,4 @@ std::shared_ptr<const Version> PublishedVersion::get(uint32_t* commit) const noe
   return version;
 }
 
-void PublishedVersion::set(std::shared_ptr<const Version> version) noexcept {
-  // Released after the locks: they may be the last pins of files.
-  std::array<std::shared_ptr<const Version>, shard_count> old;
-  for (Shard& shard : shards_) shard.mutex.lock();
-  {
-    std::lock_guard guard(mutex_);
-    version_.swap(version);
-  }
-  for (size_t i = 0; i < shard_count; ++i) old[i].swap(shards_[i].version);
-  for (Shard& shard : shards_) shard.mutex.unlock();
-}
-
 }  // namespace stride

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "engine/catalog/version.h"
 
@@ -30,7 +31,23 @@ class PublishedVersion {
   // The same, and the last commit of its memtable that readers may see; 0: there is none. Both are
   // of one moment: what is published in the memtable after a later version is not part of it.
   std::shared_ptr<const Version> get(uint32_t* commit) const noexcept;
-  void set(std::shared_ptr<const Version> version) noexcept;
+  void set(std::shared_ptr<const Version> version) noexcept {
+    set(std::move(version), [] {});
+  }
+  // The same, and calls publish(), which may publish commits of its memtable, at the same moment.
+  template <class Publish>
+  void set(std::shared_ptr<const Version> version, const Publish& publish) noexcept {
+    // Released after the locks: they may be the last pins of files.
+    std::array<std::shared_ptr<const Version>, shard_count> old;
+    for (Shard& shard : shards_) shard.mutex.lock();
+    {
+      std::lock_guard guard(mutex_);
+      version_.swap(version);
+      publish();
+    }
+    for (size_t i = 0; i < shard_count; ++i) old[i].swap(shards_[i].version);
+    for (Shard& shard : shards_) shard.mutex.unlock();
+  }
 
  private:
   static constexpr size_t shard_count = 16;

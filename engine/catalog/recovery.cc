@@ -4,15 +4,14 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/segment_check.h"
+#include "engine/catalog/stored_segment.h"
 #include "engine/memtable/log_replay.h"
 #include "engine/memtable/memtable.h"
 #include "storage/first_failure.h"
-#include "storage/log_reader.h"
 #include "storage/manifest_format.h"
 #include "storage/manifest_replay.h"
 
@@ -28,17 +27,6 @@ bool may_be_lost(const Status& s) {
   return s.code() == StatusCode::corruption || s.code() == StatusCode::not_found;
 }
 
-// What reads say of a segment that cannot be opened.
-Status as_damage(const Status& s, const std::string& file) {
-  if (s.code() == StatusCode::not_found)
-    return Status::corruption(file, 0, "the segment's file is missing")
-        .with_remedy("restore the file from a backup");
-  // A directory, say.
-  if (s.code() == StatusCode::invalid_argument)
-    return Status::corruption(file, 0, s.message()).with_remedy("restore the file from a backup");
-  return s;
-}
-
 class Recovery {
  public:
   explicit Recovery(const DatabaseContext& context) : context_(context), fs_(*context.fs) {}
@@ -50,19 +38,16 @@ class Recovery {
  private:
   Status read_manifest(std::vector<UnsyncedEdit>* unsynced);
   Status apply_unsynced(const std::vector<UnsyncedEdit>& edits);
-  Status check_whole(const VersionEdit& edit, const ManifestReplay& before) const;
-  // not_found: there is no such file.
-  Result<std::shared_ptr<Segment>> open_segment(const SegmentRecord& record,
-                                                const TableRecord& table) const;
   Status open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened);
   Status open_segments(const Version& blank);
   // Puts what the logs hold into the memtable of the version.
   Status replay_logs(Version* version);
-  Status remove_orphans();
+  Status find_orphans();
 
   const DatabaseContext& context_;
   FileSystem& fs_;
   ManifestState state_;
+  std::vector<VersionEdit> counted_;  // that were not synced
   RecoveredDatabase found_;
 };
 
@@ -71,8 +56,13 @@ Status Recovery::run(const Version& blank) {
   STRIDE_TRY(read_manifest(&unsynced));
   STRIDE_TRY(apply_unsynced(unsynced));
   found_.next_id = found_.logged_next_id = state_.next_id;
+  if (context_.options.read_only) {
+    found_.follower = std::make_unique<ManifestFollower>(
+        fs_, context_.path, found_.position, ManifestReplay(state_), std::move(counted_));
+    found_.follower->set_identity(found_.identity);
+  }
   STRIDE_TRY(open_segments(blank));
-  return context_.options.read_only ? Status() : remove_orphans();
+  return context_.options.read_only ? Status() : find_orphans();
 }
 
 Status Recovery::read_manifest(std::vector<UnsyncedEdit>* unsynced) {
@@ -88,6 +78,7 @@ Status Recovery::read_manifest(std::vector<UnsyncedEdit>* unsynced) {
   if (!recovered.ok()) return recovered.status();
   found_.manifest = std::move(recovered->manifest);
   found_.identity = recovered->identity;
+  found_.position = recovered->end;
   state_ = std::move(recovered->state);
   *unsynced = std::move(recovered->unsynced);
   return {};
@@ -102,9 +93,10 @@ Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     const VersionEdit& edit = edits[i].edit;
     for (const SegmentRecord& record : edit.added)
       found_.unsynced_files.push_back(context_.segment_path(record.segment));
-    s = check_whole(edit, replay);
+    s = check_whole(context_, edit, replay);
     if (s.ok()) s = replay.apply(edit);
     if (s.ok()) found_.has_unsynced_edits = true;
+    if (s.ok() && context_.options.read_only) counted_.push_back(edit);
     if (s.ok())
       found_.removed_logs.insert(found_.removed_logs.end(), edit.removed_logs.begin(),
                                  edit.removed_logs.end());
@@ -112,37 +104,12 @@ Status Recovery::apply_unsynced(const std::vector<UnsyncedEdit>& edits) {
     if (s.code() == StatusCode::not_found && context_.options.read_only)
       found_.missing_segments.push_back(edit.next_id);
     if (!s.ok() && !may_be_lost(s)) return s;
-    if (!s.ok() && found_.manifest) STRIDE_TRY(found_.manifest->cut(edits[i].offset));
+    if (s.ok()) continue;
+    found_.position.offset = edits[i].offset;
+    if (found_.manifest) STRIDE_TRY(found_.manifest->cut(edits[i].offset));
   }
   state_ = replay.state();
   return {};
-}
-
-// before: the edits before this one.
-Status Recovery::check_whole(const VersionEdit& edit, const ManifestReplay& before) const {
-  std::unordered_map<uint32_t, const TableRecord*> created;
-  for (const TableRecord& table : edit.created) created.emplace(table.id, &table);
-  for (const LogRecord& record : edit.created_logs) {
-    auto log = LogReader::open(fs_, context_.log_path(record.number), record);
-    STRIDE_TRY(log.ok() ? Status() : log.status());
-  }
-  for (const SegmentRecord& record : edit.added) {
-    auto is_new = created.find(record.table);
-    const TableRecord* table =
-        is_new == created.end() ? before.find_table(record.table) : is_new->second;
-    if (!table) continue;  // the edit does not fit
-    auto segment = open_segment(record, *table);
-    STRIDE_TRY(segment.ok() ? (*segment)->verify() : segment.status());
-  }
-  return {};
-}
-
-Result<std::shared_ptr<Segment>> Recovery::open_segment(const SegmentRecord& record,
-                                                        const TableRecord& table) const {
-  auto segment = Segment::open(fs_, context_.segment_path(record.segment), record.segment);
-  if (!segment.ok()) return segment;
-  if (Status s = check_record(**segment, record, table); !s.ok()) return s;
-  return segment;
 }
 
 Status Recovery::open_files(const Version& tables, std::vector<std::shared_ptr<Segment>>* opened) {
@@ -152,7 +119,7 @@ Status Recovery::open_files(const Version& tables, std::vector<std::shared_ptr<S
   context_.backend->parallel_for(opened->size(), 8, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       const SegmentRecord& record = state_.segments[i];
-      auto segment = open_segment(record, *tables.find(record.table)->table);
+      auto segment = open_segment(context_, record, *tables.find(record.table)->table);
       if (segment.ok()) {
         (*opened)[i] = std::move(*segment);
         continue;
@@ -182,7 +149,7 @@ Status Recovery::open_segments(const Version& blank) {
   std::map<uint32_t, std::vector<std::shared_ptr<IndexedSegment>>> segments;  // by table
   for (size_t i = opened.size(); i-- > 0;) {
     const SegmentRecord& record = state_.segments[i];
-    auto file = std::make_shared<SegmentFile>(fs_, context_.segment_path(record.segment));
+    auto file = std::make_shared<SegmentFile>(context_.segment_path(record.segment));
     segments[record.table].push_back(
         std::make_shared<IndexedSegment>(std::move(file), std::move(opened[i]), record));
   }
@@ -218,11 +185,11 @@ Status Recovery::replay_logs(Version* version) {
   return {};
 }
 
-// Removes files of commits and compactions that were cut off before their edit was written. No name
-// is used again that a power loss could bring back: the unsynced edit of a new file would be taken
-// to mean the old one. So what was removed earlier is made sure to be gone, and the names that are
-// there count as used.
-Status Recovery::remove_orphans() {
+// Files of commits and compactions that were cut off before their edit was written, and those that
+// readers may still have needed. No name is used again that a power loss could bring back: the
+// unsynced edit of a new file would be taken to mean the old one. So what was removed earlier is
+// made sure to be gone, and the names that are there count as used.
+Status Recovery::find_orphans() {
   STRIDE_TRY(fs_.sync_directory(context_.path));
   auto names = fs_.list(context_.path);
   if (!names.ok()) return names.status();
@@ -239,7 +206,7 @@ Status Recovery::remove_orphans() {
     const bool is_named = segment ? named.contains(*id) : logs.contains(*id);
     // Where a segment is missing, this may be the manifest of another database, or an old one.
     if (!is_named && found_.missing_segments.empty())
-      Status ignored = fs_.remove(context_.path + "/" + name);
+      found_.orphans.push_back(context_.path + "/" + name);
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include "engine/catalog/version.h"
 #include "engine/memtable/log_replay.h"
 #include "storage/manifest.h"
+#include "storage/manifest_follower.h"
 #include "storage/status.h"
 
 namespace stride {
@@ -27,8 +28,13 @@ struct RecoveredDatabase {
   std::vector<uint64_t> removed_logs;
   uint64_t logged_next_id = 1;              // as far as the manifest knows
   std::vector<std::string> unsynced_files;  // that they name
-  std::vector<uint64_t> missing_segments;   // that the manifest names, ascending
-  Status missing_log;                       // not ok: one that it names is not there
+  ManifestPosition position;                // behind the last edit that counts
+  // Files that no edit names; of a writer. Readers of earlier edits may still need them.
+  std::vector<std::string> orphans;
+  // Goes on from here; null unless read_only.
+  std::unique_ptr<ManifestFollower> follower;
+  std::vector<uint64_t> missing_segments;  // that the manifest names, ascending
+  Status missing_log;                      // not ok: one that it names is not there
 };
 
 // Makes the database where there is none and the options say so. A segment that cannot be read

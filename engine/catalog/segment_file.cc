@@ -1,13 +1,9 @@
 #include "engine/catalog/segment_file.h"
 
-#include "storage/no_throw.h"
-
 namespace stride {
 
 SegmentFile::~SegmentFile() {
-  if (!obsolete_.load(std::memory_order_relaxed)) return;
-  // A file that cannot be removed now is removed when the database is next opened.
-  Status ignored = no_throw([&] { return fs_.remove(path_); });
+  if (obsolete_) obsolete_->remove(std::move(path_), since_);
 }
 
 }  // namespace stride

@@ -1,33 +1,40 @@
 // The file of a segment, as long as somebody may read it.
 #pragma once
 
-#include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "storage/file.h"
+#include "engine/catalog/obsolete_files.h"
+#include "storage/manifest.h"
 
 namespace stride {
 
 // The version set makes one for each segment, and the segment holds it through a shared pointer.
-// Once no edit names the file any longer, it is removed when the last holder goes. Thread-safe.
+// Once no edit names the file any longer, it is removed when the last holder goes, unless
+// readers in other processes need it. Thread-safe.
 class SegmentFile {
  public:
-  SegmentFile(FileSystem& fs, std::string path) : fs_(fs), path_(std::move(path)) {}
+  explicit SegmentFile(std::string path) : path_(std::move(path)) {}
   ~SegmentFile();
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
 
-  // Precondition: a synced edit has taken the segment away.
-  void remove_when_unused() noexcept { obsolete_.store(true, std::memory_order_relaxed); }
+  // Once, by the writer. Precondition: a synced edit has taken the segment away, and the manifest
+  // has come to `since`.
+  void remove_when_unused(std::shared_ptr<ObsoleteFiles> files, ManifestPosition since) noexcept {
+    since_ = since;
+    obsolete_ = std::move(files);
+  }
   // Ranges have erased all rows: it went for that, and not because others have its rows. Set and
   // read under the commit lock.
   void set_erased() noexcept { erased_ = true; }
   bool is_erased() const noexcept { return erased_; }
 
  private:
-  FileSystem& fs_;
-  const std::string path_;
-  std::atomic<bool> obsolete_{false};
+  std::string path_;
+  std::shared_ptr<ObsoleteFiles> obsolete_;  // null: edits name it
+  ManifestPosition since_;
   bool erased_ = false;
 };
 

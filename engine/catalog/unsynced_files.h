@@ -30,6 +30,11 @@ class UnsyncedFiles {
   // A file that is there since an earlier opening. It is written again before it is synced: a sync
   // that failed then can have left the system with a copy that it takes for written.
   void add_found(std::string path);
+  // These in place of all others, of a handle that only reads.
+  void set_found(std::unordered_set<std::string> paths) {
+    std::lock_guard lock(mutex_);
+    found_ = std::move(paths);
+  }
   // Those that were added so, and not synced since.
   std::unordered_set<std::string> found() const {
     std::lock_guard lock(mutex_);

@@ -28,6 +28,7 @@ uint64_t run_bytes(const SegmentList& segments, uint64_t run);
 class Executor;
 class MatcherSlot;
 class Memtable;
+class ReaderLease;
 
 // Immutable once its version is published.
 struct TableVersion {
@@ -88,6 +89,8 @@ struct Version {
   std::vector<SealedMemtable> sealed;  // newest first
   uint64_t file_bytes = 0;             // of all segments together
   uint64_t resident_bytes = 0;         // the same
+  // Keeps the files where another process may write. Null: this one does, or there is no lease.
+  std::shared_ptr<ReaderLease> lease;
 
   // Null where the table is not there.
   const TableVersion* find(uint32_t table) const {

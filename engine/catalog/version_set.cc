@@ -5,6 +5,8 @@
 
 #include "engine/catalog/next_version.h"
 #include "engine/catalog/recovery.h"
+#include "engine/memtable/memtable.h"
+#include "storage/current_file.h"
 #include "storage/no_throw.h"
 #include "storage/work_watch.h"
 
@@ -39,10 +41,20 @@ VersionSet::VersionSet(const DatabaseContext& context, UnsyncedFiles& unsynced, 
     : context_(context),
       unsynced_(unsynced),
       poison_(poison),
+      obsolete_(std::make_shared<ObsoleteFiles>(*context.fs, context.path)),
       left_in_parent_(blank_version(context)),
       published_(left_in_parent_) {}
 
+// A reader takes its lease before it reads, so that what it reads of stays. Where it cannot have
+// one, because it may not write into the directory, say, it reads without.
 Status VersionSet::open() {
+  if (context_.options.read_only) {
+    STRIDE_TRY(read_current(*context_.fs, context_.path).status());
+  }
+  if (context_.takes_lease) {
+    auto lease = ReaderLease::take(*context_.fs, context_.path);
+    if (lease.ok()) lease_ = std::move(*lease);
+  }
   auto recovered = recover(context_, *left_in_parent_);
   if (!recovered.ok()) return recovered.status();
   for (std::string& path : recovered->unsynced_files) unsynced_.add_found(std::move(path));
@@ -50,14 +62,59 @@ Status VersionSet::open() {
   identity_ = recovered->identity;
   has_unsynced_edits_ = recovered->has_unsynced_edits;
   logs_ = std::move(recovered->logs);
+  if (context_.options.read_only) follower_ = std::make_unique<Follower>(context_, &*recovered);
   recovered_logs_ = std::move(recovered->replayed);
+  recovered_logs_.logs.clear();
   log_bytes_ = recovered_logs_.unsealed_bytes;
   removed_logs_ = std::move(recovered->removed_logs);
   logged_next_id_ = recovered->logged_next_id;
   next_id_ = recovered->next_id;
   count_bytes(*recovered->version);
+  if (follower_) return open_reader(&*recovered);
   published_.set(std::move(recovered->version));
+  if (!recovered->orphans.empty()) obsolete_->look(recovered->position);
+  for (std::string& path : recovered->orphans)
+    obsolete_->remove(std::move(path), recovered->position);
   return {};
+}
+
+// What was read of the logs may have come after edits that were not there yet when the manifest was
+// read.
+Status VersionSet::open_reader(RecoveredDatabase* recovered) {
+  auto version = make_shared_here<Version>(*recovered->version);
+  version->lease = lease_;
+  for (SealedMemtable& sealed : version->sealed) sealed.last_commit = sealed.rows->visible();
+  seen_.push_back({version, recovered->position});
+  published_.set(std::move(version));
+  return refresh();
+}
+
+Status VersionSet::refresh() {
+  if (closed_) return still_writable();
+  if (!follower_) return {};
+  std::shared_ptr<const Version> before = published_.get();
+  auto step = follower_->read_on(before);
+  if (!step.ok()) return step.status();
+  const bool is_new = step->version != before;
+  if (is_new) {
+    seen_.push_back({step->version, follower_->position()});
+    count_bytes(*step->version);
+    logs_ = follower_->logs();
+    has_unsynced_edits_ = follower_->has_unsynced_edits();
+    identity_ = follower_->identity();
+    next_id_ = follower_->next_id();
+    unsynced_.set_found(follower_->unsynced_files());
+  }
+  log_bytes_ = follower_->unsealed_log_bytes();
+  published_.set(std::move(step->version), [&] { step->publish(); });
+  before.reset();  // it needs no lease any more, unless a snapshot holds it
+  move_lease();
+  return {};
+}
+
+void VersionSet::move_lease() {
+  std::erase_if(seen_, [](const Seen& seen) { return seen.version.expired(); });
+  if (lease_ && !seen_.empty()) lease_->move_to(seen_.front().position);
 }
 
 // Where the handle is poisoned too: once the directory's lock is released, others may write.
@@ -67,7 +124,18 @@ Status VersionSet::close() {
   if (s.ok() && (has_unsynced_edits_ || unsynced_.has_unsynced_log())) s = poison_.status();
   if (manifest_ && !poison_.is_set()) s = no_throw([&] { return sync(); });
   manifest_.reset();
+  if (follower_) close_reader();
   return s;
+}
+
+// The lease stays as long as a snapshot does.
+void VersionSet::close_reader() {
+  auto version = make_shared_here<Version>(*published_.get());
+  version->lease.reset();
+  published_.set(std::move(version));
+  seen_.clear();
+  lease_.reset();
+  follower_.reset();
 }
 
 std::shared_ptr<const Version> VersionSet::current() const noexcept {
@@ -101,7 +169,7 @@ Status VersionSet::still_writable() const {
 Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability durability) {
   pending->edit.next_id = next_id_;
   give_up_lost_logs(&pending->edit);
-  std::shared_ptr<const Version> version = next_version(before, *pending, *context_.fs);
+  std::shared_ptr<const Version> version = next_version(before, *pending);
   logs_.reserve(logs_.size() + pending->edit.created_logs.size());
   removed_logs_.reserve(removed_logs_.size() + pending->edit.removed_logs.size());
   const bool new_files = !pending->segments.empty() || !pending->edit.created_logs.empty();
@@ -116,8 +184,10 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
     return s;
   }
   pending->segments.clear();
-  for (const auto& segment : pending->obsolete) segment->file().remove_when_unused();
   change_logs(pending->edit);
+  look_at_readers(*pending, durability);
+  for (const auto& segment : pending->obsolete)
+    segment->file().remove_when_unused(obsolete_, manifest_->position());
   recovered_logs_.lost.clear();
   if (durability == Durability::sync) {
     remove_log_files();
@@ -163,10 +233,21 @@ void VersionSet::rewrite_grown_manifest(const Version& version) noexcept {
   if (manifest_->poisoned()) Status ignored = poison_.set(std::move(s));
 }
 
+// Once for all files of an edit. Files that are kept go when a later edit looks again.
+void VersionSet::look_at_readers(const PendingEdit& pending, Durability durability) noexcept {
+  const bool removes_others =
+      durability == Durability::sync && (!removed_logs_.empty() || obsolete_->has_waiting());
+  if (removes_others || !pending.obsolete.empty()) obsolete_->look(manifest_->position());
+}
+
 // A file that can't be removed goes when the database is next opened.
 void VersionSet::remove_log_files() noexcept {
+  const ManifestPosition since = manifest_->position();
   for (uint64_t number : removed_logs_)
-    Status ignored = no_throw([&] { return context_.fs->remove(context_.log_path(number)); });
+    Status ignored = no_throw([&] {
+      obsolete_->remove(context_.log_path(number), since);
+      return Status();
+    });
   removed_logs_.clear();
 }
 
@@ -192,10 +273,15 @@ Status VersionSet::log(const PendingEdit& pending, bool new_files, Durability du
 }
 
 Status VersionSet::sync() {
-  if (!has_unsynced_edits_) return unsynced_.sync(/*new_names=*/false, /*logs=*/true);
+  if (!has_unsynced_edits_) {
+    STRIDE_TRY(unsynced_.sync(/*new_names=*/false, /*logs=*/true));
+    if (obsolete_->has_waiting()) obsolete_->look(manifest_->position());
+    return {};
+  }
   PendingEdit nothing(unsynced_);
   nothing.edit.next_id = next_id_;
   STRIDE_TRY(log(nothing, /*new_files=*/false, Durability::sync));
+  look_at_readers(nothing, Durability::sync);
   remove_log_files();
   return {};
 }

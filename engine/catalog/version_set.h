@@ -10,11 +10,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/catalog/database_context.h"
+#include "engine/catalog/follower.h"
+#include "engine/catalog/obsolete_files.h"
 #include "engine/catalog/pending_edit.h"
 #include "engine/catalog/poison.h"
 #include "engine/catalog/published_version.h"
+#include "engine/catalog/reader_lease.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version.h"
 #include "engine/memtable/log_replay.h"
@@ -35,6 +39,10 @@ class VersionSet {
   // Every write fails from then on.
   Status close();
   bool is_closed() const { return closed_; }
+
+  // Reads what another process has committed since the handle was opened, or refreshed the last
+  // time. read_only handles alone; others have nothing to do. Fails as Follower::read_on().
+  Status refresh();
 
   std::shared_ptr<const Version> current() const noexcept;
   // The same, and the last commit of its memtable that readers may see; 0: there is none. What that
@@ -91,6 +99,13 @@ class VersionSet {
   void rewrite_grown_manifest(const Version& version) noexcept;
   // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
+  // Sees which of the files that edits have given up, with the segments that this one does, readers
+  // still need.
+  void look_at_readers(const PendingEdit& pending, Durability durability) noexcept;
+  Status open_reader(RecoveredDatabase* recovered);
+  void close_reader();
+  // Lets files go that no snapshot of the handle needs any more.
+  void move_lease();
   void count_bytes(const Version& version) noexcept;
 
   const DatabaseContext& context_;
@@ -103,6 +118,15 @@ class VersionSet {
   ReplayedLogs recovered_logs_;
   uint64_t logged_next_id_ = 1;
   std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
+  const std::shared_ptr<ObsoleteFiles> obsolete_;
+  // Of a read-only handle.
+  std::unique_ptr<Follower> follower_;
+  std::shared_ptr<ReaderLease> lease_;  // null: there is none
+  struct Seen {
+    std::weak_ptr<const Version> version;
+    ManifestPosition position;  // of the version
+  };
+  std::vector<Seen> seen_;  // that may be held by snapshots, oldest first
   bool closed_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::atomic<uint64_t> size_bytes_{0};  // of segments, manifest and sealed logs

@@ -15,12 +15,15 @@ namespace {
 
 constexpr int read_only_attempts = 10;
 
-Status misfit(const LogReader& log, uint64_t offset, const std::string& what) {
-  return Status::corruption(log.path(), offset, "a frame of the log " + what)
+Status misfit(const std::string& path, uint64_t offset, const std::string& what) {
+  return Status::corruption(path, offset, "a frame of the log " + what)
       .with_remedy("restore the database from a backup");
 }
+Status misfit(const LogReader& log, uint64_t offset, const std::string& what) {
+  return misfit(log.path(), offset, what);
+}
 
-bool fits(const TableRecord& table, const LogRows& rows, uint32_t i) {
+bool fits_row(const TableRecord& table, const LogRows& rows, uint32_t i) {
   const Bytes key = rows.key(i), value = rows.value(i);
   if (table.key_width != 0 && key.size() != table.key_width) return false;
   if (table.address_bits != 0) return false;  // commits to prefix tables are never small
@@ -44,7 +47,8 @@ class Replay {
     any_ = true;
     uint64_t offset = log->offset();
     bool ends_with_manifest = false;
-    Memtable& memtable = memtable_of(record);
+    const std::shared_ptr<Memtable>& rows = memtable_of(record);
+    Memtable& memtable = *rows;
     while (std::optional<LogFrame> frame = log->next()) {
       if (frame->header.kind != log_rows)
         return Status(StatusCode::unsupported_version,
@@ -66,6 +70,7 @@ class Replay {
     if (!ends_with_manifest && log->knows_synced_beyond(replayed_.end))
       return damaged(*log, offset);
     if (record.run != 0) replayed_.sealed_end = replayed_.end;
+    replayed_.logs.push_back({record, log->offset(), rows});
     count(record, log->offset(), memtable);
     return context_.options.read_only ? Status() : log->make_durable(*context_.fs);
   }
@@ -79,15 +84,16 @@ class Replay {
   Status lose(const LogReader& log, const LogRecord& record) {
     if (log.knows_synced_beyond(replayed_.end)) return damaged(log, log.offset());
     replayed_.lost.push_back(record.number);
+    replayed_.logs.push_back({record, 0, memtable_of(record)});
     return {};
   }
   // Logs of one run lie together.
-  Memtable& memtable_of(const LogRecord& record) {
-    if (record.run == 0) return *version_.memtable;
+  const std::shared_ptr<Memtable>& memtable_of(const LogRecord& record) {
+    if (record.run == 0) return version_.memtable;
     if (version_.sealed.empty() || version_.sealed.front().run != record.run)
       version_.sealed.insert(version_.sealed.begin(),
                              {record.run, std::make_shared<Memtable>(), 0, 0});
-    return *version_.sealed.front().rows;
+    return version_.sealed.front().rows;
   }
   void count(const LogRecord& record, uint64_t bytes, const Memtable& memtable) {
     if (record.run == 0) {
@@ -97,21 +103,9 @@ class Replay {
     version_.sealed.front().memory_bytes = memtable.bytes();
     version_.sealed.front().log_bytes += bytes;
   }
-  // Rows of tables that are not there any more are left out.
   Status insert(const LogReader& log, uint64_t offset, Bytes payload, Memtable* memtable) {
     const uint32_t commit = memtable->next_commit();
-    LogRowsDecoder in(payload);
-    LogRows rows;
-    while (in.next(&rows)) {
-      const TableVersion* table = version_.find(rows.table);
-      if (!table) continue;
-      TableTail& tail = memtable->tail(table->table);
-      for (uint32_t i = 0; i < rows.count; ++i)
-        if (!fits(*table->table, rows, i))
-          return misfit(log, offset, "does not fit table '" + table->table->name + "'");
-      insert_rows(rows, commit, &tail);
-    }
-    if (in.damaged()) return misfit(log, offset, "holds no rows, though its checksum matches");
+    STRIDE_TRY(insert_frame(log.path(), offset, payload, version_, commit, memtable));
     memtable->publish(commit);
     return {};
   }
@@ -145,6 +139,23 @@ Status verify_log(const DatabaseContext& context, const LogRecord& record,
 }
 
 }  // namespace
+
+Status insert_frame(const std::string& path, uint64_t offset, Bytes payload, const Version& version,
+                    uint32_t commit, Memtable* memtable) {
+  LogRowsDecoder in(payload);
+  LogRows rows;
+  while (in.next(&rows)) {
+    const TableVersion* table = version.find(rows.table);
+    if (!table) continue;
+    TableTail& tail = memtable->tail(table->table);
+    for (uint32_t i = 0; i < rows.count; ++i)
+      if (!fits_row(*table->table, rows, i))
+        return misfit(path, offset, "does not fit table '" + table->table->name + "'");
+    insert_rows(rows, commit, &tail);
+  }
+  if (in.damaged()) return misfit(path, offset, "holds no rows, though its checksum matches");
+  return {};
+}
 
 Status verify_logs(const DatabaseContext& context, const std::vector<LogRecord>& logs,
                    uint64_t end) {

@@ -68,6 +68,7 @@ class ForwardingFileSystem : public FileSystem {
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
     return below_.lock(path);
   }
+  Result<bool> is_locked(const std::string& path) override { return below_.is_locked(path); }
 
  protected:
   FileSystem& below() const { return below_; }

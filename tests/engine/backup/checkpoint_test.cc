@@ -159,7 +159,12 @@ TEST_CASE_METHOD(CheckpointTest, "CheckpointTest.OfAReadOnlyHandleIsWhatItSees",
   CHECK(report.linked_files == 2);
   CHECK(report.copied_files == 1);
   for (int i = 0; i < 50; ++i) put("a", "k" + std::to_string(i), "later");
-  REQUIRE_OK(db_->compact());  // the files of the reader's segments are gone
+  REQUIRE_OK(db_->compact());  // the reader's lease keeps the files of its segments
+  REQUIRE_OK((*reader)->checkpoint("/leased", {}, &report));
+  CHECK(report.linked_files == 2);
+  for (const std::string& name : names_in(fs_, "/db"))
+    if (name.starts_with("READER-")) REQUIRE_OK(fs_.remove("/db/" + name));
+  REQUIRE_OK(db_->sync());  // they are gone, as those of a reader that could not take one
   REQUIRE_OK((*reader)->checkpoint("/second", {}, &report));
   CHECK(report.linked_files == 0);
   auto after = fs_.crash(1, CrashPolicy::lose_unsynced);
