@@ -70,7 +70,8 @@ const std::set<string, std::less<>> kPublicEngine = {
     "engine/key_columns.h",      "engine/write_transaction.h",
     "engine/stridedb_version.h", "engine/make_vector_set.h",
     "engine/metrics.h",          "engine/event_listener.h",
-    "engine/logger.h",           "engine/diagnosis.h"};
+    "engine/logger.h",           "engine/diagnosis.h",
+    "engine/transaction.h"};
 
 // What the folders of the engine may see of its top: what the public interface takes and returns,
 // and none of what stands on the folders.
