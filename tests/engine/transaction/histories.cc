@@ -118,13 +118,13 @@ class DependencyGraph {
   std::unordered_map<uint32_t, uint32_t> nodes_;  // by the transaction's number
 };
 
-List list_of(Bytes value) {
+List list_in(Bytes value) {
   List list(value.size() / sizeof(uint32_t));
   std::memcpy(list.data(), value.data(), value.size());
   return list;
 }
 
-Bytes bytes_of(const List& list) {
+Bytes bytes_of_list(const List& list) {
   return as_bytes(
       std::string_view(reinterpret_cast<const char*>(list.data()), list.size() * sizeof list[0]));
 }
@@ -200,7 +200,7 @@ class HistoryWorker {
   void read_one(Transaction& t, const ListKey& key) {
     auto value = t.get(tables_[key.first], key.second);
     REQUIRE_OK(value);
-    note(key, *value ? list_of(**value) : List());
+    note(key, *value ? list_in(**value) : List());
   }
 
   void append(Transaction& t, const ListKey& key) {
@@ -208,7 +208,7 @@ class HistoryWorker {
     read_one(t, key);
     List list = now_.read.at(key);
     list.push_back(now_.number);
-    REQUIRE_OK(t.put(tables_[key.first], as_bytes(key.second), bytes_of(list)));
+    REQUIRE_OK(t.put(tables_[key.first], as_bytes(key.second), bytes_of_list(list)));
     own_.push_back(key);
     now_.appended.push_back(key);
   }
@@ -226,7 +226,7 @@ class HistoryWorker {
     GetResult got;
     REQUIRE_OK(t.get(tables_[table], queries.column(), &got));
     for (size_t i = 0; i < keys.size(); ++i)
-      note(keys[i], got.found[i] ? list_of(got.values[i]) : List());
+      note(keys[i], got.found[i] ? list_in(got.values[i]) : List());
   }
 
   // Rows in the range that were not there are read too. A scan may end early.
@@ -244,7 +244,7 @@ class HistoryWorker {
     for (; batches > 0 && scan->next(&batch); --batches)
       for (uint64_t i = 0; i < batch.keys.size; ++i, ++next) {
         for (; text(batch.keys[i]) != name(next); ++next) note_nothing(table, next, to);
-        note({table, name(next)}, list_of(batch.values[i]));
+        note({table, name(next)}, list_in(batch.values[i]));
       }
     REQUIRE_OK(scan->status());
     if (batches > 0)
@@ -265,7 +265,7 @@ class HistoryWorker {
     REQUIRE_OK(t.lower_bound(tables_[table], queries.column(), &bound));
     for (; next < keys_ && (!bound.found[0] || text(bound.keys[0]) != name(next)); ++next)
       note({table, name(next)}, {});
-    if (bound.found[0] && next < keys_) note({table, name(next)}, list_of(bound.values[0]));
+    if (bound.found[0] && next < keys_) note({table, name(next)}, list_in(bound.values[0]));
   }
 
   Database& db_;
@@ -278,7 +278,7 @@ class HistoryWorker {
 };
 
 // Moves rows: merges, and commits that are too large for the log, of keys behind all lists.
-void move_rows(Database* db, const std::vector<Table>& tables, const TestThreads& threads) {
+void move_rows_on(Database* db, const std::vector<Table>& tables, const TestThreads& threads) {
   Rows keys, values;
   for (int i = 0; i < 4000; ++i) {
     keys.add("~" + std::to_string(i));
@@ -300,7 +300,7 @@ void read_last(Database* db, const std::vector<Table>& tables, std::map<ListKey,
     REQUIRE_OK(scan);
     for (ScanBatch batch; scan->next(&batch);)
       for (uint64_t i = 0; i < batch.keys.size; ++i)
-        (*last)[{table, text(batch.keys[i])}] = list_of(batch.values[i]);
+        (*last)[{table, text(batch.keys[i])}] = list_in(batch.values[i]);
     REQUIRE_OK(scan->status());
   }
 }
@@ -325,7 +325,7 @@ History run_history(const HistoryOptions& options, uint64_t seed) {
   for (uint32_t i = 0; i < options.threads; ++i)
     workers.emplace_back(db.get(), tables, options.keys, &clock, seed + i);
   TestThreads mover, threads;
-  mover.start([&] { move_rows(db.get(), tables, mover); });
+  mover.start([&] { move_rows_on(db.get(), tables, mover); });
   for (uint32_t i = 0; i < options.threads; ++i)
     threads.start([&, i] {
       for (uint32_t n = 0; n < options.transactions; ++n)

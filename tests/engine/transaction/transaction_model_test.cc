@@ -11,7 +11,6 @@
 namespace stride::test {
 namespace {
 
-using Keys = std::set<std::string>;
 using Bound = std::optional<std::string>;  // none: no end
 
 // What the transaction, or the others together, do to one table.
@@ -34,9 +33,9 @@ struct ModelSide {
   Model then;  // the snapshot
   ModelChanges own;
   std::vector<std::function<void(Model*)>> replay;  // own changes, in their order
-  Keys read_keys;
+  std::set<std::string> read_keys;
   std::vector<ModelRange> read_ranges;
-  Keys touched;  // by others, since the snapshot
+  std::set<std::string> touched;  // by others, since the snapshot
 
   Model view() const {
     Model rows = then;
@@ -196,6 +195,11 @@ class TransactionModelTest : protected TransactionFixture {
     }
   }
 
+  static std::optional<std::string> value_of(const Model& rows, const std::string& key) {
+    const auto at = rows.find(key);
+    return at == rows.end() ? std::nullopt : std::optional(at->second);
+  }
+
   void note_key(ModelSide* side, const std::string& key) {
     if (side->own.last.count(key) == 0) side->read_keys.insert(key);
   }
@@ -205,11 +209,7 @@ class TransactionModelTest : protected TransactionFixture {
     switch (random_() % 5) {
       case 0: {
         const std::string key = any_key();
-        const Model view = side.view();
-        const auto expected = view.find(key);
-        const auto got = read(t, side.table, key);
-        REQUIRE(got.has_value() == (expected != view.end()));
-        if (got) REQUIRE(*got == expected->second);
+        REQUIRE(read(t, side.table, key) == value_of(side.view(), key));
         return note_key(&side, key);
       }
       case 1:
@@ -240,10 +240,9 @@ class TransactionModelTest : protected TransactionFixture {
     else
       REQUIRE_OK(t.find(side->table, queries.column(), &found));
     for (size_t n = 0; n < keys.size(); ++n) {
-      const auto expected = view.find(keys[n]);
-      const bool is_there = values ? got.found[n] : found.found[n];
-      REQUIRE(is_there == (expected != view.end()));
-      if (is_there) REQUIRE(text(values ? got.values[n] : found.value(n)) == expected->second);
+      const auto expected = value_of(view, keys[n]);
+      REQUIRE((values ? got.found[n] : found.found[n]) == expected.has_value());
+      if (expected) REQUIRE(text(values ? got.values[n] : found.value(n)) == *expected);
     }
     for (const std::string& key : keys) note_key(side, key);
   }
@@ -293,9 +292,7 @@ class TransactionModelTest : protected TransactionFixture {
       for (const std::string& key : side.touched) {
         if (!side.has_read(key)) continue;
         may_fail = true;
-        const auto before = side.then.find(key), after = now_[i].find(key);
-        const bool was = before != side.then.end(), is = after != now_[i].end();
-        must_fail |= was != is || (was && before->second != after->second);
+        must_fail |= value_of(side.then, key) != value_of(now_[i], key);
       }
     }
     const Status s = t.commit();
