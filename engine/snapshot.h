@@ -25,6 +25,7 @@
 
 namespace stride {
 
+enum class KeyBound : uint8_t;
 class OperationCounters;
 class SnapshotState;
 struct SnapshotVersion;
@@ -60,7 +61,11 @@ class STRIDE_API Snapshot {
   // or keys that have no width.
   Status make_keys_device(const Table& table, std::span<const CellColumn> columns, std::byte* keys,
                           void* stream) const;
+  // The entry next to each query: the first one that is not below it, the first one above it, or
+  // the last one that is not above it (what RocksDB's SeekForPrev finds).
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  Status upper_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  Status previous(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
   // For prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
   // another width than the table's, in host memory.
   //
@@ -97,6 +102,9 @@ class STRIDE_API Snapshot {
   auto read_table(const Table& table, const Read& read) const;
   template <class Read>
   auto read_prefixes(const Table& table, const Read& read) const;
+
+  Status find_bounds(const Table& table, const KeyColumn& queries, KeyBound bound,
+                     LowerBoundResult* result) const;
 
   std::shared_ptr<const Version> pin() const;
 
