@@ -6,9 +6,11 @@
 #include "engine/monitoring/counted_get.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
+#include "engine/read/cursor_impl.h"
 #include "engine/read/device_lookup.h"
 #include "engine/read/key_bounds.h"
 #include "engine/read/lookup.h"
+#include "engine/read/range_count.h"
 #include "engine/read/scan_impl.h"
 #include "engine/read/snapshot_reads.h"
 #include "storage/no_throw.h"
@@ -162,14 +164,21 @@ Status Snapshot::make_keys_device(const Table& table, std::span<const CellColumn
   });
 }
 
+template <class Read>
+Status Snapshot::read_sorted(const Table& table, uint64_t searches, const Read& read) const {
+  return no_throw([&]() -> Status {
+    if (lacks_memory_) return Status::out_of_memory();
+    std::vector<SortedRows> sources;
+    STRIDE_TRY(find_sorted_rows(*version(), state_.get(), table, searches, &sources));
+    return read(sources);
+  });
+}
+
 Status Snapshot::find_bounds(const Table& table, const KeyColumn& queries, KeyBound bound,
                              LowerBoundResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
   counters().slot().add(Count::lower_bounds, queries.size);
-  return no_throw([&]() -> Status {
-    if (lacks_memory_) return Status::out_of_memory();
-    std::vector<SortedRows> sources;
-    STRIDE_TRY(find_sorted_rows(*version(), state_.get(), table, queries.size, &sources));
+  return read_sorted(table, queries.size, [&](const std::vector<SortedRows>& sources) {
     return find_key_bounds(*version()->backend, sources, queries, bound, result);
   });
 }
@@ -278,6 +287,38 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
       if (record.erased.empty()) return record.rows - record.tombstones;
     }
     return count_merged(*version()->backend, t.segments);
+  });
+}
+
+Result<uint64_t> Snapshot::count(const Table& table, std::optional<Bytes> from,
+                                 std::optional<Bytes> to) const {
+  if (!from && !to) return count(table);
+  const WorkWatch::Scope watched(WorkWatch::offered());
+  uint64_t rows = 0;
+  Status s = read_sorted(table, 1, [&](const std::vector<SortedRows>& sources) {
+    return count_range(*version()->backend, sources, from, to, &rows);
+  });
+  if (!s.ok()) return s;
+  return rows;
+}
+
+Status Snapshot::count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+                       std::span<uint64_t> counts) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
+  return read_sorted(table, from.size, [&](const std::vector<SortedRows>& sources) {
+    return count_ranges(*version()->backend, sources, from, to, counts);
+  });
+}
+
+// The sources keep nothing alive, which is why the cursor keeps the version.
+Result<Cursor> Snapshot::cursor(const Table& table, const CursorOptions& options) const {
+  return no_throw([&]() -> Result<Cursor> {
+    std::unique_ptr<Cursor::Impl> cursor;
+    STRIDE_TRY(read_sorted(table, 1, [&](std::vector<SortedRows>& sources) {
+      cursor = std::make_unique<Cursor::Impl>(pin(), std::move(sources));
+      return cursor->set_bounds(options);
+    }));
+    return Cursor(std::move(cursor));
   });
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/cursor.h"
 #include "engine/lookup_result.h"
 #include "engine/row_columns.h"
 #include "engine/scan.h"
@@ -90,8 +91,18 @@ class STRIDE_API Snapshot {
 
   Result<Scan> scan(const Table& table, const ScanOptions& options = {}) const;
   Result<Iterator> iterate(const Table& table, const ScanOptions& options = {}) const;
+  // Goes both ways from any key (engine/cursor.h).
+  Result<Cursor> cursor(const Table& table, const CursorOptions& options = {}) const;
   // Keys in the table.
   Result<uint64_t> count(const Table& table) const;
+  // Keys from `from` on and below `to`; nullopt: no bound. Takes two searches where one run alone
+  // has rows there and no tombstones; else each row of newer runs and of the memtable is looked at.
+  Result<uint64_t> count(const Table& table, std::optional<Bytes> from,
+                         std::optional<Bytes> to) const;
+  // The same for many ranges: counts[i] becomes how many keys there are from from[i] on and below
+  // to[i]. invalid_argument: not all three are of one size.
+  Status count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+               std::span<uint64_t> counts) const;
 
  private:
   friend class Database;
@@ -103,6 +114,9 @@ class STRIDE_API Snapshot {
   template <class Read>
   auto read_prefixes(const Table& table, const Read& read) const;
 
+  // Calls read(sources), for so many searches.
+  template <class Read>
+  Status read_sorted(const Table& table, uint64_t searches, const Read& read) const;
   Status find_bounds(const Table& table, const KeyColumn& queries, KeyBound bound,
                      LowerBoundResult* result) const;
 

@@ -4,14 +4,15 @@
 
 namespace stride {
 
-GapMerger::GapMerger(std::span<const SortedRows> sources)
-    : sources_(sources), states_(sources.size()) {
+GapMerger::GapMerger(std::span<const SortedRows> sources, Tombstones tombstones)
+    : sources_(sources), tombstones_(tombstones), states_(sources.size()) {
   equal_.reserve(sources.size());
 }
 
 Status GapMerger::load_above(size_t source) {
   State& state = states_[source];
   STRIDE_TRY(sources_[source].above(state.gap, &state.above));
+  state.above.is_there &= state.above.rank < state.end;
   state.is_above_known = true;
   return {};
 }
@@ -19,6 +20,7 @@ Status GapMerger::load_above(size_t source) {
 Status GapMerger::load_below(size_t source) {
   State& state = states_[source];
   STRIDE_TRY(sources_[source].below(state.gap, &state.below));
+  state.below.is_there &= state.below.rank >= state.first;
   state.is_below_known = true;
   return {};
 }
@@ -47,7 +49,7 @@ Status GapMerger::next(MergedEntry* entry) {
       state.is_above_known = false;
     }
     const SortedRow& newest = states_[equal_[0]].below;
-    if (newest.is_tombstone) continue;
+    if (newest.is_tombstone && tombstones_ == Tombstones::drop) continue;
     entry->source = &sources_[equal_[0]];
     entry->row = newest;
     return {};
@@ -78,7 +80,7 @@ Status GapMerger::previous(MergedEntry* entry) {
       state.is_below_known = false;
     }
     const SortedRow& newest = states_[equal_[0]].above;
-    if (newest.is_tombstone) continue;
+    if (newest.is_tombstone && tombstones_ == Tombstones::drop) continue;
     entry->source = &sources_[equal_[0]];
     entry->row = newest;
     return {};

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/merge/merger.h"
 #include "engine/read/sorted_rows.h"
 #include "storage/column.h"
 #include "storage/status.h"
@@ -34,7 +35,7 @@ struct MergedEntry {
 class GapMerger {
  public:
   // sources: newest first.
-  explicit GapMerger(std::span<const SortedRows> sources);
+  explicit GapMerger(std::span<const SortedRows> sources, Tombstones tombstones = Tombstones::drop);
 
   size_t sources() const { return states_.size(); }
   uint64_t gap(size_t source) const { return states_[source].gap; }
@@ -45,8 +46,16 @@ class GapMerger {
     state.is_above_known = state.is_below_known = false;
   }
 
-  // Finds the first entry above the gap, and moves the gap behind it; or the last entry below, and
-  // moves it before that. Where there is none it passes over what is hidden there.
+  // Rows of other ranks than [first, end) of the source do not count from now on. Call set_gap()
+  // then.
+  void set_limits(size_t source, uint64_t first, uint64_t end) {
+    states_[source].first = first;
+    states_[source].end = end;
+  }
+
+  // Finds the first entry above the gap (or tombstone, where these are kept), and moves the gap
+  // behind it; or the last entry below, and moves it before that. Where there is none it passes
+  // over what is hidden there.
   Status next(MergedEntry* entry);
   Status previous(MergedEntry* entry);
   // The sources that have a row of the entry that the last step has found; none: it found none.
@@ -55,6 +64,7 @@ class GapMerger {
  private:
   struct State {
     uint64_t gap = 0;
+    uint64_t first = 0, end = UINT64_MAX;
     bool is_above_known = false, is_below_known = false;
     SortedRow above, below;
   };
@@ -63,6 +73,7 @@ class GapMerger {
   Status load_below(size_t source);
 
   const std::span<const SortedRows> sources_;
+  const Tombstones tombstones_;
   std::vector<State> states_;
   std::vector<uint32_t> equal_;  // the sources whose row has the key that comes next
 };

@@ -15,12 +15,16 @@ SortedRows::SortedRows(std::vector<const IndexedSegment*> segments) {
   for (const IndexedSegment* segment : segments) {
     parts_.push_back({segment, size_, size_ + segment->rows()});
     size_ += segment->rows();
-    is_plain_ &= !segment->has_tombstones() && segment->erased().empty();
+    has_only_puts_ &= !segment->has_tombstones();
   }
 }
 
 SortedRows::SortedRows(std::shared_ptr<const SortedRun> run, const TableTail& tail, uint32_t commit)
-    : run_(std::move(run)), tail_(&tail), commit_(commit), size_(run_->size()), is_plain_(false) {}
+    : run_(std::move(run)),
+      tail_(&tail),
+      commit_(commit),
+      size_(run_->size()),
+      has_only_puts_(false) {}
 
 const SortedRows::Part& SortedRows::part_of(uint64_t rank) const {
   if (parts_.size() == 1) return parts_[0];

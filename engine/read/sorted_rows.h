@@ -39,8 +39,8 @@ class SortedRows {
   SortedRows(std::shared_ptr<const SortedRun> run, const TableTail& tail, uint32_t commit);
 
   uint64_t size() const { return size_; }
-  // All rows are entries: neither tombstones nor rows that are passed over.
-  bool is_plain() const { return is_plain_; }
+  // There are no tombstones, and above() and below() pass over none but erased rows.
+  bool has_only_puts() const { return has_only_puts_; }
   // The only segment; null: there are several, or none.
   const IndexedSegment* only_segment() const {
     return parts_.size() == 1 ? parts_[0].segment : nullptr;
@@ -65,8 +65,7 @@ class SortedRows {
   Status below(uint64_t gap, SortedRow* row) const;
   // For a call of these that is about to come.
   void prefetch(uint64_t rank) const;
-  // How many rows there are between two gaps. Precondition: is_tombstone holds for none of them,
-  // and it is no memtable's.
+  // How many rows between two gaps are not erased. Precondition: has_only_puts().
   uint64_t rows_between(uint64_t first, uint64_t end) const;
   Status value(const SortedRow& row, Bytes* value) const;
 
@@ -90,7 +89,7 @@ class SortedRows {
   const TableTail* tail_ = nullptr;
   uint32_t commit_ = 0;
   uint64_t size_ = 0;
-  bool is_plain_ = true;
+  bool has_only_puts_ = true;
 };
 
 // All sources of the table, newest first. tails: newer than its segments, newest first.

@@ -67,6 +67,18 @@ class RandomOrderedTable {
     change_rows(t, &model_);
     REQUIRE_OK(t.commit());
   }
+  void put(const std::string& key, const std::string& value) {
+    WriteTransaction t = db_->begin();
+    REQUIRE_OK(t.put(table_, key, value));
+    REQUIRE_OK(t.commit());
+    model_[key] = value;
+  }
+  void erase_all() {
+    WriteTransaction t = db_->begin();
+    REQUIRE_OK(t.erase_range(table_, std::nullopt, std::nullopt));
+    REQUIRE_OK(t.commit());
+    model_.clear();
+  }
   // Changes that a WriteTransaction or Transaction makes.
   template <class Changes>
   void change_rows(Changes& t, Model* model) {
@@ -128,6 +140,13 @@ void expect_entries(const LowerBoundResult& result, const Model& model,
 inline Model::const_iterator previous_of(const Model& model, const std::string& query) {
   auto above = model.upper_bound(query);
   return above == model.begin() ? model.end() : std::prev(above);
+}
+
+inline uint64_t count_between(const Model& model, const std::optional<std::string>& from,
+                              const std::optional<std::string>& to) {
+  if (from && to && *from >= *to) return 0;
+  return static_cast<uint64_t>(std::distance(from ? model.lower_bound(*from) : model.begin(),
+                                             to ? model.lower_bound(*to) : model.end()));
 }
 
 // reads: a Snapshot or a Transaction.
