@@ -115,6 +115,11 @@ Status SortedRows::set_row(const Part& part, uint64_t rank, SortedRow* row) cons
   row->is_there = true;
   row->rank = rank;
   row->tail_row = nullptr;
+  if (part.segment->segment().intact()) {
+    row->key = part.segment->keys()[in_segment];
+    row->is_tombstone = part.segment->kind(in_segment) == EntryKind::tombstone;
+    return {};
+  }
   STRIDE_TRY(part.segment->key(in_segment, &row->key));
   return part.segment->is_tombstone(in_segment, &row->is_tombstone);
 }
@@ -183,7 +188,10 @@ Status SortedRows::value(const SortedRow& row, Bytes* value) const {
     return {};
   }
   const Part& part = part_of(row.rank);
-  return part.segment->value(row.rank - part.begin, value);
+  const uint64_t in_segment = row.rank - part.begin;
+  if (!part.segment->segment().intact()) return part.segment->value(in_segment, value);
+  *value = part.segment->values()[in_segment];
+  return {};
 }
 
 Status sorted_rows_of(const TableVersion& table, std::span<const OrderedTail> tails,
