@@ -67,7 +67,7 @@ struct OperationMetrics {
   // Keys and addresses of batches that a device has searched, wholly or in part, also for commits
   // that look up what is there. The host has searched all others.
   uint64_t device_keys = 0;
-  uint64_t lower_bounds = 0;  // keys
+  uint64_t lower_bounds = 0;  // keys; upper bounds and previous entries count, too
   // Scans (Snapshot::scan, iterate and inside) that were begun, and the rows and bytes of keys and
   // values that they have handed out. An Iterator takes rows in batches ahead of its reader.
   uint64_t scans = 0;

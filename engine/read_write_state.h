@@ -67,5 +67,8 @@ class TransactionCall {
 // the options do not say how many.
 Scan recorded_scan(Scan rows, std::shared_ptr<Transaction::State> state, const Table& table,
                    const ScanOptions& options, uint64_t min_rows);
+// The same of a cursor: what it passes over.
+Cursor recorded_cursor(Cursor rows, std::shared_ptr<Transaction::State> state, const Table& table,
+                       const CursorOptions& options);
 
 }  // namespace stride

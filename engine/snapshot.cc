@@ -6,36 +6,18 @@
 #include "engine/monitoring/counted_get.h"
 #include "engine/prefix/matcher.h"
 #include "engine/prefixes.h"
+#include "engine/read/cursor_impl.h"
 #include "engine/read/device_lookup.h"
+#include "engine/read/key_bounds.h"
 #include "engine/read/lookup.h"
+#include "engine/read/range_count.h"
 #include "engine/read/scan_impl.h"
 #include "engine/read/snapshot_reads.h"
-#include "storage/first_failure.h"
 #include "storage/no_throw.h"
 #include "storage/work_watch.h"
 
 namespace stride {
 namespace {
-
-// The first live entry that is not below the query, among the newest of each key.
-Status first_live(const SegmentList& segments, const std::vector<uint64_t>& ranks, Bytes* key,
-                  Bytes* value, bool* found) {
-  std::vector<RunMerger::Input> inputs;
-  for (uint32_t s = 0; s < segments.size(); ++s)
-    inputs.push_back({segments[s].get(), s, ranks[s], segments[s]->rows()});
-  RunMerger merger(std::move(inputs), /*reverse=*/false);
-  Location at;
-  *found = false;
-  while (merger.next(&at)) {
-    const IndexedSegment& segment = *segments[at.index];
-    if (segment.kind(at.rank) == EntryKind::tombstone) continue;
-    *key = segment.keys()[at.rank];
-    *value = segment.values()[at.rank];
-    *found = true;
-    return {};
-  }
-  return merger.status();
-}
 
 Status check_prefix_table(const Table& table, const TableVersion& version) {
   if (version.matcher) return {};
@@ -65,32 +47,6 @@ Status match_batch(const Version& version, const TableVersion& table, const KeyC
   std::shared_ptr<const Matcher> matcher;
   STRIDE_TRY(table.matcher->get(*version.executor, table, &matcher));
   return matcher->match(*version.executor, addresses, result);
-}
-
-Status lower_bounds(const Version& version, const SegmentList& segments, const KeyColumn& queries,
-                    LowerBoundResult* result) {
-  result->found.reset(queries.size);
-  result->keys.reset(queries.size);
-  result->values.reset(queries.size);
-  std::vector<std::vector<uint32_t>> ranks(segments.size());
-  for (size_t s = 0; s < segments.size(); ++s) {
-    STRIDE_TRY(segments[s]->prepare());
-    ranks[s].resize(queries.size);
-    STRIDE_TRY(version.backend->tree_index().lower_bound(segments[s]->index(), queries, ranks[s]));
-  }
-  FirstFailure failure;
-  // 64 queries: a word of the bitmap belongs to one thread.
-  version.backend->parallel_for((queries.size + 63) / 64, 16, [&](uint64_t begin, uint64_t end) {
-    std::vector<uint64_t> first(segments.size());
-    for (uint64_t i = begin * 64; i < std::min(queries.size, end * 64); ++i) {
-      for (size_t s = 0; s < segments.size(); ++s) first[s] = ranks[s][i];
-      bool live = false;
-      result->keys[i] = result->values[i] = {};
-      failure.report(first_live(segments, first, &result->keys[i], &result->values[i], &live));
-      if (live) result->found.set(i);
-    }
-  });
-  return failure.status();
 }
 
 // found: null where nobody knows.
@@ -208,13 +164,38 @@ Status Snapshot::make_keys_device(const Table& table, std::span<const CellColumn
   });
 }
 
-Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
+template <class Read>
+Status Snapshot::read_sorted(const Table& table, uint64_t searches, const Read& read) const {
+  return no_throw([&]() -> Status {
+    if (lacks_memory_) return Status::out_of_memory();
+    std::vector<SortedRows> sources;
+    STRIDE_TRY(find_sorted_rows(*version(), state_.get(), table, searches, &sources));
+    return read(sources);
+  });
+}
+
+Status Snapshot::find_bounds(const Table& table, const KeyColumn& queries, KeyBound bound,
                              LowerBoundResult* result) const {
   const WorkWatch::Scope watched(WorkWatch::offered());
   counters().slot().add(Count::lower_bounds, queries.size);
-  return read_table(table, [&](const TableVersion& t) {
-    return lower_bounds(*version(), t.segments, queries, result);
+  return read_sorted(table, queries.size, [&](const std::vector<SortedRows>& sources) {
+    return find_key_bounds(*version()->backend, sources, queries, bound, result);
   });
+}
+
+Status Snapshot::lower_bound(const Table& table, const KeyColumn& queries,
+                             LowerBoundResult* result) const {
+  return find_bounds(table, queries, KeyBound::lower, result);
+}
+
+Status Snapshot::upper_bound(const Table& table, const KeyColumn& queries,
+                             LowerBoundResult* result) const {
+  return find_bounds(table, queries, KeyBound::upper, result);
+}
+
+Status Snapshot::previous(const Table& table, const KeyColumn& queries,
+                          LowerBoundResult* result) const {
+  return find_bounds(table, queries, KeyBound::previous, result);
 }
 
 Status Snapshot::match(const Table& table, const KeyColumn& addresses, MatchResult* result) const {
@@ -306,6 +287,38 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
       if (record.erased.empty()) return record.rows - record.tombstones;
     }
     return count_merged(*version()->backend, t.segments);
+  });
+}
+
+Result<uint64_t> Snapshot::count(const Table& table, std::optional<Bytes> from,
+                                 std::optional<Bytes> to) const {
+  if (!from && !to) return count(table);
+  const WorkWatch::Scope watched(WorkWatch::offered());
+  uint64_t rows = 0;
+  Status s = read_sorted(table, 1, [&](const std::vector<SortedRows>& sources) {
+    return count_range(*version()->backend, sources, from, to, &rows);
+  });
+  if (!s.ok()) return s;
+  return rows;
+}
+
+Status Snapshot::count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+                       std::span<uint64_t> counts) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
+  return read_sorted(table, from.size, [&](const std::vector<SortedRows>& sources) {
+    return count_ranges(*version()->backend, sources, from, to, counts);
+  });
+}
+
+// The sources keep nothing alive, which is why the cursor keeps the version.
+Result<Cursor> Snapshot::cursor(const Table& table, const CursorOptions& options) const {
+  return no_throw([&]() -> Result<Cursor> {
+    std::unique_ptr<Cursor::Impl> cursor;
+    STRIDE_TRY(read_sorted(table, 1, [&](std::vector<SortedRows>& sources) {
+      cursor = std::make_unique<Cursor::Impl>(pin(), std::move(sources));
+      return cursor->set_bounds(options);
+    }));
+    return Cursor(std::move(cursor));
   });
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/cursor.h"
 #include "engine/lookup_result.h"
 #include "engine/row_columns.h"
 #include "engine/scan.h"
@@ -25,6 +26,7 @@
 
 namespace stride {
 
+enum class KeyBound : uint8_t;
 class OperationCounters;
 class SnapshotState;
 struct SnapshotVersion;
@@ -60,7 +62,11 @@ class STRIDE_API Snapshot {
   // or keys that have no width.
   Status make_keys_device(const Table& table, std::span<const CellColumn> columns, std::byte* keys,
                           void* stream) const;
+  // The entry next to each query: the first one that is not below it, the first one above it, or
+  // the last one that is not above it (what RocksDB's SeekForPrev finds).
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  Status upper_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
+  Status previous(const Table& table, const KeyColumn& queries, LowerBoundResult* result) const;
   // For prefix tables (engine/prefixes.h); invalid_argument for other tables and for addresses of
   // another width than the table's, in host memory.
   //
@@ -85,8 +91,18 @@ class STRIDE_API Snapshot {
 
   Result<Scan> scan(const Table& table, const ScanOptions& options = {}) const;
   Result<Iterator> iterate(const Table& table, const ScanOptions& options = {}) const;
+  // Goes both ways from any key (engine/cursor.h).
+  Result<Cursor> cursor(const Table& table, const CursorOptions& options = {}) const;
   // Keys in the table.
   Result<uint64_t> count(const Table& table) const;
+  // Keys from `from` on and below `to`; nullopt: no bound. Takes two searches where one run alone
+  // has rows there and no tombstones; else each row of newer runs and of the memtable is looked at.
+  Result<uint64_t> count(const Table& table, std::optional<Bytes> from,
+                         std::optional<Bytes> to) const;
+  // The same for many ranges: counts[i] becomes how many keys there are from from[i] on and below
+  // to[i]. invalid_argument: not all three are of one size.
+  Status count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+               std::span<uint64_t> counts) const;
 
  private:
   friend class Database;
@@ -97,6 +113,12 @@ class STRIDE_API Snapshot {
   auto read_table(const Table& table, const Read& read) const;
   template <class Read>
   auto read_prefixes(const Table& table, const Read& read) const;
+
+  // Calls read(sources), for so many searches.
+  template <class Read>
+  Status read_sorted(const Table& table, uint64_t searches, const Read& read) const;
+  Status find_bounds(const Table& table, const KeyColumn& queries, KeyBound bound,
+                     LowerBoundResult* result) const;
 
   std::shared_ptr<const Version> pin() const;
 

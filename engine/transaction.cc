@@ -148,6 +148,39 @@ Status Transaction::lower_bound(const Table& table, const KeyColumn& queries,
   });
 }
 
+Status Transaction::upper_bound(const Table& table, const KeyColumn& queries,
+                                LowerBoundResult* result) {
+  return use([&](State& state) {
+    STRIDE_TRY(state.update_own());
+    STRIDE_TRY(state.view().upper_bound(table, queries, result));
+    state.note(table, [&](TableReads* reads) {
+      std::string behind;  // the query, which is the smallest key above it
+      for (uint64_t i = 0; i < queries.size; ++i) {
+        behind.assign(as_text(queries[i])).push_back('\0');
+        if (result->found[i])
+          reads->add_interval(as_bytes(behind), result->keys[i], /*past_to=*/true);
+        else
+          reads->add_interval(as_bytes(behind), std::nullopt);
+      }
+    });
+    return Status();
+  });
+}
+
+Status Transaction::previous(const Table& table, const KeyColumn& queries,
+                             LowerBoundResult* result) {
+  return use([&](State& state) {
+    STRIDE_TRY(state.update_own());
+    STRIDE_TRY(state.view().previous(table, queries, result));
+    state.note(table, [&](TableReads* reads) {
+      // What was not found has no bytes, and all keys begin there.
+      for (uint64_t i = 0; i < queries.size; ++i)
+        reads->add_interval(result->keys[i], queries[i], /*past_to=*/true);
+    });
+    return Status();
+  });
+}
+
 Result<Scan> Transaction::scan(const Table& table, const ScanOptions& options) {
   return use([&](State& state) -> Result<Scan> {
     STRIDE_TRY(state.update_own());
@@ -180,6 +213,15 @@ Result<Scan> Transaction::inside(const Table& table, Bytes prefix_key) {
   });
 }
 
+Result<Cursor> Transaction::cursor(const Table& table, const CursorOptions& options) {
+  return use([&](State& state) -> Result<Cursor> {
+    STRIDE_TRY(state.update_own());
+    auto rows = state.view().cursor(table, options);
+    if (!rows.ok()) return rows;
+    return recorded_cursor(std::move(*rows), state_, table, options);
+  });
+}
+
 Result<uint64_t> Transaction::count(const Table& table) {
   return use([&](State& state) {
     auto counted = [&]() -> Result<uint64_t> {
@@ -189,6 +231,30 @@ Result<uint64_t> Transaction::count(const Table& table) {
     if (counted.ok())
       state.note(table, [](TableReads* reads) { reads->add_interval({}, std::nullopt); });
     return counted;
+  });
+}
+
+Result<uint64_t> Transaction::count(const Table& table, std::optional<Bytes> from,
+                                    std::optional<Bytes> to) {
+  return use([&](State& state) -> Result<uint64_t> {
+    STRIDE_TRY(state.update_own());
+    auto counted = state.view().count(table, from, to);
+    if (counted.ok())
+      state.note(table,
+                 [&](TableReads* reads) { reads->add_interval(from.value_or(Bytes()), to); });
+    return counted;
+  });
+}
+
+Status Transaction::count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+                          std::span<uint64_t> counts) {
+  return use([&](State& state) {
+    STRIDE_TRY(state.update_own());
+    STRIDE_TRY(state.view().count(table, from, to, counts));
+    state.note(table, [&](TableReads* reads) {
+      for (uint64_t i = 0; i < from.size; ++i) reads->add_interval(from[i], to[i]);
+    });
+    return Status();
   });
 }
 

@@ -28,6 +28,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/cursor.h"
 #include "engine/lookup_result.h"
 #include "engine/scan.h"
 #include "engine/table.h"
@@ -63,13 +64,24 @@ class STRIDE_API Transaction {
   Status find(const Table& table, const KeyColumn& queries, FindResult* result);
   // What lies from each query up to the entry that is found, and that entry, counts as read.
   Status lower_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result);
+  // The same; of an upper bound without the query itself, of a previous entry from that to the
+  // query.
+  Status upper_bound(const Table& table, const KeyColumn& queries, LowerBoundResult* result);
+  Status previous(const Table& table, const KeyColumn& queries, LowerBoundResult* result);
   // What a batch has brought counts as read, up to its last key; at the end, all of the bounds.
   // Where batch_rows is 0 the first batches are small. A scan has the transaction's changes of
   // before, and none that are made while it goes on.
   Result<Scan> scan(const Table& table, const ScanOptions& options = {});
   Result<Iterator> iterate(const Table& table, const ScanOptions& options = {});
+  // What a cursor passes over counts as read, and the entry that it finds; from a key that it
+  // seeks, from that on. It has the transaction's changes of before, as a scan.
+  Result<Cursor> cursor(const Table& table, const CursorOptions& options = {});
   // The whole table counts as read.
   Result<uint64_t> count(const Table& table);
+  // The ranges count as read.
+  Result<uint64_t> count(const Table& table, std::optional<Bytes> from, std::optional<Bytes> to);
+  Status count(const Table& table, const KeyColumn& from, const KeyColumn& to,
+               std::span<uint64_t> counts);
   // For prefix tables, as those of Snapshot. Of an address counts as read which prefix is found,
   // and its value.
   Status match(const Table& table, const KeyColumn& addresses, MatchResult* result);

@@ -70,14 +70,15 @@ const std::set<string, std::less<>> kPublicEngine = {
     "engine/key_columns.h",      "engine/write_transaction.h",
     "engine/stridedb_version.h", "engine/make_vector_set.h",
     "engine/metrics.h",          "engine/event_listener.h",
-    "engine/logger.h",           "engine/diagnosis.h"};
+    "engine/logger.h",           "engine/diagnosis.h",
+    "engine/cursor.h",           "engine/transaction.h"};
 
 // What the folders of the engine may see of its top: what the public interface takes and returns,
 // and none of what stands on the folders.
 const std::set<string, std::less<>> kEngineWords = {
     "engine/backup.h",  "engine/event_listener.h", "engine/logger.h",      "engine/lookup_result.h",
     "engine/metrics.h", "engine/options.h",        "engine/row_columns.h", "engine/result_buffer.h",
-    "engine/scan.h",    "engine/table.h"};
+    "engine/scan.h",    "engine/table.h",          "engine/cursor.h"};
 
 bool starts_with_any(string_view text, std::initializer_list<string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),

@@ -196,7 +196,7 @@ int stride_table_column(stride_table* table, const char* name, size_t* column) {
 
 int stride_put_columns(stride_transaction* transaction, stride_table* table,
                        const stride_column* keys, const stride_cells* columns, size_t count) {
-  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+  return change_table(transaction, table, [&](auto& t, const Table& of) {
     Column k;
     STRIDE_TRY(read_keys(keys, of, &k));
     STRIDE_TRY(check_values(of));

@@ -78,7 +78,7 @@ int stride_commit(stride_transaction* transaction, int durability) {
     STRIDE_TRY(read_durability(durability, &d));
     std::unique_ptr<TransactionObject> object;
     STRIDE_TRY(consume_object(transaction, &object));
-    return object->transaction.commit(d);
+    return object->commit({.durability = d});
   });
 }
 
@@ -93,7 +93,7 @@ int stride_commit_with(stride_transaction* transaction, const stride_commit_opti
     // Made first: once the commit has succeeded, nothing may fail.
     NewReport made(report);
     STRIDE_TRY(made.make());
-    STRIDE_TRY(object->transaction.commit(o, made.get()));
+    STRIDE_TRY(object->commit(o, made.get()));
     made.keep();
     return {};
   });

@@ -108,6 +108,8 @@ const char* name_of(HandleKind kind) {
       return "stride_dedup_table";
     case HandleKind::keys:
       return "stride_keys";
+    case HandleKind::cursor:
+      return "stride_cursor";
   }
   return "handle";
 }

@@ -35,6 +35,7 @@ enum class HandleKind : uint8_t {
   set,
   dedup_table,
   keys,
+  cursor,
 };
 
 // All are thread-safe. Throws std::bad_alloc.

@@ -7,6 +7,20 @@
 
 namespace stride::c {
 
+Status TransactionObject::get(WriteTransaction** writing) {
+  *writing = std::get_if<WriteTransaction>(&transaction);
+  if (*writing) return {};
+  return Status::invalid("a transaction that reads does not take this change")
+      .with_remedy("make it in one of stride_begin()");
+}
+
+Status TransactionObject::get(Transaction** reading) {
+  *reading = std::get_if<Transaction>(&transaction);
+  if (*reading) return {};
+  return Status::invalid("the transaction does not read")
+      .with_remedy("begin it with stride_begin_reading()");
+}
+
 Status check_pointer(const void* pointer, const char* what) {
   return pointer ? Status() : Status::invalid(std::string(what) + " is NULL");
 }

@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "adapters/c/error.h"
@@ -18,6 +20,7 @@
 #include "engine/key_columns.h"
 #include "engine/make_vector_set.h"
 #include "engine/row_columns.h"
+#include "engine/transaction.h"
 
 namespace stride::c {
 
@@ -57,8 +60,16 @@ struct TransactionObject : Owned {
   static constexpr HandleKind kind = HandleKind::transaction;
   using Handle = stride_transaction;
   explicit TransactionObject(WriteTransaction t) : transaction(std::move(t)) {}
-  WriteTransaction transaction;
-  std::thread::id changed_by;  // last
+  explicit TransactionObject(Transaction t) : transaction(std::move(t)) {}
+  // invalid_argument: it is not what the call needs.
+  Status get(WriteTransaction** writing);
+  Status get(Transaction** reading);
+  Status commit(const CommitOptions& options, CommitReport* report = nullptr) {
+    return std::visit([&](auto& t) { return t.commit(options, report); }, transaction);
+  }
+
+  std::variant<WriteTransaction, Transaction> transaction;
+  std::thread::id changed_by;  // last, where it only writes
 };
 
 struct ValuesObject : Owned {
@@ -213,7 +224,8 @@ Status read_table(stride_snapshot* snapshot, stride_table* table, const Call& ca
   return call(s->snapshot, t->table);
 }
 
-// Calls change(transaction, table) with what the handles stand for.
+// Calls change(transaction, table) with what the handles stand for. A change that takes any type of
+// transaction is also one of those that read.
 template <class Change>
 int change_table(stride_transaction* transaction, stride_table* table, const Change& change) {
   return run([&]() -> Status {
@@ -221,9 +233,14 @@ int change_table(stride_transaction* transaction, stride_table* table, const Cha
     STRIDE_TRY(t.begin(transaction));
     Use<TableObject> of;
     STRIDE_TRY(of.begin(table));
+    if constexpr (std::is_invocable_v<Change, Transaction&, const Table&>)
+      if (auto* reading = std::get_if<Transaction>(&t->transaction))
+        return change(*reading, of->table);
+    WriteTransaction* writing;
+    STRIDE_TRY(t->get(&writing));
     std::thread::id self = std::this_thread::get_id();
-    if (std::exchange(t->changed_by, self) != self) t->transaction.hand_over();
-    return change(t->transaction, of->table);
+    if (std::exchange(t->changed_by, self) != self) writing->hand_over();
+    return change(*writing, of->table);
   });
 }
 

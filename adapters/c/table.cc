@@ -103,7 +103,9 @@ int stride_table_create_in(stride_transaction* transaction, const char* name,
   return open_table<TransactionObject>(
       transaction, name, options, table,
       [](TransactionObject& t, const std::string& of_name, const TableOptions& o) {
-        return t.transaction.create_table(of_name, o);
+        WriteTransaction* writing;
+        if (Status s = t.get(&writing); !s.ok()) return Result<Table>(std::move(s));
+        return writing->create_table(of_name, o);
       });
 }
 

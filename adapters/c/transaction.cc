@@ -37,7 +37,7 @@ int stride_begin(stride_database* database, stride_transaction** transaction) {
 
 int stride_put(stride_transaction* transaction, stride_table* table, const stride_column* keys,
                const stride_column* values) {
-  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+  return change_table(transaction, table, [&](auto& t, const Table& of) {
     Column k, v;
     STRIDE_TRY(read_keys(keys, of, &k));
     STRIDE_TRY(read_column(values, "values", &v));
@@ -57,7 +57,7 @@ int stride_put_view(stride_transaction* transaction, stride_table* table, const 
 
 int stride_put_one(stride_transaction* transaction, stride_table* table, const void* key,
                    uint64_t key_bytes, const void* value, uint64_t value_bytes) {
-  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+  return change_table(transaction, table, [&](auto& t, const Table& of) {
     Bytes k, v;
     STRIDE_TRY(read_bytes(key, key_bytes, "key", &k));
     STRIDE_TRY(read_bytes(value, value_bytes, "value", &v));
@@ -109,7 +109,7 @@ int stride_accumulate_one(stride_transaction* transaction, stride_table* table, 
 }
 
 int stride_erase(stride_transaction* transaction, stride_table* table, const stride_column* keys) {
-  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+  return change_table(transaction, table, [&](auto& t, const Table& of) {
     Column k;
     STRIDE_TRY(read_keys(keys, of, &k));
     return t.erase(of, k);
@@ -128,7 +128,7 @@ int stride_erase_ranges(stride_transaction* transaction, stride_table* table,
 
 int stride_erase_range(stride_transaction* transaction, stride_table* table,
                        const stride_bytes* from, const stride_bytes* to) {
-  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+  return change_table(transaction, table, [&](auto& t, const Table& of) {
     std::optional<Bytes> first, end;
     STRIDE_TRY(read_bound(from, "the data of from", &first));
     STRIDE_TRY(read_bound(to, "the data of to", &end));

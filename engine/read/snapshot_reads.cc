@@ -8,6 +8,12 @@
 #include "engine/read/scan_impl.h"
 
 namespace stride {
+namespace {
+
+// More searches are worth to make segments with trees of a memtable's rows.
+constexpr uint64_t max_tail_searches = 1024;
+
+}  // namespace
 
 // A row of the memtable is newer than all segments.
 Result<std::optional<Bytes>> get_newest(const SnapshotState& state, const Table& table, Bytes key) {
@@ -34,6 +40,16 @@ Result<Scan> scan_newest(const std::shared_ptr<const SnapshotState>& state, cons
       make_scan(std::shared_ptr<const Version>(state, state->version().get()), **found, options);
   if (!older.ok() || !newer.row()) return older;
   return overlay_scan(std::move(*older), std::move(newer), options);
+}
+
+Status find_sorted_rows(const Version& version, const SnapshotState* state, const Table& table,
+                        uint64_t searches, std::vector<SortedRows>* sources) {
+  std::vector<OrderedTail> tails;
+  auto found = !state                          ? version.find(table)
+               : searches <= max_tail_searches ? state->ordered_table(table, &tails)
+                                               : state->table(table);
+  if (!found.ok()) return found.status();
+  return sorted_rows_of(**found, tails, sources);
 }
 
 }  // namespace stride

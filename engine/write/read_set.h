@@ -34,6 +34,12 @@ class ByteStrings {
   }
   uint64_t size() const { return offsets_.empty() ? 0 : offsets_.size() - 1; }
   bool empty() const { return size() == 0; }
+  // Takes the place of the last one. Throws std::bad_alloc; the last one may be gone then.
+  void replace_last(Bytes first, Bytes second = {}) {
+    offsets_.pop_back();
+    bytes_.resize(offsets_.back());
+    add(first, second);
+  }
   Bytes operator[](uint64_t i) const {
     return {bytes_.data() + offsets_[i], offsets_[i + 1] - offsets_[i]};
   }
@@ -72,6 +78,13 @@ class TableReads {
     from_.add(from);
     to_.add(to.value_or(Bytes()), past_to ? Bytes(&zero, 1) : Bytes());
     ends_.push_back(to.has_value());
+  }
+  // Lets the interval that was added last begin at this key, or end behind it; null: nowhere.
+  void extend_last_from(Bytes from) { from_.replace_last(from); }
+  void extend_last_to(std::optional<Bytes> to, bool past_to = false) {
+    static constexpr std::byte zero{0};
+    to_.replace_last(to.value_or(Bytes()), past_to ? Bytes(&zero, 1) : Bytes());
+    ends_.back() = to.has_value();
   }
   // Of a prefix table, whose longest prefix was looked for.
   void add_address(Bytes address) { addresses_.add(address); }

@@ -27,7 +27,8 @@ TEST_CASE("CErrorTest.StatusNames", "[CErrorTest]") {
   CHECK(std::string_view(stride_status_name(STRIDE_UNAVAILABLE)) == "unavailable");
   CHECK(std::string_view(stride_status_name(STRIDE_CANCELLED)) == "cancelled");
   CHECK(std::string_view(stride_status_name(STRIDE_TOO_SMALL)) == "too_small");
-  for (int none : {-1, 16, 99, 101, 1 << 30})
+  CHECK(std::string_view(stride_status_name(STRIDE_CONFLICT)) == "conflict");
+  for (int none : {-1, STRIDE_CONFLICT + 1, 99, 101, 1 << 30})
     CHECK(std::string_view(stride_status_name(none)) == "unknown");
 }
 

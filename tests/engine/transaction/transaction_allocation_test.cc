@@ -29,6 +29,16 @@ Status read_all_ways(Transaction& t, const Table& table, const KeyColumn& querie
   STRIDE_TRY(t.get(table, queries, &got));
   LowerBoundResult bounds;
   STRIDE_TRY(t.lower_bound(table, queries, &bounds));
+  STRIDE_TRY(t.upper_bound(table, queries, &bounds));
+  STRIDE_TRY(t.previous(table, queries, &bounds));
+  STRIDE_TRY(t.count(table, as_bytes("key2"), as_bytes("key3")).status());
+  auto cursor = t.cursor(table, {.prefix = "key"});
+  if (!cursor.ok()) return cursor.status();
+  for (cursor->seek("key2"); cursor->valid(); cursor->next()) {
+  }
+  cursor->seek_for_previous("key3");
+  cursor->previous();
+  STRIDE_TRY(cursor->status());
   auto scan = t.scan(table, {.from = "key2", .to = "key3"});
   if (!scan.ok()) return scan.status();
   for (ScanBatch batch; scan->next(&batch);) {
@@ -86,6 +96,53 @@ TEST_CASE_METHOD(TransactionAllocationTest,
       REQUIRE(read_status.code() == StatusCode::resource_exhausted);
     if (!failed) break;
   }
+}
+
+TEST_CASE_METHOD(TransactionAllocationTest,
+                 "TransactionAllocationTest.WhatACursorHasPassedIsNotForgotten",
+                 "[TransactionAllocationTest]") {
+  for (int64_t n = 0;; ++n) {
+    INFO("allocation " + std::to_string(n));
+    Transaction t = db_->transaction();
+    REQUIRE_OK(t.put(b_, "k", "v"));
+    Status read_status;
+    uint64_t steps = 0;
+    const bool failed = fail_allocation(n, [&] {
+      auto cursor = t.cursor(a_);
+      read_status = cursor.status();
+      if (!cursor.ok()) return;
+      for (cursor->seek("key1"); cursor->valid() && steps < 10; cursor->next()) ++steps;
+      read_status = cursor->status();
+    });
+    put(a_, "key10", std::to_string(n));
+    const Status s = t.commit();
+    if (read_status.ok())
+      REQUIRE(s.code() == StatusCode::conflict);
+    else
+      REQUIRE(read_status.code() == StatusCode::resource_exhausted);
+    // What it has seen of the key it may not rely on.
+    if (steps > 1) REQUIRE_FALSE(s.ok());
+    if (!failed) break;
+  }
+}
+
+TEST_CASE_METHOD(TransactionAllocationTest,
+                 "TransactionAllocationTest.MovesOfASnapshotsCursorTakeNoMemory",
+                 "[TransactionAllocationTest]") {
+  put_many(a_, 1000);
+  REQUIRE_OK(db_->compact());
+  erase(a_, "key3");
+  auto cursor = db_->snapshot().cursor(a_);
+  REQUIRE_OK(cursor);
+  uint64_t steps = 0;
+  CHECK_FALSE(fail_allocation(0, [&] {
+    for (cursor->seek_to_first(); cursor->valid(); cursor->next()) ++steps;
+    for (cursor->seek("key5"); cursor->valid(); cursor->previous()) ++steps;
+    cursor->seek_for_previous("key9");
+  }));
+  CHECK_OK(cursor->status());
+  CHECK(steps > 1000);
+  CHECK(text(cursor->key()) == "key9");
 }
 
 }  // namespace
