@@ -108,6 +108,14 @@ int stride_sync(stride_database* database) {
   });
 }
 
+int stride_refresh(stride_database* database) {
+  return run([&] {
+    Use<DatabaseObject> db;
+    STRIDE_TRY(db.begin(database));
+    return db->database->refresh();
+  });
+}
+
 int stride_size(stride_database* database, uint64_t* bytes) {
   return run([&] {
     Use<DatabaseObject> db;

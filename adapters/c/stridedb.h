@@ -168,7 +168,7 @@ typedef struct stride_options {
   size_t size;                     /* sizeof(stride_options) */
   int create_if_missing;           /* 1 */
   int error_if_exists;             /* 0 */
-  int read_only;                   /* 0; 1: what another process commits meanwhile is not seen */
+  int read_only;                   /* 0; 1: see stride_refresh() */
   int durability;                  /* STRIDE_DURABILITY_SYNC */
   int backend;                     /* STRIDE_BACKEND_AUTOMATIC */
   int value_placement;             /* STRIDE_VALUES_ON_HOST */
@@ -197,6 +197,10 @@ STRIDE_C_API int stride_close(stride_database* database);
 /* Makes all that was committed durable, whatever its level: it survives a power loss.
  * STRIDE_IO_ERROR and STRIDE_POISONED: it may not. STRIDE_READ_ONLY, STRIDE_CLOSED. */
 STRIDE_C_API int stride_sync(stride_database* database);
+/* Of a read_only handle: snapshots see afterwards what another process has committed before
+ * (docs/readers.md). Where it fails all is as before: STRIDE_UNAVAILABLE, STRIDE_CORRUPTION,
+ * STRIDE_IO_ERROR, STRIDE_CLOSED. */
+STRIDE_C_API int stride_refresh(stride_database* database);
 /* Bytes of all files. Cheap. */
 STRIDE_C_API int stride_size(stride_database* database, uint64_t* bytes);
 /* Merges what all commits have written, table by table, and drops what was erased.

@@ -275,6 +275,14 @@ void bind_maintenance(nb::class_<PyDatabase>& database) {
           },
           "Makes all that was committed survive a loss of power.")
       .def(
+          "refresh",
+          [](const PyDatabase& db) {
+            Database& opened = db.handle->opened();
+            run([&] { return opened.refresh(); });
+          },
+          "Of a database that is read_only: what is read from now on is what another process has\n"
+          "committed by now. Snapshots that are there stay as they are. Unavailable: call it again.")
+      .def(
           "compact",
           [](const PyDatabase& db) {
             Database& opened = db.handle->opened();

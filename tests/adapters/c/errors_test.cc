@@ -1,6 +1,7 @@
 // What stride_last_error() says.
 #include <fstream>
 
+#include "storage/file.h"
 #include "tests/support/c_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_threads.h"
@@ -47,9 +48,53 @@ TEST_CASE("CErrorTest.BelongsToItsThread", "[CErrorTest]") {
 }
 
 TEST_CASE_METHOD(CTest, "CTest.LockedDatabase", "[CTest]") {
+  CHECK_C_OK(stride_table_release(table_));
+  CHECK_C_OK(stride_close(db_));
+  table_ = nullptr;
+  db_ = nullptr;
+  auto held = FileSystem::posix().lock(path() + "/LOCK");
+  REQUIRE_OK(held);
   stride_database* second;
   CHECK_C_ERROR(stride_open(path().c_str(), nullptr, &second), STRIDE_LOCKED, path());
   CHECK(std::string(stride_last_error()->file).find(path()) != std::string::npos);
+}
+
+TEST_CASE_METHOD(CTest, "CTest.ASecondHandleIsOfTheSameDatabase", "[CTest]") {
+  stride_database* second = nullptr;
+  REQUIRE_C_OK(stride_open(path().c_str(), nullptr, &second));
+  put(table_, {"a"}, {"1"});
+  stride_table* table = nullptr;
+  REQUIRE_C_OK(stride_table_open(second, "t", &table));
+  CHECK(scan(table) == Strings{"a"});
+  CHECK_C_OK(stride_table_release(table));
+  CHECK_C_OK(stride_close(second));
+  put(table_, {"b"}, {"2"});
+}
+
+TEST_CASE_METHOD(CTest, "CTest.AReaderRefreshes", "[CTest]") {
+  stride_options o;
+  REQUIRE_C_OK(stride_options_init(&o, sizeof o));
+  o.read_only = 1;
+  stride_database* reader = nullptr;
+  REQUIRE_C_OK(stride_open(path().c_str(), &o, &reader));
+  put(table_, {"a"}, {"1"});
+  auto count = [&] {
+    stride_snapshot* now = nullptr;
+    stride_table* table = nullptr;
+    uint64_t keys = 0;
+    CHECK_C_OK(stride_table_open(reader, "t", &table));
+    CHECK_C_OK(stride_snapshot_take(reader, &now));
+    CHECK_C_OK(stride_count(now, table, &keys));
+    CHECK_C_OK(stride_snapshot_release(now));
+    CHECK_C_OK(stride_table_release(table));
+    return keys;
+  };
+  CHECK(count() == 0u);
+  CHECK_C_OK(stride_refresh(reader));
+  CHECK(count() == 1u);
+  CHECK_C_OK(stride_refresh(db_));
+  CHECK_C_ERROR(stride_refresh(nullptr), STRIDE_INVALID_ARGUMENT, "NULL");
+  CHECK_C_OK(stride_close(reader));
 }
 
 TEST_CASE_METHOD(CTest, "CTest.ReadOnlyDatabase", "[CTest]") {

@@ -6,6 +6,7 @@
 
 #include "adapters/cli/input/arrow_rows.h"
 #include "adapters/cli/interrupt.h"
+#include "storage/file.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
@@ -219,7 +220,8 @@ TEST_CASE_METHOD(DedupTest, "DedupTest.WhatIsRefused", "[DedupTest]") {
   std::filesystem::create_directory(directory_ + "/other");
   file("other/holiday.jpg", "not ours");
   expect_refused({"dedup", a, "--table", directory_ + "/other", "t"}, 2, "other");
-  auto open = Database::open(database_);
+  auto held = FileSystem::posix().lock(database_ + "/LOCK");
+  REQUIRE_OK(held);
   expect_refused(to_table({"dedup", a}), 5, "locked");
 }
 

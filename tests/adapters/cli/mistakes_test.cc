@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/file.h"
 #include "storage/memory_file_system.h"
 #include "tests/adapters/cli/process_fixture.h"
 
@@ -323,8 +324,8 @@ TEST_CASE_METHOD(MistakesTest, "MistakesTest.RowsThatDoNotFitIntoMemory", "[Mist
 }
 
 TEST_CASE_METHOD(MistakesTest, "MistakesTest.ALockedDatabase", "[MistakesTest]") {
-  auto open = Database::open(database_);
-  REQUIRE(open.ok());
+  auto held = FileSystem::posix().lock(database_ + "/LOCK");
+  REQUIRE_OK(held);
   expect_load_refused(directory_ + "/z.csv", {}, 5, "locked by ");
   CHECK_MESSAGE(
       error_.find("(" + database_ + "/LOCK): close it there first, or wait until it is done\n") !=

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/file.h"
 #include "tests/adapters/cli/process_fixture.h"
 
 namespace stride::cli {
@@ -141,8 +142,8 @@ TEST_CASE_METHOD(ShellTest, "ShellTest.NeedsADatabase", "[ShellTest]") {
   expect_refused({"shell", directory_ + "/none"}, 4, "no database in " + directory_ + "/none",
                  "count users\n");
   CHECK_FALSE(std::filesystem::exists(directory_ + "/none"));
-  auto open = Database::open(database_);
-  REQUIRE(open.ok());
+  auto held = FileSystem::posix().lock(database_ + "/LOCK");
+  REQUIRE_OK(held);
   CHECK(shell("count users\nput users 3 x\n") == 5);
   CHECK_MESSAGE(error_.starts_with("stride: line 2: locked by "), error_);
   CHECK_MESSAGE(error_.find("close it there first") != std::string::npos, error_);

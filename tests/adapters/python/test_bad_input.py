@@ -372,11 +372,10 @@ def test_options(tmp_path):
     with pytest.raises(sd.StrideError):
         sd.open(tmp_path / "file")
     with sd.open(path, "x") as db:
-        for mode in ("x", "a", "w"):
-            with pytest.raises(sd.Locked):
-                sd.open(path, mode)
-        with pytest.raises(sd.Locked):
-            sd.open(path)
+        with pytest.raises(sd.AlreadyExists):
+            sd.open(path, "x")
+        with pytest.raises(sd.InvalidArgument, match="durability"):
+            sd.open(path, durability="none")
         with sd.open(path, "r") as reader:
             with pytest.raises(sd.ReadOnly):
                 reader.drop("t")

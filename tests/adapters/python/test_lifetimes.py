@@ -1,5 +1,6 @@
 """What outlives what: views, tables, scans and snapshots of databases that are closed or gone; and memory."""
 
+import fcntl
 import gc
 import os
 import resource
@@ -120,15 +121,53 @@ def test_everything_says_closed(db):
     assert repr(db) and repr(table) and db.path and table.name == "t" and table.schema
 
 
+def _is_locked(path):
+    with open(os.path.join(path, "LOCK")) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def test_a_second_handle_is_of_the_same_database(path):
+    first, second = sd.open(path), sd.open(path)
+    first.table("t", key=sd.i64, values=sd.i64)[1] = 2
+    assert second["t"][1] == 2
+    first.close()
+    second["t"][1] = 3
+    assert second["t"][1] == 3 and _is_locked(path)
+    with pytest.raises(sd.Closed):
+        first["t"]
+    second.close()
+    assert not _is_locked(path)
+
+
+def test_a_reader_refreshes(path):
+    with sd.open(path) as db, sd.open(path, "r") as reader:
+        table = db.table("t", key=sd.i64, values=sd.i64)
+        table[1] = 2
+        reader.refresh()
+        before = reader.snapshot()
+        assert reader["t"][1] == 2
+        table[1] = 3
+        assert reader["t"][1] == 2
+        reader.refresh()
+        assert reader["t"][1] == 3 and before["t"][1] == 2
+        db.refresh()
+    with pytest.raises(sd.Closed):
+        reader.refresh()
+
+
 def test_a_table_keeps_its_database(path):
     table = sd.open(path, durability="none").table("t", key=sd.i64, values=sd.i64)
     gc.collect()
     table[1] = 2
     assert table[1] == 2
-    with pytest.raises(sd.Locked):
-        sd.open(path)
+    assert _is_locked(path)
     del table
     gc.collect()
+    assert not _is_locked(path)
     with sd.open(path) as db:
         assert db["t"][1] == 2
 
