@@ -96,7 +96,8 @@ Status SharedDatabase::open_here(const std::string& path, const Options& options
   } else if (options.durability != impl_->context().options.durability) {
     return Status::invalid("this process has the database open with another durability of commits")
         .with_file(path)
-        .with_remedy("open it with the same Options::durability, and name another one in commit()");
+        .with_remedy(
+            "open it with the same durability, and name another one where something is put");
   }
   ++handles_;
   *impl = impl_;

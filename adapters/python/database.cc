@@ -281,7 +281,8 @@ void bind_maintenance(nb::class_<PyDatabase>& database) {
             run([&] { return opened.refresh(); });
           },
           "Of a database that is read_only: what is read from now on is what another process has\n"
-          "committed by now. Snapshots that are there stay as they are. Unavailable: call it again.")
+          "committed by now. Snapshots that are there stay as they are. Unavailable: call it "
+          "again.")
       .def(
           "compact",
           [](const PyDatabase& db) {

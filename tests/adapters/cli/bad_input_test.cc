@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "storage/file.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
@@ -253,7 +254,8 @@ TEST_CASE_METHOD(BadInputTest, "BadInputTest.DatabasesThatAreNot", "[BadInputTes
   expect_refused({"get", database_, "none", "k"}, 4, "no table 'none'");
   std::string path = file("a.tsv", "1\tx\n");
   expect_refused({"load", directory_, "t", path}, 2, "");  // other files lie there
-  auto open = Database::open(database_);
+  auto held = FileSystem::posix().lock(database_ + "/LOCK");
+  REQUIRE_OK(held);
   expect_load_refused(path, {}, 5, "lock");
 }
 
