@@ -302,6 +302,12 @@ class Database:
     def sync(self) -> None:
         """Makes all that was committed survive a loss of power."""
 
+    def refresh(self) -> None:
+        """
+        Of a database that is read_only: what is read from now on is what another process has
+        committed by now. Snapshots that are there stay as they are. Unavailable: call it again.
+        """
+
     def compact(self) -> None:
         """
         Merges the runs of each table into one. Ctrl-C: tables that were merged before stay so, and of others nothing has changed.

@@ -341,10 +341,45 @@ namespace StrideDB.Tests
             System.IO.Directory.Delete(directory, true);
         }
 
+        // What opening a database says that another process has.
+        private static StrideDBException Locked()
+        {
+            string directory = System.IO.Path.Combine(
+                System.IO.Path.GetTempPath(), "stridedb-locked-" + Guid.NewGuid().ToString("N"));
+            StrideDBDatabase other = new StrideDBDatabase { DataDirectory = directory };
+            other.Open();
+            other.Close();
+            string file = System.IO.Directory.GetFiles(
+                directory, "LOCK", System.IO.SearchOption.AllDirectories)[0];
+            var start = new System.Diagnostics.ProcessStartInfo(
+                "flock", "-F \"" + file + "\" sh -c \"echo held; exec sleep 60\"")
+            {
+                UseShellExecute = false,
+                RedirectStandardOutput = true
+            };
+            using (var holder = System.Diagnostics.Process.Start(start))
+            {
+                Check(holder.StandardOutput.ReadLine() == "held", "flock");
+                try
+                {
+                    return Throws<StrideDBException>(other.Open, "a locked database");
+                }
+                finally
+                {
+                    holder.Kill();
+                    holder.WaitForExit();
+                    System.IO.Directory.Delete(directory, true);
+                }
+            }
+        }
+
         private static void Errors()
         {
+            // In one process it is the same database.
             StrideDBDatabase second = new StrideDBDatabase { DataDirectory = database.DataDirectory };
-            StrideDBException locked = Throws<StrideDBException>(second.Open, "a locked database");
+            second.Open();
+            second.Close();
+            StrideDBException locked = Locked();
             Check(locked.Status == 9 && locked.Path.Contains("stridedb") && locked.Remedy != "" &&
                   locked.Message.Contains(locked.Remedy), "what it says: " + locked.Message);
             Console.WriteLine("  " + locked.Message);
