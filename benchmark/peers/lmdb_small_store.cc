@@ -67,6 +67,27 @@ class LmdbSmallStore : public SmallStore {
       return code == MDB_NOTFOUND ? MDB_SUCCESS : code;
     });
   }
+  // One at a time: there are no conflicts.
+  Status transact(std::span<const Bytes> keys, size_t written, const ValueChange& change,
+                  bool* conflict) override {
+    *conflict = false;
+    std::vector<std::string> values(keys.size());
+    return in_transaction(0, [&](MDB_txn* t) {
+      for (size_t i = 0; i < keys.size(); ++i) {
+        MDB_val k = to_val(keys[i]), v{};
+        const int code = mdb_get(t, database_, &k, &v);
+        if (code == MDB_SUCCESS) values[i].assign(static_cast<const char*>(v.mv_data), v.mv_size);
+        if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return code;
+      }
+      change(values);
+      int code = MDB_SUCCESS;
+      for (size_t i = 0; i < written && code == MDB_SUCCESS; ++i) {
+        MDB_val k = to_val(keys[i]), v = to_val(as_bytes(values[i]));
+        code = mdb_put(t, database_, &k, &v, 0);
+      }
+      return code;
+    });
+  }
   Status close() override {
     if (!environment_) return {};
     Status s = check(mdb_env_sync(environment_, 1), "mdb_env_sync");

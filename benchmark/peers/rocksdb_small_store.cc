@@ -2,6 +2,8 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/optimistic_transaction_db.h>
+#include <rocksdb/utilities/transaction.h>
 #include <rocksdb/write_batch.h>
 
 #include "benchmark/peers/small_store.h"
@@ -24,6 +26,13 @@ class RocksdbSmallStore : public SmallStore {
     rocksdb::Options options;
     options.create_if_missing = true;
     if (tuning_ != Tuning::defaults) tune(&options);
+    if (settings_.transactions) {
+      rocksdb::OptimisticTransactionDB* db = nullptr;
+      STRIDE_TRY(check(rocksdb::OptimisticTransactionDB::Open(options, settings_.directory, &db)));
+      transactions_ = db;
+      db_.reset(db);
+      return {};
+    }
     rocksdb::DB* db = nullptr;
     STRIDE_TRY(check(rocksdb::DB::Open(options, settings_.directory, &db)));
     db_.reset(db);
@@ -52,6 +61,22 @@ class RocksdbSmallStore : public SmallStore {
       if (count > 1) it->Next();
     }
     return check(it->status());
+  }
+  Status transact(std::span<const Bytes> keys, size_t written, const ValueChange& change,
+                  bool* conflict) override {
+    const std::unique_ptr<rocksdb::Transaction> transaction(
+        transactions_->BeginTransaction(writing_));
+    std::vector<std::string> values(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      rocksdb::Status s = transaction->GetForUpdate({}, slice(keys[i]), &values[i]);
+      if (!s.IsNotFound()) STRIDE_TRY(check(s));
+    }
+    change(values);
+    for (size_t i = 0; i < written; ++i)
+      STRIDE_TRY(check(transaction->Put(slice(keys[i]), values[i])));
+    rocksdb::Status s = transaction->Commit();
+    *conflict = s.IsBusy() || s.IsTryAgain();
+    return *conflict ? Status() : check(s);
   }
   Status close() override {
     if (!db_) return {};
@@ -89,6 +114,7 @@ class RocksdbSmallStore : public SmallStore {
   const Tuning tuning_;
   rocksdb::WriteOptions writing_;
   std::unique_ptr<rocksdb::DB> db_;
+  rocksdb::OptimisticTransactionDB* transactions_ = nullptr;  // db_, where there are any
 };
 
 template <Tuning tuning>

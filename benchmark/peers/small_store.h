@@ -23,8 +23,9 @@ namespace stride::benchmark {
 struct SmallStoreSettings {
   std::string directory;  // exists, and is empty but for what the store has left there
   Durability durability = Durability::sync;
-  unsigned threads = 1;    // at most so many use it at once
-  uint64_t max_bytes = 0;  // of all keys and values
+  unsigned threads = 1;       // at most so many use it at once
+  uint64_t max_bytes = 0;     // of all keys and values
+  bool transactions = false;  // transact() will be called
 };
 
 struct SmallRecord {
@@ -33,6 +34,8 @@ struct SmallRecord {
 
 // Views, valid during the call.
 using RowVisitor = std::function<void(Bytes key, Bytes value)>;
+// Makes new values of some of those that were read.
+using ValueChange = std::function<void(std::span<std::string> values)>;
 
 // put(), put_all(), erase(), get() and scan() may be called from any thread.
 class SmallStore {
@@ -48,6 +51,11 @@ class SmallStore {
   // Visits that many rows in the order of their keys, or as many as there are, from the first key
   // that is not less than `from`, as they are at one moment.
   virtual Status scan(Bytes from, uint64_t count, const RowVisitor& visit) = 0;
+  // One serializable transaction: reads the values of the keys, lets `change` make others of them,
+  // and puts the first `written` of these. *conflict: others were in the way, nothing is there, and
+  // it may be tried again. Requires SmallStoreSettings::transactions.
+  virtual Status transact(std::span<const Bytes> keys, size_t written, const ValueChange& change,
+                          bool* conflict) = 0;
   virtual Status close() = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "benchmark/peers/small_store.h"
 #include "engine/database.h"
+#include "engine/transaction.h"
 
 namespace stride::benchmark {
 namespace {
@@ -57,6 +58,22 @@ class StrideSmallStore : public SmallStore {
       count -= rows;
     }
     return scan->status();
+  }
+  Status transact(std::span<const Bytes> keys, size_t written, const ValueChange& change,
+                  bool* conflict) override {
+    Transaction transaction = database_->transaction();
+    std::vector<std::string> values(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      Result<std::optional<Bytes>> found = transaction.get(*table_, keys[i]);
+      if (!found.ok()) return found.status();
+      if (found->has_value()) values[i] = as_text(**found);
+    }
+    change(values);
+    for (size_t i = 0; i < written; ++i)
+      STRIDE_TRY(transaction.put(*table_, keys[i], as_bytes(values[i])));
+    Status s = transaction.commit();
+    *conflict = s.code() == StatusCode::conflict;
+    return *conflict ? Status() : s;
   }
   Status close() override {
     table_.reset();

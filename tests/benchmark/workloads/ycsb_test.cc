@@ -58,6 +58,9 @@ class FaultyStore : public SmallStore {
     }
     return {};
   }
+  Status transact(std::span<const Bytes>, size_t, const ValueChange&, bool*) override {
+    return Status::invalid("no workload asks for it");
+  }
   Status close() override {
     if (fault_of_stores == Fault::forgets_when_closed && !rows_.empty()) rows_.erase(rows_.begin());
     return {};
