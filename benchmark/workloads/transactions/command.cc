@@ -13,7 +13,7 @@ namespace {
 struct TransactionsArguments {
   CommonArguments common{.engines = "all"};
   std::string records = "1m";
-  std::string threads = "16";
+  std::string clients = "16";
   std::string distribution = "uniform,zipf:0.99";
   double seconds = 5;
   uint32_t reads = 4, writes = 2;
@@ -42,12 +42,12 @@ Result<TransactionsOptions> parse_transactions(const TransactionsArguments& give
   if (!records.ok()) return records.status();
   options.records = *records;
   options.threads.clear();
-  for (const std::string& text : split_list(given.threads, ',')) {
-    Result<uint64_t> threads = parse_count("--threads", text, max_transaction_threads);
+  for (const std::string& text : split_list(given.clients, ',')) {
+    Result<uint64_t> threads = parse_count("--clients", text, max_transaction_threads);
     if (!threads.ok()) return threads.status();
     options.threads.push_back(static_cast<unsigned>(*threads));
   }
-  if (options.threads.empty()) return Status::invalid("--threads is empty: give 1,16");
+  if (options.threads.empty()) return Status::invalid("--clients is empty: give 1,16");
   STRIDE_TRY(parse_keys(given.distribution, &options));
   if (given.writes > given.reads)
     return Status::invalid("--writes must not be more than --reads: what is changed is read first");
@@ -75,7 +75,7 @@ void add_transactions(CLI::App* command, TransactionsArguments* given) {
   command->add_option("--seconds", given->seconds, "That a phase takes")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
-  command->add_option("--threads", given->threads, "At once: numbers with commas between")
+  command->add_option("--clients", given->clients, "Threads at once: numbers with commas between")
       ->capture_default_str();
   command->add_option("--reads", given->reads, "Records that a transaction reads")
       ->check(CLI::Range(1, 1000))

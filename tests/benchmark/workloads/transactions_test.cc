@@ -13,7 +13,7 @@ class TransactionsTest : public CommandLineFixture {
   int transactions(const std::vector<std::string>& arguments) {
     return run_with("transactions",
                     {{"--records", "300"},
-                     {"--threads", "1,3"},
+                     {"--clients", "1,3"},
                      {"--seconds", "0.05"},
                      {"--repeat", "1"},
                      {"--directory", directory_}},
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(TransactionsTest, "TransactionsTest.RefusesWhatItDoesNotKnow",
                  "[TransactionsTest]") {
   const std::map<std::string, std::vector<std::string>> refused = {
       {"unknown engine 'none'", {"--engines", "none"}},
-      {"--threads", {"--threads", "x"}},
+      {"--clients", {"--clients", "x"}},
       {"--distribution", {"--distribution", "latest"}},
       {"--writes must not be more", {"--writes", "5"}},
       {"--reads must not be more", {"--records", "3"}}};
