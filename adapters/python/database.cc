@@ -265,7 +265,7 @@ void bind_snapshot(nb::module_& module) {
       .def("__getitem__", table_of_snapshot);
 }
 
-void bind_maintenance(nb::class_<PyDatabase>& database) {
+void bind_upkeep(nb::class_<PyDatabase>& database) {
   database
       .def(
           "sync",
@@ -375,7 +375,7 @@ void bind_database(nb::module_& module) {
           nb::arg("name"), nb::arg("new_name"),
           "Gives a table another name. NotFound: there is none. AlreadyExists: another one has "
           "it.");
-  bind_maintenance(database);
+  bind_upkeep(database);
 }
 
 }  // namespace stride::python

@@ -89,5 +89,6 @@ void bind_prefixes(nb::class_<PyTable>& table);
 void bind_sets(nb::module_& module);
 void bind_plans(nb::module_& module);
 void bind_device(nb::module_& module);
+void bind_maintenance(nb::module_& module);
 
 }  // namespace stride::python

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 _Durability = Literal["sync", "flush", "none"]
 _Progress = Callable[[float], object]
+_Path = Union[str, bytes, "os.PathLike[str]"]
 
 __version__: str
 '''
@@ -63,6 +64,8 @@ RESULTS = {
     "Database.statistics": "List[Dict[str, Any]]",
     "Transaction.__enter__": "Transaction",
     "Transaction.was_new": BOOLEANS,
+    "Transaction.get": "Any",
+    "Transaction.contains": f"Union[bool, {BOOLEANS}]",
     "Scan.__iter__": "Iterator[Rows]",
     "Dedup.find_or_put": f"Tuple[{IDS}, {BOOLEANS}]",
     "Dedup.find": IDS,

@@ -62,4 +62,5 @@ NB_MODULE(_core, module) {
   bind_sets(module);
   bind_plans(module);
   bind_device(module);
+  bind_maintenance(module);
 }

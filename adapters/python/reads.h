@@ -11,6 +11,7 @@
 #include "adapters/python/cells.h"
 #include "adapters/python/fields.h"
 #include "adapters/python/handles.h"
+#include "engine/transaction.h"
 #include "storage/column.h"
 
 namespace stride::python {
@@ -59,6 +60,10 @@ std::vector<Cells> value_cells(const TableForm& form, const ValueColumn& values,
 // One value: a dict, or with `bare` the one cell.
 nb::object value_object(const TableForm& form, Bytes value, const std::vector<size_t>& wanted,
                         bool bare);
+// As get() and contains() of a table, within a transaction.
+nb::object get_in(Transaction& transaction, const PyTable& table, nb::handle keys,
+                  nb::object otherwise, const std::optional<std::vector<std::string>>& columns);
+nb::object contains_in(Transaction& transaction, const PyTable& table, nb::handle keys);
 // The key columns of rows of which some are not there.
 std::vector<Cells> found_key_cells(const TableForm& form, const CopiedRows& rows,
                                    std::shared_ptr<const void> owner);

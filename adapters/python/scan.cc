@@ -15,6 +15,7 @@
 #include "adapters/python/keys.h"
 #include "adapters/python/reads.h"
 #include "adapters/python/rows.h"
+#include "adapters/python/transaction.h"
 #include "adapters/python/watch.h"
 #include "engine/group_by.h"
 #include "engine/prefixes.h"
@@ -113,15 +114,17 @@ struct ScanArguments {
   uint32_t batch_rows = 0;
 };
 
-std::unique_ptr<PyScan> make_scan(const PyTable& table, const ScanArguments& given) {
+// Source: a Snapshot, or a Transaction.
+template <class Source>
+std::unique_ptr<PyScan> make_scan(Source& source, const PyTable& table,
+                                  const ScanArguments& given) {
   const TableForm& form = *table.form;
   ScanOptions options = range_of(form, given.start, given.stop, given.prefix);
   options.reverse = given.reverse;
   options.batch_rows = given.batch_rows;
   std::optional<Scan> scan;
-  const Snapshot snapshot = table.snapshot();
   run([&]() -> Status {
-    Result<Scan> made = snapshot.scan(form.table, options);
+    Result<Scan> made = source.scan(form.table, options);
     if (!made.ok()) return made.status();
     scan.emplace(std::move(*made));
     return {};
@@ -262,11 +265,19 @@ void bind_scan(nb::module_& module) {
   module.def(
       "_scan",
       [](const PyTable& t, nb::object start, nb::object stop, nb::object prefix, bool reverse,
-         std::optional<std::vector<std::string>> columns, uint32_t batch_rows) {
-        return make_scan(t, {start, stop, prefix, reverse, std::move(columns), batch_rows});
+         std::optional<std::vector<std::string>> columns, uint32_t batch_rows,
+         PyTransaction* within) {
+        const ScanArguments given{start, stop, prefix, reverse, std::move(columns), batch_rows};
+        if (within) {
+          const TransactionUse use(*within);
+          return make_scan(within->reading(t), t, given);
+        }
+        const Snapshot snapshot = t.snapshot();
+        return make_scan(snapshot, t, given);
       },
       nb::arg("table"), nb::arg("start").none(), nb::arg("stop").none(), nb::arg("prefix").none(),
-      nb::arg("reverse"), nb::arg("columns").none(), nb::arg("batch_rows"));
+      nb::arg("reverse"), nb::arg("columns").none(), nb::arg("batch_rows"),
+      nb::arg("transaction").none() = nb::none());
   module.def("_group", group, nb::arg("table"), nb::arg("wanted"), nb::arg("columns"),
              nb::arg("prefix_bytes").none(), nb::arg("start").none(), nb::arg("stop").none());
 }

@@ -73,14 +73,14 @@ nb::object value_object(const TableForm& form, Bytes value, const std::vector<si
 
 namespace {
 
-// Nothing: it is not there.
-std::optional<nb::object> get_one(const PyTable& table, nb::handle key,
+// Source: a Snapshot, or a Transaction, here and below. Nothing: it is not there.
+template <class Source>
+std::optional<nb::object> get_one(Source& source, const PyTable& table, nb::handle key,
                                   const std::optional<std::vector<std::string>>& names) {
   const TableForm& form = *table.form;
   std::string bytes;
   append_key(form, key, false, &bytes);
-  const Snapshot snapshot = table.snapshot();  // the value is a view of it
-  const std::optional<Bytes> value = take(snapshot.get(form.table, as_bytes(bytes)));
+  const std::optional<Bytes> value = take(source.get(form.table, as_bytes(bytes)));
   if (!value) return std::nullopt;
   if (form.bare_value && !names) return value_object(form, *value, {}, true);
   return value_object(form, *value, wanted_columns(form, names), false);
@@ -88,8 +88,8 @@ std::optional<nb::object> get_one(const PyTable& table, nb::handle key,
 
 // Many keys are looked up in parts, so that Ctrl-C ends the call between two of them. The result's
 // rows are wanted in one width; false: they have none.
-bool get_in_parts(const Snapshot& snapshot, const Table& table, const KeyColumn& keys,
-                  GetResult* result) {
+template <class Source>
+bool get_in_parts(Source& source, const Table& table, const KeyColumn& keys, GetResult* result) {
   constexpr uint64_t part_rows = 1 << 22;
   const uint64_t width = result->row_width;
   if (width == 0 || keys.size <= part_rows) return false;
@@ -101,7 +101,7 @@ bool get_in_parts(const Snapshot& snapshot, const Table& table, const KeyColumn&
     GetResult part;
     part.row_width = result->row_width;
     part.data.borrow(result->data.data() + first * width, rows * width);
-    STRIDE_TRY(snapshot.get(table, keys.slice(first, rows), &part));
+    STRIDE_TRY(source.get(table, keys.slice(first, rows), &part));
     one_width &= part.values.is_fixed();
     std::ranges::copy(part.found.words(), result->found.words().begin() + first / 64);
     return {};
@@ -109,17 +109,17 @@ bool get_in_parts(const Snapshot& snapshot, const Table& table, const KeyColumn&
   return one_width;
 }
 
-PyRows get_many(const PyTable& table, nb::handle keys,
+template <class Source>
+PyRows get_many(Source& source, const PyTable& table, nb::handle keys,
                 const std::optional<std::vector<std::string>>& names) {
   const TableForm& form = *table.form;
   const std::vector<size_t> wanted = wanted_columns(form, names);
   const std::shared_ptr<Lookup> lookup = table.handle->lookups->take();
   const GivenKeys given = keys_of(form, keys, &lookup->keys);
-  const Snapshot snapshot = table.snapshot();
   lookup->result.row_width = form.schema.is_fixed() ? form.schema.fixed_bytes() : 0;
-  if (!get_in_parts(snapshot, form.table, given.keys, &lookup->result))
+  if (!get_in_parts(source, form.table, given.keys, &lookup->result))
     run_watched(given.keys.size,
-                [&] { return snapshot.get(form.table, given.keys, &lookup->result); });
+                [&] { return source.get(form.table, given.keys, &lookup->result); });
   PyRows rows;
   rows.size = given.keys.size;
   const Bitmap& found = lookup->result.found;
@@ -139,16 +139,16 @@ nb::object device_calls(nb::handle keys) {
   return nb::module_::import_("stridedb._device");
 }
 
-nb::object contains_many(const PyTable& table, nb::handle keys) {
+template <class Source>
+nb::object contains_many(Source& source, const PyTable& table, nb::handle keys) {
   EncodedKeys encoded;
   const GivenKeys given = keys_of(*table.form, keys, &encoded);
   // What is not wanted of the result, where the rows are, lies in the cache and is written over.
   constexpr uint64_t part_rows = 1 << 17;
   Bitmap found(given.keys.size);
   FindResult part;
-  const Snapshot snapshot = table.snapshot();
   run_in_parts(found.size(), part_rows, [&](uint64_t first, uint64_t rows) -> Status {
-    STRIDE_TRY(snapshot.find(table.table(), given.keys.slice(first, rows), &part));
+    STRIDE_TRY(source.find(table.table(), given.keys.slice(first, rows), &part));
     std::ranges::copy(part.found.words(), found.words().begin() + first / 64);
     return {};
   });
@@ -224,6 +224,20 @@ nb::dict report_of(const SegmentReport& s) {
 
 }  // namespace
 
+nb::object get_in(Transaction& transaction, const PyTable& table, nb::handle keys,
+                  nb::object otherwise, const std::optional<std::vector<std::string>>& columns) {
+  if (is_one_key(*table.form, keys))
+    return get_one(transaction, table, keys, columns).value_or(otherwise);
+  return nb::cast(get_many(transaction, table, keys, columns));
+}
+
+nb::object contains_in(Transaction& transaction, const PyTable& table, nb::handle keys) {
+  if (!is_one_key(*table.form, keys)) return contains_many(transaction, table, keys);
+  std::string bytes;
+  append_key(*table.form, keys, false, &bytes);
+  return nb::bool_(take(transaction.get(table.table(), as_bytes(bytes))).has_value());
+}
+
 std::vector<Cells> found_key_cells(const TableForm& form, const CopiedRows& rows,
                                    std::shared_ptr<const void> owner) {
   // Keys of rows that are not there are left out, for no bytes are a key of every schema.
@@ -264,7 +278,8 @@ void bind_table_reads(nb::class_<PyTable>& table) {
       .def(
           "__getitem__",
           [](const PyTable& t, nb::handle key) {
-            std::optional<nb::object> value = get_one(t, key, std::nullopt);
+            const Snapshot snapshot = t.snapshot();
+            std::optional<nb::object> value = get_one(snapshot, t, key, std::nullopt);
             if (!value)
               raise("KeyNotFound", "table '" + t.table().name() + "' has no key " + shown(key));
             return *value;
@@ -283,10 +298,12 @@ void bind_table_reads(nb::class_<PyTable>& table) {
           "get",
           [](const PyTable& t, nb::handle keys, nb::object otherwise,
              const std::optional<std::vector<std::string>>& columns) -> nb::object {
-            if (is_one_key(*t.form, keys)) return get_one(t, keys, columns).value_or(otherwise);
+            const Snapshot snapshot = t.snapshot();
+            if (is_one_key(*t.form, keys))
+              return get_one(snapshot, t, keys, columns).value_or(otherwise);
             const nb::object device = device_calls(keys);
             if (!device.is_none()) return device.attr("get")(t, keys, columns);
-            return nb::cast(get_many(t, keys, columns));
+            return nb::cast(get_many(snapshot, t, keys, columns));
           },
           nb::arg("keys").none(), nb::arg("default") = nb::none(),
           nb::arg("columns").none() = nb::none(),
@@ -297,7 +314,9 @@ void bind_table_reads(nb::class_<PyTable>& table) {
           "contains",
           [](const PyTable& t, nb::handle keys) {
             const nb::object device = device_calls(keys);
-            return device.is_none() ? contains_many(t, keys) : device.attr("contains")(t, keys);
+            if (!device.is_none()) return device.attr("contains")(t, keys);
+            const Snapshot snapshot = t.snapshot();
+            return contains_many(snapshot, t, keys);
           },
           nb::arg("keys").none(), "An array of booleans: which keys are there.")
       .def("lower_bound", lower_bound, nb::arg("keys").none(),

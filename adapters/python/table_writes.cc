@@ -17,7 +17,7 @@ template <class Stage>
 void change(const PyTable& table, CommitArguments arguments, const Stage& stage) {
   check_writable(table);
   arguments.forms = {table.form};
-  WriteTransaction transaction = table.handle->opened().begin();
+  StagedChanges transaction(table.handle->opened().begin());
   stage(&transaction);
   commit(&transaction, arguments);
 }
@@ -32,14 +32,14 @@ void put(const PyTable& table, nb::handle data, nb::handle values, const std::st
          const Durability& durability, nb::object progress) {
   KeptRows kept;
   change(table, {durability, refuses(on_equal), progress},
-         [&](WriteTransaction* t) { stage_put(t, *table.form, data, values, &kept); });
+         [&](StagedChanges* t) { stage_put(t, *table.form, data, values, &kept); });
 }
 
 nb::object put_if_absent(const PyTable& table, nb::handle data, nb::handle values,
                          const Durability& durability) {
   std::vector<std::vector<uint64_t>> bits;
   std::vector<uint64_t> sizes;
-  change(table, {durability}, [&](WriteTransaction* t) {
+  change(table, {durability}, [&](StagedChanges* t) {
     stage_put_if_absent(t, *table.form, data, values, &bits, &sizes);
   });
   return joined_bits(bits, sizes);
@@ -64,7 +64,7 @@ void bind_table_writes(nb::class_<PyTable>& table) {
       .def(
           "__setitem__",
           [](const PyTable& t, nb::handle key, nb::handle value) {
-            change(t, {}, [&](WriteTransaction* w) { stage_set(w, *t.form, key, value); });
+            change(t, {}, [&](StagedChanges* w) { stage_set(w, *t.form, key, value); });
           },
           nb::arg("key").none(), nb::arg("value").none())
       .def("put_if_absent", put_if_absent, nb::arg("data").none(),
@@ -74,8 +74,7 @@ void bind_table_writes(nb::class_<PyTable>& table) {
       .def(
           "add",
           [](const PyTable& t, nb::handle keys, nb::object deltas, const Durability& durability) {
-            change(t, {durability},
-                   [&](WriteTransaction* w) { stage_add(w, *t.form, keys, deltas); });
+            change(t, {durability}, [&](StagedChanges* w) { stage_add(w, *t.form, keys, deltas); });
           },
           nb::arg("keys").none(), nb::arg("deltas") = 1, nb::kw_only(),
           nb::arg("durability").none() = nb::none(),
@@ -85,21 +84,21 @@ void bind_table_writes(nb::class_<PyTable>& table) {
       .def(
           "delete",
           [](const PyTable& t, nb::handle keys, const Durability& durability) {
-            change(t, {durability}, [&](WriteTransaction* w) { stage_delete(w, *t.form, keys); });
+            change(t, {durability}, [&](StagedChanges* w) { stage_delete(w, *t.form, keys); });
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("durability").none() = nb::none(),
           "Deletes a key or a column of keys. That one is not there is no error.")
       .def(
           "__delitem__",
           [](const PyTable& t, nb::handle key) {
-            change(t, {}, [&](WriteTransaction* w) { stage_delete(w, *t.form, key); });
+            change(t, {}, [&](StagedChanges* w) { stage_delete(w, *t.form, key); });
           },
           nb::arg("key").none())
       .def(
           "delete_range",
           [](const PyTable& t, nb::handle start, nb::handle stop, const Durability& durability) {
             change(t, {durability},
-                   [&](WriteTransaction* w) { stage_delete_range(w, *t.form, start, stop); });
+                   [&](StagedChanges* w) { stage_delete_range(w, *t.form, start, stop); });
           },
           nb::arg("start").none() = nb::none(), nb::arg("stop").none() = nb::none(), nb::kw_only(),
           nb::arg("durability").none() = nb::none(),

@@ -1,10 +1,10 @@
 // Transactions: changes of several tables that are there as a whole or not at all.
+#include "adapters/python/transaction.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,57 +12,19 @@
 #include <vector>
 
 #include "adapters/python/errors.h"
-#include "adapters/python/writes.h"
+#include "adapters/python/reads.h"
 
 namespace stride::python {
 namespace {
 
-struct PyTransaction {
-  std::shared_ptr<Handle> handle;
-  std::atomic<bool> in_use = false;
-  std::optional<WriteTransaction> staged;   // none: it has ended
-  std::vector<std::vector<uint64_t>> bits;  // of put_if_absent
-  std::vector<uint64_t> sizes;
-  std::vector<std::shared_ptr<const TableForm>> forms;  // of the tables that it has changed
-  bool committed = false;
-
-  WriteTransaction* open(const PyTable& table) {
-    check_writable(table);
-    if (table.handle != handle)
-      raise("InvalidArgument", "table '" + table.table().name() + "' is of another database");
-    if (std::ranges::find(forms, table.form) == forms.end()) forms.push_back(table.form);
-    return &ongoing();
-  }
-  WriteTransaction& ongoing() {
-    if (!staged) raise("Closed", "the transaction has ended", "begin another one");
-    return *staged;
-  }
-};
-
-// A call of a transaction, which is the only one as long as it goes on: not another thread's, and
-// none that an object makes which this one reads.
-class Use {
- public:
-  explicit Use(PyTransaction& transaction) : in_use_(transaction.in_use) {
-    if (in_use_.exchange(true))
-      raise("InvalidArgument", "the transaction is in use by a call that goes on",
-            "use it from one thread at a time, or begin one for each thread");
-  }
-  ~Use() { in_use_ = false; }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
- private:
-  std::atomic<bool>& in_use_;
-};
-
 // Calls stage(). When it fails a part may be staged: then the transaction has ended.
 template <class Stage>
 auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage) {
-  const Use use(transaction);
-  WriteTransaction* staged = transaction.open(table);
+  const TransactionUse use(transaction);
+  check_writable(table);
+  StagedChanges& staged = transaction.use(table);
   try {
-    return stage(staged);
+    return stage(&staged);
   } catch (...) {
     transaction.staged.reset();
     throw;
@@ -71,30 +33,34 @@ auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage
 
 void commit_all(PyTransaction& transaction, const std::optional<std::string>& durability,
                 nb::object progress) {
-  const Use use(transaction);
-  WriteTransaction staged = std::move(transaction.ongoing());
+  const TransactionUse use(transaction);
+  StagedChanges staged = std::move(transaction.ongoing());
   transaction.staged.reset();
   commit(&staged, {durability, false, std::move(progress), transaction.forms});
   transaction.committed = true;
 }
 
 void abort(PyTransaction& transaction) {
-  const Use use(transaction);
+  const TransactionUse use(transaction);
   transaction.staged.reset();
 }
 
 nb::object was_new(PyTransaction& transaction) {
-  const Use use(transaction);
+  const TransactionUse use(transaction);
   if (!transaction.committed)
     raise("InvalidArgument", "which rows were put is known once the transaction is committed",
           "call was_new() after commit()");
   return joined_bits(transaction.bits, transaction.sizes);
 }
 
-std::unique_ptr<PyTransaction> begin(const PyDatabase& db) {
+std::unique_ptr<PyTransaction> begin(const PyDatabase& db, bool reads) {
   auto transaction = std::make_unique<PyTransaction>();
   transaction->handle = db.handle;
-  transaction->staged.emplace(db.handle->opened().begin());
+  Database& opened = db.handle->opened();
+  if (reads)
+    transaction->staged.emplace(opened.transaction());
+  else
+    transaction->staged.emplace(opened.begin());
   return transaction;
 }
 
@@ -121,7 +87,7 @@ void bind_ends(nb::class_<PyTransaction>& transaction) {
       .def_prop_ro(
           "staged_rows",
           [](PyTransaction& t) {
-            const Use use(t);
+            const TransactionUse use(t);
             return t.ongoing().staged_rows();
           },
           "Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.");
@@ -138,14 +104,14 @@ void bind_transaction(nb::module_& module) {
       .def(
           "put",
           [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
-            change(t, table, [&](WriteTransaction* w) { stage_put(w, *table.form, data, values); });
+            change(t, table, [&](StagedChanges* w) { stage_put(w, *table.form, data, values); });
           },
           nb::arg("table"), nb::arg("data").none(), nb::arg("values").none() = nb::none(),
           "As Table.put().")
       .def(
           "put_if_absent",
           [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {
-            change(t, table, [&](WriteTransaction* w) {
+            change(t, table, [&](StagedChanges* w) {
               return stage_put_if_absent(w, *table.form, data, values, &t.bits, &t.sizes);
             });
           },
@@ -154,25 +120,46 @@ void bind_transaction(nb::module_& module) {
       .def(
           "add",
           [](PyTransaction& t, const PyTable& table, nb::handle keys, nb::handle deltas) {
-            change(t, table, [&](WriteTransaction* w) { stage_add(w, *table.form, keys, deltas); });
+            change(t, table, [&](StagedChanges* w) { stage_add(w, *table.form, keys, deltas); });
           },
           nb::arg("table"), nb::arg("keys").none(), nb::arg("deltas") = 1, "As Table.add().")
       .def(
           "delete",
           [](PyTransaction& t, const PyTable& table, nb::handle keys) {
-            change(t, table, [&](WriteTransaction* w) { stage_delete(w, *table.form, keys); });
+            change(t, table, [&](StagedChanges* w) { stage_delete(w, *table.form, keys); });
           },
           nb::arg("table"), nb::arg("keys").none(), "As Table.delete().")
       .def(
           "delete_range",
           [](PyTransaction& t, const PyTable& table, nb::handle start, nb::handle stop) {
             change(t, table,
-                   [&](WriteTransaction* w) { stage_delete_range(w, *table.form, start, stop); });
+                   [&](StagedChanges* w) { stage_delete_range(w, *table.form, start, stop); });
           },
           nb::arg("table"), nb::arg("start").none() = nb::none(),
           nb::arg("stop").none() = nb::none(), "As Table.delete_range().");
+  transaction
+      .def(
+          "get",
+          [](PyTransaction& t, const PyTable& table, nb::handle keys, nb::object otherwise,
+             const std::optional<std::vector<std::string>>& columns) {
+            const TransactionUse use(t);
+            return get_in(t.reading(table), table, keys, otherwise, columns);
+          },
+          nb::arg("table"), nb::arg("keys").none(), nb::arg("default") = nb::none(),
+          nb::arg("columns").none() = nb::none(),
+          "As Table.get(), with the transaction's own changes. What it has got must not change "
+          "until the commit: else that raises Conflict.")
+      .def(
+          "contains",
+          [](PyTransaction& t, const PyTable& table, nb::handle keys) {
+            const TransactionUse use(t);
+            return contains_in(t.reading(table), table, keys);
+          },
+          nb::arg("table"), nb::arg("keys").none(),
+          "Whether the key is there, or as Table.contains(); get() says what that means for the "
+          "commit.");
   bind_ends(transaction);
-  module.def("_begin", begin);
+  module.def("_begin", begin, nb::arg("database"), nb::arg("reads"));
 }
 
 }  // namespace stride::python

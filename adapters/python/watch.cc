@@ -29,6 +29,12 @@ void Watch::rethrow() const {
   throw nb::python_error();
 }
 
+void check_progress(nb::handle progress) {
+  if (!progress.is_none() && !PyCallable_Check(progress.ptr()))
+    raise("InvalidType", "progress is " + shown(progress),
+          "give a function that takes a share from 0 to 1");
+}
+
 void run_watched(const std::function<Status()>& work, const TableForm* about) {
   Watch watch{nb::none()};
   Status status;

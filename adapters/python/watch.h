@@ -31,6 +31,9 @@ class Watch {
   nb::object type_, value_;
 };
 
+// InvalidType: it is neither None nor a function.
+void check_progress(nb::handle progress);
+
 // As run(), for work that call_watched() can end (engine/watched_call.h): Ctrl-C does. about: null,
 // or the table whose keys an error may tell of.
 void run_watched(const std::function<Status()>& work, const TableForm* about = nullptr);

@@ -167,7 +167,7 @@ void check_writable(const PyTable& table) {
           "use the database's table");
 }
 
-void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+void stage_put(StagedChanges* transaction, const TableForm& form, nb::handle data,
                nb::handle values, KeptRows* kept) {
   use_given(form, data, values,
             [&](const KeyColumn& keys, const ValueColumn& rows, const KeptRows& owner) {
@@ -178,7 +178,7 @@ void stage_put(WriteTransaction* transaction, const TableForm& form, nb::handle 
             });
 }
 
-void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle key,
+void stage_set(StagedChanges* transaction, const TableForm& form, nb::handle key,
                nb::handle value) {
   if (!is_one_key(form, key) && !value.is_none()) return stage_put(transaction, form, key, value);
   use_one(form, key, value, [&](const KeyColumn& keys, const ValueColumn& rows, const auto&) {
@@ -186,7 +186,7 @@ void stage_set(WriteTransaction* transaction, const TableForm& form, nb::handle 
   });
 }
 
-uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& form, nb::handle data,
+uint64_t stage_put_if_absent(StagedChanges* transaction, const TableForm& form, nb::handle data,
                              nb::handle values, std::vector<std::vector<uint64_t>>* was_new,
                              std::vector<uint64_t>* sizes) {
   uint64_t all = 0;
@@ -199,7 +199,7 @@ uint64_t stage_put_if_absent(WriteTransaction* transaction, const TableForm& for
   return all;
 }
 
-void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle keys,
+void stage_add(StagedChanges* transaction, const TableForm& form, nb::handle keys,
                nb::handle deltas) {
   if (form.table.numbers() == NumberType::none)
     raise("InvalidArgument", "table '" + form.table.name() + "' is no table of counters",
@@ -237,7 +237,7 @@ void stage_add(WriteTransaction* transaction, const TableForm& form, nb::handle 
               });
 }
 
-void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::handle keys) {
+void stage_delete(StagedChanges* transaction, const TableForm& form, nb::handle keys) {
   if (is_one_key(form, keys)) {
     std::string key;
     append_key(form, keys, false, &key);
@@ -248,7 +248,7 @@ void stage_delete(WriteTransaction* transaction, const TableForm& form, nb::hand
   run([&] { return transaction->erase(form.table, given.keys); });
 }
 
-void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb::handle start,
+void stage_delete_range(StagedChanges* transaction, const TableForm& form, nb::handle start,
                         nb::handle stop) {
   const std::optional<std::string> from = bound_of(form, start), to = bound_of(form, stop);
   auto bytes = [](const std::optional<std::string>& bound) {
@@ -257,10 +257,8 @@ void stage_delete_range(WriteTransaction* transaction, const TableForm& form, nb
   run([&] { return transaction->erase_range(form.table, bytes(from), bytes(to)); });
 }
 
-void commit(WriteTransaction* transaction, const CommitArguments& arguments) {
-  if (!arguments.progress.is_none() && !PyCallable_Check(arguments.progress.ptr()))
-    raise("InvalidType", "progress is " + shown(arguments.progress),
-          "give a function that takes a share from 0 to 1");
+void commit(StagedChanges* transaction, const CommitArguments& arguments) {
+  check_progress(arguments.progress);
   CommitOptions options;
   if (arguments.durability) {
     options.durability = durability_named(*arguments.durability);

@@ -19,8 +19,11 @@ using State = std::shared_ptr<const SnapshotState>;
 constexpr uint64_t min_batch_keys = 512;
 constexpr uint64_t max_batch_keys = 1 << 16;
 
-Status do_it_again(std::string message) {
-  return Status(StatusCode::conflict, std::move(message))
+// what: was read of the key.
+Status conflict_about(const TableRecord& table, Bytes key, const char* what) {
+  return Status(StatusCode::conflict, "key " + quoted(key) + " of table '" + table.name +
+                                          "', which " + what + ", was changed by another commit")
+      .with_key(std::string(as_text(key)))
       .with_remedy("begin another transaction and do it again, as retry() does");
 }
 
@@ -120,14 +123,11 @@ Status compare_addresses(const TableReads& reads, const Table& table, const Stat
 }  // namespace
 
 Status changed_key(const TableRecord& table, Bytes key) {
-  return do_it_again("key " + quoted(key) + " of table '" + table.name +
-                     "', which the transaction has read, was changed by another commit");
+  return conflict_about(table, key, "the transaction has read");
 }
 
 Status changed_interval(const TableRecord& table, Bytes key) {
-  return do_it_again("key " + quoted(key) + " of table '" + table.name +
-                     "', which lies in an interval that the transaction has read, was changed by "
-                     "another commit");
+  return conflict_about(table, key, "lies in an interval that the transaction has read");
 }
 
 Status compare_reads(const TableReads& reads, const std::vector<KeyInterval>& intervals,

@@ -15,7 +15,7 @@
 """
 
 from ._core import Column, Database, Dedup, Plan, RowSet, Rows, Scan, Snapshot, Table, Transaction, VectorSet, __version__
-from ._database import open
+from ._database import diagnose, open, restore
 from ._types import (
     Type,
     bool_,
@@ -69,7 +69,7 @@ __all__ = [
     "InvalidArgument", "InvalidType", "KeyNotFound", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
     "ReadOnly", "ResourceExhausted", "RowSet", "Rows", "Scan", "Snapshot", "StorageError", "StrideError",
     "Table", "Transaction", "Type", "Unavailable", "UnsupportedVersion", "VectorSet", "__version__", "bool_",
-    "bytes_", "date", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "str_",
+    "bytes_", "date", "diagnose", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "restore", "str_",
     "timestamp", "timestamp_ms", "timestamp_ns", "timestamp_s", "timestamp_us", "u16", "u32", "u64", "u8",
     "uuid", "vector",
 ]

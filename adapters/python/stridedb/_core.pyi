@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 _Durability = Literal["sync", "flush", "none"]
 _Progress = Callable[[float], object]
+_Path = Union[str, bytes, "os.PathLike[str]"]
 
 __version__: str
 
@@ -346,6 +347,19 @@ class Database:
 
     def __repr__(self) -> str: ...
 
+    def backup(self, directory: _Path, *, progress: Optional[Callable[[float], Any]]=None) -> Dict[str, int]:
+        """Brings the backup in a directory up to date, or makes it: copies and checks what it does not have.
+
+        As checkpoint(); one that ended early is gone on with by the next call, and the one before stays whole until
+        then. restore() makes a database of it. InvalidArgument: it is the backup of another database, or the
+        directory has other files. Corruption: a file is damaged. Locked: another backup goes on there."""
+
+    def checkpoint(self, directory: _Path, *, progress: Optional[Callable[[float], Any]]=None) -> Dict[str, int]:
+        """Makes a database of its own in a new directory, of all that was committed, at once: its files are links.
+
+        Returns how many files and bytes it has, and how many were copied and linked. progress: called with a share
+        from 0 to 1. An exception of it or Ctrl-C: nothing is left of it. AlreadyExists: the directory is there."""
+
     def counters(self, name: str, type: Any=None, *, key: Any=None, wrap: bool=False) -> Table:
         """A table of numbers, which add() adds to: i32, i64, f32 or f64.
 
@@ -376,6 +390,11 @@ class Database:
         weights: of shape (sources,), of int32, int64, float32 or float64. The sums are of shape (targets,): into,
         or a new array."""
 
+    def metrics(self) -> Dict[str, Any]:
+        """What was done since the database was opened, and its state: dicts "operations", "work" and "state".
+
+        Their names, and what each is, are those of docs/monitoring.md; of tables statistics() tells."""
+
     def plan(self, mapping: Union[str, Table], sources: Any=None, *, names: bool=False, targets: int=0, unmapped: str='count') -> Plan:
         """A plan to add weights of sources up by the targets that a mapping table has for them.
 
@@ -387,6 +406,15 @@ class Database:
         """A table of prefixes of addresses of so many bits (32: IPv4, 128: IPv6), which match() looks up.
 
         values: as of table(). text: prefixes are strings of any length, and so is what match() looks up."""
+
+    def prometheus(self) -> str:
+        """The metrics as Prometheus reads them, of type ``text/plain; version=0.0.4``."""
+
+    def retry(self, change: Callable[[Transaction], Any], *, limit: int=32) -> Any:
+        """Calls change(t) with a transaction that reads, commits that, and returns what change has returned.
+
+        Where there is a Conflict it is done again with another transaction, limit times in all; then the last
+        Conflict is raised, as is every other exception at once."""
 
     def table(self, name: str, key: Any=None, values: Any=None, *, share_values: bool=False, create: bool=True) -> Table:
         """The table of a name, which is made where it is missing.
@@ -401,8 +429,12 @@ class Database:
     def tables(self) -> List[str]:
         """The names of all tables."""
 
-    def transaction(self) -> Transaction:
-        """Changes of several tables that are there as a whole or not at all. One thread may use it."""
+    def transaction(self, *, reads: bool=False) -> Transaction:
+        """Changes of several tables that are there as a whole or not at all. One thread may use it.
+
+        reads: it also reads, with get(), contains() and scan(), what was there when it began and its own changes,
+        and takes put(), delete() and delete_range(). Its commit raises Conflict, and nothing of it is there, where
+        others have changed what it has read; so it is as if it had been alone. See retry()."""
 
 class Transaction:
     """
@@ -423,6 +455,16 @@ class Transaction:
 
     def delete_range(self, table: Table, start: Any=None, stop: Any=None) -> None:
         """As Table.delete_range()."""
+
+    def get(self, table: Table, keys: Any, default: object | None=None, columns: Optional[Sequence[str]]=None) -> Any:
+        """
+        As Table.get(), with the transaction's own changes. What it has got must not change until the commit: else that raises Conflict.
+        """
+
+    def contains(self, table: Table, keys: Any) -> Union[bool, NDArray[np.bool_]]:
+        """
+        Whether the key is there, or as Table.contains(); get() says what that means for the commit.
+        """
 
     def __enter__(self) -> Transaction: ...
 
@@ -446,6 +488,10 @@ class Transaction:
         """
         Rows, keys that are deleted and deltas so far. Closed: the transaction has ended.
         """
+
+    def scan(self, table: Table, start: Any=None, stop: Any=None, *, prefix: Any=None, reverse: bool=False, columns: Optional[Sequence[str]]=None, batch_rows: int=0) -> Scan:
+        """As Table.scan(), with the transaction's changes so far. What it has come past counts as read, at its end
+        all of the range, also keys that are not there."""
 
 class Scan:
     """The rows of a range in the order of their keys, batch by batch."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
-from typing import Any, Iterator, List, Optional, Tuple, Union
+import random
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _core, _table, _types
-from ._core import Database, Dedup, Plan, Table, Transaction
-from .errors import InvalidArgument
+from ._core import Database, Dedup, Plan, Scan, Table, Transaction
+from .errors import Conflict, InvalidArgument
 
 _MODES = {
     "r": {"read_only": True, "create": False},
@@ -63,11 +65,18 @@ def open(
     return _reopen(path, options)
 
 
-def _reopen(path: Union[str, bytes, "os.PathLike[str]"], options: dict) -> Database:
+_Path = Union[str, bytes, "os.PathLike[str]"]
+
+
+def _encoded(path: _Path) -> bytes:
     encoded = os.fsencode(path)
     if b"\0" in encoded:
         raise InvalidArgument(f"the path {path!r} has a NUL, which no file's name has")
-    return _core._open(encoded, options)
+    return encoded
+
+
+def _reopen(path: _Path, options: dict) -> Database:
+    return _core._open(_encoded(path), options)
 
 
 # Commits that wait for close() to become durable are written although nobody has called it.
@@ -149,9 +158,100 @@ def dedup(
     return _core._dedup(self, name, words, durability, threads, compressed)
 
 
-def transaction(self: Database) -> Transaction:
-    """Changes of several tables that are there as a whole or not at all. One thread may use it."""
-    return _core._begin(self)
+def transaction(self: Database, *, reads: bool = False) -> Transaction:
+    """Changes of several tables that are there as a whole or not at all. One thread may use it.
+
+    reads: it also reads, with get(), contains() and scan(), what was there when it began and its own changes,
+    and takes put(), delete() and delete_range(). Its commit raises Conflict, and nothing of it is there, where
+    others have changed what it has read; so it is as if it had been alone. See retry().
+    """
+    return _core._begin(self, reads)
+
+
+def retry(self: Database, change: Callable[[Transaction], Any], *, limit: int = 32) -> Any:
+    """Calls change(t) with a transaction that reads, commits that, and returns what change has returned.
+
+    Where there is a Conflict it is done again with another transaction, limit times in all; then the last
+    Conflict is raised, as is every other exception at once.
+    """
+    if limit < 1:
+        raise InvalidArgument(f"limit is {limit}", remedy="give how often it is to be tried, 1 at least")
+    for attempt in range(limit):
+        if attempt > 1:
+            time.sleep(random.random() * min(2**attempt, 1024) * 1e-6)
+        try:
+            with transaction(self, reads=True) as t:
+                result = change(t)
+            return result
+        except Conflict:
+            if attempt + 1 == limit:
+                raise
+
+
+def _scan_within(
+    self: Transaction,
+    table: Table,
+    start: Any = None,
+    stop: Any = None,
+    *,
+    prefix: Any = None,
+    reverse: bool = False,
+    columns: Optional[Sequence[str]] = None,
+    batch_rows: int = 0,
+) -> Scan:
+    """As Table.scan(), with the transaction's changes so far. What it has come past counts as read, at its end
+    all of the range, also keys that are not there."""
+    names = None if columns is None else list(columns)
+    return _core._scan(table, start, stop, prefix, reverse, names, batch_rows, self)
+
+
+def checkpoint(self: Database, directory: _Path, *, progress: Optional[Callable[[float], Any]] = None) -> Dict[str, int]:
+    """Makes a database of its own in a new directory, of all that was committed, at once: its files are links.
+
+    Returns how many files and bytes it has, and how many were copied and linked. progress: called with a share
+    from 0 to 1. An exception of it or Ctrl-C: nothing is left of it. AlreadyExists: the directory is there.
+    """
+    return _core._checkpoint(self, _encoded(directory), progress)
+
+
+def backup(self: Database, directory: _Path, *, progress: Optional[Callable[[float], Any]] = None) -> Dict[str, int]:
+    """Brings the backup in a directory up to date, or makes it: copies and checks what it does not have.
+
+    As checkpoint(); one that ended early is gone on with by the next call, and the one before stays whole until
+    then. restore() makes a database of it. InvalidArgument: it is the backup of another database, or the
+    directory has other files. Corruption: a file is damaged. Locked: another backup goes on there.
+    """
+    return _core._backup(self, _encoded(directory), progress)
+
+
+def restore(backup: _Path, directory: _Path, *, progress: Optional[Callable[[float], Any]] = None) -> Dict[str, int]:
+    """Makes a database in a new directory of a backup, every byte of which is checked.
+
+    NotFound: there is no backup that is complete. AlreadyExists: the directory is there. Corruption.
+    """
+    return _core._restore(_encoded(backup), _encoded(directory), progress)
+
+
+def metrics(self: Database) -> Dict[str, Any]:
+    """What was done since the database was opened, and its state: dicts "operations", "work" and "state".
+
+    Their names, and what each is, are those of docs/monitoring.md; of tables statistics() tells.
+    """
+    return _core._metrics(self)
+
+
+def prometheus(self: Database) -> str:
+    """The metrics as Prometheus reads them, of type ``text/plain; version=0.0.4``."""
+    return _core._prometheus(self)
+
+
+def diagnose(path: _Path) -> List[Dict[str, Any]]:
+    """What is unusual about a database on the disk, and what to do, as ``stride doctor`` says it.
+
+    A dict for each thing that was looked at: "what", "value", "fine", and "advice" where it is not. Nothing is
+    changed, and another process may write meanwhile. NotFound: there is no directory.
+    """
+    return _core._diagnose(_encoded(path))
 
 
 def plan(
@@ -218,8 +318,14 @@ def _repr(self: Database) -> str:
 def _attach() -> None:
     from ._load import load
 
-    for function in (table, prefixes, counters, dedup, transaction, plan, map_weights, tables, load):
+    functions = (
+        table, prefixes, counters, dedup, transaction, retry, plan, map_weights, tables, load, checkpoint, backup, metrics,
+        prometheus,
+    )
+    for function in functions:
         setattr(Database, function.__name__, function)
+    _scan_within.__name__ = "scan"
+    Transaction.scan = _scan_within
     Database.__enter__ = _enter
     Database.__exit__ = _exit
     Database.__reduce__ = _reduce

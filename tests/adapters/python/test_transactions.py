@@ -199,3 +199,115 @@ def test_progress(db, table):
     with pytest.raises(KeyError, match="from progress"):
         table.put(np.arange(3 * n, 5 * n), np.arange(2 * n), progress=raises)
     assert 3 * n not in table
+
+
+def test_reads_its_own_changes(db, table):
+    table.put([1, 2, 3], [10, 20, 30])
+    with db.transaction(reads=True) as t:
+        t.put(table, [2, 4], [21, 40])
+        t.delete(table, 3)
+        assert t.get(table, 1) == 10 and t.get(table, 2) == 21 and t.get(table, 3) is None
+        assert t.get(table, 9, "none") == "none"
+        rows = t.get(table, np.array([1, 2, 3, 4]))
+        assert rows.found.tolist() == [True, True, False, True]
+        assert rows["value"].to_list() == [10, 21, None, 40]
+        assert t.contains(table, 4) is True and t.contains(table, 3) is False
+        assert t.contains(table, [1, 3]).tolist() == [True, False]
+        assert [row for rows in t.scan(table, 2) for row in rows["key"].to_list()] == [2, 4]
+        assert [row for rows in t.scan(table, reverse=True) for row in rows["key"].to_list()] == [4, 2, 1]
+        t.delete_range(table, None, 2)
+        assert t.get(table, 1) is None
+    assert dict(table.items()) == {2: 21, 4: 40}
+
+
+def test_conflicts(db, table):
+    table.put([1, 2], [10, 20])
+    t = db.transaction(reads=True)
+    assert t.get(table, 1) == 10
+    t.put(table, [2], [t.get(table, 1)])
+    table[1] = 11
+    with pytest.raises(sd.Conflict, match="key 1 of table 't'") as caught:
+        t.commit()
+    assert caught.value.remedy and dict(table.items()) == {1: 11, 2: 20}
+    with pytest.raises(sd.Closed):
+        t.get(table, 1)
+    # A key that comes into a range that was read.
+    t = db.transaction(reads=True)
+    scan = t.scan(table, 5, 9)
+    assert list(scan) == []
+    t.put(table, [2], [0])
+    table[7] = 1
+    with pytest.raises(sd.Conflict):
+        t.commit()
+    with pytest.raises(sd.Closed):
+        next(t.scan(table))
+    # What was not read is none.
+    with db.transaction(reads=True) as t:
+        assert t.get(table, 1) == 11
+        t.put(table, [2], [12])
+        table[7] = 2
+    assert table[2] == 12
+
+
+def test_retry(db, table):
+    table[1] = 0
+    calls = []
+
+    def add(t):
+        before = t.get(table, 1)
+        calls.append(before)
+        if len(calls) == 1:
+            table[1] = 100
+        t.put(table, [1], [before + 1])
+        return before
+
+    assert db.retry(add) == 100 and calls == [0, 100] and table[1] == 101
+
+    def always(t):
+        t.put(table, [1], [t.get(table, 1) + 1])
+        table[1] = table[1]
+
+    with pytest.raises(sd.Conflict):
+        db.retry(always, limit=3)
+    assert table[1] == 101
+    with pytest.raises(ZeroDivisionError):
+        db.retry(lambda t: (t.put(table, [1], [0]), 1 / 0))
+    with pytest.raises(sd.InvalidArgument, match="limit"):
+        db.retry(add, limit=0)
+    assert table[1] == 101
+
+
+def test_threads_count_together(db, table):
+    table[1] = 0
+
+    def count():
+        for _ in range(100):
+            db.retry(lambda t: t.put(table, [1], [t.get(table, 1) + 1]), limit=10_000)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert table[1] == 400
+
+
+def test_what_only_one_kind_does(db, table):
+    counters = db.counters("c", sd.i64)
+    with db.transaction() as t:
+        for call in (lambda: t.get(table, 1), lambda: t.contains(table, 1), lambda: t.scan(table)):
+            with pytest.raises(sd.InvalidArgument, match="does not read"):
+                call()
+    for call in (
+        lambda t: t.put_if_absent(table, [1], [1]),
+        lambda t: t.add(counters, [b"a"], 1),
+    ):
+        t = db.transaction(reads=True)
+        with pytest.raises(sd.InvalidArgument, match="that reads"):
+            call(t)
+    t = db.transaction(reads=True)
+    with pytest.raises(sd.InvalidArgument, match="snapshot"):
+        t.get(db.snapshot()["t"], 1)
+    with pytest.raises(sd.InvalidType):
+        t.get(table, "x")
+    t.abort()

@@ -81,6 +81,7 @@ class TransactionFixture {
                   s.to_string());
     CHECK_MESSAGE(s.message().find("'" + std::string(key) + "'") != std::string::npos,
                   s.to_string());
+    CHECK(s.key() == key);
     CHECK_FALSE(s.remedy().empty());
   }
 
