@@ -107,6 +107,21 @@ int stride_cursor_open(stride_snapshot* snapshot, stride_table* table,
   });
 }
 
+int stride_transaction_cursor(stride_transaction* transaction, stride_table* table,
+                              const stride_cursor_options* options, stride_cursor** cursor) {
+  if (cursor) *cursor = nullptr;
+  return run([&] {
+    return read_in(transaction, table, [&](Transaction& t, const Table& of) -> Status {
+      STRIDE_TRY(check_pointer(cursor, "cursor"));
+      CursorOptions o;
+      STRIDE_TRY(read_cursor_options(options, &o));
+      Result<Cursor> opened = t.cursor(of, o);
+      if (!opened.ok()) return opened.status();
+      return make_handle(std::make_unique<CursorObject>(std::move(*opened)), cursor);
+    });
+  });
+}
+
 int stride_cursor_release(stride_cursor* cursor) {
   return run([&] { return release_handle<CursorObject>(cursor); });
 }

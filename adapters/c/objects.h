@@ -224,6 +224,18 @@ Status read_table(stride_snapshot* snapshot, stride_table* table, const Call& ca
   return call(s->snapshot, t->table);
 }
 
+// Calls call(transaction, table) with what the handles stand for: a transaction that reads.
+template <class Call>
+Status read_in(stride_transaction* transaction, stride_table* table, const Call& call) {
+  Use<TransactionObject> t;
+  STRIDE_TRY(t.begin(transaction));
+  Transaction* reading;
+  STRIDE_TRY(t->get(&reading));
+  Use<TableObject> of;
+  STRIDE_TRY(of.begin(table));
+  return call(*reading, of->table);
+}
+
 // Calls change(transaction, table) with what the handles stand for. A change that takes any type of
 // transaction is also one of those that read.
 template <class Change>

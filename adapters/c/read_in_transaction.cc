@@ -6,22 +6,6 @@
 using namespace stride;
 using namespace stride::c;
 
-namespace {
-
-// Calls call(transaction, table), which returns a Status.
-template <class Call>
-Status read_in(stride_transaction* transaction, stride_table* table, const Call& call) {
-  Use<TransactionObject> t;
-  STRIDE_TRY(t.begin(transaction));
-  Transaction* reading;
-  STRIDE_TRY(t->get(&reading));
-  Use<TableObject> of;
-  STRIDE_TRY(of.begin(table));
-  return call(*reading, of->table);
-}
-
-}  // namespace
-
 int stride_begin_reading(stride_database* database, stride_transaction** transaction) {
   if (transaction) *transaction = nullptr;
   return run([&]() -> Status {

@@ -37,6 +37,12 @@ STRIDE_C_API int stride_cursor_options_init(stride_cursor_options* options, size
  * *cursor, which keeps what it reads alive. */
 STRIDE_C_API int stride_cursor_open(stride_snapshot* snapshot, stride_table* table,
                                     const stride_cursor_options* options, stride_cursor** cursor);
+/* The same of a transaction of stride_begin_reading() (stridedb_transactions.h), with the changes
+ * that it has made before. What the cursor passes over counts as read, and the entry that it finds.
+ * Once the transaction has ended its moves are STRIDE_CLOSED. */
+STRIDE_C_API int stride_transaction_cursor(stride_transaction* transaction, stride_table* table,
+                                           const stride_cursor_options* options,
+                                           stride_cursor** cursor);
 STRIDE_C_API int stride_cursor_release(stride_cursor* cursor);
 
 /* Each moves the cursor, and sets *key and *value to views of the entry that it is at then, which

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "adapters/c/stridedb_columns.h"
+#include "adapters/c/stridedb_cursors.h"
 #include "adapters/c/stridedb_transactions.h"
 #include "tests/support/c_fixture.h"
 
@@ -83,6 +84,35 @@ TEST_CASE_METHOD(CTransactionsTest, "CTransactionsTest.Conflicts", "[CTransactio
   CHECK_C_OK(stride_commit_report_keys(report, "t", &keys));
   CHECK(keys == 1u);
   CHECK_C_OK(stride_commit_report_release(report));
+}
+
+// What a cursor has passed over counts as read, and the transaction's own rows are there.
+TEST_CASE_METHOD(CTransactionsTest, "CTransactionsTest.Cursors", "[CTransactionsTest]") {
+  put(table_, {"a", "c", "e"}, {"1", "3", "5"});
+  for (const bool inside : {true, false}) {
+    stride_transaction* t = begin();
+    put_in(t, "b", "2");
+    stride_cursor* cursor = nullptr;
+    stride_bytes key = {}, value = {};
+    CHECK_C_OK(stride_transaction_cursor(t, table_, nullptr, &cursor));
+    CHECK_C_OK(stride_cursor_seek(cursor, "b", 1, &key, &value));
+    CHECK(std::string(static_cast<const char*>(value.data), value.size) == "2");
+    CHECK_C_OK(stride_cursor_next(cursor, &key, nullptr));
+    CHECK(std::string(static_cast<const char*>(key.data), key.size) == "c");
+    put(table_, {inside ? "bb" : "d"}, {"other"});
+    if (inside)
+      CHECK_C_ERROR(stride_commit(t, STRIDE_DURABILITY_DEFAULT), STRIDE_CONFLICT, "'bb'");
+    else
+      CHECK_C_OK(stride_commit(t, STRIDE_DURABILITY_DEFAULT));
+    CHECK_C_ERROR(stride_cursor_next(cursor, &key, nullptr), STRIDE_CLOSED, "transaction");
+    CHECK_C_OK(stride_cursor_release(cursor));
+  }
+  stride_transaction* writing = nullptr;
+  REQUIRE_C_OK(stride_begin(db_, &writing));
+  stride_cursor* none = nullptr;
+  CHECK_C_ERROR(stride_transaction_cursor(writing, table_, nullptr, &none), STRIDE_INVALID_ARGUMENT,
+                "does not read");
+  CHECK_C_OK(stride_abort(writing));
 }
 
 TEST_CASE_METHOD(CTransactionsTest, "CTransactionsTest.BadArguments", "[CTransactionsTest]") {
