@@ -65,6 +65,14 @@ void fail(const Assertion& assertion, const std::string& expanded, const std::st
   std::abort();
 }
 
+void require_test_thread(const Catch::AssertionInfo& assertion) {
+  if (std::this_thread::get_id() == test_thread) return;
+  std::fprintf(stderr, "%s:%d: %s on another thread: use CHECK_MESSAGE or CHECK_OK there\n",
+               assertion.lineInfo.file, static_cast<int>(assertion.lineInfo.line),
+               std::string(assertion.macroName).c_str());
+  std::abort();
+}
+
 std::string expanded(const Catch::ITransientExpression& expression) {
   std::ostringstream out;
   expression.streamReconstructedExpression(out);

@@ -6,7 +6,7 @@
 //
 // REQUIRE_OK and REQUIRE_MESSAGE end the test case too. These four take no longer than their
 // condition where it holds, so loops may use them; a CHECK takes some 20 nanoseconds more. They
-// also work on the threads of test_threads.h, where CHECK, REQUIRE and INFO don't.
+// also work on the threads of test_threads.h, where CHECK and REQUIRE abort, and INFO doesn't work.
 #pragma once
 
 #define CATCH_CONFIG_ENABLE_ALL_STRINGMAKERS
@@ -39,6 +39,9 @@ struct Assertion {
 // Fails the test case; on a thread of TestThreads, that thread. Throws where the assertion is
 // required.
 void fail(const Assertion& assertion, const std::string& expanded, const std::string& message);
+
+// Aborts on a thread of the test's, where Catch2's own assertions race.
+void require_test_thread(const Catch::AssertionInfo& assertion);
 
 // The operands of an expression, as "1 == 2".
 std::string expanded(const Catch::ITransientExpression& expression);

@@ -45,6 +45,10 @@ class CaseCounter : public Base {
     --depth_;
     Base::sectionEnded(stats);
   }
+  void assertionStarting(const Catch::AssertionInfo& info) override {
+    require_test_thread(info);
+    Base::assertionStarting(info);
+  }
 #if CATCH_VERSION_MAJOR >= 3
   void assertionEnded(const Catch::AssertionStats& stats) override {
     progress().skips += stats.assertionResult.getResultType() == Catch::ResultWas::ExplicitSkip;

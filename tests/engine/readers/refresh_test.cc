@@ -255,7 +255,7 @@ TEST_CASE_METHOD(RefreshTest, "RefreshTest.ThreadsReadMeanwhile", "[RefreshTest]
         for (int k = 0; k < 4; ++k) {
           auto value = snapshot.get(its, "key" + std::to_string(k));
           REQUIRE_OK(value);
-          REQUIRE(value->has_value());
+          REQUIRE_MESSAGE(value->has_value(), "key" << k);
           const int read = std::stoi(text(**value));
           REQUIRE_MESSAGE((k == 0 || read == number), "half a commit");
           number = read;
