@@ -32,6 +32,20 @@ const Schema& Table::schema() const {
   static const Schema none;
   return schema_ ? *schema_ : none;
 }
+std::string Table::expiry_column() const {
+  if (!record_ || !record_->expiry) return {};
+  const std::vector<Field>& values = schema().values();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].type == record_->expiry->unit && schema().width(i) > 0 &&
+        schema().offset(i) == record_->expiry->offset)
+      return values[i].name;
+  return {};
+}
+int64_t Table::time_to_live() const {
+  return record_ && record_->expiry
+             ? record_->expiry->in_microseconds(record_->expiry->time_to_live)
+             : 0;
+}
 const std::string& Table::name() const {
   static const std::string none;
   return record_ ? record_->name : none;
@@ -224,7 +238,8 @@ WriteTransaction Database::begin() noexcept {
 Snapshot Database::snapshot() const noexcept {
   uint32_t commit = 0;
   auto version = impl_->current(&commit);
-  return Snapshot(std::move(version), commit);
+  const int64_t now = version->database->clock.now();
+  return Snapshot(std::move(version), commit, now);
 }
 
 Status Database::refresh() {

@@ -36,7 +36,7 @@ Result<DatabaseContext> make_context(const std::string& path, const Options& opt
   DatabaseContext context;
   context.path = path;
   auto monitor = std::make_shared<Monitor>(event_targets(path, options));
-  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{path, {}, monitor});
+  context.identity = std::make_shared<const DatabaseIdentity>(path, monitor, options.clock);
   context.options = options;
   if (!options.memory_limit_bytes) context.options.memory_limit_bytes = system_memory_bytes() / 2;
   context.options.memtable_bytes =
@@ -81,6 +81,8 @@ Result<std::shared_ptr<DatabaseImpl>> DatabaseImpl::open(const std::string& path
   impl->context_.executor->set_costs(read_costs(fs, path));
   impl->lock_ = claim.keep();
   impl->tell_of_opening();
+  if (!options.read_only && impl->context_.identity->clock.is_started())
+    impl->maintenance_.look_behind();
   return impl;
 }
 
@@ -198,7 +200,7 @@ void DatabaseImpl::carry_out(const std::vector<CommitRequest*>& group) {
   }
   maintenance_.after_commits();
   if (made.runs) maintenance_.after_bulk_commits();
-  if (made.erased_rows) maintenance_.after_erasures();
+  if (made.erased_rows) maintenance_.look_behind();
 }
 
 void DatabaseImpl::carry_out_large(const std::vector<CommitRequest*>& group) {

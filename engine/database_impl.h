@@ -41,8 +41,11 @@ class DatabaseImpl {
   Moment now() const noexcept {
     Moment moment;
     moment.version = current(&moment.commit);
+    moment.now = context_.identity->clock.now();
     return moment;
   }
+  // By which rows end that are put now: microseconds since 1970-01-01.
+  int64_t now_is() const { return context_.identity->clock.look(); }
   uint64_t size_bytes() const { return versions_.size_bytes(); }
   Metrics metrics() const;
   // The logs that the manifest names, and whether its last edits were synced. Of a handle that is

@@ -18,7 +18,7 @@ Status read_named_notes(const std::shared_ptr<const Version>& version, uint32_t 
   const TableVersion* there = version->find_name(notes_table_name);
   if (!there) return {};
   const Table notes_table = TableParts::make(there->table, version->database, nullptr);
-  auto scan = SnapshotVersion::make(version, commit).scan(notes_table);
+  auto scan = SnapshotVersion::make(version, commit, before_all_time).scan(notes_table);
   if (!scan.ok()) return scan.status();
   for (ScanBatch batch; scan->next(&batch);) {
     for (uint64_t i = 0; i < batch.keys.size; ++i) {

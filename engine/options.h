@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "gpu/tree_options.h"
 #include "storage/number.h"
@@ -78,6 +80,10 @@ struct Options {
   // of a handle that is read_only, or where file_system is set.
   std::shared_ptr<Logger> logger = nullptr;
   bool log_file = true;
+  // The time by which rows have ended (TableOptions::expiry_column), in microseconds since
+  // 1970-01-01 UTC; called from any thread. What goes back is taken for the latest time that it has
+  // told. Null: the system's clock.
+  std::function<int64_t()> clock = nullptr;
 };
 
 // What becomes of a sum of integers that does not fit (WriteTransaction::accumulate).
@@ -108,6 +114,15 @@ struct TableOptions {
   // It is kept in the table `.stride` of the same database, cannot be changed later, and tables of
   // numbers have none. Empty: values are bytes.
   Schema schema{};
+  // The value column of the schema that says when a row ends: a timestamp, one element. From then
+  // on a snapshot that is taken finds no such row, nor anything older of its key, and it leaves the
+  // files when they are compacted. A row whose cell is null does not end. Empty: no row does. It
+  // cannot be changed later, prefix tables have none, and older versions refuse a database with
+  // such a table (unsupported_version).
+  std::string expiry_column{};
+  // Rows that are put with a null there end so long after that, in microseconds; the cell is set.
+  // Needs an expiry_column that is nullable. 0: they do not end.
+  int64_t time_to_live = 0;
 };
 
 }  // namespace stride

@@ -10,7 +10,7 @@
 namespace stride {
 
 OwnWrites::OwnWrites(const Moment& base)
-    : base_(base), view_(SnapshotVersion::make(base.version, base.commit)) {
+    : base_(base), view_(SnapshotVersion::make(base.version, base.commit, base.now)) {
   rows_ = make_shared_here<Memtable>();
   auto version = make_shared_here<Version>(*base.version);
   version->memtable = rows_;
@@ -37,7 +37,7 @@ void OwnWrites::publish() noexcept {
 const Snapshot& OwnWrites::view() {
   if (view_commit_ != rows_->visible()) {
     view_commit_ = rows_->visible();
-    view_ = SnapshotVersion::make(version_, view_commit_);
+    view_ = SnapshotVersion::make(version_, view_commit_, base_.now);
   }
   return view_;
 }

@@ -75,11 +75,11 @@ Result<Scan> counted_scan(Result<Scan> scan, OperationCounters& counters) {
 
 }  // namespace
 
-Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept
+Snapshot::Snapshot(std::shared_ptr<const Version> version, uint32_t commit, int64_t now) noexcept
     : version_(std::move(version)) {
-  if (commit == 0 && version_->sealed.empty()) return;
+  if (commit == 0 && version_->sealed.empty() && now == before_all_time) return;
   try {
-    state_ = std::make_shared<const SnapshotState>(std::move(version_), commit);
+    state_ = std::make_shared<const SnapshotState>(std::move(version_), commit, now);
   } catch (const std::bad_alloc&) {
     lacks_memory_ = true;
   }
@@ -283,6 +283,7 @@ Result<uint64_t> Snapshot::count(const Table& table) const {
     if (t.segments.size() == 1) {
       STRIDE_TRY(t.segments[0]->open_failure());
       const SegmentRecord& record = t.segments[0]->record();
+      if (t.segments[0]->may_expire()) return count_merged(*version()->backend, t.segments);
       if (record.tombstones == 0) return t.segments[0]->live_rows();
       if (record.erased.empty()) return record.rows - record.tombstones;
     }

@@ -1,4 +1,5 @@
-// The database as it was at one moment, for as long as the snapshot lives.
+// The database as it was at one moment, for as long as the snapshot lives. The moment also fixes
+// the time by which rows have ended (TableOptions::expiry_column).
 //
 //   Snapshot s = database->snapshot();
 //   Result<std::optional<Bytes>> one = s.get(table, "key");       // a view, no copy
@@ -48,7 +49,8 @@ class STRIDE_API Snapshot {
   // comes after on that stream sees the results. Queries and results must live until then, the
   // snapshot need not. With a null stream they return when the work is done. unavailable: there is
   // no device, the table (for get_device with all its values: ValuePlacement::device) does not fit
-  // there, or ranges have erased rows of it in place and it was not compacted since.
+  // there, or ranges have erased rows of it in place, or rows of it have ended, and it was not
+  // compacted since.
   //
   // out: queries.size locations; those of one snapshot mean the same in all its calls, and
   // FindResult::columns has the columns that their indexes count.
@@ -107,7 +109,7 @@ class STRIDE_API Snapshot {
  private:
   friend class Database;
   friend struct SnapshotVersion;
-  Snapshot(std::shared_ptr<const Version> version, uint32_t commit) noexcept;
+  Snapshot(std::shared_ptr<const Version> version, uint32_t commit, int64_t now) noexcept;
   // Calls read(table's version), and reports a lack of memory in it or on the way.
   template <class Read>
   auto read_table(const Table& table, const Read& read) const;

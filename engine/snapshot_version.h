@@ -12,8 +12,10 @@ struct SnapshotVersion {
   static const std::shared_ptr<const Version>& of(const Snapshot& snapshot) {
     return snapshot.version();
   }
-  static Snapshot make(std::shared_ptr<const Version> version, uint32_t commit) noexcept {
-    return Snapshot(std::move(version), commit);
+  // now: as ExpiryClock::now().
+  static Snapshot make(std::shared_ptr<const Version> version, uint32_t commit,
+                       int64_t now) noexcept {
+    return Snapshot(std::move(version), commit, now);
   }
 };
 

@@ -31,6 +31,9 @@ class STRIDE_API Table {
   Overflow overflow() const;
   // Empty: values are bytes.
   const Schema& schema() const;
+  // The column that says when a row ends (TableOptions::expiry_column). Empty: no row does.
+  std::string expiry_column() const;
+  int64_t time_to_live() const;  // as of TableOptions
 
  private:
   friend struct TableParts;

@@ -12,7 +12,7 @@ Result<std::shared_ptr<const Schema>> read_schema(const std::shared_ptr<const Ve
   const TableVersion* notes = version->find_name(notes_table_name);
   if (!notes) return std::shared_ptr<const Schema>();
   const Table table = TableParts::make(notes->table, version->database, nullptr);
-  const Snapshot snapshot = SnapshotVersion::make(version, commit);
+  const Snapshot snapshot = SnapshotVersion::make(version, commit, before_all_time);
   auto text = snapshot.get(table, schema_key(table_id));
   if (!text.ok()) return text.status();
   if (!*text) return std::shared_ptr<const Schema>();

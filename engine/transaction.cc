@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "engine/catalog/expired_rows.h"
 #include "engine/database.h"
 #include "engine/prefixes.h"
 #include "engine/read_write_state.h"
@@ -27,7 +28,7 @@ Status transaction_has_ended() {
 
 Transaction::State::State(std::shared_ptr<DatabaseImpl> database)
     : moment(database->now()),
-      base(SnapshotVersion::make(moment.version, moment.commit)),
+      base(SnapshotVersion::make(moment.version, moment.commit, moment.now)),
       staged(std::make_shared<WriteTransaction::State>()),
       writes(staged) {
   staged->database = std::move(database);
@@ -89,7 +90,9 @@ Result<std::optional<Bytes>> Transaction::get(const Table& table, Bytes key) {
     if (state.own) {
       STRIDE_TRY(check_identity(table, state.moment.version->database));
       if (const TailRow* row = state.own->find(table.id(), key)) {
-        if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
+        const ExpiryCheck expiry = expiry_at(*TableParts::record(table), state.moment.now);
+        if (row->kind == EntryKind::tombstone || expiry.hides(row->value()))
+          return std::optional<Bytes>();
         return std::optional(row->value());
       }
     }

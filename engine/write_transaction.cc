@@ -8,6 +8,7 @@
 #include "engine/table_schema.h"
 #include "engine/transaction_state.h"
 #include "engine/write/collect_deltas.h"
+#include "engine/write/values_with_ends.h"
 #include "engine/write/watched_work.h"
 #include "storage/no_throw.h"
 
@@ -207,7 +208,9 @@ Status WriteTransaction::rename_table(const Table& table, const std::string& new
 Status WriteTransaction::put(const Table& table, const KeyColumn& keys, const ValueColumn& values) {
   return change(table, [&](Staging& staging, const auto& record) {
     STRIDE_TRY(check_row_width(table, values));
-    return staging.stage(record, keys, &values);
+    if (!has_time_to_live(*record)) return staging.stage(record, keys, &values);
+    ValuesWithEnds ends(*record, values, state_->database->now_is());
+    return staging.stage(record, keys, &ends.values());
   });
 }
 
@@ -222,7 +225,9 @@ Status WriteTransaction::put_view(const Table& table, const KeyColumn& keys,
                                   const ValueColumn& values) {
   return change(table, [&](Staging& staging, const auto& record) {
     STRIDE_TRY(check_row_width(table, values));
-    return staging.stage_view(record, keys, values);
+    if (!has_time_to_live(*record)) return staging.stage_view(record, keys, values);
+    ValuesWithEnds ends(*record, values, state_->database->now_is());
+    return staging.stage(record, keys, &ends.values());
   });
 }
 
@@ -230,7 +235,9 @@ Status WriteTransaction::put_if_absent(const Table& table, const KeyColumn& keys
                                        const ValueColumn& values, std::span<uint64_t> was_new) {
   return change(table, [&](Staging& staging, const auto& record) {
     STRIDE_TRY(check_row_width(table, values));
-    return staging.stage_absent(record, keys, values, was_new);
+    if (!has_time_to_live(*record)) return staging.stage_absent(record, keys, values, was_new);
+    ValuesWithEnds ends(*record, values, state_->database->now_is());
+    return staging.stage_absent(record, keys, ends.values(), was_new);
   });
 }
 

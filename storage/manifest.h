@@ -11,9 +11,11 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "storage/expiry.h"
 #include "storage/file.h"
 #include "storage/number.h"
 #include "storage/row_intervals.h"
@@ -33,6 +35,7 @@ struct TableRecord {
   bool share_equal_values = false;
   NumberType numbers = NumberType::none;  // i32, i64, f32 or f64: every value is one such number
   bool sums_wrap = false;                 // of integers; else a sum that does not fit is an error
+  std::optional<ExpiryCell> expiry{};     // nothing: its rows do not end
 };
 
 struct SegmentRecord {
@@ -43,6 +46,7 @@ struct SegmentRecord {
   uint64_t tombstones = 0;
   uint64_t bytes = 0;     // of the file
   RowIntervals erased{};  // rows that count as not there; not of a table of prefixes
+  ExpiryRange expiry{};   // of its rows but tombstones, where the table's end
 };
 
 // Rows of a segment that are erased, besides those that were before.

@@ -1,7 +1,9 @@
 #include "storage/manifest_format.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "storage/checksum.h"
@@ -40,6 +42,15 @@ bool set_flags(uint32_t flags, TableRecord* table) {
   table->share_equal_values = flags & TableFlags::share_equal_values;
   table->sums_wrap = flags & TableFlags::sums_wrap;
   return flags_of(*table) == flags && (!table->sums_wrap || is_integer(table->numbers));
+}
+
+constexpr FieldType expiry_units[] = {FieldType::timestamp_s, FieldType::timestamp_ms,
+                                      FieldType::timestamp_us, FieldType::timestamp_ns};
+
+CreatedTableThatExpires with_expiry(const CreatedTableWithFlags& table, const ExpiryCell& cell) {
+  const auto* unit = std::find(std::begin(expiry_units), std::end(expiry_units), cell.unit);
+  return {table, cell.offset,      cell.valid_bit, static_cast<uint32_t>(unit - expiry_units),
+          0,     cell.time_to_live};
 }
 
 class EditEncoder {
@@ -104,8 +115,10 @@ class EditDecoder {
   }
   Status decode_table(Bytes body, VersionEdit* edit) const;
   Status decode_table_with_flags(Bytes body, VersionEdit* edit) const;
+  Status decode_table_that_expires(Bytes body, VersionEdit* edit) const;
   Status decode_renamed_table(Bytes body, VersionEdit* edit) const;
   Status decode_segment(Bytes body, VersionEdit* edit) const;
+  Status decode_segment_that_expires(Bytes body, VersionEdit* edit) const;
   Status decode_log(Bytes body, VersionEdit* edit) const;
   Status decode_sealed_log(Bytes body, VersionEdit* edit) const;
   Status decode_erased_rows(Bytes body, VersionEdit* edit) const;
@@ -139,6 +152,10 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return decode_erased_rows(body, edit);
     case EditTag::renamed_table:
       return decode_renamed_table(body, edit);
+    case EditTag::created_table_that_expires:
+      return decode_table_that_expires(body, edit);
+    case EditTag::added_segment_that_expires:
+      return decode_segment_that_expires(body, edit);
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -168,6 +185,24 @@ Status EditDecoder::decode_table_with_flags(Bytes body, VersionEdit* edit) const
   return {};
 }
 
+Status EditDecoder::decode_table_that_expires(Bytes body, VersionEdit* edit) const {
+  CreatedTableThatExpires table{};
+  if (body.size() <= sizeof table || body.size() > sizeof table + max_table_name_bytes) {
+    return damaged("a table's name has the wrong size");
+  }
+  std::memcpy(&table, body.data(), sizeof table);
+  TableRecord record{table.table.table.id, std::string(as_text(body.subspan(sizeof table))),
+                     table.table.table.key_width, table.table.table.address_bits};
+  if (!set_flags(table.table.flags, &record))
+    return newer("unknown flags " + std::to_string(table.table.flags) + " of a table");
+  if (table.unit >= std::size(expiry_units))
+    return newer("unknown unit " + std::to_string(table.unit) + " of the ends of rows");
+  if (table.time_to_live < 0) return damaged("rows of a table end before they are put");
+  record.expiry = {table.offset, table.valid_bit, expiry_units[table.unit], table.time_to_live};
+  edit->created.push_back(std::move(record));
+  return {};
+}
+
 Status EditDecoder::decode_renamed_table(Bytes body, VersionEdit* edit) const {
   RenamedTable table;
   if (body.size() <= sizeof table.id || body.size() > sizeof table.id + max_table_name_bytes) {
@@ -183,6 +218,21 @@ Status EditDecoder::decode_segment(Bytes body, VersionEdit* edit) const {
   AddedSegment s{};
   STRIDE_TRY(whole(body, &s));
   edit->added.push_back({s.segment, s.table, s.run, s.rows, s.tombstones, s.bytes, {}});
+  return {};
+}
+
+Status EditDecoder::decode_segment_that_expires(Bytes body, VersionEdit* edit) const {
+  AddedSegmentThatExpires field{};
+  STRIDE_TRY(whole(body, &field));
+  const AddedSegment& s = field.segment;
+  edit->added.push_back({s.segment,
+                         s.table,
+                         s.run,
+                         s.rows,
+                         s.tombstones,
+                         s.bytes,
+                         {},
+                         {field.first_end, field.last_end}});
   return {};
 }
 
@@ -261,7 +311,11 @@ Status encode_tables(const VersionEdit& edit, EditEncoder* encoder) {
   for (const TableRecord& t : edit.created) {
     STRIDE_TRY(check_name_size(t.name));
     CreatedTable table{t.id, t.key_width, t.address_bits};
-    if (uint32_t flags = flags_of(t)) {
+    const uint32_t flags = flags_of(t);
+    if (t.expiry) {
+      encoder->field(EditTag::created_table_that_expires,
+                     with_expiry(CreatedTableWithFlags{table, flags}, *t.expiry), t.name);
+    } else if (flags) {
       encoder->field(EditTag::created_table_with_flags, CreatedTableWithFlags{table, flags},
                      t.name);
     } else {
@@ -273,9 +327,15 @@ Status encode_tables(const VersionEdit& edit, EditEncoder* encoder) {
 
 // Those that are added, and rows that are erased of these and of others.
 void encode_segments(const VersionEdit& edit, EditEncoder* encoder) {
-  for (const SegmentRecord& s : edit.added)
-    encoder->field(EditTag::added_segment,
-                   AddedSegment{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0});
+  for (const SegmentRecord& s : edit.added) {
+    const AddedSegment added{s.segment, s.run, s.rows, s.tombstones, s.bytes, s.table, 0};
+    if (s.expiry == ExpiryRange()) {
+      encoder->field(EditTag::added_segment, added);
+    } else {
+      encoder->field(EditTag::added_segment_that_expires,
+                     AddedSegmentThatExpires{added, s.expiry.first, s.expiry.last});
+    }
+  }
   auto erased = [&](uint64_t segment, uint32_t table, RowInterval rows) {
     encoder->field(EditTag::erased_rows, ErasedRowsField{segment, rows.first, rows.end, table, 0});
   };

@@ -53,17 +53,19 @@ inline constexpr uint32_t manifest_edit = 1;
 inline constexpr uint32_t manifest_unsynced_edit = 2;
 
 enum class EditTag : uint32_t {
-  next_id = 1,                   // uint64_t
-  created_table = 2,             // CreatedTable, then the name
-  dropped_table = 3,             // uint32_t
-  added_segment = 4,             // AddedSegment
-  removed_segment = 5,           // uint64_t
-  created_table_with_flags = 6,  // CreatedTable, flags in a uint32_t, then the name
-  created_log = 7,               // CreatedLog
-  removed_log = 8,               // uint64_t
-  sealed_log = 9,                // SealedLogField
-  erased_rows = 10,              // ErasedRowsField
-  renamed_table = 11,            // uint32_t, then the name
+  next_id = 1,                      // uint64_t
+  created_table = 2,                // CreatedTable, then the name
+  dropped_table = 3,                // uint32_t
+  added_segment = 4,                // AddedSegment
+  removed_segment = 5,              // uint64_t
+  created_table_with_flags = 6,     // CreatedTable, flags in a uint32_t, then the name
+  created_log = 7,                  // CreatedLog
+  removed_log = 8,                  // uint64_t
+  sealed_log = 9,                   // SealedLogField
+  erased_rows = 10,                 // ErasedRowsField
+  renamed_table = 11,               // uint32_t, then the name
+  created_table_that_expires = 12,  // CreatedTableThatExpires, then the name
+  added_segment_that_expires = 13,  // AddedSegmentThatExpires
 };
 struct EditField {
   uint32_t tag;
@@ -87,6 +89,17 @@ struct CreatedTableWithFlags {
 };
 static_assert(sizeof(CreatedTableWithFlags) == 16);
 
+// One whose rows end: ExpiryCell.
+struct CreatedTableThatExpires {
+  CreatedTableWithFlags table;
+  uint32_t offset;
+  uint32_t valid_bit;  // UINT32_MAX: there is none
+  uint32_t unit;       // 0: seconds, 1: milliseconds, 2: microseconds, 3: nanoseconds
+  uint32_t zero;
+  int64_t time_to_live;
+};
+static_assert(sizeof(CreatedTableThatExpires) == 40);
+
 struct AddedSegment {
   uint64_t segment;
   uint64_t run;
@@ -97,6 +110,13 @@ struct AddedSegment {
   uint32_t zero;
 };
 static_assert(sizeof(AddedSegment) == 48 && alignof(AddedSegment) == 8);
+
+struct AddedSegmentThatExpires {
+  AddedSegment segment;
+  int64_t first_end;
+  int64_t last_end;
+};
+static_assert(sizeof(AddedSegmentThatExpires) == 64);
 
 struct CreatedLog {
   uint64_t number;

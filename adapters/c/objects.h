@@ -42,7 +42,8 @@ struct TablesObject {
   std::vector<TableStatistics> tables;
   struct SchemaText {
     Status status;  // of reading it
-    std::string text;
+    std::string text, expiry_column;
+    int64_t time_to_live = 0;
   };
   std::vector<SchemaText> schemas;  // of the tables
 };

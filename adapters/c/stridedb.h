@@ -259,6 +259,14 @@ typedef struct stride_table_options {
   uint32_t reserved;      /* 0 */
   const char* schema;     /* NULL: values are bytes. Else the table's columns, as "id u64 key, name
                              string, score f64?" (stridedb_columns.h). Read during the call */
+  const char* expiry_column; /* NULL: rows do not end. Else the value column of the schema, a
+                                timestamp, from which time on a row is not found any longer by
+                                snapshots that are taken then. One that is null does not end. Not of
+                                a prefix table; files with such a table are
+                                STRIDE_UNSUPPORTED_VERSION to versions that do not know them */
+  int64_t time_to_live;      /* microseconds: rows that are put with a null there end so long after
+                                that, and the cell is set; the column is nullable then. 0: they do
+                                not end */
 } stride_table_options;
 /* Sets the defaults: an ordinary table with keys of any length. As stride_options_init(). */
 STRIDE_C_API int stride_table_options_init(stride_table_options* options, size_t size);
@@ -302,8 +310,10 @@ typedef struct stride_table_info {
   int numbers;            /* these three as in stride_table_options */
   int overflow;
   int share_equal_values;
-  uint32_t reserved;  /* 0 */
-  const char* schema; /* as in stride_table_options, as long as the list lives; NULL: none */
+  uint32_t reserved;         /* 0 */
+  const char* schema;        /* as in stride_table_options, as long as the list lives; NULL: none */
+  const char* expiry_column; /* the same */
+  int64_t time_to_live;      /* as in stride_table_options */
 } stride_table_info;
 /* The tables that there are now, in the order of their creation. The caller releases *tables. */
 STRIDE_C_API int stride_table_list(stride_database* database, stride_tables** tables);

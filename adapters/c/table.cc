@@ -5,7 +5,7 @@
 using namespace stride;
 using namespace stride::c;
 
-static_assert(sizeof(stride_table_info) == 88 && sizeof(stride_table_options) == 40);
+static_assert(sizeof(stride_table_info) == 104 && sizeof(stride_table_options) == 56);
 // A Table says what its options are in the engine's numbers.
 static_assert(static_cast<int>(NumberType::none) == STRIDE_NUMBERS_NONE &&
               static_cast<int>(NumberType::i32) == STRIDE_NUMBERS_I32 &&
@@ -32,6 +32,8 @@ Status read_options(const stride_table_options* given, TableOptions* options) {
               .share_equal_values = o.share_equal_values != 0,
               .numbers = static_cast<NumberType>(o.numbers),
               .overflow = static_cast<Overflow>(o.overflow)};
+  if (o.expiry_column) options->expiry_column = o.expiry_column;
+  options->time_to_live = o.time_to_live;
   if (!o.schema) return {};
   Result<Schema> schema = Schema::parse(o.schema);
   if (schema.ok()) options->schema = std::move(*schema);
@@ -46,6 +48,8 @@ Status read_schemas(const Database& database, TablesObject* list) {
     const StatusCode code = table.status().code();
     if (table.ok()) {
       if (!table->schema().empty()) schema.text = table->schema().to_string();
+      schema.expiry_column = table->expiry_column();
+      schema.time_to_live = table->time_to_live();
     } else if (code == StatusCode::corruption || code == StatusCode::io_error) {
       schema.status = table.status();
     } else if (code != StatusCode::not_found) {  // dropped meanwhile
@@ -76,7 +80,7 @@ int open_table(typename Object::Handle* handle, const char* name,
 }
 
 stride_table_options with_key_width(uint32_t key_width) {
-  return {sizeof(stride_table_options), key_width, 0, 0, 0, 0, 0, nullptr};
+  return {sizeof(stride_table_options), key_width, 0, 0, 0, 0, 0, nullptr, nullptr, 0};
 }
 
 }  // namespace
@@ -246,7 +250,9 @@ int stride_tables_get(stride_tables* tables, uint64_t i, stride_table_info* info
                           static_cast<int>(t.overflow),
                           t.share_equal_values,
                           0,
-                          schema.text.empty() ? nullptr : schema.text.c_str()};
+                          schema.text.empty() ? nullptr : schema.text.c_str(),
+                          schema.expiry_column.empty() ? nullptr : schema.expiry_column.c_str(),
+                          schema.time_to_live};
     // What it was before it had more members.
     constexpr size_t min_bytes = offsetof(stride_table_info, memtable_rows);
     return write_struct(&out, "stride_table_info", sizeof out, min_bytes, info->size, info);

@@ -183,12 +183,16 @@ struct TableArguments {
   nb::object key, values;
   std::optional<uint32_t> bits;
   bool text_prefixes = false, numbers = false, share_values = false, wrap = false;
+  std::string expires{};  // TableOptions::expiry_column
+  int64_t time_to_live = 0;
 };
 
 TableOptions table_options(const TableArguments& given) {
   TableOptions options;
   std::vector<Field> key = fields_of(given.key, "key"), values = fields_of(given.values, "value");
   options.share_equal_values = given.share_values;
+  options.expiry_column = given.expires;
+  options.time_to_live = given.time_to_live;
   if (given.bits) options.address_bits = *given.bits;
   if (given.text_prefixes) options.address_bits = byte_strings;
   if (given.numbers) {
@@ -208,7 +212,7 @@ TableOptions table_options(const TableArguments& given) {
 // Whether the caller has said what the table is like.
 bool says_nothing(const TableArguments& given) {
   return given.key.is_none() && given.values.is_none() && !given.bits && !given.text_prefixes &&
-         !given.share_values;
+         !given.share_values && given.expires.empty() && given.time_to_live == 0;
 }
 
 PyTable open_table(const PyDatabase& db, const std::string& name, const TableArguments& given,
@@ -225,10 +229,13 @@ PyTable open_table(const PyDatabase& db, const std::string& name, const TableArg
       return there.status();
     });
   } else if (there->schema() != options.schema || there->address_bits() != options.address_bits ||
-             there->numbers() != options.numbers) {
+             there->numbers() != options.numbers ||
+             there->expiry_column() != options.expiry_column) {
     const std::shared_ptr<const TableForm> form = form_of(*there);
+    const std::string ends = there->expiry_column();
     raise("InvalidArgument",
-          "table '" + name + "' is there with other columns: " + form->schema.to_string(),
+          "table '" + name + "' is there with other columns: " + form->schema.to_string() +
+              (ends.empty() ? "" : ", of which '" + ends + "' says when rows end"),
           "open it without `key` and `values`, or use another name");
   }
   return {handle, form_of(*there), std::nullopt};
@@ -348,15 +355,17 @@ void bind_database(nb::module_& module) {
           "_table",
           [](const PyDatabase& db, nb::handle name, nb::object key, nb::object values,
              std::optional<uint32_t> bits, bool text_prefixes, bool numbers, bool wrap,
-             bool share_values, bool create) {
+             bool share_values, const std::string& expires, int64_t time_to_live, bool create) {
             return open_table(db, name_of(name),
-                              {key, values, bits, text_prefixes, numbers, share_values, wrap},
+                              {key, values, bits, text_prefixes, numbers, share_values, wrap,
+                               expires, time_to_live},
                               create);
           },
           nb::arg("name"), nb::arg("key").none() = nb::none(),
           nb::arg("values").none() = nb::none(), nb::arg("bits").none() = nb::none(),
           nb::arg("text_prefixes") = false, nb::arg("numbers") = false, nb::arg("wrap") = false,
-          nb::arg("share_values") = false, nb::arg("create") = true)
+          nb::arg("share_values") = false, nb::arg("expires") = "", nb::arg("time_to_live") = 0,
+          nb::arg("create") = true)
       .def(
           "drop",
           [](const PyDatabase& db, nb::handle given) {

@@ -22,6 +22,7 @@ constexpr uint64_t max_sealed = 8;
 constexpr auto bulk_pause = 1s;
 constexpr uint64_t many_runs = 24;
 constexpr uint64_t min_measured_bytes = 1 << 20;
+constexpr auto between_looks = 1s;  // for rows that have ended
 // Rows of small commits that are sorted at once, in about a millisecond.
 constexpr uint64_t rows_per_sort = 1 << 14;
 
@@ -114,7 +115,7 @@ void Maintenance::after_commits() {
   changed_.notify_all();
 }
 
-void Maintenance::after_erasures() {
+void Maintenance::look_behind() {
   if (!context_.options.background_work) return;
   std::lock_guard lock(mutex_);
   look_for_compactions();
@@ -263,11 +264,19 @@ void Maintenance::sort_memtable() {
   });
 }
 
+// Rows end without anybody's doing.
+void Maintenance::await_look(Lane* lane, std::unique_lock<std::mutex>* lock) {
+  auto over = [&] { return stopping_ || lane->look; };
+  if (lane != &lanes_[0] || !context_.identity->clock.is_started())
+    return changed_.wait(*lock, over);
+  changed_.wait_for(*lock, between_looks, over);
+}
+
 void Maintenance::run_compactions(size_t lane) {
   Lane& own = lanes_[lane];
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    changed_.wait(lock, [&] { return stopping_ || own.look; });
+    await_look(&own, &lock);
     if (stopping_) return;
     own.look = false;
     lock.unlock();

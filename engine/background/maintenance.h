@@ -58,8 +58,9 @@ class Maintenance {
   // watch: null, or what ends the wait.
   void before_bulk_commits(const WorkWatch* watch);
   void after_bulk_commits();
-  // The same for those that erased rows in place.
-  void after_erasures();
+  // The same for those that erased rows in place. Call, too, where rows have come to end: from then
+  // on there is a look now and then.
+  void look_behind();
   // Makes runs of all rows in memtables, and one run of each table. cancelled: the calling thread's
   // watch was stopped.
   Status compact_all();
@@ -99,6 +100,8 @@ class Maintenance {
   };
   // Requires mutex_.
   void look_for_compactions() noexcept;
+  // Waits until there may be something for the lane. The same.
+  void await_look(Lane* lane, std::unique_lock<std::mutex>* lock);
   void run_compactions(size_t lane);
   // Merges what is due in one table, if anything is. later: set where something is that must wait.
   bool compact_one(size_t lane, bool* later);

@@ -15,6 +15,16 @@ namespace segment_building {
 // A run that is cut into segments is cut into such that are no smaller.
 inline constexpr uint64_t min_part_bytes = 16 << 20;
 
+template <class Rows>
+ExpiryRange expiry_range(const Rows& rows, const TableRecord& table) {
+  if (!table.expiry) return {};
+  ExpiryRange range = ExpiryRange::of_no_rows();
+  const ExpiryCheck cell = table.expiry->at(0);
+  for (uint64_t i = 0; i < rows.size(); ++i)
+    if (rows.kind(i) == EntryKind::put) range.add(cell.end_of(rows.value(i)));
+  return range;
+}
+
 inline WaitFor wait_for(Durability durability) {
   switch (durability) {
     case Durability::sync:
@@ -74,8 +84,14 @@ Status RunBuilder::build_one(const RowRange<Rows>& rows, const TableRecord& tabl
     return sync && s.code() == StatusCode::io_error ? poison_.set(std::move(s)) : s;
   }
   if (!sync) pending->unsynced.push_back({*segment, std::move(options.path)});
-  pending->edit.added.push_back({options.id, table.id, 0, (*segment)->rows(),
-                                 (*segment)->tombstones(), (*segment)->bytes_on_disk()});
+  pending->edit.added.push_back({options.id,
+                                 table.id,
+                                 0,
+                                 (*segment)->rows(),
+                                 (*segment)->tombstones(),
+                                 (*segment)->bytes_on_disk(),
+                                 {},
+                                 segment_building::expiry_range(rows, table)});
   pending->resident_bytes += (*segment)->resident_bytes();
   pending->segments.push_back(std::move(*segment));
   return {};

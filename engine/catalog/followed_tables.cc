@@ -33,6 +33,7 @@ class FollowedTables {
     std::vector<TableList::value_type> tables;
     std::vector<const TableRecord*> table_records;
     for (const TableRecord& record : state.tables) {
+      if (record.expiry) before_.database->clock.start();
       auto table = make_table(record, records[record.id]);
       if (!table.ok()) return table.status();
       version->file_bytes += (*table)->segments.file_bytes();

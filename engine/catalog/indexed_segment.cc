@@ -14,7 +14,13 @@ SegmentRecord with_erased(SegmentRecord record, const RowIntervals& erased) {
 
 IndexedSegment::IndexedSegment(const IndexedSegment& before, const RowIntervals& erased)
     : IndexedSegment(before.file_, before.segment_, with_erased(before.record_, erased)) {
+  expiry_ = before.expiry_;
   ready_.store(before.ready_.load(std::memory_order_acquire), std::memory_order_relaxed);
+}
+
+IndexedSegment::IndexedSegment(const IndexedSegment& before, const ExpiryCheck& check)
+    : IndexedSegment(before, RowIntervals()) {
+  expiry_ = check;
 }
 
 IndexedSegment::IndexedSegment(std::shared_ptr<SegmentFile> file, std::shared_ptr<Segment> segment,
@@ -113,9 +119,11 @@ Status IndexedSegment::value(uint64_t rank, Bytes* value) const {
 
 Status IndexedSegment::is_tombstone(uint64_t rank, bool* tombstone) const {
   *tombstone = false;
-  if (!kinds_) return {};
-  if (BlockGuard* guard = segment_->guard())
-    if (!guard->ensure(kinds_ + rank, 1)) return guard->failure();
+  if (!has_tombstones()) return {};
+  if (BlockGuard* guard = segment_->guard()) {
+    if (kinds_ && !guard->ensure(kinds_ + rank, 1)) return guard->failure();
+    if (may_expire()) STRIDE_TRY(ensure_values(rank, rank + 1));
+  }
   *tombstone = kind(rank) == EntryKind::tombstone;
   return {};
 }

@@ -9,6 +9,7 @@
 #include "engine/catalog/segment_file.h"
 #include "engine/device/device_slot.h"
 #include "gpu/backend.h"
+#include "storage/expiry.h"
 #include "storage/key_filter.h"
 #include "storage/manifest.h"
 #include "storage/segment.h"
@@ -26,6 +27,9 @@ class IndexedSegment {
   // The same segment, of which these rows, too, count as not there: it shares the file and what
   // lies in memory. On a device it has a copy of its own, which hides them.
   IndexedSegment(const IndexedSegment& before, const RowIntervals& erased);
+  // The same segment, of which rows that the check hides count as tombstones: it shares the file
+  // and what lies in memory. It is never on a device.
+  IndexedSegment(const IndexedSegment& before, const ExpiryCheck& check);
 
   const SegmentRecord& record() const { return record_; }
   Segment& segment() const { return *segment_; }
@@ -34,7 +38,10 @@ class IndexedSegment {
   uint64_t rows() const { return keys_.size; }
   Bytes first_key() const { return first_key_; }
   Bytes last_key() const { return last_key_; }
-  bool has_tombstones() const { return kinds_ != nullptr; }
+  // Or rows that may count as such.
+  bool has_tombstones() const { return kinds_ != nullptr || may_expire(); }
+  // Whether it is one of those that look at the time when a row ends.
+  bool may_expire() const { return expiry_.is_there(); }
   // Rows that ranges have erased, and which no read finds. They were erased in all segments that
   // were there at the time, so that nothing older has a row of their keys, but what a newer
   // tombstone hides.
@@ -84,8 +91,12 @@ class IndexedSegment {
 
   // Unchecked, for callers that know guard() to be null or have ensured the row.
   EntryKind kind(uint64_t rank) const {
-    return kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
+    const EntryKind stored = kinds_ ? static_cast<EntryKind>(kinds_[rank]) : EntryKind::put;
+    return may_expire() && stored == EntryKind::put && expiry_.hides(values_[rank])
+               ? EntryKind::tombstone
+               : stored;
   }
+  // As they are stored. Null: all are puts.
   const uint8_t* kinds() const { return kinds_; }
   DeviceSlot& device_slot() { return device_slot_; }  // of Residents
 
@@ -102,6 +113,7 @@ class IndexedSegment {
   ValueRows values_;
   PackedColumn beside_keys_;  // the values or, where they are shared, their numbers
   const uint8_t* kinds_;
+  ExpiryCheck expiry_;
   Bytes tree_, first_key_, last_key_;
   KeyFilter filter_;
   bool readable_;

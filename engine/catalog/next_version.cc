@@ -118,6 +118,7 @@ std::shared_ptr<const Version> with_tables(
   for (const auto& record : created) {
     records.push_back(record.get());
     tables.push_back(empty_table(record));
+    if (record->expiry) before->database->clock.start();
   }
   std::sort(tables.begin(), tables.end(), has_smaller_id);
   version->tables = add_tables(before->tables, tables);

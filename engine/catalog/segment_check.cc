@@ -76,6 +76,23 @@ Status check_numbers(Backend& backend, const IndexedSegment& segment, uint64_t w
                                   "has a value that is no number, of row " + std::to_string(bad));
 }
 
+// What the manifest says decides when rows go.
+Status check_ends(Backend& backend, const IndexedSegment& segment, const ExpiryCell& cell) {
+  const uint64_t rows = segment.rows();
+  STRIDE_TRY(segment.ensure_rows(0, rows));
+  const ExpiryRange& told = segment.record().expiry;
+  const ExpiryCheck check = cell.at(0);
+  uint64_t bad = first_bad(backend, rows, [&](uint64_t row) {
+    if (segment.kind(row) != EntryKind::put) return false;
+    const int64_t end = check.end_of(segment.values()[row]);
+    return end < told.first || end > told.last;
+  });
+  if (bad == rows) return {};
+  return segment.segment().damage(
+      SectionType::value_data,
+      "has a row that ends at another time than the manifest says, row " + std::to_string(bad));
+}
+
 Status check_searches(Backend& backend, const IndexedSegment& segment) {
   STRIDE_TRY(segment.prepare());
   const IndexView index = segment.index();
@@ -177,6 +194,7 @@ Status check_rows(Backend& backend, const IndexedSegment& segment, const TableRe
   STRIDE_TRY(segment.ensure_keys());
   STRIDE_TRY(check_keys(backend, segment));
   if (table.address_bits != 0) STRIDE_TRY(check_prefixes(backend, segment, table.address_bits));
+  if (table.expiry) STRIDE_TRY(check_ends(backend, segment, *table.expiry));
   if (table.numbers == NumberType::none) return {};
   return check_numbers(backend, segment, width_of(table.numbers));
 }

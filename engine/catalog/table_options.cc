@@ -2,6 +2,7 @@
 
 #include "storage/column.h"
 #include "storage/prefix_key.h"
+#include "storage/quoted.h"
 #include "storage/segment_format.h"
 
 namespace stride {
@@ -12,6 +13,51 @@ Status check_table_name(const std::string& name) {
                            std::to_string(name.size()) + " bytes");
   return {};
 }
+
+namespace {
+
+Status check_expiry(const TableOptions& options) {
+  const std::string& name = options.expiry_column;
+  if (name.empty() && options.time_to_live == 0) return {};
+  const std::string live = "time_to_live " + std::to_string(options.time_to_live);
+  if (options.time_to_live < 0)
+    return Status::invalid(live + " is negative: rows would have ended before they are put")
+        .with_remedy("give microseconds, 0 for rows that do not end by themselves");
+  if (name.empty())
+    return Status::invalid(live + " is given without an expiry_column")
+        .with_remedy("add a column such as 'expires timestamp?' to the schema, and name it");
+  if (options.address_bits)
+    return Status::invalid("expiry_column " + quoted(name) +
+                           " is given for a prefix table, whose rows do not end")
+        .with_remedy("leave it out, and erase prefixes");
+  const auto column = options.schema.find(name);
+  if (!column)
+    return Status::invalid("expiry_column " + quoted(name) + " is no value column of the schema '" +
+                           options.schema.to_string() + "'")
+        .with_remedy("name one of type timestamp");
+  const Field& field = options.schema.values()[*column];
+  if (field.type < FieldType::timestamp_s || field.type > FieldType::timestamp_ns || field.count)
+    return Status::invalid("expiry_column " + quoted(name) + " is of type " + type_text(field))
+        .with_remedy("name a column of type timestamp, with one element");
+  if (options.time_to_live && !field.nullable)
+    return Status::invalid(live + " is given, and the column " + quoted(name) +
+                           " always has a time")
+        .with_remedy("make its type " + quoted(type_text(field) + "?") + ", or leave it at 0");
+  return {};
+}
+
+// Rounded up to the column's unit, so that no row ends too early.
+std::optional<ExpiryCell> make_expiry(const TableOptions& options) {
+  const auto column = options.schema.find(options.expiry_column);
+  if (options.expiry_column.empty() || !column) return std::nullopt;
+  ExpiryCell cell{options.schema.offset(*column), options.schema.valid_bit(*column),
+                  options.schema.values()[*column].type, 0};
+  cell.time_to_live = cell.in_unit(options.time_to_live);
+  if (cell.in_microseconds(cell.time_to_live) < options.time_to_live) ++cell.time_to_live;
+  return cell;
+}
+
+}  // namespace
 
 Status check_table_options(const std::string& name, const TableOptions& options) {
   STRIDE_TRY(check_table_name(name));
@@ -48,7 +94,7 @@ Status check_table_options(const std::string& name, const TableOptions& options)
   if (!schema.key().empty() && options.address_bits)
     return Status::invalid("key columns are given for a prefix table")
         .with_remedy("leave the keys out of the schema");
-  return {};
+  return check_expiry(options);
 }
 
 std::shared_ptr<const TableRecord> make_table_record(uint32_t id, const std::string& name,
@@ -63,6 +109,7 @@ std::shared_ptr<const TableRecord> make_table_record(uint32_t id, const std::str
   record->share_equal_values = options.share_equal_values;
   record->numbers = options.numbers;
   record->sums_wrap = options.overflow == Overflow::wrap;
+  record->expiry = make_expiry(options);
   return record;
 }
 
@@ -78,6 +125,24 @@ std::string values_of(NumberType numbers, Overflow overflow) {
   if (numbers == NumberType::none) return "any bytes";
   return std::string(to_string(numbers)) + " numbers" +
          (overflow == Overflow::wrap ? " that wrap" : "");
+}
+
+std::string expiry_of(const std::string& column, int64_t time_to_live) {
+  if (column.empty()) return "rows that do not end";
+  return "rows that end as the column " + quoted(column) + " says" +
+         (time_to_live ? ", by default after " + std::to_string(time_to_live) + " us" : "");
+}
+
+// A table that is opened without a schema is taken as it is.
+Status check_same_expiry(const Table& table, const TableOptions& options) {
+  if (options.schema.empty() && options.expiry_column.empty()) return {};
+  const auto wanted = make_expiry(options);
+  const int64_t live = wanted ? wanted->in_microseconds(wanted->time_to_live) : 0;
+  if (table.expiry_column() == options.expiry_column && table.time_to_live() == live) return {};
+  return Status::invalid("table '" + table.name() + "' has " +
+                         expiry_of(table.expiry_column(), table.time_to_live()) + ", not " +
+                         expiry_of(options.expiry_column, live) + ", which cannot be changed")
+      .with_remedy("leave that as it is, or copy the rows into a new table");
 }
 
 }  // namespace
@@ -102,6 +167,7 @@ Result<Table> check_same_options(const Table& table, const TableOptions& options
                            values_of(options.numbers, options.overflow) +
                            ", which cannot be changed")
         .with_remedy("leave that as it is, or copy the rows into a new table");
+  STRIDE_TRY(check_same_expiry(table, options));
   if (!options.schema.empty() && !(options.schema == table.schema()))
     return Status::invalid(
                "table '" + table.name() + "' has " +

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/catalog/expiry_clock.h"
 #include "engine/catalog/indexed_segment.h"
 #include "engine/catalog/segment_list.h"
 #include "engine/catalog/table_index.h"
@@ -44,7 +47,13 @@ struct TableVersion {
 struct DatabaseIdentity {
   std::string path;
   ProcessMark opened_in;
-  std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
+  std::shared_ptr<Monitor> monitor;
+  ExpiryClock clock;
+
+  explicit DatabaseIdentity(std::string where,
+                            std::shared_ptr<Monitor> told = std::make_shared<Monitor>(),
+                            std::function<int64_t()> time = nullptr)
+      : path(std::move(where)), monitor(std::move(told)), clock(std::move(time)) {}
 
   // closed: this process is a forked child of the one that opened it.
   Status check_process() const { return opened_in.is_here() ? Status() : left_in_parent(path); }

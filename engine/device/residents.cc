@@ -75,6 +75,7 @@ void Residents::give_up() {
 }
 
 bool Residents::lacks(IndexedSegment& segment) const {
+  if (segment.may_expire()) return false;
   auto copy = segment.device_slot().get();
   return !copy || (stores_values(segment) && !copy->index->has_values());
 }

@@ -50,6 +50,7 @@ class Residents {
   void give_up();
 
  private:
+  // Whether it belongs there and is not. The device does not look at when rows end.
   bool lacks(IndexedSegment& segment) const;
   // Whether a segment's values belong on the device. Shared ones stay on the host.
   bool stores_values(const IndexedSegment& segment) const {

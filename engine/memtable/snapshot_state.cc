@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/catalog/expired_rows.h"
 #include "engine/memtable/pieces.h"
 #include "engine/prefix/matcher.h"
 
@@ -55,11 +56,25 @@ Result<std::shared_ptr<const TableVersion>> with_pieces(const Version& version,
   return std::shared_ptr<const TableVersion>(std::move(made));
 }
 
+// The same as of a time. Null: the table serves as it is.
+Result<std::shared_ptr<const TableVersion>> whole_at(const Version& version,
+                                                     const TableVersion& table, uint32_t commit,
+                                                     int64_t now) {
+  std::shared_ptr<const TableVersion> whole;
+  if (commit != 0 || !version.sealed.empty()) {
+    auto made = with_pieces(version, table, commit);
+    if (!made.ok()) return made;
+    whole = std::move(*made);
+  }
+  auto aged = table_at(whole ? *whole : table, now);
+  return aged ? aged : whole;
+}
+
 }  // namespace
 
 // A forked child leaves alone what it has a copy of.
 SnapshotState::~SnapshotState() {
-  if (tables_ && !version_->database->opened_in.is_here()) (void)tables_.release();
+  if (made_ && !version_->database->opened_in.is_here()) (void)made_.release();
 }
 
 const TailRow* SnapshotState::find_sealed(uint32_t table, Bytes key) const noexcept {
@@ -70,21 +85,30 @@ const TailRow* SnapshotState::find_sealed(uint32_t table, Bytes key) const noexc
   return nullptr;
 }
 
+template <class Make>
+Result<const TableVersion*> SnapshotState::kept(Tables Made::*tables, const TableVersion& found,
+                                                const Make& make) const {
+  std::lock_guard lock(mutex_);
+  if (!made_) made_ = std::make_unique<Made>();
+  Tables& there = made_.get()->*tables;
+  const uint32_t id = found.table->id;
+  auto at = there.find(id);
+  if (at == there.end()) {
+    // An entry without a table says that the found one serves: there is one only once that is
+    // known, also where memory runs out.
+    Result<std::shared_ptr<const TableVersion>> made = make();
+    if (!made.ok()) return made.status();
+    at = there.emplace(id, std::move(*made)).first;
+  }
+  return at->second ? at->second.get() : &found;
+}
+
 Result<const TableVersion*> SnapshotState::table(const Table& table) const {
   auto found = version_->find(table);
-  if (!found.ok() || (commit_ == 0 && version_->sealed.empty())) return found;
-  std::lock_guard lock(mutex_);
-  if (!tables_) tables_ = std::make_unique<Tables>();
-  const uint32_t id = (*found)->table->id;
-  auto at = tables_->find(id);
-  if (at == tables_->end()) {
-    // An entry without rows says that the memtables have none: there is one only once that is known,
-    // also where memory runs out.
-    auto made = with_pieces(*version_, **found, commit_);
-    if (!made.ok()) return made.status();
-    at = tables_->emplace(id, std::move(*made)).first;
-  }
-  return at->second ? at->second.get() : *found;
+  if (!found.ok()) return found;
+  const bool has_tails = commit_ != 0 || !version_->sealed.empty();
+  if (!has_tails && !expiry_at(*(*found)->table, now_).is_there()) return found;
+  return kept(&Made::whole, **found, [&] { return whole_at(*version_, **found, commit_, now_); });
 }
 
 Result<const TableVersion*> SnapshotState::ordered_table(const Table& table,
@@ -92,29 +116,34 @@ Result<const TableVersion*> SnapshotState::ordered_table(const Table& table,
   auto found = version_->find(table);
   if (!found.ok()) return found;
   if (!has_newest_rows(*version_, **found)) return this->table(table);
+  const ExpiryCheck expiry = expiry_at(*(*found)->table, now_);
   auto add = [&](const Memtable& memtable, uint32_t commit) {
     const TableTail* tail = commit == 0 ? nullptr : memtable.find((*found)->table->id);
     if (!tail) return Status();
     auto runs = tail->order().get(*version_->executor, *tail, commit);
     if (!runs.ok()) return runs.status();
-    newest->push_back({tail, commit, std::move(*runs)});
+    newest->push_back({tail, commit, std::move(*runs), expiry});
     return Status();
   };
   if (version_->memtable) STRIDE_TRY(add(*version_->memtable, commit_));
   for (const SealedMemtable& sealed : version_->sealed)
     STRIDE_TRY(add(*sealed.rows, last_commit(sealed)));
-  return found;
+  if (!expiry.is_there()) return found;
+  return kept(&Made::without_tails, **found, [&]() -> Result<std::shared_ptr<const TableVersion>> {
+    return table_at(**found, now_);
+  });
 }
 
 Result<std::shared_ptr<const Version>> with_newest_rows(std::shared_ptr<const Version> version,
                                                         std::span<const uint32_t> tables) {
   const uint32_t commit = version->memtable ? version->memtable->visible() : 0;
-  if (commit == 0 && version->sealed.empty()) return version;
+  const int64_t now = version->database->clock.now();
+  if (commit == 0 && version->sealed.empty() && now == before_all_time) return version;
   std::vector<TableList::Replacement> replaced;
   for (uint32_t table : tables) {
     const size_t at = version->index->position(table);
     if (at == TableIndex::none) continue;
-    auto made = with_pieces(*version, *version->tables[at], commit);
+    auto made = whole_at(*version, *version->tables[at], commit, now);
     if (!made.ok()) return made.status();
     if (*made) replaced.emplace_back(at, std::move(*made));
   }

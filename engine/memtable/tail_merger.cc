@@ -25,7 +25,7 @@ bool equal(Bytes a, Bytes b) { return a.size() == b.size() && compare(a, b) == 0
 }  // namespace
 
 TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions& options)
-    : reverse_(options.reverse) {
+    : reverse_(options.reverse), expiry_(tails.empty() ? ExpiryCheck() : tails[0].expiry) {
   size_t runs = 0;
   for (const OrderedTail& tail : tails) runs += tail.runs->newest_first.size();
   sources_.reserve(runs);

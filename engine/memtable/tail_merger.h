@@ -10,6 +10,7 @@
 
 #include "engine/memtable/tail_order.h"
 #include "engine/scan.h"
+#include "storage/expiry.h"
 
 namespace stride {
 
@@ -18,6 +19,12 @@ struct OrderedTail {
   const TableTail* tail;
   uint32_t commit;
   std::shared_ptr<const TailOrder::Runs> runs;  // up to the commit
+  ExpiryCheck expiry{};
+
+  // Whether the row is no entry, but says that there is none.
+  bool hides(const TailRow& row) const {
+    return row.kind == EntryKind::tombstone || expiry.hides(row.value());
+  }
 };
 
 // Not thread-safe. The memtables must outlive it. Runs are few: their next rows are kept in order
@@ -29,6 +36,10 @@ class TailMerger {
 
   // The newest row of the key that comes next; null: there is none.
   const TailRow* row() const { return row_; }
+  // Whether it says that there is no entry. Precondition: row() is not null.
+  bool is_tombstone() const {
+    return row_->kind == EntryKind::tombstone || expiry_.hides(row_->value());
+  }
   // Precondition: row() is not null.
   void next();
 
@@ -52,6 +63,7 @@ class TailMerger {
   void advance_first();
 
   const bool reverse_;
+  const ExpiryCheck expiry_;     // the same of all tails, which are of one table
   std::vector<Source> sources_;  // by key, and those of equal keys by age
   const TailRow* row_ = nullptr;
 };

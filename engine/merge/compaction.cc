@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/build/run_builder_body.h"
+#include "engine/catalog/expired_rows.h"
 #include "engine/catalog/segment_check.h"
 #include "engine/merge/parallel_merge.h"
 #include "engine/merge/tiers.h"
@@ -49,6 +50,11 @@ SegmentList below_sealed(const Version& version, const TableVersion& table) {
                                          : SegmentList(older, table.segments.end());
 }
 
+// By which its rows have ended, in their unit.
+int64_t time_of(const Version& version, const TableVersion& table) {
+  return expiry_at(*table.table, version.database->clock.now()).now;
+}
+
 // What has become of the inputs of a merge.
 struct CurrentInputs {
   bool are_there = false;                                 // as far as ranges have not erased them
@@ -76,7 +82,9 @@ CurrentInputs find_inputs(const Compaction& choice, const SegmentList& segments)
     current.erased.push_back(segment->erased());
     current.segments.push_back(segment);
   }
-  current.are_there = !current.segments.empty() && (!choice.to_bottom || next == segments.size());
+  const bool is_bottom = next == segments.size() ||
+                         (next > 0 && segments[segments.size() - 1]->record().run == choice.run);
+  current.are_there = !current.segments.empty() && (!choice.to_bottom || is_bottom);
   return current;
 }
 
@@ -86,7 +94,7 @@ std::vector<size_t> changed_parts(const CurrentInputs& inputs, const MergedRun& 
   for (size_t s = 0; s < inputs.erased.size(); ++s)
     if (inputs.erased[s].rows() != merged.erased_of_inputs[s].rows()) changed.push_back(s);
   std::vector<size_t> parts;
-  if (changed.empty()) return parts;
+  if (changed.empty() || !merged.merge) return parts;
   for (size_t part = 0; part < merged.merge->parts(); ++part) {
     const auto& first = merged.merge->ranks(part);
     const auto& end = merged.merge->ranks(part + 1);
@@ -154,9 +162,10 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
   const SegmentList segments = below_sealed(version, table);
   if (segments.empty()) return std::nullopt;
   const uint64_t run = segments[0]->record().run;
+  const int64_t time = time_of(version, table);
   bool is_compact = std::all_of(segments.begin(), segments.end(), [&](const auto& s) {
     return s->record().run == run && s->record().tombstones == 0 && s->erased().empty() &&
-           s->open_failure().ok();
+           s->open_failure().ok() && s->record().expiry.first > time;
   });
   if (is_compact) return std::nullopt;
   return Compaction{table.table, segments, run, /*to_bottom=*/true};
@@ -164,29 +173,72 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
 
 namespace {
 
-// Where all rows of a segment are erased it goes; where half of them are, a new one takes its place
+// Where all rows of a segment are gone it goes; where half of them are, a new one takes its place
 // if that frees some space.
-bool is_worth_rewriting(const IndexedSegment& segment) {
-  constexpr uint64_t min_bytes = 1 << 20;
-  if (segment.erased().empty() || !segment.open_failure().ok()) return false;
-  if (segment.live_rows() == 0) return true;
-  const uint64_t freed = segment.record().bytes - segment.live_bytes();
-  return freed >= std::max(min_bytes, segment.live_bytes());
+// About which part of a segment's rows has ended by then, as if they did one after the other from
+// the first end to the last.
+double share_that_ended(const ExpiryRange& ends, int64_t time) {
+  if (ends.last <= time) return 1;
+  if (ends.first > time || ends.last == never_ends) return 0;
+  const double first = static_cast<double>(ends.first), last = static_cast<double>(ends.last);
+  return std::clamp((static_cast<double>(time) - first) / std::max(last - first, 1.0), 0.0, 0.99);
 }
 
-// Such segments of one run that lie together.
-std::optional<Compaction> choose_erased(const TableVersion& table, const SegmentList& segments) {
+// time: by which rows have ended that may go.
+bool is_worth_rewriting(const IndexedSegment& segment, int64_t time) {
+  constexpr uint64_t min_bytes = 1 << 20;
+  const double ended = share_that_ended(segment.record().expiry, time);
+  if ((segment.erased().empty() && ended == 0) || !segment.open_failure().ok()) return false;
+  if (segment.live_rows() == 0 || ended == 1) return true;
+  const auto live = static_cast<uint64_t>(static_cast<double>(segment.live_bytes()) * (1 - ended));
+  return segment.record().bytes - live >= std::max(min_bytes, live);
+}
+
+// Such segments of one run that lie together. Rows that have ended may go from the oldest run
+// alone: of others a tombstone would stay.
+std::optional<Compaction> choose_erased(const TableVersion& table, const SegmentList& segments,
+                                        int64_t time) {
+  const uint64_t oldest = segments.empty() ? 0 : segments[segments.size() - 1]->record().run;
   for (size_t first = 0; first < segments.size(); ++first) {
-    if (!is_worth_rewriting(*segments[first])) continue;
     const uint64_t run = segments[first]->record().run;
+    const int64_t time_here = run == oldest ? time : before_all_time;
+    if (!is_worth_rewriting(*segments[first], time_here)) continue;
     size_t end = first + 1;
     while (end < segments.size() && segments[end]->record().run == run &&
-           is_worth_rewriting(*segments[end]))
+           is_worth_rewriting(*segments[end], time_here))
       ++end;
     const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(first),
                              segments.begin() + static_cast<ptrdiff_t>(end));
-    return Compaction{table.table, inputs, run, /*to_bottom=*/end == segments.size(),
-                      /*of_erased=*/true};
+    return Compaction{table.table, inputs, run, /*to_bottom=*/run == oldest, /*of_erased=*/true};
+  }
+  return std::nullopt;
+}
+
+bool overlap(const IndexedSegment& a, const IndexedSegment& b) {
+  return compare(a.first_key(), b.last_key()) <= 0 && compare(b.first_key(), a.last_key()) <= 0;
+}
+
+// Segments, neighbours in the list, all of whose rows have ended, where nothing older has keys
+// among theirs that could come to light: the oldest such ones.
+std::optional<Compaction> choose_ended(const TableVersion& table, const SegmentList& segments,
+                                       int64_t time) {
+  auto may_go = [&](size_t i) {
+    const IndexedSegment& segment = *segments[i];
+    if (!segment.open_failure().ok() || segment.record().expiry.last > time) return false;
+    for (size_t older = i + 1; older < segments.size(); ++older)
+      if (!segments[older]->open_failure().ok() || overlap(segment, *segments[older])) return false;
+    return true;
+  };
+  if (time == before_all_time) return std::nullopt;
+  for (size_t end = segments.size(); end > 0; --end) {
+    if (!may_go(end - 1)) continue;
+    size_t first = end - 1;
+    while (first > 0 && may_go(first - 1)) --first;
+    const SegmentList inputs(segments.begin() + static_cast<ptrdiff_t>(first),
+                             segments.begin() + static_cast<ptrdiff_t>(end));
+    return Compaction{table.table,         inputs,           inputs[0]->record().run,
+                      /*to_bottom=*/false,
+                      /*of_erased=*/true,  /*of_ended=*/true};
   }
   return std::nullopt;
 }
@@ -223,7 +275,9 @@ std::optional<Compaction> choose_runs(const Version& version, const TableVersion
                                       uint64_t written) {
   if (table.matcher) return std::nullopt;
   const SegmentList segments = below_sealed(version, table);
-  if (auto erased = choose_erased(table, segments)) return erased;
+  const int64_t time = time_of(version, table);
+  if (auto ended = choose_ended(table, segments, time)) return ended;
+  if (auto erased = choose_erased(table, segments, time)) return erased;
   return choose_among(segments, table, written, /*has_bottom=*/true);
 }
 
@@ -245,20 +299,25 @@ uint64_t Compactor::max_rows_of_step() const {
 
 Status Compactor::merge(const Compaction& choice, MergedRun* merged) {
   PendingEdit& pending = merged->pending;
-  for (const auto& s : choice.inputs) STRIDE_TRY(s->open_failure());
+  for (const auto& s : choice.inputs) {
+    STRIDE_TRY(s->open_failure());
+    merged->erased_of_inputs.push_back(s->erased());
+  }
+  if (choice.of_ended) return {};
   // What another process wrote is looked at before it is written again.
   for (const auto& s : choice.inputs) {
     if (s->segment().was_written_here() || s->live_rows() == 0) continue;
     if (pending.stop && *pending.stop) return closing(context_.path);
     STRIDE_TRY(check_rows(*context_.backend, *s, *choice.table));
   }
-  auto made =
-      ParallelMerge::make(choice.inputs, choice.to_bottom ? Tombstones::drop : Tombstones::keep);
+  const SegmentList inputs =
+      segments_at(*choice.table, choice.inputs, context_.identity->clock.now());
+  auto made = ParallelMerge::make(inputs, choice.to_bottom ? Tombstones::drop : Tombstones::keep);
   if (!made.ok()) return made.status();
   const ParallelMerge& merge = merged->merge.emplace(std::move(*made));
   const RunFilters filters = choice.to_bottom ? RunFilters::none : RunFilters::build;
   MergedRows rows;
-  rows.segments.assign(choice.inputs.begin(), choice.inputs.end());
+  rows.segments.assign(inputs.begin(), inputs.end());
   for (size_t part = 0, end; part < merge.parts(); part = end) {
     end = merge.end_of_step(part, max_rows_of_step());
     rows.bytes = merge.max_bytes(part, end);
@@ -267,7 +326,6 @@ Status Compactor::merge(const Compaction& choice, MergedRun* merged) {
     if (rows.size() > 0)
       STRIDE_TRY(builder_.build(rows, *choice.table, filters, Durability::sync, &pending));
   }
-  for (const auto& s : choice.inputs) merged->erased_of_inputs.push_back(s->erased());
   for (SegmentRecord& added : pending.edit.added) added.run = choice.run;
   return {};
 }

@@ -34,16 +34,19 @@ struct Compaction {
   SegmentList inputs;      // newest first: whole runs, or segments of one, that lie together
   uint64_t run = 0;        // that the result becomes: the newest of the inputs'
   bool to_bottom = false;  // down to the table's oldest segment, so that tombstones may go
-  bool of_erased = false;  // to free what ranges have erased, and not to merge runs
+  // To free what ranges have erased or what has ended, and not to merge runs.
+  bool of_erased = false;
+  // All rows of the inputs have ended, and nothing older has their keys: all goes.
+  bool of_ended = false;
 };
 
 // All leave runs alone that are newer than a sealed memtable, whose run will be older.
 
 // All of the table, unless it is one run without tombstones that can be read.
 std::optional<Compaction> choose_compaction(const Version& version, const TableVersion& table);
-// Segments of which ranges have erased much, by themselves; else runs of the table that tiers ask
-// for (engine/merge/tiers.h), if they can be read. written: bytes of its runs that small commits
-// made since all was merged. Nothing for a table of prefixes.
+// Segments of which ranges have erased much, or whose rows have ended, by themselves; else runs of
+// the table that tiers ask for (engine/merge/tiers.h), if they can be read. written: bytes of its
+// runs that small commits made since all was merged. Nothing for a table of prefixes.
 std::optional<Compaction> choose_runs(const Version& version, const TableVersion& table,
                                       uint64_t written);
 

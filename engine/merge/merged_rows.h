@@ -19,7 +19,12 @@ struct MergedRows {
 
   uint64_t size() const { return order.size(); }
   Bytes key(uint64_t i) const { return segments[order[i].index]->keys()[order[i].rank]; }
-  Bytes value(uint64_t i) const { return segments[order[i].index]->values()[order[i].rank]; }
+  // Of a row that has ended nothing is left.
+  Bytes value(uint64_t i) const {
+    const IndexedSegment& segment = *segments[order[i].index];
+    if (segment.may_expire() && segment.kind(order[i].rank) == EntryKind::tombstone) return {};
+    return segment.values()[order[i].rank];
+  }
   EntryKind kind(uint64_t i) const { return segments[order[i].index]->kind(order[i].rank); }
   void prefetch_offsets(uint64_t) const {}  // ranks ascend: the hardware sees it coming
   const uint64_t* keys8() const { return nullptr; }

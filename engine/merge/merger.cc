@@ -12,8 +12,8 @@ namespace {
 
 // The first window of a source is small, for a merge may end after a row; each next one is larger.
 constexpr uint16_t first_window_rows = 4;
-constexpr uint64_t largest_window_rows = 256;
-constexpr uint64_t all_window_rows = 8192;  // of many sources together: these stay in the cache
+constexpr uint64_t largest_window_rows = 256;  // a power of 2
+constexpr uint64_t all_window_rows = 8192;     // of many sources together: these stay in the cache
 
 constexpr uint8_t put_kind = static_cast<uint8_t>(EntryKind::put);
 constexpr uint8_t tombstone_kind = static_cast<uint8_t>(EntryKind::tombstone);
@@ -95,9 +95,15 @@ void RunMerger::add_source(const Input& input) {
   s.index = input.index;
   s.rank = static_cast<uint32_t>(reverse_ ? input.last - 1 : input.first);
   s.left = segment.erased().empty() ? input.last - input.first : 0;
-  bool look = segment.kinds() && tombstones_ == Tombstones::drop;
+  bool look = segment.has_tombstones() && tombstones_ == Tombstones::drop;
   s.kinds = look ? segment.kinds() : &put_kind;
   s.kind_mask = look ? ~uint32_t{0} : 0;
+  window_kinds_.emplace_back();
+  if (look && segment.may_expire()) {
+    window_kinds_.back() = std::make_unique_for_overwrite<uint8_t[]>(largest_window_rows);
+    s.kinds = window_kinds_.back().get();
+    s.kind_mask = largest_window_rows - 1;
+  }
   s.window = windows_.get() + 2 * window_capacity_ * sources_.size();
   // Checks reach no more than about a block further than what is read.
   uint64_t row_bytes =
@@ -147,6 +153,15 @@ Status RunMerger::check_ahead(const Source& s, uint64_t* rows) const {
   }
 }
 
+void RunMerger::look_at_kinds(const Source& s, uint64_t rows) {
+  uint8_t* const kinds = window_kinds_[static_cast<size_t>(&s - sources_.data())].get();
+  if (!kinds) return;
+  for (uint64_t i = 0; i < rows; ++i) {
+    const uint32_t rank = s.rank + static_cast<uint32_t>(i) * step();
+    kinds[rank & s.kind_mask] = static_cast<uint8_t>(s.segment->kind(rank));
+  }
+}
+
 void RunMerger::grow_window(Source* s) {
   s->window_rows = std::min<uint16_t>(s->window_rows * 4, s->max_window_rows);
 }
@@ -160,6 +175,7 @@ void RunMerger::fill(Source* s) {
     status_ = std::move(status);
     return;
   }
+  look_at_kinds(*s, rows);
   const PackedColumn& keys = s->segment->keys();
   uint64_t* const low = s->window + window_capacity_;
   if (ties_ == Ties::equal_in_one_word && keys.width == skip_ + 8) {
@@ -316,6 +332,7 @@ uint64_t RunMerger::pop_windows(uint64_t source, std::span<Location> out) {
   uint64_t n = 0, rows;
   while (s.left > 0 && check_ahead(s, &rows).ok() && rows <= out.size() - n &&
          wide(prefix(s, s.rank + static_cast<uint32_t>(rows - 1) * by)) < wide(limit)) {
+    look_at_kinds(s, rows);
     for (uint64_t i = 0; i < rows; ++i, s.rank += by) {
       out[n] = {s.index, s.rank};
       n += s.kinds[s.rank & s.kind_mask] != tombstone_kind;

@@ -85,8 +85,8 @@ class RunMerger {
     uint64_t* window;
     uint64_t left;  // rows that are in no window yet, up to the next erased one
     const IndexedSegment* segment;
-    const uint8_t* kinds;
-    uint32_t kind_mask;  // 0: all rows count as kinds[0]
+    const uint8_t* kinds;  // of row r: kinds[r & kind_mask]
+    uint32_t kind_mask;    // 0: all rows count as kinds[0]
     uint32_t rank;
     uint32_t index;
     uint16_t window_rows;  // of the next window, if there are as many
@@ -99,6 +99,8 @@ class RunMerger {
   void find_shared_bytes(const std::vector<Input>& inputs, uint64_t known);
   void add_source(const Input& input);
   Status check_ahead(const Source& source, uint64_t* rows) const;
+  // Where rows may have ended, finds out which of the next ones have.
+  void look_at_kinds(const Source& source, uint64_t rows);
   bool find_next_stretch(Source* source) const;
   void fill(Source* source);
   static void grow_window(Source* source);
@@ -123,6 +125,9 @@ class RunMerger {
   std::vector<Source> sources_;
   std::vector<uint64_t> limits_;  // of each source: where its rows end or, backwards, begin
   std::unique_ptr<uint64_t[]> windows_;
+  // Of a source whose rows may have ended, where a window's kinds are found out: room for one, the
+  // kind of row r at r modulo that.
+  std::vector<std::unique_ptr<uint8_t[]>> window_kinds_;
   uint64_t window_capacity_;
   size_t leaves_ = 1;  // sources, rounded up to a power of 2
   Tree tree_;

@@ -41,7 +41,7 @@ Status BatchSearch::prepare(HostQueries* queries) {
   for (size_t i = 0; i < segments_.size(); ++i) {
     const IndexedSegment& s = *segments_[i];
     sources_.push_back({&s, s.values(), s.kinds(), s.erased().empty() ? nullptr : &s.erased(),
-                        batch_.indexes()[i].guard != nullptr});
+                        batch_.indexes()[i].guard != nullptr, s.has_tombstones()});
   }
   if (!batch_.all_on_device()) {
     if (auto device = executor_.device_if_known()) STRIDE_TRY(queries->copy_from(*device));
@@ -77,7 +77,7 @@ uint64_t BatchSearch::value_width() const {
 
 bool BatchSearch::is_plain() const {
   return std::none_of(sources_.begin(), sources_.end(),
-                      [](const Source& s) { return s.guarded || s.kinds || s.erased; });
+                      [](const Source& s) { return s.guarded || s.has_tombstones || s.erased; });
 }
 
 Status BatchSearch::locate_mixed(const KeyColumn& queries, const TakeLocations& take) {

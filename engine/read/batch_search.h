@@ -25,13 +25,14 @@ inline constexpr uint64_t prefetch_distance = 24;
 struct Source {
   const IndexedSegment* segment;
   ValueRows values;
-  const uint8_t* kinds;
+  const uint8_t* kinds;        // as they are stored
   const RowIntervals* erased;  // null: none of its rows is
   bool guarded;
+  bool has_tombstones;
 
   // Whether the row is no entry, but says that there is none. Precondition: it was checked.
   bool hides(uint32_t rank) const {
-    return (kinds && segment->kind(rank) == EntryKind::tombstone) ||
+    return (has_tombstones && segment->kind(rank) == EntryKind::tombstone) ||
            (erased && erased->contains(rank));
   }
 };

@@ -30,7 +30,13 @@ Status with_all_on_device(Executor& executor, const SegmentList& segments, const
   auto found = device_that_holds(executor, queries, out);
   if (!found.ok()) return found.status();
   Backend& device = **found;
-  for (const auto& s : segments) STRIDE_TRY(s->prepare());
+  for (const auto& s : segments) {
+    if (s->may_expire())
+      return Status(StatusCode::unavailable,
+                    "rows of the table have ended, which the device does not look at")
+          .with_remedy("compact the database, or use find() or get()");
+    STRIDE_TRY(s->prepare());
+  }
   Executor::Batch batch = executor.batch(segments, queries.size, /*insist=*/true);
   bool there = segments.empty() || (values ? batch.all_values_on_device() : batch.all_on_device());
   if (!there)

@@ -23,16 +23,18 @@ constexpr uint64_t prefetched_queries = 16;
 
 // A source that is one segment whose bytes are known to be intact.
 struct WholeSegment {
+  const IndexedSegment* segment;
   PackedColumn keys;
   ValueRows values;
-  const uint8_t* kinds;        // null: all are puts
+  const uint8_t* kinds;        // as they are stored; null: all are puts
   const RowIntervals* erased;  // null: none
 
-  explicit WholeSegment(const IndexedSegment& segment)
-      : keys(segment.keys()),
-        values(segment.values()),
-        kinds(segment.kinds()),
-        erased(segment.erased().empty() ? nullptr : &segment.erased()) {}
+  explicit WholeSegment(const IndexedSegment& whole)
+      : segment(&whole),
+        keys(whole.keys()),
+        values(whole.values()),
+        kinds(whole.kinds()),
+        erased(whole.erased().empty() ? nullptr : &whole.erased()) {}
 
   // The first 8 bytes of a key as a number, zeros where it is shorter.
   static uint64_t word_of(Bytes key) {
@@ -143,8 +145,8 @@ class BoundSearch {
       best = is_next ? row : best;
       best_word = is_next ? word : best_word;
     }
-    if (best.found() && segments_[best.index].kinds &&
-        static_cast<EntryKind>(segments_[best.index].kinds[best.rank]) == EntryKind::tombstone)
+    if (best.found() && segments_[best.index].segment->has_tombstones() &&
+        segments_[best.index].segment->kind(best.rank) == EntryKind::tombstone)
       return hidden;
     return best;
   }

@@ -101,12 +101,14 @@ Status find_few(const SegmentList& segments, const KeyColumn& queries, FindResul
 
 }  // namespace
 
-Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key) {
+Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key,
+                                        const ExpiryCheck& expiry) {
   Location at;
   STRIDE_TRY(locate_one(segments, key, &at));
   if (!at.found()) return std::optional<Bytes>();
   Bytes value;
   STRIDE_TRY(segments[at.index]->value(at.rank, &value));
+  if (expiry.hides(value)) return std::optional<Bytes>();
   return std::optional<Bytes>(value);
 }
 

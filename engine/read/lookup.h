@@ -10,7 +10,9 @@
 
 namespace stride {
 
-Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key);
+// A row that the check hides counts as a tombstone.
+Result<std::optional<Bytes>> lookup_one(const SegmentList& segments, Bytes key,
+                                        const ExpiryCheck& expiry = {});
 Status lookup_references(Executor& executor, const SegmentList& segments, const KeyColumn& queries,
                          FindResult* result);
 Status lookup_copies(Executor& executor, const SegmentList& segments, const KeyColumn& queries,

@@ -154,7 +154,7 @@ class OverlayScan final : public Scan::Impl {
     const TailRow* row = newer_.row();
     if (!row) return;
     if (older_left() > 0 && compare(rows_.keys[at_], row->key()) == 0) ++at_;
-    if (row->kind != EntryKind::tombstone) {
+    if (!newer_.is_tombstone()) {
       keys_.add(row->key());
       values_.add(row->value());
     }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/catalog/expired_rows.h"
 #include "engine/read/lookup.h"
 #include "engine/read/overlay_scan.h"
 #include "engine/read/scan_impl.h"
@@ -24,9 +25,11 @@ Result<std::optional<Bytes>> get_newest(const SnapshotState& state, const Table&
     if (!whole.ok()) return whole.status();
     return lookup_one((*whole)->segments, key);
   }
+  const ExpiryCheck expiry = expiry_at(*(*found)->table, state.now());
   const TailRow* row = state.find((*found)->table->id, key);
-  if (!row) return lookup_one((*found)->segments, key);
-  if (row->kind == EntryKind::tombstone) return std::optional<Bytes>();
+  if (!row) return lookup_one((*found)->segments, key, expiry);
+  if (row->kind == EntryKind::tombstone || expiry.hides(row->value()))
+    return std::optional<Bytes>();
   return std::optional(row->value());
 }
 

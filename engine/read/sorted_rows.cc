@@ -19,12 +19,8 @@ SortedRows::SortedRows(std::vector<const IndexedSegment*> segments) {
   }
 }
 
-SortedRows::SortedRows(std::shared_ptr<const SortedRun> run, const TableTail& tail, uint32_t commit)
-    : run_(std::move(run)),
-      tail_(&tail),
-      commit_(commit),
-      size_(run_->size()),
-      has_only_puts_(false) {}
+SortedRows::SortedRows(std::shared_ptr<const SortedRun> run, const OrderedTail& tail)
+    : run_(std::move(run)), tail_(tail), size_(run_->size()), has_only_puts_(false) {}
 
 const SortedRows::Part& SortedRows::part_of(uint64_t rank) const {
   if (parts_.size() == 1) return parts_[0];
@@ -124,14 +120,17 @@ Status SortedRows::set_row(const Part& part, uint64_t rank, SortedRow* row) cons
   return part.segment->is_tombstone(in_segment, &row->is_tombstone);
 }
 
+bool SortedRows::set_run_row(uint64_t rank, SortedRow* row) const {
+  const TailRow* at = tail_.tail->row_at((*run_)[rank], tail_.commit);
+  if (at) *row = {true, tail_.hides(*at), rank, at->key(), at};
+  return at;
+}
+
 Status SortedRows::above(uint64_t gap, SortedRow* row) const {
   row->is_there = false;
   if (run_) {
     for (; gap < size_; ++gap)
-      if (const TailRow* at = tail_->row_at((*run_)[gap], commit_)) {
-        *row = {true, at->kind == EntryKind::tombstone, gap, at->key(), at};
-        return {};
-      }
+      if (set_run_row(gap, row)) return {};
     return {};
   }
   while (gap < size_) {
@@ -147,10 +146,7 @@ Status SortedRows::below(uint64_t gap, SortedRow* row) const {
   row->is_there = false;
   if (run_) {
     for (; gap > 0; --gap)
-      if (const TailRow* at = tail_->row_at((*run_)[gap - 1], commit_)) {
-        *row = {true, at->kind == EntryKind::tombstone, gap - 1, at->key(), at};
-        return {};
-      }
+      if (set_run_row(gap - 1, row)) return {};
     return {};
   }
   while (gap > 0) {
@@ -197,8 +193,7 @@ Status SortedRows::value(const SortedRow& row, Bytes* value) const {
 Status sorted_rows_of(const TableVersion& table, std::span<const OrderedTail> tails,
                       std::vector<SortedRows>* sources) {
   for (const OrderedTail& tail : tails)
-    for (const auto& run : tail.runs->newest_first)
-      sources->emplace_back(run, *tail.tail, tail.commit);
+    for (const auto& run : tail.runs->newest_first) sources->emplace_back(run, tail);
   std::vector<const IndexedSegment*> of_run;
   for (size_t i = 0; i < table.segments.size(); ++i) {
     const IndexedSegment& segment = *table.segments[i];

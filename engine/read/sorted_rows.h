@@ -36,7 +36,7 @@ class SortedRows {
   // segments: of one run, prepared, with rows, in any order.
   explicit SortedRows(std::vector<const IndexedSegment*> segments);
   // run: of the tail. Rows of later commits do not count.
-  SortedRows(std::shared_ptr<const SortedRun> run, const TableTail& tail, uint32_t commit);
+  SortedRows(std::shared_ptr<const SortedRun> run, const OrderedTail& tail);
 
   uint64_t size() const { return size_; }
   // There are no tombstones, and above() and below() pass over none but erased rows.
@@ -80,14 +80,15 @@ class SortedRows {
   const Part& part_of(uint64_t rank) const;
   // The part that a key belongs to: the first one that does not end below it, or the last one.
   size_t part_for(Bytes key) const;
+  // False: the snapshot does not see the run's row.
+  bool set_run_row(uint64_t rank, SortedRow* row) const;
   Status set_row(const Part& part, uint64_t rank, SortedRow* row) const;
   Status ranks_in_part(TreeIndex& trees, const Part& part, const KeyColumn& queries,
                        bool past_equal, Scratch* scratch) const;
 
   std::vector<Part> parts_;  // in key order
   std::shared_ptr<const SortedRun> run_;
-  const TableTail* tail_ = nullptr;
-  uint32_t commit_ = 0;
+  OrderedTail tail_{};  // of the run
   uint64_t size_ = 0;
   bool has_only_puts_ = true;
 };

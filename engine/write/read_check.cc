@@ -32,8 +32,8 @@ const TableTail* tail_of(const Version& version, uint32_t table) {
   return version.memtable ? version.memtable->find(table) : nullptr;
 }
 
-std::shared_ptr<const SnapshotState> state_of(const Moment& moment) {
-  return std::make_shared<const SnapshotState>(moment.version, moment.commit);
+std::shared_ptr<const SnapshotState> state_at(const Moment& moment, int64_t time) {
+  return std::make_shared<const SnapshotState>(moment.version, moment.commit, time);
 }
 
 bool has_same_segments(const TableVersion& a, const TableVersion& b) {
@@ -141,8 +141,8 @@ Status ReadCheck::check_table(size_t t, const Moment& now, bool ahead) {
   STRIDE_TRY(check_there(*now.version, *reads.table()));
   if (has_moved(reads, *now.version)) {
     prepare();
-    return compare_reads(reads, prepared_[t].intervals.ascending, state_of(good_at_),
-                         state_of(now));
+    return compare_reads(reads, prepared_[t].intervals.ascending, state_at(good_at_, time_),
+                         state_at(now, time_));
   }
   const TableTail* tail = tail_of(*now.version, reads.table()->id);
   if (!tail || tail->last_commit() <= good_at_.commit) return {};
@@ -173,8 +173,7 @@ Status ReadCheck::check_recent(const TableReads& reads, const Prepared& prepared
                                const TableTail& tail, uint32_t commit) const {
   if (prepared.keys.empty()) STRIDE_TRY(check_keys(reads, tail, commit));
   if (prepared.keys.empty() && prepared.intervals.ascending.empty()) return {};
-  TableTail::Cursor cursor =
-      prepared.tail == &tail ? *prepared.recent : TableTail::Cursor(tail);
+  TableTail::Cursor cursor = prepared.tail == &tail ? *prepared.recent : TableTail::Cursor(tail);
   while (const TailRow* row = cursor.next(commit)) {
     if (row->commit.load(std::memory_order_relaxed) <= good_at_.commit) continue;
     const Bytes key = row->key();

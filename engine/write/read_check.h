@@ -11,8 +11,9 @@
 // with what was read, so that a merge or a flush, which moves rows, is no conflict, and nobody has
 // to keep old rows for the check.
 //
-// This is optimistic concurrency control by validation at the commit (H. T. Kung and J. T. Robinson,
-// "On Optimistic Methods for Concurrency Control", 1981), where the commit's turn is the order.
+// This is optimistic concurrency control by validation at the commit (H. T. Kung and J. T.
+// Robinson, "On Optimistic Methods for Concurrency Control", 1981), where the commit's turn is the
+// order.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,12 @@
 
 namespace stride {
 
-// What is visible at one moment: a version, and the last commit of its memtable.
+// What is visible at one moment: a version, the last commit of its memtable, and the time by which
+// rows have ended (ExpiryClock::now()).
 struct Moment {
   std::shared_ptr<const Version> version;
   uint32_t commit = 0;
+  int64_t now = before_all_time;
 };
 
 // For one thread at a time. Its calls return `conflict`, naming table and key, where what was read
@@ -44,7 +47,10 @@ class ReadCheck {
   using Now = std::function<Moment()>;
 
   // reads: outlives this.
-  ReadCheck(const ReadSet& reads, Moment read_at) : reads_(reads), good_at_(std::move(read_at)) {}
+  // What has only ended since is no change, unless a compaction has left it out: the reads stay
+  // those of their time.
+  ReadCheck(const ReadSet& reads, Moment read_at)
+      : reads_(reads), time_(read_at.now), good_at_(std::move(read_at)) {}
 
   // Whether look_ahead() takes more than a few lookups off the check.
   bool is_worth_a_look() const;
@@ -53,8 +59,8 @@ class ReadCheck {
   // Checks up to the version's last commit. Requires the commit lock.
   Status check(const std::shared_ptr<const Version>& current);
   // The same; but where that would take long, because rows have moved since the last look ahead,
-  // *stale becomes true, nothing is said, and the caller is to look ahead again. It becomes so a few
-  // times at most.
+  // *stale becomes true, nothing is said, and the caller is to look ahead again. It becomes so a
+  // few times at most.
   Status check_unless_stale(const std::shared_ptr<const Version>& current, bool* stale);
   // Whether commits that come before in the same group leave alone what was read.
   Status check_group(const GroupWrites& writes) const;
@@ -81,12 +87,13 @@ class ReadCheck {
   // Rows that came since, from the last look ahead on.
   Status check_recent(const TableReads& reads, const Prepared& prepared, const TableTail& tail,
                       uint32_t commit) const;
-  Status check_intervals(const TableReads& reads, const Intervals& intervals,
-                         const TableTail& tail, const Moment& now) const;
+  Status check_intervals(const TableReads& reads, const Intervals& intervals, const TableTail& tail,
+                         const Moment& now) const;
   bool has_moved(const TableReads& reads, const Version& current) const;
 
   const ReadSet& reads_;
-  Moment good_at_;  // all is as it was up to then
+  const int64_t time_;              // of the reads
+  Moment good_at_;                  // all is as it was up to then
   std::vector<Prepared> prepared_;  // of each table; empty: not made
   unsigned looks_ = 0;
 };

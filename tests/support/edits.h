@@ -19,10 +19,14 @@ inline std::string describe(const ManifestState& state) {
         << (t.share_equal_values ? " shared" : "");
     if (t.numbers != NumberType::none) out << " " << to_string(t.numbers);
     out << (t.sums_wrap ? " wrap" : "");
+    if (t.expiry)
+      out << " ends " << t.expiry->offset << " " << t.expiry->valid_bit << " "
+          << to_string(t.expiry->unit) << " " << t.expiry->time_to_live;
   }
   for (const SegmentRecord& s : state.segments) {
     out << "; segment " << s.segment << " " << s.table << " " << s.run << " " << s.rows << " "
         << s.tombstones << " " << s.bytes;
+    if (s.expiry != ExpiryRange()) out << " ends " << s.expiry.first << " " << s.expiry.last;
   }
   for (const LogRecord& log : state.logs)
     out << "; log " << log.number << " " << log.id << " " << log.run;
@@ -55,6 +59,12 @@ class EditMaker {
       auto numbers = static_cast<NumberType>(random_() % 5);
       edit.created.back().numbers = numbers;
       edit.created.back().sums_wrap = is_integer(numbers) && random_() % 2;
+      const auto unit =
+          static_cast<FieldType>(static_cast<unsigned>(FieldType::timestamp_s) + random_() % 4);
+      if (random_() % 3 == 0)
+        edit.created.back().expiry = {static_cast<uint32_t>(random_() % 50),
+                                      random_() % 2 ? Schema::no_bit : 80u, unit,
+                                      static_cast<int64_t>(random_() % 1000)};
     } else if (random_() % 6 == 0) {
       edit.dropped.push_back(any(state_.tables).id);
     } else if (random_() % 6 == 0) {
@@ -66,6 +76,9 @@ class EditMaker {
     for (uint64_t n = random_() % 4; n > 0 && !state_.tables.empty() && edit.dropped.empty(); --n) {
       uint64_t id = next++, rows = random_() % 1000;
       edit.added.push_back({id, any(state_.tables).id, next++, rows, rows / 10, rows * 50});
+      if (random_() % 2)
+        edit.added.back().expiry = {static_cast<int64_t>(random_()),
+                                    static_cast<int64_t>(random_())};
     }
     if (!state_.logs.empty() && random_() % 3 == 0)
       edit.removed_logs.push_back(any(state_.logs).number);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -111,7 +112,9 @@ ExitStatus dump_table(const Database& database, const Snapshot& snapshot, const 
   add_numbers(table->numbers(), table->overflow(), &header);
   const Schema& schema = table->schema();
   if (!schema.empty()) header["schema"] = schema.to_string();
-  FrameKind kind = !schema.empty()                        ? FrameKind::schema
+  add_expiry(*table, &header);
+  FrameKind kind = !table->expiry_column().empty()        ? FrameKind::expiring
+                   : !schema.empty()                      ? FrameKind::schema
                    : table->numbers() != NumberType::none ? FrameKind::numbers
                    : table->address_bits()                ? FrameKind::prefixes
                                                           : FrameKind::table;
@@ -220,6 +223,7 @@ class Restore {
       case FrameKind::prefixes:
       case FrameKind::numbers:
       case FrameKind::schema:
+      case FrameKind::expiring:
         return begin_table(static_cast<FrameKind>(header.kind));
       case FrameKind::rows:
         return take_rows();
@@ -250,9 +254,19 @@ class Restore {
     table.name.assign(bytes.begin(), bytes.end());
     if (!read_field(header, "table", &table.name)) return broken_field("table");
     TableOptions& options = table.options;
-    if (kind == FrameKind::numbers || (kind == FrameKind::schema && header.contains("numbers")))
+    const bool has_schema = kind == FrameKind::schema || kind == FrameKind::expiring;
+    if (kind == FrameKind::numbers || (has_schema && header.contains("numbers")))
       STRIDE_CLI_TRY(read_numbers(header, &options));
-    if (kind == FrameKind::schema) STRIDE_CLI_TRY(read_schema(header, &options));
+    if (has_schema) STRIDE_CLI_TRY(read_schema(header, &options));
+    if (kind == FrameKind::expiring) {
+      if (!read_field(header, "expires", &options.expiry_column) || options.expiry_column.empty())
+        return broken_field("expires");
+      uint64_t live = 0;
+      if (!read_field(header, "time_to_live", &live) ||
+          live > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+        return broken_field("time_to_live");
+      options.time_to_live = static_cast<int64_t>(live);
+    }
     if (kind == FrameKind::prefixes ||
         (kind != FrameKind::table && header.contains("address_bits"))) {
       STRIDE_CLI_TRY(read_address_bits(header, &options.address_bits));
@@ -487,7 +501,8 @@ const bool dump_registered =
     Subcommands::add(310, "dump", "Write tables as one stream", &add_dump, &run_dump,
                      /*json=*/false);
 const bool restore_registered =
-    Subcommands::add(320, "restore", "Read tables from a dump, or a database from a backup", &add_restore, &run_restore);
+    Subcommands::add(320, "restore", "Read tables from a dump, or a database from a backup",
+                     &add_restore, &run_restore);
 
 }  // namespace
 }  // namespace stride::cli

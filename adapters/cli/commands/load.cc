@@ -11,6 +11,7 @@
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/progress.h"
 #include "adapters/cli/subcommands.h"
+#include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
 namespace {
@@ -118,6 +119,23 @@ void add_load_table(CLI::App* command, LoadArguments* a) {
                     "Equal values are stored once and numbered: smaller where many rows have the "
                     "same ones, such as country codes; only when the table is made");
   command
+      ->add_option(
+          "--expires", a->expires,
+          "The column of the schema, of type timestamp, that says when a row ends: from then "
+          "on it is not found, and it goes when the database is compacted. An empty cell: it "
+          "does not end; only when the table is made")
+      ->type_name("COLUMN");
+  command
+      ->add_option(
+          "--ttl", a->ttl,
+          "With --expires: rows whose cell is empty end so long after they are loaded or put: "
+          "a number with s, m, h or d behind it; only when the table is made")
+      ->check([](const std::string& text) {
+        return microseconds_of(text) ? std::string()
+                                     : "must be a time above 0 with s, m, h or d behind it, as 24h";
+      })
+      ->type_name("TIME");
+  command
       ->add_option("--numbers", a->numbers,
                    "Of a table of numbers, their type: values are decimal numbers, which "
                    "--accumulate adds to; only when the table is made")
@@ -191,6 +209,9 @@ void add_load(CLI::App* command, LoadArguments* a) {
       "  stride load db users more.csv --header --key id --schema 'name string, score f64?'\n"
       "  stride load db routes routes.tsv --key-type prefix\n"
       "  stride load db countries geo.tsv --key-type prefix --share-equal-values\n"
+      "  stride load db sessions s.csv --schema 'user string, until timestamp?' --expires until "
+      "--ttl "
+      "24h\n"
       "  stride load db hits day1.tsv day2.tsv --accumulate\n"
       "  stride load db words words.txt --count          # how often each line comes\n"
       "  zstdcat log.jsonl.zst | stride load db log - --format jsonl --key request_id\n"

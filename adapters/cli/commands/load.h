@@ -21,6 +21,8 @@ struct LoadArguments {
   bool mask_host_bits = false;
   bool share_equal_values = false;
   std::string schema = "auto";  // auto, none, a file or a schema's text
+  std::string expires;          // the column that says when a row ends
+  std::string ttl;              // "90s", "15m", "24h", "7d"
   std::string numbers;          // empty: as the table is
   bool accumulate = false;
   bool count = false;  // each row adds 1; then accumulate, too

@@ -7,6 +7,7 @@
 
 #include "adapters/cli/commands/machine_memory.h"
 #include "adapters/cli/interrupt.h"
+#include "adapters/cli/text/number_text.h"
 
 namespace stride::cli {
 namespace {
@@ -56,6 +57,7 @@ ExitStatus Loader::prepare(ReadFrom* from) {
   STRIDE_CLI_TRY(find_numbers(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_key_form(table_is_there_ ? &table : nullptr));
   STRIDE_CLI_TRY(find_schema(table_is_there_ ? &table : nullptr));
+  STRIDE_CLI_TRY(check_expiry(table_is_there_ ? &table : nullptr));
   const uint32_t of_type = width_of(key_form_), asked = arguments_.rows.key_width;
   if (of_type && asked && asked != of_type && key_form_.type != KeyType::prefix)
     return ExitStatus::usage("--key-width " + std::to_string(asked) +
@@ -203,7 +205,9 @@ Result<Table> Loader::open_table(WriteTransaction* transaction) const {
                                     .share_equal_values = arguments_.share_equal_values,
                                     .numbers = options_.numbers,
                                     .overflow = arguments_.wrap ? Overflow::wrap : Overflow::error,
-                                    .schema = table_schema()});
+                                    .schema = table_schema(),
+                                    .expiry_column = arguments_.expires,
+                                    .time_to_live = microseconds_of(arguments_.ttl).value_or(0)});
 }
 
 // Commits, and says how many keys the rows have.
@@ -246,6 +250,7 @@ ExitStatus Loader::in_shell_words(const Status& status) const {
 
 ExitStatus Loader::write(bool last) {
   WriteTransaction transaction = database_->begin();
+  STRIDE_CLI_TRY(check_expiry_column());
   auto table = open_table(&transaction);
   if (!table.ok()) return table.status();
   if (replaces_table()) STRIDE_CLI_TRY(transaction.erase_range(*table, {}, {}));

@@ -63,6 +63,9 @@ class Loader {
   // table: null where there is none yet.
   ExitStatus find_numbers(const Table* table);
   ExitStatus find_schema(const Table* table);
+  // What --expires and --ttl ask for. table: as before.
+  ExitStatus check_expiry(const Table* table) const;
+  ExitStatus check_expiry_column() const;
   ExitStatus look_at_first_key(BlockReader* reader, const Block* block);
   // The schema with the key's column, as the table is made.
   Schema table_schema() const;

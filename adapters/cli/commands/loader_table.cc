@@ -124,6 +124,50 @@ ExitStatus Loader::find_schema(const Table* table) {
   return {};
 }
 
+ExitStatus Loader::check_expiry(const Table* table) const {
+  if (arguments_.expires.empty())
+    return arguments_.ttl.empty()
+               ? ExitStatus()
+               : ExitStatus::usage(
+                     "--ttl needs a column with the time when a row ends: name it with "
+                     "--expires");
+  const std::string name = "table '" + arguments_.table + "' ";
+  if (!table) return {};
+  if (table->expiry_column() != arguments_.expires)
+    return ExitStatus::usage(
+        name + "was made " +
+        (table->expiry_column().empty() ? "without --expires"
+                                        : "with --expires " + table->expiry_column()) +
+        ", which cannot be changed: leave --expires out, or load into another table");
+  if (!arguments_.ttl.empty() && table->time_to_live() != *microseconds_of(arguments_.ttl))
+    return ExitStatus::usage(name +
+                             "was made with another --ttl, which cannot be changed: leave --ttl "
+                             "out, or load into another table");
+  return {};
+}
+
+// Before the table is made: what the engine would say in its own words.
+ExitStatus Loader::check_expiry_column() const {
+  if (arguments_.expires.empty() || table_is_there_) return {};
+  const std::string expires = "--expires " + arguments_.expires;
+  if (!options_.schema || !options_.schema->has_values())
+    return ExitStatus::usage(
+        expires + " needs a table with columns: give --schema with their names and types");
+  const auto column = options_.schema->find(arguments_.expires);
+  if (!column)
+    return ExitStatus::usage(expires + " is no column of values: there are " +
+                             columns_text(*options_.schema));
+  const Field& field = options_.schema->values()[*column];
+  if (field.type < FieldType::timestamp_s || field.type > FieldType::timestamp_ns || field.count)
+    return ExitStatus::usage(expires + " has values of type " + type_text(field) +
+                             ": name a column of type timestamp, or give --schema");
+  if (!arguments_.ttl.empty() && !field.nullable)
+    return ExitStatus::usage("--ttl is for rows without a time, and column " + arguments_.expires +
+                             " always has one: give --schema with '" + arguments_.expires + " " +
+                             type_text(field) + "?'");
+  return {};
+}
+
 Schema Loader::table_schema() const {
   // Keys of these types are what they are; of others the notes know more.
   std::vector<Field> key;

@@ -16,6 +16,7 @@
 #include "adapters/cli/output/json_output.h"
 #include "adapters/cli/output/record_writer.h"
 #include "adapters/cli/subcommands.h"
+#include "adapters/cli/text/number_text.h"
 #include "adapters/cli/text/scan_bounds.h"
 
 namespace stride::cli {
@@ -249,6 +250,7 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
       add_address_bits(table.address_bits, &list.back());
       add_numbers(table.numbers, table.overflow, &list.back());
       if (!opened.schema().empty()) list.back()["schema"] = opened.schema().to_string();
+      add_expiry(opened, &list.back());
       continue;
     }
     lines += table.name + "\t" + name_of(form) + "\t" + std::to_string(table.key_width) + "\t" +
@@ -256,6 +258,9 @@ ExitStatus run_tables(Context* context, const TableArguments& arguments) {
     if (table.numbers != NumberType::none)
       lines += "\t" + numbers_text(table.numbers, table.overflow);
     if (!opened.schema().empty()) lines += "\t" + printable(opened.schema().to_string());
+    if (!opened.expiry_column().empty())
+      lines += "\texpires=" + printable(opened.expiry_column()) +
+               (opened.time_to_live() ? ",ttl=" + time_text(opened.time_to_live()) : "");
     lines += "\n";
   }
   STRIDE_CLI_TRY(context->out.write(context->json ? text_of(list) + "\n" : lines));

@@ -16,6 +16,9 @@
 //   schema   {"table":"users","key_width":8,"schema":"id u64 key, name string",...}    begins a
 //            table with a schema, of prefixes with address_bits. Programs that know none of these
 //            refuse such a dump
+//   expiring {"table":"sessions","schema":"user string, until timestamp?","expires":"until",...}
+//            begins one whose rows end, with "time_to_live" in microseconds where there is one.
+//            Programs that know none of these refuse such a dump
 //            All may have "share_equal_values":true, which programs that do not know it pass over
 //   rows     records of that table as `stride load --format raw` reads them, keys ascending
 //   end      {"tables":1,"rows":3}    nothing follows; without it the dump is cut short
@@ -39,7 +42,8 @@ enum class FrameKind : uint32_t {
   end = 3,
   prefixes = 4,
   numbers = 5,
-  schema = 6
+  schema = 6,
+  expiring = 7
 };
 
 struct FrameHeader {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/options.h"
+#include "engine/table.h"
 #include "storage/number.h"
 #include "storage/prefix_key.h"
 
@@ -24,6 +25,15 @@ void add_address_bits(uint32_t address_bits, Json* object) {
   } else if (address_bits != 0) {
     (*object)["address_bits"] = address_bits;
   }
+}
+
+// Adds which column says when rows end, and the time to live in microseconds. Nothing where they do
+// not.
+template <class Json>
+void add_expiry(const Table& table, Json* object) {
+  if (table.expiry_column().empty()) return;
+  (*object)["expires"] = table.expiry_column();
+  if (table.time_to_live()) (*object)["time_to_live"] = table.time_to_live();
 }
 
 // Names the numbers of a table of numbers: "i64", "i64 wrap".

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "adapters/cli/text/key_codec.h"
 
@@ -26,6 +27,31 @@ auto with_number(NumberType type, const Body& body) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr std::pair<std::string_view, int64_t> time_units[] = {
+    {"d", 86'400'000'000}, {"h", 3'600'000'000}, {"m", 60'000'000},
+    {"s", 1'000'000},      {"ms", 1000},         {"us", 1}};
+
+}  // namespace
+
+std::optional<int64_t> microseconds_of(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  for (const auto& [name, microseconds] : time_units)
+    if (error == std::errc() && number > 0 && unit == name &&
+        number <= std::numeric_limits<int64_t>::max() / microseconds)
+      return number * microseconds;
+  return std::nullopt;
+}
+
+std::string time_text(int64_t microseconds) {
+  for (const auto& [name, unit] : time_units)
+    if (microseconds % unit == 0) return std::to_string(microseconds / unit) + std::string(name);
+  return std::to_string(microseconds) + "us";
+}
 
 std::optional<NumberType> number_type_named(std::string_view name) {
   for (NumberType type : {NumberType::i32, NumberType::i64, NumberType::f32, NumberType::f64})

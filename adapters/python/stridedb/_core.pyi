@@ -416,13 +416,18 @@ class Database:
         Where there is a Conflict it is done again with another transaction, limit times in all; then the last
         Conflict is raised, as is every other exception at once."""
 
-    def table(self, name: str, key: Any=None, values: Any=None, *, share_values: bool=False, create: bool=True) -> Table:
+    def table(self, name: str, key: Any=None, values: Any=None, *, share_values: bool=False, expires: Optional[str]=None, ttl: Union[float, datetime.timedelta, None]=None, create: bool=True) -> Table:
         """The table of a name, which is made where it is missing.
 
         key: a type (``sd.i64``), a name and a type (``("id", sd.i64)``), or a list of such pairs for a key of
         several columns. values: a dict of names and types, or one type for tables whose values are one cell
         without a name. Without both, the table as it is there, or one of bytes. share_values: equal values are
         stored once. create: False: NotFound where it is missing.
+
+        expires: the column, a timestamp, that says when a row ends: from then on reads do not find it, and it
+        leaves the files when they are compacted; None in it: it does not end. ttl: rows that are put with None
+        there, or without the column, end so long after that, in seconds or as a timedelta; the column's type is
+        optional then (``sd.optional(sd.timestamp_us)``).
 
         InvalidArgument: it is there with other columns. InvalidType: what is given is no type."""
 

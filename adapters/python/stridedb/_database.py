@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import datetime
 import os
 import random
 import time
@@ -107,6 +108,8 @@ def table(
     values: Any = None,
     *,
     share_values: bool = False,
+    expires: Optional[str] = None,
+    ttl: Union[float, datetime.timedelta, None] = None,
     create: bool = True,
 ) -> Table:
     """The table of a name, which is made where it is missing.
@@ -116,9 +119,27 @@ def table(
     without a name. Without both, the table as it is there, or one of bytes. share_values: equal values are
     stored once. create: False: NotFound where it is missing.
 
+    expires: the column, a timestamp, that says when a row ends: from then on reads do not find it, and it
+    leaves the files when they are compacted; None in it: it does not end. ttl: rows that are put with None
+    there, or without the column, end so long after that, in seconds or as a timedelta; the column's type is
+    optional then (``sd.optional(sd.timestamp_us)``).
+
     InvalidArgument: it is there with other columns. InvalidType: what is given is no type.
     """
-    return self._table(name, key, values, share_values=share_values, create=create)
+    live = _microseconds(ttl)
+    return self._table(
+        name, key, values, share_values=share_values, expires=expires or "", time_to_live=live, create=create
+    )
+
+
+def _microseconds(ttl: Union[float, datetime.timedelta, None]) -> int:
+    if ttl is None:
+        return 0
+    span = ttl if isinstance(ttl, datetime.timedelta) else datetime.timedelta(seconds=ttl)
+    live = span // datetime.timedelta(microseconds=1)
+    if live <= 0:
+        raise InvalidArgument(f"ttl {ttl!r} is not above 0", remedy="give seconds, or a timedelta")
+    return live
 
 
 def prefixes(self: Database, name: str, bits: Optional[int] = None, values: Any = None, *, text: bool = False) -> Table:

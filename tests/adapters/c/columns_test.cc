@@ -493,5 +493,44 @@ TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.NullArguments", "[CColumnsTest]") {
   CHECK_C_OK(stride_abort(t));
 }
 
+TEST_CASE_METHOD(CColumnsTest, "CColumnsTest.RowsEnd", "[CColumnsTest]") {
+  stride_table_options o;
+  REQUIRE_C_OK(stride_table_options_init(&o, sizeof o));
+  CHECK(o.expiry_column == nullptr);
+  CHECK(o.time_to_live == 0);
+  o.schema = "until timestamp[s]?, n i64";
+  o.expiry_column = "n";
+  stride_table* table = nullptr;
+  CHECK_C_ERROR(stride_table_create_with(db_, "ends", &o, &table), invalid, "is of type i64");
+  o.expiry_column = "until";
+  o.time_to_live = -1;
+  CHECK_C_ERROR(stride_table_create_with(db_, "ends", &o, &table), invalid, "negative");
+  o.time_to_live = 3'600'000'000;
+  REQUIRE_C_OK(stride_table_create_with(db_, "ends", &o, &table));
+  const int64_t until[] = {1, 0, int64_t{1} << 40}, n[] = {1, 2, 3};
+  const uint64_t there[] = {0b101};
+  const CRows keys({"a", "b", "c"});
+  put_columns(table, keys.column(),
+              {{until, nullptr, there, 3, 8, 0}, {n, nullptr, nullptr, 3, 8, 0}});
+  uint64_t count = 0;
+  CHECK_C_OK(stride_count(snapshot(), table, &count));
+  CHECK(count == 2u);
+  stride_tables* tables;
+  REQUIRE_C_OK(stride_table_list(db_, &tables));
+  uint64_t size = 0;
+  REQUIRE_C_OK(stride_tables_size(tables, &size));
+  stride_table_info info{};
+  info.size = sizeof info;
+  REQUIRE_C_OK(stride_tables_get(tables, size - 1, &info));
+  REQUIRE(std::string(info.name) == "ends");
+  CHECK(std::string(info.expiry_column) == "until");
+  CHECK(info.time_to_live == 3'600'000'000);
+  REQUIRE_C_OK(stride_tables_get(tables, 0, &info));
+  CHECK(info.expiry_column == nullptr);
+  CHECK(info.time_to_live == 0);
+  CHECK_C_OK(stride_tables_release(tables));
+  CHECK_C_OK(stride_table_release(table));
+}
+
 }  // namespace
 }  // namespace stride::test

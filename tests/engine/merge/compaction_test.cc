@@ -15,7 +15,7 @@ namespace {
 DatabaseContext make_context(FileSystem& fs) {
   DatabaseContext context;
   context.path = "db";
-  context.identity = std::make_shared<const DatabaseIdentity>(DatabaseIdentity{"db", {}});
+  context.identity = std::make_shared<const DatabaseIdentity>("db");
   context.options.memory_limit_bytes = 1 << 30;
   context.options.memtable_bytes = 0;  // each commit makes a segment
   context.options.max_range_tombstones = 0;
