@@ -56,8 +56,9 @@ asan: install-tests ## run the tests under AddressSanitizer and UndefinedBehavio
 	$(call build_preset,asan)
 	@JOBS=$(JOBS) tests/run asan
 
-tsan: install-tests ## run the tests with threads under ThreadSanitizer, without those of stride-bench
-	$(call build_preset,tsan)
+# STRIDE_ALL_TESTS=1: all programs and tests.
+tsan: install-tests ## run the tests of the libraries that have threads under ThreadSanitizer
+	$(call build_preset,tsan,$(if $(STRIDE_ALL_TESTS),,storage_test gpu_test engine_test c_test))
 	@JOBS=$(JOBS) tests/run tsan
 
 soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
