@@ -81,8 +81,8 @@ struct Options {
   std::shared_ptr<Logger> logger = nullptr;
   bool log_file = true;
   // The time by which rows have ended (TableOptions::expiry_column), in microseconds since
-  // 1970-01-01 UTC; called from any thread. What goes back is taken for the latest time that it has
-  // told. Null: the system's clock.
+  // 1970-01-01 UTC; called from any thread, and throws nothing. What goes back is taken for the
+  // latest time that it has told. Null: the system's clock.
   std::function<int64_t()> clock = nullptr;
 };
 
