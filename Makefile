@@ -58,7 +58,7 @@ asan: install-tests ## run the tests under AddressSanitizer and UndefinedBehavio
 
 # STRIDE_ALL_TESTS=1: all programs and tests.
 tsan: install-tests ## run the tests of the libraries that have threads under ThreadSanitizer
-	$(call build_preset,tsan,$(if $(STRIDE_ALL_TESTS),,storage_test gpu_test engine_test c_test))
+	$(call build_preset,tsan,$(if $(STRIDE_ALL_TESTS),,storage_test engine_test c_test))
 	@JOBS=$(JOBS) tests/run tsan
 
 soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
