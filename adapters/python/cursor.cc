@@ -23,9 +23,9 @@ struct PyCursor {
   std::optional<Cursor> cursor;  // none: it was closed
   bool has_moved = false;
   bool is_yielded = false;  // the entry that it is at, by the iteration
-  // A cursor is of one thread at a time. Who has this uses no Python, which might let a thread go
-  // on that waits for it with the GIL held. As of t[key], the GIL is held meanwhile: a step takes
-  // less time than to get it back.
+  // A cursor is of one thread at a time. Its owner uses no Python meanwhile: another thread may
+  // wait for it with the GIL held. The GIL is kept, as for t[key], because most steps take less
+  // time than to get it back.
   std::mutex mutex;
 
   PyCursor(PyTable t, Cursor c) : table(std::move(t)), cursor(std::move(c)) {}
