@@ -82,9 +82,11 @@ PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& na
 
 void bind_database(nb::module_& module);
 void bind_table_reads(nb::class_<PyTable>& table);
+void bind_ordered_reads(nb::class_<PyTable>& table);
 void bind_table_writes(nb::class_<PyTable>& table);
 void bind_transaction(nb::module_& module);
 void bind_scan(nb::module_& module);
+void bind_cursor(nb::module_& module, nb::class_<PyTable>& table);
 void bind_prefixes(nb::class_<PyTable>& table);
 void bind_sets(nb::module_& module);
 void bind_plans(nb::module_& module);

@@ -36,7 +36,7 @@ _Path = Union[str, bytes, "os.PathLike[str]"]
 __version__: str
 '''
 
-BOOLEANS, IDS, ARRAY = "NDArray[np.bool_]", "NDArray[np.uint64]", "NDArray[Any]"
+BOOLEANS, NUMBERS, ARRAY = "NDArray[np.bool_]", "NDArray[np.uint64]", "NDArray[Any]"
 
 # Results of functions, and properties.
 RESULTS = {
@@ -56,6 +56,7 @@ RESULTS = {
     "Table.__getitem__": "Any",
     "Table.get": "Any",
     "Table.contains": BOOLEANS,
+    "Table.counts": NUMBERS,
     "Table.segments": "List[Dict[str, Any]]",
     "Table.put_if_absent": BOOLEANS,
     "Table.match": "Any",
@@ -66,12 +67,18 @@ RESULTS = {
     "Transaction.was_new": BOOLEANS,
     "Transaction.get": "Any",
     "Transaction.contains": f"Union[bool, {BOOLEANS}]",
+    "Transaction.counts": NUMBERS,
+    "Cursor.key": "Any",
+    "Cursor.value": "Any",
+    "Cursor.__iter__": "Cursor",
+    "Cursor.__next__": "Tuple[Any, Any]",
+    "Cursor.__enter__": "Cursor",
     "Scan.__iter__": "Iterator[Rows]",
-    "Dedup.find_or_put": f"Tuple[{IDS}, {BOOLEANS}]",
-    "Dedup.find": IDS,
+    "Dedup.find_or_put": f"Tuple[{NUMBERS}, {BOOLEANS}]",
+    "Dedup.find": NUMBERS,
     "Dedup.get": "NDArray[np.uint32]",
-    "VectorSet.find_or_put": f"Tuple[{IDS}, {BOOLEANS}]",
-    "VectorSet.find": IDS,
+    "VectorSet.find_or_put": f"Tuple[{NUMBERS}, {BOOLEANS}]",
+    "VectorSet.find": NUMBERS,
     "VectorSet.get": "NDArray[np.uint32]",
     "RowSet.put": BOOLEANS,
     "Plan.map": ARRAY,
@@ -99,6 +106,9 @@ ARGUMENTS = {
     "weights": "Any",
     "start": "Any",
     "stop": "Any",
+    "starts": "Any",
+    "stops": "Any",
+    "prefix": "Any",
     "dtype": "Any",
     "fill": "Any",
     "into": f"Optional[{ARRAY}]",
@@ -108,7 +118,7 @@ ARGUMENTS = {
 EXIT = """def __exit__(
     self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]
 ) -> None: ..."""
-WHOLE = {"Database.__exit__": EXIT, "Transaction.__exit__": EXIT}
+WHOLE = {f"{owner}.__exit__": EXIT for owner in ("Cursor", "Database", "Transaction")}
 
 
 def annotation(text: str) -> ast.expr:

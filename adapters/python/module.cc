@@ -42,6 +42,8 @@ void bind_table(nb::module_& module) {
       .def_prop_ro("_path", [](const PyTable& t) { return path_object(*t.handle); })
       .def_prop_ro("_read_only", [](const PyTable& t) { return t.handle->read_only; });
   bind_table_reads(table);
+  bind_ordered_reads(table);
+  bind_cursor(module, table);
   bind_table_writes(table);
   bind_prefixes(table);
 }

@@ -3,9 +3,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,20 @@ nb::object numpy_of(const Cells& cells, nb::handle fill);
 nb::object list_of(const Cells& cells);
 // An array of booleans.
 nb::object booleans_of(const uint64_t* bits, uint64_t rows);
+
+// An array of numbers that are filled in before anybody sees them.
+struct Numbers64 {
+  Cells cells;
+  std::span<uint64_t> span;
+
+  Numbers64(const char* name, uint64_t n) {
+    auto* data = add_memory<uint64_t>(&cells, std::max<uint64_t>(n, 1));
+    cells.field = {.name = name, .type = FieldType::u64};
+    cells.column = CellColumn::fixed(data, 8, n);
+    span = {data, n};
+  }
+  nb::object array() const { return numpy_of(cells, nb::none()); }
+};
 
 void bind_rows(nb::module_& module);
 

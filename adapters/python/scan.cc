@@ -30,6 +30,28 @@ std::optional<std::string> bound_of(const TableForm& form, nb::handle given) {
   return bytes;
 }
 
+ScanOptions range_of(const TableForm& form, nb::handle start, nb::handle stop, nb::handle prefix) {
+  ScanOptions options;
+  options.from = bound_of(form, start);
+  options.to = bound_of(form, stop);
+  if (prefix.is_none()) return options;
+  const std::vector<Field>& key = form.schema.key();
+  const bool of_text = form.bare_key && width_of(key[0].type) == 0 && !form.is_prefixes();
+  if (form.bare_key && !of_text && !form.is_prefixes())
+    raise("InvalidArgument", "a prefix is asked for of keys of type " + type_text(key[0]),
+          "prefixes are of strings, bytes and keys of several columns; give start and stop");
+  if (form.is_prefixes()) {
+    std::string bytes;
+    append_prefix(form, prefix, &bytes);
+    const ScanOptions inside = take(scan_inside(as_bytes(bytes), form.address_bits));
+    if (!start.is_none() || !stop.is_none())
+      raise("InvalidArgument", "start or stop is given beside a prefix", "give one of the two");
+    return inside;
+  }
+  options.prefix = bound_of(form, prefix);
+  return options;
+}
+
 namespace {
 
 struct PyScan {
@@ -83,28 +105,6 @@ PyRows next_batch(PyScan& scan) {
   for (Cells& cells : value_cells(form, values, nullptr, scan.wanted, &batch->decoded, batch))
     rows.columns.push_back(std::move(cells));
   return rows;
-}
-
-ScanOptions range_of(const TableForm& form, nb::handle start, nb::handle stop, nb::handle prefix) {
-  ScanOptions options;
-  options.from = bound_of(form, start);
-  options.to = bound_of(form, stop);
-  if (prefix.is_none()) return options;
-  const std::vector<Field>& key = form.schema.key();
-  const bool of_text = form.bare_key && width_of(key[0].type) == 0 && !form.is_prefixes();
-  if (form.bare_key && !of_text && !form.is_prefixes())
-    raise("InvalidArgument", "a prefix is asked for of keys of type " + type_text(key[0]),
-          "prefixes are of strings, bytes and keys of several columns; give start and stop");
-  if (form.is_prefixes()) {
-    std::string bytes;
-    append_prefix(form, prefix, &bytes);
-    const ScanOptions inside = take(scan_inside(as_bytes(bytes), form.address_bits));
-    if (!start.is_none() || !stop.is_none())
-      raise("InvalidArgument", "start or stop is given beside a prefix", "give one of the two");
-    return inside;
-  }
-  options.prefix = bound_of(form, prefix);
-  return options;
 }
 
 struct ScanArguments {

@@ -49,20 +49,6 @@ KeyColumn rows_of(const Cells& cells) {
   return Column::fixed(cells.column.data, cells.column.width, cells.size());
 }
 
-// An array of numbers that are filled in before anybody sees them.
-struct Numbers64 {
-  Cells cells;
-  std::span<uint64_t> span;
-
-  explicit Numbers64(uint64_t n) {
-    auto* data = add_memory<uint64_t>(&cells, std::max<uint64_t>(n, 1));
-    cells.field = {.name = "ids", .type = FieldType::u64};
-    cells.column = CellColumn::fixed(data, 8, n);
-    span = {data, n};
-  }
-  nb::object array() const { return numpy_of(cells, nb::none()); }
-};
-
 std::vector<uint64_t> ids_of(nb::handle given) {
   const Cells cells = cells_of(given, {.name = "ids", .type = FieldType::u64});
   std::vector<uint64_t> ids(cells.size());
@@ -122,7 +108,7 @@ nb::object find_or_put(nb::handle self, nb::handle vectors) {
     if (nb::object done = device_call(self, "find_or_put", vectors); !done.is_none()) return done;
   auto& guarded = nb::cast<Guarded<Set>&>(self);
   const Cells cells = vectors_of(vectors, guarded.set->words());
-  Numbers64 ids(cells.size());
+  Numbers64 ids("ids", cells.size());
   std::vector<uint64_t> was_new((cells.size() + 63) / 64);
   // What a database keeps is put as a whole.
   constexpr bool in_parts = std::is_same_v<Set, VectorSet>;
@@ -142,7 +128,7 @@ nb::object find(nb::handle self, nb::handle vectors) {
     if (nb::object done = device_call(self, "find", vectors); !done.is_none()) return done;
   auto& guarded = nb::cast<Guarded<Set>&>(self);
   const Cells cells = vectors_of(vectors, guarded.set->words());
-  Numbers64 ids(cells.size());
+  Numbers64 ids("ids", cells.size());
   run_in_parts(cells.size(), part_vectors, [&](uint64_t first, uint64_t rows) {
     std::lock_guard lock(guarded.mutex);
     return guarded.set->find(rows_of(cells).slice(first, rows), ids.span.subspan(first, rows));

@@ -155,52 +155,6 @@ nb::object contains_many(Source& source, const PyTable& table, nb::handle keys) 
   return booleans_of(found.words().data(), found.size());
 }
 
-PyRows lower_bound(const PyTable& table, nb::handle keys) {
-  const TableForm& form = *table.form;
-  EncodedKeys encoded;
-  const GivenKeys given = keys_of(form, keys, &encoded);
-  auto copied = std::make_shared<CopiedRows>();
-  const Snapshot snapshot = table.snapshot();
-  constexpr uint64_t part_rows = 1 << 17;
-  copied->found.reset(given.keys.size);
-  LowerBoundResult result;
-  run_in_parts(given.keys.size, part_rows, [&](uint64_t first, uint64_t rows) -> Status {
-    STRIDE_TRY(snapshot.lower_bound(form.table, given.keys.slice(first, rows), &result));
-    std::ranges::copy(result.found.words(), copied->found.words().begin() + first / 64);
-    // A row that is not there has no key: the bytes of an empty one, which is not shown.
-    for (uint64_t i = 0; i < rows; ++i) {
-      copied->keys.append(result.found[i] ? result.keys[i] : Bytes());
-      copied->values.append(result.found[i] ? result.values[i] : Bytes());
-    }
-    return {};
-  });
-  PyRows rows;
-  rows.size = given.keys.size;
-  rows.found = std::shared_ptr<const Bitmap>(copied, &copied->found);
-  rows.columns = found_key_cells(form, *copied, copied);
-  for (Cells& cells : value_cells(form, copied->values.column(), &copied->found,
-                                  wanted_columns(form, std::nullopt), &copied->decoded, copied))
-    rows.columns.push_back(std::move(cells));
-  return rows;
-}
-
-// Rows of one run are counted at once, those of several are merged.
-uint64_t count_rows(const PyTable& table) {
-  constexpr uint64_t min_bytes = 16 << 20;  // that are worth a thread
-  const Snapshot snapshot = table.snapshot();
-  uint64_t rows = 0;
-  auto count = [&]() -> Status {
-    Result<uint64_t> counted = snapshot.count(table.table());
-    if (counted.ok()) rows = *counted;
-    return counted.status();
-  };
-  if (table.handle->database->size_bytes() < min_bytes)
-    run(count);
-  else
-    run_watched(count);
-  return rows;
-}
-
 nb::dict report_of(const SegmentReport& s) {
   nb::dict d;
   d["run"] = s.run;
@@ -293,7 +247,6 @@ void bind_table_reads(nb::class_<PyTable>& table) {
             return take(t.snapshot().get(t.table(), as_bytes(bytes))).has_value();
           },
           nb::arg("key").none())
-      .def("__len__", count_rows)
       .def(
           "get",
           [](const PyTable& t, nb::handle keys, nb::object otherwise,
@@ -319,8 +272,6 @@ void bind_table_reads(nb::class_<PyTable>& table) {
             return contains_many(snapshot, t, keys);
           },
           nb::arg("keys").none(), "An array of booleans: which keys are there.")
-      .def("lower_bound", lower_bound, nb::arg("keys").none(),
-           "For each key the first row whose key is not smaller, as Rows with key columns.")
       .def(
           "segments",
           [](const PyTable& t) {

@@ -158,6 +158,8 @@ void bind_transaction(nb::module_& module) {
           nb::arg("table"), nb::arg("keys").none(),
           "Whether the key is there, or as Table.contains(); get() says what that means for the "
           "commit.");
+  bind_ordered_reads(transaction);
+  bind_cursor(transaction);
   bind_ends(transaction);
   module.def("_begin", begin, nb::arg("database"), nb::arg("reads"));
 }

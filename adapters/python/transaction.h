@@ -62,4 +62,7 @@ class TransactionUse {
   std::atomic<bool>& in_use_;
 };
 
+void bind_ordered_reads(nb::class_<PyTransaction>& transaction);
+void bind_cursor(nb::class_<PyTransaction>& transaction);
+
 }  // namespace stride::python

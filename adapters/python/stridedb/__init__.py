@@ -14,7 +14,21 @@
 >>> db.close()
 """
 
-from ._core import Column, Database, Dedup, Plan, RowSet, Rows, Scan, Snapshot, Table, Transaction, VectorSet, __version__
+from ._core import (
+    Column,
+    Cursor,
+    Database,
+    Dedup,
+    Plan,
+    RowSet,
+    Rows,
+    Scan,
+    Snapshot,
+    Table,
+    Transaction,
+    VectorSet,
+    __version__,
+)
 from ._database import diagnose, open, restore
 from ._types import (
     Type,
@@ -65,7 +79,7 @@ from .errors import (
 )
 
 __all__ = [
-    "AlreadyExists", "Cancelled", "Closed", "Column", "Conflict", "Corruption", "Database", "Dedup",
+    "AlreadyExists", "Cancelled", "Closed", "Column", "Conflict", "Corruption", "Cursor", "Database", "Dedup",
     "InvalidArgument", "InvalidType", "KeyNotFound", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
     "ReadOnly", "ResourceExhausted", "RowSet", "Rows", "Scan", "Snapshot", "StorageError", "StrideError",
     "Table", "Transaction", "Type", "Unavailable", "UnsupportedVersion", "VectorSet", "__version__", "bool_",

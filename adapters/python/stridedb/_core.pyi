@@ -168,8 +168,6 @@ class Table:
 
     def __contains__(self, key: object | None) -> bool: ...
 
-    def __len__(self) -> int: ...
-
     def get(self, keys: Any, default: object | None=None, columns: Optional[Sequence[str]]=None) -> Any:
         """
         Of one key its value, or `default`. Of a column of keys Rows, one for each key in their order, with `found`; columns: those of the values that are wanted.
@@ -178,14 +176,39 @@ class Table:
     def contains(self, keys: Any) -> NDArray[np.bool_]:
         """An array of booleans: which keys are there."""
 
+    def segments(self) -> List[Dict[str, Any]]:
+        """
+        What the table's files and trees are like, as a list of dicts, the newest first.
+        """
+
     def lower_bound(self, keys: Any) -> Rows:
         """
         For each key the first row whose key is not smaller, as Rows with key columns.
         """
 
-    def segments(self) -> List[Dict[str, Any]]:
+    def upper_bound(self, keys: Any) -> Rows:
         """
-        What the table's files and trees are like, as a list of dicts, the newest first.
+        For each key the first row whose key is greater, as Rows with key columns.
+        """
+
+    def previous(self, keys: Any) -> Rows:
+        """
+        For each key the last row whose key is not greater, as Rows with key columns.
+        """
+
+    def __len__(self) -> int: ...
+
+    def count(self, start: Any=None, stop: Any=None) -> int:
+        """How many keys there are from `start` on that are below `stop`."""
+
+    def counts(self, starts: Any, stops: Any) -> NDArray[np.uint64]:
+        """
+        How many keys there are from starts[i] on that are below stops[i], as an array of uint64. starts, stops: columns of as many keys.
+        """
+
+    def cursor(self, start: Any=None, stop: Any=None, *, prefix: Any=None) -> Cursor:
+        """
+        A Cursor over the keys from `start` on that are below `stop`, or, as of scan(), those of a prefix.
         """
 
     def put(self, data: Any, values: Any=None, *, on_equal: Literal['last', 'error']='last', durability: Optional[_Durability]=None, progress: Optional[_Progress]=None) -> None:
@@ -265,6 +288,52 @@ class Table:
         Keys of several columns take tuples, also of the first columns alone. prefix: of strings, bytes and such
         tuples, or of a prefix table one with all that is inside it. reverse: descending. columns: those of
         the values that are wanted. The scan shows the table as it was when it began."""
+
+class Cursor:
+    """
+    Rows one at a time, in either direction from any key, as the table was when the cursor was made. What moves it returns whether it is at a row then, as `valid`: at first it is at none, nor behind either end. Iteration yields pairs of key and value from the row that it is at, or from the first one where it was not moved yet, and moves it along.
+    """
+
+    def seek(self, key: object | None) -> bool:
+        """Moves to the first row whose key is not smaller."""
+
+    def seek_for_previous(self, key: object | None) -> bool:
+        """Moves to the last row whose key is not greater."""
+
+    def seek_to_first(self) -> bool:
+        """Moves to the first row of the range."""
+
+    def seek_to_last(self) -> bool:
+        """Moves to the last row of the range."""
+
+    def next(self) -> bool:
+        """Moves to the next row. Where it is at none, nothing happens."""
+
+    def previous(self) -> bool:
+        """Moves to the row before. Where it is at none, nothing happens."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is at a row."""
+
+    @property
+    def key(self) -> Any:
+        """The row's key. InvalidArgument: it is at none."""
+
+    @property
+    def value(self) -> Any:
+        """The row's value, as table[key] has it. InvalidArgument: it is at none."""
+
+    def __iter__(self) -> Cursor: ...
+
+    def __next__(self) -> Tuple[Any, Any]: ...
+
+    def __enter__(self) -> Cursor: ...
+
+    def __exit__(self, type: Optional[_Class[BaseException]], value: Optional[BaseException], traceback: Optional[TracebackType]) -> None: ...
+
+    def close(self) -> None:
+        """Gives up what it reads. Whatever moves it raises Closed from then on."""
 
 class Snapshot:
     """The database as it was at one moment."""
@@ -437,9 +506,10 @@ class Database:
     def transaction(self, *, reads: bool=False) -> Transaction:
         """Changes of several tables that are there as a whole or not at all. One thread may use it.
 
-        reads: it also reads, with get(), contains() and scan(), what was there when it began and its own changes,
-        and takes put(), delete() and delete_range(). Its commit raises Conflict, and nothing of it is there, where
-        others have changed what it has read; so it is as if it had been alone. See retry()."""
+        reads: it also reads, with get(), contains(), scan(), cursor(), lower_bound(), count() and the like, what was
+        there when it began and its own changes, and takes put(), delete() and delete_range(). Its commit raises
+        Conflict, and nothing of it is there, where others have changed what it has read; so it is as if it had been
+        alone. See retry()."""
 
 class Transaction:
     """
@@ -469,6 +539,30 @@ class Transaction:
     def contains(self, table: Table, keys: Any) -> Union[bool, NDArray[np.bool_]]:
         """
         Whether the key is there, or as Table.contains(); get() says what that means for the commit.
+        """
+
+    def lower_bound(self, table: Table, keys: Any) -> Rows:
+        """
+        As Table.lower_bound(). What lies from each key up to the row that is found counts as read, also keys that are not there.
+        """
+
+    def upper_bound(self, table: Table, keys: Any) -> Rows:
+        """As Table.upper_bound(). What counts as read is as of lower_bound()."""
+
+    def previous(self, table: Table, keys: Any) -> Rows:
+        """
+        As Table.previous(). What lies from the row that is found up to the key counts as read.
+        """
+
+    def count(self, table: Table, start: Any=None, stop: Any=None) -> int:
+        """As Table.count(). All of the range counts as read."""
+
+    def counts(self, table: Table, starts: Any, stops: Any) -> NDArray[np.uint64]:
+        """As Table.counts(). The ranges count as read."""
+
+    def cursor(self, table: Table, start: Any=None, stop: Any=None, *, prefix: Any=None) -> Cursor:
+        """
+        As Table.cursor(), with the transaction's changes so far. What it passes over counts as read, also keys that are not there. When the transaction has ended, whatever moves it raises Closed.
         """
 
     def __enter__(self) -> Transaction: ...

@@ -182,9 +182,10 @@ def dedup(
 def transaction(self: Database, *, reads: bool = False) -> Transaction:
     """Changes of several tables that are there as a whole or not at all. One thread may use it.
 
-    reads: it also reads, with get(), contains() and scan(), what was there when it began and its own changes,
-    and takes put(), delete() and delete_range(). Its commit raises Conflict, and nothing of it is there, where
-    others have changed what it has read; so it is as if it had been alone. See retry().
+    reads: it also reads, with get(), contains(), scan(), cursor(), lower_bound(), count() and the like, what was
+    there when it began and its own changes, and takes put(), delete() and delete_range(). Its commit raises
+    Conflict, and nothing of it is there, where others have changed what it has read; so it is as if it had been
+    alone. See retry().
     """
     return _core._begin(self, reads)
 

@@ -101,6 +101,7 @@ def test_reads(runs):
     assert ends(len, table)
     assert ends(_core._group, table, ["sum"], 0, None, None, None)
     assert ends(table.lower_bound, keys)
+    assert ends(table.counts, keys, keys[::-1].copy())
     assert ends(table.contains, np.tile(keys, 4))
     assert ends(words.get, many)
     assert ends(found["value"].to_list)

@@ -191,6 +191,8 @@ CALLS = {
     "transaction": lambda t, db: db.transaction().put(t, {"key": [1], "a": [1], "s": ["x"], "v": [[1, 2, 3]]}),
     "closed": lambda t, db: raised(lambda: sd.open(db.path)),
     "bound": lambda t, db: t.lower_bound(np.arange(100)).to_dict(),
+    "cursor": lambda t, db: (list(t.cursor(5, 10)), t.cursor().seek(7), raised(lambda: t.cursor().key)),
+    "counts": lambda t, db: t.counts(np.arange(100), np.arange(100)).sum(),
     "snapshot": lambda t, db: db.snapshot()["t"].get([1]).to_dict(),
 }
 

@@ -32,7 +32,9 @@ def test_the_stubs_are_those_of_the_sources(tmp_path):
 
 def test_every_name_is_in_the_stubs():
     text = (Path(stridedb.__file__).parent / "_core.pyi").read_text()
-    for kind in ("Column", "Database", "Dedup", "Plan", "RowSet", "Rows", "Scan", "Snapshot", "Table", "Transaction"):
+    for kind in (
+        "Column", "Cursor", "Database", "Dedup", "Plan", "RowSet", "Rows", "Scan", "Snapshot", "Table", "Transaction",
+    ):
         body = text.split(f"\nclass {kind}:")[1].split("\nclass ")[0]
         for name in vars(getattr(stridedb, kind)):
             if not name.startswith("_"):

@@ -40,6 +40,16 @@ def tables(db: sd.Database) -> None:
     assert sum(len(batch) for batch in scan) == 3
     pairs: Iterator[Tuple[Any, Any]] = users.items(5, reverse=True)
     assert next(pairs)[0] == 18 and list(users.keys()) == list(users) == [4, 5, 17, 18]
+    counts: npt.NDArray[np.uint64] = users.counts([4, 5], [17, 18])
+    assert users.count(5, 18) + users.count() == 6 and counts.tolist() == [2, 2]
+    assert users.upper_bound([17])["id"].to_list() == users.previous([20])["id"].to_list() == [18]
+    with users.cursor(5, stop=18) as cursor:
+        moved: bool = cursor.seek(6) and cursor.previous() and cursor.next() and cursor.valid
+        moved = moved and cursor.seek_for_previous(6) and cursor.seek_to_last() and cursor.seek_to_first()
+        found_key, found_value = next(cursor)
+        assert moved and found_key == cursor.key == 5 and found_value == cursor.value
+        assert [key for key, _ in cursor] == [5, 17]
+    cursor.close()
     segments: List[Dict[str, Any]] = users.segments()
     assert isinstance(users.explain(), str) and isinstance(segments, list)
     types: Dict[str, sd.Type] = {**users.key_columns, **users.value_columns}
@@ -90,6 +100,12 @@ def others(db: sd.Database) -> None:
     other.abort()
     third = db.transaction()
     third.commit(durability="sync", progress=None)
+    with db.transaction(reads=True) as reading:
+        assert reading.count(mapping, "a", stop="b") == 1 and reading.counts(mapping, ["a"], ["c"]).tolist() == [2]
+        assert len(reading.lower_bound(mapping, ["a"])) == len(reading.upper_bound(mapping, ["a"])) == 1
+        assert len(reading.previous(mapping, ["a"])) == 1
+        within: sd.Cursor = reading.cursor(mapping, prefix="a")
+        assert [key for key, _ in within] == ["a"]
 
 
 def types() -> List[sd.Type]:
