@@ -32,7 +32,7 @@ std::string wrong_command(const std::vector<std::string>& reversed,
   std::vector<std::string> names;
   for (const WorkloadCommands::Command& command : commands) names.push_back(command.name);
   if (std::ranges::find(names, reversed.back()) != names.end()) return "";
-  return "no command " + stride::quoted(reversed.back()) + ": " +
+  return "no command " + in_quotes(reversed.back()) + ": " +
          did_you_mean(reversed.back(), names, "stride-bench help lists all commands");
 }
 

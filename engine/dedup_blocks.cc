@@ -18,8 +18,7 @@ constexpr uint64_t decoded_bytes = 16 << 20;  // handed on at once
 }  // namespace
 
 Status damaged_dedup_table(const std::string& table, const std::string& what) {
-  return Status(StatusCode::corruption,
-                "compressed dedup table " + stride::quoted(table) + ": " + what)
+  return Status(StatusCode::corruption, "compressed dedup table " + in_quotes(table) + ": " + what)
       .with_remedy("restore the table from a copy: its vectors and their ids cannot be trusted");
 }
 
@@ -37,7 +36,7 @@ Result<std::optional<DedupHead>> read_dedup_head(const Database& database, const
   std::memcpy(&head, (*value)->data(), sizeof head);
   if (head.version > DedupHead::newest)
     return Status(StatusCode::unsupported_version,
-                  "compressed dedup table " + stride::quoted(table.name()) + " is of version " +
+                  "compressed dedup table " + in_quotes(table.name()) + " is of version " +
                       std::to_string(head.version) + ", this program knows up to " +
                       std::to_string(DedupHead::newest))
         .with_remedy("use a newer version of StrideDB");

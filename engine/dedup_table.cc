@@ -66,13 +66,13 @@ Result<Table> open_rows(Database& database, const std::string& name, const Dedup
   auto head = read_dedup_head(database, *table);
   if (!head.ok()) return head.status();
   if (!*head && options.compressed)
-    return Status::invalid("table " + stride::quoted(name) + " is no compressed dedup table")
+    return Status::invalid("table " + in_quotes(name) + " is no compressed dedup table")
         .with_remedy("open it without `compressed`, or under another name");
   if (*head && !options.compressed)
-    return Status::invalid("table " + stride::quoted(name) + " is a compressed dedup table")
+    return Status::invalid("table " + in_quotes(name) + " is a compressed dedup table")
         .with_remedy("open it with `compressed`, or under another name");
   if (*head && (*head)->words != options.words)
-    return Status::invalid("table " + stride::quoted(name) + " has vectors of " +
+    return Status::invalid("table " + in_quotes(name) + " has vectors of " +
                            std::to_string((*head)->words) + " words, not of " +
                            std::to_string(options.words))
         .with_remedy("open it with the number of words that it has, or under another name");

@@ -36,7 +36,7 @@ std::string listed(const std::vector<std::string>& names, std::string_view what)
   constexpr size_t max_named = 3;
   std::string text = counted(names.size(), what);
   for (size_t i = 0; i < std::min(names.size(), max_named); ++i)
-    text += (i == 0 ? ": " : ", ") + quoted(names[i]);
+    text += (i == 0 ? ": " : ", ") + in_quotes(names[i]);
   return text + (names.size() > max_named ? " and others" : "");
 }
 
@@ -135,10 +135,10 @@ class Diagnosis {
       reclaimable += table.reclaimable_bytes;
     }
     const uint64_t runs = most ? most->runs : 0;
-    findings_.push_back(
-        found("runs",
-              runs == 0 ? "none" : "at most " + std::to_string(runs) + ", in " + quoted(most->name),
-              runs > many_runs, std::string("each costs lookups a search: ") + merge_remedy));
+    findings_.push_back(found(
+        "runs",
+        runs == 0 ? "none" : "at most " + std::to_string(runs) + ", in " + in_quotes(most->name),
+        runs > many_runs, std::string("each costs lookups a search: ") + merge_remedy));
     const uint64_t mean = state_.segments ? state_.segment_bytes / state_.segments : 0;
     findings_.push_back(found("segment size", counted(mean, "byte") + " on average",
                               state_.segments > many_segments && mean < small_segment_bytes,

@@ -151,7 +151,7 @@ Status GroupBuilder::add_part(const ScanBatch& batch, uint64_t first, uint64_t n
 Status GroupBuilder::copy_values(const ScanBatch& batch, uint64_t first, uint64_t n) {
   const ValueColumn& values = batch.values;
   auto wrong = [&](uint64_t row) {
-    return Status::invalid("table '" + table_.name() + "', key " + quoted(batch.keys[row]) +
+    return Status::invalid("table '" + table_.name() + "', key " + in_quotes(batch.keys[row]) +
                            ": a value of " + std::to_string(values[row].size()) +
                            " bytes, which is no " + std::string(to_string(options_.type)))
         .with_key(std::string(as_text(batch.keys[row])))
@@ -231,7 +231,7 @@ Status GroupBuilder::check_sum(uint64_t group) const {
   if (open_sum_ == result_.integer_sums_[group]) return {};
   return Status::invalid("table '" + table_.name() +
                          "': the sum of the group of keys that begin with " +
-                         quoted(result_.keys()[group]) + " does not fit into 64 bits")
+                         in_quotes(result_.keys()[group]) + " does not fit into 64 bits")
       .with_key(std::string(as_text(result_.keys()[group])))
       .with_remedy("group by more bytes, or store the values as f64");
 }

@@ -13,7 +13,7 @@
 namespace stride {
 namespace {
 
-std::string name_of(const Field& field) { return "key column " + quoted(field.name); }
+std::string name_of(const Field& field) { return "key column " + in_quotes(field.name); }
 
 Status check_count(const Schema& schema, size_t given) {
   if (given == schema.key().size() && given != 0) return {};

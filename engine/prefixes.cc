@@ -106,7 +106,7 @@ Status make_prefix_keys(const PrefixColumn& prefixes, uint32_t address_bits, Hos
 namespace {
 
 Status bad_text(std::string_view text, const std::string& why) {
-  return Status::invalid(quoted(text) + ": " + why);
+  return Status::invalid(in_quotes(text) + ": " + why);
 }
 
 uint32_t hex_digits(uint32_t address_bits) { return (address_bits + 3) / 4; }
@@ -202,7 +202,7 @@ Status parse_key(std::string_view text, uint32_t address_bits, HostBits host_bit
   if (host_bits == HostBits::mask) {
     clear_host_bits(bytes, address_bytes(address_bits), length);
   } else if (!host_bits_are_clear(as_bytes(*key), length)) {
-    return host_bits_are_set(quoted(text) + ": ", length);
+    return host_bits_are_set(in_quotes(text) + ": ", length);
   }
   std::byte encoded[2];
   put_prefix_length(encoded, length, address_bits);

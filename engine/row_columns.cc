@@ -15,12 +15,13 @@ namespace {
 constexpr uint64_t block_rows = 1024;
 
 std::string column_text(const Schema& schema, size_t column) {
-  return "column " + quoted(schema.values()[column].name);
+  return "column " + in_quotes(schema.values()[column].name);
 }
 
 Status check_columns(const Schema& schema, std::span<const CellColumn> columns) {
   if (columns.size() != schema.values().size())
-    return Status::invalid(std::to_string(columns.size()) + " columns are given, and the schema has " +
+    return Status::invalid(std::to_string(columns.size()) +
+                           " columns are given, and the schema has " +
                            std::to_string(schema.values().size()) + ": " + schema.to_string())
         .with_remedy("give a column of cells for each of the schema's");
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -38,8 +39,9 @@ Status check_columns(const Schema& schema, std::span<const CellColumn> columns) 
       if (column.offsets[row + 1] < column.offsets[row])
         return Status::invalid(name + ", row " + std::to_string(row) + ": the offsets descend");
       if (column.offsets[row + 1] - column.offsets[row] > max_value_bytes)
-        return Status::invalid(name + ", row " + std::to_string(row) + ": the cell is longer than " +
-                               std::to_string(max_value_bytes) + " bytes");
+        return Status::invalid(name + ", row " + std::to_string(row) +
+                               ": the cell is longer than " + std::to_string(max_value_bytes) +
+                               " bytes");
     }
     if (schema.valid_bit(i) != Schema::no_bit || !column.valid) continue;
     for (uint64_t row = 0; row < column.size; ++row)
@@ -52,8 +54,8 @@ Status check_columns(const Schema& schema, std::span<const CellColumn> columns) 
   return {};
 }
 
-// Calls copy(std::integral_constant<uint32_t, width>) for widths that compilers copy in one move, and
-// copy(width) for others.
+// Calls copy(std::integral_constant<uint32_t, width>) for widths that compilers copy in one move,
+// and copy(width) for others.
 template <class Copy>
 void with_width(uint32_t width, const Copy& copy) {
   switch (width) {
@@ -70,8 +72,8 @@ void with_width(uint32_t width, const Copy& copy) {
   }
 }
 
-// Puts the cells that have a width, and the bits, into rows [first, last), which begin where begin()
-// says.
+// Puts the cells that have a width, and the bits, into rows [first, last), which begin where
+// begin() says.
 template <class Begin>
 void fill_fixed(const Schema& schema, std::span<const CellColumn> columns, uint64_t first,
                 uint64_t last, const Begin& begin) {
@@ -82,7 +84,8 @@ void fill_fixed(const Schema& schema, std::span<const CellColumn> columns, uint6
       const uint32_t offset = schema.offset(i);
       with_width(width, [&](auto w) {
         for (uint64_t row = first; row < last; ++row)
-          if (column.is_there(row)) std::memcpy(begin(row) + offset, column.data + row * column.stride, w);
+          if (column.is_there(row))
+            std::memcpy(begin(row) + offset, column.data + row * column.stride, w);
       });
     }
     if (bit == Schema::no_bit) continue;

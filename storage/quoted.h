@@ -33,19 +33,19 @@ inline std::string printable(std::string_view text) {
   return shown;
 }
 
-// "'link 7'"
-inline std::string quoted(std::string_view text) {
+// Not called as std::quoted is, which the compiler would take for a std::string. "'link 7'"
+inline std::string in_quotes(std::string_view text) {
   return "'" + printable(text.substr(0, max_quoted_bytes)) +
          (text.size() > max_quoted_bytes ? "...'" : "'");
 }
 
 // "'link 7'" where the key is ASCII text, else "0x0007": its bytes in hexadecimal.
-inline std::string quoted(Bytes key) {
+inline std::string in_quotes(Bytes key) {
   Bytes shown = key.first(std::min(key.size(), max_quoted_bytes));
   bool is_text = std::all_of(shown.begin(), shown.end(), [](std::byte b) {
     return b >= std::byte{0x20} && b < std::byte{0x7F} && b != std::byte{'\''};
   });
-  if (is_text) return quoted(as_text(key));
+  if (is_text) return in_quotes(as_text(key));
   std::string text = "0x";
   for (std::byte b : shown) append_hex(b, &text);
   return text + (shown.size() < key.size() ? "..." : "");

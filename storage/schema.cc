@@ -70,8 +70,8 @@ class SchemaText {
     std::optional<Field> of_type = field_of_type(type);
     if (!of_type) {
       at_ = type_at;
-      return wrong(type.empty() ? "field " + quoted(field->name) + " has no type"
-                                : quoted(type) + " is no type of a field",
+      return wrong(type.empty() ? "field " + in_quotes(field->name) + " has no type"
+                                : in_quotes(type) + " is no type of a field",
                    "give bool, i8 to i64, u8 to u64, f32, f64, date, timestamp, uuid, string, "
                    "bytes, or one with [N] behind it");
     }
@@ -124,7 +124,7 @@ class SchemaText {
 Status check_field(const Field& field) {
   const uint64_t element = width_of(field.type);
   if (field.count == 0) return {};
-  const std::string name = "column " + quoted(field.name);
+  const std::string name = "column " + in_quotes(field.name);
   if (field.type == FieldType::string || field.type == FieldType::uuid)
     return Status::invalid(name + " is a vector of " + std::string(to_string(field.type)))
         .with_remedy("use a vector of numbers, or bytes");
@@ -189,16 +189,16 @@ Result<Schema> Schema::make(std::vector<Field> values, std::vector<Field> key) {
       if (field.name.empty())
         return Status::invalid("a column without a name").with_remedy("give each one a name");
       if (!is_utf8(field.name))
-        return Status::invalid("column name " + quoted(field.name) + " is no UTF-8")
+        return Status::invalid("column name " + in_quotes(field.name) + " is no UTF-8")
             .with_remedy("give it another name");
       if (!names.insert(field.name).second)
-        return Status::invalid("two columns are called " + quoted(field.name))
+        return Status::invalid("two columns are called " + in_quotes(field.name))
             .with_remedy("give each one a name of its own");
       STRIDE_TRY(check_field(field));
     }
   for (const Field& field : key)
     if (field.nullable || field.is_vector())
-      return Status::invalid("key column " + quoted(field.name) + " is of type " +
+      return Status::invalid("key column " + in_quotes(field.name) + " is of type " +
                              type_text(field) + ", and keys are neither null nor vectors")
           .with_remedy("leave ? and the length out, or make it a value");
   Schema schema;

@@ -171,7 +171,7 @@ std::optional<std::string_view> Status::key() const {
 std::string Status::message_with_key(std::string_view shown) const {
   std::string text = message();
   if (!key()) return text;
-  const std::string before = quoted(as_bytes(*key()));
+  const std::string before = in_quotes(as_bytes(*key()));
   const size_t at = text.rfind(before);
   if (at != std::string::npos) text.replace(at, before.size(), shown);
   return text;

@@ -73,7 +73,7 @@ class [[nodiscard]] STRIDE_API Status {
   const std::string& file() const;         // empty where no file is concerned
   std::optional<uint64_t> offset() const;  // byte offset in file()
   const std::string& remedy() const;       // what to do; empty where unknown
-  // The bytes of the key that the message shows as quoted() does (storage/quoted.h), so that who
+  // The bytes of the key that the message shows as in_quotes() does (storage/quoted.h), so that who
   // knows its type can show that; nothing where it shows none.
   std::optional<std::string_view> key() const;
   // The message with this in the key's place.

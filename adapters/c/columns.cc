@@ -19,7 +19,7 @@ static_assert(sizeof(stride_cells) == 48);
 
 namespace {
 
-std::string name_of(const Field& field) { return "column " + quoted(field.name); }
+std::string name_of(const Field& field) { return "column " + in_quotes(field.name); }
 
 std::string of_row(const Field& field, uint64_t row) {
   return name_of(field) + ", row " + std::to_string(row);
@@ -138,9 +138,9 @@ Status take_keys(const Table& table, const Column& column, std::vector<KeyCells>
   std::string memory;
   for (uint64_t row = 0; row < column.size; ++row)
     if (!take_key(fields, column[row], &memory, cells))
-      return Status::invalid("row " + std::to_string(row) + " of column: " + quoted(column[row]) +
-                             " is no key of table '" + table.name() + "', whose schema is " +
-                             table.schema().to_string())
+      return Status::invalid("row " + std::to_string(row) +
+                             " of column: " + in_quotes(column[row]) + " is no key of table '" +
+                             table.name() + "', whose schema is " + table.schema().to_string())
           .with_remedy("give keys that a scan of the table or stride_keys_of_cells() has made");
   return {};
 }
@@ -186,7 +186,7 @@ int stride_table_column(stride_table* table, const char* name, size_t* column) {
     const std::optional<size_t> found = schema.find(name);
     if (!found)
       return Status(StatusCode::not_found,
-                    "table '" + t->table.name() + "' has no column of values " + quoted(name) +
+                    "table '" + t->table.name() + "' has no column of values " + in_quotes(name) +
                         (schema.empty() ? ", for it has no schema"
                                         : ": its schema is " + schema.to_string()));
     *column = *found;

@@ -61,7 +61,7 @@ std::string none_of(const std::string& name, std::string_view value,
                     const std::vector<std::string>& choices) {
   std::string list;
   for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
-  return name + ": " + stride::quoted(value) + " is none of " + list + ": " +
+  return name + ": " + in_quotes(value) + " is none of " + list + ": " +
          did_you_mean(value, choices, "give one of these");
 }
 
@@ -85,7 +85,7 @@ std::string wrong_value(const CLI::Option& option, std::string_view message) {
   if (take("Value ", &value) && range != std::string_view::npos) {
     constexpr std::string_view words = " not in range ";
     value = value.substr(0, value.size() - (message.size() - range));
-    return name + ": " + stride::quoted(value) + " is no number from " +
+    return name + ": " + in_quotes(value) + " is no number from " +
            range_text(message.substr(range + words.size())) + ": give such a number";
   }
   return name + ": " + std::string(message);
@@ -119,7 +119,7 @@ std::string in_own_words(const CLI::ParseError& error, CLI::App* command,
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     return command->get_name() + " has no use for " +
-           stride::quoted(extras.empty() ? "" : without_mark(extras[0])) + ": " + usage;
+           in_quotes(extras.empty() ? "" : without_mark(extras[0])) + ": " + usage;
   }
   const bool converts = take("Could not convert: ", &message);
   const CLI::Option* option = option_of(command, message, &rest);
@@ -127,7 +127,7 @@ std::string in_own_words(const CLI::ParseError& error, CLI::App* command,
   if (converts) {
     take("= ", &rest);
     const std::string type = option->get_type_name();
-    return option->get_name() + ": " + stride::quoted(rest) +
+    return option->get_name() + ": " + in_quotes(rest) +
            " is no value that it can have: " + "give " + option->get_name() +
            (type.empty() ? " alone" : " " + type);
   }
@@ -141,12 +141,11 @@ std::string no_such_command(const std::string& name, CLI::App* app) {
   const std::string help = program_of(app) + "help lists all";
   if (name.starts_with('-'))
     return (app->get_name().empty() ? "the shell" : app->get_name()) + " has no option " +
-           stride::quoted(name) + " before its command: " + help;
+           in_quotes(name) + " before its command: " + help;
   std::vector<std::string> commands;
   for (const CLI::App* command : app->get_subcommands([](CLI::App*) { return true; }))
     commands.push_back(command->get_name());
-  return "no command " + stride::quoted(name) + ": " +
-         did_you_mean(name, commands, help + " commands");
+  return "no command " + in_quotes(name) + ": " + did_you_mean(name, commands, help + " commands");
 }
 
 std::string argument_error(const CLI::ParseError& error, CLI::App* app) {
@@ -158,9 +157,9 @@ std::string argument_error(const CLI::ParseError& error, CLI::App* app) {
   const std::string name = unknown_option(command);
   if (name.empty()) return in_own_words(error, command, app->remaining(true));
   if (name[1] != '-')
-    return command->get_name() + " has no option " + stride::quoted(name) +
+    return command->get_name() + " has no option " + in_quotes(name) +
            ": put -- before arguments that begin with -, or see " + help;
-  return command->get_name() + " has no option " + stride::quoted(name) + ": " +
+  return command->get_name() + " has no option " + in_quotes(name) + ": " +
          did_you_mean(name, all_options(command), help + " lists what it has");
 }
 

@@ -28,16 +28,15 @@ struct Source {
 
 [[noreturn]] void raise_format(const Source& source, const std::string& remedy) {
   raise("InvalidType",
-        "column " + stride::quoted(source.name) + " is of Arrow's type " +
-            stride::quoted(std::string(source.format())) + ", which no column has",
+        "column " + in_quotes(source.name) + " is of Arrow's type " +
+            in_quotes(std::string(source.format())) + ", which no column has",
         remedy);
 }
 
 // What a producer says is not trusted as far as it can be checked without knowing how large its
 // buffers are.
 [[noreturn]] void raise_malformed(const std::string& name, const std::string& what) {
-  raise("InvalidArgument",
-        "column " + stride::quoted(name) + ": the Arrow data are malformed: " + what,
+  raise("InvalidArgument", "column " + in_quotes(name) + ": the Arrow data are malformed: " + what,
         "report it to who has made them");
 }
 
@@ -131,7 +130,7 @@ void check_text(const Source& source, const Cells& cells) {
     if (valid && !bit_of(valid, source.first + row)) continue;
     if (!is_utf8(as_text(column[row])))
       raise("InvalidArgument",
-            "column " + stride::quoted(source.name) + ", row " + std::to_string(row) +
+            "column " + in_quotes(source.name) + ", row " + std::to_string(row) +
                 ": the string is no UTF-8",
             "give it as bytes, to a table that has a column of bytes");
   }
@@ -228,7 +227,7 @@ void import_vectors(const Source& source, std::shared_ptr<const void> owner, Cel
                                   static_cast<int64_t>(source.rows * count), source.name);
   for (uint64_t i = 0; i < flat.size(); ++i)
     if (!flat.column.is_there(i) && (!cells->column.valid || cells->column.is_there(i / count)))
-      raise("InvalidArgument", "column " + stride::quoted(source.name) + ", row " +
+      raise("InvalidArgument", "column " + in_quotes(source.name) + ", row " +
                                    std::to_string(i / count) +
                                    ": an element of the vector is missing");
   cells->memory.insert(cells->memory.end(), flat.memory.begin(), flat.memory.end());
@@ -262,8 +261,8 @@ Cells import_dictionary(const Source& source, std::shared_ptr<const void> owner)
       at[row] = static_cast<uint64_t>(keys.column.number<decltype(index)>(row));
     });
     if (at[row] >= entries.size())
-      raise("InvalidArgument", "column " + stride::quoted(source.name) + ", row " +
-                                   std::to_string(row) + ": the dictionary has no such entry");
+      raise("InvalidArgument", "column " + in_quotes(source.name) + ", row " + std::to_string(row) +
+                                   ": the dictionary has no such entry");
     if (!entries.column.is_there(at[row])) continue;
     valid[row / 64] |= uint64_t{1} << (row % 64);
     bytes += entries.column[at[row]].size();

@@ -142,8 +142,8 @@ Cells cells_of_arrow(nb::handle given, const std::string& name) {
   stream.set_name(name);
   if (stream.is_frame() && stream.names().size() != 1)
     raise("InvalidType",
-          "column " + stride::quoted(name) + ": a frame of " +
-              std::to_string(stream.names().size()) + " columns is given in place of a column",
+          "column " + in_quotes(name) + ": a frame of " + std::to_string(stream.names().size()) +
+              " columns is given in place of a column",
           "give one of its columns");
   std::vector<Cells> chunks, columns;
   while (stream.next(&columns)) {

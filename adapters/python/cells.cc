@@ -53,7 +53,7 @@ std::string python_type(nb::handle value) {
   return lossy_text(nb::object(nb::handle(value.type()).attr("__name__")));
 }
 
-std::string column_name(const Field& field) { return "column " + stride::quoted(field.name); }
+std::string column_name(const Field& field) { return "column " + in_quotes(field.name); }
 
 void raise_type(const Field& field, const std::string& given, const std::string& remedy) {
   raise("InvalidType", column_name(field) + " is of type " + type_text(field) + ", and " + given,

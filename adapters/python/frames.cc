@@ -33,7 +33,7 @@ nb::dict dict_of_pandas(nb::handle frame) {
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + stride::quoted(name);
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + in_quotes(name);
   return text.empty() ? "none" : text;
 }
 
@@ -49,13 +49,13 @@ std::vector<std::optional<size_t>> places_of(const std::vector<std::string>& nam
     if (found == names.end()) {
       if (!field.nullable)
         raise("InvalidArgument",
-              "there is no column " + stride::quoted(field.name) + " of type " + type_text(field),
+              "there is no column " + in_quotes(field.name) + " of type " + type_text(field),
               "the columns given are: " + listed(names));
       places.emplace_back();
       continue;
     }
     if (std::find(found + 1, names.end(), field.name) != names.end())
-      raise("InvalidArgument", "there are two columns " + stride::quoted(field.name),
+      raise("InvalidArgument", "there are two columns " + in_quotes(field.name),
             "give one of them another name");
     places.emplace_back(found - names.begin());
   }
@@ -66,7 +66,7 @@ std::vector<std::optional<size_t>> places_of(const std::vector<std::string>& nam
     if (!known && !is_unnamed_index(name)) {
       std::vector<std::string> wanted;
       for (const Field& field : fields) wanted.push_back(field.name);
-      raise("InvalidArgument", "the table has no column " + stride::quoted(name),
+      raise("InvalidArgument", "the table has no column " + in_quotes(name),
             "leave it out; the table's columns are: " + listed(wanted));
     }
   }

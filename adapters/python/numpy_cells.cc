@@ -49,7 +49,7 @@ nb::object in_plain_type(const nb::object& array, const std::string& typestr,
   if (kind == "f2") return as("f4");
   if (typestr[0] == '>') return nb::object(array.attr("astype")(dtype.attr("newbyteorder")("<")));
   raise("InvalidType",
-        "column " + stride::quoted(name) + ": cells of NumPy's type " +
+        "column " + in_quotes(name) + ": cells of NumPy's type " +
             nb::cast<std::string>(nb::str(dtype)) + " are given, which no column has",
         "convert them first: numbers, booleans, datetime64, strings and bytes have a type");
 }
@@ -64,14 +64,14 @@ nb::object in_seconds(const nb::object& array, const std::string& name) {
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_OverflowError)) throw;
     raise("InvalidArgument",
-          "column " + stride::quoted(name) + ": a time does not fit in seconds of 64 bits");
+          "column " + in_quotes(name) + ": a time does not fit in seconds of 64 bits");
   }
   const nb::object back = seconds.attr("astype")(array.attr("dtype"));
   const nb::object same =
       numpy.attr("array_equal")(back, array, nb::arg("equal_nan") = nb::bool_(true));
   if (!nb::cast<bool>(nb::bool_(same)))
     raise("InvalidArgument",
-          "column " + stride::quoted(name) + ": a time does not fit in seconds of 64 bits");
+          "column " + in_quotes(name) + ": a time does not fit in seconds of 64 bits");
   return seconds;
 }
 
@@ -86,7 +86,7 @@ uint64_t* valid_bits(Cells* cells, uint64_t* valid, uint64_t null_row) {
 }
 
 [[noreturn]] void raise_missing(const std::string& name, uint64_t row) {
-  raise("InvalidArgument", "column " + stride::quoted(name) + ", row " + std::to_string(row) +
+  raise("InvalidArgument", "column " + in_quotes(name) + ", row " + std::to_string(row) +
                                ": an element of the vector is missing");
 }
 
@@ -129,7 +129,7 @@ bool is_masked(const nb::object& array) {
 
 [[noreturn]] void raise_shape(const std::string& name, size_t dimensions) {
   raise("InvalidType",
-        "column " + stride::quoted(name) + ": an array of " + std::to_string(dimensions) +
+        "column " + in_quotes(name) + ": an array of " + std::to_string(dimensions) +
             " dimensions is given",
         "give one of one dimension, or of two for a column of vectors");
 }
@@ -170,7 +170,7 @@ Cells cells_of_array(nb::object array, const std::string& name) {
   auto interface = nb::cast<nb::dict>(array.attr("__array_interface__"));
   const std::string typestr = nb::cast<std::string>(nb::object(interface["typestr"]));
   if (!nb::object(array.attr("dtype").attr("names")).is_none())
-    raise("InvalidType", "column " + stride::quoted(name) + ": an array of structures is given",
+    raise("InvalidType", "column " + in_quotes(name) + ": an array of structures is given",
           "give one of its fields, or a dict with all of them");
   if (typestr == "<M8[D]") {
     // Dates have 4 bytes here.
@@ -194,9 +194,9 @@ Cells cells_of_array(nb::object array, const std::string& name) {
     raise_type({.name = name, .type = FieldType::bytes}, "cells of no bytes are given");
   uint32_t width = item;
   if (width > max_cell_width)
-    raise("InvalidArgument", "column " + stride::quoted(name) + ": cells of " +
-                                 std::to_string(width) + " bytes are given, and " +
-                                 std::to_string(max_cell_width) + " are the most");
+    raise("InvalidArgument", "column " + in_quotes(name) + ": cells of " + std::to_string(width) +
+                                 " bytes are given, and " + std::to_string(max_cell_width) +
+                                 " are the most");
   if (dimensions == 2) {
     const auto count = nb::cast<uint64_t>(nb::object(shape[1]));
     if (count == 0 || count > max_cell_width / item || cells.field.count)

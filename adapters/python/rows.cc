@@ -125,7 +125,7 @@ const Cells& column_named(const PyRows& rows, const std::string& name) {
     if (cells.field.name == name) return cells;
     all += (all.empty() ? "" : ", ") + cells.field.name;
   }
-  raise("KeyNotFound", "there is no column " + stride::quoted(name), "the columns are: " + all);
+  raise("KeyNotFound", "there is no column " + in_quotes(name), "the columns are: " + all);
 }
 
 nb::object row_at(const PyRows& rows, int64_t index) {

@@ -27,10 +27,9 @@ std::vector<size_t> wanted_columns(const TableForm& form,
   for (const std::string& name : *names) {
     const std::optional<size_t> at = form.schema.find(name);
     if (!at)
-      raise(
-          "KeyNotFound",
-          "table '" + form.table.name() + "' has no column " + stride::quoted(name) + " of values",
-          "its columns are: " + form.schema.to_string());
+      raise("KeyNotFound",
+            "table '" + form.table.name() + "' has no column " + in_quotes(name) + " of values",
+            "its columns are: " + form.schema.to_string());
     wanted.push_back(*at);
   }
   return wanted;

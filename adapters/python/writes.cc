@@ -114,8 +114,7 @@ std::vector<Cells> one_value(const TableForm& form, nb::handle value) {
   if (used == nb::len(row)) return cells;
   for (auto [name, cell] : row)
     if (!form.schema.find(lossy_text(nb::str(name))))
-      raise("InvalidArgument",
-            "the table has no column " + stride::quoted(lossy_text(nb::str(name))),
+      raise("InvalidArgument", "the table has no column " + in_quotes(lossy_text(nb::str(name))),
             "leave it out; the table's columns are: " + form.schema.to_string());
   return cells;
 }

@@ -129,7 +129,7 @@ Status TargetReader::consume(const TargetRows& rows) {
 // "table 'bridge': source 7 ('link 7')"
 std::string TargetReader::position_of(const TargetRows& rows, uint64_t row) const {
   std::string text = "table '" + mapping_.name() + "': source " + std::to_string(rows.first + row);
-  return rows.keys ? text + " (key " + quoted((*rows.keys)[row]) + ")" : text;
+  return rows.keys ? text + " (key " + in_quotes((*rows.keys)[row]) + ")" : text;
 }
 
 Status TargetReader::with_key(const TargetRows& rows, uint64_t row, Status status) {

@@ -27,22 +27,22 @@ Status check_expiry(const TableOptions& options) {
     return Status::invalid(live + " is given without an expiry_column")
         .with_remedy("add a column such as 'expires timestamp?' to the schema, and name it");
   if (options.address_bits)
-    return Status::invalid("expiry_column " + quoted(name) +
+    return Status::invalid("expiry_column " + in_quotes(name) +
                            " is given for a prefix table, whose rows do not end")
         .with_remedy("leave it out, and erase prefixes");
   const auto column = options.schema.find(name);
   if (!column)
-    return Status::invalid("expiry_column " + quoted(name) + " is no value column of the schema '" +
-                           options.schema.to_string() + "'")
+    return Status::invalid("expiry_column " + in_quotes(name) +
+                           " is no value column of the schema '" + options.schema.to_string() + "'")
         .with_remedy("name one of type timestamp");
   const Field& field = options.schema.values()[*column];
   if (field.type < FieldType::timestamp_s || field.type > FieldType::timestamp_ns || field.count)
-    return Status::invalid("expiry_column " + quoted(name) + " is of type " + type_text(field))
+    return Status::invalid("expiry_column " + in_quotes(name) + " is of type " + type_text(field))
         .with_remedy("name a column of type timestamp, with one element");
   if (options.time_to_live && !field.nullable)
-    return Status::invalid(live + " is given, and the column " + quoted(name) +
+    return Status::invalid(live + " is given, and the column " + in_quotes(name) +
                            " always has a time")
-        .with_remedy("make its type " + quoted(type_text(field) + "?") + ", or leave it at 0");
+        .with_remedy("make its type " + in_quotes(type_text(field) + "?") + ", or leave it at 0");
   return {};
 }
 
@@ -129,7 +129,7 @@ std::string values_of(NumberType numbers, Overflow overflow) {
 
 std::string expiry_of(const std::string& column, int64_t time_to_live) {
   if (column.empty()) return "rows that do not end";
-  return "rows that end as the column " + quoted(column) + " says" +
+  return "rows that end as the column " + in_quotes(column) + " says" +
          (time_to_live ? ", by default after " + std::to_string(time_to_live) + " us" : "");
 }
 

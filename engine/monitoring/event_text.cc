@@ -48,7 +48,7 @@ std::string segment_text(const Event& event) {
 
 std::string to_string(const Event& event) {
   const std::string flush = "flush of run " + std::to_string(event.run);
-  const std::string compaction = "compaction of table " + quoted(event.table) + " to run " +
+  const std::string compaction = "compaction of table " + in_quotes(event.table) + " to run " +
                                  std::to_string(event.run) + ", of " +
                                  std::to_string(event.inputs) + " segments,";
   switch (event.kind) {

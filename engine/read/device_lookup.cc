@@ -117,10 +117,10 @@ Status make_keys_on_device(Executor& executor, const Schema& schema,
   for (size_t i = 0; i < fields.size(); ++i) {
     const CellColumn& column = columns[i];
     if (column.offsets || column.width != cell_width(fields[i]) || column.size != columns[0].size)
-      return Status::invalid("key column " + quoted(fields[i].name) + " is of type " +
+      return Status::invalid("key column " + in_quotes(fields[i].name) + " is of type " +
                              type_text(fields[i]) + ", and other cells or rows are given");
     if (column.valid)
-      return Status::invalid("key column " + quoted(fields[i].name) +
+      return Status::invalid("key column " + in_quotes(fields[i].name) +
                              " says which cells are null, and keys have no nulls")
           .with_remedy("leave such rows out, or give them a key, and set valid to null");
     parts.push_back({column.data, column.stride, column.width, kind_of(fields[i].type)});

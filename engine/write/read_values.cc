@@ -21,7 +21,7 @@ constexpr uint64_t max_batch_keys = 1 << 16;
 
 // what: was read of the key.
 Status conflict_about(const TableRecord& table, Bytes key, const char* what) {
-  return Status(StatusCode::conflict, "key " + quoted(key) + " of table '" + table.name +
+  return Status(StatusCode::conflict, "key " + in_quotes(key) + " of table '" + table.name +
                                           "', which " + what + ", was changed by another commit")
       .with_key(std::string(as_text(key)))
       .with_remedy("begin another transaction and do it again, as retry() does");

@@ -82,7 +82,7 @@ Status KeptPuts::check_all(const TableRecord& table) const {
       if (!kept[c][i] && rows_.chunks[c]->kind(i) == EntryKind::put)
         return Status(StatusCode::already_exists, "two rows that are put into table '" +
                                                       table.name + "' have the key " +
-                                                      quoted(rows_.keys[c][i]))
+                                                      in_quotes(rows_.keys[c][i]))
             .with_key(std::string(as_text(rows_.keys[c][i])))
             .with_remedy("put one of them, or let the last one count");
   return {};

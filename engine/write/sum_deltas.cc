@@ -115,7 +115,7 @@ class Summation {
   Status does_not_fit(uint64_t slot, Wide sum) const {
     std::string type(to_string(table_.numbers));
     return Status::invalid("table '" + table_.name + "', key " +
-                           quoted(deltas_.keys.column()[slot]) + ": the sum is " + decimal(sum) +
+                           in_quotes(deltas_.keys.column()[slot]) + ": the sum is " + decimal(sum) +
                            ", which does not fit " + type)
         .with_key(std::string(as_text(deltas_.keys.column()[slot])))
         .with_remedy(table_.numbers == NumberType::i32

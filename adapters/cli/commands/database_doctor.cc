@@ -49,13 +49,13 @@ Finding rights_to(const std::string& path) {
   for (const auto& file : fs::directory_iterator(path, error)) look(file.path(), R_OK | W_OK);
   Finding finding{"rights", "to read and to write", "", StatusCode::ok};
   if (!closed.empty()) {
-    finding.value = "none to write, or to read, " + stride::quoted(closed.front()) +
+    finding.value = "none to write, or to read, " + in_quotes(closed.front()) +
                     (closed.size() > 1 ? " and others" : "");
     finding.advice = "to write the database, be the user whose files these are, or chown them";
     finding.code = StatusCode::permission_denied;
   } else if (!open.empty()) {
-    finding.value = "everybody may write " + stride::quoted(open.front()) +
-                    (open.size() > 1 ? " and others" : "");
+    finding.value =
+        "everybody may write " + in_quotes(open.front()) + (open.size() > 1 ? " and others" : "");
     finding.advice = "take that right away with chmod o-w";
     finding.code = StatusCode::permission_denied;
   }

@@ -74,7 +74,7 @@ ExitStatus row_of(const Schema& schema, const std::string* texts, std::string* v
     const Field& field = schema.values()[i];
     if (texts[i].empty() && field.nullable) continue;
     if (!parse_cell(field, texts[i], i, &row))
-      return ExitStatus::usage("column " + stride::quoted(field.name) + ": " +
+      return ExitStatus::usage("column " + in_quotes(field.name) + ": " +
                                why_no_cell(field, texts[i]) + ": give another value");
   }
   *value = as_text(row.bytes());
@@ -102,9 +102,9 @@ ExitStatus check_key_columns(const Table& table, const std::string& key, const s
   if (table.schema().key().empty() ||
       append_key_parts(table.schema(), as_bytes(key), ',', false, &ignored))
     return {};
-  return ExitStatus::usage("key " + stride::quoted(text) + " has bytes that are no key of type " +
+  return ExitStatus::usage("key " + in_quotes(text) + " has bytes that are no key of type " +
                            name_of(*form_of_schema(table)) + ", as all of table " +
-                           stride::quoted(table.name()) + " are: leave --key-type out");
+                           in_quotes(table.name()) + " are: leave --key-type out");
 }
 
 ExitStatus report(Context* context, const char* member, const char* verb, uint64_t count,

@@ -73,8 +73,7 @@ ExitStatus find_by(const std::vector<std::string>& names, TableCells* cells,
                    std::vector<NamedColumn>* by) {
   for (const std::string& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1)
-      return ExitStatus::usage("--by names column " + stride::quoted(name) +
-                               " twice: name it once");
+      return ExitStatus::usage("--by names column " + in_quotes(name) + " twice: name it once");
     STRIDE_CLI_TRY(cells->find("--by", name, &by->emplace_back()));
     by->back().field.name = name;
   }
@@ -91,7 +90,7 @@ ExitStatus find_aggregates(const std::string& option, AggregateKind kind,
     Field& field = aggregate.column.field;
     field.name = name;
     if (kind == AggregateKind::sum && (field.type > FieldType::f64 || field.is_vector()))
-      return ExitStatus::usage(option + ": column " + stride::quoted(name) + " is of type " +
+      return ExitStatus::usage(option + ": column " + in_quotes(name) + " is of type " +
                                type_text(field) +
                                ", which has no sum: name a column of numbers or booleans");
   }
@@ -131,8 +130,8 @@ ExitStatus sum_too_large(const std::string& column, const std::vector<NamedColum
     if (cells[i]) append_cell(by[i].field, *cells[i], &group);
   }
   return ExitStatus::usage(
-      "the sum of column " + stride::quoted(column) +
-      (by.empty() ? "" : " in group " + stride::quoted(group.text())) +
+      "the sum of column " + in_quotes(column) +
+      (by.empty() ? "" : " in group " + in_quotes(group.text())) +
       " does not fit into 64 bits: make groups smaller with more columns of --by, or with --where");
 }
 

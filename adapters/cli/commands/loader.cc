@@ -241,7 +241,7 @@ ExitStatus Loader::in_shell_words(const Status& status) const {
   if (status.key()) {
     TextBuffer key;
     decode_key(key_form_, as_bytes(*status.key()), &key);
-    message = status.message_with_key(quoted(key.text()));
+    message = status.message_with_key(in_quotes(key.text()));
   }
   return ExitStatus::usage(message + ": add less, or load into a new table with --wrap, " +
                            (options_.numbers == NumberType::i32 ? "--numbers i64 " : "") +
@@ -291,8 +291,8 @@ ExitStatus Loader::check_no_duplicates() const {
   TextBuffer key;
   decode_key(key_form_, again.rows.keys[found->again.row], &key);
   return ExitStatus(ExitCode::bad_input,
-                    again.place(found->again.row) + ": key " + quoted(key.text()) + " of table '" +
-                        arguments_.table + "' is in " +
+                    again.place(found->again.row) + ": key " + in_quotes(key.text()) +
+                        " of table '" + arguments_.table + "' is in " +
                         waiting_[found->before.block].place(found->before.row) +
                         " already: give --on-duplicate last or first to keep one row of each key, "
                         "or another --key");
@@ -309,7 +309,7 @@ ExitStatus Loader::check_not_stored(const Table& table) const {
     while (!result.found[row]) ++row;
     TextBuffer key;
     decode_key(key_form_, waiting.rows.keys[row], &key);
-    return ExitStatus(ExitCode::bad_input, waiting.place(row) + ": key " + quoted(key.text()) +
+    return ExitStatus(ExitCode::bad_input, waiting.place(row) + ": key " + in_quotes(key.text()) +
                                                " is in table '" + table.name() +
                                                "' already: give --on-duplicate last or first to "
                                                "keep the new row or the old one");

@@ -269,7 +269,8 @@ ExitStatus Loader::look_at_first_key(BlockReader* reader, const Block* block) {
   std::string_view key = as_text(rows.keys()[0]);
   key_form_.address_bits = address_bits_told_by(key);
   if (key_form_.address_bits == 0)
-    return ExitStatus::usage("key " + quoted(key) + " does not tell what prefixes are of" + remedy);
+    return ExitStatus::usage("key " + in_quotes(key) + " does not tell what prefixes are of" +
+                             remedy);
   set_key_form();
   reader->set_key_form(options_.key_form, options_.key_width);
   return {};

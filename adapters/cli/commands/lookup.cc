@@ -42,8 +42,8 @@ ExitStatus Lookup::not_there(const std::string& place, Bytes key) const {
   std::string in_table = " table '" + table.name() + "'";
   return ExitStatus(
       ExitCode::not_found,
-      place + (of_addresses() ? "no prefix in" + in_table + " covers " + quoted(text.text())
-                              : "key " + quoted(text.text()) + " is not in" + in_table));
+      place + (of_addresses() ? "no prefix in" + in_table + " covers " + in_quotes(text.text())
+                              : "key " + in_quotes(text.text()) + " is not in" + in_table));
 }
 
 std::string Lookup::missing_text() const {

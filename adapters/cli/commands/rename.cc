@@ -35,7 +35,7 @@ ExitStatus check_names(const RenameArguments& arguments) {
           "'.stride' is where these commands remember key types: no table gets that name or loses "
           "it");
   if (arguments.table == arguments.new_name)
-    return ExitStatus::usage("the table is called " + stride::quoted(arguments.table) +
+    return ExitStatus::usage("the table is called " + in_quotes(arguments.table) +
                              " already: give another name");
   return {};
 }
@@ -54,8 +54,8 @@ ExitStatus run_rename(Context* context, const RenameArguments& arguments) {
     return context->out.write(
         text_of(nlohmann::json{{"table", arguments.table}, {"renamed_to", arguments.new_name}}) +
         "\n");
-  context->note("renamed table " + stride::quoted(arguments.table) + " to " +
-                stride::quoted(arguments.new_name));
+  context->note("renamed table " + in_quotes(arguments.table) + " to " +
+                in_quotes(arguments.new_name));
   return {};
 }
 

@@ -172,9 +172,9 @@ class Restore {
 
   ExitStatus check_name(const std::string& name) const {
     if (name.empty() || name == notes_table)
-      return broken("has a table of the name " + stride::quoted(name) + ", which no dump has");
+      return broken("has a table of the name " + in_quotes(name) + ", which no dump has");
     for (const TableRows& table : tables_)
-      if (table.name == name) return broken("has table " + stride::quoted(name) + " twice");
+      if (table.name == name) return broken("has table " + in_quotes(name) + " twice");
     return {};
   }
 

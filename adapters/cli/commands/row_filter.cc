@@ -71,7 +71,7 @@ bool RowFilter::Condition::holds(const TableCells& cells) const {
 ExitStatus RowFilter::parse(const std::string& text, TableCells* cells, Condition* condition) {
   STRIDE_CLI_TRY(cells->check_columns("--where"));
   const ConditionText parts = split_condition(text, cells->names());
-  const std::string before = "--where " + stride::quoted(text);
+  const std::string before = "--where " + in_quotes(text);
   if (parts.comparison.empty())
     return ExitStatus::usage(before +
                              " compares nothing: give COLUMN=VALUE, or !=, <, <=, > or "
@@ -99,7 +99,7 @@ ExitStatus RowFilter::parse(const std::string& text, TableCells* cells, Conditio
   RowWriter row(*schema);
   if (!parse_cell(field, parts.value, 0, &row))
     return ExitStatus::usage(before + ": " + why_no_cell(field, parts.value) + ": column " +
-                             stride::quoted(field.name) + " is of type " + type_text(field));
+                             in_quotes(field.name) + " is of type " + type_text(field));
   RowReader reader(*schema);
   if (!reader.read(row.bytes())) return ExitStatus::usage(before + ": the value is too long");
   condition->value = as_text(reader[0]);

@@ -80,8 +80,8 @@ ExitStatus TableCells::find(const std::string& option, const std::string& name,
   STRIDE_CLI_TRY(check_columns(option));
   const auto found = std::find(names_.begin(), names_.end(), name);
   if (found == names_.end())
-    return ExitStatus::usage(option + ": no column " + stride::quoted(name) + " in table '" +
-                             table_ + "', which has " + names_text(names_) + ": " +
+    return ExitStatus::usage(option + ": no column " + in_quotes(name) + " in table '" + table_ +
+                             "', which has " + names_text(names_) + ": " +
                              did_you_mean(name, names_, "name one of these"));
   const auto place = static_cast<size_t>(found - names_.begin());
   const size_t keys = schema_.key().size();
@@ -90,7 +90,7 @@ ExitStatus TableCells::find(const std::string& option, const std::string& name,
   column->field = column->of_key ? schema_.key()[place] : schema_.values()[column->column];
   if (!column->of_key) return {};
   if (form_.type != KeyType::bytes && form_.type != KeyType::columns && !is_number(form_.type))
-    return ExitStatus::usage(option + ": column " + stride::quoted(name) +
+    return ExitStatus::usage(option + ": column " + in_quotes(name) +
                              " is the key, which is of type " + name_of(form_) +
                              " here: choose rows by it with --from, --to or --prefix");
   reads_key_ = true;

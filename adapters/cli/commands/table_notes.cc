@@ -153,7 +153,7 @@ ExitStatus find_table(const Database& database, const std::string& name, Table* 
   std::vector<std::string> names;
   for (const TableStatistics& there : database.tables())
     if (there.name != notes_table) names.push_back(there.name);
-  const std::string message = "no table " + stride::quoted(name) + " in database " + path;
+  const std::string message = "no table " + in_quotes(name) + " in database " + path;
   if (names.empty())
     return ExitStatus(ExitCode::not_found,
                       message + ", which has none: stride load " + path + " TABLE FILE makes one");

@@ -313,8 +313,8 @@ class ArrowFile final : public BatchFile {
       const arrow::Field& field = *schema_->field(i);
       const bool is_vector = plan->fields[static_cast<size_t>(i)].is_vector();
       if (!has_text(plain_type(*field.type())) && !(is_vector && options_.takes_vectors))
-        return ExitStatus::usage(name_ + ": column " + stride::quoted(field.name()) +
-                                 " is of type " + field.type()->ToString() +
+        return ExitStatus::usage(name_ + ": column " + in_quotes(field.name()) + " is of type " +
+                                 field.type()->ToString() +
                                  ", which is neither key nor value; name others with --value");
     }
     if (!parquet_) return {};

@@ -90,7 +90,7 @@ ExitStatus BlockReader::look_ahead(FileRows* file) {
     if (told.delimiter != delimiter_)
       told_.push_back(
           file->name + ": between the columns is " +
-          (told.delimiter == '\t' ? "a tab" : stride::quoted(std::string(1, told.delimiter))) +
+          (told.delimiter == '\t' ? "a tab" : in_quotes(std::string(1, told.delimiter))) +
           " (--delimiter says another one)");
     if (told.header && !header_)
       told_.push_back(file->name + ": the first row names the columns (--no-header: it is a row)");

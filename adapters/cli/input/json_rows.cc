@@ -59,12 +59,12 @@ class JsonParser {
       return rows_.refuse(std::string("JSON: ") + object.error(), row, advice_on(row));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (keys_[i].kind == JsonSlice::Kind::absent)
-        return rows_.refuse("no field " + quoted(key_names_[i]), row,
+        return rows_.refuse("no field " + in_quotes(key_names_[i]), row,
                             fields_of(row, key_names_[i]));
       const bool boolean = keys_[i].text == "true" || keys_[i].text == "false";
       if (keys_[i].kind == JsonSlice::Kind::other && !boolean)
         return rows_.refuse(
-            "the field " + quoted(key_names_[i]) + " is neither a string nor a number", row);
+            "the field " + in_quotes(key_names_[i]) + " is neither a string nor a number", row);
       key_views_[i] = plain_text(keys_[i], &key_texts_[i]);
     }
     if (!(keys_.size() == 1 ? rows_.key(key_views_[0], row) : rows_.key_columns(key_views_, row)))
@@ -145,7 +145,8 @@ class JsonParser {
 
   bool add_cells(std::string_view row) {
     if (!only_these_ && has_stranger_) {
-      rows_.refuse("field " + quoted(name_of(stranger_)) + " is none of the table's columns", row,
+      rows_.refuse("field " + in_quotes(name_of(stranger_)) + " is none of the table's columns",
+                   row,
                    options_.schema_is_guess
                        ? "the columns were told from the first rows: name those that are to be "
                          "loaded with --value, give --schema, or --schema none, which keeps whole "
@@ -166,7 +167,7 @@ class JsonParser {
     }
     for (size_t i = 0; i < values_.size(); ++i) {
       if (values_[i].kind == JsonSlice::Kind::absent) {
-        rows_.refuse("no field " + quoted(options_.values[i]), row,
+        rows_.refuse("no field " + in_quotes(options_.values[i]), row,
                      fields_of(row, options_.values[i]));
         return false;
       }

@@ -66,7 +66,7 @@ bool ParsedRows::refuse_key(std::string_view text, std::string_view row, ptrdiff
                : "name the key's column with --key, or give another --key-type");
   } else {
     uint64_t bytes = encoded < 0 ? text.size() : static_cast<uint64_t>(encoded);
-    refuse("key " + quoted(text) + " has " + std::to_string(bytes) + " bytes, " +
+    refuse("key " + in_quotes(text) + " has " + std::to_string(bytes) + " bytes, " +
                (options.key_width ? "every key has " + std::to_string(options.key_width)
                                   : "at most " + std::to_string(max_key_bytes) + " are possible"),
            row);
@@ -98,16 +98,15 @@ std::string ParsedRows::schema_advice() const {
 
 bool ParsedRows::refuse_cell(size_t column, std::string_view text, std::string_view row) {
   const Field& field = plan_->options.schema->values()[column];
-  refuse("column " + stride::quoted(field.name) + ": " + why_no_cell(field, text), row,
-         schema_advice());
+  refuse("column " + in_quotes(field.name) + ": " + why_no_cell(field, text), row, schema_advice());
   return false;
 }
 
 bool ParsedRows::refuse_null(size_t column, std::string_view row) {
   const Field& field = plan_->options.schema->values()[column];
-  refuse("column " + stride::quoted(field.name) + ": null, and the type " + type_text(field) +
-             " has none",
-         row, schema_advice());
+  refuse(
+      "column " + in_quotes(field.name) + ": null, and the type " + type_text(field) + " has none",
+      row, schema_advice());
   return false;
 }
 

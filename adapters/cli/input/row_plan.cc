@@ -17,7 +17,7 @@ ExitStatus find_column(const RowOptions& options, const std::string& wanted,
     *index = static_cast<size_t>(named - columns.begin());
     auto again = std::find(named + 1, columns.end(), wanted);
     if (again == columns.end()) return {};
-    return ExitStatus::usage("column " + quoted(wanted) + " is in " + where +
+    return ExitStatus::usage("column " + in_quotes(wanted) + " is in " + where +
                              " more than once: give its number, " + std::to_string(*index + 1) +
                              " or " + std::to_string(again - columns.begin() + 1));
   }
@@ -26,7 +26,7 @@ ExitStatus find_column(const RowOptions& options, const std::string& wanted,
   size_t n = number ? std::stoul(wanted) : 0;
   if (n == 0) {
     return ExitStatus::usage(
-        "no column " + quoted(wanted) +
+        "no column " + in_quotes(wanted) +
         (columns.empty()
              ? ": without --header a column is a number from 1: give its number, or --header"
              : " in " + where + ", which has " + names_text(columns) + ": " +
@@ -102,11 +102,11 @@ ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) 
     size_t index = 0;
     STRIDE_CLI_TRY(find_column(plan.options, field.name, columns, &index));
     if (columns[index] != field.name)
-      return ExitStatus::usage("no column " + quoted(field.name) +
+      return ExitStatus::usage("no column " + in_quotes(field.name) +
                                ", which the table has: the file's are " + names_text(columns) +
                                ": name them in the table's order with --value");
     if (taken[index])
-      return ExitStatus::usage("column " + quoted(field.name) +
+      return ExitStatus::usage("column " + in_quotes(field.name) +
                                " would be key and value: name the key's with --key");
     taken[index] = true;
     found->push_back(index);
@@ -115,7 +115,8 @@ ExitStatus find_schema_columns(const RowPlan& plan, std::vector<size_t>* found) 
   if (left == taken.end()) return {};
   std::vector<std::string> names;
   for (const Field& field : fields) names.push_back(field.name);
-  return ExitStatus::usage("column " + quoted(columns[static_cast<size_t>(left - taken.begin())]) +
+  return ExitStatus::usage("column " +
+                           in_quotes(columns[static_cast<size_t>(left - taken.begin())]) +
                            " is none of the table's, which are " + names_text(names) +
                            ": name those that are to be loaded with --value");
 }

@@ -187,7 +187,7 @@ class ArrowColumnFile final : public ColumnFile {
   ExitStatus add(Bytes key, Bytes value) override {
     if (reader_ && !reader_->read(value)) return no_row_of_schema(keys_.text(key));
     if (key_reader_ && !key_reader_->read(key))
-      return ExitStatus(ExitCode::damaged, "key " + stride::quoted(key) + " is none of type " +
+      return ExitStatus(ExitCode::damaged, "key " + in_quotes(key) + " is none of type " +
                                                name_of(form_) + ": delete it");
     STRIDE_CLI_TRY(guarded([&] { return append(key, value); }));
     return ++rows_ == batch_rows ? flush() : ExitStatus();

@@ -7,7 +7,7 @@ namespace stride::cli {
 
 ExitStatus no_row_of_schema(const std::string& key) {
   return ExitStatus(ExitCode::damaged,
-                    "the value of key " + stride::quoted(key) +
+                    "the value of key " + in_quotes(key) +
                         " is no row of the table's columns: put the row again, or delete the key");
 }
 

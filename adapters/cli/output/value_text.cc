@@ -37,11 +37,11 @@ ExitStatus find_columns(const Table& table, const std::vector<std::string>& name
   for (const std::string& name : names) {
     const std::optional<size_t> column = schema.find(name);
     if (!column)
-      return ExitStatus::usage("no column " + stride::quoted(name) + " in table '" + table.name() +
+      return ExitStatus::usage("no column " + in_quotes(name) + " in table '" + table.name() +
                                "', which has " + names_text(known) + ": " +
                                did_you_mean(name, known, "name some of these"));
     if (std::find(columns->begin(), columns->end(), *column) != columns->end())
-      return ExitStatus::usage("--columns names column " + stride::quoted(name) + " twice");
+      return ExitStatus::usage("--columns names column " + in_quotes(name) + " twice");
     columns->push_back(*column);
   }
   return {};

@@ -403,14 +403,14 @@ std::string why_no_cell(const Field& field, std::string_view text) {
   Field type = field;
   type.nullable = false;
   if (text.empty() && !is_text(field)) return "empty, which is no " + type_text(type);
-  if (field.type == FieldType::string) return stride::quoted(text) + " is no UTF-8";
+  if (field.type == FieldType::string) return in_quotes(text) + " is no UTF-8";
   if (field.type == FieldType::bytes)
-    return stride::quoted(text) + " has " + std::to_string(text.size()) + " bytes, not " +
+    return in_quotes(text) + " has " + std::to_string(text.size()) + " bytes, not " +
            std::to_string(field.count);
   double number = 0;
   if (field.type == FieldType::f64 && parse_number(text, &number) && !keeps_digits(text, number))
-    return stride::quoted(text) + " has more digits than f64 keeps";
-  std::string why = stride::quoted(text) + " is no " + type_text(type);
+    return in_quotes(text) + " has more digits than f64 keeps";
+  std::string why = in_quotes(text) + " is no " + type_text(type);
   if (!field.is_vector() && has_leading_zeros(text) && width_of(field.type) <= 8)
     why += ": a number has no zeros before it";
   return why;

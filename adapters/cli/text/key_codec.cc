@@ -240,7 +240,8 @@ std::string why_no_prefix(const KeyForm& form, std::string_view text) {
   const uint32_t told = address_bits_told_by(text);
   if (told != 0 && told != bits && (bits == ipv4_bits || bits == ipv6_bits)) {
     auto name = [](uint32_t of) { return of == ipv4_bits ? "IPv4" : "IPv6"; };
-    return quoted(text) + " is " + name(told) + ", and the table is of " + name(bits) + " prefixes";
+    return in_quotes(text) + " is " + name(told) + ", and the table is of " + name(bits) +
+           " prefixes";
   }
   if (form.type == KeyType::address) {
     auto address = parse_address(text, bits);
@@ -311,19 +312,19 @@ ptrdiff_t encode_key(const KeyForm& form, std::string_view text, std::byte* to) 
 std::string why_no_key(const KeyForm& form, std::string_view text) {
   switch (form.type) {
     case KeyType::u64:
-      return quoted(text) + " is no number from 0 to 18446744073709551615";
+      return in_quotes(text) + " is no number from 0 to 18446744073709551615";
     case KeyType::i64:
-      return quoted(text) + " is no number from -9223372036854775808 to 9223372036854775807";
+      return in_quotes(text) + " is no number from -9223372036854775808 to 9223372036854775807";
     case KeyType::hex:
-      return quoted(text) + " is no even number of hex digits";
+      return in_quotes(text) + " is no even number of hex digits";
     case KeyType::ip:
-      return quoted(text) + " is no IPv4 or IPv6 address";
+      return in_quotes(text) + " is no IPv4 or IPv6 address";
     case KeyType::prefix:
     case KeyType::address:
       return why_no_prefix(form, text);
     case KeyType::bytes:
       if (is_text(form.address_bits)) break;
-      return quoted(text) + " is no prefix of " + std::to_string(form.address_bits) +
+      return in_quotes(text) + " is no prefix of " + std::to_string(form.address_bits) +
              " bits as a table stores it";
     case KeyType::columns: {
       if (form.parts() == 1) return why_no_key_parts(*form.columns, {&text, 1});
@@ -331,7 +332,7 @@ std::string why_no_key(const KeyForm& form, std::string_view text) {
       return why_no_key_parts(*form.columns, split_key(text, &memory));
     }
   }
-  return quoted(text) + " is no key";
+  return in_quotes(text) + " is no key";
 }
 
 void decode_key(const KeyForm& form, Bytes key, TextBuffer* out) {

@@ -71,11 +71,11 @@ bool parse_number(NumberType type, std::string_view text, std::byte* to) {
 
 std::string why_no_number(NumberType type, std::string_view text) {
   if (is_float(type))
-    return "value " + quoted(text) + " is no number that " + std::string(to_string(type)) +
+    return "value " + in_quotes(text) + " is no number that " + std::string(to_string(type)) +
            " can hold";
   return with_number(type, [&](auto number) {
     using Limits = std::numeric_limits<decltype(number)>;
-    return "value " + quoted(text) + " is no number from " + std::to_string(Limits::min()) +
+    return "value " + in_quotes(text) + " is no number from " + std::to_string(Limits::min()) +
            " to " + std::to_string(Limits::max());
   });
 }

@@ -64,7 +64,7 @@ inline std::string names_text(const std::vector<std::string>& names,
   std::string text;
   for (size_t i = 0; i < shown; ++i) {
     const bool last = i + 1 == names.size();
-    text += (i == 0 ? "" : last ? " " + last_word + " " : ", ") + stride::quoted(names[i]);
+    text += (i == 0 ? "" : last ? " " + last_word + " " : ", ") + in_quotes(names[i]);
   }
   if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
   return text;
