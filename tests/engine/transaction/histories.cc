@@ -162,13 +162,13 @@ class HistoryWorker {
 
  private:
   ListKey any_key() {
-    char name[16];
-    std::snprintf(name, sizeof name, "k%03u", static_cast<unsigned>(random_() % keys_));
-    return {static_cast<uint32_t>(random_() % tables_of_history), name};
+    const auto key = static_cast<uint32_t>(random_() % keys_);
+    return {static_cast<uint32_t>(random_() % tables_of_history), name(key)};
   }
-  std::string name(uint32_t i) const {
+  // Names sort as their numbers do, that of keys_ included.
+  static std::string name(uint32_t i) {
     char name[16];
-    std::snprintf(name, sizeof name, "k%03u", i);
+    std::snprintf(name, sizeof name, "k%05u", i);
     return name;
   }
 
