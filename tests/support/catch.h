@@ -12,6 +12,7 @@
 #define CATCH_CONFIG_ENABLE_ALL_STRINGMAKERS
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // as version 2 has it
 #else
 #include <catch2/catch.hpp>
 #endif
@@ -23,7 +24,6 @@
 #include <string_view>
 
 #include "storage/status.h"
-#include "tests/support/catch.h"
 
 namespace stride::test {
 
