@@ -90,6 +90,7 @@ void bind_cursor(nb::module_& module, nb::class_<PyTable>& table);
 void bind_prefixes(nb::class_<PyTable>& table);
 void bind_sets(nb::module_& module);
 void bind_plans(nb::module_& module);
+void bind_partition(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_maintenance(nb::module_& module);
 

@@ -81,6 +81,8 @@ RESULTS = {
     "VectorSet.find": NUMBERS,
     "VectorSet.get": "NDArray[np.uint32]",
     "RowSet.put": BOOLEANS,
+    "KeyPartition.order": f"Tuple[{NUMBERS}, {NUMBERS}]",
+    "KeyPartition.sample": "List[bytes]",
     "Plan.map": ARRAY,
     "Plan.target_names": "List[Any]",
 }
@@ -96,7 +98,9 @@ ARGUMENTS = {
     "values": "Any",
     "value": "Any",
     "deltas": "Any",
+    "key": "Any",
     "keys": "Any",
+    "splitters": "Optional[List[bytes]]",
     "data": "Any",
     "addresses": "Any",
     "address": "Any",

@@ -63,6 +63,7 @@ NB_MODULE(_core, module) {
   bind_scan(module);
   bind_sets(module);
   bind_plans(module);
+  bind_partition(module);
   bind_device(module);
   bind_maintenance(module);
 }

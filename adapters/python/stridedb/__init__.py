@@ -19,6 +19,7 @@ from ._core import (
     Cursor,
     Database,
     Dedup,
+    KeyPartition,
     Plan,
     RowSet,
     Rows,
@@ -80,7 +81,7 @@ from .errors import (
 
 __all__ = [
     "AlreadyExists", "Cancelled", "Closed", "Column", "Conflict", "Corruption", "Cursor", "Database", "Dedup",
-    "InvalidArgument", "InvalidType", "KeyNotFound", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
+    "InvalidArgument", "InvalidType", "KeyNotFound", "KeyPartition", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
     "ReadOnly", "ResourceExhausted", "RowSet", "Rows", "Scan", "Snapshot", "StorageError", "StrideError",
     "Table", "Transaction", "Type", "Unavailable", "UnsupportedVersion", "VectorSet", "__version__", "bool_",
     "bytes_", "date", "diagnose", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "restore", "str_",

@@ -164,9 +164,9 @@ class Table:
     def address_bits(self) -> int:
         """Bits of the addresses of a prefix table; 0: it is none."""
 
-    def __getitem__(self, key: object | None) -> Any: ...
+    def __getitem__(self, key: Any) -> Any: ...
 
-    def __contains__(self, key: object | None) -> bool: ...
+    def __contains__(self, key: Any) -> bool: ...
 
     def get(self, keys: Any, default: object | None=None, columns: Optional[Sequence[str]]=None) -> Any:
         """
@@ -216,7 +216,7 @@ class Table:
         Puts rows: a frame (a DataFrame, Arrow data, a dict of columns) with all columns of the table, or keys and values: columns with as many rows, or a key and a value. All of it is there afterwards, or nothing. on_equal: 'last' takes the last of equal keys, 'error' raises AlreadyExists. durability: 'sync', 'flush' or 'none'; None: that of the database. progress: called with a share from 0 to 1; an exception of it ends the commit. InvalidArgument: a null in a key, columns that are missing, unknown or of other sizes, values out of range. InvalidType: cells of a type that the column does not take. ReadOnly: the database or a snapshot is for reading.
         """
 
-    def __setitem__(self, key: object | None, value: Any) -> None: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def put_if_absent(self, data: Any, values: Any=None, *, durability: Optional[_Durability]=None) -> NDArray[np.bool_]:
         """
@@ -231,7 +231,7 @@ class Table:
     def delete(self, keys: Any, *, durability: Optional[_Durability]=None) -> None:
         """Deletes a key or a column of keys. That one is not there is no error."""
 
-    def __delitem__(self, key: object | None) -> None: ...
+    def __delitem__(self, key: Any) -> None: ...
 
     def delete_range(self, start: Any=None, stop: Any=None, *, durability: Optional[_Durability]=None) -> None:
         """Deletes the keys from `start` on that are below `stop`."""
@@ -294,10 +294,10 @@ class Cursor:
     Rows one at a time, in either direction from any key, as the table was when the cursor was made. What moves it returns whether it is at a row then, as `valid`: at first it is at none, nor behind either end. Iteration yields pairs of key and value from the row that it is at, or from the first one where it was not moved yet, and moves it along.
     """
 
-    def seek(self, key: object | None) -> bool:
+    def seek(self, key: Any) -> bool:
         """Moves to the first row whose key is not smaller."""
 
-    def seek_for_previous(self, key: object | None) -> bool:
+    def seek_for_previous(self, key: Any) -> bool:
         """Moves to the last row whose key is not greater."""
 
     def seek_to_first(self) -> bool:
@@ -714,3 +714,24 @@ class Plan:
     @property
     def backend(self) -> str:
         """What executes map()."""
+
+class KeyPartition:
+    """
+    Which of several parts each key of a table belongs to. key: as of Database.table(). parts: how many there are, 1 to 65536. splitters: None: by the hash of a key, part = (hash >> 32) * parts >> 32, where the hash is XXH3 (64 bits, seed 0) of the key's bytes as a table keeps them; or one bytes object fewer than parts, as sample() gives them, ascending: part i has the keys from splitter i - 1 on that are below splitter i.
+    """
+
+    def __init__(self, key: Any, parts: int, splitters: Optional[List[bytes]]=None) -> None: ...
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+
+    def order(self, keys: Any) -> Tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """
+        The rows of part 0, then those of part 1, and so on, each in the order they are given in; and where each part's rows end. keys: a column of keys, or a frame that has their columns.
+        """
+
+    def sample(self, keys: Any, share: float=1.0) -> List[bytes]:
+        """
+        The bytes of the keys whose hash is in the lowest share of all hashes: of equal keys all or none, wherever they are, so that samples together are one of the keys that differ.
+        """
