@@ -18,25 +18,24 @@
 namespace stride {
 namespace {
 
+// Tells of the first key that both ranges have.
 Status keys_overlap(const TableRecord& table, const AdoptedSegment& below,
                     const AdoptedSegment& above) {
   const std::string& first = below.source->database->path;
   const std::string& second = above.source->database->path;
   const Bytes from = above.segment->first_key();
-  const Bytes to = compare(below.segment->last_key(), above.segment->last_key()) < 0
-                       ? below.segment->last_key()
-                       : above.segment->last_key();
-  const std::string keys = "keys from " + in_quotes(from) + " to " + in_quotes(to);
+  std::string key(as_text(from));
   if (below.source == above.source)
-    return Status::invalid("table '" + table.name + "' has " + keys +
-                           " in several runs, which have to be one to be adopted")
+    return Status::invalid("table '" + table.name + "' has several runs, whose ranges of keys " +
+                           "overlap from " + in_quotes(from) + " on: it has to be one run")
         .with_file(first)
-        .with_key(std::string(as_text(from)))
+        .with_key(std::move(key))
         .with_remedy("call compact() on it and close it first");
-  return Status::invalid("the ranges of keys of table '" + table.name + "' overlap in " +
-                         in_quotes(first) + " and " + in_quotes(second) + ": both may have " + keys)
+  return Status::invalid("the ranges of keys of table '" + table.name + "' in " + in_quotes(first) +
+                         " and in " + in_quotes(second) + " overlap from " + in_quotes(from) +
+                         " on")
       .with_file(second)
-      .with_key(std::string(as_text(from)))
+      .with_key(std::move(key))
       .with_remedy("give each key to one of them, or adopt them in transactions of their own");
 }
 
