@@ -243,6 +243,8 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   STRIDE_TRY(
       versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability));
   count_bytes(pending);
+  WorkWatch::Scope unwatched(nullptr);  // it has been committed
+  for (const auto& [id, table] : round->tables) after_change_(id);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // A database in memory that adopts the rows of others, which one bulk commit has made each.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>

@@ -369,6 +369,25 @@ TEST_CASE_METHOD(AdoptTest, "AdoptTest.NumbersPrefixesAndRowsThatEnd", "[AdoptTe
   CHECK((*db)->segments(*ends)->at(0).rows == 1);
 }
 
+// A prefix table has at most 64, however they come.
+TEST_CASE_METHOD(AdoptTest, "AdoptTest.RunsOfAPrefixTableStayFew", "[AdoptTest]") {
+  Model all;
+  open({.address_bits = byte_strings});
+  for (int i = 0; i < 70; ++i) {
+    const Model part = {{"p", std::to_string(i)}, {"q" + std::to_string(i), "1"}};
+    const std::string path = "/shard" + std::to_string(i);
+    make_shard(fs_, path, part, {.address_bits = byte_strings});
+    REQUIRE_OK(adopt({path}));
+    for (const auto& [key, value] : part) all[key] = value;
+  }
+  CHECK(db_->segments(table_)->size() <= 64);
+  CHECK(rows() == all);
+  auto entry = db_->snapshot().match(table_, as_bytes("px"));
+  REQUIRE_OK(entry);
+  CHECK(text((*entry)->value) == "69");
+  REQUIRE_OK(db_->verify());
+}
+
 TEST_CASE_METHOD(AdoptTest, "AdoptTest.ConflictsWithWhatWasRead", "[AdoptTest]") {
   make_shard(fs_, "/a", {{"a", "adopted"}});
   open();
