@@ -36,6 +36,7 @@ SharedDatabases& shared_databases() {
 
 // Another way to the same directory is the same key. Where that cannot be told, its lock tells.
 SharedKey key_of(const std::string& path, FileSystem* file_system) {
+  if (file_system == &FileSystem::posix()) file_system = nullptr;
   std::error_code failed;
   std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
   if (!file_system) {
@@ -60,16 +61,19 @@ std::shared_ptr<SharedDatabase> shared_database(const SharedKey& key, const Shar
 
 }  // namespace
 
+bool is_same_directory(const std::string& a, const std::string& b, FileSystem* file_system) {
+  return key_of(a, file_system) == key_of(b, file_system);
+}
+
 Status SharedDatabase::open(const std::string& path, const Options& options,
                             std::shared_ptr<DatabaseImpl>* impl,
                             std::shared_ptr<SharedDatabase>* shared) {
-  FileSystem* fs = options.file_system == &FileSystem::posix() ? nullptr : options.file_system;
   if (options.read_only) {
     auto opened = DatabaseImpl::open(path, options);
     if (opened.ok()) *impl = std::move(*opened);
     return opened.status();
   }
-  const SharedKey key = key_of(path, fs);
+  const SharedKey key = key_of(path, options.file_system);
   std::shared_ptr<SharedDatabase> database = shared_database(key, nullptr);
   if (database->is_gone(path)) database = shared_database(key, database.get());
   STRIDE_TRY(database->open_here(path, options, impl));

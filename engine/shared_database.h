@@ -20,6 +20,9 @@ namespace stride {
 
 class DatabaseImpl;
 
+// Whether both paths lead to one directory, as far as that can be told. file_system: as of Options.
+bool is_same_directory(const std::string& a, const std::string& b, FileSystem* file_system);
+
 // Thread-safe.
 class SharedDatabase {
  public:

@@ -114,6 +114,7 @@ Status WriteTransaction::change(const Table& table, const Stage& stage) {
   return no_throw([&] {
     if (!state_) return absent();
     STRIDE_TRY(state_->begin_change(table));
+    STRIDE_TRY(state_->staging.check_takes_rows(*TableParts::record(table)));
     Status s = stage(state_->staging, TableParts::record(table));
     state_->end_change();
     return s;

@@ -171,6 +171,25 @@ class STRIDE_API WriteTransaction {
   // sizes, or offsets that descend.
   Status erase_ranges(const Table& table, const KeyColumn& from, const KeyColumn& to);
 
+  // Makes the rows that other databases have in their table of this name a part of this one once
+  // this is committed, newer than all that is there: their segments are copied, several at once and
+  // every block checked, and neither sorted nor built again. So a load that several processes or
+  // machines have carried out, each into a database of its own and each with a range of keys, ends
+  // as one database. The databases are read, and stay as they are; rows that are committed there
+  // after this call are not seen. They have to be there until commit() has returned.
+  //
+  // Each of them has the table with the same options and the same schema, and its rows in segments
+  // alone, none of them erased: that is so after one bulk load, and after compact() and close(). A
+  // table without rows adds nothing. The ranges of keys of all segments are disjoint.
+  //
+  // This opens them and looks at what they say of themselves; commit() copies, and is corruption,
+  // with the file, where a segment is damaged. invalid_argument, which names the database: a table
+  // of other options, rows that are not in segments or that are erased, ranges of keys that
+  // overlap, this database itself, `.stride`, or a table whose rows the transaction changes
+  // otherwise, too. not_found: there is no such database or table. As opening them, too. Nothing of
+  // the call is staged then.
+  Status adopt(const Table& table, std::span<const std::string> databases);
+
   // Changes that are made from now on come after all so far, whichever thread makes them: for a
   // thread that goes on with what another has begun. Call it when no change is under way.
   void hand_over();

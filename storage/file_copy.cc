@@ -44,12 +44,13 @@ Status read_pieces(const FileSource& from, uint64_t begin, uint64_t end, const V
     STRIDE_TRY(WorkWatch::check());
     const std::span<std::byte> piece = buffer.first(std::min(piece_bytes, end - at));
     STRIDE_TRY(from.read_at(at, piece));
-    STRIDE_TRY(visit(at, Bytes(piece)));
+    STRIDE_TRY(visit(at, piece));
   }
   return {};
 }
 
-// check(offset, bytes) looks at each piece before it is written; checked() at the end.
+// check(offset, bytes) looks at each piece before it is written, and may change it then; checked()
+// at the end.
 template <class Check, class Checked>
 Status copy_pieces(const FileSource& from, FileSystem& fs, const std::string& to,
                    const Check& check, const Checked& checked) {
@@ -59,12 +60,14 @@ Status copy_pieces(const FileSource& from, FileSystem& fs, const std::string& to
   Status s = no_throw([&] {
     // A file system that is too full says so before anything is written.
     if (from.bytes() > 0) STRIDE_TRY((*made)->allocate(from.bytes()));
-    Status copied = read_pieces(from, 0, from.bytes(), [&](uint64_t at, Bytes piece) {
-      STRIDE_TRY(check(at, piece));
-      STRIDE_TRY((*made)->write_at(at, piece));
-      if (watch) watch->add_written(piece.size());
-      return Status();
-    });
+    Status copied =
+        read_pieces(from, 0, from.bytes(), [&](uint64_t at, std::span<std::byte> piece) {
+          STRIDE_TRY(check(at, piece));
+          STRIDE_TRY((*made)->write_at(at, piece));
+          if (watch) watch->add(piece.size());
+          if (watch) watch->add_written(piece.size());
+          return Status();
+        });
     STRIDE_TRY(std::move(copied));
     STRIDE_TRY(checked());
     return (*made)->sync();
@@ -89,6 +92,96 @@ class BlockSums {
  private:
   std::vector<uint64_t> sums_;
 };
+
+// Bytes that a copy has in place of those of the file that it is of.
+struct Replacement {
+  uint64_t offset = 0;
+  std::vector<std::byte> bytes;
+};
+
+void replace_bytes(const std::vector<Replacement>& replacements, uint64_t at,
+                   std::span<std::byte> piece) {
+  for (const Replacement& replacement : replacements) {
+    const uint64_t begin = std::max(at, replacement.offset);
+    const uint64_t end = std::min(at + piece.size(), replacement.offset + replacement.bytes.size());
+    if (begin < end)
+      std::memcpy(piece.data() + (begin - at),
+                  replacement.bytes.data() + (begin - replacement.offset), end - begin);
+  }
+}
+
+// Of the tables and the footer, as they stand at the end of a file.
+Status check_tables(const FileSource& from, const SegmentSums& sums, Bytes end) {
+  SegmentFooter footer{};
+  const Bytes tables = end.first(end.size() - sizeof footer);
+  const Bytes read = end.subspan(tables.size());
+  std::memcpy(&footer, read.data(), sizeof footer);
+  if (footer.checksum != sums.checksum || checksum(tables) != sums.tables_checksum ||
+      checksum(read.first(offsetof(SegmentFooter, checksum))) != sums.checksum)
+    return damaged_segment(from, sums.tables_offset, "the file's tables have changed");
+  return {};
+}
+
+// The first block with another id, whose checksum the tables have then, and the tables with theirs.
+Result<std::vector<Replacement>> with_id(uint64_t id, const FileSource& from,
+                                         const SegmentSums& sums) {
+  std::vector<std::byte> block(std::min(segment_block_bytes, sums.tables_offset));
+  std::vector<std::byte> end(sums.bytes - sums.tables_offset);
+  STRIDE_TRY(from.read_at(0, block));
+  STRIDE_TRY(from.read_at(sums.tables_offset, end));
+  if (checksum(block) != sums.blocks[0])
+    return damaged_segment(from, 0, "the checksum of a block differs");
+  STRIDE_TRY(check_tables(from, sums, end));
+  SegmentHeader header{};
+  std::memcpy(&header, block.data(), sizeof header);
+  header.id = id;
+  header.checksum =
+      checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(SegmentHeader, checksum)));
+  std::memcpy(block.data(), &header, sizeof header);
+  SegmentFooter footer{};
+  const uint64_t tables_bytes = end.size() - sizeof footer;
+  std::memcpy(&footer, end.data() + tables_bytes, sizeof footer);
+  const uint64_t block_sum = checksum(block);
+  std::memcpy(end.data() + footer.sections * sizeof(SectionEntry), &block_sum, sizeof block_sum);
+  footer.id = id;
+  footer.tables_checksum = checksum(Bytes(end).first(tables_bytes));
+  footer.checksum =
+      checksum(std::as_bytes(std::span(&footer, 1)).first(offsetof(SegmentFooter, checksum)));
+  std::memcpy(end.data() + tables_bytes, &footer, sizeof footer);
+  block.resize(sizeof header);
+  std::vector<Replacement> replacements;
+  replacements.push_back({0, std::move(block)});
+  replacements.push_back({sums.tables_offset, std::move(end)});
+  return replacements;
+}
+
+// What is checked are the bytes of the file, before any is replaced. The tables are checked again
+// as they are copied: all that is written has been.
+Status copy_segment_with(const std::vector<Replacement>& replacements, const FileSource& from,
+                         const SegmentSums& sums, FileSystem& fs, const std::string& to) {
+  if (from.bytes() != sums.bytes)
+    return damaged_segment(from, from.bytes(), "the file has changed its size");
+  std::vector<std::byte> end;  // the tables and the footer
+  end.reserve(sums.bytes - sums.tables_offset);
+  auto check = [&](uint64_t at, std::span<std::byte> bytes) -> Status {
+    const Bytes piece = bytes;
+    for (uint64_t i = 0; i < piece.size() && at + i < sums.tables_offset;
+         i += segment_block_bytes) {
+      const uint64_t size =
+          std::min({segment_block_bytes, piece.size() - i, sums.tables_offset - (at + i)});
+      if (checksum(piece.subspan(i, size)) != sums.blocks[(at + i) / segment_block_bytes])
+        return damaged_segment(from, at + i, "the checksum of a block differs");
+    }
+    const uint64_t begin = std::max(at, sums.tables_offset);
+    if (begin < at + piece.size()) {
+      const Bytes tail = piece.subspan(begin - at);
+      end.insert(end.end(), tail.begin(), tail.end());
+    }
+    replace_bytes(replacements, at, bytes);
+    return {};
+  };
+  return copy_pieces(from, fs, to, check, [&] { return check_tables(from, sums, end); });
+}
 
 }  // namespace
 
@@ -146,39 +239,18 @@ Result<SegmentSums> read_segment_sums(const FileSource& from, uint64_t id) {
   return sums;
 }
 
-// The tables are checked again as they are copied: all that is written has been.
 Status copy_segment(const FileSource& from, const SegmentSums& sums, FileSystem& fs,
                     const std::string& to) {
+  return copy_segment_with({}, from, sums, fs, to);
+}
+
+Status copy_segment_as(uint64_t id, const FileSource& from, const SegmentSums& sums, FileSystem& fs,
+                       const std::string& to) {
   if (from.bytes() != sums.bytes)
     return damaged_segment(from, from.bytes(), "the file has changed its size");
-  std::vector<std::byte> end;  // the tables and the footer
-  end.reserve(sums.bytes - sums.tables_offset);
-  auto check = [&](uint64_t at, Bytes piece) -> Status {
-    for (uint64_t i = 0; i < piece.size() && at + i < sums.tables_offset;
-         i += segment_block_bytes) {
-      const uint64_t size =
-          std::min({segment_block_bytes, piece.size() - i, sums.tables_offset - (at + i)});
-      if (checksum(piece.subspan(i, size)) != sums.blocks[(at + i) / segment_block_bytes])
-        return damaged_segment(from, at + i, "the checksum of a block differs");
-    }
-    const uint64_t begin = std::max(at, sums.tables_offset);
-    if (begin < at + piece.size()) {
-      const Bytes tail = piece.subspan(begin - at);
-      end.insert(end.end(), tail.begin(), tail.end());
-    }
-    return {};
-  };
-  auto check_end = [&]() -> Status {
-    SegmentFooter footer{};
-    const Bytes tables = Bytes(end).first(end.size() - sizeof footer);
-    std::memcpy(&footer, end.data() + tables.size(), sizeof footer);
-    const Bytes read = Bytes(end).subspan(tables.size());
-    if (footer.checksum != sums.checksum || checksum(tables) != sums.tables_checksum ||
-        checksum(read.first(offsetof(SegmentFooter, checksum))) != sums.checksum)
-      return damaged_segment(from, sums.tables_offset, "the file's tables have changed");
-    return {};
-  };
-  return copy_pieces(from, fs, to, check, check_end);
+  auto replacements = with_id(id, from, sums);
+  if (!replacements.ok()) return replacements.status();
+  return copy_segment_with(*replacements, from, sums, fs, to);
 }
 
 Result<uint64_t> file_checksum(const FileSource& from) {

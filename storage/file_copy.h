@@ -56,6 +56,11 @@ Result<SegmentSums> read_segment_sums(const FileSource& from, uint64_t id);
 // corruption, with the offset, where a block does not match its checksum.
 Status copy_segment(const FileSource& from, const SegmentSums& sums, FileSystem& fs,
                     const std::string& to);
+// The same, as a segment of another id, so that another database can have it: the id stands in the
+// header and the footer, and the copy's checksums are of what it has there. Every block is checked
+// against the checksums that `from` has.
+Status copy_segment_as(uint64_t id, const FileSource& from, const SegmentSums& sums, FileSystem& fs,
+                       const std::string& to);
 
 // The checksum of the checksums of a file's blocks of 64 KiB, for files that have none of their
 // own.

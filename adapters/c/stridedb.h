@@ -385,6 +385,19 @@ STRIDE_C_API int stride_erase_ranges(stride_transaction* transaction, stride_tab
 STRIDE_C_API int stride_erase_range(stride_transaction* transaction, stride_table* table,
                                     const stride_bytes* from, const stride_bytes* to);
 
+/* Makes the rows that `count` other databases, in these directories, have in their table of this
+ * name a part of this one once this is committed, newer than all that is there: their segments are
+ * copied, every block checked, and the databases stay as they are. They have to be there until
+ * stride_commit() has returned.
+ *
+ * STRIDE_INVALID_ARGUMENT, naming the database: a table of other options, rows that are not in
+ * segments or that are erased (stride_compact() it and close it first), ranges of keys that
+ * overlap, this database itself, or a table whose rows the transaction changes otherwise, too.
+ * STRIDE_NOT_FOUND: there is no such database or table. STRIDE_CORRUPTION. Nothing of the call is
+ * staged then. */
+STRIDE_C_API int stride_adopt(stride_transaction* transaction, stride_table* table,
+                              const char* const* databases, uint64_t count);
+
 /* Ends the transaction; the handle is gone, whatever the status is, unless `durability` is none of
  * STRIDE_DURABILITY_. With another status than STRIDE_OK nothing of it is visible, now or after
  * reopening. STRIDE_NO_SPACE and STRIDE_RESOURCE_EXHAUSTED: try again with a new transaction.

@@ -1,6 +1,8 @@
 // Write transactions.
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "adapters/c/error.h"
 #include "adapters/c/objects.h"
@@ -133,6 +135,19 @@ int stride_erase_range(stride_transaction* transaction, stride_table* table,
     STRIDE_TRY(read_bound(from, "the data of from", &first));
     STRIDE_TRY(read_bound(to, "the data of to", &end));
     return t.erase_range(of, first, end);
+  });
+}
+
+int stride_adopt(stride_transaction* transaction, stride_table* table, const char* const* databases,
+                 uint64_t count) {
+  return change_table(transaction, table, [&](WriteTransaction& t, const Table& of) {
+    if (count > 0) STRIDE_TRY(check_pointer(databases, "databases"));
+    std::vector<std::string> paths;
+    for (uint64_t i = 0; i < count; ++i) {
+      STRIDE_TRY(check_pointer(databases[i], "a path of databases"));
+      paths.emplace_back(databases[i]);
+    }
+    return t.adopt(of, paths);
   });
 }
 

@@ -1,12 +1,14 @@
-// Copies of databases, and what there is to be known about one.
+// Copies of databases, what becomes a part of one, and what there is to be known about one.
 #include <nanobind/stl/string.h>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
 #include "adapters/python/watch.h"
+#include "adapters/python/writes.h"
 #include "engine/backup.h"
 #include "engine/diagnosis.h"
 #include "engine/metrics.h"
@@ -44,6 +46,33 @@ nb::dict make_copy(nb::object progress, const Copy& copy) {
 }
 
 std::string path_text(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+// How many rows the table has adopted.
+uint64_t adopt_rows(const PyDatabase& db, const PyTable& table, const nb::list& databases,
+                    nb::object progress) {
+  check_writable(table);
+  if (table.handle != db.handle)
+    raise("InvalidArgument", "table '" + table.table().name() + "' is of another database");
+  check_progress(progress);
+  std::vector<std::string> paths;
+  for (nb::handle path : databases) paths.push_back(path_text(nb::cast<nb::bytes>(path)));
+  Database& opened = db.handle->opened();
+  Watch watch(std::move(progress));
+  CommitOptions options;
+  options.progress = [&](const CommitProgress& at) { return watch(at.share); };
+  uint64_t rows = 0;
+  Status status;
+  {
+    const Unlocked unlocked;
+    WriteTransaction transaction = opened.begin();
+    status = transaction.adopt(table.table(), paths);
+    rows = transaction.staged_rows();
+    if (status.ok()) status = transaction.commit(options);
+  }
+  watch.rethrow();
+  check(*table.form, status);
+  return rows;
+}
 
 nb::dict latency_of(const LatencyMetrics& latency) {
   nb::dict d;
@@ -195,6 +224,8 @@ void bind_maintenance(nb::module_& module) {
         });
       },
       nb::arg("backup"), nb::arg("directory"), nb::arg("progress").none());
+  module.def("_adopt", adopt_rows, nb::arg("database"), nb::arg("table"), nb::arg("databases"),
+             nb::arg("progress").none());
   module.def("_metrics", metrics_of, nb::arg("database"));
   module.def(
       "_prometheus",

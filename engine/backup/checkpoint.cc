@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/backup/new_database.h"
+#include "storage/copy_files.h"
 #include "storage/log_format.h"
 #include "storage/manifest_format.h"
 
@@ -58,7 +59,8 @@ class Checkpoint {
       }
     }
     counters->total_bytes = copied_bytes_;
-    return copy_files(copied.size(), counters, [&](uint64_t i) { return copy(*copied[i]); });
+    return copy_files(copied.size(), &counters->files,
+                      [&](uint64_t i) { return copy(*copied[i]); });
   }
   Status copy(const FrozenSegment& segment) {
     auto source = open_frozen(frozen_, segment);

@@ -1,12 +1,6 @@
 #include "engine/backup/copy_work.h"
 
-#include <algorithm>
-#include <exception>
-#include <thread>
-#include <vector>
-
 #include "engine/write/watched_work.h"
-#include "storage/first_failure.h"
 #include "storage/no_throw.h"
 
 namespace stride {
@@ -40,37 +34,6 @@ Status run_copy(const CopyOptions& options, const std::function<Status(CopyCount
       throw;
     }
   });
-}
-
-// One thread reads, checks and writes by turns: several keep the disk at work.
-Status copy_files(uint64_t files, CopyCounters* counters,
-                  const std::function<Status(uint64_t)>& copy) {
-  constexpr uint64_t max_threads = 4;
-  WorkWatch* watch = WorkWatch::current();
-  FirstFailure failure;
-  std::atomic<uint64_t> next{0};
-  auto work = [&] {
-    WorkWatch::Scope scope(watch);
-    for (uint64_t i; (i = next.fetch_add(1)) < files && !failure.failed();) {
-      Status s = no_throw([&] {
-        STRIDE_TRY(WorkWatch::check());
-        return copy(i);
-      });
-      if (s.ok()) counters->files.fetch_add(1);
-      failure.report(std::move(s));
-    }
-  };
-  std::vector<std::thread> threads;
-  try {
-    const uint64_t useful = std::min(max_threads, files);
-    threads.reserve(useful);
-    while (threads.size() + 1 < useful) threads.emplace_back(work);
-  } catch (const std::exception&) {
-    // Those that there are do it all.
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-  return failure.status();
 }
 
 }  // namespace stride

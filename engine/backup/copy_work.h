@@ -1,4 +1,4 @@
-// Copies several files at once, while somebody may look how far that is.
+// Work that copies files, while somebody may look how far that is.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,5 @@ struct CopyCounters {
 // Calls work(counters) and returns what it does; where the options ask for it on a thread of its
 // own, which is watched.
 Status run_copy(const CopyOptions& options, const std::function<Status(CopyCounters*)>& work);
-
-// Calls copy(i) for each i below `files`, several at once, until one of them fails or the calling
-// thread's WorkWatch is stopped.
-Status copy_files(uint64_t files, CopyCounters* counters,
-                  const std::function<Status(uint64_t)>& copy);
 
 }  // namespace stride

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/backup/backup_directory.h"
+#include "storage/copy_files.h"
 #include "storage/log_format.h"
 #include "storage/manifest_format.h"
 #include "storage/no_throw.h"
@@ -31,7 +32,7 @@ class Backup {
     STRIDE_TRY(choose(*segments));
     counters->total_files = missing_.size();
     counters->total_bytes = missing_bytes_;
-    STRIDE_TRY(copy_files(missing_.size(), counters,
+    STRIDE_TRY(copy_files(missing_.size(), &counters->files,
                           [&](uint64_t i) { return copy((*segments)[missing_[i]]); }));
     report->copied_files = missing_.size();
     report->copied_bytes = missing_bytes_;

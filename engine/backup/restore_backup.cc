@@ -3,6 +3,7 @@
 #include "engine/backup/make_backup.h"
 #include "engine/backup/new_database.h"
 #include "storage/backup_list.h"
+#include "storage/copy_files.h"
 #include "storage/manifest_format.h"
 #include "storage/no_throw.h"
 
@@ -23,8 +24,8 @@ class Restoration {
     counters->total_files = report->files;
     counters->total_bytes = report->bytes;
     STRIDE_TRY(made_.begin());
-    Status s =
-        copy_files(list->files.size(), counters, [&](uint64_t i) { return copy(list->files[i]); });
+    Status s = copy_files(list->files.size(), &counters->files,
+                          [&](uint64_t i) { return copy(list->files[i]); });
     STRIDE_TRY(has_changed(s, *list) ? changed() : s);
     return made_.finish();
   }

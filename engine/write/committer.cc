@@ -9,11 +9,12 @@
 #include "engine/device/executor.h"
 #include "engine/memtable/memtable.h"
 #include "engine/memtable/snapshot_state.h"
-#include "engine/write/accumulate.h"
+#include "engine/write/adopted_segments.h"
 #include "engine/write/group_writes.h"
 #include "engine/write/put_if_absent.h"
 #include "engine/write/range_erase.h"
 #include "engine/write/read_check.h"
+#include "engine/write/round_sums.h"
 #include "engine/write/rows_of_commit.h"
 #include "engine/write/table_checks.h"
 #include "storage/no_throw.h"
@@ -51,8 +52,6 @@ bool fits_behind(const StagedTable& round, const StagedTable& added) {
   return alike && round.chunk_count() + added.chunk_count() <= max_staged_chunks;
 }
 
-using StagedTables = std::map<uint32_t, StagedTable>;  // by id
-
 uint64_t absent_rows(const StagedTable& table) {
   uint64_t rows = 0;
   for (const auto& chunk : table.absent) rows += chunk->rows->rows();
@@ -76,46 +75,6 @@ void begin_sums(const std::vector<StagedTable>& tables) {
   watch->begin_step(row_units * rows, rows);
   watch->expect(row_units * rows);
 }
-
-// What turns deltas into sums, in the order of a round's requests.
-class RoundSums {
- public:
-  // max_tombstones: Options::max_range_tombstones.
-  RoundSums(std::shared_ptr<const Version> version, uint64_t max_tombstones)
-      : version_(std::move(version)), max_tombstones_(max_tombstones) {}
-
-  // before: what the round has staged so far, without ranges where deltas follow.
-  Status resolve(const StagedTables& before, std::vector<StagedTable>* staged) {
-    for (StagedTable& table : *staged) {
-      if (!table.has_deltas()) continue;
-      const uint32_t id = table.table->id;
-      auto found = before.find(id);
-      const StagedTable* earlier = found == before.end() ? nullptr : &found->second;
-      auto view = views_.find(id);
-      if (view == views_.end()) {
-        auto made = with_newest_rows(version_, {&id, 1});
-        if (!made.ok()) return made.status();
-        view = views_.emplace(id, std::move(*made)).first;
-      }
-      STRIDE_TRY(expand_ranges(view->second, earlier, max_tombstones_, &table));
-      // No deltas come behind it in this round (fits_behind()).
-      if (!table.erased.empty()) {
-        auto rest = with_erased_rows(view->second, table);
-        STRIDE_TRY(DeltaSums(*rest).resolve(earlier, &table));
-        continue;
-      }
-      DeltaSums& sums = sums_.try_emplace(id, *view->second).first->second;
-      STRIDE_TRY(sums.resolve(earlier, &table));
-    }
-    return {};
-  }
-
- private:
-  std::shared_ptr<const Version> version_;
-  uint64_t max_tombstones_;
-  std::map<uint32_t, std::shared_ptr<const Version>> views_;  // by table: with its newest rows
-  std::map<uint32_t, DeltaSums> sums_;                        // by table
-};
 
 bool has_deltas(const StagedTable& table) { return table.has_deltas(); }
 
@@ -157,16 +116,18 @@ struct Committer::Round {
   std::optional<RoundSums> sums;
   AbsentAnswers answers;
   PutKeys* put_keys = nullptr;  // of its only request
-  bool watched = false;         // the same
+  bool is_alone = false;        // there is one request, and no other comes behind it
   ReadCheck* reads = nullptr;   // the same, of a run that is made without the commit lock
 
   bool empty() const { return requests.empty(); }
+  static bool has_to_be_alone(const CommitRequest& request) {
+    return request.put_keys || request.watched || request.reads || request.staging->adopts();
+  }
   // Whether rows may come behind those that are there. A request that creates or renames tables has
-  // a round of its own, and so has one that asks about its keys, or may be stopped.
+  // a round of its own, and so has one that asks about its keys, may be stopped, or adopts rows.
   bool has_room_for(const CommitRequest& request, const std::vector<StagedTable>& staged) const {
     if (request.staging->changes_tables() || !created.empty() || !renamed.empty()) return false;
-    if (!empty() && (put_keys || request.put_keys || watched || request.watched)) return false;
-    if (!empty() && (reads || request.reads)) return false;
+    if (!empty() && (is_alone || has_to_be_alone(request))) return false;
     return std::all_of(staged.begin(), staged.end(), [&](const StagedTable& t) {
       auto found = tables.find(t.table->id);
       return found == tables.end() || fits_behind(found->second, t);
@@ -179,10 +140,11 @@ struct Committer::Round {
       std::move(t.chunks.begin(), t.chunks.end(), std::back_inserter(to.chunks));
       std::move(t.absent.begin(), t.absent.end(), std::back_inserter(to.absent));
       to.erased.insert(to.erased.end(), t.erased.begin(), t.erased.end());
+      std::move(t.adopted.begin(), t.adopted.end(), std::back_inserter(to.adopted));
     }
     requests.push_back(request);
     put_keys = request->put_keys;
-    watched = request->watched;
+    is_alone = has_to_be_alone(*request);
     reads = request->reads;
   }
 };
@@ -281,6 +243,8 @@ Status Committer::make_run(Round* round, std::mutex& commit_lock) {
   STRIDE_TRY(
       versions_.apply(*with_tables(versions_.current(), round->created), &pending, durability));
   count_bytes(pending);
+  WorkWatch::Scope unwatched(nullptr);  // it has been committed
+  for (const auto& [id, table] : round->tables) after_change_(id);
   return {};
 }
 
@@ -473,6 +437,7 @@ Status Committer::commit_rows(Round* round) {
 
 Status Committer::build_table(StagedTable* table, bool tombstones, Durability durability,
                               PutKeys* put_keys, PendingEdit* pending) {
+  if (!table->adopted.empty()) return adopt(*table, durability, put_keys, pending);
   StagedRows rows = rows_of(*table);
   if (WorkWatch* watch = WorkWatch::current()) {
     const uint64_t n = staged_rows(rows);
@@ -492,6 +457,16 @@ Status Committer::build_table(StagedTable* table, bool tombstones, Durability du
     STRIDE_TRY(builder_.build(rows, *table->table, RunFilters::none, durability, pending));
   table->chunks.clear();
   return {};
+}
+
+Status Committer::adopt(const StagedTable& table, Durability durability, PutKeys* put_keys,
+                        PendingEdit* pending) {
+  WorkWatch* watch = WorkWatch::current();
+  if (watch) watch->begin_step(row_units * table.rows(), table.adopted_bytes(), table.rows());
+  if (put_keys) put_keys->keys[table.table->name] += table.rows();
+  Status s = copy_adopted(context_, versions_, *table.table, table.adopted, durability, pending);
+  if (watch) watch->end_step();
+  return s;
 }
 
 }  // namespace stride

@@ -73,6 +73,9 @@ class Committer {
   // them. put_keys: null, or what asks about its keys.
   Status build_table(StagedTable* table, bool tombstones, Durability durability, PutKeys* put_keys,
                      PendingEdit* pending);
+  // The same of a table whose rows are segments of other databases, which are copied.
+  Status adopt(const StagedTable& table, Durability durability, PutKeys* put_keys,
+               PendingEdit* pending);
 
   const DatabaseContext& context_;
   VersionSet& versions_;

@@ -83,7 +83,7 @@ SmallCommits::~SmallCommits() = default;
 
 // Prefix tables are matched by what follows their segments alone.
 bool SmallCommits::takes(const Staging& staging, std::span<const StagedTable> tables) const {
-  if (staging.changes_tables() || max_commit_bytes_ == 0) return false;
+  if (staging.changes_tables() || staging.adopts() || max_commit_bytes_ == 0) return false;
   for (const StagedTable& table : tables)
     if (table.table->address_bits != 0) return false;
   return staged_bytes(tables) <= max_commit_bytes_;

@@ -34,8 +34,10 @@ class SmallCommits {
   // Whether such a commit goes this way. What else it changes than rows (deltas, ranges) may be
   // turned into rows first, and looked at again.
   bool takes(const Staging& staging, std::span<const StagedTable> tables) const;
-  // Whether there are certainly too many rows. Any thread.
-  bool is_too_large(const Staging& staging) const { return staging.bytes() > max_commit_bytes_; }
+  // Whether there are certainly too many rows, or files of them. Any thread.
+  bool is_too_large(const Staging& staging) const {
+    return staging.adopts() || staging.bytes() > max_commit_bytes_;
+  }
   // Copies the request's rows into `rows` if such a commit goes this way as it is. Throws
   // std::bad_alloc. Any thread.
   void prepare(CommitRequest* request) const;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "engine/catalog/indexed_segment.h"
 #include "engine/write/staging.h"
 
 namespace stride {
@@ -157,6 +158,13 @@ void StagedChunk::truncate(uint64_t rows) noexcept {
 uint64_t StagedTable::rows() const {
   uint64_t n = 0;
   for (const auto& chunk : chunks) n += chunk->rows();
+  for (const AdoptedSegment& segment : adopted) n += segment.segment->record().rows;
+  return n;
+}
+
+uint64_t StagedTable::adopted_bytes() const {
+  uint64_t n = 0;
+  for (const AdoptedSegment& segment : adopted) n += segment.segment->record().bytes;
   return n;
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <new>
 
+#include "engine/catalog/indexed_segment.h"
 #include "storage/prefix_key.h"
 
 namespace stride {
@@ -248,6 +249,43 @@ Status Staging::stage_absent(const std::shared_ptr<const TableRecord>& table, co
 
 namespace {
 
+Status adopts_rows_of(const TableRecord& table) {
+  return Status::invalid("a transaction that adopts rows of table '" + table.name +
+                         "' changes no other rows of it")
+      .with_remedy("commit it, and change them in another transaction");
+}
+
+}  // namespace
+
+Status Staging::adopt(const std::shared_ptr<const TableRecord>& table,
+                      std::vector<AdoptedSegment> segments) {
+  if (segments.empty()) return {};
+  std::lock_guard lock(mutex_);
+  StagedTable* staged = staged_table(table);
+  if (staged->chunk_count() > 0) return adopts_rows_of(*table);
+  uint64_t rows = 0, bytes = 0;
+  for (const AdoptedSegment& added : segments) {
+    rows += added.segment->record().rows;
+    bytes += added.segment->record().bytes;
+  }
+  segments.insert(segments.end(), staged->adopted.begin(), staged->adopted.end());
+  STRIDE_TRY(sort_disjoint(*table, &segments));
+  staged->adopted = std::move(segments);
+  rows_.fetch_add(rows, std::memory_order_relaxed);
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  adopts_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+Status Staging::check_takes_rows(const TableRecord& table) {
+  if (!adopts()) return {};
+  std::lock_guard lock(mutex_);
+  StagedTable* const* staged = tables_by_id_.find(table.id);
+  return staged && !(*staged)->adopted.empty() ? adopts_rows_of(table) : Status();
+}
+
+namespace {
+
 Status has_created(const std::string& name) {
   return Status(StatusCode::already_exists,
                 "the transaction has created a table '" + name + "' already");
@@ -382,7 +420,8 @@ StagedTable* Staging::staged_table(const std::shared_ptr<const TableRecord>& tab
 bool Staging::has_rows_alone() {
   bool all = renamed_.empty();
   for_each_table([&](const StagedTable& staged) {
-    all = all && staged.table->address_bits == 0 && staged.has_rows_alone();
+    const bool is_plain = staged.table->address_bits == 0 || !staged.adopted.empty();
+    all = all && is_plain && staged.has_rows_alone();
   });
   return all;
 }

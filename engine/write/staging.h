@@ -16,6 +16,7 @@
 
 #include "engine/catalog/table_renaming.h"
 #include "engine/table.h"
+#include "engine/write/adopted_segments.h"
 #include "engine/write/small_index.h"
 #include "gpu/backend.h"
 #include "storage/column.h"
@@ -129,9 +130,12 @@ struct StagedTable {
   // Rows of segments that ranges erase in place, before all of `chunks`
   // (engine/write/range_erase.h).
   std::vector<ErasedRows> erased = {};
+  // All of its rows are these, in the order of their keys: there are no chunks then.
+  std::vector<AdoptedSegment> adopted = {};
 
   uint64_t chunk_count() const { return chunks.size() + absent.size(); }
-  uint64_t rows() const;  // of `chunks`
+  uint64_t rows() const;  // of `chunks`, or adopted
+  uint64_t adopted_bytes() const;
   bool has_deltas() const;
   bool has_ranges() const;
   bool has_rows_alone() const { return absent.empty() && !has_deltas() && !has_ranges(); }
@@ -167,6 +171,13 @@ class Staging {
   // WriteTransaction::put_if_absent().
   Status stage_absent(const std::shared_ptr<const TableRecord>& table, const KeyColumn& keys,
                       const ValueColumn& values, std::span<uint64_t> was_new);
+  // WriteTransaction::adopt(), of segments without tombstones.
+  Status adopt(const std::shared_ptr<const TableRecord>& table,
+               std::vector<AdoptedSegment> segments);
+  // Whether it has adopted any rows, which consume() does not change.
+  bool adopts() const { return adopts_.load(std::memory_order_relaxed); }
+  // invalid_argument: the table's rows are adopted, and so are no other rows staged for it.
+  Status check_takes_rows(const TableRecord& table);
   // A table that the transaction creates. already_exists: it has created one of that name, or given
   // another one the name.
   Status create(std::shared_ptr<const TableRecord> table);
@@ -193,8 +204,8 @@ class Staging {
   // A range counts as one.
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // Whether it puts and erases rows, in no prefix table, and does nothing else but to create
-  // tables: then it does not matter what is stored. Call when no stage() is under way.
+  // Whether it puts and erases rows, in no prefix table, or adopts some, and does nothing else but
+  // to create tables: then it does not matter what is stored. Call when no stage() is under way.
   bool has_rows_alone();
   // Calls use(table) for each StagedTable. Call when no stage() is under way.
   template <class Use>
@@ -243,6 +254,7 @@ class Staging {
   SmallIndex<SlotKey, Slot*, SlotHash> slots_by_key_;
   SmallIndex<std::string_view, std::shared_ptr<const TableRecord>> created_by_name_;
   std::atomic<uint64_t> rows_{0}, bytes_{0};
+  std::atomic<bool> adopts_{false};
 };
 
 }  // namespace stride

@@ -416,6 +416,18 @@ class Database:
 
     def __repr__(self) -> str: ...
 
+    def adopt(self, table: Union[str, Table], databases: Union[_Path, Iterable[_Path]], *, progress: Optional[Callable[[float], Any]]=None) -> int:
+        """Makes the rows that other databases have in their table of this name a part of this one, in one commit.
+
+        For a load that several processes have carried out, each into a database of its own and each with a range of
+        keys: their files are copied and checked, and neither sorted nor built again. The rows are newer than all that
+        is there, and the databases stay as they are. Returns how many rows they had. progress: called with a share
+        from 0 to 1; an exception of it or Ctrl-C: nothing is adopted.
+
+        InvalidArgument, naming the database: a table of other columns or options, rows that are not in segments, or
+        that are erased (compact() and close() it first), ranges of keys that overlap. NotFound. Corruption: a file is
+        damaged."""
+
     def backup(self, directory: _Path, *, progress: Optional[Callable[[float], Any]]=None) -> Dict[str, int]:
         """Brings the backup in a directory up to date, or makes it: copies and checks what it does not have.
 

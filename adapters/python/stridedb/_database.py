@@ -7,7 +7,7 @@ import datetime
 import os
 import random
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -254,6 +254,29 @@ def restore(backup: _Path, directory: _Path, *, progress: Optional[Callable[[flo
     return _core._restore(_encoded(backup), _encoded(directory), progress)
 
 
+def adopt(
+    self: Database,
+    table: Union[str, Table],
+    databases: Union[_Path, Iterable[_Path]],
+    *,
+    progress: Optional[Callable[[float], Any]] = None,
+) -> int:
+    """Makes the rows that other databases have in their table of this name a part of this one, in one commit.
+
+    For a load that several processes have carried out, each into a database of its own and each with a range of
+    keys: their files are copied and checked, and neither sorted nor built again. The rows are newer than all that
+    is there, and the databases stay as they are. Returns how many rows they had. progress: called with a share
+    from 0 to 1; an exception of it or Ctrl-C: nothing is adopted.
+
+    InvalidArgument, naming the database: a table of other columns or options, rows that are not in segments, or
+    that are erased (compact() and close() it first), ranges of keys that overlap. NotFound. Corruption: a file is
+    damaged.
+    """
+    found = self.table(table, create=False) if isinstance(table, str) else table
+    paths = [databases] if isinstance(databases, (str, bytes, os.PathLike)) else databases
+    return _core._adopt(self, found, [_encoded(path) for path in paths], progress)
+
+
 def metrics(self: Database) -> Dict[str, Any]:
     """What was done since the database was opened, and its state: dicts "operations", "work" and "state".
 
@@ -341,8 +364,8 @@ def _attach() -> None:
     from ._load import load
 
     functions = (
-        table, prefixes, counters, dedup, transaction, retry, plan, map_weights, tables, load, checkpoint, backup, metrics,
-        prometheus,
+        table, prefixes, counters, dedup, transaction, retry, plan, map_weights, tables, load, checkpoint, backup, adopt,
+        metrics, prometheus,
     )
     for function in functions:
         setattr(Database, function.__name__, function)

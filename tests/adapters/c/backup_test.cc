@@ -103,5 +103,26 @@ TEST_CASE_METHOD(CBackupTest, "CBackupTest.BadArguments", "[CBackupTest]") {
   CHECK_FALSE(std::filesystem::exists(to("ended")));
 }
 
+TEST_CASE_METHOD(CBackupTest, "CBackupTest.RowsOfAnotherDatabaseAreAdopted", "[CBackupTest]") {
+  put(table_, {"a", "b"}, {"one", "two"});
+  REQUIRE_C_OK(stride_compact(db_));
+  REQUIRE_C_OK(stride_checkpoint(db_, to("shard").c_str(), nullptr, nullptr));
+  put(table_, {"a"}, {"late"});
+  const std::string shard = to("shard"), none = to("none");
+  const char* const there[] = {shard.c_str()};
+  const char* const missing[] = {shard.c_str(), none.c_str()};
+  const char* const no_path[] = {nullptr};
+  stride_transaction* t = nullptr;
+  REQUIRE_C_OK(stride_begin(db_, &t));
+  CHECK(stride_adopt(t, table_, missing, 2) == STRIDE_NOT_FOUND);
+  CHECK_C_ERROR(stride_adopt(t, table_, nullptr, 1), STRIDE_INVALID_ARGUMENT, "databases");
+  CHECK_C_ERROR(stride_adopt(t, table_, no_path, 1), STRIDE_INVALID_ARGUMENT, "databases");
+  REQUIRE_C_OK(stride_adopt(t, table_, nullptr, 0));
+  REQUIRE_C_OK(stride_adopt(t, table_, there, 1));
+  REQUIRE_C_OK(stride_commit(t, STRIDE_DURABILITY_SYNC));
+  REQUIRE_C_OK(stride_checkpoint(db_, to("after").c_str(), nullptr, nullptr));
+  CHECK(value_in(to("after"), "a") == "one");
+}
+
 }  // namespace
 }  // namespace stride::test
