@@ -78,10 +78,11 @@ struct ExpiryCell {
         return time;
     }
   }
-  // before_all_time: a check that hides nothing.
+  // before_all_time: a check that hides nothing. Whatever the time, what never ends has not.
   ExpiryCheck at(int64_t microseconds) const {
+    const bool none = microseconds == before_all_time;
     return {offset, valid_bit,
-            microseconds == before_all_time ? microseconds : in_unit(microseconds)};
+            none ? microseconds : std::min(in_unit(microseconds), never_ends - 1)};
   }
 };
 
@@ -91,6 +92,7 @@ struct ExpiryRange {
   bool operator==(const ExpiryRange&) const = default;
 
   static ExpiryRange of_no_rows() { return {never_ends, before_all_time}; }
+  bool is_of_no_rows() const { return first > last; }
   void add(int64_t end) {
     first = std::min(first, end);
     last = std::max(last, end);

@@ -237,6 +237,8 @@ PyTable open_table(const PyDatabase& db, const std::string& name, const TableArg
           "table '" + name + "' is there with other columns: " + form->schema.to_string() +
               (ends.empty() ? "" : ", of which '" + ends + "' says when rows end"),
           "open it without `key` and `values`, or use another name");
+  } else if (given.time_to_live != 0) {  // which has to be the table's, too
+    run([&] { return handle->database->open_or_create_table(name, options).status(); });
   }
   return {handle, form_of(*there), std::nullopt};
 }

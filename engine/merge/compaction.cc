@@ -173,18 +173,18 @@ std::optional<Compaction> choose_compaction(const Version& version, const TableV
 
 namespace {
 
-// Where all rows of a segment are gone it goes; where half of them are, a new one takes its place
-// if that frees some space.
 // About which part of a segment's rows has ended by then, as if they did one after the other from
-// the first end to the last.
+// the first end to the last. Tombstones do not end.
 double share_that_ended(const ExpiryRange& ends, int64_t time) {
+  if (ends.is_of_no_rows() || time == before_all_time) return 0;
   if (ends.last <= time) return 1;
   if (ends.first > time || ends.last == never_ends) return 0;
   const double first = static_cast<double>(ends.first), last = static_cast<double>(ends.last);
   return std::clamp((static_cast<double>(time) - first) / std::max(last - first, 1.0), 0.0, 0.99);
 }
 
-// time: by which rows have ended that may go.
+// Where all rows of a segment are gone it goes; where half of them are, a new one takes its place
+// if that frees some space. time: by which rows have ended that may go.
 bool is_worth_rewriting(const IndexedSegment& segment, int64_t time) {
   constexpr uint64_t min_bytes = 1 << 20;
   const double ended = share_that_ended(segment.record().expiry, time);

@@ -24,7 +24,9 @@ class ValuesWithEnds {
   ValuesWithEnds(const TableRecord& table, const ValueColumn& values, int64_t now)
       : values_(values) {
     const ExpiryCell& cell = *table.expiry;
-    const int64_t begin = std::max<int64_t>(cell.in_unit(now), 0);
+    // Rounded up: no row ends before its time.
+    const int64_t past = std::max<int64_t>(now, 0), floor = cell.in_unit(past);
+    const int64_t begin = floor + (cell.in_microseconds(floor) < past ? 1 : 0);
     const int64_t end = begin > std::numeric_limits<int64_t>::max() - cell.time_to_live
                             ? std::numeric_limits<int64_t>::max()
                             : begin + cell.time_to_live;

@@ -112,7 +112,7 @@ class ExpiringTable {
   StoredRow stored(std::optional<int64_t> end, const std::string& name) {
     std::optional<int64_t> ends = end;
     if (!ends && setting_.time_to_live)
-      ends = now / unit() * unit() + (setting_.time_to_live + unit() - 1) / unit() * unit();
+      ends = (now + unit() - 1) / unit() * unit() + (setting_.time_to_live + unit() - 1) / unit() * unit();
     return {ends.value_or(never_ends), row(ends, name)};
   }
   void put(const std::string& key, std::optional<int64_t> end, const std::string& name) {

@@ -94,6 +94,74 @@ TEST_CASE("ExpiryTest.AnEndedRowHidesOlderOnes", "[ExpiryTest]") {
   CHECK(name() == "none");
 }
 
+// Tombstones in a run that is not the oldest are no rows that have ended: writing them again frees
+// nothing.
+TEST_CASE("ExpiryTest.TombstonesAreNotWrittenAgainAndAgain", "[ExpiryTest]") {
+  Random random(seed());
+  ExpiringTable rows(random, {.memtable_bytes = 0, .background_work = true});
+  const std::string row = rows.row(start + 3600 * second, "x");
+  std::string keys, values;
+  for (uint64_t i = 0; i < 40'000; ++i) keys += std::to_string(100'000 + i), values += row;
+  const KeyColumn all = Column::fixed(keys.data(), 6, 40'000);
+  WriteTransaction t = rows.db().begin();
+  REQUIRE_OK(t.put(rows.table(), all,
+                   Column::fixed(values.data(), static_cast<uint32_t>(row.size()), 40'000)));
+  REQUIRE_OK(t.commit());
+  WriteTransaction erasing = rows.db().begin();
+  REQUIRE_OK(erasing.erase(rows.table(), all.slice(0, 10'000)));
+  REQUIRE_OK(erasing.commit());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(rows.db().metrics().work.compactions <= 4);
+  CHECK(*rows.db().snapshot().count(rows.table()) == 30'000);
+}
+
+TEST_CASE("ExpiryTest.AnEndedRowInTheSameCommitLeavesRoomForOneThatIsPutIfAbsent", "[ExpiryTest]") {
+  Random random(seed());
+  for (uint64_t memtable_bytes : {uint64_t{0}, uint64_t{4} << 20}) {
+    ExpiringTable rows(random, {.memtable_bytes = memtable_bytes});
+    const std::string ended = rows.row(start - second, "ended"),
+                      live = rows.row(start + second, "live"), stored = rows.row(std::nullopt, "s");
+    rows.put("stored", std::nullopt, "s");
+    auto value_of = [&](const std::string& key) {
+      auto got = rows.db().snapshot().get(rows.table(), key);
+      REQUIRE_OK(got);
+      return *got ? text(**got) : std::string("none");
+    };
+    // Of each key an ended row comes first, then a live one, then another one.
+    WriteTransaction t = rows.db().begin();
+    REQUIRE_OK(t.put(rows.table(), "put", ended));
+    uint64_t answers[9] = {};
+    const char* keys[] = {"new", "put", "stored"};
+    for (int i = 0; i < 9; ++i) {
+      const std::string key = keys[i % 3];
+      const std::string& value = i < 3 ? ended : live;
+      REQUIRE_OK(t.put_if_absent(rows.table(), Column::fixed(key.data(), uint32_t(key.size()), 1),
+                                 Column::fixed(value.data(), uint32_t(value.size()), 1),
+                                 std::span(&answers[i], 1)));
+    }
+    REQUIRE_OK(t.commit());
+    CHECK(value_of("new") == live);
+    CHECK(value_of("put") == live);
+    CHECK(value_of("stored") == stored);
+    const bool expected[] = {true, true, false, true, true, false, false, false, false};
+    for (int i = 0; i < 9; ++i) {
+      CAPTURE(i);
+      CHECK((answers[i] & 1) == expected[i]);
+    }
+  }
+}
+
+TEST_CASE("ExpiryTest.ATimeToLiveIsNeverCutShort", "[ExpiryTest]") {
+  Random random(seed());
+  ExpiringTable rows(random, {.schema = "expires timestamp[s]?, n i64", .time_to_live = second});
+  rows.now = start + second - 1;
+  rows.put("k", std::nullopt, "v");
+  rows.now += second - 1;
+  CHECK(*rows.db().snapshot().count(rows.table()) == 1);
+  rows.now += second;
+  CHECK(*rows.db().snapshot().count(rows.table()) == 0);
+}
+
 TEST_CASE("ExpiryTest.TheClockNeverGoesBackWhileTheDatabaseIsOpen", "[ExpiryTest]") {
   Random random(seed());
   ExpiringTable rows(random, {});

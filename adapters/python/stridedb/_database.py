@@ -135,10 +135,16 @@ def table(
 def _microseconds(ttl: Union[float, datetime.timedelta, None]) -> int:
     if ttl is None:
         return 0
-    span = ttl if isinstance(ttl, datetime.timedelta) else datetime.timedelta(seconds=ttl)
+    given = ttl.item() if isinstance(ttl, np.generic) else ttl
+    try:
+        span = given if isinstance(given, datetime.timedelta) else datetime.timedelta(seconds=given)
+    except (TypeError, ValueError, OverflowError):
+        span = datetime.timedelta(0)
     live = span // datetime.timedelta(microseconds=1)
-    if live <= 0:
-        raise InvalidArgument(f"ttl {ttl!r} is not above 0", remedy="give seconds, or a timedelta")
+    if live <= 0 or isinstance(given, bool):
+        raise InvalidArgument(
+            f"ttl is {ttl!r}", remedy="give seconds from 0.000001 on, below 86400 * 10**9, or a timedelta"
+        )
     return live
 
 

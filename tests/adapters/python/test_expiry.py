@@ -34,13 +34,17 @@ def test_the_time_to_live_is_set(db):
     assert table["b"]["until"] == NOW + 5 * HOUR
     again = db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=3600)
     assert again["b"]["n"] == 2
+    with pytest.raises(sd.InvalidArgument, match="time_to_live|ttl"):
+        db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=1)
+    for same in (np.int64(3600), np.timedelta64(3600, "s"), np.float32(3600)):
+        db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=same)
     assert db.table("t")["b"]["n"] == 2
 
 
 def test_what_does_not_fit_is_refused(db):
     values = {"until": ENDS, "n": sd.i64}
-    for ttl in (0, -1, datetime.timedelta(0)):
-        with pytest.raises(sd.InvalidArgument, match="not above 0"):
+    for ttl in (0, -1, datetime.timedelta(0), 1e-7, 9.3e13, 1e30, float("nan"), float("inf"), "1h", True):
+        with pytest.raises(sd.InvalidArgument, match="ttl is"):
             db.table("t", values=values, expires="until", ttl=ttl)
     with pytest.raises(sd.InvalidArgument, match="'n' is of type i64"):
         db.table("t", values=values, expires="n")
