@@ -1,6 +1,7 @@
 // Which part keys belong to, of a table that lies in several databases.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,10 +15,11 @@
 #include "adapters/python/errors.h"
 #include "adapters/python/keys.h"
 #include "adapters/python/rows.h"
-#include "storage/checksum.h"
 
 namespace stride::python {
 namespace {
+
+uint64_t hash_of(Bytes key) { return XXH3_64bits(key.data(), key.size()); }
 
 // The first eight bytes of a key as a number that orders as they do.
 uint64_t head_of(Bytes key) {
@@ -41,7 +43,7 @@ class KeyPartition {
   uint64_t parts() const { return parts_; }
 
   uint64_t part_of(Bytes key) const {
-    if (!splitters_) return (checksum(key) >> 32) * parts_ >> 32;
+    if (!splitters_) return (hash_of(key) >> 32) * parts_ >> 32;
     // Few splitters are counted, all of them: no branch of that is ever mispredicted.
     const uint64_t head = head_of(key);
     uint64_t part = 0;
@@ -121,7 +123,7 @@ nb::list sample(const KeyPartition& partition, nb::handle given, double share) {
   for (uint64_t row = 0; row < keys.keys.size; ++row) {
     check_signals_at(row);
     const Bytes key = keys.keys[row];
-    if (everything || checksum(key) < below)
+    if (everything || hash_of(key) < below)
       taken.append(nb::bytes(as_text(key).data(), key.size()));
   }
   return taken;

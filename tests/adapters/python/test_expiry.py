@@ -34,7 +34,7 @@ def test_the_time_to_live_is_set(db):
     assert table["b"]["until"] == NOW + 5 * HOUR
     again = db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=3600)
     assert again["b"]["n"] == 2
-    with pytest.raises(sd.InvalidArgument, match="time_to_live|ttl"):
+    with pytest.raises(sd.InvalidArgument, match="cannot be changed"):
         db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=1)
     for same in (np.int64(3600), np.timedelta64(3600, "s"), np.float32(3600)):
         db.table("t", key=sd.str_, values={"until": ENDS, "n": sd.i64}, expires="until", ttl=same)
