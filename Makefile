@@ -31,7 +31,8 @@ install-tests:
 	@.ci/install-packages build test bench python
 
 # The Python package is built and tested where its own packages can be had.
-python_arguments = $(shell .ci/python-environment build test >&2 && \
+# $(call python_arguments,GROUP): with another group of packages.
+python_arguments = $(shell .ci/python-environment build test $(1) >&2 && \
   echo -DSTRIDE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/venv/bin/python || \
   echo "the Python package is left out" >&2)
 
@@ -49,7 +50,7 @@ debug: install-tests ## build all with assertions into build/debug/bin
 	$(call build_preset,debug)
 
 test: install-tests ## build and run the tests
-	$(call build_preset,release,,$(python_arguments))
+	$(call build_preset,release,,$(call python_arguments))
 	@JOBS=$(JOBS) tests/run release
 
 asan: install-tests ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of stride-bench
@@ -62,7 +63,7 @@ tsan: install-tests ## run the tests of the libraries that have threads under Th
 	@JOBS=$(JOBS) tests/run tsan
 
 soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests under the sanitizers
-	$(call build_preset,release)
+	$(call build_preset,release,,$(call python_arguments,ray))
 	@STRIDE_SOAK_SECONDS=$(SOAK_SECONDS) JOBS=1 tests/run release -L soak
 	$(call build_preset,asan-all)
 	@JOBS=$(JOBS) tests/run asan-all

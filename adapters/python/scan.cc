@@ -82,6 +82,17 @@ Column copy_column(const Column& from, std::vector<std::byte>* data,
   return Column::variable(data->data(), offsets->data(), from.size);
 }
 
+PyRows rows_of(const PyScan& scan, const KeyColumn& keys, const ValueColumn& values,
+               const std::shared_ptr<Batch>& batch) {
+  const TableForm& form = *scan.table.form;
+  PyRows rows;
+  rows.size = keys.size;
+  rows.columns = key_cells(form, keys, batch);
+  for (Cells& cells : value_cells(form, values, nullptr, scan.wanted, &batch->decoded, batch))
+    rows.columns.push_back(std::move(cells));
+  return rows;
+}
+
 PyRows next_batch(PyScan& scan) {
   auto batch = std::make_shared<Batch>();
   KeyColumn keys;
@@ -98,13 +109,16 @@ PyRows next_batch(PyScan& scan) {
   });
   check_signals();
   if (!there) throw nb::stop_iteration();
-  const TableForm& form = *scan.table.form;
-  PyRows rows;
-  rows.size = keys.size;
-  rows.columns = key_cells(form, keys, batch);
-  for (Cells& cells : value_cells(form, values, nullptr, scan.wanted, &batch->decoded, batch))
-    rows.columns.push_back(std::move(cells));
-  return rows;
+  return rows_of(scan, keys, values, batch);
+}
+
+// What a scan without rows would hand out if it did: no rows, and all columns.
+PyRows empty_batch(PyScan& scan) {
+  auto batch = std::make_shared<Batch>();
+  batch->key_offsets = batch->value_offsets = {0};
+  batch->keys.resize(1);
+  const Column none = Column::variable(batch->keys.data(), batch->key_offsets.data(), 0);
+  return rows_of(scan, none, none, batch);
 }
 
 struct ScanArguments {
@@ -261,7 +275,8 @@ void bind_scan(nb::module_& module) {
   nb::class_<PyScan>(module, "Scan",
                      "The rows of a range in the order of their keys, batch by batch.")
       .def("__iter__", [](nb::object self) { return self; })
-      .def("__next__", next_batch);
+      .def("__next__", next_batch)
+      .def("_empty", empty_batch);
   module.def(
       "_scan",
       [](const PyTable& t, nb::object start, nb::object stop, nb::object prefix, bool reverse,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence, Tuple, Union
 
 from . import _types
 from ._core import Database, Table
@@ -115,7 +115,7 @@ def load(
             if was_there and replace:
                 transaction.delete_range(into)
             for frame in frames:
-                transaction.put(into, frame)
+                transaction.put(into, *_rows_to_put(into, frame, is_new=not was_there))
                 report.rows(_rows_of(frame))
             transaction.commit(progress=report.committing)
     except BaseException:
@@ -123,6 +123,20 @@ def load(
             _drop_if_there(self, table)
         raise
     return into
+
+
+def _rows_to_put(into: Table, frame: Any, is_new: bool) -> Tuple[Any, ...]:
+    """A frame, or, of keys alone that make a new table, the keys and empty values."""
+    if not is_new or list(into.value_columns) != ["value"]:
+        return (frame,)
+    schema, keys = _arrow_schema(frame), list(into.key_columns)
+    return keys_and_nothing(frame, keys) if sorted(schema.names) == sorted(keys) else (frame,)
+
+
+def keys_and_nothing(frame: Any, keys: Sequence[str]) -> Tuple[Any, Any]:
+    pa = _pyarrow("a table of keys alone", "give put() keys and values")
+    rows = pa.table(frame).select(list(keys))
+    return rows, pa.repeat(pa.scalar(b"", pa.binary()), len(rows))
 
 
 def _drop_if_there(database: Database, name: str) -> None:

@@ -15,7 +15,7 @@ import time
 import uuid
 from typing import Any, Dict, List, Optional
 
-from .errors import Conflict, Corruption, NotFound, UnsupportedVersion
+from .errors import Conflict, Corruption, InvalidArgument, NotFound, UnsupportedVersion
 
 FORMAT = 1
 Entry = Dict[str, Any]  # what a manifest says of a table
@@ -35,8 +35,12 @@ def _file(path: str, version: int) -> str:
 def read_manifest(path: str, version: Optional[int] = None) -> Dict[str, Any]:
     """The newest manifest of a directory, or that of a version; an empty one, of version 0, where there is none yet.
 
-    NotFound: there is none of that version. Corruption, UnsupportedVersion.
+    NotFound: there is none of that version. InvalidArgument, Corruption, UnsupportedVersion.
     """
+    if version is not None and (not isinstance(version, int) or isinstance(version, bool) or version < 1):
+        raise InvalidArgument(f"version is {version!r}", remedy="give the number of a manifest, from 1 on, or None")
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InvalidArgument(f"{path!r} is no directory", remedy="give a directory that all nodes see")
     while True:
         wanted = max(_versions(path), default=0) if version is None else version
         if wanted == 0:
@@ -52,12 +56,34 @@ def read_manifest(path: str, version: Optional[int] = None) -> Dict[str, Any]:
             # sweep() has removed it, after a newer one came.
     if hashlib.sha256(text).hexdigest().encode() != checksum:
         raise Corruption("the manifest's checksum does not match", file=file, remedy="restore the file from a backup")
-    manifest: Dict[str, Any] = json.loads(text)
-    if manifest["format"] > FORMAT:
-        raise UnsupportedVersion(
-            f"the manifest is of format {manifest['format']}, and this version of StrideDB reads {FORMAT}",
-            file=file, remedy="use a newer version",
-        )
+    return _checked(text, wanted, file)
+
+
+def _checked(text: bytes, version: int, file: str) -> Dict[str, Any]:
+    """A manifest of a text. Corruption: that is none, though its checksum is right."""
+    try:
+        manifest: Dict[str, Any] = json.loads(text)
+        if manifest["format"] > FORMAT:
+            raise UnsupportedVersion(
+                f"the manifest is of format {manifest['format']}, and this version of StrideDB reads {FORMAT}",
+                file=file, remedy="use a newer version",
+            )
+        good = manifest["version"] == version and all(isinstance(job, str) for job in manifest["jobs"].values())
+        for entry in manifest["tables"].values():
+            shards, splitters = entry["shards"], entry["splitters"]
+            good &= entry["kind"] in ("rows", "prefixes", "counters", "dedup") and len(shards) > 0
+            columns = [(name + type) for name, type in entry["key"] + entry["values"]]
+            good &= all(isinstance(column, str) for column in columns) and len(entry["key"]) > 0
+            good &= splitters is None or len([bytes.fromhex(s) for s in splitters]) == len(shards) - 1
+            good &= isinstance(entry["job"], str) and entry["rows"] == sum(shard["rows"] for shard in shards)
+            for i, shard in enumerate(shards):
+                inside = re.fullmatch(r"shards/[^/]+/[^/]+", shard["directory"]) and ".." not in shard["directory"]
+                good &= bool(inside) and shard["shard"] == i and isinstance(shard["checksum"], str)
+                good &= isinstance(shard["bytes"], int) and {"first", "last"} <= set(shard)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Corruption(f"the manifest is malformed: {error!r}", file=file, remedy="restore it from a backup") from None
+    if not good:
+        raise Corruption("the manifest contradicts itself", file=file, remedy="restore it from a backup")
     return manifest
 
 
@@ -78,14 +104,28 @@ def sync_directory(path: str) -> None:
         os.close(handle)
 
 
+def check_shard(path: str, table: str, shard: Dict[str, Any]) -> str:
+    """The directory of a shard. NotFound, Corruption: it is not there, or another one than its job has made."""
+    directory, number = os.path.join(path, shard["directory"]), shard["shard"]
+    if not os.path.isdir(directory):
+        raise NotFound(f"shard {number} of table {table!r} is not there", file=directory,
+                       remedy="make it visible to all nodes, restore it, or write the table again")
+    if database_checksum(directory) != shard["checksum"]:
+        job = shard["directory"].split("/")[1]
+        raise Corruption(f"shard {number} of table {table!r} is not the one that job {job!r} has built", file=directory,
+                         remedy="restore it, or write the table again; never write to a shard")
+    return directory
+
+
 def commit(path: str, table: str, entry: Entry, before: Optional[str]) -> Entry:
     """Makes an entry the table's, durably and at once, and returns the one that counts: where the entry's job was
     committed before, that of then, and nothing changes.
 
     before: the job whose entry the table had when this job began; None: there was none. Conflict: another job has
-    changed the table since.
+    changed the table since. NotFound, Corruption: a shard has gone or changed since it was built.
     """
     job = entry["job"]
+    os.utime(os.path.join(path, "shards", job))  # so sweep() lets its shards be
     while True:
         now = read_manifest(path)
         if job in now["jobs"]:
@@ -95,11 +135,17 @@ def commit(path: str, table: str, entry: Entry, before: Optional[str]) -> Entry:
         there = now["tables"].get(table, {}).get("job")
         if there != before:
             raise Conflict(f"table {table!r} was changed by job {there!r} meanwhile", remedy="run the job again")
+        for shard in entry["shards"]:
+            check_shard(path, table, shard)
         version = now["version"] + 1
         jobs = dict([*now["jobs"].items(), (job, table)][-_KEPT_JOBS:])
         body = {"format": FORMAT, "version": version, "tables": {**now["tables"], table: entry}, "jobs": jobs}
         if _publish(path, version, json.dumps(body, separators=(",", ":")).encode()):
-            return dict(entry, version=version)
+            newest = read_manifest(path)
+            if newest["version"] == version or job in newest["jobs"]:
+                return dict(entry, version=version)
+            # This driver stood still while others went on, and the name was free since sweep() has removed theirs.
+            os.unlink(_file(path, version))
 
 
 def _publish(path: str, version: int, text: bytes) -> bool:
@@ -122,15 +168,17 @@ def _publish(path: str, version: int, text: bytes) -> bool:
 
 
 def sweep(path: str, age: float = 86_400.0) -> List[str]:
-    """Removes what is older than so many seconds and of no use: manifests before the newest one, and shards that no
-    manifest names, which are of attempts that died or were replaced. Returns the names of what was removed.
+    """Removes what has been of no use for so many seconds: manifests that a newer one followed by then, and shards
+    that no manifest names, which are of attempts that died or were replaced. Returns the names of what was removed.
 
-    Whoever still reads such shards, or takes longer than that to build them, fails.
+    Whoever still reads a version that was followed longer ago fails. What a job builds stays while any of its shards
+    was changed or opened within that time.
     """
     oldest = time.time() - age
     removed = []
-    for version in _versions(path)[:-1]:
-        if os.path.getmtime(_file(path, version)) < oldest:
+    versions = _versions(path)
+    for version, next_one in zip(versions, versions[1:]):
+        if os.path.getmtime(_file(path, next_one)) < oldest:
             os.unlink(_file(path, version))
             removed.append(os.path.basename(_file(path, version)))
     for name in os.listdir(path):
@@ -138,18 +186,19 @@ def sweep(path: str, age: float = 86_400.0) -> List[str]:
             os.unlink(os.path.join(path, name))
             removed.append(name)
     # Attempts first: what is named afterwards by no manifest, and is old, never will be.
-    jobs = _directories(os.path.join(path, "shards"))
-    attempts = [attempt for job in jobs for attempt in _directories(job)]
+    jobs = [(job, _directories(job)) for job in _directories(os.path.join(path, "shards"))]
     named = set()
     for version in _versions(path):
         for entry in read_manifest(path, version)["tables"].values():
             named |= {os.path.join(path, shard["directory"]) for shard in entry["shards"]}
-    for attempt in attempts:
-        if attempt not in named and _last_change(attempt) < oldest:
-            shutil.rmtree(attempt, ignore_errors=True)
-            removed.append(os.path.relpath(attempt, path))
-    for job in jobs:
-        if os.path.getmtime(job) < oldest and not os.listdir(job):
+    for job, attempts in jobs:
+        if max(map(_last_change, [job, *attempts])) >= oldest:
+            continue
+        for attempt in attempts:
+            if attempt not in named:
+                shutil.rmtree(attempt, ignore_errors=True)
+                removed.append(os.path.relpath(attempt, path))
+        if not os.listdir(job):
             os.rmdir(job)
     return removed
 
@@ -159,7 +208,11 @@ def _directories(path: str) -> List[str]:
 
 
 def _last_change(directory: str) -> float:
-    return max([os.path.getmtime(directory), *(e.stat().st_mtime for e in os.scandir(directory))])
+    """When a directory or a file in it has changed; 0: it is not there any more."""
+    try:
+        return max([os.path.getmtime(directory), *(e.stat().st_mtime for e in os.scandir(directory))])
+    except FileNotFoundError:
+        return 0.0
 
 
 def database_checksum(directory: str) -> str:

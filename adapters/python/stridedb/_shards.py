@@ -5,7 +5,8 @@ A `spec` says what a table is: its kind, and the names and types of its columns,
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import itertools
 import os
 import shutil
 import uuid
@@ -18,15 +19,58 @@ import pyarrow.compute as pc
 from . import _types
 from ._core import Database, Dedup, KeyPartition, Table
 from ._database import open as open_database
-from ._load import _columns
-from ._manifest import Entry, database_checksum, sync_directory
-from .errors import AlreadyExists, Corruption, InvalidArgument, InvalidType, NotFound, StrideError
+from ._load import _columns, keys_and_nothing
+from ._manifest import Entry, check_shard, database_checksum, sync_directory
+from .errors import AlreadyExists, InvalidArgument, InvalidType, StrideError
 
 Spec = Dict[str, Any]
 
 
+def names_of(what: str, names: Optional[Sequence[str]], known: Sequence[str]) -> Optional[List[str]]:
+    """A list of names of columns. InvalidArgument: it is none, a name comes twice, or is none of those known."""
+    if names is None:
+        return None
+    if isinstance(names, (str, bytes)) or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(f"{what} is {names!r}", remedy="give a list of names")
+    wrong = next((name for name in names if name not in known), None)
+    if wrong is not None:
+        raise InvalidArgument(f"{what}: there is no column {wrong!r}", remedy=f"the columns are: {', '.join(known)}")
+    if len(set(names)) != len(names):
+        raise InvalidArgument(f"{what} has a name twice: {', '.join(names)}", remedy="give each name once")
+    return list(names)
+
+
+def unify(schemas: Sequence[pa.Schema], rows: Sequence[int]) -> pa.Schema:
+    """The schema that all blocks with rows can be cast to. InvalidArgument: there is none."""
+    some = [i for i, n in enumerate(rows) if n] or [i for i, schema in enumerate(schemas) if schema.names][:1]
+    if not some:
+        raise InvalidArgument("the dataset has no columns", remedy="write a table that has rows")
+    first = schemas[some[0]].names
+    if len(set(first)) != len(first):
+        raise InvalidArgument(f"the dataset has a name twice: {', '.join(first)}", remedy="rename a column")
+    for i in some:
+        if sorted(schemas[i].names) != sorted(first):
+            raise InvalidArgument(
+                f"block {i} of the dataset has the columns {', '.join(schemas[i].names)}, "
+                f"and block {some[0]} has {', '.join(first)}", remedy="give all blocks the same columns",
+            )
+    try:
+        return pa.unify_schemas(list(dict.fromkeys(_plain(schemas[i]) for i in some)), promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidArgument(f"the blocks of the dataset differ: {error}", remedy="cast the column") from None
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """With the type of cells in place of a dictionary's, which may be another one in each block."""
+    for i, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type):
+            schema = schema.set(i, field.with_type(field.type.value_type))
+    return schema.remove_metadata()
+
+
 def make_spec(schema: pa.Schema, kind: Dict[str, Any], key: Any, types: Dict[str, Any]) -> Spec:
     """The spec of a table that has the columns of a frame. types: of those that are to have others."""
+    names_of("key", [key] if isinstance(key, str) else key, schema.names)
     found = _columns(schema.empty_table(), key)
     keys, values = dict(found["key"]), dict(found["values"] or {})
     for name, type in types.items():
@@ -34,7 +78,9 @@ def make_spec(schema: pa.Schema, kind: Dict[str, Any], key: Any, types: Dict[str
             raise InvalidArgument(f"there is no column {name!r}", remedy=f"the columns are: {', '.join(schema.names)}")
         (keys if name in keys else values)[name] = type
     if kind["kind"] == "prefixes":
-        keys = {name: _types.str_ for name in keys}
+        keys = {"prefix": _types.str_}
+        if {"prefix", "length"} & set(values):
+            raise InvalidArgument("a column is called 'prefix' or 'length'", remedy="rename it: match() has such")
     key_texts, value_texts = ([[name, str(type)] for name, type in side.items()] for side in (keys, values))
     return {**kind, "key": key_texts, "values": value_texts}
 
@@ -43,10 +89,12 @@ def check_goes_on(table: str, old: Entry, spec: Spec, shards: Optional[int]) -> 
     """InvalidArgument: new rows of a spec can't be put to a table as it is."""
 
     def names(of: Spec) -> Tuple[Any, ...]:
-        return of["kind"], [name for name, _ in of["key"]], sorted(name for name, _ in of["values"])
+        facts = [of.get(fact) for fact in ("kind", "bits", "words", "parts")]
+        return *facts, [name for name, _ in of["key"]], sorted(name for name, _ in of["values"])
 
     def text(of: Spec) -> str:
-        return ", ".join([f"{name} {type} key" for name, type in of["key"]] + [f"{n} {t}" for n, t in of["values"]])
+        columns = [f"{name} {type} key" for name, type in of["key"]] + [f"{n} {t}" for n, t in of["values"]]
+        return ", ".join(columns + [f"{fact} {of[fact]}" for fact in ("bits", "words", "parts") if fact in of])
 
     if names(old) != names(spec):
         raise InvalidArgument(f"table {table!r} is there, of kind {old['kind']!r} with the columns {text(old)}",
@@ -76,20 +124,17 @@ def key_frame(block: pa.Table, spec: Spec) -> pa.Table:
     return block.select([name for name, _ in spec["key"]])
 
 
-def split(block: pa.Table, number: int, entry: Entry) -> List[Optional[pa.Table]]:
-    """The rows of a block that go to each shard, in their order; None: there are none."""
-    shards, names = len(entry["shards"]), [name for name, _ in entry["key"] + entry["values"]]
-    if len(block) == 0:
+def split(entry: Entry, schema: pa.Schema, *blocks: pa.Table) -> List[Optional[pa.Table]]:
+    """The rows of blocks that go to each shard, in their order; None: there are none."""
+    shards = len(entry["shards"])
+    fitting = [block.select(schema.names).cast(schema) for block in blocks if len(block)]
+    if not fitting:
         return [None] * shards
-    if set(block.schema.names) != set(names):
-        raise InvalidArgument(
-            f"block {number} of the dataset has the columns {', '.join(block.schema.names)}, "
-            f"and the table has {', '.join(names)}", remedy="give all blocks the same columns",
-        )
+    table = pa.concat_tables(fitting)
     if shards == 1:
-        return [block]
-    order, ends = partition_of(entry).order(key_frame(block, entry))
-    parts = block.take(pa.array(order))
+        return [table]
+    order, ends = partition_of(entry).order(key_frame(table, entry))
+    parts = table.take(pa.array(order))
     begins = np.concatenate([ends[:1] * 0, ends[:-1]])
     return [parts.slice(int(a), int(b - a)) if a < b else None for a, b in zip(begins, ends)]
 
@@ -110,11 +155,11 @@ class Attempt:
         if type is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def open(self, before: Optional[str], **options: Any) -> Database:
-        """A database to build the shard in. before: the directory of one that it begins as."""
+    def open(self, table: str, before: Optional[Dict[str, Any]], **options: Any) -> Database:
+        """A database to build the shard in. before: the shard that it begins as."""
         if before is None:
             return open_database(self.directory, "x", background=False, **options)
-        with open_database(os.path.join(self.path, before), "r") as old:
+        with open_database(check_shard(self.path, table, before), "r") as old:
             old.checkpoint(self.directory)
         return open_database(self.directory, "w", background=False, **options)
 
@@ -133,22 +178,21 @@ class Attempt:
 
 
 def build(
-    attempt: Attempt, table: str, spec: Spec, parts: Iterable[pa.Table], before: Optional[str], on_equal: str,
-    **options: Any,
+    attempt: Attempt, table: str, spec: Spec, parts: Iterable[pa.Table], before: Optional[Dict[str, Any]],
+    on_equal: str, **options: Any,
 ) -> Dict[str, Any]:
     """Builds a shard of parts, in their order, in one transaction, and returns what the manifest is to say of it."""
     given = 0
-    with attempt.open(before, **options) as db:
+    with attempt.open(table, before, **options) as db:
         t = _make_table(db, table, spec)
         with db.transaction() as transaction:
             for part in parts:
                 given += len(part)
                 if spec["kind"] == "counters":
                     transaction.add(t, key_frame(part, spec), part["value"])
-                elif on_equal == "error":
-                    transaction.put_if_absent(t, part)
                 else:
-                    transaction.put(t, part)
+                    put = transaction.put_if_absent if on_equal == "error" else transaction.put
+                    put(t, *((part,) if spec["values"] else keys_and_nothing(part, [n for n, _ in spec["key"]])))
         if on_equal == "error" and given and not transaction.was_new().all():
             raise AlreadyExists(f"shard {attempt.shard}: a key of table {table!r} comes twice",
                                 remedy="leave such rows out, or use on_equal='last'")
@@ -175,10 +219,11 @@ def _first_and_last(table: Table, spec: Spec) -> List[bytes]:
 
 
 def number_vectors(
-    attempt: Attempt, table: str, words: int, parts: Iterable[np.ndarray], before: Optional[str], **options: Any
+    attempt: Attempt, table: str, words: int, parts: Iterable[np.ndarray], before: Optional[Dict[str, Any]],
+    **options: Any,
 ) -> Tuple[Dict[str, Any], List[Tuple[np.ndarray, np.ndarray]]]:
     """Builds a shard of a set, and returns what the manifest is to say of it, and ids and what is new of each part."""
-    with attempt.open(before, **options) as db:
+    with attempt.open(table, before, **options) as db:
         numbers: Dedup = db.dedup(table, words)
         made = [numbers.find_or_put(part) for part in parts]
         rows = len(numbers)
@@ -187,16 +232,7 @@ def number_vectors(
 
 def open_shard(path: str, table: str, entry: Entry, number: int, **options: Any) -> Table:
     """A shard's table, for reading. NotFound, Corruption: the shard is not there, or another one than was committed."""
-    shard = entry["shards"][number]
-    directory = os.path.join(path, shard["directory"])
-    if entry["kind"] == "dedup":
-        raise InvalidArgument(f"table {table!r} is a set of vectors", remedy="use dedup()")
-    if not os.path.isdir(directory):
-        raise NotFound(f"shard {number} of table {table!r} is not there", file=directory,
-                       remedy="make it visible to all nodes, restore it, or write the table again")
-    if database_checksum(directory) != shard["checksum"]:
-        raise Corruption(f"shard {number} of table {table!r} is not the one that job {entry['job']!r} has committed",
-                         file=directory, remedy="restore it, or write the table again; never write to a shard")
+    directory = check_shard(path, table, entry["shards"][number])
     return open_database(directory, "r", **options).table(table, create=False)
 
 
@@ -204,9 +240,18 @@ Answer = Tuple[pa.Table, np.ndarray]  # the values' columns of as many rows as t
 
 
 def answer_of(table: Table, keys: pa.Table, columns: Optional[Sequence[str]]) -> Answer:
-    rows = table.match(keys.column(0), columns=columns) if table.address_bits else table.get(keys, columns=columns)
-    answer = pa.table(rows) if rows.columns else pa.table({})
-    return answer.cast(pa.schema([field.with_nullable(True) for field in answer.schema])), rows.found
+    if not table.address_bits:
+        rows = table.get(keys, columns=columns)
+        return _nullable(pa.table(rows) if rows.columns else pa.table({})), np.asarray(rows.found)
+    rows = table.match(keys.column(0), columns=columns)
+    answer, found = _nullable(pa.table(rows)), np.asarray(rows.found)
+    at = answer.column_names.index("length")
+    return answer.set_column(at, "length", pc.if_else(pa.array(found), answer["length"], None)), found
+
+
+def _nullable(table: pa.Table) -> pa.Table:
+    """So that all answers and batches have one schema, whether cells are missing in them or not."""
+    return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
 
 
 class Answerer:
@@ -222,7 +267,14 @@ class Answerer:
 def ask_shards(
     partition: KeyPartition, keys: pa.Table, ask: Callable[[List[Tuple[int, pa.Table]]], List[Answer]]
 ) -> Answer:
-    """The answers of the keys' shards, in the order of the keys. ask: is given shards and their keys, and answers."""
+    """The answers of the keys' shards, in the order of the keys; a null finds nothing. ask: is given shards and their
+    keys, and answers."""
+    valid = functools.reduce(pc.and_, [column.is_valid() for column in keys.columns]).to_numpy()
+    if not valid.all():
+        answer, some = ask_shards(partition, keys.filter(pa.array(valid)), ask)
+        found = np.zeros(len(keys), bool)
+        found[valid] = some
+        return answer.take(pa.array(np.cumsum(valid) - 1, mask=~valid)) if answer.num_columns else answer, found
     if partition.parts == 1 or len(keys) == 0:
         return ask([(0, keys)])[0]
     order, ends = partition.order(keys)
@@ -246,12 +298,18 @@ def bounds_of(predicate: Any, column: str) -> Bounds:
     if op == "and":
         lows, highs = zip(bounds_of(left, column), bounds_of(right, column))
         present = [[v for v in values if v is not None] for values in (lows, highs)]
-        return max(present[0], default=None), min(present[1], default=None)
+        try:
+            return max(present[0], default=None), min(present[1], default=None)
+        except TypeError:  # constants that can't be compared; the predicate says what that means
+            return None, None
     if hasattr(left, "value"):
         left, right, op = right, left, _TURNED.get(op, op)
-    if getattr(left, "name", None) != column or not hasattr(right, "value"):
+    if getattr(left, "name", None) != column or not hasattr(right, "value") or right.value != right.value:
         return None, None
-    return (right.value if op in ("gt", "ge", "eq") else None), (right.value if op in ("lt", "le", "eq") else None)
+    low = high = right.value
+    if isinstance(low, float) and low == 0:  # -0.0 is equal to it, and comes before it in the order of keys
+        low, high = -0.0, 0.0
+    return (low if op in ("gt", "ge", "eq") else None), (high if op in ("lt", "le", "eq") else None)
 
 
 def shards_within(entry: Entry, bounds: Bounds) -> List[int]:
@@ -273,53 +331,42 @@ def shards_within(entry: Entry, bounds: Bounds) -> List[int]:
 def scan_shard(
     path: str, table: str, entry: Entry, number: int, columns: Optional[Sequence[str]], predicate: Any, bounds: Bounds
 ) -> Iterator[pa.Table]:
-    """The rows between bounds for which an expression of Ray Data holds, in the order of keys, batch by batch."""
+    """The rows between bounds for which an expression of Ray Data holds, in the order of keys, batch by batch, and an
+    empty batch first, for its columns."""
     shard, names = open_shard(path, table, entry, number), [name for name, _ in entry["key"]]
     low = bounds[0] if len(names) == 1 or bounds[0] is None else (bounds[0],)
     try:
         scan = shard.scan(low, columns=columns)
     except StrideError:  # it is no key of the table; the predicate says what that means
         scan = shard.scan(columns=columns)
-    for rows in scan:
-        batch = pa.table(rows)
-        past = bounds[1] is not None and pc.greater(batch[names[0]][-1], pa.scalar(bounds[1])).as_py()
-        yield batch if predicate is None else batch.filter(predicate.to_pyarrow())
-        if past:
-            return
+    try:
+        for rows in itertools.chain([scan._empty()], scan):
+            batch = _nullable(pa.table(rows))
+            last = batch[names[0]][-1] if len(batch) and bounds[1] is not None else None
+            past = last is not None and pc.greater(last, pa.scalar(bounds[1])).as_py()
+            yield batch if predicate is None else batch.filter(predicate.to_pyarrow())
+            if past:
+                return
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidArgument(f"table {table!r} can't be filtered so: {error}",
+                              remedy=f"the columns read are: {', '.join(batch.column_names)}") from error
 
 
-def vectors_of(block: pa.Table, arrays: Dict[str, np.ndarray]) -> np.ndarray:
+def vectors_of(block: pa.Table, arrays: Dict[str, np.ndarray]) -> Tuple[np.ndarray, List[str]]:
     """A row of 32-bit words for each row of some of a block's columns, which are given as arrays, too: of numbers, or
-    of lists of numbers of one length."""
-    words, rows = [], len(block)
+    of lists of numbers of one length. And what each of the columns has: ``f32[3]``, say."""
+    words, parts, rows = [], [], len(block)
     for name, array in arrays.items():
         if block[name].null_count:
             raise InvalidArgument(f"column {name!r} has nulls, and vectors have none", remedy="leave such rows out")
-        array = np.stack(list(array)) if array.dtype == object and rows else array
+        lengths = {len(cell) for cell in array} if array.dtype == object and hasattr(array[0], "__len__") else {1}
+        if len(lengths) != 1:
+            raise InvalidArgument(f"column {name!r} has lists of {min(lengths)} and of {max(lengths)} numbers",
+                                  remedy="vectors have one length")
+        array = np.stack(list(array)) if array.dtype == object else array
         if array.dtype.kind not in "iuf" or array.dtype.itemsize % 4:
             raise InvalidType(f"column {name!r} is of {array.dtype}",
                               remedy="vectors are numbers of 32 or 64 bits, or lists of such of one length")
         words.append(np.ascontiguousarray(array).reshape(rows, -1).view(np.uint32))
-    return np.concatenate(words, axis=1)
-
-
-@contextlib.contextmanager
-def errors_as_they_are() -> Iterator[None]:
-    """An exception of this package in a worker is raised as it is, and not as what Ray makes of it."""
-    try:
-        yield
-    except Exception as error:
-        found = _stride_error_in(error)
-        if found is None or found is error:
-            raise
-        raise found from error
-
-
-def _stride_error_in(error: Optional[BaseException]) -> Optional[StrideError]:
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, StrideError) and type(error).__module__ == StrideError.__module__:
-            return error
-        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
-    return None
+        parts.append(f"{array.dtype.kind}{8 * array.dtype.itemsize}[{array.size // rows}]")
+    return np.concatenate(words, axis=1), parts

@@ -127,3 +127,15 @@ def test_sources_that_are_none(db):
         db.load(FRAME, table="t")
     with pytest.raises(sd.Closed):
         db.load(failing(RuntimeError("x")), table="t")
+
+
+def test_columns_of_keys_alone_are_a_set(tmp_path):
+    with sd.open(str(tmp_path / "db")) as db:
+        words = db.load([{"word": ["b", "a"]}, {"word": ["c"]}], table="words")
+        assert list(words.keys()) == ["a", "b", "c"]
+        assert "b" in words and "d" not in words
+        assert words["a"] == b""
+        pairs = db.load({"y": [1, 1], "x": [5, 4]}, table="pairs", key=["x", "y"])
+        assert list(pairs.keys()) == [(4, 1), (5, 1)]
+        with pytest.raises(sd.InvalidArgument, match="no column 'value'"):  # it may have been forgotten
+            words.put({"word": ["z"]})
