@@ -36,6 +36,7 @@ inline int compare(Bytes a, Bytes b) {
   int c = n ? std::memcmp(a.data(), b.data(), n) : 0;
   return c ? c : (a.size() < b.size() ? -1 : a.size() > b.size());
 }
+inline bool equal(Bytes a, Bytes b) { return a.size() == b.size() && compare(a, b) == 0; }
 
 struct Column {
   const std::byte* data = nullptr;
@@ -198,8 +199,7 @@ void set_bits(std::span<uint64_t> words, uint64_t first, uint64_t count, const I
       word = bits;
     } else {
       for (uint64_t k = 0; k < n; ++k) bits |= uint64_t{is_set(i + k)} << k;
-      if (bits)
-        std::atomic_ref<uint64_t>(word).fetch_or(bits << shift, std::memory_order_relaxed);
+      if (bits) std::atomic_ref<uint64_t>(word).fetch_or(bits << shift, std::memory_order_relaxed);
     }
     i += n;
   }

@@ -27,19 +27,29 @@ Status no_regular_file(const std::string& path, std::string_view kind) {
 
 }  // namespace
 
+std::string parent_of(const std::string& path) {
+  size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 Descriptor open_descriptor(const std::string& path, int flags) {
-  Descriptor fd(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); }));
+  mode_t mode = S_IRUSR | S_IWUSR;
+  struct stat directory;
+  // Who may read a directory may read the new file, and who may write there may write it.
+  if ((flags & O_CREAT) && ::stat(parent_of(path).c_str(), &directory) == 0)
+    mode |= directory.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);
+  Descriptor fd(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
   if (!fd.valid() || fd.get() >= first_own_descriptor) return fd;
   return Descriptor(::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_own_descriptor));
 }
 
 Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view what) {
-  bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  if (writes) flags |= O_NOFOLLOW;
+  flags |= O_NOFOLLOW;
   Descriptor fd = open_descriptor(path, flags | O_NONBLOCK | O_NOCTTY);
   // Another process holds a lease on it, which it gives back to an opener that waits.
   if (!fd.valid() && errno == EWOULDBLOCK) fd = open_descriptor(path, flags | O_NOCTTY);
-  if (!fd.valid() && errno == ELOOP && writes) return no_regular_file(path, "symbolic link");
+  if (!fd.valid() && errno == ELOOP) return no_regular_file(path, "symbolic link");
   if (!fd.valid() && errno == ENXIO) return no_regular_file(path, "socket");
   if (!fd.valid() && errno == EISDIR) return no_regular_file(path, "directory");
   if (!fd.valid()) return Status::from_errno(errno, what, path);

@@ -49,10 +49,14 @@ auto retry(Call call) {
   return r;
 }
 
-// Adds O_CLOEXEC to the flags; invalid, with errno, where it fails.
+// The directory that a path is in.
+std::string parent_of(const std::string& path);
+
+// Adds O_CLOEXEC to the flags; invalid, with errno, where it fails. A file that it creates is for
+// its user, and for those others who may do the same with the directory, as far as the umask lets.
 Descriptor open_descriptor(const std::string& path, int flags);
-// A regular file alone: opening a FIFO or reading a device could wait for ever. What is opened for
-// writing is not looked for behind a symbolic link, which may lead out of the directory.
+// A regular file alone: opening a FIFO or reading a device could wait for ever, and a symbolic link
+// may lead out of the directory.
 Result<Descriptor> open_regular(const std::string& path, int flags, std::string_view what);
 // A second descriptor of an open file; invalid where descriptors are scarce: files that are only
 // mapped must not keep others from being opened.

@@ -73,15 +73,9 @@ Status write_owner(int fd, const std::string& path) {
   return {};
 }
 
-std::string parent_of(const std::string& path) {
-  size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // Whether it was made; else it was there.
-Result<bool> create_one_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) == 0) return true;
+Result<bool> create_one_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return true;
   int error = errno;
   struct stat st;
   if (::stat(path.c_str(), &st) != 0) {
@@ -106,6 +100,9 @@ class PosixFileSystem final : public FileSystem {
   Status sync_directory(const std::string& directory) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
   Result<bool> is_locked(const std::string& path) override;
+
+ private:
+  Result<std::vector<std::string>> create_directories(const std::string& path, mode_t mode);
 };
 
 int flags_of(OpenMode mode) {
@@ -160,17 +157,24 @@ Result<std::vector<std::string>> PosixFileSystem::list(const std::string& direct
 }
 
 Result<std::vector<std::string>> PosixFileSystem::create_directory(const std::string& path) {
+  return create_directories(path, S_IRWXU);
+}
+
+// mode: of the last one. Those above it are as mkdir -p makes them.
+Result<std::vector<std::string>> PosixFileSystem::create_directories(const std::string& path,
+                                                                     mode_t mode) {
   std::vector<std::string> created;
   Result<bool> there = exists(path);
   if (!there.ok()) return there.status();
   std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
   std::string parent = parent_of(trimmed);
   if (!*there && !path.empty()) {
-    Result<std::vector<std::string>> parents = create_directory(parent);
+    constexpr mode_t all = S_IRWXU | S_IRWXG | S_IRWXO;
+    Result<std::vector<std::string>> parents = create_directories(parent, all);
     if (!parents.ok()) return parents.status();
     created = std::move(*parents);
   }
-  Result<bool> made = create_one_directory(*there ? path : trimmed);
+  Result<bool> made = create_one_directory(*there ? path : trimmed, mode);
   if (made.ok() && *made) created.push_back(trimmed);
   Status s = made.ok() && !*there ? sync_directory(parent) : made.status();
   if (s.ok()) return created;
@@ -251,12 +255,8 @@ Result<std::unique_ptr<FileLock>> PosixFileSystem::lock(const std::string& path)
 // The lock is taken for a moment, shared, so that two who ask do not meet each other's. Who locks
 // the file in that moment is told that it is locked.
 Result<bool> PosixFileSystem::is_locked(const std::string& path) {
-  Result<Descriptor> fd = open_regular(path, O_RDONLY | O_NOFOLLOW, "open");
-  if (!fd.ok()) {
-    struct stat st;
-    const bool is_link = ::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
-    return is_link ? Status::invalid("a symbolic link").with_file(path) : fd.status();
-  }
+  Result<Descriptor> fd = open_regular(path, O_RDONLY, "open");
+  if (!fd.ok()) return fd.status();
   if (retry([&] { return ::flock(fd->get(), LOCK_SH | LOCK_NB); }) == 0) return false;
   if (errno == EWOULDBLOCK) return true;
   return Status::from_errno(errno, "lock", path);

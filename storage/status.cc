@@ -60,7 +60,7 @@ const Status& prepared_out_of_memory() {
           .with_remedy("use smaller batches or transactions, or give the process more memory");
   return status;
 }
-[[maybe_unused]] const Status& made_at_load = prepared_out_of_memory();
+[[maybe_unused]] const Status& out_of_memory_at_load = prepared_out_of_memory();
 
 }  // namespace
 

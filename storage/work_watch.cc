@@ -12,7 +12,7 @@ const Status& prepared_cancelled() {
                                    .with_remedy("nothing was changed: begin again, if you wish");
   return status;
 }
-[[maybe_unused]] const Status& made_at_load = prepared_cancelled();
+[[maybe_unused]] const Status& cancelled_at_load = prepared_cancelled();
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "adapters/python/errors.h"
 #include "adapters/python/handles.h"
+#include "adapters/python/keys.h"
 #include "adapters/python/watch.h"
 #include "adapters/python/writes.h"
 #include "engine/backup.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -19,10 +18,6 @@ constexpr unsigned offset_bits = 48;
 uint32_t hash_of(uint64_t key_checksum) { return static_cast<uint32_t>(key_checksum >> 32); }
 
 uint32_t row_of(uint64_t word) { return static_cast<uint32_t>(word); }
-
-bool equal(Bytes a, Bytes b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-}
 
 }  // namespace
 
@@ -131,8 +126,8 @@ const TailRow* TableTail::find(Bytes key, uint32_t commit) const noexcept {
 }
 
 const TailRow* TableTail::find(uint64_t key_checksum, Bytes key, uint32_t commit) const noexcept {
-  const uint64_t word = newest_.find(
-      hash_of(key_checksum), [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
+  const uint64_t word = newest_.find(hash_of(key_checksum),
+                                     [&](uint64_t w) { return equal(row(row_of(w))->key(), key); });
   return word == 0 ? nullptr : row_at(row(row_of(word)), commit);
 }
 

@@ -20,8 +20,6 @@ void prefetch_row(const TailRow* row) {
   for (uint64_t at = 0; at < prefetched_bytes; at += 64) prefetch(bytes + at);
 }
 
-bool equal(Bytes a, Bytes b) { return a.size() == b.size() && compare(a, b) == 0; }
-
 }  // namespace
 
 TailMerger::TailMerger(const std::vector<OrderedTail>& tails, const ScanOptions& options)

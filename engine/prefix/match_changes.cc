@@ -12,7 +12,7 @@ namespace stride {
 namespace {
 
 // This many of the addresses that have changes are asked for ahead of their use.
-constexpr size_t prefetch_distance = 8;
+constexpr size_t changes_ahead = 8;
 // Places with more changes have a directory of their own: without a default route, or with one that
 // most addresses have, all that comes new may be in one place.
 constexpr size_t crowd = 64;
@@ -140,12 +140,12 @@ void MatchChanges::go_on(const MatchBase& base, const KeyColumn& addresses,
     auto ask_changes = [&](size_t i) {
       if (i < changed.size()) prefetch(changes_.data() + starts_[changed[i].place >> shift_]);
     };
-    for (size_t i = 0; i < 2 * prefetch_distance; ++i) ask_bucket(i);
-    for (size_t i = 0; i < prefetch_distance; ++i) ask_changes(i);
+    for (size_t i = 0; i < 2 * changes_ahead; ++i) ask_bucket(i);
+    for (size_t i = 0; i < changes_ahead; ++i) ask_changes(i);
     size_t left = 0;
     for (size_t i = 0; i < changed.size(); ++i) {
-      ask_bucket(i + 2 * prefetch_distance);
-      ask_changes(i + prefetch_distance);
+      ask_bucket(i + 2 * changes_ahead);
+      ask_changes(i + changes_ahead);
       const auto [at, place] = changed[i];
       const Bytes address = addresses[at];
       const Change* change =

@@ -17,11 +17,7 @@ namespace stride {
 namespace {
 
 constexpr uint64_t rows_per_copy = 1 << 14;
-constexpr uint64_t prefetch_distance = 24;
-// A batch that goes to a device has so many addresses: one that was asked for, one that is
-// measured.
-constexpr uint64_t asked_addresses = 1 << 16;
-constexpr uint64_t measured_addresses = 1 << 20;
+constexpr uint64_t addresses_ahead = 24;  // are prefetched
 // Keys of a search for prefixes that cover others.
 constexpr uint64_t max_search_rows = 1 << 16;
 constexpr uint64_t max_search_bytes = 4 << 20;
@@ -263,9 +259,9 @@ std::span<MatchChanges::Changed> Matcher::choose_rows(std::span<uint32_t> length
     index.prefetch_length(lengths[i]);
     if (rows) prefetch(rows + lengths[i]);
   };
-  for (size_t i = 0; i < prefetch_distance; ++i) look_ahead(i);
+  for (size_t i = 0; i < addresses_ahead; ++i) look_ahead(i);
   for (size_t i = 0; i < lengths.size(); ++i) {
-    look_ahead(i + prefetch_distance);
+    look_ahead(i + addresses_ahead);
     const uint32_t rank = lengths[i];
     if (with_changes) {
       // Without a branch, which would go wrong for most of those that are picked.

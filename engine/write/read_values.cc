@@ -27,8 +27,6 @@ Status conflict_about(const TableRecord& table, Bytes key, const char* what) {
       .with_remedy("begin another transaction and do it again, as retry() does");
 }
 
-bool equal_bytes(Bytes a, Bytes b) { return compare(a, b) == 0; }
-
 Table handle_of(const TableReads& reads, const State& state) {
   return TableParts::make(reads.table(), state->version()->database, nullptr);
 }
@@ -41,8 +39,7 @@ Status compare_few_keys(const TableReads& reads, const Table& table, const State
     if (!then.ok()) return then.status();
     auto value = get_newest(*now, table, key);
     if (!value.ok()) return value.status();
-    if (then->has_value() != value->has_value() ||
-        (then->has_value() && !equal_bytes(**then, **value)))
+    if (then->has_value() != value->has_value() || (then->has_value() && !equal(**then, **value)))
       return changed_key(*reads.table(), key);
   }
   return {};
@@ -62,7 +59,7 @@ Status compare_many_keys(const TableReads& reads, const Table& table, const Stat
     STRIDE_TRY(lookup_copies(executor, (*old_table)->segments, batch, &then));
     STRIDE_TRY(lookup_copies(executor, (*new_table)->segments, batch, &value));
     for (uint64_t i = 0; i < batch.size; ++i)
-      if (then.found[i] != value.found[i] || !equal_bytes(then.values[i], value.values[i]))
+      if (then.found[i] != value.found[i] || !equal(then.values[i], value.values[i]))
         return changed_key(*reads.table(), batch[i]);
   }
   return {};
@@ -85,7 +82,7 @@ Status compare_interval(const TableReads& reads, const Table& table, const KeyIn
   for (; then.valid() && row.valid(); then.next(), row.next()) {
     const int order = compare(then.key(), row.key());
     if (order != 0) return changed_interval(*reads.table(), order < 0 ? then.key() : row.key());
-    if (!equal_bytes(then.value(), row.value())) return changed_interval(*reads.table(), row.key());
+    if (!equal(then.value(), row.value())) return changed_interval(*reads.table(), row.key());
   }
   STRIDE_TRY(then.status());
   STRIDE_TRY(row.status());
@@ -115,7 +112,7 @@ Status compare_addresses(const TableReads& reads, const Table& table, const Stat
   STRIDE_TRY(match_at(table, now, addresses, &found));
   for (uint64_t i = 0; i < addresses.size; ++i)
     if (then.found[i] != found.found[i] || then.lengths[i] != found.lengths[i] ||
-        !equal_bytes(then.value(i), found.value(i)))
+        !equal(then.value(i), found.value(i)))
       return changed_key(*reads.table(), found.found[i] ? found.prefix(i) : then.prefix(i));
   return {};
 }

@@ -303,17 +303,47 @@ TEST_CASE("PosixFileSystemTest.OpensRegularFilesAlone", "[PosixFileSystemTest]")
     refused(fs.lock(path).status(), path, kind);
   }
   refused(fs.open(link, OpenMode::write).status(), link, "symbolic link");
+  refused(fs.open(link, OpenMode::read).status(), link, "symbolic link");
   refused(fs.lock(link).status(), link, "symbolic link");
   refused(fs.lock(dangling).status(), dangling, "symbolic link");
   CHECK(fs.open(link, OpenMode::create).status().code() == StatusCode::already_exists);
-  auto file = fs.open(link, OpenMode::read);
-  REQUIRE_OK(file);
-  std::string text(14, '\0');
-  REQUIRE_OK((*file)->read_at(0, std::as_writable_bytes(std::span(text))));
-  CHECK(text == "12345 and more");
   CHECK_FALSE(*fs.exists(room.path() + "/nowhere"));
   ::close(listening);
   ::alarm(0);
+}
+
+TEST_CASE("PosixFileSystemTest.WhatIsMadeIsForItsUserUnlessTheDirectoryIsForMore",
+          "[PosixFileSystemTest]") {
+  PosixRoom room;
+  FileSystem& fs = room.fs();
+  auto mode_of = [](const std::string& path) {
+    struct stat st;
+    REQUIRE(::stat(path.c_str(), &st) == 0);
+    return st.st_mode & 07777;
+  };
+  const mode_t umask = ::umask(022);
+  const std::string directory = room.path() + "/above/database";
+  REQUIRE_OK(fs.create_directory(directory));
+  CHECK(mode_of(directory) == 0700);
+  CHECK(mode_of(room.path() + "/above") == 0755);
+  ::umask(0);
+  int number = 0;
+  for (auto [of_directory, of_file] : {std::pair<mode_t, mode_t>{0700, 0600},
+                                       {0750, 0640},
+                                       {0770, 0660},
+                                       {0755, 0644},
+                                       {0777, 0666},
+                                       {02770, 0660}}) {
+    REQUIRE(::chmod(directory.c_str(), of_directory) == 0);
+    const std::string file = directory + "/" + std::to_string(number++);
+    REQUIRE_OK(fs.open(file, OpenMode::create));
+    CHECK(mode_of(file) == of_file);
+    REQUIRE_OK(fs.open(file + ".direct", OpenMode::create_direct));
+    CHECK(mode_of(file + ".direct") == of_file);
+    REQUIRE_OK(fs.lock(file + ".lock"));
+    CHECK(mode_of(file + ".lock") == of_file);
+  }
+  ::umask(umask);
 }
 
 TEST_CASE("PosixFileSystemTest.NamesTheProcessThatHoldsALock", "[PosixFileSystemTest]") {

@@ -10,6 +10,7 @@ its workers; run as a program this is a driver that does one job:
 import functools
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -61,8 +62,27 @@ def start_timers(owner, attribute):
     setattr(owner, attribute, call)
 
 
+def step_with_a_full_disk(owner, attribute):
+    """Files of this process may have 64 KiB while the one function runs that takes `full`."""
+    function = getattr(owner, attribute)
+
+    @functools.wraps(function)
+    def call(*arguments, **options):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if take("full"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, before[1]))
+        try:
+            return function(*arguments, **options)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    setattr(owner, attribute, call)
+
+
 def setup():
     from stridedb import _shards
+
+    step_with_a_full_disk(_shards, "build")
 
     step(_shards, "split", "split")
     step(_shards.Attempt, "__enter__", "enter")

@@ -236,6 +236,22 @@ def test_a_task_that_kills_each_of_its_workers_is_given_up(place, plan, monkeypa
     sr.write(ray.data.from_arrow([pa.table({"k": [1]})]), place, "t", key="k", shards=1)
 
 
+def test_a_full_disk_in_one_worker_is_told_and_changes_nothing(place, plan):
+    _, ds = people(np.random.default_rng(SEED), 20_000)
+    sr.write(ds, place, "users", key="id", shards=2)
+    before = sorted(os.listdir(os.path.join(place, "shards")))
+    open(os.path.join(plan, "full"), "x").close()
+    with pytest.raises(sd.StrideError, match="File too large"):
+        sr.write(ds, place, "users", key="id", shards=2, mode="replace", job="full")
+    assert os.listdir(plan) == []
+    assert sr.tables(place)["users"]["version"] == 1
+    assert sr.read(place, "users").count() == 20_000
+    # There is room again, and the same job goes on.
+    assert sr.write(ds, place, "users", key="id", shards=2, mode="replace", job="full")["version"] == 2
+    assert sr.read(place, "users").count() == 20_000
+    assert sorted(os.listdir(os.path.join(place, "shards"))) == sorted([*before, "full"])
+
+
 def plan_kills(rng, plan, names):
     for name in set(names):
         open(os.path.join(plan, name), "x").close()
