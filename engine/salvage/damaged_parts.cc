@@ -23,8 +23,8 @@ std::string rows_text(uint64_t rows, const std::optional<std::string>& first,
                       const std::optional<std::string>& last) {
   std::string text = rows == 0 ? "rows" : std::to_string(rows) + (rows == 1 ? " row" : " rows");
   if (!first && !last) return text + " of any key";
-  if (first) text += " from " + in_quotes(*first);
-  if (last) text += (first ? " to " : " up to ") + in_quotes(*last);
+  if (first) text += " from " + in_quotes(as_bytes(*first));
+  if (last) text += (first ? " to " : " up to ") + in_quotes(as_bytes(*last));
   return text;
 }
 

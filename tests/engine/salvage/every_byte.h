@@ -1,5 +1,5 @@
-// Damages a small database in every way of one kind, and looks at what reads, verify() and salvage()
-// make of it. The test does some of it, the soak all.
+// Damages a small database in every way of one kind, and looks at what reads, verify() and
+// salvage() make of it. The test does some of it, the soak all.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,8 @@ class EveryByte {
     REQUIRE_OK((*db)->create_table("ticks", {.key_width = 8}));
     REQUIRE_OK((*db)->create_table("routes", {.address_bits = 32}));
     Rows old_words, new_words, ticks, routes;
-    for (int i = 0; i < 60; ++i) old_words.emplace_back(numbered("word", i), "old" + std::to_string(i));
+    for (int i = 0; i < 60; ++i)
+      old_words.emplace_back(numbered("word", i), "old" + std::to_string(i));
     for (int i = 0; i < 60; i += 3)
       new_words.emplace_back(numbered("word", i),
                              i % 2 ? std::optional("newer" + std::to_string(i)) : std::nullopt);
@@ -213,7 +214,8 @@ class EveryByte {
       for (const auto& [key, value] : *got) {
         rows.insert({key, value});
         bool was_there = false;
-        for (const auto& [name, ignored] : small_.now()) was_there |= small_.was_ever(name, key, value);
+        for (const auto& [name, ignored] : small_.now())
+          was_there |= small_.was_ever(name, key, value);
         CHECK_MESSAGE(was_there, table.name << " has a row that was never there");
       }
     }
