@@ -121,6 +121,15 @@ class SmallDatabase {
   void remove(const std::string& name) { REQUIRE_OK(fs_.remove("db/" + name)); }
   MemoryFileSystem& fs() { return fs_; }
 
+  // What was committed before.
+  void forget() {
+    now_.clear();
+    states_ = {{}};
+    commits_.clear();
+    seen_.clear();
+    ever_.clear();
+  }
+
   void drop_directory(const std::string& directory) {
     auto names = fs_.list(directory);
     if (!names.ok()) return;
