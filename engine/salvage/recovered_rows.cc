@@ -19,6 +19,11 @@ class RowRecovery {
       : survey_(survey), record_(record), table_(table), lost_(*lost) {}
 
   RecoveredRows run() {
+    found_.keys = survey_.layout().keys;
+    found_.values = survey_.layout().values;
+    if (found_.values.column.fixed) found_.nothing.resize(found_.values.column.width);
+    found_.ranks.reserve(survey_.rows());
+    found_.tombstones.reserve(survey_.rows());
     for (uint64_t row = 0; row < survey_.rows(); ++row) {
       if (row % rows_between_checks == 0 && !WorkWatch::check().ok()) throw StopRequested();
       if (!record_.erased.empty() && record_.erased.contains(row)) continue;
@@ -31,26 +36,21 @@ class RowRecovery {
  private:
   // False: it is lost, at least in part.
   bool take(uint64_t row) {
-    RecoveredRows::Row found;
-    if (!survey_.find_key(row, &found.key) || !fits(found.key)) return false;
-    const bool has_kind = survey_.find_kind(row, &found.kind);
-    const bool has_value =
-        has_kind && (found.kind == EntryKind::tombstone ||
-                     (survey_.find_value(row, &found.value) && fits_value(found.value)));
-    if (!has_value || found.kind == EntryKind::tombstone) {
-      found.kind = EntryKind::tombstone;
-      found.value = {};
-    }
-    found_.bytes += found.key.size() + found.value.size();
-    found_.rows.push_back(found);
-    found_.recovered += has_value;
-    return has_value;
+    Bytes key, value;
+    EntryKind kind = EntryKind::tombstone;
+    if (!survey_.find_key(row, &key) || !fits(key)) return false;
+    const bool has_kind = survey_.find_kind(row, &kind);
+    const bool is_put =
+        has_kind && kind == EntryKind::put && survey_.find_value(row, &value) && fits_value(value);
+    found_.ranks.push_back(static_cast<uint32_t>(row));
+    found_.tombstones.push_back(!is_put);
+    return is_put || (has_kind && kind == EntryKind::tombstone);
   }
   // Else somebody has made the file so, and the table would not take the row.
   bool fits(Bytes key) const {
     if (table_.key_width != 0 && key.size() != table_.key_width) return false;
     if (table_.address_bits != 0 && !is_prefix_key(key, table_.address_bits)) return false;
-    return found_.rows.empty() || compare(found_.rows.back().key, key) < 0;
+    return found_.ranks.empty() || compare(found_.key(found_.ranks.size() - 1), key) < 0;
   }
   bool fits_value(Bytes value) const {
     return table_.numbers == NumberType::none || value.size() == width_of(table_.numbers);

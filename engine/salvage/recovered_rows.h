@@ -13,19 +13,17 @@
 namespace stride {
 
 struct RecoveredRows {
-  struct Row {
-    Bytes key, value;
-    EntryKind kind = EntryKind::put;
-  };
-  std::vector<Row> rows;
-  uint64_t bytes = 0;      // of all keys and values
-  uint64_t recovered = 0;  // of the rows: not those that stand for lost ones
+  PackedColumn keys;
+  ValueRows values;
+  std::vector<uint32_t> ranks;     // of the rows, in the damaged segment
+  std::vector<bool> tombstones;    // whether each is one
+  std::vector<std::byte> nothing;  // the value of a tombstone, where values have one width
 
-  uint64_t size() const { return rows.size(); }
-  Bytes key(uint64_t i) const { return rows[i].key; }
-  Bytes value(uint64_t i) const { return rows[i].value; }
-  EntryKind kind(uint64_t i) const { return rows[i].kind; }
-  void prefetch_offsets(uint64_t) const {}
+  uint64_t size() const { return ranks.size(); }
+  Bytes key(uint64_t i) const { return keys[ranks[i]]; }
+  Bytes value(uint64_t i) const { return tombstones[i] ? Bytes(nothing) : values[ranks[i]]; }
+  EntryKind kind(uint64_t i) const { return tombstones[i] ? EntryKind::tombstone : EntryKind::put; }
+  void prefetch_offsets(uint64_t) const {}  // ranks ascend
   const uint64_t* keys8() const { return nullptr; }
 };
 

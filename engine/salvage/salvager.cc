@@ -1,10 +1,9 @@
-#include "engine/salvage.h"
+#include "engine/salvage/salvager.h"
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
-#include "engine/backup/copy_work.h"
 #include "engine/backup/new_database.h"
 #include "engine/build/segment_builder_body.h"
 #include "engine/catalog/database_context.h"
@@ -15,7 +14,6 @@
 #include "engine/salvage/recovered_rows.h"
 #include "storage/copy_files.h"
 #include "storage/file_copy.h"
-#include "storage/no_throw.h"
 #include "storage/segment_survey.h"
 
 namespace stride {
@@ -25,10 +23,9 @@ class Salvage {
  public:
   Salvage(FileSystem& fs, const std::string& source, const std::string& directory,
           SalvageReport* report)
-      : fs_(fs), source_(source), directory_(directory), made_(fs, directory), report_(*report) {}
+      : fs_(fs), source_(source), made_(fs, directory), report_(*report) {}
 
   Status run(CopyCounters* counters) {
-    STRIDE_TRY(check_places());
     auto survey = survey_database(fs_, source_);
     if (!survey.ok()) return survey.status();
     survey_ = std::move(*survey);
@@ -47,14 +44,6 @@ class Salvage {
   }
 
  private:
-  Status check_places() const {
-    const std::string inside = source_ + (source_.ends_with('/') ? "" : "/");
-    if (directory_ == source_ || directory_.starts_with(inside))
-      return Status::invalid("the new database would lie in the damaged one, which is only read")
-          .with_file(directory_)
-          .with_remedy("give another directory");
-    return {};
-  }
   Status nothing_left() const {
     const Status first = first_of(survey_.damage);
     return Status::corruption(source_, 0, "nothing is left of the database: " + first.message())
@@ -245,7 +234,7 @@ class Salvage {
   }
 
   FileSystem& fs_;
-  const std::string source_, directory_;
+  const std::string source_;
   NewDatabase made_;
   SalvageReport& report_;
   DatabaseSurvey survey_;
@@ -257,17 +246,9 @@ class Salvage {
 
 }  // namespace
 
-Status salvage(const std::string& source, const std::string& new_directory,
-               const CopyOptions& options, SalvageReport* report, FileSystem* file_system) {
-  return no_throw([&] {
-    SalvageReport made;
-    FileSystem& fs = file_system ? *file_system : FileSystem::posix();
-    Status s = run_copy(options, [&](CopyCounters* counters) {
-      return Salvage(fs, source, new_directory, &made).run(counters);
-    });
-    if (s.ok() && report) *report = std::move(made);
-    return s;
-  });
+Status salvage_database(FileSystem& fs, const std::string& source, const std::string& directory,
+                        CopyCounters* counters, SalvageReport* report) {
+  return Salvage(fs, source, directory, report).run(counters);
 }
 
 }  // namespace stride
