@@ -271,6 +271,11 @@ Status Database::verify() const {
   return no_throw([&] { return impl_->verify(); });
 }
 
+Status Database::verify(VerifyReport* report) const {
+  const WorkWatch::Scope watched(WorkWatch::offered());
+  return no_throw([&] { return impl_->verify(report); });
+}
+
 namespace {
 
 // make: make_checkpoint() or make_backup().

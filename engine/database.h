@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/backup.h"
+#include "engine/damage.h"
 #include "engine/metrics.h"
 #include "engine/options.h"
 #include "engine/snapshot.h"
@@ -135,6 +136,9 @@ class STRIDE_API Database {
   // to them, and all fits the tables; then every frame of the write-ahead logs, unless read_only.
   // corruption, with file and offset: the first that does not.
   Status verify() const;
+  // The same, and goes on after that: the report lists all that is damaged. Where an end is asked
+  // for (engine/watched_call.h), what was found by then.
+  Status verify(VerifyReport* report) const;
   // Makes a database of all that is committed: its segments are other names of this one's files
   // (hard links), so that it takes no space at first, and little time; where the file system has
   // none, or is another one, they are copied and checked. Writing goes on meanwhile; of commits

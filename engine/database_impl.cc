@@ -10,6 +10,8 @@
 #include "engine/device/executor.h"
 #include "engine/memtable/memtable.h"
 #include "engine/monitoring/state_metrics.h"
+#include "engine/salvage/damaged_parts.h"
+#include "engine/salvage/verification.h"
 #include "engine/table_schema.h"
 #include "storage/no_throw.h"
 #include "storage/system_memory.h"
@@ -272,12 +274,24 @@ Status DatabaseImpl::verify() {
     const TableVersion& t = *version->tables[i];
     STRIDE_TRY(verify_table(*context_.fs, *version->backend, *t.table, t.segments));
   }
-  return verify_logs();
+  return verify_logs(nullptr);
+}
+
+Status DatabaseImpl::verify(VerifyReport* report) {
+  STRIDE_TRY(check_process());
+  *report = {};
+  auto version = current();
+  for (size_t i = 0; i < version->tables.size(); ++i) {
+    const TableVersion& t = *version->tables[i];
+    STRIDE_TRY(report_table(*context_.fs, *version->backend, *t.table, t.segments, report));
+  }
+  STRIDE_TRY(verify_logs(report));
+  return first_of(report->damage);
 }
 
 // While they are read, segments may take the place of the first ones. What a read-only handle has
 // read of logs is in memory, and a writer goes on.
-Status DatabaseImpl::verify_logs() {
+Status DatabaseImpl::verify_logs(VerifyReport* report) {
   if (context_.options.read_only) return {};
   for (;;) {
     std::vector<LogRecord> logs;
@@ -295,7 +309,7 @@ Status DatabaseImpl::verify_logs() {
     if (s.ok()) return s;
     std::lock_guard guard(commit_mutex_);
     if (std::all_of(logs.begin(), logs.end(), [&](auto& log) { return versions_.has(log); }))
-      return s;
+      return report && is_damage(s) ? report_logs(context_, logs, s, report) : s;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "engine/catalog/poison.h"
 #include "engine/catalog/unsynced_files.h"
 #include "engine/catalog/version_set.h"
+#include "engine/damage.h"
 #include "engine/merge/compaction.h"
 #include "engine/metrics.h"
 #include "engine/write/commit_queue.h"
@@ -86,6 +87,7 @@ class DatabaseImpl {
   Status compact();
   Status calibrate();
   Status verify();
+  Status verify(VerifyReport* report);
   // Makes all that was committed so far durable, as a writer can, and holds its files. closed,
   // poisoned.
   Result<FrozenDatabase> freeze();
@@ -93,7 +95,8 @@ class DatabaseImpl {
 
  private:
   void tell_of_opening();
-  Status verify_logs();
+  // report: null, or where all damage is told.
+  Status verify_logs(VerifyReport* report);
   void carry_out(const std::vector<CommitRequest*>& group);
   void carry_out_large(const std::vector<CommitRequest*>& group);
   // Requires large_mutex_.

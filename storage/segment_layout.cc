@@ -25,6 +25,8 @@ class Parser {
     layout_.file = file;
   }
   Status run();
+  Status run(const SegmentHeader& header, const SegmentFooter& footer,
+             std::span<const SectionEntry> entries);
   SegmentLayout& layout() { return layout_; }
 
  private:
@@ -69,6 +71,18 @@ Status Parser::run() {
   STRIDE_TRY(check_header());
   STRIDE_TRY(check_footer());
   STRIDE_TRY(check_tables());
+  return check_columns();
+}
+
+Status Parser::run(const SegmentHeader& header, const SegmentFooter& footer,
+                   std::span<const SectionEntry> entries) {
+  layout_.header = header;
+  layout_.footer = footer;
+  uint64_t end = segment_page_bytes;
+  for (const SectionEntry& entry : entries)
+    STRIDE_TRY(check_section(entry, footer.tables_offset, &end));
+  const uint64_t table = footer.tables_offset + entries.size_bytes();
+  layout_.checksums = reinterpret_cast<const uint64_t*>(layout_.file.data() + table);
   return check_columns();
 }
 
@@ -281,6 +295,15 @@ std::string_view to_string(SectionType type) {
 Result<SegmentLayout> SegmentLayout::parse(const std::string& path, uint64_t id, Bytes file) {
   Parser parser(path, id, file);
   STRIDE_TRY(parser.run());
+  return std::move(parser.layout());
+}
+
+Result<SegmentLayout> SegmentLayout::assemble(const std::string& path, Bytes file,
+                                              const SegmentHeader& header,
+                                              const SegmentFooter& footer,
+                                              std::span<const SectionEntry> entries) {
+  Parser parser(path, header.id, file);
+  STRIDE_TRY(parser.run(header, footer, entries));
   return std::move(parser.layout());
 }
 

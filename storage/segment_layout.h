@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "storage/column.h"
@@ -29,6 +30,12 @@ struct SegmentLayout {
   // Checks header, footer and tables, and that sections fit rows and widths; the bytes of the
   // sections themselves are not read. corruption or unsupported_version.
   static Result<SegmentLayout> parse(const std::string& path, uint64_t id, Bytes file);
+  // The same of a file in which these parts are damaged, and with what they were in their place. No
+  // checksum is looked at, so that each block has to be checked before it is believed.
+  // Precondition: the tables that the footer tells of lie in the file.
+  static Result<SegmentLayout> assemble(const std::string& path, Bytes file,
+                                        const SegmentHeader& header, const SegmentFooter& footer,
+                                        std::span<const SectionEntry> entries);
 
   Bytes section(SectionType type) const;
   // Names the section that holds this byte of the file: "section key_data", or "the header".

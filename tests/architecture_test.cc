@@ -71,14 +71,16 @@ const std::set<string, std::less<>> kPublicEngine = {
     "engine/stridedb_version.h", "engine/make_vector_set.h",
     "engine/metrics.h",          "engine/event_listener.h",
     "engine/logger.h",           "engine/diagnosis.h",
-    "engine/cursor.h",           "engine/transaction.h"};
+    "engine/cursor.h",           "engine/transaction.h",
+    "engine/damage.h",           "engine/salvage.h"};
 
 // What the folders of the engine may see of its top: what the public interface takes and returns,
 // and none of what stands on the folders.
 const std::set<string, std::less<>> kEngineWords = {
     "engine/backup.h",  "engine/event_listener.h", "engine/logger.h",      "engine/lookup_result.h",
     "engine/metrics.h", "engine/options.h",        "engine/row_columns.h", "engine/result_buffer.h",
-    "engine/scan.h",    "engine/table.h",          "engine/cursor.h"};
+    "engine/scan.h",    "engine/table.h",          "engine/cursor.h",      "engine/damage.h",
+    "engine/salvage.h"};
 
 bool starts_with_any(string_view text, std::initializer_list<string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -192,8 +194,8 @@ bool may_include_engine_header(const string& file, const string& name) {
   if (folder.empty() || folder == "engine/analytics/") return true;
   if (name.find('/') == name.rfind('/')) return kEngineWords.contains(name);
   if (name.starts_with("engine/build/"))
-    return starts_with_any(folder,
-                           {"engine/build/", "engine/write/", "engine/merge/", "engine/memtable/"});
+    return starts_with_any(folder, {"engine/build/", "engine/write/", "engine/merge/",
+                                    "engine/memtable/", "engine/salvage/"});
   if (name.starts_with("engine/write/"))
     return !starts_with_any(folder, {"engine/read/", "engine/merge/", "engine/build/"});
   return true;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "adapters/c/copy_options.h"
 #include "adapters/c/error.h"
 #include "adapters/c/objects.h"
 #include "adapters/c/stridedb_backup.h"
@@ -15,25 +16,12 @@ static_assert(sizeof(stride_copy_report) == 48);
 
 namespace {
 
-Status read_options(const stride_copy_options* given, CopyOptions* options) {
-  if (!given) return {};
-  stride_copy_options o{};
-  STRIDE_TRY(read_struct(given, "stride_copy_options", sizeof o, sizeof o, &o));
-  if (!o.progress) return {};
-  options->progress = [call = o.progress, context = o.progress_context](const CopyProgress& p) {
-    const stride_copy_progress progress = {sizeof progress, p.files, p.total_files, p.bytes,
-                                           p.total_bytes};
-    return call(&progress, context) != 0;
-  };
-  return {};
-}
-
 // Calls copy(options, &report) and hands out the report, whose struct is looked at before that: a
 // copy that is there must not be told as one that has failed.
 template <class Copy>
 Status make_copy(const stride_copy_options* given, stride_copy_report* report, const Copy& copy) {
   CopyOptions options;
-  STRIDE_TRY(read_options(given, &options));
+  STRIDE_TRY(read_copy_options(given, &options));
   stride_copy_report made{};
   auto hand_out = [&] {
     if (!report) return Status();
@@ -49,6 +37,19 @@ Status make_copy(const stride_copy_options* given, stride_copy_report* report, c
 }
 
 }  // namespace
+
+Status stride::c::read_copy_options(const stride_copy_options* given, CopyOptions* options) {
+  if (!given) return {};
+  stride_copy_options o{};
+  STRIDE_TRY(read_struct(given, "stride_copy_options", sizeof o, sizeof o, &o));
+  if (!o.progress) return {};
+  options->progress = [call = o.progress, context = o.progress_context](const CopyProgress& p) {
+    const stride_copy_progress progress = {sizeof progress, p.files, p.total_files, p.bytes,
+                                           p.total_bytes};
+    return call(&progress, context) != 0;
+  };
+  return {};
+}
 
 int stride_copy_options_init(stride_copy_options* options, size_t size) {
   return run([&] {

@@ -93,5 +93,6 @@ void bind_plans(nb::module_& module);
 void bind_partition(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_maintenance(nb::module_& module);
+void bind_salvage(nb::module_& module);
 
 }  // namespace stride::python

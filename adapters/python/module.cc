@@ -66,4 +66,5 @@ NB_MODULE(_core, module) {
   bind_partition(module);
   bind_device(module);
   bind_maintenance(module);
+  bind_salvage(module);
 }

@@ -134,6 +134,8 @@ Status verify_indexed(Backend& backend, const IndexedSegment& segment, const Tab
   return check_searches(backend, segment);
 }
 
+}  // namespace
+
 // What this process has written lately is in its memory: the file is what counts.
 Status verify_segment(FileSystem& fs, Backend& backend, const IndexedSegment& segment,
                       const TableRecord& table) {
@@ -168,8 +170,6 @@ Status check_runs(const SegmentList& segments) {
   }
   return {};
 }
-
-}  // namespace
 
 Status check_record(const Segment& segment, const SegmentRecord& record, const TableRecord& table) {
   auto differs = [&](const std::string& what) {

@@ -25,8 +25,13 @@ Status check_record(const Segment& segment, const SegmentRecord& record, const T
 // are prefixes, and the values of a table of numbers are numbers. Reads all of the keys.
 Status check_rows(Backend& backend, const IndexedSegment& segment, const TableRecord& table);
 
-// Checks everything on the disk: blocks, rows, trees that lead to each key, filters that
-// deny none, and segments of a run whose keys do not overlap. segments: of the table.
+// Checks everything on the disk: blocks, rows, trees that lead to each key, and filters that deny
+// none.
+Status verify_segment(FileSystem& fs, Backend& backend, const IndexedSegment& segment,
+                      const TableRecord& table);
+// That the keys of segments of a run do not overlap. segments: of a table.
+Status check_runs(const SegmentList& segments);
+// Both.
 Status verify_table(FileSystem& fs, Backend& backend, const TableRecord& table,
                     const SegmentList& segments);
 

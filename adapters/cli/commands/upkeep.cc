@@ -1,4 +1,4 @@
-// stride stats, metrics, explain, verify, compact and calibrate.
+// stride stats, metrics, explain, compact and calibrate.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -174,13 +174,6 @@ void add_explain(CLI::App* command, UpkeepArguments* a) {
       "Example:\n  stride explain db users");
 }
 
-void add_verify(CLI::App* command, UpkeepArguments* a) {
-  command->add_option("DB", a->database, "Directory of the database")->required();
-  command->footer(
-      "Reads every byte of every segment, and checks that keys ascend and are found. Exit code 6:\n"
-      "damaged.\n\nExample:\n  stride verify db");
-}
-
 void add_compact(CLI::App* command, UpkeepArguments* a) {
   command->add_option("DB", a->database, "Directory of the database")->required();
   command->footer(
@@ -300,18 +293,6 @@ ExitStatus run_explain(Context* context, const UpkeepArguments& arguments) {
   return context->out.write(head + text);
 }
 
-ExitStatus run_verify(Context* context, const UpkeepArguments& arguments) {
-  std::unique_ptr<Database> database;
-  STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::read, 0, &database));
-  Progress clock(context->environment.err, "verify", 0);
-  STRIDE_CLI_TRY(database->verify());
-  uint64_t bytes = database->size_bytes();
-  context->note("all " + byte_text(bytes) + " are intact (" + seconds_text(clock.seconds()) + ")");
-  if (!context->json) return {};
-  json result = {{"intact", true}, {"bytes", bytes}, {"seconds", clock.seconds()}};
-  return context->out.write(text_of(result) + "\n");
-}
-
 ExitStatus run_calibrate(Context* context, const UpkeepArguments& arguments) {
   std::unique_ptr<Database> database;
   STRIDE_CLI_TRY(open_database(*context, arguments.database, Access::write, 0, &database));
@@ -345,8 +326,6 @@ const bool metrics_registered = Subcommands::add(
 const bool explain_registered =
     Subcommands::add(420, "explain", "How a lookup in a table goes: segments, trees, memory",
                      &add_explain, &run_explain);
-const bool verify_registered =
-    Subcommands::add(430, "verify", "Read and check every byte", &add_verify, &run_verify);
 const bool compact_registered = Subcommands::add(
     440, "compact", "Merge what many loads have left behind", &add_compact, &run_compact);
 const bool calibrate_registered =

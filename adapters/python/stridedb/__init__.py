@@ -30,7 +30,7 @@ from ._core import (
     VectorSet,
     __version__,
 )
-from ._database import diagnose, open, restore
+from ._database import diagnose, open, restore, salvage, verify
 from ._types import (
     Type,
     bool_,
@@ -84,7 +84,7 @@ __all__ = [
     "InvalidArgument", "InvalidType", "KeyNotFound", "KeyPartition", "Locked", "NoSpace", "NotFound", "PermissionDenied", "Plan", "Poisoned",
     "ReadOnly", "ResourceExhausted", "RowSet", "Rows", "Scan", "Snapshot", "StorageError", "StrideError",
     "Table", "Transaction", "Type", "Unavailable", "UnsupportedVersion", "VectorSet", "__version__", "bool_",
-    "bytes_", "date", "diagnose", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "restore", "str_",
+    "bytes_", "date", "diagnose", "f32", "f64", "fixed_bytes", "i16", "i32", "i64", "i8", "open", "optional", "restore", "salvage", "str_",
     "timestamp", "timestamp_ms", "timestamp_ns", "timestamp_s", "timestamp_us", "u16", "u32", "u64", "u8",
-    "uuid", "vector",
+    "uuid", "vector", "verify",
 ]

@@ -447,6 +447,13 @@ class Database:
         key: as of table(); None: bytes. wrap: integers that do not fit wrap around; else InvalidArgument, and
         nothing is added."""
 
+    def damage(self) -> List[Dict[str, Any]]:
+        """All that is damaged of the files, where verify() raises for the first: reads every byte and checks it.
+
+        A dict for each part of a file: "file", "section", "offset", "bytes", "what", "table", "rows" that need it at
+        most, whose keys lie from "first_key" to "last_key" (bytes as they are stored; None: no bound), and "text", all
+        of it as a sentence. None of them: an empty list. Ctrl-C ends it."""
+
     def dedup(self, name: str, words: int, *, compressed: bool=False, durability: Optional[str]=None, threads: int=0) -> Dedup:
         """Numbers 0, 1, 2, ... for vectors of 1 to 64 words of 32 bits, kept in the table of a name.
 

@@ -305,6 +305,37 @@ def diagnose(path: _Path) -> List[Dict[str, Any]]:
     return _core._diagnose(_encoded(path))
 
 
+def damage(self: Database) -> List[Dict[str, Any]]:
+    """All that is damaged of the files, where verify() raises for the first: reads every byte and checks it.
+
+    A dict for each part of a file: "file", "section", "offset", "bytes", "what", "table", "rows" that need it at
+    most, whose keys lie from "first_key" to "last_key" (bytes as they are stored; None: no bound), and "text", all
+    of it as a sentence. None of them: an empty list. Ctrl-C ends it.
+    """
+    return _core._damage(self)
+
+
+def verify(path: _Path) -> List[Dict[str, Any]]:
+    """As damage(), of a database that need not be one that can be opened. Nothing is changed.
+
+    NotFound: there is no directory. InvalidArgument: it has no file of a database. Locked: a process writes it.
+    """
+    return _core._verify_files(_encoded(path))
+
+
+def salvage(source: _Path, directory: _Path, *, progress: Optional[Callable[[float], Any]] = None) -> Dict[str, Any]:
+    """Makes a database in a new directory of all that can be read of a damaged one, which is only read.
+
+    Returns a dict: "complete", whether all rows are there, in the tables that they were in; "tables", a list of
+    "table", "rows", "lost_rows" and "unnamed" (nothing tells its name any more); "lost", a list of ranges of keys
+    as of damage(), with "older_rows_remain" where what they had replaced may be there again; "uncertain", sentences;
+    "damage", "files", "bytes" and "rebuilt_files". progress: called with a share from 0 to 1. An exception of it or
+    Ctrl-C: nothing is left of the directory. NotFound, InvalidArgument and Locked as verify(); AlreadyExists: the
+    directory is there. Corruption: nothing is left to recover.
+    """
+    return _core._salvage(_encoded(source), _encoded(directory), progress)
+
+
 def plan(
     self: Database,
     mapping: Union[str, Table],
@@ -371,7 +402,7 @@ def _attach() -> None:
 
     functions = (
         table, prefixes, counters, dedup, transaction, retry, plan, map_weights, tables, load, checkpoint, backup, adopt,
-        metrics, prometheus,
+        metrics, prometheus, damage,
     )
     for function in functions:
         setattr(Database, function.__name__, function)

@@ -95,6 +95,7 @@ TEST_CASE_METHOD(HelpTest, "HelpTest.DataIsJsonWhereThatIsOffered", "[HelpTest]"
       {"stats", {"stats", db}},
       {"metrics", {"metrics", db}},
       {"explain", {"explain", db, table}},
+      {"salvage", {"salvage", db, directory_ + "/salvaged"}},
       {"verify", {"verify", db}},
       {"compact", {"compact", db}},
       {"calibrate", {"calibrate", db}},
