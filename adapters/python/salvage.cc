@@ -1,6 +1,8 @@
 // All damage of a database, and a new one of what is left.
 #include "engine/salvage.h"
 
+#include <nanobind/stl/string.h>
+
 #include <optional>
 #include <string>
 #include <utility>
