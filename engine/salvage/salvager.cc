@@ -19,6 +19,9 @@
 namespace stride {
 namespace {
 
+// Fewer rows are built by the calling thread: starting others would take longer.
+constexpr uint64_t min_rows_for_threads = 1 << 16;
+
 class Salvage {
  public:
   Salvage(FileSystem& fs, const std::string& source, const std::string& directory,
@@ -116,12 +119,15 @@ class Salvage {
 
   Status build(const RecoveredRows& rows, SegmentRecord record, const TableRecord& table,
                bool has_filter) {
-    if (!executor_) {
+    const bool wants_threads = rows.size() >= min_rows_for_threads;
+    if (!executor_ || (wants_threads && !has_threads_)) {
       Options host;
       host.backend = BackendKind::host;
+      if (!wants_threads) host.threads = 1;
       auto made = Executor::make(host);
       if (!made.ok()) return made.status();
       executor_ = std::move(*made);
+      has_threads_ = wants_threads;
     }
     const TreeOptions tree;
     SegmentBuildOptions options;
@@ -239,6 +245,7 @@ class Salvage {
   SalvageReport& report_;
   DatabaseSurvey survey_;
   std::shared_ptr<Executor> executor_;  // null before it is needed
+  bool has_threads_ = false;            // it has one for each core
   std::vector<SegmentRecord> added_;
   RecoveredLogs logs_;
   std::map<uint32_t, uint64_t> rows_;  // by table

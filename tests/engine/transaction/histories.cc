@@ -17,7 +17,7 @@
 namespace stride::test {
 namespace {
 
-std::string name_of(const ListKey& key) {
+std::string name_of_list(const ListKey& key) {
   return "key '" + key.second + "' of table " + std::to_string(key.first);
 }
 
@@ -49,12 +49,12 @@ class DependencyGraph {
       for (size_t i = 0; i < list.size(); ++i) {
         auto writer = nodes_.find(list[i]);
         if (writer == nodes_.end())
-          return name_of(key) + " has an append of a transaction that was not committed";
+          return name_of_list(key) + " has an append of a transaction that was not committed";
         const auto& appended = committed_[writer->second].appended;
         if (std::count(appended.begin(), appended.end(), key) != 1)
-          return name_of(key) + " has an append that was not made";
+          return name_of_list(key) + " has an append that was not made";
         if (std::count(list.begin(), list.end(), list[i]) != 1)
-          return name_of(key) + " has an append twice";
+          return name_of_list(key) + " has an append twice";
         if (i > 0) add_edge(nodes_.at(list[i - 1]), writer->second);
         ++found;
       }
@@ -68,7 +68,7 @@ class DependencyGraph {
     const List& last = found == last_.end() ? nothing : found->second;
     if (list.size() > last.size() || !std::equal(list.begin(), list.end(), last.begin()))
       return "transaction " + std::to_string(committed_[reader].number) + " has read of " +
-             name_of(key) + " what is no beginning of its last list";
+             name_of_list(key) + " what is no beginning of its last list";
     if (!list.empty()) add_edge(nodes_.at(list.back()), reader);
     if (list.size() < last.size()) add_edge(reader, nodes_.at(last[list.size()]));
     return "";
@@ -191,10 +191,10 @@ class HistoryWorker {
   // The list with this transaction's own append, which must be there if it was made.
   void note(const ListKey& key, List list) {
     const bool has_own = std::count(own_.begin(), own_.end(), key) > 0;
-    REQUIRE_MESSAGE(has_own == (!list.empty() && list.back() == now_.number), name_of(key));
+    REQUIRE_MESSAGE(has_own == (!list.empty() && list.back() == now_.number), name_of_list(key));
     if (has_own) list.pop_back();
     auto [at, is_new] = now_.read.emplace(key, list);
-    REQUIRE_MESSAGE((is_new || at->second == list), "another read of " << name_of(key));
+    REQUIRE_MESSAGE((is_new || at->second == list), "another read of " << name_of_list(key));
   }
 
   void read_one(Transaction& t, const ListKey& key) {
