@@ -107,14 +107,19 @@ class ResidentIndex {
 // once; what it returns, if not ok, ends the search.
 using TakeLocations = std::function<Status(uint64_t first, std::span<const Location> locations)>;
 
-// The values that a batch has found, still on the device. Must not outlive the indexes.
+// The values that a batch has found, still on the device. Must not outlive the indexes, nor what
+// else find_values() was given.
 class FoundValues {
  public:
   virtual ~FoundValues() = default;
   virtual uint64_t bytes() const = 0;
-  // To host memory, one after the other in the order of the queries. Call it once: it completes the
-  // offsets that find_values() was given.
-  virtual Status copy(std::byte* values) = 0;
+  // Whether each value has so many bytes. Call it before copy().
+  virtual bool have_width(uint64_t width) const = 0;
+  // To host memory, one after the other in the order of the queries, where the first begins at
+  // offset `begin` of the ends. Call it once: only then the ends that find_values() was given say
+  // something.
+  virtual Status copy(std::byte* values, uint64_t begin) = 0;
+  Status copy(std::byte* values) { return copy(values, 0); }
 };
 
 enum class KeyOrder { any, ascending };
@@ -179,12 +184,12 @@ class TreeIndex {
   // What follows needs indexes that are resident on a device, and returns `unavailable` for others.
   //
   // Finds values that are resident and not hidden. found: a bit for each query, all 0 before.
-  // offsets: where each value begins, and the last ends (queries.size + 1 entries), once copied.
-  // resource_exhausted: needs 16 bytes of the device's memory a query until the result goes.
+  // ends: where each value ends (queries.size entries), once they are copied. resource_exhausted:
+  // needs 16 bytes of the device's memory a query until the result goes.
   virtual Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                            const KeyColumn& queries,
                                                            std::span<uint64_t> found,
-                                                           std::span<uint64_t> offsets) = 0;
+                                                           std::span<uint64_t> ends) = 0;
   // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait
   // for the work. Queries and results are in the device's memory; hidden rows count as absent. The
   // indexes may go at once, not so queries and results.

@@ -100,14 +100,13 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
-                                                   std::span<uint64_t> offsets) override {
+                                                   std::span<uint64_t> ends) override {
     STRIDE_TRY(counters_.call());
     ++counters_.searches;
-    auto values = std::make_unique<Values>(&counters_);
+    auto values = std::make_unique<Values>(&counters_, ends);
     std::vector<IndexView> here = copies(indexes);
     std::vector<Location> locations(queries.size);
     STRIDE_TRY(to_.find(here, queries, locations));
-    offsets[0] = 0;
     for (uint64_t i = 0; i < queries.size; ++i) {
       Location at = locations[i];
       if (at.found()) {
@@ -115,11 +114,10 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
         CHECK_MESSAGE(copy.has_values(), "values are asked of an index without");
         if (!copy.hidden[at.rank]) {
           found[i / 64] |= uint64_t{1} << (i % 64);
-          const std::string& value = copy.values[at.rank];
-          values->bytes_of_all += value;
+          values->add(copy.values[at.rank]);
         }
       }
-      offsets[i + 1] = values->bytes_of_all.size();
+      values->end(i);
     }
     return std::unique_ptr<FoundValues>(std::move(values));
   }
@@ -139,10 +137,12 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
                        const DeviceValues& out, void*) override {
     if (out.width) return get_rows(indexes, queries, out);
     std::vector<uint64_t> found((queries.size + 63) / 64);
-    auto values = find_values(indexes, queries, found, {out.offsets, queries.size + 1});
+    out.offsets[0] = 0;
+    auto values = find_values(indexes, queries, found, {out.offsets + 1, queries.size});
     if (!values.ok()) return values.status();
     std::memcpy(out.found, found.data(), (queries.size + 31) / 32 * 4);
-    const std::string& all = static_cast<Values&>(**values).bytes_of_all;
+    std::string all((*values)->bytes(), '\0');
+    STRIDE_TRY((*values)->copy(reinterpret_cast<std::byte*>(all.data())));
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
     return {};
   }
@@ -249,16 +249,36 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     IndexView here;
   };
 
+  // Until they are copied the ends are relative to those of chunks, as those of a device are.
   struct Values final : FoundValues {
-    explicit Values(FakeCounters* shared) : counters(shared) {}
+    static constexpr uint64_t chunk = 100;
+
+    Values(FakeCounters* shared, std::span<uint64_t> room) : counters(shared), ends(room) {}
+    void add(const std::string& value) {
+      bytes_of_all += value;
+      lengths.push_back(value.size());
+    }
+    void end(uint64_t query) {
+      if (query % chunk == 0) bases.push_back(query == 0 ? 0 : last);
+      last = bytes_of_all.size();
+      ends[query] = last - bases.back();
+    }
     uint64_t bytes() const override { return bytes_of_all.size(); }
-    Status copy(std::byte* to) override {
+    bool have_width(uint64_t width) const override {
+      return std::all_of(lengths.begin(), lengths.end(),
+                         [&](uint64_t length) { return length == width; });
+    }
+    Status copy(std::byte* to, uint64_t begin) override {
       STRIDE_TRY(counters->call());
       if (!bytes_of_all.empty()) std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
+      for (uint64_t i = 0; i < ends.size(); ++i) ends[i] += begin + bases[i / chunk];
       return {};
     }
     FakeCounters* counters;
+    std::span<uint64_t> ends;
     std::string bytes_of_all;
+    std::vector<uint64_t> lengths, bases;
+    uint64_t last = 0;
   };
 
   std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
