@@ -99,7 +99,8 @@ class ResidentIndex {
   virtual bool on_device() const = 0;
   // Whether the values are kept beside the keys.
   virtual bool has_values() const = 0;
-  // Memory that searches need: keys, tree, what the device derives from them, and values.
+  // Memory that searches need: keys, tree, what the device derives from them, and values. Of
+  // several devices: of all of them together.
   virtual uint64_t memory_bytes() const = 0;
 };
 
@@ -139,7 +140,7 @@ class TreeIndex {
   // The costs by which trees are chosen where their options leave strides open. Until they are set
   // they are those of a typical device or, on a host backend, of a typical host.
   AccessCosts access_costs() const;
-  void set_access_costs(const AccessCosts& costs);
+  virtual void set_access_costs(const AccessCosts& costs);
 
   // Builds the tree over a strictly ascending column, as a flat image (docs/format-segment.md). The
   // same bytes from every backend, for the same options with strides, or the same access costs.
@@ -151,7 +152,8 @@ class TreeIndex {
   // out has queries.size entries. The trees must have passed check_tree().
   virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
                       std::span<Location> out) = 0;
-  // The same, handed over in blocks while other blocks are still searched.
+  // The same, handed over in blocks while other blocks are still searched. A block comes again where
+  // one of several devices has failed.
   virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                              const TakeLocations& take) = 0;
   // For each query, its rank in one index, or Location::absent.
@@ -192,7 +194,8 @@ class TreeIndex {
                                                            std::span<uint64_t> ends) = 0;
   // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait
   // for the work. Queries and results are in the device's memory; hidden rows count as absent. The
-  // indexes may go at once, not so queries and results.
+  // indexes may go at once, not so queries and results. Of several devices the one where the
+  // queries lie does it, and the results are there too.
   virtual Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                                 Location* out, void* stream) = 0;
   virtual Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,

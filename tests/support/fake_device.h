@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
-#include <set>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +87,26 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     std::vector<IndexView> here = copies(indexes);
     STRIDE_TRY(to_.find_blocks(here, queries, take));
     return counters_.call();  // fails late, too
+  }
+  Status find_ranks(const IndexView& index, const KeyColumn& queries,
+                    std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.find_ranks(here(index), queries, out);
+  }
+  Status lower_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.lower_bound(here(index), queries, out);
+  }
+  Status upper_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.upper_bound(here(index), queries, out);
+  }
+  Status prefix_interval(const IndexView& index, const KeyColumn& queries,
+                         std::span<RankInterval> out) override {
+    STRIDE_TRY(search(index));
+    return to_.prefix_interval(here(index), queries, out);
   }
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
                                                        const IndexRows& rows) override {
@@ -281,6 +303,16 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     uint64_t last = 0;
   };
 
+  // Only what is resident is the device's work.
+  Status search(const IndexView& index) {
+    if (!index.resident) return {};
+    ++counters_.searches;
+    return counters_.call();
+  }
+  static IndexView here(const IndexView& index) {
+    return index.resident ? index.resident->view() : index;
+  }
+
   std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
     std::vector<IndexView> views;
     for (const IndexView& index : indexes) {
@@ -405,7 +437,8 @@ class FakeScatter final : public Scatter {
 
 class FakeDevice final : public ForwardingBackend {
  public:
-  explicit FakeDevice(uint64_t memory) : ForwardingBackend(Backend::host(2)), counters_(memory) {}
+  explicit FakeDevice(uint64_t memory, std::string name = "fake device")
+      : ForwardingBackend(Backend::host(2)), counters_(memory), name_(std::move(name)) {}
 
   // The n-th call from now fails, and with io_error all after it, as those to a lost device do.
   void fail_call(uint64_t n, StatusCode code) {
@@ -423,28 +456,66 @@ class FakeDevice final : public ForwardingBackend {
   LongestPrefix& longest_prefix() override { return longest_prefix_; }
   Scatter& scatter() override { return scatter_; }
 
-  std::string name() const override { return "fake device"; }
+  std::string name() const override { return name_; }
   bool has_device() const override { return true; }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = to_->allocate(bytes);
-    if (memory.ok()) memory_.insert((*memory)->data());
-    return memory;
+    if (!memory.ok()) return memory;
+    return std::unique_ptr<BackendMemory>(std::make_unique<Lent>(std::move(*memory), memory_));
   }
-  bool is_on_device(const void* p) const override {
-    return memory_.count(static_cast<const std::byte*>(p)) > 0;
-  }
+  bool is_on_device(const void* p) const override { return memory_->has(p); }
   Status copy(void* to, const void* from, uint64_t bytes) override {
     STRIDE_TRY(counters_.call());
     return to_->copy(to, from, bytes);
   }
 
  private:
+  // The memory that there is, and its bytes.
+  class AllMemory {
+   public:
+    void add(const std::byte* begin, uint64_t bytes) {
+      std::lock_guard lock(mutex_);
+      memory_[begin] = bytes;
+    }
+    void remove(const std::byte* begin) {
+      std::lock_guard lock(mutex_);
+      memory_.erase(begin);
+    }
+    bool has(const void* p) const {
+      const auto* at = static_cast<const std::byte*>(p);
+      std::lock_guard lock(mutex_);
+      auto behind = memory_.upper_bound(at);
+      if (behind == memory_.begin()) return false;
+      const auto& [begin, bytes] = *std::prev(behind);
+      return at < begin + bytes;
+    }
+
+   private:
+    mutable std::mutex mutex_;  // guards memory_
+    std::map<const std::byte*, uint64_t> memory_;
+  };
+  class Lent final : public BackendMemory {
+   public:
+    Lent(std::unique_ptr<BackendMemory> memory, std::shared_ptr<AllMemory> all)
+        : memory_(std::move(memory)), all_(std::move(all)) {
+      data_ = memory_->data();
+      size_ = memory_->size();
+      all_->add(data_, size_);
+    }
+    ~Lent() override { all_->remove(data_); }
+
+   private:
+    std::unique_ptr<BackendMemory> memory_;
+    std::shared_ptr<AllMemory> all_;
+  };
+
   FakeCounters counters_;
   FakeSorter sorter_{to_->sorter(), counters_};
   FakeTreeIndex tree_index_{to_->tree_index(), counters_};
   FakeLongestPrefix longest_prefix_{to_->longest_prefix(), counters_};
   FakeScatter scatter_{to_->scatter(), counters_};
-  std::set<const std::byte*> memory_;
+  const std::string name_;
+  const std::shared_ptr<AllMemory> memory_ = std::make_shared<AllMemory>();
 };
 
 // All that a result must not depend on: one thread, several, one that looks like a device, and a
