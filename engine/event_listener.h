@@ -35,7 +35,8 @@ enum class EventKind : uint8_t {
   // A segment was copied to the device, or has left it. run, rows; bytes_out: of its copy.
   device_copied,
   device_evicted,
-  device_lost,  // the device has failed, and the host does its work from now on; status: why
+  // A device has failed, and others or the host do its work from now on; status: which, and why.
+  device_lost,
 };
 
 // "flush_ended", ...

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gpu/tree_options.h"
 #include "storage/number.h"
@@ -65,12 +66,19 @@ struct Options {
   bool background_work = true;
   TreeOptions tree{};  // of segments written from now on
   BackendKind backend = BackendKind::automatic;
-  // Limits the device's memory: resident segments and what batches need on their way, together.
+  // Limits the device's memory: resident segments and what batches need on their way, together; of
+  // several devices that of each.
   // invalid_argument at open where that is less than 256 MiB. 0: nine tenths of what is free.
   uint64_t gpu_memory_limit_bytes = 0;
+  // The numbers of the devices that are used where `backend` says so. Several of them each have a
+  // copy of what is resident, and share batches (docs/gpus.md); where one fails the others go on.
+  // Empty: the first device of the machine and all others of its model. invalid_argument at open: a
+  // number that comes twice, or that no device has.
+  std::vector<int> devices{};
   ValuePlacement value_placement = ValuePlacement::host;
   // Null: a backend of its own, as the options above say. Else this one, which may serve several
-  // databases; `threads`, `backend` and `gpu_memory_limit_bytes` are not looked at then.
+  // databases; `threads`, `backend`, `devices` and `gpu_memory_limit_bytes` are not looked
+  // at then.
   std::shared_ptr<Backend> shared_backend = nullptr;
   FileSystem* file_system = nullptr;  // null: FileSystem::posix(). Must outlive the database.
   // Who is told what the database does by itself (engine/event_listener.h). Null: nobody.

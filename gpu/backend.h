@@ -1,4 +1,5 @@
-// What executes batches: host threads, or a CUDA device with host threads beside it.
+// What executes batches: host threads, a CUDA device with host threads beside it, or several
+// devices.
 //
 //   std::unique_ptr<Backend> backend = Backend::automatic();     // a device where there is one
 //   Sorted s;
@@ -12,6 +13,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "gpu/execution_context.h"
 #include "gpu/longest_prefix.h"
@@ -31,6 +34,36 @@ struct CudaOptions {
   // For what stays on the host. Null: one of its own, with host_threads as in Backend::host().
   std::shared_ptr<Backend> host = nullptr;
   unsigned host_threads = 0;
+  // Other devices that read and write this one's memory, and it theirs, where the machine has a way
+  // between them.
+  std::vector<int> peers = {};
+  uint32_t fault_group = 0;  // whose calls DeviceFaults (gpu/device/device_faults.h) lets fail
+};
+
+// How batches are cut. The defaults need no tuning.
+struct SeveralOptions {
+  // A device gets at least so many queries of a batch. One of less than twice as many goes to a
+  // single device, each batch to another one in turn.
+  uint64_t min_share = uint64_t{1} << 18;
+  // The same for batches whose queries or results lie in the memory of a device: on their way to
+  // another device they cross the link between the two.
+  uint64_t min_device_share = uint64_t{1} << 22;
+};
+
+// A device of this machine.
+struct DeviceInfo {
+  int number = 0;
+  std::string model;
+  uint64_t memory_bytes = 0;
+};
+
+struct DevicesOptions {
+  // Their numbers. Empty: the first device and all others of its model.
+  std::vector<int> devices = {};
+  uint64_t memory_limit = 0;  // of each, as CudaOptions says
+  std::shared_ptr<Backend> host = nullptr;
+  unsigned host_threads = 0;
+  SeveralOptions cut{};
 };
 
 class Backend : public ExecutionContext {
@@ -43,6 +76,22 @@ class Backend : public ExecutionContext {
   static Result<std::unique_ptr<Backend>> cuda(const CudaOptions& options = {});
   // The first CUDA device where there is one, else the host.
   static std::unique_ptr<Backend> automatic(unsigned threads = 0);
+
+  // One backend over several devices, behind the same calls (docs/gpus.md). What is resident lies
+  // on each of them, and a batch is cut in shares, one a device. Sorting, builds, sets and scatters
+  // are the first device's work. A device that fails is left out from then on, and others do its
+  // share. The same device may be given several times, as backends of their own. invalid_argument:
+  // none, or one that has no device.
+  static Result<std::unique_ptr<Backend>> several(std::vector<std::shared_ptr<Backend>> devices,
+                                                  const SeveralOptions& options = {});
+  // The devices of these numbers: several(), or, where it is a single one, cuda().
+  // invalid_argument: a number that comes twice, or that no device has. unavailable: as cuda().
+  static Result<std::unique_ptr<Backend>> devices(const DevicesOptions& options = {});
+  // Whether all of these devices are there, and none is named twice. invalid_argument says which is
+  // not. No numbers: ok, whatever there is.
+  static Status check_devices(const std::vector<int>& numbers);
+  // The devices that this machine has. unavailable: as cuda().
+  static Result<std::vector<DeviceInfo>> list_devices();
 
   virtual Sorter& sorter() = 0;
   virtual TreeIndex& tree_index() = 0;

@@ -99,7 +99,8 @@ class ResidentIndex {
   virtual bool on_device() const = 0;
   // Whether the values are kept beside the keys.
   virtual bool has_values() const = 0;
-  // Memory that searches need: keys, tree, what the device derives from them, and values.
+  // Memory that searches need: keys, tree, what the device derives from them, and values. Of
+  // several devices: of all of them together.
   virtual uint64_t memory_bytes() const = 0;
 };
 
@@ -107,14 +108,19 @@ class ResidentIndex {
 // once; what it returns, if not ok, ends the search.
 using TakeLocations = std::function<Status(uint64_t first, std::span<const Location> locations)>;
 
-// The values that a batch has found, still on the device. Must not outlive the indexes.
+// The values that a batch has found, still on the device. Must not outlive the indexes, nor what
+// else find_values() was given.
 class FoundValues {
  public:
   virtual ~FoundValues() = default;
   virtual uint64_t bytes() const = 0;
-  // To host memory, one after the other in the order of the queries. Call it once: it completes the
-  // offsets that find_values() was given.
-  virtual Status copy(std::byte* values) = 0;
+  // Whether each value has so many bytes. Call it before copy().
+  virtual bool have_width(uint64_t width) const = 0;
+  // To host memory, one after the other in the order of the queries, where the first begins at
+  // offset `begin` of the ends. Call it once: only then the ends that find_values() was given say
+  // something.
+  virtual Status copy(std::byte* values, uint64_t begin) = 0;
+  Status copy(std::byte* values) { return copy(values, 0); }
 };
 
 enum class KeyOrder { any, ascending };
@@ -134,7 +140,7 @@ class TreeIndex {
   // The costs by which trees are chosen where their options leave strides open. Until they are set
   // they are those of a typical device or, on a host backend, of a typical host.
   AccessCosts access_costs() const;
-  void set_access_costs(const AccessCosts& costs);
+  virtual void set_access_costs(const AccessCosts& costs);
 
   // Builds the tree over a strictly ascending column, as a flat image (docs/format-segment.md). The
   // same bytes from every backend, for the same options with strides, or the same access costs.
@@ -146,7 +152,8 @@ class TreeIndex {
   // out has queries.size entries. The trees must have passed check_tree().
   virtual Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
                       std::span<Location> out) = 0;
-  // The same, handed over in blocks while other blocks are still searched.
+  // The same, handed over in blocks while other blocks are still searched. A block comes again where
+  // one of several devices has failed.
   virtual Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                              const TakeLocations& take) = 0;
   // For each query, its rank in one index, or Location::absent.
@@ -179,15 +186,16 @@ class TreeIndex {
   // What follows needs indexes that are resident on a device, and returns `unavailable` for others.
   //
   // Finds values that are resident and not hidden. found: a bit for each query, all 0 before.
-  // offsets: where each value begins, and the last ends (queries.size + 1 entries), once copied.
-  // resource_exhausted: needs 16 bytes of the device's memory a query until the result goes.
+  // ends: where each value ends (queries.size entries), once they are copied. resource_exhausted:
+  // needs 16 bytes of the device's memory a query until the result goes.
   virtual Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                            const KeyColumn& queries,
                                                            std::span<uint64_t> found,
-                                                           std::span<uint64_t> offsets) = 0;
+                                                           std::span<uint64_t> ends) = 0;
   // Start work on a stream of the device (a cudaStream_t) and return, or, where it is null, wait
   // for the work. Queries and results are in the device's memory; hidden rows count as absent. The
-  // indexes may go at once, not so queries and results.
+  // indexes may go at once, not so queries and results. Of several devices the one where the
+  // queries lie does it, and the results are there too.
   virtual Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                                 Location* out, void* stream) = 0;
   virtual Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,

@@ -43,8 +43,8 @@ bool is_backend_interface(const string& name) {
          name == "gpu/plan/tree_estimate.h";
 }
 // The folders of gpu, from the ground up: a folder knows those before it, and the interface.
-const std::vector<string> kGpuFloors = {"host", "keys",  "device", "sort",    "tree",
-                                        "plan", "match", "set",    "scatter", "backends"};
+const std::vector<string> kGpuFloors = {"host",  "keys", "device",  "sort",    "tree",    "plan",
+                                        "match", "set",  "scatter", "several", "backends"};
 // The folders of benchmark, from the ground up, likewise; its top, with main(), knows all of them.
 const std::vector<string> kBenchmarkFloors = {"harness", "datasets", "limits", "peers",
                                               "workloads"};

@@ -17,8 +17,9 @@ static_assert(STRIDE_BACKEND_AUTOMATIC == int(BackendKind::automatic) &&
 static_assert(STRIDE_VALUES_ON_HOST == int(ValuePlacement::host) &&
               STRIDE_VALUES_ON_DEVICE == int(ValuePlacement::device));
 // The binary interface: what programs were compiled with.
-static_assert(sizeof(stride_options) == 72 && offsetof(stride_options, memory_limit_bytes) == 40 &&
-              offsetof(stride_options, memtable_bytes) == 56);
+static_assert(sizeof(stride_options) == 88 && offsetof(stride_options, memory_limit_bytes) == 40 &&
+              offsetof(stride_options, memtable_bytes) == 56 &&
+              offsetof(stride_options, devices) == 72);
 static_assert(sizeof(stride_column) == 32 && sizeof(stride_bytes) == 16);
 
 namespace {
@@ -58,6 +59,10 @@ Status read_options(const stride_options* given, Options* options) {
   options->gpu_memory_limit_bytes = o.gpu_memory_limit_bytes;
   options->memtable_bytes = o.memtable_bytes;
   options->background_work = o.background_work != 0;
+  if ((o.devices == nullptr) != (o.device_count == 0))
+    return Status::invalid("stride_options has " + std::to_string(o.device_count) +
+                           " devices, and devices is " + (o.devices ? "not NULL" : "NULL"));
+  if (o.devices) options->devices.assign(o.devices, o.devices + o.device_count);
   return {};
 }
 

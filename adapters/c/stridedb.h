@@ -180,6 +180,9 @@ typedef struct stride_options {
   uint64_t memtable_bytes;         /* 128 MiB: of small commits' rows; 0: each makes a segment */
   int background_work;             /* 1; 0: the library has no threads that flush and merge */
   uint32_t reserved_too;           /* 0 */
+  const int32_t* devices;          /* NULL: the first device and all others of its model; else the
+                                      numbers of those that are used, read by stride_open() alone */
+  size_t device_count;             /* 0: of devices; NULL and 0 go together */
 } stride_options;
 /* Sets the defaults. size: sizeof(stride_options), of which no byte beyond is touched. */
 STRIDE_C_API int stride_options_init(stride_options* options, size_t size);

@@ -129,6 +129,8 @@ void set_option(const std::string& name, nb::handle value, Options* to) {
                                           {{"automatic", BackendKind::automatic},
                                            {"host", BackendKind::host},
                                            {"cuda", BackendKind::cuda}});
+  else if (name == "devices")
+    options.devices = nb::cast<std::vector<int>>(value);
   else if (name == "device_memory_limit")
     options.gpu_memory_limit_bytes = nb::cast<uint64_t>(value);
   else if (name == "device_values")

@@ -1,6 +1,7 @@
 #include "engine/device/executor.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -32,9 +33,10 @@ Result<std::shared_ptr<Executor>> Executor::make(const Options& options,
     return executor;
   }
   executor->host_ = Backend::host(options.threads);
+  if (options.backend == BackendKind::automatic)
+    STRIDE_TRY(Backend::check_devices(options.devices));
   if (options.backend == BackendKind::cuda) {
-    auto device =
-        Backend::cuda({.memory_limit = options.gpu_memory_limit_bytes, .host = executor->host_});
+    auto device = executor->make_device();
     if (!device.ok()) return device.status();
     executor->device_ = std::move(*device);
     executor->looked_ = true;
@@ -42,12 +44,16 @@ Result<std::shared_ptr<Executor>> Executor::make(const Options& options,
   return executor;
 }
 
+Result<std::unique_ptr<Backend>> Executor::make_device() const {
+  return Backend::devices({.devices = numbers_, .memory_limit = memory_limit_, .host = host_});
+}
+
 std::shared_ptr<Backend> Executor::device() {
   if (kind_ == BackendKind::host || lost_.load(std::memory_order_acquire)) return nullptr;
   std::lock_guard looking(look_mutex_);
   if (!looked_) {
     looked_ = true;
-    auto device = Backend::cuda({.memory_limit = memory_limit_, .host = host_});
+    auto device = make_device();
     std::lock_guard lock(device_mutex_);
     if (device.ok()) {
       device_ = std::move(*device);
@@ -103,10 +109,35 @@ bool Executor::failed(const Status& status) {
   if (status.ok()) return false;
   if (status.code() == StatusCode::resource_exhausted) return true;
   if (!is_device_failure(status)) return false;
+  note_losses();
+  std::shared_ptr<Backend> device = device_if_known();
+  const std::vector<DeviceState> several =
+      device ? device->device_states() : std::vector<DeviceState>();
+  if (std::any_of(several.begin(), several.end(),
+                  [](const DeviceState& one) { return one.lost.ok(); }))
+    return true;
   if (lost_.exchange(true)) return true;
-  monitor_->events().push({.kind = EventKind::device_lost, .status = status});
+  if (several.empty()) monitor_->events().push({.kind = EventKind::device_lost, .status = status});
   residents_.give_up();
   return true;
+}
+
+void Executor::note_losses() noexcept {
+  try {
+    std::shared_ptr<Backend> device = device_if_known();
+    if (!device || device->lost_devices() == losses_.load(std::memory_order_relaxed)) return;
+    std::lock_guard lock(losses_mutex_);
+    const std::vector<DeviceState> states = device->device_states();
+    told_.resize(states.size());
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i].lost.ok() || told_[i]) continue;
+      told_[i] = true;
+      ++losses_;
+      monitor_->events().push({.kind = EventKind::device_lost, .status = states[i].lost});
+    }
+  } catch (const std::bad_alloc&) {
+    // It is told after the next batch.
+  }
 }
 
 void Executor::prefetch(const std::shared_ptr<Backend>& device, const SegmentList& segments,

@@ -4,8 +4,8 @@
 //   if (batch.all_on_device()) s = batch.device().tree_index().find_blocks(batch.indexes(),
 //   queries, take); if (executor.failed(s)) ...  // the host does it
 //
-// A device that fails is not used again, and the host does the rest. Which segments lie on the
-// device is Residents' concern (engine/device/residents.h).
+// A device that fails is not used again, and the host does the rest; of several devices the others
+// go on. Which segments lie on the device is Residents' concern (engine/device/residents.h).
 #pragma once
 
 #include <atomic>
@@ -60,7 +60,7 @@ class Executor {
   };
 
   // unavailable: a device is asked for and there is none. invalid_argument: a limit that is too
-  // low.
+  // low, or devices that are not there.
   static Result<std::shared_ptr<Executor>> make(
       const Options& options, std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>());
 
@@ -97,6 +97,7 @@ class Executor {
   // Counts keys that a device has searched.
   void count_device_keys(uint64_t keys) noexcept {
     monitor_->operations().slot().add(Count::device_keys, keys);
+    note_losses();
   }
   // Call with what a device has returned. True: it is the device's failure, and the host should do
   // the work instead.
@@ -109,8 +110,12 @@ class Executor {
   Executor(BackendKind kind, const Options& options, std::shared_ptr<Monitor> monitor)
       : kind_(kind),
         memory_limit_(options.gpu_memory_limit_bytes),
+        numbers_(options.devices),
         monitor_(std::move(monitor)),
         residents_(options.value_placement, /*at_once=*/kind == BackendKind::cuda, *monitor_) {}
+  Result<std::unique_ptr<Backend>> make_device() const;
+  // Tells of those of several devices that have been lost since it was called last.
+  void note_losses() noexcept;
   // device(), once all the work that was asked for makes it worth to bring one up.
   std::shared_ptr<Backend> device_for(uint64_t work);
   void prefetch(const std::shared_ptr<Backend>& device, const SegmentList& segments,
@@ -120,6 +125,7 @@ class Executor {
 
   const BackendKind kind_;
   const uint64_t memory_limit_;
+  const std::vector<int> numbers_;  // of the devices; none: all that help
   const std::shared_ptr<Monitor> monitor_;
   std::shared_ptr<Backend> host_;
 
@@ -129,6 +135,9 @@ class Executor {
   BackendCosts costs_;
   std::shared_ptr<Backend> device_;
   std::atomic<bool> lost_{false};
+  std::mutex losses_mutex_;  // guards told_
+  std::vector<bool> told_;   // which of several devices are known to be lost
+  std::atomic<uint64_t> losses_{0};
   std::atomic<uint64_t> demand_{0};
 
   Residents residents_;

@@ -75,7 +75,7 @@ std::string to_string(const Event& event) {
     case EventKind::device_evicted:
       return segment_text(event) + ": has left the device";
     case EventKind::device_lost:
-      return "the device is not used any more: " + event.status.to_string();
+      return "a device is not used any more: " + event.status.to_string();
   }
   return "an unknown event";
 }

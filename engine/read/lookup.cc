@@ -213,15 +213,6 @@ Status copy_few(const SegmentList& segments, const KeyColumn& queries, GetResult
   return {};
 }
 
-// Whether all values that the device has found have the width that is wanted.
-bool device_values_have_width(const GetResult& result) {
-  const uint64_t width = result.row_width;
-  bool equal = width != 0;
-  for (uint64_t i = 0; i < result.found.size() && equal; ++i)
-    equal = !result.found[i] || result.offsets[i + 1] - result.offsets[i] == width;
-  return equal;
-}
-
 // Values of the wanted width lie one after the other at the end of the data, and go to their rows.
 // No row lies behind its value, so that none is written over before it has been moved.
 void spread_rows(GetResult* result) {
@@ -242,11 +233,12 @@ void spread_rows(GetResult* result) {
 
 // The values are on the device, and gathered there.
 Status copy_from_device(BatchSearch& search, const KeyColumn& queries, GetResult* result) {
+  uint64_t* const offsets = result->offsets.data();
+  offsets[0] = 0;
   auto values = search.batch().device().tree_index().find_values(
-      search.batch().indexes(), queries, result->found.words(),
-      {result->offsets.data(), result->offsets.size()});
+      search.batch().indexes(), queries, result->found.words(), {offsets + 1, queries.size});
   if (!values.ok()) return values.status();
-  if (device_values_have_width(*result)) {
+  if (result->row_width != 0 && (*values)->have_width(result->row_width)) {
     const uint64_t bytes = (*values)->bytes();
     reset_rows(queries.size, result);
     STRIDE_TRY((*values)->copy(result->data.data() + result->data.size() - bytes));

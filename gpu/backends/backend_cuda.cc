@@ -1,6 +1,9 @@
+#include <cuda_runtime.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gpu/backend.h"
 #include "gpu/device/cuda_device.h"
@@ -50,10 +53,12 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options)
       : host_(options.host ? options.host : Backend::host(options.host_threads)),
-        device_(options.device, options.memory_limit),
+        device_(options.device, options.memory_limit, options.fault_group),
         transfer_(device_, *host_) {
     OnDevice on(device_);
     check_kernels();
+    for (int peer : options.peers)
+      if (peer != options.device) device_.reach(peer);
   }
 
   Sorter& sorter() override { return *sorter_; }
@@ -67,6 +72,7 @@ class CudaBackend final : public Backend {
   }
   unsigned threads() const override { return host_->threads(); }
   bool has_device() const override { return true; }
+  CudaDevice* cuda_device() override { return &device_; }
 
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     return cuda_guarded([&]() -> Result<std::unique_ptr<BackendMemory>> {
@@ -114,6 +120,20 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+
+Result<std::vector<DeviceInfo>> Backend::list_devices() {
+  return cuda_guarded([&]() -> Result<std::vector<DeviceInfo>> {
+    int count = 0;
+    cuda_check(cudaGetDeviceCount(&count), "look for devices");
+    std::vector<DeviceInfo> devices;
+    for (int number = 0; number < count; ++number) {
+      cudaDeviceProp properties{};
+      cuda_check(cudaGetDeviceProperties(&properties, number), "read the device's properties");
+      devices.push_back({number, properties.name, properties.totalGlobalMem});
+    }
+    return devices;
+  });
+}
 
 Result<std::unique_ptr<Backend>> Backend::cuda(const CudaOptions& options) {
   return cuda_guarded([&]() -> Result<std::unique_ptr<Backend>> {

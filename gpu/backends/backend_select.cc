@@ -1,5 +1,7 @@
 #include "gpu/backend.h"
 #include "gpu/device/device_faults.h"
+#include "gpu/device/spread_memory.h"
+#include "gpu/host/no_device.h"
 
 namespace stride {
 
@@ -9,7 +11,14 @@ Result<std::unique_ptr<Backend>> Backend::cuda(const CudaOptions&) {
       .with_remedy("build where nvcc is installed, or use the host backend");
 }
 
-void DeviceFaults::fail_call(uint64_t, DeviceFault) {}
+Result<std::vector<DeviceInfo>> Backend::list_devices() { return cuda().status(); }
+
+Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDevice*>&, uint64_t) {
+  return no_device();
+}
+uint64_t bytes_to_border(const void*) { return UINT64_MAX; }
+
+void DeviceFaults::fail_call(uint64_t, DeviceFault, uint32_t) {}
 void DeviceFaults::clear() {}
 uint64_t DeviceFaults::calls() { return 0; }
 #endif

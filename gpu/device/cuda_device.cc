@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/device/device_faults.h"
+#include "gpu/device/spread_memory.h"
 
 namespace stride {
 
@@ -10,9 +11,13 @@ namespace {
 
 std::atomic<uint64_t> calls_made{0}, failing_call{0};  // 0: none
 std::atomic<DeviceFault> fault_of_call{DeviceFault::lost};
+std::atomic<uint32_t> failing_group{DeviceFaults::any_group};
+thread_local uint32_t group_of_thread = DeviceFaults::any_group;
 
 // What a call reports: the truth, or what a test wants.
 cudaError_t with_faults(cudaError_t error) {
+  const uint32_t group = failing_group.load(std::memory_order_relaxed);
+  if (group != DeviceFaults::any_group && group != group_of_thread) return error;
   uint64_t call = calls_made.fetch_add(1, std::memory_order_relaxed) + 1;
   uint64_t failing = failing_call.load(std::memory_order_relaxed);
   if (failing == 0 || call < failing || error != cudaSuccess) return error;
@@ -22,13 +27,15 @@ cudaError_t with_faults(cudaError_t error) {
 
 }  // namespace
 
-void DeviceFaults::fail_call(uint64_t call, DeviceFault fault) {
+void DeviceFaults::fail_call(uint64_t call, DeviceFault fault, uint32_t group) {
   fault_of_call = fault;
+  failing_group = group;
   calls_made = 0;
   failing_call = call;
 }
 void DeviceFaults::clear() {
   failing_call = 0;
+  failing_group = any_group;
   calls_made = 0;
 }
 uint64_t DeviceFaults::calls() { return calls_made; }
@@ -62,7 +69,9 @@ void cuda_check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw CudaFailure(cuda_status(error, what));
 }
 
-CudaDevice::CudaDevice(int number, uint64_t memory_limit) : CudaDevice(number) {
+CudaDevice::CudaDevice(int number, uint64_t memory_limit, uint32_t fault_group)
+    : CudaDevice(number) {
+  fault_group_ = fault_group;
   const KeptDevice kept;
   int count = 0;
   cuda_check(cudaGetDeviceCount(&count), "look for devices");
@@ -109,7 +118,48 @@ CudaDevice::~CudaDevice() {
   cudaMemPoolDestroy(pool_);
 }
 
-void CudaDevice::enter() const { cuda_check(cudaSetDevice(number_), "select the device"); }
+KeptDevice::KeptDevice()
+    : group_(group_of_thread), is_known_(cudaGetDevice(&number_) == cudaSuccess) {
+  if (!is_known_) (void)cudaGetLastError();
+}
+
+KeptDevice::~KeptDevice() {
+  group_of_thread = group_;
+  int now = 0;
+  if (is_known_ && cudaGetDevice(&now) == cudaSuccess && now != number_)
+    (void)cudaSetDevice(number_);
+}
+
+void CudaDevice::enter() const {
+  group_of_thread = fault_group_;
+  cuda_check(cudaSetDevice(number_), "select the device");
+}
+
+bool CudaDevice::can_reach(int peer) const {
+  int can = 0;
+  cuda_check(cudaDeviceCanAccessPeer(&can, number_, peer), "look for a way between devices");
+  return can != 0;
+}
+
+void CudaDevice::reach(int peer) {
+  const KeptDevice kept;
+  enter();
+  if (!can_reach(peer)) return;
+  cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled) {
+    (void)cudaGetLastError();
+    error = cudaSuccess;
+  }
+  cuda_check(error, "open the way between devices");
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = peer;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  int is_reached = 0;
+  cuda_check(cudaDeviceCanAccessPeer(&is_reached, peer, number_), "look for a way between devices");
+  if (is_reached)
+    cuda_check(cudaMemPoolSetAccess(pool_, &access, 1), "share the memory of devices");
+}
 
 namespace {
 
@@ -128,8 +178,7 @@ void CudaDevice::require(uint64_t bytes) const {
   if (bytes > limit_ || used > limit_ - bytes) throw_over_limit(bytes, limit_, used);
 }
 
-void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return nullptr;
+void CudaDevice::take_budget(uint64_t bytes) {
   uint64_t used = used_;
   while (bytes <= limit_ && used <= limit_ - bytes &&
          !used_.compare_exchange_weak(used, used + bytes)) {
@@ -137,6 +186,11 @@ void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
   if (bytes > limit_ || used > limit_ - bytes) {
     throw_over_limit(bytes, limit_, used);
   }
+}
+
+void* CudaDevice::allocate(uint64_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return nullptr;
+  take_budget(bytes);
   void* memory = nullptr;
   cudaError_t error = with_faults(cudaSuccess);
   if (error == cudaSuccess) error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
@@ -159,6 +213,7 @@ uint32_t CudaDevice::attribute(cudaDeviceAttr which) const {
 }
 
 bool CudaDevice::owns(const void* p) const {
+  if (is_spread_over(p, number_)) return true;
   cudaPointerAttributes attributes{};
   if (!p || cudaPointerGetAttributes(&attributes, p) != cudaSuccess) {
     (void)cudaGetLastError();

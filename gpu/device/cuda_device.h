@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "storage/status.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 
@@ -43,6 +44,8 @@ auto cuda_guarded(const Call& call) -> decltype(call()) {
     return Status::out_of_memory();
   } catch (const CudaFailure& failure) {
     return failure.status();
+  } catch (const StopRequested&) {
+    return WorkWatch::cancelled();
   } catch (const std::exception& error) {
     return Status(StatusCode::io_error, std::string("CUDA: ") + error.what())
         .with_remedy("use the host backend");
@@ -52,8 +55,8 @@ auto cuda_guarded(const Call& call) -> decltype(call()) {
 class CudaDevice {
  public:
   // Throws CudaFailure (unavailable) where there is no such device. memory_limit: bytes; 0: nine
-  // tenths of what is free.
-  CudaDevice(int number, uint64_t memory_limit);
+  // tenths of what is free. fault_group: CudaOptions.
+  CudaDevice(int number, uint64_t memory_limit, uint32_t fault_group = 0);
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;
 
@@ -75,13 +78,22 @@ class CudaDevice {
 
   // Throws as allocate() where so much is not left of the budget.
   void require(uint64_t bytes) const;
+  // Counts memory that does not come from the pool. Throws as allocate().
+  void take_budget(uint64_t bytes);
+  void give_back_budget(uint64_t bytes) noexcept { used_ -= bytes; }
   // What resident indexes leave for batches on their way.
   uint64_t reserve() const { return limit_ / 4 < max_reserve ? limit_ / 4 : max_reserve; }
 
-  // Whether a pointer is to memory of this device.
+  // Whether a pointer is to memory of this device, or to memory of which it has a part
+  // (gpu/device/spread_memory.h).
   bool owns(const void* p) const;
   // Makes this the calling thread's device.
   void enter() const;
+  // Lets this device use the memory of another one, and that one the memory of this, as far as the
+  // machine has a way between them. Throws CudaFailure.
+  void reach(int peer);
+  // Whether the machine has a way for this device to the memory of another one. Throws CudaFailure.
+  bool can_reach(int peer) const;
 
  private:
   static constexpr uint64_t max_reserve = 256 << 20;
@@ -93,6 +105,7 @@ class CudaDevice {
 
   int number_;
   int generation_ = 0;
+  uint32_t fault_group_ = 0;
   std::string model_;
   bool reads_pageable_ = false;
   uint64_t limit_ = 0;
@@ -107,17 +120,12 @@ class CudaDevice {
 // Gives the calling thread the device back that it had.
 class KeptDevice {
  public:
-  KeptDevice() : is_known_(cudaGetDevice(&number_) == cudaSuccess) {
-    if (!is_known_) (void)cudaGetLastError();
-  }
-  ~KeptDevice() {
-    int now = 0;
-    if (is_known_ && cudaGetDevice(&now) == cudaSuccess && now != number_)
-      (void)cudaSetDevice(number_);
-  }
+  KeptDevice();
+  ~KeptDevice();
   KeptDevice(const KeptDevice&) = delete;
 
  private:
+  uint32_t group_;  // of faults
   int number_ = 0;
   bool is_known_;
 };

@@ -45,9 +45,9 @@ Status search_on_host(const CudaContext& context, KeyColumn queries, std::span<T
                       const Host& host) {
   std::vector<std::byte> keys;
   std::vector<uint64_t> offsets;
-  if (queries.size > 0 && context.owns(queries))
+  if (queries.size > 0 && context.is_of_device(queries))
     STRIDE_TRY(copy_to_host(context, &queries, &keys, &offsets));
-  if (out.empty() || !context.device.owns(out.data())) return host(queries, out);
+  if (out.empty() || !context.is_of_device(out.data())) return host(queries, out);
   std::vector<T> results(out.size());
   STRIDE_TRY(host(queries, std::span<T>(results)));
   return context.transfer.copy(out.data(), results.data(), out.size_bytes());

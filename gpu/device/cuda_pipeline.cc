@@ -15,7 +15,8 @@ namespace {
 // them takes longer than searching.
 constexpr uint64_t chunks_of_worker = 2;
 constexpr uint64_t min_chunk = 8192;
-// Where the bus reads and writes the caller's memory itself, few large pieces keep it busiest.
+// Where the bus, or the link between two devices, reads and writes the caller's memory itself, few
+// large pieces keep it busiest.
 constexpr uint64_t direct_bytes = 8 * staging_bytes;
 constexpr uint64_t direct_workers = 2;
 constexpr uint64_t direct_chunks = 16;  // at least: one way is idle for the first and the last
@@ -74,13 +75,14 @@ class Lane {
     std::byte* found = found_.room(result_bytes());
     start(first, queries, found, stream_);
     void* to = staged_results_.data();
-    if (batch_.results_side == MemorySide::pinned) {
+    if (is_direct(batch_.results_side)) {
       to = results();
     } else if (to == nullptr) {
       staged_results_ = transfer_.pinned().take();
       to = staged_results_.data();
     }
-    cuda_check(cudaMemcpyAsync(to, found, result_bytes(), cudaMemcpyDeviceToHost, stream_),
+    cuda_check(cudaMemcpyAsync(to, found, result_bytes(),
+                               kind_of(batch_.results_side, cudaMemcpyDeviceToHost), stream_),
                "copy results");
     return {};
   }
@@ -99,6 +101,13 @@ class Lane {
   }
 
  private:
+  // Whether memory is read and written where it lies.
+  static bool is_direct(MemorySide side) {
+    return side == MemorySide::pinned || side == MemorySide::peer;
+  }
+  static cudaMemcpyKind kind_of(MemorySide side, cudaMemcpyKind of_host) {
+    return side == MemorySide::peer ? cudaMemcpyDefault : of_host;
+  }
   std::byte* results() const { return batch_.results + first_ * batch_.result_bytes; }
   uint64_t result_bytes() const { return count_ * batch_.result_bytes; }
 
@@ -126,7 +135,9 @@ class Lane {
       std::memcpy(staged->data(), from, bytes);
       from = staged->data();
     }
-    cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copy queries");
+    cuda_check(cudaMemcpyAsync(to, from, bytes,
+                               kind_of(batch_.queries_side, cudaMemcpyHostToDevice), stream_),
+               "copy queries");
     return to;
   }
 
@@ -136,6 +147,32 @@ class Lane {
   DeviceRoom keys_, offsets_, found_;
   CudaStream stream_;  // goes first, and waits for what uses the memory
   uint64_t first_ = 0, count_ = 0;
+};
+
+// Rows of many lengths that lie on another device, on this one: the host has to know where each
+// begins.
+class HereFromPeer {
+ public:
+  HereFromPeer(CudaTransfer& transfer, KeyColumn* queries) {
+    if (queries->is_fixed() || memory_side(transfer.device(), queries->offsets) != MemorySide::peer)
+      return;
+    uint64_t bytes = (queries->size + 1) * sizeof(uint64_t), edges[2];
+    copy(transfer, edges, queries->offsets, sizeof edges[0]);
+    copy(transfer, edges + 1, queries->offsets + queries->size, sizeof edges[1]);
+    offsets_ = transfer.make_device_memory(bytes);
+    data_ = transfer.make_device_memory(edges[1] - edges[0]);
+    copy(transfer, offsets_.data(), queries->offsets, bytes);
+    copy(transfer, data_.data(), queries->data + edges[0], edges[1] - edges[0]);
+    queries->offsets = reinterpret_cast<const uint64_t*>(offsets_.data());
+    queries->data = data_.data() - edges[0];
+  }
+
+ private:
+  static void copy(CudaTransfer& transfer, void* to, const void* from, uint64_t bytes) {
+    if (Status status = transfer.copy(to, from, bytes); !status.ok()) throw CudaFailure(status);
+  }
+
+  CudaArray<std::byte> offsets_, data_;
 };
 
 MemorySide side_of_queries(const CudaDevice& device, const KeyColumn& queries) {
@@ -161,9 +198,11 @@ Status run_chunks(CudaTransfer& transfer, Batch batch, const StartSearch& start)
 
 }  // namespace
 
-void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
+void search_in_chunks(CudaTransfer& transfer, const KeyColumn& given, void* results,
                       uint32_t result_bytes, const StartSearch& start) {
-  if (queries.size == 0) return;
+  if (given.size == 0) return;
+  KeyColumn queries = given;
+  const HereFromPeer brought(transfer, &queries);
   Batch batch{queries,
               static_cast<std::byte*>(results),
               result_bytes,
@@ -179,9 +218,11 @@ void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* re
   (void)run_chunks(transfer, batch, start);  // it fails only where `take` does
 }
 
-Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, uint32_t result_bytes,
+Status search_in_chunks(CudaTransfer& transfer, const KeyColumn& given, uint32_t result_bytes,
                         const StartSearch& start, const TakeResults& take) {
-  if (queries.size == 0) return {};
+  if (given.size == 0) return {};
+  KeyColumn queries = given;
+  const HereFromPeer brought(transfer, &queries);
   Batch batch{queries,
               nullptr,
               result_bytes,

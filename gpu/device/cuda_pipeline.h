@@ -20,8 +20,8 @@ using StartSearch = std::function<void(uint64_t first, const KeyColumn& queries,
 // Status that is not ok ends the batch.
 using TakeResults = std::function<Status(uint64_t first, uint64_t count, const std::byte* results)>;
 
-// Runs a batch; results has queries.size times result_bytes bytes. Either may be in device memory,
-// in pinned host memory or in any host memory. Throws CudaFailure.
+// Runs a batch; results has queries.size times result_bytes bytes. Either may be in the device's
+// memory or another one's, in pinned host memory or in any host memory. Throws CudaFailure.
 void search_in_chunks(CudaTransfer& transfer, const KeyColumn& queries, void* results,
                       uint32_t result_bytes, const StartSearch& start);
 // The same with results that are handed over chunk by chunk.

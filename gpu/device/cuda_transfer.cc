@@ -12,7 +12,7 @@ namespace stride {
 namespace {
 
 // Carries the first exception of several threads to the one that waits for them.
-class FirstFailure {
+class FirstException {
  public:
   template <class Work>
   void watch(const Work& work) {
@@ -113,7 +113,8 @@ MemorySide memory_side(const CudaDevice& device, const void* p) {
   cudaPointerAttributes attributes{};
   bool known = cudaPointerGetAttributes(&attributes, p) == cudaSuccess;
   if (!known) (void)cudaGetLastError();
-  return known && attributes.type == cudaMemoryTypeHost ? MemorySide::pinned : MemorySide::pageable;
+  if (known && attributes.type == cudaMemoryTypeHost) return MemorySide::pinned;
+  return known && attributes.type == cudaMemoryTypeDevice ? MemorySide::peer : MemorySide::pageable;
 }
 
 CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
@@ -124,15 +125,20 @@ CudaTransfer::CudaTransfer(CudaDevice& device, ExecutionContext& host)
 
 Status CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};
-  bool to_device_memory = device_.owns(to), from_device_memory = device_.owns(from);
-  if (!to_device_memory && !from_device_memory) {
+  const MemorySide to_side = memory_side(device_, to), from_side = memory_side(device_, from);
+  auto is_of_device = [](MemorySide side) {
+    return side == MemorySide::device || side == MemorySide::peer;
+  };
+  const bool to_device_memory = is_of_device(to_side);
+  if (!to_device_memory && !is_of_device(from_side)) {
     std::memcpy(to, from, bytes);
     return {};
   }
   return cuda_guarded([&] {
     CudaStream stream(device_);
-    if (to_device_memory && from_device_memory) {
-      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+    if ((to_device_memory && is_of_device(from_side)) || to_side == MemorySide::peer ||
+        from_side == MemorySide::peer) {
+      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copy");
       stream.wait();
     } else if (to_device_memory) {
       to_device(to, from, bytes, stream);
@@ -154,7 +160,7 @@ CudaArray<std::byte> CudaTransfer::make_device_memory(uint64_t bytes) {
 }
 
 void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& work) {
-  FirstFailure failure;
+  FirstException failure;
   host_.parallel_for(std::min<uint64_t>(workers, max_workers()), 1,
                      [&](uint64_t begin, uint64_t end) {
                        for (; begin < end; ++begin) failure.watch(work);

@@ -81,7 +81,12 @@ using PinnedPool = MemoryPool<PinnedMemory>;
 using DevicePool = MemoryPool<CudaArray<std::byte>>;
 
 // Where a column lies, and so how it gets to the device.
-enum class MemorySide { device, pinned, pageable };
+enum class MemorySide {
+  device,
+  peer,    // the memory of another device
+  pinned,  // host memory that the device reads and writes itself
+  pageable
+};
 MemorySide memory_side(const CudaDevice& device, const void* p);
 
 class CudaTransfer {
@@ -105,7 +110,7 @@ class CudaTransfer {
   void to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream);
   void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
 
-  // Copies between any two of host memory and the device's.
+  // Copies between any two of host memory, the device's and that of other devices.
   Status copy(void* to, const void* from, uint64_t bytes);
 
   // Makes memory of its own, which any stream may use.
@@ -130,8 +135,18 @@ struct CudaContext {
 
   // Whether a column lies in the device's memory.
   bool owns(const void* p) const { return p != nullptr && device.owns(p); }
-  bool owns(const KeyColumn& keys) const {
-    return keys.is_fixed() ? device.owns(keys.data) : device.owns(keys.offsets);
+  bool owns(const KeyColumn& keys) const { return owns(where(keys)); }
+  // Whether the host cannot read it: it lies in the memory of this device or another one.
+  bool is_of_device(const void* p) const {
+    if (p == nullptr) return false;
+    const MemorySide side = memory_side(device, p);
+    return side == MemorySide::device || side == MemorySide::peer;
+  }
+  bool is_of_device(const KeyColumn& keys) const { return is_of_device(where(keys)); }
+
+ private:
+  static const void* where(const KeyColumn& keys) {
+    return keys.is_fixed() ? static_cast<const void*>(keys.data) : keys.offsets;
   }
 };
 

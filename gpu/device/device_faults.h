@@ -14,11 +14,14 @@ enum class DeviceFault : uint8_t {
   lost,           // that call and all after it
 };
 
-// Counts the calls to all devices of the process. Without a device nothing ever counts.
+// Counts the calls to all devices of the process, or those of one group alone
+// (CudaOptions::fault_group). Without a device nothing ever counts.
 struct DeviceFaults {
-  static void fail_call(uint64_t call, DeviceFault fault);
+  static constexpr uint32_t any_group = UINT32_MAX;
+
+  static void fail_call(uint64_t call, DeviceFault fault, uint32_t group = any_group);
   static void clear();
-  // How many calls there were since clear().
+  // How many calls there were since clear() or fail_call().
   static uint64_t calls();
 };
 

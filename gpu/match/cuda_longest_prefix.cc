@@ -49,7 +49,7 @@ class CudaLongestPrefix final : public LongestPrefix {
                               });
       });
     };
-    if (!matches.resident || !(addresses.is_fixed() || !context_.owns(addresses))) return on_host();
+    if (!matches.resident || !(addresses.is_fixed() || !context_.is_of_device(addresses))) return on_host();
     STRIDE_TRY(check_addresses(matches, addresses));
     // All have one width: a column of that width.
     KeyColumn rows = addresses;

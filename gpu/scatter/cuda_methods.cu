@@ -199,8 +199,7 @@ class PieceLane {
         from = staged_.data();
       }
       std::byte* to = room_.room(bytes);
-      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream),
-                 "copy to the device");
+      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copy to the device");
       return to;
     }
 

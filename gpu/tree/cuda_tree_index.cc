@@ -144,10 +144,10 @@ class CudaTreeIndex final : public TreeIndex {
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
-                                                   std::span<uint64_t> offsets) override {
+                                                   std::span<uint64_t> ends) override {
     return cuda_guarded([&]() -> Result<std::unique_ptr<FoundValues>> {
       STRIDE_TRY(check_resident(indexes, true));
-      return find_values_cuda(context_.transfer, indexes, queries, found, offsets);
+      return find_values_cuda(context_.transfer, indexes, queries, found, ends);
     });
   }
   Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,

@@ -14,6 +14,6 @@ namespace stride {
 std::unique_ptr<FoundValues> find_values_cuda(CudaTransfer& transfer,
                                               std::span<const IndexView> indexes,
                                               const KeyColumn& queries, std::span<uint64_t> found,
-                                              std::span<uint64_t> offsets);
+                                              std::span<uint64_t> ends);
 
 }  // namespace stride

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
-#include <set>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +88,26 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     STRIDE_TRY(to_.find_blocks(here, queries, take));
     return counters_.call();  // fails late, too
   }
+  Status find_ranks(const IndexView& index, const KeyColumn& queries,
+                    std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.find_ranks(here(index), queries, out);
+  }
+  Status lower_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.lower_bound(here(index), queries, out);
+  }
+  Status upper_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    STRIDE_TRY(search(index));
+    return to_.upper_bound(here(index), queries, out);
+  }
+  Status prefix_interval(const IndexView& index, const KeyColumn& queries,
+                         std::span<RankInterval> out) override {
+    STRIDE_TRY(search(index));
+    return to_.prefix_interval(here(index), queries, out);
+  }
   Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
                                                        const IndexRows& rows) override {
     STRIDE_TRY(counters_.call());
@@ -100,14 +122,13 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
-                                                   std::span<uint64_t> offsets) override {
+                                                   std::span<uint64_t> ends) override {
     STRIDE_TRY(counters_.call());
     ++counters_.searches;
-    auto values = std::make_unique<Values>(&counters_);
+    auto values = std::make_unique<Values>(&counters_, ends);
     std::vector<IndexView> here = copies(indexes);
     std::vector<Location> locations(queries.size);
     STRIDE_TRY(to_.find(here, queries, locations));
-    offsets[0] = 0;
     for (uint64_t i = 0; i < queries.size; ++i) {
       Location at = locations[i];
       if (at.found()) {
@@ -115,11 +136,10 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
         CHECK_MESSAGE(copy.has_values(), "values are asked of an index without");
         if (!copy.hidden[at.rank]) {
           found[i / 64] |= uint64_t{1} << (i % 64);
-          const std::string& value = copy.values[at.rank];
-          values->bytes_of_all += value;
+          values->add(copy.values[at.rank]);
         }
       }
-      offsets[i + 1] = values->bytes_of_all.size();
+      values->end(i);
     }
     return std::unique_ptr<FoundValues>(std::move(values));
   }
@@ -139,10 +159,12 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
                        const DeviceValues& out, void*) override {
     if (out.width) return get_rows(indexes, queries, out);
     std::vector<uint64_t> found((queries.size + 63) / 64);
-    auto values = find_values(indexes, queries, found, {out.offsets, queries.size + 1});
+    out.offsets[0] = 0;
+    auto values = find_values(indexes, queries, found, {out.offsets + 1, queries.size});
     if (!values.ok()) return values.status();
     std::memcpy(out.found, found.data(), (queries.size + 31) / 32 * 4);
-    const std::string& all = static_cast<Values&>(**values).bytes_of_all;
+    std::string all((*values)->bytes(), '\0');
+    STRIDE_TRY((*values)->copy(reinterpret_cast<std::byte*>(all.data())));
     std::memcpy(out.values, all.data(), std::min<uint64_t>(out.capacity, all.size()));
     return {};
   }
@@ -249,17 +271,47 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     IndexView here;
   };
 
+  // Until they are copied the ends are relative to those of chunks, as those of a device are.
   struct Values final : FoundValues {
-    explicit Values(FakeCounters* shared) : counters(shared) {}
+    static constexpr uint64_t chunk = 100;
+
+    Values(FakeCounters* shared, std::span<uint64_t> room) : counters(shared), ends(room) {}
+    void add(const std::string& value) {
+      bytes_of_all += value;
+      lengths.push_back(value.size());
+    }
+    void end(uint64_t query) {
+      if (query % chunk == 0) bases.push_back(query == 0 ? 0 : last);
+      last = bytes_of_all.size();
+      ends[query] = last - bases.back();
+    }
     uint64_t bytes() const override { return bytes_of_all.size(); }
-    Status copy(std::byte* to) override {
+    bool have_width(uint64_t width) const override {
+      return std::all_of(lengths.begin(), lengths.end(),
+                         [&](uint64_t length) { return length == width; });
+    }
+    Status copy(std::byte* to, uint64_t begin) override {
       STRIDE_TRY(counters->call());
       if (!bytes_of_all.empty()) std::memcpy(to, bytes_of_all.data(), bytes_of_all.size());
+      for (uint64_t i = 0; i < ends.size(); ++i) ends[i] += begin + bases[i / chunk];
       return {};
     }
     FakeCounters* counters;
+    std::span<uint64_t> ends;
     std::string bytes_of_all;
+    std::vector<uint64_t> lengths, bases;
+    uint64_t last = 0;
   };
+
+  // Only what is resident is the device's work.
+  Status search(const IndexView& index) {
+    if (!index.resident) return {};
+    ++counters_.searches;
+    return counters_.call();
+  }
+  static IndexView here(const IndexView& index) {
+    return index.resident ? index.resident->view() : index;
+  }
 
   std::vector<IndexView> copies(std::span<const IndexView> indexes) const {
     std::vector<IndexView> views;
@@ -385,7 +437,8 @@ class FakeScatter final : public Scatter {
 
 class FakeDevice final : public ForwardingBackend {
  public:
-  explicit FakeDevice(uint64_t memory) : ForwardingBackend(Backend::host(2)), counters_(memory) {}
+  explicit FakeDevice(uint64_t memory, std::string name = "fake device")
+      : ForwardingBackend(Backend::host(2)), counters_(memory), name_(std::move(name)) {}
 
   // The n-th call from now fails, and with io_error all after it, as those to a lost device do.
   void fail_call(uint64_t n, StatusCode code) {
@@ -403,28 +456,66 @@ class FakeDevice final : public ForwardingBackend {
   LongestPrefix& longest_prefix() override { return longest_prefix_; }
   Scatter& scatter() override { return scatter_; }
 
-  std::string name() const override { return "fake device"; }
+  std::string name() const override { return name_; }
   bool has_device() const override { return true; }
   Result<std::unique_ptr<BackendMemory>> allocate(uint64_t bytes) override {
     auto memory = to_->allocate(bytes);
-    if (memory.ok()) memory_.insert((*memory)->data());
-    return memory;
+    if (!memory.ok()) return memory;
+    return std::unique_ptr<BackendMemory>(std::make_unique<Lent>(std::move(*memory), memory_));
   }
-  bool is_on_device(const void* p) const override {
-    return memory_.count(static_cast<const std::byte*>(p)) > 0;
-  }
+  bool is_on_device(const void* p) const override { return memory_->has(p); }
   Status copy(void* to, const void* from, uint64_t bytes) override {
     STRIDE_TRY(counters_.call());
     return to_->copy(to, from, bytes);
   }
 
  private:
+  // The memory that there is, and its bytes.
+  class AllMemory {
+   public:
+    void add(const std::byte* begin, uint64_t bytes) {
+      std::lock_guard lock(mutex_);
+      memory_[begin] = bytes;
+    }
+    void remove(const std::byte* begin) {
+      std::lock_guard lock(mutex_);
+      memory_.erase(begin);
+    }
+    bool has(const void* p) const {
+      const auto* at = static_cast<const std::byte*>(p);
+      std::lock_guard lock(mutex_);
+      auto behind = memory_.upper_bound(at);
+      if (behind == memory_.begin()) return false;
+      const auto& [begin, bytes] = *std::prev(behind);
+      return at < begin + bytes;
+    }
+
+   private:
+    mutable std::mutex mutex_;  // guards memory_
+    std::map<const std::byte*, uint64_t> memory_;
+  };
+  class Lent final : public BackendMemory {
+   public:
+    Lent(std::unique_ptr<BackendMemory> memory, std::shared_ptr<AllMemory> all)
+        : memory_(std::move(memory)), all_(std::move(all)) {
+      data_ = memory_->data();
+      size_ = memory_->size();
+      all_->add(data_, size_);
+    }
+    ~Lent() override { all_->remove(data_); }
+
+   private:
+    std::unique_ptr<BackendMemory> memory_;
+    std::shared_ptr<AllMemory> all_;
+  };
+
   FakeCounters counters_;
   FakeSorter sorter_{to_->sorter(), counters_};
   FakeTreeIndex tree_index_{to_->tree_index(), counters_};
   FakeLongestPrefix longest_prefix_{to_->longest_prefix(), counters_};
   FakeScatter scatter_{to_->scatter(), counters_};
-  std::set<const std::byte*> memory_;
+  const std::string name_;
+  const std::shared_ptr<AllMemory> memory_ = std::make_shared<AllMemory>();
 };
 
 // All that a result must not depend on: one thread, several, one that looks like a device, and a

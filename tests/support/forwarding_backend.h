@@ -59,8 +59,8 @@ class ForwardingTreeIndex : public TreeIndex {
   Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
-                                                   std::span<uint64_t> offsets) override {
-    return to_.find_values(indexes, queries, found, offsets);
+                                                   std::span<uint64_t> ends) override {
+    return to_.find_values(indexes, queries, found, ends);
   }
   Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
                         void* stream) override {

@@ -33,6 +33,7 @@ def open(
     memtable: Optional[int] = None,
     background: bool = True,
     backend: str = "automatic",
+    devices: Sequence[int] = (),
     device_memory_limit: int = 0,
     device_values: bool = False,
 ) -> Database:
@@ -43,8 +44,12 @@ def open(
     returned: ``"sync"`` a loss of power, ``"flush"`` the end of this process, ``"none"`` nothing before
     ``close()``. threads: of calls with many keys; 0: one for each core. memory_limit: in bytes; 0: half of
     the machine's memory. memtable: bytes of small commits that stay in memory. backend: ``"host"``,
-    ``"cuda"``, or ``"automatic"``, which takes a device where there is one. device_values: whether values
+    ``"cuda"``, or ``"automatic"``, which takes a device where there is one. devices: the numbers of
+    those that are used; none: the first and all others of its model. Several of them share batches.
+    device_memory_limit: in bytes, of each; 0: nine tenths of what is free. device_values: whether values
     are kept in the device's memory, too.
+
+    InvalidArgument: a device that is named twice, or is not there.
 
     Locked: another process has it open for writing. NotFound, Corruption, UnsupportedVersion,
     PermissionDenied and StorageError say what else may be wrong with it.
@@ -58,6 +63,7 @@ def open(
         memory_limit=memory_limit,
         background=background,
         backend=backend,
+        devices=list(devices),
         device_memory_limit=device_memory_limit,
         device_values=device_values,
     )

@@ -92,6 +92,8 @@ TEST_CASE("COptionsTest.DefaultsAndSizes", "[COptionsTest]") {
   CHECK(o.memtable_bytes == 128u << 20);
   CHECK(o.background_work == 1);
   CHECK(o.reserved_too == 0u);
+  CHECK(o.devices == nullptr);
+  CHECK(o.device_count == 0u);
   CHECK_C_ERROR(stride_options_init(nullptr, sizeof o), STRIDE_INVALID_ARGUMENT, "NULL");
   CHECK_C_ERROR(stride_options_init(&o, 8), STRIDE_INVALID_ARGUMENT, "56");
 
@@ -105,6 +107,16 @@ TEST_CASE("COptionsTest.DefaultsAndSizes", "[COptionsTest]") {
   o.reserved_too = 1;
   CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "reserved");
   o.reserved_too = 0;
+  const int32_t twice[] = {0, 1, 0}, none[] = {1000};
+  o.device_count = 3;
+  CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "devices");
+  o.devices = twice;
+  CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "named twice");
+  o.devices = none;
+  o.device_count = 1;
+  CHECK_C_ERROR(stride_open(path.c_str(), &o, &db), STRIDE_INVALID_ARGUMENT, "not there");
+  o.devices = nullptr;
+  o.device_count = 0;
   for (int* choice : {&o.durability, &o.backend, &o.value_placement}) {
     for (int wrong : {-1, 3}) {
       int right = *choice;

@@ -111,9 +111,9 @@ TEST_CASE_METHOD(OtherDeviceTest, "CudaDeviceTest.TheCallersDeviceStaysCurrentFo
   auto with_values = trees.make_resident(view, {.values = &values});
   unchanged(with_values.status());
   const IndexView resident = (*with_values)->view();
-  std::vector<uint64_t> found((n + 63) / 64), offsets(n + 1), back(n);
+  std::vector<uint64_t> found((n + 63) / 64), ends(n), back(n);
   {
-    auto result = trees.find_values({&resident, 1}, column(), found, offsets);
+    auto result = trees.find_values({&resident, 1}, column(), found, ends);
     unchanged(result.status());
     unchanged((*result)->copy(reinterpret_cast<std::byte*>(back.data())));
     CHECK(back == keys_);

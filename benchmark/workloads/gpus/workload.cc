@@ -1,0 +1,317 @@
+#include "benchmark/workloads/gpus/workload.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "benchmark/harness/machine.h"
+#include "benchmark/workloads/gpus/data.h"
+#include "benchmark/workloads/gpus/machine.h"
+
+namespace stride::benchmark {
+namespace {
+
+// Where queries and answers lie.
+enum class Place { devices, first, pinned, host };
+constexpr std::pair<Place, const char*> all_places[] = {{Place::devices, "devices"},
+                                                        {Place::first, "first"},
+                                                        {Place::pinned, "pinned"},
+                                                        {Place::host, "host"}};
+
+// Searches of a batch for a number each.
+struct Search {
+  const char* name;  // "find"
+  const OwnedColumn* queries;
+  const BulkVector<uint32_t>* expected;
+  std::function<Status(size_t machine, const KeyColumn& queries, std::span<uint32_t> out)> call;
+};
+
+// A batch where it is measured, and its answers.
+struct Batch {
+  std::unique_ptr<BackendMemory> queries, answers;
+  KeyColumn column;
+  std::span<uint32_t> out;
+};
+
+class GpusRun {
+ public:
+  GpusRun(const GpusOptions& options, const Progress& progress)
+      : options_(options),
+        progress_(progress),
+        parallel_(options.threads),
+        host_(Backend::host(options.threads)) {}
+
+  Status run(std::vector<ResultRow>* rows);
+
+ private:
+  struct Resident {
+    std::shared_ptr<ResidentIndex> index;
+    std::shared_ptr<ResidentMatches> matches;
+  };
+
+  Status make_machines();
+  Status make_resident(GpusMachine& machine, Resident* resident);
+  std::vector<Search> searches() const;
+  Result<Batch> place(const Search& search, Place place, GpusMachine& machine) const;
+  Status measure_search(const Search& search, Place place, const char* place_name);
+  Status measure_get();
+  Status get(size_t machine, const KeyColumn& queries);
+  Status check_values(const KeyColumn& queries) const;
+  // Times call(machine) on each machine in turn, round by round.
+  Status measure(const std::string& phase, uint64_t records,
+                 const std::function<Status(size_t machine)>& call);
+  ResultRow prototype(const GpusMachine& machine) const;
+  void set_limits();
+  double one_device_rate(const std::string& phase) const;
+  // What the model allows; 0: it says nothing.
+  double limit_of(const ResultRow& row, const GpusMachine& machine) const;
+
+  const GpusOptions& options_;
+  const Progress& progress_;
+  Parallel parallel_;
+  const std::shared_ptr<Backend> host_;
+  std::unique_ptr<GpusData> data_;
+  std::vector<std::unique_ptr<GpusMachine>> machines_;
+  std::vector<Resident> resident_;  // of each machine; go first
+  // What get() leaves.
+  BulkVector<uint64_t> found_, ends_;
+  BulkVector<std::byte> values_;
+  std::vector<ResultRow> rows_;
+};
+
+Status GpusRun::run(std::vector<ResultRow>* rows) {
+  progress_.show("making keys, queries and prefixes");
+  auto data = GpusData::make(options_, *host_, &parallel_);
+  if (!data.ok()) return data.status();
+  data_ = std::move(*data);
+  STRIDE_TRY(make_machines());
+  for (const Search& search : searches())
+    for (const auto& [where, name] : all_places) STRIDE_TRY(measure_search(search, where, name));
+  STRIDE_TRY(measure_get());
+  set_limits();
+  std::move(rows_.begin(), rows_.end(), std::back_inserter(*rows));
+  return {};
+}
+
+Status GpusRun::make_machines() {
+  for (uint64_t devices : options_.devices) {
+    progress_.show("bringing up " + std::to_string(devices) + " devices");
+    auto machine = GpusMachine::make(options_, devices, host_);
+    if (!machine.ok()) return machine.status();
+    machines_.push_back(std::move(*machine));
+    STRIDE_TRY(machines_.back()->measure_limits(options_.one_gpu));
+  }
+  resident_.resize(machines_.size());
+  return measure("make_resident", data_->keys->size(), [&](size_t machine) {
+    return make_resident(*machines_[machine], &resident_[machine]);
+  });
+}
+
+Status GpusRun::make_resident(GpusMachine& machine, Resident* resident) {
+  *resident = {};
+  const PackedColumn values = data_->packed_values();
+  const IndexView index{data_->packed_keys(), {data_->tree.data(), data_->tree.size()}};
+  auto trees = machine.backend().tree_index().make_resident(index, {.values = &values});
+  if (!trees.ok()) return trees.status();
+  resident->index = std::move(*trees);
+  auto matches = machine.backend().longest_prefix().make_resident(
+      {data_->matches.data(), data_->matches.size()});
+  if (!matches.ok()) return matches.status();
+  resident->matches = std::move(*matches);
+  return {};
+}
+
+std::vector<Search> GpusRun::searches() const {
+  auto trees = [this](size_t machine) -> TreeIndex& {
+    return machines_[machine]->backend().tree_index();
+  };
+  return {{"find", &data_->queries, &data_->found,
+           [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+             return trees(machine).find_ranks(resident_[machine].index->view(), queries, out);
+           }},
+          {"lower_bound", &data_->queries, &data_->lower_bounds,
+           [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+             return trees(machine).lower_bound(resident_[machine].index->view(), queries, out);
+           }},
+          {"match", &data_->addresses, &data_->matched,
+           [this](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+             const MatchView matches{data_->matches.data(), data_->matches.size(),
+                                     resident_[machine].matches.get()};
+             return machines_[machine]->backend().longest_prefix().longest_match(matches, queries,
+                                                                                 out);
+           }}};
+}
+
+Result<Batch> GpusRun::place(const Search& search, Place place, GpusMachine& machine) const {
+  auto allocate = [&](uint64_t bytes) {
+    switch (place) {
+      case Place::devices:
+        return machine.backend().allocate(bytes);
+      case Place::first:
+        return machine.first().allocate(bytes);
+      case Place::pinned:
+        return machine.backend().allocate_host(bytes);
+      default:
+        return host_->allocate(bytes);
+    }
+  };
+  Batch batch;
+  batch.column = search.queries->view();
+  auto queries = allocate(batch.column.bytes());
+  if (!queries.ok()) return queries.status();
+  auto answers = allocate(batch.column.size * sizeof(uint32_t));
+  if (!answers.ok()) return answers.status();
+  STRIDE_TRY(machine.backend().copy((*queries)->data(), batch.column.data, batch.column.bytes()));
+  batch.queries = std::move(*queries);
+  batch.answers = std::move(*answers);
+  batch.column.data = batch.queries->data();
+  batch.out = {reinterpret_cast<uint32_t*>(batch.answers->data()), batch.column.size};
+  return batch;
+}
+
+Status GpusRun::measure_search(const Search& search, Place where, const char* place_name) {
+  std::vector<Batch> batches;
+  for (const auto& machine : machines_) {
+    auto placed = place(search, where, *machine);
+    if (!placed.ok()) return explain(machine->name(), placed.status());
+    batches.push_back(std::move(*placed));
+  }
+  const std::string phase = std::string(search.name) + "_" + place_name;
+  STRIDE_TRY(measure(phase, search.queries->rows, [&](size_t machine) {
+    return search.call(machine, batches[machine].column, batches[machine].out);
+  }));
+  BulkVector<uint32_t> answers(search.queries->rows);
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    STRIDE_TRY(machines_[i]->backend().copy(answers.data(), batches[i].out.data(),
+                                            batches[i].out.size_bytes()));
+    auto wrong = std::mismatch(answers.begin(), answers.end(), search.expected->begin()).first;
+    if (wrong != answers.end())
+      return Status(StatusCode::corruption, "wrong answer: " + phase + " of query " +
+                                                std::to_string(wrong - answers.begin()) + ", " +
+                                                machines_[i]->name());
+  }
+  return {};
+}
+
+// The values lie with the keys, and go to any host memory.
+Status GpusRun::measure_get() {
+  const KeyColumn queries =
+      data_->queries.view().slice(0, std::min(options_.value_queries, options_.queries));
+  found_.resize((queries.size + 63) / 64);
+  ends_.resize(queries.size);
+  values_.resize(queries.size * options_.value_bytes);
+  STRIDE_TRY(
+      measure("get_host", queries.size, [&](size_t machine) { return get(machine, queries); }));
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    STRIDE_TRY(get(i, queries));
+    STRIDE_TRY(explain(machines_[i]->name(), check_values(queries)));
+  }
+  return {};
+}
+
+Status GpusRun::get(size_t machine, const KeyColumn& queries) {
+  std::fill(found_.begin(), found_.end(), 0);
+  const IndexView index = resident_[machine].index->view();
+  auto values =
+      machines_[machine]->backend().tree_index().find_values({&index, 1}, queries, found_, ends_);
+  if (!values.ok()) return values.status();
+  return (*values)->copy(values_.data());
+}
+
+Status GpusRun::check_values(const KeyColumn& queries) const {
+  uint64_t end = 0;
+  for (uint64_t i = 0; i < queries.size; ++i) {
+    const uint32_t rank = data_->found[i];
+    const bool is_there = rank != Location::absent;
+    const std::byte* value = values_.data() + end;
+    if (is_there) end += options_.value_bytes;
+    const bool right =
+        (found_[i / 64] >> (i % 64) & 1) == is_there && ends_[i] == end &&
+        (!is_there ||
+         std::memcmp(value, data_->values.data() + uint64_t{rank} * options_.value_bytes,
+                     options_.value_bytes) == 0);
+    if (!right)
+      return Status(StatusCode::corruption, "wrong answer: get of query " + std::to_string(i));
+  }
+  return {};
+}
+
+ResultRow GpusRun::prototype(const GpusMachine& machine) const {
+  ResultRow row;
+  row.workload = "gpus";
+  row.engine = "stride";
+  row.configuration = machine.name();
+  row.backend = machine.backend().name();
+  row.machine = this_machine().to_string();
+  row.is_database = false;
+  row.numbers = {{"devices", static_cast<double>(machine.devices())},
+                 {"keys", static_cast<double>(data_->keys->size())},
+                 {"prefixes", static_cast<double>(data_->routes->size())},
+                 {"value_bytes", options_.value_bytes},
+                 {"seed", static_cast<double>(options_.seed)},
+                 {"bus_both_bytes_per_second", machine.limits().bus_both_bytes_per_second},
+                 {"bus_out_bytes_per_second", machine.limits().bus_out_bytes_per_second},
+                 {"link_bytes_per_second", machine.limits().link_bytes_per_second}};
+  row.texts = {{"kind", options_.one_gpu ? "one-gpu" : "gpus"}};
+  return row;
+}
+
+Status GpusRun::measure(const std::string& phase, uint64_t records,
+                        const std::function<Status(size_t machine)>& call) {
+  for (unsigned round = 0; round < options_.rounds; ++round) {
+    for (size_t i = 0; i < machines_.size(); ++i) {
+      TimedPhases phases(options_.timing, prototype(*machines_[i]),
+                         "round " + std::to_string(round + 1), &progress_);
+      STRIDE_TRY(phases.measure(phase, records, timed([&] { return call(i); })));
+      rows_.push_back(std::move(phases.rows()[0]));
+    }
+  }
+  return {};
+}
+
+// The best of the rounds.
+double GpusRun::one_device_rate(const std::string& phase) const {
+  double rate = 0;
+  for (const ResultRow& row : rows_)
+    if (row.phase == phase && row.number_of("devices") == 1)
+      rate = std::max(rate, row.records_per_second());
+  return rate;
+}
+
+double GpusRun::limit_of(const ResultRow& row, const GpusMachine& machine) const {
+  const auto gpus = options_.one_gpu ? 1.0 : static_cast<double>(machine.devices());
+  const GpusLimits& limits = machine.limits();
+  const size_t cut = row.phase.rfind('_');
+  const std::string name = row.phase.substr(0, cut), where = row.phase.substr(cut + 1);
+  if (name == "get")
+    return std::min(gpus * one_device_rate("find_devices"),
+                    limits.bus_out_bytes_per_second / (options_.value_bytes + sizeof(uint64_t)));
+  const double searched = gpus * one_device_rate(name + "_devices");
+  const double query_bytes = name == "match" ? 4 : 8;
+  if (where == "devices") return searched;
+  if (where == "pinned" || where == "host")
+    return std::min(searched, limits.bus_both_bytes_per_second / query_bytes);
+  if (where == "first" && gpus > 1)
+    return std::min(searched, gpus / (gpus - 1) * limits.link_bytes_per_second / query_bytes);
+  return where == "first" ? searched : 0;
+}
+
+void GpusRun::set_limits() {
+  for (ResultRow& row : rows_)
+    for (const auto& machine : machines_)
+      if (row.configuration == machine->name())
+        if (double limit = limit_of(row, *machine); limit > 0)
+          row.numbers["limit_per_second"] = limit;
+}
+
+}  // namespace
+
+Status run_gpus(const GpusOptions& options, const Progress& progress,
+                std::vector<ResultRow>* rows) {
+  return GpusRun(options, progress).run(rows);
+}
+
+}  // namespace stride::benchmark

@@ -1,0 +1,215 @@
+#include "gpu/several/several_trees.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/several/replicated_index.h"
+#include "gpu/several/several_values.h"
+#include "storage/first_failure.h"
+#include "storage/work_watch.h"
+
+namespace stride {
+
+namespace {
+
+// invalid_argument: there is not one result for each query.
+Status check_result_room(uint64_t queries, uint64_t results) {
+  if (results == queries) return {};
+  return Status::invalid("room for " + std::to_string(results) + " results of " +
+                         std::to_string(queries) + " queries")
+      .with_remedy("give one result for each query");
+}
+
+class SeveralTrees final : public TreeIndex {
+ public:
+  explicit SeveralTrees(DeviceSet& devices)
+      : TreeIndex(devices[0].tree_index().access_costs()), devices_(devices) {}
+
+  void set_access_costs(const AccessCosts& costs) override {
+    TreeIndex::set_access_costs(costs);
+    for (size_t i = 0; i < devices_.size(); ++i) trees(i).set_access_costs(costs);
+  }
+  Status measure_keys(const PackedColumn& keys, const SampleOptions& options,
+                      KeyStatistics* statistics) override {
+    return devices_.run_on_first(devices_.home_of(keys.data), [&](size_t device) {
+      return trees(device).measure_keys(keys, options, statistics);
+    });
+  }
+  Status measure_costs(AccessCosts* costs) override {
+    return devices_.run_on_first(no_device_number,
+                                 [&](size_t device) { return trees(device).measure_costs(costs); });
+  }
+  Status build_tree(const PackedColumn& keys, const TreeOptions& options,
+                    std::vector<std::byte>* image) override {
+    return devices_.run_on_first(no_device_number, [&](size_t device) {
+      return trees(device).build_tree(keys, options, image);
+    });
+  }
+
+  Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
+              std::span<Location> out) override {
+    return search(indexes, queries, out,
+                  [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
+                      std::span<Location> room) { return on.find(here, part, room); });
+  }
+  Status find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
+                     const TakeLocations& take) override;
+  Status find_ranks(const IndexView& index, const KeyColumn& queries,
+                    std::span<uint32_t> out) override {
+    return search_one(index, &TreeIndex::find_ranks, queries, out);
+  }
+  Status lower_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    return search_one(index, &TreeIndex::lower_bound, queries, out);
+  }
+  Status upper_bound(const IndexView& index, const KeyColumn& queries,
+                     std::span<uint32_t> out) override {
+    return search_one(index, &TreeIndex::upper_bound, queries, out);
+  }
+  Status prefix_interval(const IndexView& index, const KeyColumn& queries,
+                         std::span<RankInterval> out) override {
+    return search_one(index, &TreeIndex::prefix_interval, queries, out);
+  }
+
+  Result<std::shared_ptr<ResidentIndex>> make_resident(const IndexView& index,
+                                                       const IndexRows& rows) override;
+  Result<std::shared_ptr<ResidentIndex>> build_index(const KeyColumn& keys, KeyOrder order,
+                                                     const TreeOptions& options) override;
+
+  Result<std::unique_ptr<FoundValues>> find_values(std::span<const IndexView> indexes,
+                                                   const KeyColumn& queries,
+                                                   std::span<uint64_t> found,
+                                                   std::span<uint64_t> ends) override {
+    return find_values_on_several(devices_, indexes, queries, found, ends);
+  }
+  Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
+                        void* stream) override {
+    return at_home(indexes, devices_.home_of(queries),
+                   [&](TreeIndex& on, std::span<const IndexView> here) {
+                     return on.find_on_device(here, queries, out, stream);
+                   });
+  }
+  Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
+                       const DeviceValues& out, void* stream) override {
+    return at_home(indexes, devices_.home_of(queries),
+                   [&](TreeIndex& on, std::span<const IndexView> here) {
+                     return on.get_on_device(here, queries, out, stream);
+                   });
+  }
+  Status gather_on_device(std::span<const IndexView> indexes, const Location* locations,
+                          uint64_t count, const GatheredRows& out, void* stream) override {
+    return at_home(indexes, devices_.home_of(locations),
+                   [&](TreeIndex& on, std::span<const IndexView> here) {
+                     return on.gather_on_device(here, locations, count, out, stream);
+                   });
+  }
+  Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
+                             void* stream) override {
+    return at_home({}, devices_.home_of(keys), [&](TreeIndex& on, std::span<const IndexView>) {
+      return on.make_keys_on_device(parts, rows, keys, stream);
+    });
+  }
+
+ private:
+  TreeIndex& trees(size_t device) const { return devices_[device].tree_index(); }
+
+  // Queries of many lengths on a device stay there: the host cannot see where they lie.
+  SharedBatch batch_of(const ReplicatedViews& views, const KeyColumn& queries,
+                       const void* out) const {
+    const size_t home = devices_.home_of(queries);
+    const bool is_divisible = home == no_device_number || queries.is_fixed();
+    return {.size = queries.size,
+            .divisible = views.all_resident() && is_divisible,
+            .home = home != no_device_number ? home : devices_.home_of(out),
+            .has = [&views](size_t device) { return views.on(device); }};
+  }
+
+  // Calls work(trees, indexes, queries, results) for each share.
+  template <class T, class Work>
+  Status search(std::span<const IndexView> indexes, const KeyColumn& queries, std::span<T> out,
+                const Work& work) {
+    STRIDE_TRY(check_result_room(queries.size, out.size()));
+    const ReplicatedViews views(indexes);
+    return devices_.run(batch_of(views, queries, out.data()), [&](size_t device, Share share) {
+      const std::vector<IndexView> here = views.for_device(device);
+      return work(trees(device), here, queries.slice(share.first, share.count),
+                  out.subspan(share.first, share.count));
+    });
+  }
+  template <class T>
+  Status search_one(const IndexView& index,
+                    Status (TreeIndex::*op)(const IndexView&, const KeyColumn&, std::span<T>),
+                    const KeyColumn& queries, std::span<T> out) {
+    return search(std::span<const IndexView>(&index, 1), queries, out,
+                  [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
+                      std::span<T> room) { return (on.*op)(here[0], part, room); });
+  }
+
+  // Calls work(trees, indexes) of the device where a batch lies, or of the first.
+  template <class Work>
+  Status at_home(std::span<const IndexView> indexes, size_t home, const Work& work) {
+    const ReplicatedViews views(indexes);
+    SharedBatch batch{.size = 1,
+                      .divisible = false,
+                      .home = home == no_device_number ? devices_.first() : home,
+                      .has = [&views](size_t device) { return views.on(device); }};
+    return devices_.run(batch, [&](size_t device, Share) {
+      const std::vector<IndexView> here = views.for_device(device);
+      return work(trees(device), std::span<const IndexView>(here));
+    });
+  }
+
+  DeviceSet& devices_;
+};
+
+// What `take` fails with is no failure of a device.
+Status SeveralTrees::find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
+                                 const TakeLocations& take) {
+  const ReplicatedViews views(indexes);
+  FirstFailure taken;
+  Status status =
+      devices_.run(batch_of(views, queries, nullptr), [&](size_t device, Share share) -> Status {
+        auto take_here = [&](uint64_t first, std::span<const Location> locations) {
+          Status of_block = take(share.first + first, locations);
+          if (of_block.ok()) return of_block;
+          taken.report(std::move(of_block));
+          return WorkWatch::cancelled();
+        };
+        return trees(device).find_blocks(views.for_device(device),
+                                         queries.slice(share.first, share.count), take_here);
+      });
+  return taken.failed() ? taken.status() : status;
+}
+
+Result<std::shared_ptr<ResidentIndex>> SeveralTrees::make_resident(const IndexView& index,
+                                                                   const IndexRows& rows) {
+  std::vector<std::shared_ptr<ResidentIndex>> replicas(devices_.size());
+  STRIDE_TRY(devices_.run_on_all([&](size_t device) {
+    auto made = trees(device).make_resident(index, rows);
+    if (made.ok()) replicas[device] = std::move(*made);
+    return made.status();
+  }));
+  return std::shared_ptr<ResidentIndex>(std::make_shared<ReplicatedIndex>(std::move(replicas)));
+}
+
+// It lies on the device that has built it, alone.
+Result<std::shared_ptr<ResidentIndex>> SeveralTrees::build_index(const KeyColumn& keys,
+                                                                 KeyOrder order,
+                                                                 const TreeOptions& options) {
+  std::vector<std::shared_ptr<ResidentIndex>> replicas(devices_.size());
+  STRIDE_TRY(devices_.run_on_first(devices_.home_of(keys), [&](size_t device) {
+    auto made = trees(device).build_index(keys, order, options);
+    if (made.ok()) replicas[device] = std::move(*made);
+    return made.status();
+  }));
+  return std::shared_ptr<ResidentIndex>(std::make_shared<ReplicatedIndex>(std::move(replicas)));
+}
+
+}  // namespace
+
+std::unique_ptr<TreeIndex> make_several_trees(DeviceSet& devices) {
+  return std::make_unique<SeveralTrees>(devices);
+}
+
+}  // namespace stride
