@@ -102,7 +102,7 @@ class Job:
             spec = _shards.make_spec(schema, kind, key, types)
             if not self.begin(spec) and partition == "range":
                 self.entry["splitters"] = _splitters(blocks, sum(rows), spec, len(self.entry["shards"]))
-            parts, counts = self.split(blocks, sizes, schema)
+            parts, counts = self.split(blocks, sizes, schema, kind["kind"] == "rows" and on_equal == "last")
             del blocks
             sink = _Sink(self, parts, counts, on_equal)
             numbers = ray.data.range(len(parts), override_num_blocks=len(parts))
@@ -123,13 +123,16 @@ class Job:
         self.old = list(old["shards"])
         return True
 
-    def split(self, blocks: List[Any], sizes: Sequence[int], schema: pa.Schema) -> Tuple[List[Any], List[int]]:
+    def split(
+        self, blocks: List[Any], sizes: Sequence[int], schema: pa.Schema, last_counts: bool
+    ) -> Tuple[List[Any], List[int]]:
         """Of each shard a reference to those of its parts, and how many rows these have."""
         n, entry, made, first = len(self.entry["shards"]), ray.put(self.entry), [], 0
         groups = np.cumsum([0, *sizes]) // _GROUP_BYTES  # of the bytes before a block
         for i in range(1, len(blocks) + 1):
             if i == len(blocks) or groups[i] != groups[first]:
-                made.append(_split.options(num_returns=n + 1).remote(entry, schema, *blocks[first:i]))
+                task = _split.options(num_returns=n + 1)
+                made.append(task.remote(entry, schema, last_counts, *blocks[first:i]))
                 first = i
         counts = np.sum(ray.get([counts for counts, *_ in made]), axis=0)
         return [ray.put(list(parts)) for parts in zip(*(parts for _, *parts in made))], counts.tolist()
@@ -186,8 +189,8 @@ def _sample(block: pa.Table, spec: _shards.Spec, share: float) -> List[bytes]:
 
 
 @_task
-def _split(entry: Entry, schema: pa.Schema, *blocks: pa.Table) -> List[Any]:
-    parts = _shards.split(entry, schema, *blocks)
+def _split(entry: Entry, schema: pa.Schema, last_counts: bool, *blocks: pa.Table) -> List[Any]:
+    parts = _shards.split(entry, schema, last_counts, *blocks)
     return [[0 if part is None else len(part) for part in parts], *parts]
 
 

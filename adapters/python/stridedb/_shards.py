@@ -24,6 +24,7 @@ from ._manifest import Entry, check_shard, database_checksum, sync_directory
 from .errors import AlreadyExists, InvalidArgument, InvalidType, StrideError
 
 Spec = Dict[str, Any]
+_PROBED_ROWS = 4096  # of blocks, to see whether many rows have equal keys
 
 
 def names_of(what: str, names: Optional[Sequence[str]], known: Sequence[str]) -> Optional[List[str]]:
@@ -124,13 +125,21 @@ def key_frame(block: pa.Table, spec: Spec) -> pa.Table:
     return block.select([name for name, _ in spec["key"]])
 
 
-def split(entry: Entry, schema: pa.Schema, *blocks: pa.Table) -> List[Optional[pa.Table]]:
-    """The rows of blocks that go to each shard, in their order; None: there are none."""
+def split(entry: Entry, schema: pa.Schema, last_counts: bool, *blocks: pa.Table) -> List[Optional[pa.Table]]:
+    """The rows of blocks that go to each shard, in their order; None: there are none. last_counts: where many rows
+    have equal keys the last one is enough, so that a key which comes often is no burden to its shard alone."""
     shards = len(entry["shards"])
     fitting = [block.select(schema.names).cast(schema) for block in blocks if len(block)]
     if not fitting:
         return [None] * shards
     table = pa.concat_tables(fitting)
+    keys = [name for name, _ in entry["key"]]
+    some = KeyPartition(key_of(entry), 1).sample(key_frame(table.slice(0, _PROBED_ROWS), entry))
+    if last_counts and len(set(some)) < 0.9 * len(some):
+        numbered = table.select(keys).append_column("row", pa.array(np.arange(len(table))))
+        numbered = numbered.rename_columns([*map(str, range(len(keys))), "row"])
+        last = numbered.group_by(numbered.column_names[:-1]).aggregate([("row", "max")])["row_max"]
+        table = table.take(pc.take(last, pc.sort_indices(last)))
     if shards == 1:
         return [table]
     order, ends = partition_of(entry).order(key_frame(table, entry))

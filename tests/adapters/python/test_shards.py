@@ -72,7 +72,7 @@ def spec_of(values=(("v", "i64"),)):
 
 
 def split(table, entry):
-    return _shards.split(entry, table.schema, table)
+    return _shards.split(entry, table.schema, False, table)
 
 
 def build(path, job, keys, shards=2, add=0):
@@ -463,8 +463,25 @@ def test_blocks_become_one_schema():
     entry = {**spec_of((("v", "string"),)), "splitters": None, "shards": [None]}
     schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
     blocks = [pa.table({"v": pa.array([None]), "k": [1]}), pa.table({}), pa.table({"k": [2], "v": ["x"]})]
-    (part,) = _shards.split(entry, schema, *blocks)
+    (part,) = _shards.split(entry, schema, False, *blocks)
     assert part.to_pydict() == {"k": [1, 2], "v": [None, "x"]}
+
+
+def test_of_keys_that_come_often_the_last_rows_are_split():
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED)
+    a, b = rng.zipf(1.3, 6_000) % 99, [f"k{i % 3}" for i in rng.integers(0, 9, 6_000)]
+    table = pa.table({"v": range(6_000), "b": b, "a": a})
+    entry = {"key": [["a", "i64"], ["b", "string"]], "values": [["v", "i64"]], "splitters": None, "shards": [None] * 4}
+    parts = _shards.split(entry, table.schema, True, table.slice(0, 1_000), table.slice(1_000))
+    expected = {}
+    for v, b, a in zip(*table.to_pydict().values()):
+        expected.pop((a, b), None)
+        expected[a, b] = v  # in the order of the last rows
+    got = [list(zip(part["a"].to_pylist(), part["b"].to_pylist(), part["v"].to_pylist())) for part in parts if part]
+    assert sorted(row for rows in got for row in rows) == sorted((a, b, v) for (a, b), v in expected.items())
+    assert all([v for *_, v in rows] == sorted(v for *_, v in rows) for rows in got)
+    assert sum(len(part) for part in _shards.split(entry, table.schema, False, table) if part) == 6_000
 
 
 def test_vectors_are_of_one_shape():
