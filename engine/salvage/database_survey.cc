@@ -39,7 +39,7 @@ class Surveyor {
     set_next_id(manifest->state);
     for (const SegmentRecord& record : manifest->state.segments)
       STRIDE_TRY(add_named_segment(record));
-    if (!manifest->is_whole) STRIDE_TRY(add_other_segments(manifest->named_segments));
+    STRIDE_TRY(add_other_segments(manifest->named_segments));
     std::stable_sort(found_.segments.begin(), found_.segments.end(),
                      [](auto& a, auto& b) { return a.record.run < b.record.run; });
     STRIDE_TRY(add_logs(*manifest));
@@ -131,9 +131,12 @@ class Surveyor {
     auto survey = SegmentSurvey::read(fs_, found.path, id);
     if (survey.status().code() == StatusCode::unsupported_version) return survey.status();
     if (!survey.ok()) {
-      found_.damage.push_back(damage_of_file(survey.status(), found.path, "", 0));
+      // Beside a whole manifest it is what a commit has left that was cut off.
+      if (!found_.is_manifest_whole)
+        found_.damage.push_back(damage_of_file(survey.status(), found.path, "", 0));
       return {};
     }
+    found_.has_other_files = true;
     const SegmentHeader& header = survey->layout().header;
     TableRecord table{.id = 0, .name = "segment-" + name.substr(0, name.find('.'))};
     if (survey->layout().keys.fixed) table.key_width = header.key_width;
@@ -151,12 +154,19 @@ class Surveyor {
       STRIDE_TRY(add_log(record, /*is_named=*/true));
     }
     check_ends();
-    if (manifest.is_whole) return {};
+    find_lost_edits(manifest.state.next_id);
     for (const std::string& name : names_) {
       auto number = log_number(name);
       if (number && !named.contains(*number)) STRIDE_TRY(add_log({*number, 0}, false));
     }
     return {};
+  }
+
+  // A frame says which edits came before it.
+  void find_lost_edits(uint64_t next_id) {
+    for (const SurveyedLog& log : found_.logs)
+      for (const SurveyedFrame& frame : log.log.frames)
+        if (frame.header.next_id > next_id) found_.is_manifest_whole = false;
   }
 
   Status add_log(const LogRecord& record, bool is_named) {
@@ -168,9 +178,12 @@ class Surveyor {
         code == StatusCode::cancelled)
       return log.status();
     if (!log.ok()) {
-      found_.damage.push_back(damage_of_file(log.status(), path, "", 0));
+      if (is_named || !found_.is_manifest_whole)
+        found_.damage.push_back(damage_of_file(log.status(), path, "", 0));
       return {};
     }
+    if (!is_named && log->frames.empty()) return {};
+    if (!is_named) found_.has_other_files = true;
     add_damage(*log, path, &found_.damage);
     found_.logs.push_back({path, record, std::move(*log), is_named});
     return {};

@@ -31,8 +31,8 @@ struct SurveyedLog {
   bool is_named = true;  // the manifest names it
 };
 
-// Where the manifest is not whole there are also files that no edit of it names: the segments as
-// tables of their own, the rows of logs for the caller to give some.
+// Files that no edit of the manifest names are there, too: the segments as tables of their own, the
+// rows of logs for the caller to give some.
 struct DatabaseSurvey {
   std::vector<TableRecord> tables;        // ascending id
   std::unordered_set<uint32_t> unnamed;   // tables whose names are of the survey
@@ -40,7 +40,12 @@ struct DatabaseSurvey {
   std::vector<SurveyedSegment> segments;  // ascending run
   std::vector<SurveyedLog> logs;          // that the manifest names first; then by number
   uint64_t next_id = 1;                   // above all that are in use
-  bool has_manifest = false, is_manifest_whole = false;
+  bool has_manifest = false;
+  // Nothing of it is damaged, and no frame of a log tells of an edit that it does not have.
+  bool is_manifest_whole = false;
+  // There are files that no edit of it names: of commits that had not returned, or whose edits are
+  // lost.
+  bool has_other_files = false;
   // Of the manifest, of logs, and of segments of which nothing can be read, which are not in the
   // list. Others have to be looked at by who reads them.
   std::vector<Damage> damage;

@@ -52,7 +52,8 @@ class LogRecovery {
   const TableRecord* table_of(const SurveyedLog& log, uint32_t id) {
     const TableRecord* table = survey_.find(id);
     if (log.is_named && table) return table;
-    if (survey_.is_manifest_whole || id == 0 || survey_.dropped.contains(id)) return nullptr;
+    if (id == 0 || survey_.dropped.contains(id)) return nullptr;
+    if (log.is_named && survey_.is_manifest_whole) return nullptr;
     const std::string name = table ? table->name : "table-" + std::to_string(id);
     if (log.is_named) return &survey_.add_table({.id = id, .name = name});
     auto [found, is_new] = others_.try_emplace(id, 0);

@@ -196,8 +196,13 @@ class Salvage {
           "that newer ones had replaced or erased");
     else if (!survey_.is_manifest_whole)
       uncertain.emplace_back(
-          "edits of the manifest are missing: tables may have lost segments, which are tables of "
-          "their own now, and may have rows again that were erased");
+          "edits of the manifest are missing: tables may lack segments, and may have rows again "
+          "that were erased");
+    if (survey_.has_manifest && survey_.has_other_files)
+      uncertain.emplace_back(
+          "no edit of the manifest names some of the files, which are tables of their own now: "
+          "they "
+          "are of commits that had not returned, or whose edits are lost");
     for (const SurveyedLog& log : survey_.logs)
       if (!log.log.ends_with_zeros)
         uncertain.push_back(

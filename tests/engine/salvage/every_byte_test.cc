@@ -40,6 +40,15 @@ TEST_CASE("EveryByteTest.Cut", "[EveryByteTest]") {
   }
 }
 
+// Records begin at multiples of 8.
+TEST_CASE("EveryByteTest.CutBetweenRecords", "[EveryByteTest]") {
+  EveryByte every;
+  for (const auto& [name, bytes] : every.files())
+    for (uint64_t at = 0; !segment_number(name) && at < std::min<uint64_t>(bytes.size(), 1024);
+         at += 8)
+      every.cut(name, at);
+}
+
 TEST_CASE("EveryByteTest.Removed", "[EveryByteTest]") {
   EveryByte every;
   for (const auto& [name, bytes] : every.files()) every.remove(name);
