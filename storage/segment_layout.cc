@@ -11,13 +11,6 @@ namespace {
 
 constexpr const char* restore = "restore the file from a backup";
 
-template <class T>
-T load(Bytes file, uint64_t offset) {
-  T value;
-  std::memcpy(&value, file.data() + offset, sizeof value);
-  return value;
-}
-
 // All checks of one file; each step relies on those before it.
 class Parser {
  public:

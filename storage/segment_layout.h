@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -17,6 +18,14 @@
 #include "storage/status.h"
 
 namespace stride {
+
+// A part of a file, which must lie in it as a whole.
+template <class T>
+T load(Bytes file, uint64_t offset) {
+  T part;
+  std::memcpy(&part, file.data() + offset, sizeof part);
+  return part;
+}
 
 struct SegmentLayout {
   Bytes file;

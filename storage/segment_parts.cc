@@ -40,13 +40,6 @@ bool repair_part(T* part) {
   return repair_byte(bytes, [&] { return has_checksum(*part); });
 }
 
-template <class T>
-T load(Bytes file, uint64_t offset) {
-  T part;
-  std::memcpy(&part, file.data() + offset, sizeof part);
-  return part;
-}
-
 // What the sections tell of the rows, for a header that is lost.
 class HeaderOfSections {
  public:
