@@ -163,6 +163,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     out.offsets[0] = 0;
     auto values = find_values(indexes, queries, found, {out.offsets + 1, queries.size});
     if (!values.ok()) return values.status();
+    if (queries.size == 0) return {};
     std::memcpy(out.found, found.data(), (queries.size + 31) / 32 * 4);
     std::string all((*values)->bytes(), '\0');
     STRIDE_TRY((*values)->copy(reinterpret_cast<std::byte*>(all.data())));
