@@ -50,10 +50,11 @@ void DeviceSet::lose(size_t device, const Status& why) {
 
 Status DeviceSet::no_device_left() const {
   std::lock_guard lock(mutex_);
-  for (const Status& status : lost_)
-    if (!status.ok()) return status;
+  const bool all_lost =
+      std::none_of(lost_.begin(), lost_.end(), [](const Status& s) { return s.ok(); });
+  if (all_lost) return lost_[0];
   return Status(StatusCode::unavailable, "no device has all that a batch needs")
-      .with_remedy("make all of it resident with the same backend");
+      .with_remedy("use the calls whose results may lie in host memory");
 }
 
 std::vector<size_t> DeviceSet::candidates(const SharedBatch& batch) const {

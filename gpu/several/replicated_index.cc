@@ -6,9 +6,12 @@ namespace stride {
 
 namespace {
 
-// Every resident index that a set of devices is given is one of its own.
+// Every resident index that a set of devices is given is one of its own. Null: it is in parts, or
+// not resident.
 const ReplicatedIndex* replicated(const IndexView& index) {
-  return static_cast<const ReplicatedIndex*>(index.resident);
+  const auto* resident = static_cast<const SeveralIndex*>(index.resident);
+  if (!resident || resident->is_partitioned()) return nullptr;
+  return static_cast<const ReplicatedIndex*>(resident);
 }
 
 }  // namespace
@@ -62,7 +65,9 @@ bool ReplicatedViews::all_resident() const {
 
 bool ReplicatedViews::on(size_t device) const {
   return std::all_of(indexes_.begin(), indexes_.end(), [&](const IndexView& index) {
-    return index.resident == nullptr || replicated(index)->on(device) != nullptr;
+    if (index.resident == nullptr) return true;
+    const ReplicatedIndex* all = replicated(index);
+    return all != nullptr && all->on(device) != nullptr;
   });
 }
 

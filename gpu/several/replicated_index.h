@@ -11,13 +11,21 @@
 
 namespace stride {
 
+// What every index that a set of devices has made resident is.
+class SeveralIndex : public ResidentIndex {
+ public:
+  // Whether each device has a range of its keys (gpu/several/partitioned_index.h).
+  virtual bool is_partitioned() const = 0;
+};
+
 // The same index on devices of a set; not on those that had failed when it was made.
-class ReplicatedIndex final : public ResidentIndex {
+class ReplicatedIndex final : public SeveralIndex {
  public:
   // One for each device of the set, null where there is none. Precondition: there is one at least.
   explicit ReplicatedIndex(std::vector<std::shared_ptr<ResidentIndex>> replicas);
 
   const ResidentIndex* on(size_t device) const { return replicas_[device].get(); }
+  bool is_partitioned() const override { return false; }
 
   // As the first device sees it.
   IndexView view() const override;

@@ -1,10 +1,15 @@
 #include "gpu/several/several_trees.h"
 
+#include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "gpu/several/mixed_search.h"
+#include "gpu/several/partitioned_index.h"
 #include "gpu/several/replicated_index.h"
+#include "gpu/several/routed_search.h"
 #include "gpu/several/several_values.h"
 #include "storage/first_failure.h"
 #include "storage/work_watch.h"
@@ -49,6 +54,10 @@ class SeveralTrees final : public TreeIndex {
 
   Status find(std::span<const IndexView> indexes, const KeyColumn& queries,
               std::span<Location> out) override {
+    if (has_parts(indexes))
+      return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<Location> room) {
+        return find_mixed(*this, indexes, here, room);
+      });
     return search(indexes, queries, out,
                   [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
                       std::span<Location> room) { return on.find(here, part, room); });
@@ -81,6 +90,8 @@ class SeveralTrees final : public TreeIndex {
                                                    const KeyColumn& queries,
                                                    std::span<uint64_t> found,
                                                    std::span<uint64_t> ends) override {
+    if (has_parts(indexes))
+      return find_mixed_values(devices_, *this, indexes, queries, found, ends);
     return find_values_on_several(devices_, indexes, queries, found, ends);
   }
   Status find_on_device(std::span<const IndexView> indexes, const KeyColumn& queries, Location* out,
@@ -141,10 +152,33 @@ class SeveralTrees final : public TreeIndex {
   Status search_one(const IndexView& index,
                     Status (TreeIndex::*op)(const IndexView&, const KeyColumn&, std::span<T>),
                     const KeyColumn& queries, std::span<T> out) {
+    if (has_parts({&index, 1}))
+      return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<T> room) {
+        if constexpr (std::is_same_v<T, RankInterval>)
+          return find_prefixes_in_parts(devices_, index, here, room);
+        else
+          return search_parts(devices_, index, op, here, room);
+      });
     return search(std::span<const IndexView>(&index, 1), queries, out,
                   [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
                       std::span<T> room) { return (on.*op)(here[0], part, room); });
   }
+
+  // Calls work(queries, results) with both in host memory, for indexes in parts.
+  template <class T, class Work>
+  Status on_host_copies(const KeyColumn& queries, std::span<T> out, const Work& work) {
+    STRIDE_TRY(check_result_room(queries.size, out.size()));
+    HostCopy here;
+    STRIDE_TRY(here.copy(devices_, queries));
+    const size_t home = devices_.home_of(out.data());
+    if (out.empty() || home == no_device_number) return work(here.column(), out);
+    BulkVector<T> results(out.size());
+    STRIDE_TRY(work(here.column(), std::span<T>(results)));
+    return devices_[home].copy(out.data(), results.data(), out.size_bytes());
+  }
+
+  Status find_blocks_in_parts(std::span<const IndexView> indexes, const KeyColumn& queries,
+                              const TakeLocations& take);
 
   // Calls work(trees, indexes) of the device where a batch lies, or of the first.
   template <class Work>
@@ -166,6 +200,7 @@ class SeveralTrees final : public TreeIndex {
 // What `take` fails with is no failure of a device.
 Status SeveralTrees::find_blocks(std::span<const IndexView> indexes, const KeyColumn& queries,
                                  const TakeLocations& take) {
+  if (has_parts(indexes)) return find_blocks_in_parts(indexes, queries, take);
   const ReplicatedViews views(indexes);
   FirstFailure taken;
   Status status =
@@ -182,15 +217,44 @@ Status SeveralTrees::find_blocks(std::span<const IndexView> indexes, const KeyCo
   return taken.failed() ? taken.status() : status;
 }
 
+// A chunk at a time, which is handed over on the host's threads.
+Status SeveralTrees::find_blocks_in_parts(std::span<const IndexView> indexes,
+                                          const KeyColumn& queries, const TakeLocations& take) {
+  constexpr uint64_t block = 4096;
+  HostCopy here;
+  STRIDE_TRY(here.copy(devices_, queries));
+  BulkVector<Location> locations(std::min(queries.size, max_routed_queries));
+  for (uint64_t first = 0; first < queries.size; first += max_routed_queries) {
+    const uint64_t count = std::min(max_routed_queries, queries.size - first);
+    STRIDE_TRY(find_mixed(*this, indexes, here.column().slice(first, count),
+                          std::span<Location>(locations).first(count)));
+    FirstFailure taken;
+    devices_[0].parallel_for((count + block - 1) / block, 1, [&](uint64_t i, uint64_t end) {
+      for (; i < end && !taken.failed(); ++i)
+        taken.report(take(first + i * block, std::span<const Location>(locations).subspan(
+                                                 i * block, std::min(block, count - i * block))));
+    });
+    STRIDE_TRY(taken.status());
+  }
+  return {};
+}
+
+// A copy on each device or, where that does not fit, a part on each.
 Result<std::shared_ptr<ResidentIndex>> SeveralTrees::make_resident(const IndexView& index,
                                                                    const IndexRows& rows) {
   std::vector<std::shared_ptr<ResidentIndex>> replicas(devices_.size());
-  STRIDE_TRY(devices_.run_on_all([&](size_t device) {
+  const Status status = devices_.run_on_all([&](size_t device) {
     auto made = trees(device).make_resident(index, rows);
     if (made.ok()) replicas[device] = std::move(*made);
     return made.status();
-  }));
-  return std::shared_ptr<ResidentIndex>(std::make_shared<ReplicatedIndex>(std::move(replicas)));
+  });
+  if (status.ok())
+    return std::shared_ptr<ResidentIndex>(std::make_shared<ReplicatedIndex>(std::move(replicas)));
+  if (status.code() != StatusCode::resource_exhausted) return status;
+  replicas.clear();
+  auto parts = PartitionedIndex::make(devices_, index, rows);
+  if (!parts.ok()) return parts.status();
+  return std::shared_ptr<ResidentIndex>(std::move(*parts));
 }
 
 // It lies on the device that has built it, alone.

@@ -38,6 +38,7 @@ struct FakeCounters {
 
   const uint64_t limit;
   std::atomic<uint64_t> used{0}, calls{0}, failing{0}, searches{0}, scatters{0};
+  std::atomic<uint64_t> max_keys{UINT64_MAX};
   std::atomic<StatusCode> fault{StatusCode::io_error};
 };
 
@@ -113,7 +114,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     STRIDE_TRY(counters_.call());
     uint64_t bytes = index.keys.row_bytes() + index.tree.image_bytes;
     if (rows.values) bytes += rows.values->row_bytes();
-    if (counters_.used + bytes > counters_.limit)
+    if (counters_.used + bytes > counters_.limit || index.keys.size > counters_.max_keys)
       return Status(StatusCode::resource_exhausted, "no room");
     counters_.used += bytes;
     return std::shared_ptr<ResidentIndex>(
@@ -162,6 +163,7 @@ class FakeTreeIndex final : public ForwardingTreeIndex {
     out.offsets[0] = 0;
     auto values = find_values(indexes, queries, found, {out.offsets + 1, queries.size});
     if (!values.ok()) return values.status();
+    if (queries.size == 0) return {};
     std::memcpy(out.found, found.data(), (queries.size + 31) / 32 * 4);
     std::string all((*values)->bytes(), '\0');
     STRIDE_TRY((*values)->copy(reinterpret_cast<std::byte*>(all.data())));
@@ -446,6 +448,8 @@ class FakeDevice final : public ForwardingBackend {
     counters_.calls = 0;
     counters_.failing = n;
   }
+  // An index of more keys does not fit.
+  void set_max_keys(uint64_t keys) { counters_.max_keys = keys; }
   uint64_t calls() const { return counters_.calls; }
   uint64_t used() const { return counters_.used; }
   uint64_t searches() const { return counters_.searches; }  // that were done here

@@ -63,7 +63,7 @@ def open(
         memory_limit=memory_limit,
         background=background,
         backend=backend,
-        devices=list(devices),
+        devices=devices,
         device_memory_limit=device_memory_limit,
         device_values=device_values,
     )

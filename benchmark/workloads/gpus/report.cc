@@ -55,7 +55,7 @@ std::string gpus_tables(const std::vector<ResultRow>& all) {
   TextTable table;
   std::vector<std::string> header = {"M a second"};
   for (double devices : counts) {
-    const std::string number = three_digits(devices);
+    const std::string number = std::to_string(static_cast<uint64_t>(devices));
     header.push_back(number + (devices == 1 ? " device" : " devices"));
     header.push_back("% of model");
     if (devices != 1) header.push_back(number + " to 1");

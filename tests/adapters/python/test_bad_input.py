@@ -359,7 +359,8 @@ def test_options(tmp_path):
         assert str(path) in str(caught.value) and not path.exists()
     for options in (
         {"mode": "q"}, {"durability": "x"}, {"threads": -1}, {"threads": "x"}, {"memory_limit": -1}, {"backend": "x"},
-        {"memtable": 1.5}, {"memory_limit": 2**70}
+        {"memtable": 1.5}, {"memory_limit": 2**70}, {"devices": "x"}, {"devices": 5}, {"devices": [0, 0]},
+        {"devices": [1000]}
     ):
         with pytest.raises(sd.InvalidArgument):
             sd.open(path, **options)

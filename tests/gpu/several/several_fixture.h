@@ -37,8 +37,9 @@ class SeveralDevices {
  public:
   static constexpr uint64_t fake_memory = uint64_t{1} << 30;
 
-  explicit SeveralDevices(const SeveralKind& kind) {
-    missing_ = make(kind);
+  // memory: of each device, as Backend::cuda() takes it.
+  explicit SeveralDevices(const SeveralKind& kind, uint64_t memory = uint64_t{2} << 30) {
+    missing_ = make(kind, memory);
     if (!missing_.empty()) devices_.clear();
   }
   ~SeveralDevices() { DeviceFaults::clear(); }
@@ -72,7 +73,7 @@ class SeveralDevices {
 
  private:
   // Why there are none.
-  std::string make(const SeveralKind& kind) {
+  std::string make(const SeveralKind& kind, uint64_t memory) {
     using Of = SeveralKind::Of;
     if (kind.of == Of::all_devices) {
       auto there = Backend::list_devices();
@@ -88,9 +89,8 @@ class SeveralDevices {
         devices_.push_back(fakes_.back());
         continue;
       }
-      // Each has memory enough for the tests.
       auto made = Backend::cuda({.device = numbers_[i],
-                                 .memory_limit = uint64_t{2} << 30,
+                                 .memory_limit = memory,
                                  .host = host,
                                  .peers = numbers_,
                                  .fault_group = static_cast<uint32_t>(i)});

@@ -1,8 +1,7 @@
 // The same random work on one device, on several and on the host gives the same answers, whatever
 // fails on the way.
-#include <atomic>
+#include <algorithm>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/gpu/several/several_fixture.h"
@@ -157,6 +156,90 @@ TEST_CASE_METHOD(SeveralTest, "SeveralTest.QueriesOnAnyDevice", "[SeveralTest]")
   }
 }
 
+// Indexes that are too large for a fake device are in parts, those of some runs among others.
+TEST_CASE_METHOD(SeveralTest, "SeveralTest.SearchesIndexesInParts", "[SeveralTest]") {
+  if (devices_.fakes().empty() || devices_.size() < 2) SKIP("needs fakes");
+  Random random(seed());
+  for (const auto& fake : devices_.fakes()) fake->set_max_keys(700);
+  for (const KeySet& set : some_key_sets()) {
+    INFO(std::string(set.name));
+    RankSearches searches(random, set, 1000, 700);
+    searches.make_resident(*backend_);
+    searches.expect(*backend_, searches.queries());
+    searches.expect_on_device(*backend_);
+    for (size_t count : {1, 3}) {
+      const Runs runs(*backend_, random, set, 1000, count, true, random() % 60);
+      const Keys queries = some_queries(random, runs, set, 2000);
+      const OwnedColumn owned(queries, true);
+      expect_blocks(*backend_, runs, queries, owned.column());
+      expect_values(*backend_, runs, queries, owned.column());
+      const DeviceRows there(*backend_, owned.column());
+      expect_blocks(*backend_, runs, queries, there.column);
+      expect_values(*backend_, runs, queries, there.column);
+    }
+  }
+}
+
+// A part that is lost with its device is searched on the host.
+TEST_CASE_METHOD(SeveralTest, "SeveralTest.TheHostDoesLostParts", "[SeveralTest]") {
+  if (devices_.fakes().empty() || devices_.size() < 2) SKIP("needs fakes");
+  Random random(seed());
+  for (const auto& fake : devices_.fakes()) fake->set_max_keys(700);
+  for (size_t device = 0; device < devices_.size(); ++device) {
+    for (uint64_t call : {1, 2, 3, 4}) {
+      auto backend = devices_.backend();
+      RankSearches searches(random, {"numbers", random_numbers}, 1000, 700);
+      searches.make_resident(*backend);
+      devices_.fail_call(device, call, StatusCode::io_error);
+      searches.expect(*backend, searches.queries());
+      CHECK(backend->lost_devices() == 1u);
+      devices_.work_again();
+      searches.expect(*backend, searches.queries());
+    }
+  }
+}
+
+// The same on one real device that plays two, whose memory limit is too low for the whole.
+TEST_CASE("SeveralDevicesTest.PartsOnRealDevices", "[SeveralDevicesTest]") {
+  const SeveralDevices devices({"2 of one device", 2, SeveralKind::Of::one_device},
+                               uint64_t{96} << 20);
+  if (!devices.missing().empty()) SKIP(devices.missing());
+  auto backend = devices.backend();
+  Random random(seed());
+  std::vector<uint64_t> keys(10'000'000), queries(1'000'000);
+  for (uint64_t& key : keys) key = random();
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  for (uint64_t& query : queries) query = random() % 2 ? keys[random() % keys.size()] : random();
+  auto stored = [](std::vector<uint64_t> numbers) {
+    for (uint64_t& number : numbers) number = __builtin_bswap64(number);
+    return numbers;
+  };
+  const std::vector<uint64_t> stored_keys = stored(keys), stored_queries = stored(queries);
+  IndexView index;
+  index.keys = {.data = reinterpret_cast<const std::byte*>(stored_keys.data()),
+                .data_bytes = keys.size() * 8,
+                .size = keys.size(),
+                .width = 8};
+  std::vector<std::byte> image;
+  REQUIRE_OK(Backend::host(2)->tree_index().build_tree(index.keys, {}, &image));
+  index.tree = {image.data(), image.size()};
+  auto resident = backend->tree_index().make_resident(index);
+  REQUIRE_OK(resident);
+  std::vector<uint32_t> ranks(queries.size());
+  const KeyColumn column = Column::fixed(stored_queries.data(), 8, queries.size());
+  REQUIRE_OK(backend->tree_index().lower_bound((*resident)->view(), column, ranks));
+  for (size_t i = 0; i < queries.size(); ++i)
+    REQUIRE_MESSAGE(
+        ranks[i] == std::lower_bound(keys.begin(), keys.end(), queries[i]) - keys.begin(), i);
+  REQUIRE_OK(backend->tree_index().find_ranks((*resident)->view(), column, ranks));
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const bool is_there = std::binary_search(keys.begin(), keys.end(), queries[i]);
+    REQUIRE_MESSAGE((ranks[i] != Location::absent) == is_there, i);
+    if (is_there) REQUIRE_MESSAGE(keys[ranks[i]] == queries[i], i);
+  }
+}
+
 // All that is searched, once more after a device has failed.
 struct AllSearches {
   AllSearches(Backend& backend, Random& random)
@@ -299,7 +382,7 @@ TEST_CASE("SeveralDevicesTest.SharesAreEqual", "[SeveralDevicesTest]") {
   for (const auto& fake : devices.fakes()) CHECK(fake->searches() > 0u);
 }
 
-TEST_CASE("SeveralDevicesTest.WhatIsTooLargeForOneIsOnNone", "[SeveralDevicesTest]") {
+TEST_CASE("SeveralDevicesTest.WhatIsTooLargeEvenInPartsIsOnNone", "[SeveralDevicesTest]") {
   auto large = std::make_shared<FakeDevice>(1 << 20), small = std::make_shared<FakeDevice>(1000);
   auto backend = Backend::several({large, small}, small_shares);
   REQUIRE_OK(backend);

@@ -1,0 +1,165 @@
+#include "gpu/several/routed_search.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stride {
+
+namespace {
+
+constexpr uint64_t queries_per_task = 16384;
+
+const PartitionedIndex& parts_of(const IndexView& index) {
+  return static_cast<const PartitionedIndex&>(*index.resident);
+}
+
+// Calls work(task, begin, end) for tasks of equal size.
+template <class Work>
+void each_task(ExecutionContext& host, uint64_t n, const Work& work) {
+  const uint64_t tasks = (n + queries_per_task - 1) / queries_per_task;
+  host.parallel_for(tasks, 1, [&](uint64_t task, uint64_t last) {
+    for (; task < last; ++task)
+      work(task, task * queries_per_task, std::min(n, (task + 1) * queries_per_task));
+  });
+}
+
+// Calls search(trees, index, results) of the device of a part or, where that has failed or has no
+// room for the batch, of the host, whose ranks are those of the whole index. Returns in *is_whole
+// which of the two it was.
+template <class T, class Search>
+Status search_part(DeviceSet& devices, const IndexView& index, const PartitionedIndex::Part& part,
+                   std::span<T> results, const Search& search, bool* is_whole) {
+  *is_whole = false;
+  Status status(StatusCode::io_error, "a part of the index lies on a device that has failed");
+  if (devices.works(part.device)) {
+    IndexView here = part.index->view();
+    here.resident = part.index.get();
+    status = search(devices[part.device].tree_index(), here, results);
+    if (is_loss(status))
+      devices.lose(part.device, status);
+    else if (status.code() != StatusCode::resource_exhausted)
+      return status;
+  }
+  if (!index.keys.data) return status;
+  *is_whole = true;
+  IndexView whole = index;
+  whole.resident = nullptr;
+  return devices.run_on_first(no_device_number, [&](size_t device) {
+    return search(devices[device].tree_index(), whole, results);
+  });
+}
+
+Status search_routed(DeviceSet& devices, const IndexView& index, RankSearch op,
+                     const KeyColumn& queries, std::span<uint32_t> out) {
+  const PartitionedIndex& all = parts_of(index);
+  ExecutionContext& host = devices[0];
+  std::vector<RoutedQueries> routed = route_queries(host, all, queries);
+  return devices.run_each(all.parts().size(), [&](uint64_t i) {
+    const PartitionedIndex::Part& part = all.parts()[i];
+    const RoutedQueries& mine = routed[i];
+    if (mine.rows.empty()) return Status();
+    BulkVector<uint32_t> ranks(mine.rows.size());
+    bool is_whole = false;
+    STRIDE_TRY(search_part(
+        devices, index, part, std::span<uint32_t>(ranks),
+        [&](TreeIndex& trees, const IndexView& view, std::span<uint32_t> results) {
+          return (trees.*op)(view, mine.keys, results);
+        },
+        &is_whole));
+    const auto base = static_cast<uint32_t>(is_whole ? 0 : part.first);
+    each_task(host, ranks.size(), [&](uint64_t, uint64_t row, uint64_t end) {
+      for (; row < end; ++row)
+        out[mine.rows[row]] = ranks[row] == Location::absent ? ranks[row] : ranks[row] + base;
+    });
+    return Status();
+  });
+}
+
+}  // namespace
+
+void RoutedQueries::gather(ExecutionContext& host, const KeyColumn& queries) {
+  const uint64_t n = rows.size();
+  if (!queries.is_fixed()) {
+    offsets.resize(n + 1);
+    offsets[0] = 0;
+    for (uint64_t i = 0; i < n; ++i) offsets[i + 1] = offsets[i] + queries[rows[i]].size();
+  }
+  bytes.resize(queries.is_fixed() ? n * queries.width : offsets[n]);
+  keys = queries.is_fixed() ? KeyColumn::fixed(bytes.data(), queries.width, n)
+                            : KeyColumn::variable(bytes.data(), offsets.data(), n);
+  each_task(host, n, [&](uint64_t, uint64_t i, uint64_t end) {
+    for (; i < end; ++i)
+      if (const Bytes key = queries[rows[i]]; !key.empty())
+        std::memcpy(bytes.data() + keys.begin(i), key.data(), key.size());
+  });
+}
+
+std::vector<RoutedQueries> route_queries(ExecutionContext& host, const PartitionedIndex& index,
+                                         const KeyColumn& queries) {
+  const size_t parts = index.parts().size();
+  const uint64_t n = queries.size, tasks = (n + queries_per_task - 1) / queries_per_task;
+  BulkVector<uint8_t> part_of(n);
+  std::vector<uint64_t> begins(tasks * parts);  // of the queries of a task in each part
+  each_task(host, n, [&](uint64_t task, uint64_t i, uint64_t end) {
+    for (; i < end; ++i) {
+      part_of[i] = static_cast<uint8_t>(index.part_of(queries[i]));
+      ++begins[task * parts + part_of[i]];
+    }
+  });
+  std::vector<RoutedQueries> routed(parts);
+  for (size_t part = 0; part < parts; ++part) {
+    uint64_t begin = 0;
+    for (uint64_t task = 0; task < tasks; ++task)
+      begin += std::exchange(begins[task * parts + part], begin);
+    routed[part].rows.resize(begin);
+  }
+  each_task(host, n, [&](uint64_t task, uint64_t i, uint64_t end) {
+    uint64_t* next = begins.data() + task * parts;
+    for (; i < end; ++i) routed[part_of[i]].rows[next[part_of[i]]++] = static_cast<uint32_t>(i);
+  });
+  for (RoutedQueries& of_part : routed) of_part.gather(host, queries);
+  return routed;
+}
+
+Status search_parts(DeviceSet& devices, const IndexView& index, RankSearch search,
+                    const KeyColumn& queries, std::span<uint32_t> out) {
+  for (uint64_t first = 0; first < queries.size; first += max_routed_queries) {
+    const uint64_t count = std::min(max_routed_queries, queries.size - first);
+    STRIDE_TRY(search_routed(devices, index, search, queries.slice(first, count),
+                             out.subspan(first, count)));
+  }
+  return {};
+}
+
+// The keys that start with a query may lie in several parts: each of them is asked.
+Status find_prefixes_in_parts(DeviceSet& devices, const IndexView& index, const KeyColumn& queries,
+                              std::span<RankInterval> out) {
+  std::vector<uint32_t> lower(queries.size);
+  STRIDE_TRY(search_parts(devices, index, &TreeIndex::lower_bound, queries, lower));
+  const PartitionedIndex& all = parts_of(index);
+  std::vector<BulkVector<RankInterval>> found(all.parts().size());
+  std::vector<uint8_t> whole(all.parts().size());
+  STRIDE_TRY(devices.run_each(all.parts().size(), [&](uint64_t i) {
+    found[i].resize(queries.size);
+    bool is_whole = false;
+    Status status = search_part(
+        devices, index, all.parts()[i], std::span<RankInterval>(found[i]),
+        [&](TreeIndex& trees, const IndexView& view, std::span<RankInterval> results) {
+          return trees.prefix_interval(view, queries, results);
+        },
+        &is_whole);
+    whole[i] = is_whole;
+    return status;
+  }));
+  for (uint64_t query = 0; query < queries.size; ++query) {
+    out[query] = {lower[query], lower[query]};
+    for (size_t i = 0; i < found.size(); ++i) {
+      const RankInterval here = found[i][query];
+      const auto base = static_cast<uint32_t>(whole[i] ? 0 : all.parts()[i].first);
+      if (here.first < here.last) out[query].last = std::max(out[query].last, base + here.last);
+    }
+  }
+  return {};
+}
+
+}  // namespace stride

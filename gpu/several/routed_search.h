@@ -1,0 +1,41 @@
+// Searches of an index in parts: each query goes to the device that has its range of the keys.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gpu/bulk_vector.h"
+#include "gpu/several/partitioned_index.h"
+#include "gpu/tree_index.h"
+
+namespace stride {
+
+// Queries that go to one part: their numbers, ascending, and their keys, one after the other.
+struct RoutedQueries {
+  BulkVector<uint32_t> rows;
+  BulkVector<std::byte> bytes;
+  BulkVector<uint64_t> offsets;  // unused where all have one width
+  KeyColumn keys;
+
+  // Copies the keys of the rows.
+  void gather(ExecutionContext& host, const KeyColumn& queries);
+};
+
+// At most this many queries are routed at once: it bounds the memory that their copies take.
+inline constexpr uint64_t max_routed_queries = uint64_t{1} << 24;
+
+// The queries of each part. Precondition: they lie in host memory, and are at most
+// max_routed_queries.
+std::vector<RoutedQueries> route_queries(ExecutionContext& host, const PartitionedIndex& index,
+                                         const KeyColumn& queries);
+
+using RankSearch = Status (TreeIndex::*)(const IndexView&, const KeyColumn&, std::span<uint32_t>);
+
+// index.resident is a PartitionedIndex. Queries and results lie in host memory. What a device fails
+// to do is done on the host where the index has its columns there.
+Status search_parts(DeviceSet& devices, const IndexView& index, RankSearch search,
+                    const KeyColumn& queries, std::span<uint32_t> out);
+Status find_prefixes_in_parts(DeviceSet& devices, const IndexView& index, const KeyColumn& queries,
+                              std::span<RankInterval> out);
+
+}  // namespace stride
