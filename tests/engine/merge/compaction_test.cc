@@ -153,6 +153,35 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.MergesAndInstallsBesideCommits"
   expect_rows_after_reopening();
 }
 
+// Of a merge that leaves older runs as they are they hide rows there.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.TombstonesStayWhereOlderRunsDo",
+                 "[CompactionTest]") {
+  commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  commit({{"a", ""}, {"b", "2"}});
+  commit({{"b", ""}, {"d", "3"}});
+  const SegmentList all = table().segments;
+  REQUIRE(all.size() == 3u);
+  const SegmentList newer(all.begin(), all.begin() + 2);
+  const Compaction choice{table().table, newer, newer[0]->record().run, /*to_bottom=*/false};
+  {
+    MergedRun merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(choice, &merged));
+    auto installed = parts_->compactor.install(choice, &merged, parts_->commit_mutex);
+    REQUIRE_OK(installed.status());
+    CHECK(*installed);
+  }
+  CHECK(expected_ == (Model{{"c", "1"}, {"d", "3"}}));
+  REQUIRE(table().segments.size() == 2u);
+  CHECK(table().segments[0]->record().tombstones == 2u);
+  expect_rows(table().segments);
+  // With the oldest run they may go.
+  REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex, nullptr));
+  REQUIRE(table().segments.size() == 1u);
+  CHECK(table().segments[0]->rows() == 2u);
+  expect_rows(table().segments);
+  expect_rows_after_reopening();
+}
+
 TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGone",
                  "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}});
