@@ -12,11 +12,11 @@
 namespace stride::test {
 namespace {
 
-DatabaseContext make_context(FileSystem& fs) {
+DatabaseContext make_context(FileSystem& fs, uint64_t memory_limit_bytes) {
   DatabaseContext context;
   context.path = "db";
   context.identity = std::make_shared<const DatabaseIdentity>("db");
-  context.options.memory_limit_bytes = 1 << 30;
+  context.options.memory_limit_bytes = memory_limit_bytes;
   context.options.memtable_bytes = 0;  // each commit makes a segment
   context.options.max_range_tombstones = 0;
   context.fs = &fs;
@@ -28,7 +28,8 @@ DatabaseContext make_context(FileSystem& fs) {
 
 // The parts of an open database, without the lock: there is one thread.
 struct Parts {
-  explicit Parts(FileSystem& fs) : context(make_context(fs)) {}
+  explicit Parts(FileSystem& fs, uint64_t memory_limit_bytes = 1 << 30)
+      : context(make_context(fs, memory_limit_bytes)) {}
 
   const DatabaseContext context;
   Poison poison;
@@ -257,6 +258,38 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRo
   }
   merged.pending.obsolete.clear();
   choice.reset();
+  expect_rows_after_reopening();
+}
+
+// With little memory it is merged in steps, each of which makes a segment.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.RangesGoOnInTheNextSegmentOfTheResult",
+                 "[CompactionTest]") {
+  constexpr int rows = 150'000, left = 10;
+  REQUIRE_OK(parts_->versions.close());
+  parts_ = std::make_unique<Parts>(fs_, /*memory_limit_bytes=*/1);
+  REQUIRE_OK(parts_->versions.open());
+  auto key = [](int i) { return std::to_string(1'000'000 + i); };
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::pair<std::string, std::string>> of_run;
+    for (int i = run; i < rows; i += 2) of_run.emplace_back(key(i), "1");
+    commit(of_run);
+  }
+  auto choice = choose_compaction(*current(), table());
+  REQUIRE(choice);
+  {
+    MergedRun merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
+    CHECK(merged.pending.edit.added.size() > 1u);
+    erase(key(left), key(rows - left));
+    auto installed = parts_->compactor.install(*choice, &merged, parts_->commit_mutex);
+    REQUIRE_OK(installed.status());
+    CHECK(*installed);
+  }
+  choice.reset();
+  uint64_t live = 0;
+  for (const auto& segment : table().segments) live += segment->live_rows();
+  CHECK(live == 2u * left);
+  CHECK(expected_.size() == 2u * left);
   expect_rows_after_reopening();
 }
 
