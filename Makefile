@@ -18,7 +18,7 @@ PLOT ?= build/sts.svg
 ARGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help install install-tests build debug test asan tsan soak sts peers deb wheel format clean distclean
+.PHONY: help install install-tests build debug test asan tsan soak mutations sts peers deb wheel format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -68,6 +68,10 @@ soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests 
 	$(call build_preset,asan-all)
 	@JOBS=$(JOBS) tests/run asan-all
 	@STRIDE_ALL_TESTS=1 $(MAKE) --no-print-directory tsan
+
+mutations: install-tests ## plant bugs one by one and show that the named tests find each (NAMES=part of a name)
+	@.ci/install-packages build test
+	@JOBS=$(JOBS) CMAKE_ARGS="$(CMAKE_ARGS)" tests/mutations/run $(NAMES)
 
 sts: ## run the STS workload beside RocksDB and LMDB (RECORDS=, FLOWS=, ENGINES=, ... ARGS=)
 	@.ci/install-packages build bench

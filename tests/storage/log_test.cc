@@ -314,6 +314,25 @@ TEST_CASE("LogTest.FramesOfAnotherLogInTheSameFileAreNotRead", "[LogTest]") {
   CHECK_FALSE(found->damaged);
 }
 
+// Its place and its bytes are those of a next frame; only the log is another one.
+TEST_CASE("LogTest.AFrameOfAnotherLogRightBehindTheEndIsNotRead", "[LogTest]") {
+  auto log_of = [](const std::vector<std::string>& keys) {
+    MemoryFileSystem fs;
+    auto log = make_log(fs);
+    for (const std::string& key : keys)
+      REQUIRE_OK(append_frame(*log, {{1, EntryKind::put, key, "1"}}, Reach::system));
+    return log_bytes_of(fs);
+  };
+  const std::string before = log_of({"a", "b", "c"}), log = log_of({"d"});
+  auto stale = read_frames_of(before);
+  REQUIRE_OK(stale.status());
+  CHECK(stale->frames.size() == 3);
+  auto found = read_frames_of(log + before.substr(log.size()));
+  REQUIRE_OK(found.status());
+  CHECK(found->frames.size() == 1);
+  CHECK_FALSE(found->damaged);
+}
+
 TEST_CASE("LogTest.RefusesOtherFiles", "[LogTest]") {
   std::vector<Rows> written;
   uint64_t last = 0;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -186,6 +187,44 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.SealedMemtablesAreThereAfterR
   expect_model();
   REQUIRE_OK(put("k", "3"));
   CHECK(comes_true([&] { return files_with(".wal") == 1; }));
+  expect_model();
+}
+
+// Also where nothing has been committed since.
+TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.ChangesDependOnRowsOfSealedMemtables",
+                 "[MaintenanceTest]") {
+  open();
+  Table sums = *database_->create_table("sums", {.numbers = NumberType::i64});
+  auto add = [&](int64_t delta) {
+    WriteTransaction t = database_->begin();
+    REQUIRE_OK(t.accumulate(sums, "k", delta));
+    REQUIRE_OK(t.commit());
+  };
+  auto sum = [&] {
+    int64_t number = 0;
+    auto value = database_->snapshot().get(sums, "k");
+    REQUIRE((value.ok() && *value && (*value)->size() == sizeof number));
+    std::memcpy(&number, (*value)->data(), sizeof number);
+    return number;
+  };
+  files_.fail_writes(".seg", Status(StatusCode::no_space, "there is no space"));
+  add(5);
+  CHECK(database_->compact().code() == StatusCode::no_space);
+  add(7);
+  CHECK(sum() == 12);
+  REQUIRE_OK(put("k", "1"));
+  CHECK(database_->compact().code() == StatusCode::no_space);
+  WriteTransaction t = database_->begin();
+  uint64_t was_new = 1;
+  const Rows key({"k"}), value({"2"});
+  REQUIRE_OK(t.put_if_absent(table_, key.column(), value.column(), {&was_new, 1}));
+  REQUIRE_OK(t.commit());
+  CHECK(was_new == 0);
+  expect_model();
+  files_.fail_writes(".seg", {});
+  REQUIRE_OK(database_->compact());
+  add(1);
+  CHECK(sum() == 13);
   expect_model();
 }
 

@@ -86,6 +86,30 @@ TEST_CASE("CopyFaultsTest.CheckpointIsWholeOrNotThere", "[CopyFaultsTest]") {
   }
 }
 
+// It comes in the midst of a call, so that nothing is cleaned up.
+TEST_CASE("CopyFaultsTest.APowerLossLeavesACheckpointWholeOrNotThere", "[CopyFaultsTest]") {
+  constexpr int crashes = 16;  // which names are kept is a matter of luck
+  std::mt19937_64 random(seed());
+  bool done = false;
+  for (uint64_t n = 1; !done; ++n) {
+    MemoryFileSystem fs;
+    const Tables model = make_database(fs, 8);
+    auto db = Database::open("/db", {.background_work = false, .file_system = &fs});
+    REQUIRE_OK(db);
+    fs.fail_call(n, StatusCode::io_error, /*forever=*/true);
+    const Status s = (*db)->checkpoint("/copies/one");
+    done = s.ok();
+    INFO("call " << n << ": " << s.to_string());
+    for (int i = 0; i < crashes; ++i) {
+      auto after = fs.crash(random(), CrashPolicy::random);
+      const bool kept = is_whole_or_not_there(*after, "/copies/one", model);
+      REQUIRE((kept || !s.ok()));
+      REQUIRE(tables_at(*after, "/db") == model);
+    }
+    fs.fail_call(0, StatusCode::ok);
+  }
+}
+
 // The backup before stays, until the new one is there.
 TEST_CASE("CopyFaultsTest.BackupIsTheOldOneOrTheNewOne", "[CopyFaultsTest]") {
   std::mt19937_64 random(seed());

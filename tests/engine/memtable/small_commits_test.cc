@@ -124,6 +124,9 @@ TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ASnapshotKeepsItsRows", "[S
     if (i < 50) CHECK(text(found.value(i)) == "old");
   }
   CHECK(text(**one) == "old");
+  CHECK(text(**before.get(table, "key8")) == "old");  // which nobody has read so far
+  CHECK_FALSE(before.get(table, "key55")->has_value());
+  CHECK(text(**db->snapshot().get(table, "key55")) == "new");
   uint64_t rows = 0;
   for (; iterator->valid(); iterator->next(), ++rows) CHECK(text(iterator->value()) == "old");
   CHECK(rows == 50);

@@ -12,11 +12,11 @@
 namespace stride::test {
 namespace {
 
-DatabaseContext make_context(FileSystem& fs) {
+DatabaseContext make_context(FileSystem& fs, uint64_t memory_limit_bytes) {
   DatabaseContext context;
   context.path = "db";
   context.identity = std::make_shared<const DatabaseIdentity>("db");
-  context.options.memory_limit_bytes = 1 << 30;
+  context.options.memory_limit_bytes = memory_limit_bytes;
   context.options.memtable_bytes = 0;  // each commit makes a segment
   context.options.max_range_tombstones = 0;
   context.fs = &fs;
@@ -28,7 +28,8 @@ DatabaseContext make_context(FileSystem& fs) {
 
 // The parts of an open database, without the lock: there is one thread.
 struct Parts {
-  explicit Parts(FileSystem& fs) : context(make_context(fs)) {}
+  explicit Parts(FileSystem& fs, uint64_t memory_limit_bytes = 1 << 30)
+      : context(make_context(fs, memory_limit_bytes)) {}
 
   const DatabaseContext context;
   Poison poison;
@@ -153,6 +154,35 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.MergesAndInstallsBesideCommits"
   expect_rows_after_reopening();
 }
 
+// Of a merge that leaves older runs as they are they hide rows there.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.TombstonesStayWhereOlderRunsDo",
+                 "[CompactionTest]") {
+  commit({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  commit({{"a", ""}, {"b", "2"}});
+  commit({{"b", ""}, {"d", "3"}});
+  const SegmentList all = table().segments;
+  REQUIRE(all.size() == 3u);
+  const SegmentList newer(all.begin(), all.begin() + 2);
+  const Compaction choice{table().table, newer, newer[0]->record().run, /*to_bottom=*/false};
+  {
+    MergedRun merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(choice, &merged));
+    auto installed = parts_->compactor.install(choice, &merged, parts_->commit_mutex);
+    REQUIRE_OK(installed.status());
+    CHECK(*installed);
+  }
+  CHECK(expected_ == (Model{{"c", "1"}, {"d", "3"}}));
+  REQUIRE(table().segments.size() == 2u);
+  CHECK(table().segments[0]->record().tombstones == 2u);
+  expect_rows(table().segments);
+  // With the oldest run they may go.
+  REQUIRE_OK(parts_->compactor.compact_all(parts_->commit_mutex, nullptr));
+  REQUIRE(table().segments.size() == 1u);
+  CHECK(table().segments[0]->rows() == 2u);
+  expect_rows(table().segments);
+  expect_rows_after_reopening();
+}
+
 TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsNothingWhereAnInputIsGone",
                  "[CompactionTest]") {
   commit({{"a", "1"}, {"b", "1"}});
@@ -228,6 +258,38 @@ TEST_CASE_METHOD(CompactionTest, "CompactionTest.InstallsBesideRangesThatEraseRo
   }
   merged.pending.obsolete.clear();
   choice.reset();
+  expect_rows_after_reopening();
+}
+
+// With little memory it is merged in steps, each of which makes a segment.
+TEST_CASE_METHOD(CompactionTest, "CompactionTest.RangesGoOnInTheNextSegmentOfTheResult",
+                 "[CompactionTest]") {
+  constexpr int rows = 150'000, left = 10;
+  REQUIRE_OK(parts_->versions.close());
+  parts_ = std::make_unique<Parts>(fs_, /*memory_limit_bytes=*/1);
+  REQUIRE_OK(parts_->versions.open());
+  auto key = [](int i) { return std::to_string(1'000'000 + i); };
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::pair<std::string, std::string>> of_run;
+    for (int i = run; i < rows; i += 2) of_run.emplace_back(key(i), "1");
+    commit(of_run);
+  }
+  auto choice = choose_compaction(*current(), table());
+  REQUIRE(choice);
+  {
+    MergedRun merged(parts_->unsynced);
+    REQUIRE_OK(parts_->compactor.merge(*choice, &merged));
+    CHECK(merged.pending.edit.added.size() > 1u);
+    erase(key(left), key(rows - left));
+    auto installed = parts_->compactor.install(*choice, &merged, parts_->commit_mutex);
+    REQUIRE_OK(installed.status());
+    CHECK(*installed);
+  }
+  choice.reset();
+  uint64_t live = 0;
+  for (const auto& segment : table().segments) live += segment->live_rows();
+  CHECK(live == 2u * left);
+  CHECK(expected_.size() == 2u * left);
   expect_rows_after_reopening();
 }
 

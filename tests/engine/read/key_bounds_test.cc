@@ -84,6 +84,10 @@ TEST_CASE("KeyBoundsTest.RunsOfSeveralSegments", "[KeyBoundsTest]") {
     expect_bounds(now, table, model, queries);
     std::sort(queries.begin(), queries.end());
     expect_bounds(now, table, model, queries);
+    // All keys that are there, the first and the last one of each segment among them.
+    queries.clear();
+    for (const auto& [key, value] : model) queries.push_back(key);
+    expect_bounds(now, table, model, queries);
     if (erased) break;
     WriteTransaction t = db.begin();
     REQUIRE_OK(t.erase_range(table, as_bytes("3"), as_bytes("7")));

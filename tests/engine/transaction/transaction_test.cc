@@ -1,10 +1,18 @@
 // What a transaction sees, and what is a conflict.
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/catalog/version.h"
+#include "engine/memtable/memtable.h"
 #include "engine/prefixes.h"
+#include "engine/snapshot_version.h"
+#include "engine/write/group_writes.h"
+#include "engine/write/read_check.h"
 #include "tests/engine/transaction/transaction_fixture.h"
 #include "tests/support/test_threads.h"
 
@@ -383,6 +391,55 @@ TEST_CASE_METHOD(TransactionTest, "TransactionTest.ThreadsCountTogether", "[Tran
     });
   all.join();
   CHECK(stored(a_, "n") == std::to_string(threads * times));
+}
+
+// What comes between the look ahead of a commit, which holds nothing up, and its turn: commits that
+// are there by then, and those that are carried out together with it.
+TEST_CASE_METHOD(TransactionTest, "ReadCheckTest.RowsThatComeBehindALookAheadAreConflicts",
+                 "[ReadCheckTest]") {
+  put(a_, "k", "1");
+  auto now = [&] {
+    Moment moment;
+    moment.version = SnapshotVersion::of(db_->snapshot());
+    moment.commit = moment.version->memtable->visible();
+    return moment;
+  };
+  const std::shared_ptr<const TableRecord> record = TableParts::record(a_);
+  for (int read_keys : {3, 100}) {  // of many the new rows are looked for among the keys
+    ReadSet reads;
+    TableReads& of_a = reads.of(record);
+    of_a.add_interval(as_bytes("d"), as_bytes("m"));
+    of_a.add_interval(as_bytes("p"), std::nullopt);
+    for (int i = 0; i < read_keys; ++i) of_a.add_key(as_bytes("b" + std::to_string(i)));
+    for (const auto& [key, is_read] : std::map<std::string, bool>{{"a", false},
+                                                                  {"b2", true},
+                                                                  {"b200", false},
+                                                                  {"c", false},
+                                                                  {"d", true},
+                                                                  {"lll", true},
+                                                                  {"m", false},
+                                                                  {"o", false},
+                                                                  {"p", true},
+                                                                  {"z", true}}) {
+      INFO(key << ", " << read_keys << " keys were read");
+      ReadCheck check(reads, now());
+      REQUIRE_OK(check.look_ahead(now));
+      const Rows one({key});
+      MemtableRows rows;
+      rows.add(&record, one.column(), one.column(), nullptr);
+      GroupWrites group;
+      group.add(rows);
+      const Status beside = check.check_group(group);
+      put(b_, "d", "2");
+      REQUIRE_OK(check.check(now().version));
+      put(a_, key, "2");
+      const Status before = check.check(now().version);
+      CHECK((beside.ok() && before.ok()) == !is_read);
+      if (!is_read) continue;
+      check_conflict(beside, "a", key);
+      check_conflict(before, "a", key);
+    }
+  }
 }
 
 }  // namespace

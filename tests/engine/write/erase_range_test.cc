@@ -1,6 +1,7 @@
 // Erasing ranges of keys, beside a model that does so one change after the other.
 #include <sys/resource.h>
 
+#include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
@@ -53,6 +54,35 @@ TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.BoundsAreHalfOpenAndMayBeMissin
   CHECK(keys_of(table).size() == 6u);
   erase(std::nullopt, std::nullopt);
   CHECK(keys_of(table) == Keys{});
+}
+
+// Of two runs that overlap, each of one segment; rows are erased in place, or by tombstones.
+TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.BoundsMayBeTheFirstAndLastKeysOfSegments",
+                 "[EraseRangeTest]") {
+  const Keys bounds = {"a", "b", "c", "d", "e", "f", "g"};
+  Options options;
+  options.threads = 1;
+  options.memtable_bytes = 0;  // each commit makes a segment
+  options.background_work = false;
+  for (uint64_t max_tombstones : {0, 4096})
+    for (const std::string& from : bounds)
+      for (const std::string& to : bounds) {
+        MemoryFileSystem fs{{.crashable = false}};
+        options.file_system = &fs;
+        options.max_range_tombstones = max_tombstones;
+        db_ = std::move(*Database::open("/db", options));
+        Table table = *db_->create_table("t");
+        put(table, {"b", "d", "f"});
+        put(table, {"c", "d", "e"});
+        WriteTransaction t = db_->begin();
+        REQUIRE_OK(t.erase_range(table, as_bytes(from), as_bytes(to)));
+        REQUIRE_OK(t.commit());
+        Keys expected = {"b", "c", "d", "e", "f"};
+        std::erase_if(expected, [&](const std::string& key) { return key >= from && key < to; });
+        CHECK_MESSAGE(keys_of(table) == expected,
+                      from << " to " << to << ", at most " << max_tombstones << " tombstones");
+        db_.reset();
+      }
 }
 
 TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ErasesWhatWasPutBeforeAndNotWhatComesAfter",
@@ -197,8 +227,7 @@ TEST_CASE_METHOD(EraseRangeTest, "EraseRangeTest.ManyRangesAndRowsInTurns", "[Er
   REQUIRE_OK(t.commit(Durability::none));
   REQUIRE(getrusage(RUSAGE_SELF, &after) == 0);
   // ThreadSanitizer keeps several times as much for itself.
-  if (!under_thread_sanitizer)
-    CHECK_MESSAGE(after.ru_maxrss - before.ru_maxrss < 400 << 10, "KiB");
+  if (!under_thread_sanitizer) CHECK_MESSAGE(after.ru_maxrss - before.ru_maxrss < 400 << 10, "KiB");
   Snapshot snapshot = db_->snapshot();
   expect_scan(snapshot, table, model, {});
 }
