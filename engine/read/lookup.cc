@@ -8,8 +8,8 @@
 #include <span>
 
 #include "engine/read/batch_search.h"
+#include "engine/read/result_writer.h"
 #include "engine/read/row_tasks.h"
-#include "engine/read/row_writer.h"
 #include "storage/key_filter.h"
 #include "storage/stream_store.h"
 
@@ -165,7 +165,7 @@ template <class From>
 void copy_rows(uint64_t begin, uint64_t end, GetResult* result, const From& from) {
   const uint64_t width = result->row_width;
   const std::vector<std::byte> nothing(width);
-  RowWriter out(result->data.data() + begin * width, result->data.size() > cached_bytes);
+  ResultWriter out(result->data.data() + begin * width, result->data.size() > cached_bytes);
   auto look_ahead = [&](uint64_t i) {
     if (const std::byte* row = i < end ? from(i) : nullptr) prefetch_value(row, width);
   };
@@ -291,7 +291,7 @@ Status copy_fixed(BatchSearch& search, HostQueries* queries, uint64_t width, Get
   result->values = Column::variable(data, offsets, n);
   return for_each_task(search.host(), 0, n, [&](uint64_t begin, uint64_t end) {
     uint64_t at = starts[begin / rows_per_task] * width;
-    RowWriter out(data + at, count * width > cached_bytes);
+    ResultWriter out(data + at, count * width > cached_bytes);
     auto value = [&](Location location) {
       return search.sources()[location.index].values.column.data + location.rank * width;
     };
@@ -424,7 +424,7 @@ class CopyPasses {
     const uint64_t* const addresses = addresses_;
     uint64_t* const offsets = offsets_;
     uint64_t at = starts_[begin / rows_per_task];
-    RowWriter out(result_.data.data() + at, past_caches);
+    ResultWriter out(result_.data.data() + at, past_caches);
     auto look_ahead = [&](uint64_t i) {
       if (i >= end || offsets[i + 1] == 0) return;
       prefetch_value(reinterpret_cast<const std::byte*>(addresses[i]), offsets[i + 1]);

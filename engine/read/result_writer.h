@@ -11,20 +11,20 @@ namespace stride {
 
 // Rows are collected in the first-level cache and leave it in whole lines, past the other caches
 // where the result is larger than those. Not thread-safe; complete once destroyed.
-class RowWriter {
+class ResultWriter {
  public:
   // past_caches: the result is not read again soon.
-  RowWriter(std::byte* out, bool past_caches) : out_(out), past_caches_(past_caches) {
+  ResultWriter(std::byte* out, bool past_caches) : out_(out), past_caches_(past_caches) {
     // The first line is filled up, so that all others begin with the window.
     auto misaligned = reinterpret_cast<uintptr_t>(out) % line_bytes;
     start_ = filled_ = misaligned;
     out_ -= misaligned;
   }
-  ~RowWriter() {
+  ~ResultWriter() {
     if (filled_ != start_) std::memcpy(out_ + start_, window_ + start_, filled_ - start_);
     if (past_caches_) stream_fence();
   }
-  RowWriter(const RowWriter&) = delete;
+  ResultWriter(const ResultWriter&) = delete;
 
   void add(const std::byte* row, uint64_t bytes) {
     if (bytes > longest_collected) return add_long(row, bytes);
