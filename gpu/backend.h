@@ -48,6 +48,8 @@ struct SeveralOptions {
   // The same for batches whose queries or results lie in the memory of a device: on their way to
   // another device they cross the link between the two.
   uint64_t min_device_share = uint64_t{1} << 22;
+  // Indexes are laid over the devices in parts even where each of them has room for a copy.
+  bool in_parts = false;
 };
 
 // A device of this machine.

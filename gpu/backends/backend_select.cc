@@ -2,6 +2,7 @@
 #include "gpu/device/device_faults.h"
 #include "gpu/device/spread_memory.h"
 #include "gpu/host/no_device.h"
+#include "gpu/several/range_split.h"
 
 namespace stride {
 
@@ -14,6 +15,10 @@ Result<std::unique_ptr<Backend>> Backend::cuda(const CudaOptions&) {
 Result<std::vector<DeviceInfo>> Backend::list_devices() { return cuda().status(); }
 
 Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDevice*>&, uint64_t) {
+  return no_device();
+}
+Result<std::unique_ptr<RangeSplit>> split_by_range(CudaDevice&, const KeyColumn&,
+                                                   const std::vector<std::string>&) {
   return no_device();
 }
 uint64_t bytes_to_border(const void*) { return UINT64_MAX; }

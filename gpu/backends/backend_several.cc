@@ -11,6 +11,7 @@
 #include "gpu/several/first_device.h"
 #include "gpu/several/helpers.h"
 #include "gpu/several/several_matches.h"
+#include "gpu/several/several_scatter.h"
 #include "gpu/several/several_trees.h"
 #include "storage/no_throw.h"
 
@@ -106,7 +107,7 @@ class SeveralBackend final : public Backend {
   std::unique_ptr<Sorter> sorter_ = make_first_sorter(devices_);
   std::unique_ptr<TreeIndex> trees_ = make_several_trees(devices_);
   std::unique_ptr<LongestPrefix> matches_ = make_several_matches(devices_);
-  std::unique_ptr<Scatter> scatter_ = make_first_scatter(devices_);
+  std::unique_ptr<Scatter> scatter_ = make_several_scatter(devices_);
   std::unique_ptr<Sets> sets_ = make_first_sets(devices_);
 };
 

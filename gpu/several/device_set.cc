@@ -39,6 +39,11 @@ size_t DeviceSet::home_of(const void* p) const {
   return home;
 }
 
+bool DeviceSet::is_on_one(const void* p) const {
+  return p && std::count_if(devices_.begin(), devices_.end(),
+                            [&](const auto& device) { return device->is_on_device(p); }) == 1;
+}
+
 void DeviceSet::lose(size_t device, const Status& why) {
   Status named = Status(why.code(), devices_[device]->name() + ": " + why.message())
                      .with_remedy("the other devices go on; reopen the database to use it again");

@@ -62,6 +62,7 @@ class DeviceSet {
     return lost_[device].ok();
   }
   std::vector<size_t> working() const;
+  const SeveralOptions& options() const { return options_; }
   // The first that works, or that ever did.
   size_t first() const;
   std::vector<DeviceState> states() const;
@@ -76,9 +77,17 @@ class DeviceSet {
                              : home_of(keys.offsets);
   }
 
+  // Whether a pointer is to the memory of one device alone.
+  bool is_on_one(const void* p) const;
+
   // Leaves a device out from now on.
   void lose(size_t device, const Status& why);
 
+  // How many shares run() makes of a batch, as long as no further device fails.
+  uint64_t shares(const SharedBatch& batch) const {
+    const size_t devices = candidates(batch).size();
+    return devices == 0 ? 0 : cut(batch, devices).size();
+  }
   // Shares a batch out, and returns when all is done, with the first failure. Where no device is
   // left that could do a share: with what the last one failed with.
   Status run(const SharedBatch& batch, const ShareWork& work);

@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "gpu/scatter.h"
 #include "gpu/sets.h"
 #include "gpu/several/device_set.h"
 #include "gpu/sorter.h"
@@ -12,7 +11,6 @@ namespace stride {
 
 // devices: outlives them, and what they make.
 std::unique_ptr<Sorter> make_first_sorter(DeviceSet& devices);
-std::unique_ptr<Scatter> make_first_scatter(DeviceSet& devices);
 std::unique_ptr<Sets> make_first_sets(DeviceSet& devices);
 
 }  // namespace stride

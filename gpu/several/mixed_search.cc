@@ -170,14 +170,17 @@ Status HostCopy::copy(DeviceSet& devices, const KeyColumn& column) {
   return {};
 }
 
-Status find_mixed(TreeIndex& trees, std::span<const IndexView> indexes, const KeyColumn& queries,
-                  std::span<Location> out) {
+Status find_mixed(ExecutionContext& host, TreeIndex& trees, std::span<const IndexView> indexes,
+                  const KeyColumn& queries, std::span<Location> out) {
+  constexpr uint64_t grain = 16384;
   std::fill(out.begin(), out.end(), Location{Location::absent, Location::absent});
   BulkVector<uint32_t> ranks(queries.size);
   for (uint32_t index = 0; index < indexes.size(); ++index) {
     STRIDE_TRY(trees.find_ranks(indexes[index], queries, ranks));
-    for (uint64_t i = 0; i < queries.size; ++i)
-      if (!out[i].found() && ranks[i] != Location::absent) out[i] = {index, ranks[i]};
+    host.parallel_for(queries.size, grain, [&](uint64_t i, uint64_t end) {
+      for (; i < end; ++i)
+        if (!out[i].found() && ranks[i] != Location::absent) out[i] = {index, ranks[i]};
+    });
   }
   return {};
 }
@@ -194,7 +197,7 @@ Result<std::unique_ptr<FoundValues>> find_mixed_values(DeviceSet& devices, TreeI
   HostCopy here;
   STRIDE_TRY(here.copy(devices, queries));
   BulkVector<Location> locations(queries.size);
-  STRIDE_TRY(find_mixed(trees, indexes, here.column(), locations));
+  STRIDE_TRY(find_mixed(devices[0], trees, indexes, here.column(), locations));
   auto values = std::make_unique<MixedValues>(devices, ends);
   STRIDE_TRY(values->find(indexes, here.column(), locations, found));
   return std::unique_ptr<FoundValues>(std::move(values));

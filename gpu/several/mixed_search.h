@@ -27,8 +27,8 @@ class HostCopy {
 };
 
 // As TreeIndex::find(), with queries and results in host memory. trees: those of all devices.
-Status find_mixed(TreeIndex& trees, std::span<const IndexView> indexes, const KeyColumn& queries,
-                  std::span<Location> out);
+Status find_mixed(ExecutionContext& host, TreeIndex& trees, std::span<const IndexView> indexes,
+                  const KeyColumn& queries, std::span<Location> out);
 // As TreeIndex::find_values(). The queries are copied where a device has them.
 Result<std::unique_ptr<FoundValues>> find_mixed_values(DeviceSet& devices, TreeIndex& trees,
                                                        std::span<const IndexView> indexes,

@@ -28,6 +28,8 @@ class PartitionedIndex final : public SeveralIndex {
                                                         const IndexRows& rows);
 
   const std::vector<Part>& parts() const { return parts_; }
+  // Of each part but the first.
+  const std::vector<std::string>& first_keys() const { return first_keys_; }
   // Which part a key is in, or would be in.
   size_t part_of(Bytes key) const;
 
@@ -45,8 +47,8 @@ class PartitionedIndex final : public SeveralIndex {
   PartitionedIndex(std::vector<Part> parts, const PackedColumn& keys);
 
   std::vector<Part> parts_;
-  std::vector<std::string> first_keys_;  // of each part but the first
-  IndexView shape_;                      // sizes and widths of the whole
+  std::vector<std::string> first_keys_;
+  IndexView shape_;  // sizes and widths of the whole
 };
 
 }  // namespace stride

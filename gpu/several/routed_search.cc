@@ -9,10 +9,6 @@ namespace {
 
 constexpr uint64_t queries_per_task = 16384;
 
-const PartitionedIndex& parts_of(const IndexView& index) {
-  return static_cast<const PartitionedIndex&>(*index.resident);
-}
-
 // Calls work(task, begin, end) for tasks of equal size.
 template <class Work>
 void each_task(ExecutionContext& host, uint64_t n, const Work& work) {
@@ -23,12 +19,11 @@ void each_task(ExecutionContext& host, uint64_t n, const Work& work) {
   });
 }
 
-// Calls search(trees, index, results) of the device of a part or, where that has failed or has no
-// room for the batch, of the host, whose ranks are those of the whole index. Returns in *is_whole
-// which of the two it was.
+// As search_part(), of search(trees, index, results).
 template <class T, class Search>
-Status search_part(DeviceSet& devices, const IndexView& index, const PartitionedIndex::Part& part,
-                   std::span<T> results, const Search& search, bool* is_whole) {
+Status search_one_part(DeviceSet& devices, const IndexView& index,
+                       const PartitionedIndex::Part& part, std::span<T> results,
+                       const Search& search, bool* is_whole) {
   *is_whole = false;
   Status status(StatusCode::io_error, "a part of the index lies on a device that has failed");
   if (devices.works(part.device)) {
@@ -60,12 +55,7 @@ Status search_routed(DeviceSet& devices, const IndexView& index, RankSearch op,
     if (mine.rows.empty()) return Status();
     BulkVector<uint32_t> ranks(mine.rows.size());
     bool is_whole = false;
-    STRIDE_TRY(search_part(
-        devices, index, part, std::span<uint32_t>(ranks),
-        [&](TreeIndex& trees, const IndexView& view, std::span<uint32_t> results) {
-          return (trees.*op)(view, mine.keys, results);
-        },
-        &is_whole));
+    STRIDE_TRY(search_part(devices, index, part, op, mine.keys, ranks, &is_whole));
     const auto base = static_cast<uint32_t>(is_whole ? 0 : part.first);
     each_task(host, ranks.size(), [&](uint64_t, uint64_t row, uint64_t end) {
       for (; row < end; ++row)
@@ -76,6 +66,17 @@ Status search_routed(DeviceSet& devices, const IndexView& index, RankSearch op,
 }
 
 }  // namespace
+
+Status search_part(DeviceSet& devices, const IndexView& index, const PartitionedIndex::Part& part,
+                   RankSearch search, const KeyColumn& queries, std::span<uint32_t> out,
+                   bool* is_whole) {
+  return search_one_part(
+      devices, index, part, out,
+      [&](TreeIndex& trees, const IndexView& view, std::span<uint32_t> results) {
+        return (trees.*search)(view, queries, results);
+      },
+      is_whole);
+}
 
 void RoutedQueries::gather(ExecutionContext& host, const KeyColumn& queries) {
   const uint64_t n = rows.size();
@@ -142,7 +143,7 @@ Status find_prefixes_in_parts(DeviceSet& devices, const IndexView& index, const 
   STRIDE_TRY(devices.run_each(all.parts().size(), [&](uint64_t i) {
     found[i].resize(queries.size);
     bool is_whole = false;
-    Status status = search_part(
+    Status status = search_one_part(
         devices, index, all.parts()[i], std::span<RankInterval>(found[i]),
         [&](TreeIndex& trees, const IndexView& view, std::span<RankInterval> results) {
           return trees.prefix_interval(view, queries, results);

@@ -29,7 +29,17 @@ inline constexpr uint64_t max_routed_queries = uint64_t{1} << 24;
 std::vector<RoutedQueries> route_queries(ExecutionContext& host, const PartitionedIndex& index,
                                          const KeyColumn& queries);
 
+inline const PartitionedIndex& parts_of(const IndexView& index) {
+  return static_cast<const PartitionedIndex&>(*index.resident);
+}
+
 using RankSearch = Status (TreeIndex::*)(const IndexView&, const KeyColumn&, std::span<uint32_t>);
+
+// Searches a part on its device or, where that has failed or has no room for the batch, on the
+// host, whose ranks are those of the whole index. Returns in *is_whole which of the two it was.
+Status search_part(DeviceSet& devices, const IndexView& index, const PartitionedIndex::Part& part,
+                   RankSearch search, const KeyColumn& queries, std::span<uint32_t> out,
+                   bool* is_whole);
 
 // index.resident is a PartitionedIndex. Queries and results lie in host memory. What a device fails
 // to do is done on the host where the index has its columns there.

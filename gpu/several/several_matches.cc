@@ -63,7 +63,9 @@ Status SeveralMatches::longest_match(const MatchView& matches, const KeyColumn& 
         .with_remedy("give one rank for each address");
   const ReplicatedMatches* all = as_replicated(matches.resident);
   const size_t home = devices_.home_of(addresses);
-  const bool is_divisible = home == no_device_number || addresses.is_fixed();
+  // A device matches addresses in its own memory faster than another one fetches them.
+  const bool is_divisible =
+      home == no_device_number || (addresses.is_fixed() && !devices_.is_on_one(addresses.data));
   const SharedBatch batch{.size = addresses.size,
                           .divisible = all != nullptr && is_divisible,
                           .home = home != no_device_number ? home : devices_.home_of(out.data()),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "gpu/several/replicated_index.h"
 #include "gpu/several/routed_search.h"
 #include "gpu/several/several_values.h"
+#include "gpu/several/split_search.h"
 #include "storage/first_failure.h"
 #include "storage/work_watch.h"
 
@@ -25,6 +25,8 @@ Status check_result_room(uint64_t queries, uint64_t results) {
                          std::to_string(queries) + " queries")
       .with_remedy("give one result for each query");
 }
+
+using IntervalSearch = decltype(&TreeIndex::prefix_interval);
 
 class SeveralTrees final : public TreeIndex {
  public:
@@ -56,7 +58,7 @@ class SeveralTrees final : public TreeIndex {
               std::span<Location> out) override {
     if (has_parts(indexes))
       return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<Location> room) {
-        return find_mixed(*this, indexes, here, room);
+        return find_mixed(devices_[0], *this, indexes, here, room);
       });
     return search(indexes, queries, out,
                   [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
@@ -152,16 +154,28 @@ class SeveralTrees final : public TreeIndex {
   Status search_one(const IndexView& index,
                     Status (TreeIndex::*op)(const IndexView&, const KeyColumn&, std::span<T>),
                     const KeyColumn& queries, std::span<T> out) {
-    if (has_parts({&index, 1}))
-      return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<T> room) {
-        if constexpr (std::is_same_v<T, RankInterval>)
-          return find_prefixes_in_parts(devices_, index, here, room);
-        else
-          return search_parts(devices_, index, op, here, room);
-      });
+    if (has_parts({&index, 1})) return search_in_parts(index, op, queries, out);
     return search(std::span<const IndexView>(&index, 1), queries, out,
                   [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
                       std::span<T> room) { return (on.*op)(here[0], part, room); });
+  }
+
+  Status search_in_parts(const IndexView& index, RankSearch op, const KeyColumn& queries,
+                         std::span<uint32_t> out) {
+    STRIDE_TRY(check_result_room(queries.size, out.size()));
+    if (can_split(devices_, index, queries)) {
+      Status status = search_split(devices_, index, op, queries, out);
+      if (status.code() != StatusCode::resource_exhausted) return status;
+    }
+    return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<uint32_t> room) {
+      return search_parts(devices_, index, op, here, room);
+    });
+  }
+  Status search_in_parts(const IndexView& index, IntervalSearch, const KeyColumn& queries,
+                         std::span<RankInterval> out) {
+    return on_host_copies(queries, out, [&](const KeyColumn& here, std::span<RankInterval> room) {
+      return find_prefixes_in_parts(devices_, index, here, room);
+    });
   }
 
   // Calls work(queries, results) with both in host memory, for indexes in parts.
@@ -226,7 +240,7 @@ Status SeveralTrees::find_blocks_in_parts(std::span<const IndexView> indexes,
   BulkVector<Location> locations(std::min(queries.size, max_routed_queries));
   for (uint64_t first = 0; first < queries.size; first += max_routed_queries) {
     const uint64_t count = std::min(max_routed_queries, queries.size - first);
-    STRIDE_TRY(find_mixed(*this, indexes, here.column().slice(first, count),
+    STRIDE_TRY(find_mixed(devices_[0], *this, indexes, here.column().slice(first, count),
                           std::span<Location>(locations).first(count)));
     FirstFailure taken;
     devices_[0].parallel_for((count + block - 1) / block, 1, [&](uint64_t i, uint64_t end) {
@@ -242,6 +256,11 @@ Status SeveralTrees::find_blocks_in_parts(std::span<const IndexView> indexes,
 // A copy on each device or, where that does not fit, a part on each.
 Result<std::shared_ptr<ResidentIndex>> SeveralTrees::make_resident(const IndexView& index,
                                                                    const IndexRows& rows) {
+  if (devices_.options().in_parts && devices_.working().size() > 1) {
+    auto parts = PartitionedIndex::make(devices_, index, rows);
+    if (parts.ok()) return std::shared_ptr<ResidentIndex>(std::move(*parts));
+    if (parts.status().code() != StatusCode::resource_exhausted) return parts.status();
+  }
   std::vector<std::shared_ptr<ResidentIndex>> replicas(devices_.size());
   const Status status = devices_.run_on_all([&](size_t device) {
     auto made = trees(device).make_resident(index, rows);

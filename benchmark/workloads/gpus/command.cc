@@ -16,10 +16,12 @@ struct GpusArguments {
   CommonArguments common;
   std::string devices = "1,2";
   std::string kind = "gpus";
+  std::string placement = "copies";
   std::string keys = "10m";
   std::string queries = "100m";
   std::string value_queries = "10m";
   uint32_t value_bytes = 32;
+  std::string scatter_sources = "100m", scatter_targets = "1m";
   std::string min_share, min_device_share;
   unsigned rounds = 3;
   std::vector<std::string> prefixes = {"benchmark/data/prefixes_ipv4_country.tsv.zst",
@@ -43,6 +45,8 @@ Result<GpusOptions> parse(const GpusArguments& gpus) {
       {"--keys", {&gpus.keys, &options.keys}},
       {"--queries", {&gpus.queries, &options.queries}},
       {"--value-queries", {&gpus.value_queries, &options.value_queries}},
+      {"--scatter-sources", {&gpus.scatter_sources, &options.scatter_sources}},
+      {"--scatter-targets", {&gpus.scatter_targets, &options.scatter_targets}},
       {"--min-share", {&gpus.min_share, &options.cut.min_share}},
       {"--min-device-share", {&gpus.min_device_share, &options.cut.min_device_share}}};
   for (const auto& [name, count] : counts) {
@@ -52,6 +56,7 @@ Result<GpusOptions> parse(const GpusArguments& gpus) {
     *count.second = *parsed;
   }
   options.one_gpu = gpus.kind == "one-gpu";
+  options.cut.in_parts = gpus.placement == "parts";
   options.value_bytes = gpus.value_bytes;
   options.prefixes = gpus.prefixes;
   options.rounds = gpus.rounds;
@@ -79,6 +84,12 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
                    "with a copy of its own, which shows what sharing out costs")
       ->check(CLI::IsMember({"gpus", "one-gpu"}))
       ->capture_default_str();
+  command
+      ->add_option("--placement", gpus->placement,
+                   "copies: of the index, on each device; parts: each device has a range of the "
+                   "keys, and prefixes are not measured")
+      ->check(CLI::IsMember({"copies", "parts"}))
+      ->capture_default_str();
   command->add_option("--keys", gpus->keys, "Random keys of 8 bytes")->capture_default_str();
   command->add_option("--queries", gpus->queries, "Searches in one call")->capture_default_str();
   command->add_option("--value-queries", gpus->value_queries, "Gets in one call, at most --queries")
@@ -90,6 +101,11 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
       ->add_option("--prefixes", gpus->prefixes,
                    "Files with a prefix of IPv4, a tab and a value a line (.zst is unpacked)")
       ->capture_default_str();
+  command
+      ->add_option("--scatter-sources", gpus->scatter_sources, "Numbers that are added in one call")
+      ->capture_default_str();
+  command->add_option("--scatter-targets", gpus->scatter_targets, "Sums that they are added to")
+      ->capture_default_str();
   add_gpus_cut(command, gpus);
   command
       ->add_option("--rounds", gpus->rounds,
@@ -100,8 +116,8 @@ void add_gpus(CLI::App* command, GpusArguments* gpus) {
       ->capture_default_str();
   add_measuring(command, &gpus->common);
   command->footer(
-      "Every device has a copy of the index, of its values and of the prefixes, and gets an equal\n"
-      "share of each batch. A time is that of one call, the median of at least --repeat calls "
+      "Every device has a copy or a part of the index and its values, and gets an equal share of\n"
+      "each batch. A time is that of one call, the median of at least --repeat calls "
       "that\n"
       "take 0.2 s or more, and of the rounds. Nine of ten queries are found. Queries and answers\n"
       "lie in the memory of the devices, spread evenly over them (devices), in that of the first\n"
@@ -115,16 +131,19 @@ Status run_gpus_command(const GpusArguments& gpus) {
   Result<GpusOptions> options = parse(gpus);
   if (!options.ok()) return options.status();
   STRIDE_TRY(check_memory(options->queries * bytes_a_gpus_query, "the queries", "lower --queries"));
+  STRIDE_TRY(check_memory(options->scatter_sources * 3 * sizeof(uint32_t), "the numbers to add",
+                          "lower --scatter-sources"));
   STRIDE_TRY(check_memory(options->keys * (40 + uint64_t{options->value_bytes}), "the keys",
                           "lower --keys or --value-bytes"));
   return measure_and_show(
-      gpus.common, {.title = "Several GPUs (" + gpus.kind + "): " + with_commas(options->keys) +
-                             " keys, " + with_commas(options->queries) + " queries a call, seed " +
-                             std::to_string(options->seed),
-                    .run = [&](const Progress& progress,
-                               ResultRows* rows) { return run_gpus(*options, progress, rows); },
-                    .tables = &gpus_tables,
-                    .plots = {{.rows = &gpus_plot_rows}}});
+      gpus.common,
+      {.title = "Several GPUs (" + gpus.kind + ", " + gpus.placement +
+                "): " + with_commas(options->keys) + " keys, " + with_commas(options->queries) +
+                " queries a call, seed " + std::to_string(options->seed),
+       .run = [&](const Progress& progress,
+                  ResultRows* rows) { return run_gpus(*options, progress, rows); },
+       .tables = &gpus_tables,
+       .plots = {{.rows = &gpus_plot_rows}}});
 }
 
 const bool gpus_registered = WorkloadCommands::add(

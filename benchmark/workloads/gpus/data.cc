@@ -1,5 +1,6 @@
 #include "benchmark/workloads/gpus/data.h"
 
+#include <random>
 #include <utility>
 
 #include "benchmark/peers/route_intervals.h"
@@ -35,6 +36,7 @@ Result<std::unique_ptr<GpusData>> GpusData::make(const GpusOptions& options, Bac
   auto data = std::make_unique<GpusData>();
   STRIDE_TRY(data->make_keys(options, host, parallel));
   STRIDE_TRY(data->make_routes(options, host, parallel));
+  STRIDE_TRY(data->make_sums(options, host));
   return data;
 }
 
@@ -60,6 +62,15 @@ Status GpusData::make_keys(const GpusOptions& options, Backend& host, Parallel* 
                             values[rank * value_bytes + at] = value_byte(rank, at);
                       });
   return host.tree_index().build_tree(packed_keys(), {}, &tree);
+}
+
+Status GpusData::make_sums(const GpusOptions& options, Backend& host) {
+  targets.resize(options.scatter_sources);
+  sums.assign(options.scatter_targets, 0);
+  std::mt19937_64 random(options.seed);
+  for (uint32_t& target : targets) target = static_cast<uint32_t>(random() % sums.size());
+  return host.scatter().apply({NumberType::i32, targets.data(), targets.size()},
+                              Indexes::of(targets), MutableNumbers::of(std::span<int32_t>(sums)));
 }
 
 Status GpusData::make_routes(const GpusOptions& options, Backend& host, Parallel* parallel) {

@@ -31,9 +31,12 @@ struct GpusData {
   std::vector<std::byte> matches;
   OwnedColumn addresses;
   BulkVector<uint32_t> matched;
+  std::vector<uint32_t> targets;  // of numbers that are added up; they are these numbers too
+  std::vector<int32_t> sums;
 
  private:
   Status make_keys(const GpusOptions& options, Backend& host, Parallel* parallel);
+  Status make_sums(const GpusOptions& options, Backend& host);
   Status make_routes(const GpusOptions& options, Backend& host, Parallel* parallel);
 };
 

@@ -55,9 +55,12 @@ class GpusRun {
   Status make_machines();
   Status make_resident(GpusMachine& machine, Resident* resident);
   std::vector<Search> searches() const;
+  Result<std::unique_ptr<BackendMemory>> allocate(Place place, GpusMachine& machine,
+                                                  uint64_t bytes) const;
   Result<Batch> place(const Search& search, Place place, GpusMachine& machine) const;
   Status measure_search(const Search& search, Place place, const char* place_name);
   Status measure_get();
+  Status measure_scatter(Place where, const char* place_name);
   Status get(size_t machine, const KeyColumn& queries);
   Status check_values(const KeyColumn& queries) const;
   // Times call(machine) on each machine in turn, round by round.
@@ -91,6 +94,8 @@ Status GpusRun::run(std::vector<ResultRow>* rows) {
   for (const Search& search : searches())
     for (const auto& [where, name] : all_places) STRIDE_TRY(measure_search(search, where, name));
   STRIDE_TRY(measure_get());
+  STRIDE_TRY(measure_scatter(Place::devices, "devices"));
+  STRIDE_TRY(measure_scatter(Place::pinned, "pinned"));
   set_limits();
   std::move(rows_.begin(), rows_.end(), std::back_inserter(*rows));
   return {};
@@ -128,41 +133,45 @@ std::vector<Search> GpusRun::searches() const {
   auto trees = [this](size_t machine) -> TreeIndex& {
     return machines_[machine]->backend().tree_index();
   };
-  return {{"find", &data_->queries, &data_->found,
-           [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
-             return trees(machine).find_ranks(resident_[machine].index->view(), queries, out);
-           }},
-          {"lower_bound", &data_->queries, &data_->lower_bounds,
-           [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
-             return trees(machine).lower_bound(resident_[machine].index->view(), queries, out);
-           }},
-          {"match", &data_->addresses, &data_->matched,
-           [this](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
-             const MatchView matches{data_->matches.data(), data_->matches.size(),
-                                     resident_[machine].matches.get()};
-             return machines_[machine]->backend().longest_prefix().longest_match(matches, queries,
-                                                                                 out);
-           }}};
+  std::vector<Search> all = {
+      {"find", &data_->queries, &data_->found,
+       [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+         return trees(machine).find_ranks(resident_[machine].index->view(), queries, out);
+       }},
+      {"lower_bound", &data_->queries, &data_->lower_bounds,
+       [this, trees](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+         return trees(machine).lower_bound(resident_[machine].index->view(), queries, out);
+       }},
+      {"match", &data_->addresses, &data_->matched,
+       [this](size_t machine, const KeyColumn& queries, std::span<uint32_t> out) {
+         const MatchView matches{data_->matches.data(), data_->matches.size(),
+                                 resident_[machine].matches.get()};
+         return machines_[machine]->backend().longest_prefix().longest_match(matches, queries, out);
+       }}};
+  if (options_.cut.in_parts) all.pop_back();  // prefixes are always copies
+  return all;
+}
+
+Result<std::unique_ptr<BackendMemory>> GpusRun::allocate(Place place, GpusMachine& machine,
+                                                         uint64_t bytes) const {
+  switch (place) {
+    case Place::devices:
+      return machine.backend().allocate(bytes);
+    case Place::first:
+      return machine.first().allocate(bytes);
+    case Place::pinned:
+      return machine.backend().allocate_host(bytes);
+    default:
+      return host_->allocate(bytes);
+  }
 }
 
 Result<Batch> GpusRun::place(const Search& search, Place place, GpusMachine& machine) const {
-  auto allocate = [&](uint64_t bytes) {
-    switch (place) {
-      case Place::devices:
-        return machine.backend().allocate(bytes);
-      case Place::first:
-        return machine.first().allocate(bytes);
-      case Place::pinned:
-        return machine.backend().allocate_host(bytes);
-      default:
-        return host_->allocate(bytes);
-    }
-  };
   Batch batch;
   batch.column = search.queries->view();
-  auto queries = allocate(batch.column.bytes());
+  auto queries = allocate(place, machine, batch.column.bytes());
   if (!queries.ok()) return queries.status();
-  auto answers = allocate(batch.column.size * sizeof(uint32_t));
+  auto answers = allocate(place, machine, batch.column.size * sizeof(uint32_t));
   if (!answers.ok()) return answers.status();
   STRIDE_TRY(machine.backend().copy((*queries)->data(), batch.column.data, batch.column.bytes()));
   batch.queries = std::move(*queries);
@@ -239,6 +248,49 @@ Status GpusRun::check_values(const KeyColumn& queries) const {
   return {};
 }
 
+// Adds a number to the sum of each target; the sums lie in the memory of the first device.
+Status GpusRun::measure_scatter(Place where, const char* place_name) {
+  const uint64_t sources = data_->targets.size();
+  struct Columns {
+    std::unique_ptr<BackendMemory> sources, targets, sums;
+  };
+  std::vector<Columns> columns(machines_.size());
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    GpusMachine& machine = *machines_[i];
+    for (auto* memory : {&columns[i].sources, &columns[i].targets}) {
+      auto made = allocate(where, machine, sources * sizeof(uint32_t));
+      if (!made.ok()) return explain(machine.name(), made.status());
+      *memory = std::move(*made);
+      // The targets serve as numbers as well.
+      STRIDE_TRY(machine.backend().copy((*memory)->data(), data_->targets.data(),
+                                        sources * sizeof(uint32_t)));
+    }
+    auto sums = allocate(Place::first, machine, data_->sums.size() * sizeof(int32_t));
+    if (!sums.ok()) return explain(machine.name(), sums.status());
+    columns[i].sums = std::move(*sums);
+  }
+  auto add = [&](size_t machine) {
+    const Columns& here = columns[machine];
+    return machines_[machine]->backend().scatter().apply(
+        {NumberType::i32, here.sources->data(), sources},
+        {here.targets->data(), sources, sizeof(uint32_t)},
+        {NumberType::i32, here.sums->data(), data_->sums.size()});
+  };
+  const std::string phase = std::string("scatter_") + place_name;
+  STRIDE_TRY(measure(phase, sources, add));
+  std::vector<int32_t> sums(data_->sums.size());
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    std::fill(sums.begin(), sums.end(), 0);
+    const uint64_t bytes = sums.size() * sizeof(int32_t);
+    STRIDE_TRY(machines_[i]->backend().copy(columns[i].sums->data(), sums.data(), bytes));
+    STRIDE_TRY(add(i));
+    STRIDE_TRY(machines_[i]->backend().copy(sums.data(), columns[i].sums->data(), bytes));
+    if (sums != data_->sums)
+      return Status(StatusCode::corruption, "wrong sums: " + phase + ", " + machines_[i]->name());
+  }
+  return {};
+}
+
 ResultRow GpusRun::prototype(const GpusMachine& machine) const {
   ResultRow row;
   row.workload = "gpus";
@@ -255,7 +307,8 @@ ResultRow GpusRun::prototype(const GpusMachine& machine) const {
                  {"bus_both_bytes_per_second", machine.limits().bus_both_bytes_per_second},
                  {"bus_out_bytes_per_second", machine.limits().bus_out_bytes_per_second},
                  {"link_bytes_per_second", machine.limits().link_bytes_per_second}};
-  row.texts = {{"kind", options_.one_gpu ? "one-gpu" : "gpus"}};
+  row.texts = {{"kind", options_.one_gpu ? "one-gpu" : "gpus"},
+               {"placement", options_.cut.in_parts ? "parts" : "copies"}};
   return row;
 }
 
@@ -289,8 +342,12 @@ double GpusRun::limit_of(const ResultRow& row, const GpusMachine& machine) const
   if (name == "get")
     return std::min(gpus * one_device_rate("find_devices"),
                     limits.bus_out_bytes_per_second / (options_.value_bytes + sizeof(uint64_t)));
-  const double searched = gpus * one_device_rate(name + "_devices");
-  const double query_bytes = name == "match" ? 4 : 8;
+  double searched = gpus * one_device_rate(name + "_devices");
+  // Of the queries that a device has, those of the other parts go there and their ranks come back.
+  if (options_.cut.in_parts && gpus > 1 && name != "scatter")
+    searched = std::min(searched, gpus * gpus / (gpus - 1) * limits.link_bytes_per_second /
+                                      (sizeof(uint64_t) + sizeof(uint32_t)));
+  const double query_bytes = name == "match" ? 4 : 8;  // of a source, its target and number
   if (where == "devices") return searched;
   if (where == "pinned" || where == "host")
     return std::min(searched, limits.bus_both_bytes_per_second / query_bytes);

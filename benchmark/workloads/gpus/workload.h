@@ -1,7 +1,8 @@
 // Several devices beside one of them, in the same run.
 //
 // For each number of devices there is a backend, over as many GPUs, or over as many devices that
-// share the first GPU. All of them have the same index, its values and the same table of prefixes.
+// share the first GPU. All of them have the same index, its values and the same table of prefixes,
+// on each device or in parts.
 // Each operation is measured with each backend in turn, round by round: batches whose queries and
 // answers lie in the memory of the devices (spread over them evenly), in that of the first device
 // alone, in pinned host memory and in any host memory. Untimed: every answer.
@@ -26,6 +27,8 @@ struct GpusOptions {
   uint64_t queries = 100'000'000;       // of a call
   uint64_t value_queries = 10'000'000;  // of a call that copies values
   uint32_t value_bytes = 32;
+  uint64_t scatter_sources = 100'000'000;  // of a call that adds numbers up
+  uint64_t scatter_targets = 1'000'000;
   std::vector<std::string> prefixes;  // files, as read_routes() takes them
   SeveralOptions cut{};
   unsigned rounds = 3;

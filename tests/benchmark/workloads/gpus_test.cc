@@ -21,6 +21,8 @@ class GpusCommandTest : public CommandLineFixture {
                      {"--keys", "20k"},
                      {"--queries", "10k"},
                      {"--value-queries", "1k"},
+                     {"--scatter-sources", "20k"},
+                     {"--scatter-targets", "100"},
                      {"--min-share", "100"},
                      {"--min-device-share", "100"},
                      {"--prefixes", prefixes_},
@@ -44,6 +46,9 @@ TEST_CASE_METHOD(GpusCommandTest, "GpusCommandTest.MeasuresWhereThereIsADevice",
   }
   CHECK_MESSAGE(out_.find("find devices") != std::string::npos, out_);
   CHECK(read_rows(json_).size() > 20u);
+  CHECK(gpus({"--placement", "parts"}) == 0);
+  CHECK_MESSAGE(out_.find("lower bound devices") != std::string::npos, out_);
+  CHECK_MESSAGE(out_.find("match") == std::string::npos, out_);
 }
 
 TEST_CASE_METHOD(GpusCommandTest, "GpusCommandTest.RefusesWrongArguments", "[GpusCommandTest]") {
@@ -51,6 +56,7 @@ TEST_CASE_METHOD(GpusCommandTest, "GpusCommandTest.RefusesWrongArguments", "[Gpu
   expect_refused(gpus({"--devices", "0"}), "--devices must be");
   expect_refused(gpus({"--min-share", "x"}), "--min-share must be");
   expect_refused(gpus({"--kind", "x"}), "--kind");
+  expect_refused(gpus({"--placement", "x"}), "--placement");
 }
 
 TEST_CASE_METHOD(GpusCommandTest, "GpusCommandTest.ShowsRatiosAndTheModel", "[GpusCommandTest]") {

@@ -51,6 +51,13 @@ class SeveralDevices {
     REQUIRE_OK(made);
     return std::move(*made);
   }
+  // One that lays indexes over the devices: fakes, for these have no room for a copy.
+  std::unique_ptr<Backend> backend_in_parts() const {
+    for (const auto& fake : fakes_) fake->set_max_keys(700);
+    SeveralOptions options = small_shares;
+    options.in_parts = fakes_.empty();
+    return backend(options);
+  }
   size_t size() const { return devices_.size(); }
   const std::vector<std::shared_ptr<Backend>>& devices() const { return devices_; }
   const std::vector<std::shared_ptr<FakeDevice>>& fakes() const { return fakes_; }

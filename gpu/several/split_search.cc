@@ -1,0 +1,137 @@
+#include "gpu/several/split_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gpu/several/range_split.h"
+#include "storage/first_failure.h"
+#include "storage/work_watch.h"
+
+namespace stride {
+
+namespace {
+
+constexpr uint64_t max_chunk = uint64_t{1} << 23;  // queries
+constexpr uint64_t chunks_under_way = 3;           // of a device
+
+// Memory of a device for what comes from elsewhere, or goes there.
+class ChunkRoom {
+ public:
+  // What was there before is lost.
+  Status make(Backend& device, uint64_t bytes) {
+    if (memory_ && memory_->size() >= bytes) return {};
+    auto made = device.allocate(bytes);
+    if (made.ok()) memory_ = std::move(*made);
+    return made.status();
+  }
+  std::byte* data() const { return memory_->data(); }
+
+ private:
+  std::unique_ptr<BackendMemory> memory_;
+};
+
+// A device's share of a batch.
+class ShareSearch {
+ public:
+  ShareSearch(DeviceSet& devices, const IndexView& index, RankSearch op, size_t device)
+      : devices_(devices), index_(index), parts_(parts_of(index)), op_(op), device_(device) {}
+
+  Status run(const KeyColumn& queries, std::span<uint32_t> out) {
+    const uint64_t chunk = chunk_size(queries.size);
+    const uint64_t chunks = (queries.size + chunk - 1) / chunk;
+    std::atomic<uint64_t> next{0};
+    return devices_.run_each(std::min(chunks_under_way, chunks), [&](uint64_t) -> Status {
+      ChunkRoom keys, ranks;
+      for (uint64_t i; (i = next++) < chunks;) {
+        const uint64_t first = i * chunk, count = std::min(chunk, queries.size - first);
+        STRIDE_TRY(
+            run_chunk(queries.slice(first, count), out.subspan(first, count), &keys, &ranks));
+      }
+      return {};
+    });
+  }
+
+  // What a device of a part has failed with.
+  FirstFailure& of_parts() { return of_parts_; }
+
+ private:
+  static uint64_t chunk_size(uint64_t queries) {
+    constexpr uint64_t unit = 64;
+    const uint64_t even = (queries + chunks_under_way - 1) / chunks_under_way;
+    return std::clamp<uint64_t>((even + unit - 1) / unit * unit, uint64_t{1} << 18, max_chunk);
+  }
+
+  Status run_chunk(KeyColumn queries, std::span<uint32_t> out, ChunkRoom* keys, ChunkRoom* ranks) {
+    Backend& home = devices_[device_];
+    if (!home.is_on_device(queries.data)) {
+      STRIDE_TRY(keys->make(home, queries.bytes()));
+      STRIDE_TRY(home.copy(keys->data(), queries.data, queries.bytes()));
+      queries.data = keys->data();
+    }
+    auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys());
+    if (!split.ok()) return split.status();
+    std::vector<uint32_t> first_ranks(parts_.parts().size());
+    STRIDE_TRY(devices_.run_each(first_ranks.size(), [&](uint64_t i) {
+      return search_range(parts_.parts()[i], (*split)->keys(i), (*split)->ranks(i),
+                          &first_ranks[i]);
+    }));
+    if (home.is_on_device(out.data())) return (*split)->put_ranks(first_ranks, out.data());
+    STRIDE_TRY(ranks->make(home, out.size_bytes()));
+    STRIDE_TRY((*split)->put_ranks(first_ranks, reinterpret_cast<uint32_t*>(ranks->data())));
+    return home.copy(out.data(), ranks->data(), out.size_bytes());
+  }
+
+  Status search_range(const PartitionedIndex::Part& part, const KeyColumn& queries,
+                      std::span<uint32_t> ranks, uint32_t* first_rank) {
+    if (queries.size == 0) return {};
+    bool is_whole = false;
+    Status status = search_part(devices_, index_, part, op_, queries, ranks, &is_whole);
+    *first_rank = static_cast<uint32_t>(is_whole ? 0 : part.first);
+    if (!is_loss(status)) return status;
+    // It is not the failure of the device that has the share.
+    of_parts_.report(std::move(status));
+    return WorkWatch::cancelled();
+  }
+
+  DeviceSet& devices_;
+  const IndexView& index_;
+  const PartitionedIndex& parts_;
+  const RankSearch op_;
+  const size_t device_;
+  FirstFailure of_parts_;
+};
+
+}  // namespace
+
+bool can_split(const DeviceSet& devices, const IndexView& index, const KeyColumn& queries) {
+  const PartitionedIndex& all = parts_of(index);
+  const PackedColumn& keys = all.view().keys;
+  if (!queries.is_fixed() || !keys.fixed || queries.width != keys.width || queries.size == 0)
+    return false;
+  if (all.parts().size() > RangeSplit::max_ranges) return false;
+  return std::all_of(all.parts().begin(), all.parts().end(), [&](const auto& part) {
+    return devices.works(part.device) && devices[part.device].cuda_device();
+  });
+}
+
+Status search_split(DeviceSet& devices, const IndexView& index, RankSearch search,
+                    const KeyColumn& queries, std::span<uint32_t> out) {
+  const size_t home = devices.home_of(queries);
+  const SharedBatch batch{.size = queries.size,
+                          .home = home != no_device_number ? home : devices.home_of(out.data()),
+                          .has = [&](size_t device) { return devices[device].cuda_device(); }};
+  FirstFailure of_parts;
+  Status status = devices.run(batch, [&](size_t device, Share share) {
+    ShareSearch here(devices, index, search, device);
+    Status done =
+        here.run(queries.slice(share.first, share.count), out.subspan(share.first, share.count));
+    if (here.of_parts().failed()) of_parts.report(here.of_parts().status());
+    return done;
+  });
+  return of_parts.failed() ? of_parts.status() : status;
+}
+
+}  // namespace stride
