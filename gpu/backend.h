@@ -80,8 +80,8 @@ class Backend : public ExecutionContext {
   static std::unique_ptr<Backend> automatic(unsigned threads = 0);
 
   // One backend over several devices, behind the same calls (docs/gpus.md). What is resident lies
-  // on each of them, or in parts, and a batch is cut in shares. Sorting, builds, sets and scatters
-  // are the first device's work. A device that fails is left out from then on, and others do its
+  // on each of them, or in parts, and a batch is cut in shares. Sorting, builds, sets and prepared
+  // scatters are the first device's work. A device that fails is left out from then on, and others do its
   // share. The same device may be given several times, as backends of their own. invalid_argument:
   // none, or one that has no device.
   static Result<std::unique_ptr<Backend>> several(std::vector<std::shared_ptr<Backend>> devices,

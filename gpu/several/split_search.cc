@@ -33,6 +33,14 @@ class ChunkRoom {
   std::unique_ptr<BackendMemory> memory_;
 };
 
+// What the chunks of a lane use, one after the other.
+struct LaneRooms {
+  explicit LaneRooms(size_t parts) : part_keys(parts), part_ranks(parts) {}
+
+  ChunkRoom keys, ranks;                         // of the chunk
+  std::vector<ChunkRoom> part_keys, part_ranks;  // of each part, on its device
+};
+
 // A device's share of a batch.
 class ShareSearch {
  public:
@@ -44,11 +52,10 @@ class ShareSearch {
     const uint64_t chunks = (queries.size + chunk - 1) / chunk;
     std::atomic<uint64_t> next{0};
     return devices_.run_each(std::min(chunks_under_way, chunks), [&](uint64_t) -> Status {
-      ChunkRoom keys, ranks;
+      LaneRooms rooms(parts_.parts().size());
       for (uint64_t i; (i = next++) < chunks;) {
         const uint64_t first = i * chunk, count = std::min(chunk, queries.size - first);
-        STRIDE_TRY(
-            run_chunk(queries.slice(first, count), out.subspan(first, count), &keys, &ranks));
+        STRIDE_TRY(run_chunk(queries.slice(first, count), out.subspan(first, count), &rooms));
       }
       return {};
     });
@@ -64,36 +71,64 @@ class ShareSearch {
     return std::clamp<uint64_t>((even + unit - 1) / unit * unit, uint64_t{1} << 18, max_chunk);
   }
 
-  Status run_chunk(KeyColumn queries, std::span<uint32_t> out, ChunkRoom* keys, ChunkRoom* ranks) {
+  Status run_chunk(KeyColumn queries, std::span<uint32_t> out, LaneRooms* rooms) {
     Backend& home = devices_[device_];
     if (!home.is_on_device(queries.data)) {
-      STRIDE_TRY(keys->make(home, queries.bytes()));
-      STRIDE_TRY(home.copy(keys->data(), queries.data, queries.bytes()));
-      queries.data = keys->data();
+      STRIDE_TRY(rooms->keys.make(home, queries.bytes()));
+      STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
+      queries.data = rooms->keys.data();
     }
     auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys());
     if (!split.ok()) return split.status();
     std::vector<uint32_t> first_ranks(parts_.parts().size());
     STRIDE_TRY(devices_.run_each(first_ranks.size(), [&](uint64_t i) {
-      return search_range(parts_.parts()[i], (*split)->keys(i), (*split)->ranks(i),
-                          &first_ranks[i]);
+      return search_range(i, (*split)->keys(i), (*split)->ranks(i), rooms, &first_ranks[i]);
     }));
     if (home.is_on_device(out.data())) return (*split)->put_ranks(first_ranks, out.data());
-    STRIDE_TRY(ranks->make(home, out.size_bytes()));
-    STRIDE_TRY((*split)->put_ranks(first_ranks, reinterpret_cast<uint32_t*>(ranks->data())));
-    return home.copy(out.data(), ranks->data(), out.size_bytes());
+    STRIDE_TRY(rooms->ranks.make(home, out.size_bytes()));
+    STRIDE_TRY((*split)->put_ranks(first_ranks, reinterpret_cast<uint32_t*>(rooms->ranks.data())));
+    return home.copy(out.data(), rooms->ranks.data(), out.size_bytes());
   }
 
-  Status search_range(const PartitionedIndex::Part& part, const KeyColumn& queries,
-                      std::span<uint32_t> ranks, uint32_t* first_rank) {
+  Status search_range(size_t number, const KeyColumn& queries, std::span<uint32_t> ranks,
+                      LaneRooms* rooms, uint32_t* first_rank) {
     if (queries.size == 0) return {};
+    const PartitionedIndex::Part& part = parts_.parts()[number];
     bool is_whole = false;
-    Status status = search_part(devices_, index_, part, op_, queries, ranks, &is_whole);
+    Status status = part.device == device_
+                        ? search_part(devices_, index_, part, op_, queries, ranks, &is_whole)
+                        : search_elsewhere(part, queries, ranks, &rooms->part_keys[number],
+                                           &rooms->part_ranks[number], &is_whole);
     *first_rank = static_cast<uint32_t>(is_whole ? 0 : part.first);
     if (!is_loss(status)) return status;
     // It is not the failure of the device that has the share.
     of_parts_.report(std::move(status));
     return WorkWatch::cancelled();
+  }
+
+  // Copies the queries to the device of the part as a whole, and the ranks back: the link is at its
+  // fastest then. Where that fails, the device of the part is given what lies here.
+  Status search_elsewhere(const PartitionedIndex::Part& part, const KeyColumn& queries,
+                          std::span<uint32_t> ranks, ChunkRoom* keys, ChunkRoom* found,
+                          bool* is_whole) {
+    *is_whole = false;
+    if (devices_.works(part.device) &&
+        search_copies(part, queries, ranks, devices_[part.device], keys, found).ok())
+      return {};
+    return search_part(devices_, index_, part, op_, queries, ranks, is_whole);
+  }
+  Status search_copies(const PartitionedIndex::Part& part, const KeyColumn& queries,
+                       std::span<uint32_t> ranks, Backend& there, ChunkRoom* keys,
+                       ChunkRoom* found) {
+    STRIDE_TRY(keys->make(there, queries.bytes()));
+    STRIDE_TRY(found->make(there, ranks.size_bytes()));
+    STRIDE_TRY(there.copy(keys->data(), queries.data, queries.bytes()));
+    const std::span<uint32_t> answers{reinterpret_cast<uint32_t*>(found->data()), ranks.size()};
+    IndexView index = part.index->view();
+    index.resident = part.index.get();
+    STRIDE_TRY((there.tree_index().*op_)(
+        index, KeyColumn::fixed(keys->data(), queries.width, queries.size), answers));
+    return there.copy(ranks.data(), answers.data(), ranks.size_bytes());
   }
 
   DeviceSet& devices_;
