@@ -115,7 +115,7 @@ TEST_CASE_METHOD(SeveralTest, "SeveralScatterTest.AddsWithoutTheDeviceThatFails"
   std::vector<int64_t> sources(5000), sums(20);
   std::vector<uint32_t> targets(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
-    sources[i] = static_cast<int64_t>(random());
+    sources[i] = static_cast<int64_t>(random() >> 16);
     targets[i] = static_cast<uint32_t>(random() % sums.size());
   }
   const auto expected = scattered(sources, targets, sums, ScatterOperation::add);
