@@ -2,6 +2,7 @@
 
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SOAK_SECONDS ?= 600
+FUZZ_SECONDS ?= 60
 # CMAKE_ARGS adds to what a preset sets.
 CMAKE_ARGS ?=
 
@@ -18,7 +19,7 @@ PLOT ?= build/sts.svg
 ARGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help install install-tests build debug test asan tsan soak mutations sts peers deb wheel format clean distclean
+.PHONY: help install install-tests build debug test asan tsan soak fuzz mutations sts peers deb wheel format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -68,6 +69,13 @@ soak: install-tests ## run the long tests for SOAK_SECONDS each, then all tests 
 	$(call build_preset,asan-all)
 	@JOBS=$(JOBS) tests/run asan-all
 	@STRIDE_ALL_TESTS=1 $(MAKE) --no-print-directory tsan
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(SOAK_SECONDS)
+
+fuzz: ## run each fuzzer for FUZZ_SECONDS, built with clang; what they learn stays in build/fuzz/corpus
+	@.ci/install-packages build test fuzz
+	$(call build_preset,fuzz,files_fuzz history_fuzz import_fuzz shell_fuzz,\
+	  -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16)
+	@JOBS=$(JOBS) tests/fuzz/run $(FUZZ_SECONDS)
 
 mutations: install-tests ## plant bugs one by one and show that the named tests find each (NAMES=part of a name)
 	@.ci/install-packages build test

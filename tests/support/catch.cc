@@ -59,9 +59,12 @@ void fail(const Assertion& assertion, const std::string& expanded, const std::st
     if (assertion.required) throw RequirementFailed();
     return;
   }
-  if (std::this_thread::get_id() == test_thread) return report(assertion, std::move(text));
-  std::fprintf(stderr, "%s:%d: failed on a thread that no TestThreads started:\n%s\n",
-               assertion.file, assertion.line, text.c_str());
+  const bool in_test_case = Catch::getCurrentContext().getResultCapture() != nullptr;
+  if (in_test_case && std::this_thread::get_id() == test_thread)
+    return report(assertion, std::move(text));
+  std::fprintf(stderr, "%s:%d: failed %s:\n%s\n", assertion.file, assertion.line,
+               in_test_case ? "on a thread that no TestThreads started" : "outside of a test case",
+               text.c_str());
   std::abort();
 }
 

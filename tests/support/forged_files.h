@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "storage/checksum.h"
+#include "storage/log_format.h"
 #include "storage/manifest_format.h"
 #include "storage/segment_format.h"
 
@@ -96,10 +97,26 @@ inline void seal_current(std::string* bytes) {
   *bytes = line + hex;
 }
 
+// Frames follow one another as their sizes say, up to the first that does not fit the file.
+inline void seal_log(std::string* bytes) {
+  if (bytes->size() < sizeof(LogHeader)) return;
+  put(bytes, offsetof(LogHeader, checksum), sum(*bytes, 0, offsetof(LogHeader, checksum)));
+  const auto header = get<LogHeader>(*bytes, 0);
+  for (uint64_t at = sizeof header; bytes->size() - at >= sizeof(LogFrameHeader);) {
+    const uint64_t payload = get<LogFrameHeader>(*bytes, at).payload_bytes;
+    if (log_frame_bytes(payload) > bytes->size() - at || payload == 0) return;
+    put(bytes, at + offsetof(LogFrameHeader, log), header.id[0]);
+    const Bytes frame = as_bytes(*bytes).subspan(at, sizeof(LogFrameHeader) + payload);
+    put(bytes, at, frame_checksum(header, header.position + at - sizeof header, frame));
+    at += log_frame_bytes(payload);
+  }
+}
+
 // name: of the file in its database.
 inline void seal(std::string_view name, std::string* bytes) {
   if (name.ends_with(".seg")) return seal_segment(bytes);
   if (name.starts_with("MANIFEST-")) return seal_manifest(bytes);
+  if (name.ends_with(".wal")) return seal_log(bytes);
   if (name == "CURRENT") return seal_current(bytes);
 }
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import shutil
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from ._manifest import Entry, check_shard, database_checksum, sync_directory
 from .errors import AlreadyExists, InvalidArgument, InvalidType, StrideError
 
 Spec = Dict[str, Any]
+_PARALLEL_KEYS = 1 << 17  # fewer are asked as one part
 _PROBED_ROWS = 4096  # of blocks, to see whether many rows have equal keys
 
 
@@ -274,16 +276,22 @@ class Answerer:
 
 
 def ask_shards(
-    partition: KeyPartition, keys: pa.Table, ask: Callable[[List[Tuple[int, pa.Table]]], List[Answer]]
+    partition: KeyPartition, keys: pa.Table, ask: Callable[[List[Tuple[int, pa.Table]]], List[Answer]], threads: int = 1
 ) -> Answer:
     """The answers of the keys' shards, in the order of the keys; a null finds nothing. ask: is given shards and their
-    keys, and answers."""
-    valid = functools.reduce(pc.and_, [column.is_valid() for column in keys.columns]).to_numpy()
-    if not valid.all():
-        answer, some = ask_shards(partition, keys.filter(pa.array(valid)), ask)
+    keys, and answers. threads: so many parts of many keys are asked at once, so that one is sorted by shard while the
+    answers of another are on their way; ask is then called by several threads."""
+    if any(column.null_count for column in keys.columns):
+        valid = functools.reduce(pc.and_, [column.is_valid() for column in keys.columns]).to_numpy()
+        answer, some = ask_shards(partition, keys.filter(pa.array(valid)), ask, threads)
         found = np.zeros(len(keys), bool)
         found[valid] = some
         return answer.take(pa.array(np.cumsum(valid) - 1, mask=~valid)) if answer.num_columns else answer, found
+    if partition.parts > 1 and threads > 1 and len(keys) >= _PARALLEL_KEYS:
+        size = -(-len(keys) // threads)
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(lambda at: ask_shards(partition, keys.slice(at, size), ask), range(0, len(keys), size)))
+        return pa.concat_tables([answer for answer, _ in parts]), np.concatenate([found for _, found in parts])
     if partition.parts == 1 or len(keys) == 0:
         return ask([(0, keys)])[0]
     order, ends = partition.order(keys)

@@ -184,6 +184,7 @@ class _Lookup:
         suffix: str, actors: List[Any], options: Dict[str, Any],
     ) -> None:
         self.on, self.is_inner, self.columns, self.suffix, self.actors = on, is_inner, columns, suffix, actors
+        self.threads = max(2, options["threads"])
         self.keys, self.partition = [name for name, _ in entry["key"]], _shards.partition_of(entry)
         numbers = [] if actors else range(len(entry["shards"]))
         self.shards = [_shards.open_shard(path, table, entry, i, **options) for i in numbers]
@@ -191,7 +192,7 @@ class _Lookup:
     def __call__(self, batch: pa.Table) -> pa.Table:
         _shards.names_of("on", self.on, batch.column_names)
         keys = pa.table([batch[name] for name in self.on], names=self.keys)
-        answer, found = _shards.ask_shards(self.partition, keys, self._ask)
+        answer, found = _shards.ask_shards(self.partition, keys, self._ask, self.threads)
         taken = set(batch.column_names)
         for name, column in zip(answer.column_names, answer.columns):
             name = name + self.suffix if name in taken else name

@@ -1,0 +1,70 @@
+// A database with one file replaced by the fuzzer's bytes, whose checksums are made right: all that can
+// be asked of it gives an answer, or says which file is damaged, and what verify() calls whole is.
+//
+// Input: a byte that chooses the file, a byte of flags, and the file.
+#include <algorithm>
+#include <random>
+
+#include "tests/fuzz/fuzzer.h"
+#include "tests/support/forged_database.h"
+
+namespace stride::test {
+namespace {
+
+constexpr uint32_t rows = 12;
+constexpr size_t head_bytes = 2;
+enum Flag : uint8_t { changes = 1, keeps_checksums = 2, logs = 4 };
+
+// Of segments alone, or with a log.
+const ForgedDatabase& database(bool logged) {
+  static const ForgedDatabase segments(rows), with_log(rows, /*logged=*/true);
+  return logged ? with_log : segments;
+}
+
+std::string head_of(size_t file, uint8_t flags) {
+  return {static_cast<char>(file), static_cast<char>(flags)};
+}
+
+}  // namespace
+}  // namespace stride::test
+
+using namespace stride::test;
+
+int LLVMFuzzerInitialize(int*, char***) {
+  std::vector<std::string> seeds;
+  for (const bool logged : {false, true}) {
+    size_t file = 0;
+    for (const auto& [name, bytes] : database(logged).files())
+      for (const uint8_t flags : {uint8_t{0}, uint8_t{changes}})
+        seeds.push_back(head_of(flags ? file++ : file, logged ? flags | logs : flags) + bytes);
+  }
+  write_seeds(seeds);
+  return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < head_bytes) return -1;
+  FuzzInput input(data, size);
+  const size_t file = input.take<uint8_t>();
+  const auto flags = input.take<uint8_t>();
+  const ForgedDatabase& whole = database(flags & logs);
+  Files files = whole.files();
+  if (file >= files.size()) return -1;
+  auto replaced = files.begin();
+  std::advance(replaced, static_cast<ptrdiff_t>(file));
+  replaced->second = input.rest();
+  if (!(flags & keeps_checksums)) seal(replaced->first, &replaced->second);
+  Asked(*file_system_of(files), whole.rows(), flags & changes).expect_sound();
+  return 0;
+}
+
+// Files have their parts where tables of theirs say: mostly bytes change where they are.
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed) {
+  std::minstd_rand random(seed);
+  if (size <= head_bytes || random() % 8 == 0) return LLVMFuzzerMutate(data, size, max_size);
+  uint8_t window[16];
+  const size_t at = random() % size, width = std::min<size_t>(size_t{1} << random() % 5, size - at);
+  std::memcpy(window, data + at, width);
+  std::memcpy(data + at, window, LLVMFuzzerMutate(window, width, width));
+  return size;
+}
