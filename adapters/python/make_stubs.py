@@ -81,7 +81,7 @@ RESULTS = {
     "VectorSet.find": NUMBERS,
     "VectorSet.get": "NDArray[np.uint32]",
     "RowSet.put": BOOLEANS,
-    "KeyPartition.order": f"Tuple[{NUMBERS}, {NUMBERS}]",
+    "KeyPartition.order": f"Tuple[{NUMBERS}, {NUMBERS}, {NUMBERS}]",
     "KeyPartition.sample": "List[bytes]",
     "Plan.map": ARRAY,
     "Plan.target_names": "List[Any]",

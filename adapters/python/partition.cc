@@ -58,8 +58,9 @@ class KeyPartition {
   }
 
   // The rows of part 0, those of part 1, and so on, each in their order; ends[i]: where part i's
-  // end.
-  void order(const KeyColumn& keys, std::span<uint64_t> rows, std::span<uint64_t> ends) const {
+  // end; places[row]: where among them a row is.
+  void order(const KeyColumn& keys, std::span<uint64_t> rows, std::span<uint64_t> ends,
+             std::span<uint64_t> places) const {
     std::vector<uint32_t> part(keys.size);
     std::vector<uint64_t> next(parts_ + 1, 0);
     for (uint64_t row = 0; row < keys.size; ++row) {
@@ -67,7 +68,10 @@ class KeyPartition {
       ++next[part[row] + 1];
     }
     for (uint64_t p = 0; p < parts_; ++p) ends[p] = next[p + 1] += next[p];
-    for (uint64_t row = 0; row < keys.size; ++row) rows[next[part[row]]++] = row;
+    for (uint64_t row = 0; row < keys.size; ++row) {
+      places[row] = next[part[row]]++;
+      rows[places[row]] = row;
+    }
   }
 
  private:
@@ -105,12 +109,13 @@ KeyPartition make_partition(nb::handle key, uint64_t parts, nb::handle splitters
 nb::tuple order(const KeyPartition& partition, nb::handle given) {
   EncodedKeys encoded;
   const GivenKeys keys = keys_of(partition.form(), given, &encoded);
-  Numbers64 rows("rows", keys.keys.size), ends("ends", partition.parts());
+  Numbers64 rows("rows", keys.keys.size), places("places", keys.keys.size);
+  Numbers64 ends("ends", partition.parts());
   run([&]() -> Status {
-    partition.order(keys.keys, rows.span, ends.span);
+    partition.order(keys.keys, rows.span, ends.span, places.span);
     return {};
   });
-  return nb::make_tuple(rows.array(), ends.array());
+  return nb::make_tuple(rows.array(), ends.array(), places.array());
 }
 
 nb::list sample(const KeyPartition& partition, nb::handle given, double share) {
@@ -151,9 +156,8 @@ void bind_partition(nb::module_& module) {
       .def_prop_ro("parts", &KeyPartition::parts, "How many parts there are.")
       .def("order", &order, nb::arg("keys"),
            "The rows of part 0, then those of part 1, and so on, each in the order they are given "
-           "in; "
-           "and where each part's rows end. keys: a column of keys, or a frame that has their "
-           "columns.")
+           "in; where each part's rows end; and where each row is among the first of these. "
+           "keys: a column of keys, or a frame that has their columns.")
       .def("sample", &sample, nb::arg("keys"), nb::arg("share") = 1.0,
            "The bytes of the keys whose hash is in the lowest share of all hashes: of equal keys "
            "all or "

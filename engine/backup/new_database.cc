@@ -16,6 +16,13 @@ NewDatabase::~NewDatabase() {
 
 Status NewDatabase::begin() {
   auto there = [&] {
+    auto unfinished = fs_.exists(directory_ + "/" + unfinished_name);
+    auto current = fs_.exists(directory_ + "/CURRENT");
+    if (unfinished.ok() && *unfinished && current.ok() && !*current)
+      return Status(StatusCode::already_exists,
+                    "a copy of a database was begun here, and is not whole")
+          .with_file(directory_)
+          .with_remedy("remove the directory if no copy is under way, and try again");
     return Status(StatusCode::already_exists, "there is something of this name already")
         .with_file(directory_)
         .with_remedy("give the path of a directory that is not there");

@@ -177,7 +177,7 @@ Status SmallCommits::write_frame(std::span<CommitRequest* const> requests, Durab
 // they go into the new log, in one frame, or are sealed, and that log goes.
 Status SmallCommits::open_log(Durability durability) {
   if (memtable().bytes() > max_carried_bytes) STRIDE_TRY(seal());
-  const bool carries = !memtable().empty();
+  const bool carries = has_rows_to_carry();
   const Durability reached = carries ? Durability::sync : durability;
   const uint64_t number = versions_.new_id();
   const std::string path = context_.log_path(number);
@@ -192,7 +192,7 @@ Status SmallCommits::open_log(Durability durability) {
   Status s = no_throw([&] {
     for (const LogRecord& old : versions_.logs())
       if (old.run == 0) pending.edit.removed_logs.push_back(old.number);
-    if (carries) STRIDE_TRY(carry_over(memtable(), log.get()));
+    if (carries) STRIDE_TRY(carry_over(log.get()));
     if (reached == Durability::sync)
       STRIDE_TRY(log->reach(LogWriter::Reach::disk));
     else
@@ -211,12 +211,22 @@ Status SmallCommits::open_log(Durability durability) {
   return {};
 }
 
-Status SmallCommits::carry_over(const Memtable& memtable, LogWriter* log) {
+bool SmallCommits::has_rows_to_carry() const {
+  const auto version = versions_.current();
+  return !memtable().empty() && std::ranges::any_of(memtable().tails(), [&](const auto& tail) {
+    return version->find(tail->table()->id) != nullptr;
+  });
+}
+
+// Rows of tables that have been dropped meanwhile stay behind.
+Status SmallCommits::carry_over(LogWriter* log) {
+  const auto version = versions_.current();
   LogRowsEncoder out(&log->begin_frame());
-  for (const auto& tail : memtable.tails()) {
+  for (const auto& tail : memtable().tails()) {
+    if (!version->find(tail->table()->id)) continue;
     out.begin(tail->table()->id);
     TableTail::Cursor cursor(*tail);
-    while (const TailRow* row = cursor.next(memtable.visible()))
+    while (const TailRow* row = cursor.next(memtable().visible()))
       out.add(row->kind, row->key(), row->value());
     out.end();
   }

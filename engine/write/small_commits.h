@@ -90,7 +90,8 @@ class SmallCommits {
   Status make_room();
   // The log to which the rows of the memtable were written, or a new one that has them too.
   Status open_log(Durability durability);
-  Status carry_over(const Memtable& memtable, LogWriter* log);
+  bool has_rows_to_carry() const;
+  Status carry_over(LogWriter* log);
   Status write_frame(std::span<CommitRequest* const> requests, Durability durability);
 
   const DatabaseContext& context_;

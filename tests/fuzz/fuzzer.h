@@ -1,6 +1,6 @@
-// What the fuzzers share. Each is a program of libFuzzer (https://llvm.org/docs/LibFuzzer.html), whose
-// first run, with STRIDE_FUZZ_SEEDS=FOLDER, writes inputs to begin with and ends. tests/fuzz/run does
-// both. An assertion that fails aborts, and libFuzzer keeps the input.
+// What the fuzzers share. Each is a program of libFuzzer (https://llvm.org/docs/LibFuzzer.html),
+// whose first run, with STRIDE_FUZZ_SEEDS=FOLDER, writes inputs to begin with and ends.
+// tests/fuzz/run does both. An assertion that fails aborts, and libFuzzer keeps the input.
 #pragma once
 
 #include <cstddef>

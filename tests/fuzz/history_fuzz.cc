@@ -1,5 +1,5 @@
-// Operations of a database under some options, beside the model of the metamorphic tests: each call is
-// answered as the model does.
+// Operations of a database under some options, beside the model of the metamorphic tests: each call
+// is answered as the model does.
 //
 // Input: four bytes that draw the options, and four for each operation.
 #include "tests/engine/metamorphic/history.h"

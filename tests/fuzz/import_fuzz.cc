@@ -1,6 +1,7 @@
-// Files that `stride load` reads, of each format: what it loads, verify finds whole, and a file that is
-// cut into small blocks gives the same table and the same answer as one that is not. Types that are
-// told from the first rows depend on how many rows the first block has: those files are not cut.
+// Files that `stride load` reads, of each format: what it loads, verify finds whole, and a file
+// that is cut into small blocks gives the same table and the same answer as one that is not. Types
+// that are told from the first rows depend on how many rows the first block has: those files are
+// not cut.
 //
 // Input: a byte that chooses the format and options, and the file.
 #include "storage/memory_file_system.h"
@@ -14,7 +15,8 @@ using Arguments = std::vector<std::string>;
 const Arguments formats[] = {
     {"--format", "csv"},
     {"--format", "csv", "--schema", "a string, b i64?, c f64, d date?", "--key", "a"},
-    {"--format", "csv", "--schema", "a u8, b bool, c timestamp", "--header", "--rejects", "/dev/null"},
+    {"--format", "csv", "--schema", "a u8, b bool, c timestamp", "--header", "--rejects",
+     "/dev/null"},
     {"--format", "csv", "--schema", "none"},
     {"--format", "tsv", "--schema", "none", "--key", "2", "--rejects", "/dev/null"},
     {"--format", "tsv", "--key", "2", "--rejects", "/dev/null"},

@@ -1,8 +1,8 @@
-// Lines that are given to `stride shell`: each command ends with an exit code that docs/cli.md lists,
-// says why where it fails, and leaves a database that verify finds whole.
+// Lines that are given to `stride shell`: each command ends with an exit code that docs/cli.md
+// lists, says why where it fails, and leaves a database that verify finds whole.
 //
-// Input: the lines. Those with a slash are passed over, so that nothing is written outside of the folder
-// in which the fuzzer runs.
+// Input: the lines. Those with a slash are passed over, so that nothing is written outside of the
+// folder in which the fuzzer runs.
 #include "storage/memory_file_system.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/support/cli_fixture.h"

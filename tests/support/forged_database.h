@@ -76,8 +76,8 @@ class ForgedDatabase {
         {"shared", shared},
         {"single", {}},
         {"sums", sums}};
-    for (const auto& [name, options] : tables) {
-      auto table = (*db)->create_table(name, options);
+    for (const auto& [name, table_options] : tables) {
+      auto table = (*db)->create_table(name, table_options);
       CHECK_OK(table);
     }
     for (int run = 0; run < 3; ++run) {

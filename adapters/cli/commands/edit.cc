@@ -250,7 +250,11 @@ ExitStatus run_drop(Context* context, const DropArguments& arguments) {
   const std::set<std::string> names(arguments.tables.begin(), arguments.tables.end());
   for (const std::string& name : names) {
     STRIDE_CLI_TRY(database->drop_table(name));
-    STRIDE_CLI_TRY(forget_notes(database.get(), name));
+    if (const ExitStatus kept = forget_notes(database.get(), name); !kept.ok())
+      return ExitStatus(kept.code(), "table '" + name +
+                                         "' is dropped, but what is remembered of its rows' types "
+                                         "stays: " +
+                                         kept.message());
   }
   return report(context, "dropped", "dropped", names.size(), "table");
 }

@@ -745,9 +745,9 @@ class KeyPartition:
     def parts(self) -> int:
         """How many parts there are."""
 
-    def order(self, keys: Any) -> Tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def order(self, keys: Any) -> Tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
         """
-        The rows of part 0, then those of part 1, and so on, each in the order they are given in; and where each part's rows end. keys: a column of keys, or a frame that has their columns.
+        The rows of part 0, then those of part 1, and so on, each in the order they are given in; where each part's rows end; and where each row is among the first of these. keys: a column of keys, or a frame that has their columns.
         """
 
     def sample(self, keys: Any, share: float=1.0) -> List[bytes]:

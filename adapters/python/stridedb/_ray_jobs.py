@@ -237,8 +237,8 @@ def split_vectors(block: pa.Table, on: List[str], entry: Entry) -> List[np.ndarr
     if len(block) == 0:
         return [np.empty(0, np.uint64)] + [np.empty((0, words), np.uint32)] * n
     vectors, _ = _vectors(block, on)
-    order, ends = _shards.partition_of(entry).order(vectors.view(f"V{4 * words}").reshape(-1))
-    return [order, *np.split(vectors[order], ends[:-1].astype(np.int64))]
+    order, ends, places = _shards.partition_of(entry).order(vectors.view(f"V{4 * words}").reshape(-1))
+    return [places, *np.split(vectors[order], ends[:-1].astype(np.int64))]
 
 
 @_task
@@ -250,8 +250,7 @@ def number_shard(job: Job, shard: int, parts: List[Any]) -> List[Any]:
 
 
 @_task
-def with_ids(block: pa.Table, order: np.ndarray, *made: Tuple[np.ndarray, np.ndarray]) -> pa.Table:
-    ids, new = np.empty(len(block), np.uint64), np.empty(len(block), bool)
-    ids[order] = np.concatenate([i * np.uint64(len(made)) + np.uint64(shard) for shard, (i, _) in enumerate(made)])
-    new[order] = np.concatenate([is_new for _, is_new in made])
-    return block.append_column("id", pa.array(ids)).append_column("new", pa.array(new))
+def with_ids(block: pa.Table, places: np.ndarray, *made: Tuple[np.ndarray, np.ndarray]) -> pa.Table:
+    ids = np.concatenate([i * np.uint64(len(made)) + np.uint64(shard) for shard, (i, _) in enumerate(made)])
+    new = np.concatenate([is_new for _, is_new in made])
+    return block.append_column("id", pa.array(ids[places])).append_column("new", pa.array(new[places]))

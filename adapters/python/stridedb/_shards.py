@@ -144,7 +144,7 @@ def split(entry: Entry, schema: pa.Schema, last_counts: bool, *blocks: pa.Table)
         table = table.take(pc.take(last, pc.sort_indices(last)))
     if shards == 1:
         return [table]
-    order, ends = partition_of(entry).order(key_frame(table, entry))
+    order, ends, _ = partition_of(entry).order(key_frame(table, entry))
     parts = table.take(pa.array(order))
     begins = np.concatenate([ends[:1] * 0, ends[:-1]])
     return [parts.slice(int(a), int(b - a)) if a < b else None for a, b in zip(begins, ends)]
@@ -294,14 +294,12 @@ def ask_shards(
         return pa.concat_tables([answer for answer, _ in parts]), np.concatenate([found for _, found in parts])
     if partition.parts == 1 or len(keys) == 0:
         return ask([(0, keys)])[0]
-    order, ends = partition.order(keys)
+    order, ends, places = partition.order(keys)
     begins = np.concatenate([ends[:1] * 0, ends[:-1]])
     sorted_keys = keys.take(pa.array(order))
     answers = ask([(i, sorted_keys.slice(int(a), int(b - a))) for i, (a, b) in enumerate(zip(begins, ends)) if a < b])
-    back = np.empty(len(order), np.uint64)
-    back[order] = np.arange(len(order), dtype=np.uint64)
     table = pa.concat_tables([answer for answer, _ in answers]).combine_chunks()
-    return table.take(pa.array(back)) if table.num_columns else table, np.concatenate([f for _, f in answers])[back]
+    return table.take(pa.array(places)) if table.num_columns else table, np.concatenate([f for _, f in answers])[places]
 
 
 Bounds = Tuple[Any, Any]  # the lowest and the highest value that the first key column may have; None: any

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ try:
     from ray.data import ActorPoolStrategy, Dataset
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
+    from ray.util.annotations import RayDeprecationWarning
 
     from ._ray_jobs import (
         RETRIES, Columns, Job, blocks_of, errors_as_they_are, number_shard, shape, split_vectors, with_ids,
@@ -167,8 +169,11 @@ def lookup(
     wanted = _shards.names_of("columns", columns, added) if added else []
     given = {"path": path, "table": table, "entry": entry, "on": on, "is_inner": how == "inner", "suffix": suffix,
              "columns": wanted, "actors": actors, "options": options}
-    return ds.map_batches(_Lookup, fn_constructor_kwargs=given, compute=pool, batch_format="pyarrow",
-                          batch_size=batch_rows, max_restarts=RETRIES, max_task_retries=RETRIES, **room)
+    with warnings.catch_warnings():
+        # Ray Data 2.60 to 2.63 takes these two, has no other name for them, and says that 2.64 won't take them.
+        warnings.simplefilter("ignore", RayDeprecationWarning)
+        return ds.map_batches(_Lookup, fn_constructor_kwargs=given, compute=pool, batch_format="pyarrow",
+                              batch_size=batch_rows, max_restarts=RETRIES, max_task_retries=RETRIES, **room)
 
 
 def match(ds: Dataset, path: str, table: str, on: str, **options: Any) -> Dataset:

@@ -235,6 +235,10 @@ TEST_CASE_METHOD(CheckpointTest, "CheckpointTest.WhatIsNotWholeIsNoDatabase", "[
     CHECK(s.message().find("not whole") != std::string::npos);
     CHECK(s.remedy().find("remove the directory") != std::string::npos);
   }
+  const Status again = db_->checkpoint("/checkpoint");
+  CHECK(again.code() == StatusCode::already_exists);
+  CHECK(again.message().find("not whole") != std::string::npos);
+  CHECK(again.remedy().find("remove the directory") != std::string::npos);
 }
 
 TEST_CASE("CheckpointFilesTest.AreLinksOfTheDatabasesSegments", "[CheckpointFilesTest]") {

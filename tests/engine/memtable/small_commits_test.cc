@@ -152,6 +152,28 @@ TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ADroppedTablesRowsGoWithIt"
   }
 }
 
+// So that a commit fits a disk that was full before a table was dropped.
+TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.ADroppedTablesRowsAreNotWrittenAgain",
+                 "[SmallCommitsTest]") {
+  for (const bool has_others : {false, true}) {
+    auto db = open();
+    Table table = *db->open_or_create_table("t");
+    for (int i = 0; i < 100; ++i) put(*db, table, std::to_string(i), std::string(2000, 'v'));
+    if (has_others) put(*db, *db->open_or_create_table("u"), "key", "value");
+    db.reset();
+    db = open();
+    REQUIRE_OK(db->drop_table("t"));
+    put(*db, *db->open_or_create_table("u"), "other", "value");
+    db.reset();
+    uint64_t bytes = 0;
+    for (const std::string& log : files_with(".wal")) bytes += std::filesystem::file_size(log);
+    CHECK(bytes < 100'000);
+    db = open();
+    CHECK(*db->snapshot().count(*db->open_table("u")) == (has_others ? 2 : 1));
+    REQUIRE_OK(db->drop_table("u"));
+  }
+}
+
 TEST_CASE_METHOD(SmallCommitsTest, "SmallCommitsTest.AMissingOrDamagedLogIsCorruption",
                  "[SmallCommitsTest]") {
   {
