@@ -5,7 +5,7 @@
 //   &report) for (const Damage& d : report.damage)
 //     std::cerr << d.to_string() << "\n";
 //
-// docs/reliability.md says what becomes of a database with damage, and what to do.
+// docs/damage.md says what becomes of a database with damage, and what to do.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 //   if (s.ok() && !report.is_complete())
 //     for (const LostRows& lost : report.lost) std::cerr << lost.to_string() << "\n";
 //
-// docs/reliability.md says what is recovered, and what is not certain then.
+// docs/damage.md says what is recovered, and what is not certain then.
 #pragma once
 
 #include <cstdint>

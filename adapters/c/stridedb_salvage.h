@@ -1,5 +1,5 @@
 /* All damage of a database's files, and a new database of what is left of them. Programs include
- * this header themselves; stridedb.h says what holds for all functions, and docs/reliability.md
+ * this header themselves; stridedb.h says what holds for all functions, and docs/damage.md
  * what becomes of a damaged database.
  *
  *   int print(const stride_damage* d, void* context) { return puts(d->text) >= 0; }

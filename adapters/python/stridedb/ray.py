@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -22,7 +23,7 @@ from .errors import Corruption, InvalidArgument, Unavailable
 
 try:
     import ray
-    from ray.data import ActorPoolStrategy, Dataset
+    from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
     from ray.util.annotations import RayDeprecationWarning
@@ -34,6 +35,7 @@ except ImportError as error:
     raise Unavailable("Ray Data is not installed", remedy='run pip install "stridedb[ray]"') from error
 
 __all__ = ["accumulate", "dedup", "errors_as_they_are", "lookup", "match", "read", "sweep", "tables", "write"]
+
 
 def tables(path: str, version: Optional[int] = None) -> Dict[str, Entry]:
     """What the newest manifest, or that of a version, says of each table: its job, rows, shards and columns."""
@@ -134,8 +136,8 @@ def lookup(
     that are its own, for as long as the result is kept; ``"auto"``: the first where all shards fit in half of the
     smallest node's memory. version: of the manifest; None: the newest one now. All answers are of that one, also after
     a worker has died. concurrency: how many workers; None: as many as there is room for. num_cpus: of each worker; or
-    threads of each shard's actor, which reserves none. num_gpus: of each worker, or of each actor. batch_rows: at most,
-    of a call.
+    threads of each shard's actor, which reserves none. num_gpus: of each worker, or of each actor. batch_rows:
+    that are looked up at once, at most.
     """
     path, gpu = os.path.abspath(path), {"backend": "cuda", "device_values": True} if num_gpus else {}
     entry = _manifest.table_entry(path, table, version)
@@ -164,16 +166,21 @@ def lookup(
                            max_concurrency=2, scheduling_strategy="SPREAD")(_shards.Answerer)
         actors = [actor.remote(path, table, entry, i, options) for i in range(len(entry["shards"]))]
         room = {"num_cpus": min(1, cpus / 4)}
-    most = max(1, int(cpus / room["num_cpus"])) if concurrency is None else concurrency
-    pool = ActorPoolStrategy(min_size=1, max_size=most) if concurrency is None else ActorPoolStrategy(size=most)
     wanted = _shards.names_of("columns", columns, added) if added else []
     given = {"path": path, "table": table, "entry": entry, "on": on, "is_inner": how == "inner", "suffix": suffix,
-             "columns": wanted, "actors": actors, "options": options}
+             "columns": wanted, "options": options, "batch_rows": batch_rows}
+    map_batches = functools.partial(ds.map_batches, batch_format="pyarrow", batch_size=None, **room)
+    # What lies on a GPU stays there: an actor has it.
+    most = max(1, int(cpus / num_cpus)) if concurrency is None else concurrency
+    pool = ActorPoolStrategy(min_size=1, max_size=most) if concurrency is None else ActorPoolStrategy(size=most)
     with warnings.catch_warnings():
-        # Ray Data 2.60 to 2.63 takes these two, has no other name for them, and says that 2.64 won't take them.
+        # Ray Data 2.60 to 2.63 takes numbers of retries, has no other name for them, and says that 2.64 won't.
         warnings.simplefilter("ignore", RayDeprecationWarning)
-        return ds.map_batches(_Lookup, fn_constructor_kwargs=given, compute=pool, batch_format="pyarrow",
-                              batch_size=batch_rows, max_restarts=RETRIES, max_task_retries=RETRIES, **room)
+        if num_gpus and not actors:
+            return map_batches(_Lookup, fn_constructor_kwargs=given, compute=pool, max_restarts=RETRIES,
+                               max_task_retries=RETRIES)
+        return map_batches(_look_up, fn_kwargs={"given": pickle.dumps(given), "actors": actors}, max_retries=RETRIES,
+                           compute=TaskPoolStrategy(size=concurrency))
 
 
 def match(ds: Dataset, path: str, table: str, on: str, **options: Any) -> Dataset:
@@ -186,15 +193,21 @@ def match(ds: Dataset, path: str, table: str, on: str, **options: Any) -> Datase
 class _Lookup:
     def __init__(
         self, path: str, table: str, entry: Entry, on: List[str], is_inner: bool, columns: Optional[Sequence[str]],
-        suffix: str, actors: List[Any], options: Dict[str, Any],
+        suffix: str, options: Dict[str, Any], batch_rows: int, actors: Sequence[Any] = (),
     ) -> None:
         self.on, self.is_inner, self.columns, self.suffix, self.actors = on, is_inner, columns, suffix, actors
-        self.threads = max(2, options["threads"])
+        self.threads, self.batch_rows = max(2, options["threads"]), batch_rows
         self.keys, self.partition = [name for name, _ in entry["key"]], _shards.partition_of(entry)
         numbers = [] if actors else range(len(entry["shards"]))
         self.shards = [_shards.open_shard(path, table, entry, i, **options) for i in numbers]
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
+    def __call__(self, block: pa.Table) -> pa.Table:
+        if len(block) <= self.batch_rows:
+            return self._answered(block)
+        return pa.concat_tables(self._answered(block.slice(at, self.batch_rows))
+                                for at in range(0, len(block), self.batch_rows))
+
+    def _answered(self, batch: pa.Table) -> pa.Table:
         _shards.names_of("on", self.on, batch.column_names)
         keys = pa.table([batch[name] for name in self.on], names=self.keys)
         answer, found = _shards.ask_shards(self.partition, keys, self._ask, self.threads)
@@ -210,6 +223,16 @@ class _Lookup:
         if self.actors:
             return ray.get([self.actors[i].answer.remote(keys, self.columns) for i, keys in asked])
         return [_shards.answer_of(self.shards[i], keys, self.columns) for i, keys in asked]
+
+
+def _look_up(block: pa.Table, given: bytes, actors: List[Any]) -> pa.Table:
+    """A task's block. The process that runs the task runs others, too, and keeps the shards open for these."""
+    return (_Lookup(actors=actors, **pickle.loads(given)) if actors else _opened(given))(block)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(given: bytes) -> _Lookup:
+    return _Lookup(**pickle.loads(given))
 
 
 def read(
