@@ -188,7 +188,10 @@ Result<std::vector<SegmentReport>> report_segments(const TableVersion& table, Ex
     s.saved_bytes = segment->segment().saved_bytes();
     s.filter_bytes = segment->filter().bytes();
     s.resident_bytes = segment->segment().resident_bytes();
-    if (auto copy = segment->device_slot().get()) s.device_bytes = copy->index->memory_bytes();
+    if (auto copy = segment->device_slot().get()) {
+      s.device_bytes = copy->index->memory_bytes();
+      s.device_placement = copy->index->placement();
+    }
     if (TreeView image = segment->index().tree; image.image) {
       TreeStatistics tree = tree_statistics(image);
       s.strides = std::move(tree.strides);

@@ -47,6 +47,7 @@ struct SegmentReport {
   uint64_t saved_bytes = 0;  // of bytes_on_disk
   uint64_t resident_bytes = 0;
   uint64_t device_bytes = 0;
+  std::string device_placement;  // "a part on each of 2 devices"; empty: on one, or on none
   // The tree: of each level, the root first, its bits, its nodes and their kind.
   std::vector<uint32_t> strides;
   std::vector<uint64_t> nodes;

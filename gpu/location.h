@@ -25,6 +25,13 @@ struct DeviceValues {
   // 1 where query i was found.
   uint32_t width = 0;
   uint8_t* there = nullptr;
+
+  // Where values of one width lie from that of a query on.
+  DeviceValues from(uint64_t query) const {
+    return {.values = values + query * width,
+            .width = width,
+            .there = there ? there + query : nullptr};
+  }
 };
 
 // Where the rows of n locations are copied in the memory of a device: key and value of row i to

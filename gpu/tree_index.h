@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gpu/access_costs.h"
@@ -97,6 +98,8 @@ class ResidentIndex {
   // The rows of the key column, one after the other, and where each ends.
   virtual Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const = 0;
   virtual bool on_device() const = 0;
+  // How it lies on several devices: "a copy on each of 2 devices"; empty: on one, or on none.
+  virtual std::string placement() const { return {}; }
   // Whether the values are kept beside the keys.
   virtual bool has_values() const = 0;
   // Memory that searches need: keys, tree, what the device derives from them, and values. Of

@@ -172,6 +172,7 @@ nb::dict report_of(const SegmentReport& s) {
   d["visits"] = s.visits;
   d["expected_finds_per_second"] = s.expected_finds_per_second;
   d["expected_on"] = s.expected_on;
+  d["device_placement"] = s.device_placement;
   return d;
 }
 

@@ -1,5 +1,7 @@
 #include <thrust/scan.h>
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "gpu/device/cuda_device.h"
@@ -166,6 +168,20 @@ __global__ void put_back(const uint32_t* ranks, const uint32_t* slots, uint32_t 
   }
 }
 
+// `lanes` threads a row, a power of two, by units of which a row has some.
+template <class Unit>
+__global__ void put_rows_back(const Unit* rows, const uint8_t* there, const uint32_t* slots,
+                              uint32_t n, uint32_t units, uint32_t lanes, Unit* out,
+                              uint8_t* out_there) {
+  const uint64_t i = (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
+  if (i >= n) return;
+  const uint32_t lane = threadIdx.x % lanes;
+  const uint64_t slot = slots[i];
+  if (lane == 0 && out_there) out_there[i] = there[slot];
+  for (uint32_t unit = lane; unit < units; unit += lanes)
+    out[i * units + unit] = rows[slot * units + unit];
+}
+
 class CudaRangeSplit final : public RangeSplit {
  public:
   CudaRangeSplit(CudaDevice& device, const KeyColumn& keys, size_t ranges)
@@ -211,6 +227,32 @@ class CudaRangeSplit final : public RangeSplit {
                                                          static_cast<uint32_t>(starts_.size() - 1),
                                                          edges, out);
         cuda_check(cudaGetLastError(), "put answers back");
+      }
+      stream_.wait();
+      return Status();
+    });
+  }
+  Status put_rows(const std::byte* rows, const uint8_t* there, uint32_t width, std::byte* out,
+                  uint8_t* out_there) override {
+    return cuda_guarded([&] {
+      auto start = [&](auto unit) {
+        using Unit = decltype(unit);
+        const auto units = static_cast<uint32_t>(width / sizeof(Unit));
+        const uint32_t lanes = std::min(32u, std::bit_ceil(units));
+        put_rows_back<<<blocks_for(uint64_t{n_} * lanes), block_threads, 0, stream_>>>(
+            reinterpret_cast<const Unit*>(rows), there, slots_.data(), n_, units, lanes,
+            reinterpret_cast<Unit*>(out), there ? out_there : nullptr);
+        cuda_check(cudaGetLastError(), "put rows back");
+      };
+      const uint64_t lies =
+          reinterpret_cast<uintptr_t>(rows) | reinterpret_cast<uintptr_t>(out) | width;
+      if (n_ > 0) {
+        if (lies % 16 == 0)
+          start(uint4{});
+        else if (lies % 4 == 0)
+          start(uint32_t{});
+        else
+          start(uint8_t{});
       }
       stream_.wait();
       return Status();

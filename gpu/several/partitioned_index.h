@@ -40,6 +40,9 @@ class PartitionedIndex final : public SeveralIndex {
   Status copy_image(std::vector<std::byte>* image) const override;
   Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override;
   bool on_device() const override { return true; }
+  std::string placement() const override {
+    return "a part on each of " + std::to_string(parts_.size()) + " devices";
+  }
   bool has_values() const override { return parts_[0].index->has_values(); }
   uint64_t memory_bytes() const override;
 

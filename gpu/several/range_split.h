@@ -3,6 +3,8 @@
 //   auto split = split_by_range(*device.cuda_device(), keys, {first_key_of_range_1, ...});
 //   for each range: search (*split)->keys(range) for (*split)->ranks(range), on any device
 //   Status s = (*split)->put_ranks(first_ranks, out);   // out[i]: of keys[i]
+//
+// or search (*split)->keys(range) for rows, and put_rows().
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,10 @@ class RangeSplit {
   // Writes the answers in the order of the keys that were given, to memory of the device, each with
   // first_ranks[range] added, but for Location::absent.
   virtual Status put_ranks(std::span<const uint32_t> first_ranks, uint32_t* out) = 0;
+  // Likewise answers of one width, which lie as keys(0), keys(1) and so on, and whether each is
+  // there; `there` and out_there may be null.
+  virtual Status put_rows(const std::byte* rows, const uint8_t* there, uint32_t width,
+                          std::byte* out, uint8_t* out_there) = 0;
 };
 
 // keys: of one width, in memory that the device reads, at most RangeSplit::max_keys; they stay

@@ -49,6 +49,13 @@ Status ReplicatedIndex::copy_keys(std::vector<std::byte>* keys,
   return from_any([&](const ResidentIndex& replica) { return replica.copy_keys(keys, offsets); });
 }
 
+std::string ReplicatedIndex::placement() const {
+  const auto copies = std::count_if(replicas_.begin(), replicas_.end(),
+                                    [](const auto& replica) { return replica != nullptr; });
+  return copies < 2 ? std::string()
+                    : "a copy on each of " + std::to_string(copies) + " devices";
+}
+
 uint64_t ReplicatedIndex::memory_bytes() const {
   uint64_t bytes = 0;
   for (const auto& replica : replicas_)

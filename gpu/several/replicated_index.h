@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ class ReplicatedIndex final : public SeveralIndex {
   Status copy_image(std::vector<std::byte>* image) const override;
   Status copy_keys(std::vector<std::byte>* keys, std::vector<uint64_t>* offsets) const override;
   bool on_device() const override { return first_->on_device(); }
+  std::string placement() const override;
   bool has_values() const override { return first_->has_values(); }
   uint64_t memory_bytes() const override;
 

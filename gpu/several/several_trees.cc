@@ -11,6 +11,7 @@
 #include "gpu/several/routed_search.h"
 #include "gpu/several/several_values.h"
 #include "gpu/several/split_search.h"
+#include "gpu/several/split_values.h"
 #include "storage/first_failure.h"
 #include "storage/work_watch.h"
 
@@ -105,6 +106,12 @@ class SeveralTrees final : public TreeIndex {
   }
   Status get_on_device(std::span<const IndexView> indexes, const KeyColumn& queries,
                        const DeviceValues& out, void* stream) override {
+    if (out.width && !stream) {
+      if (indexes.size() == 1 && has_parts(indexes) && can_split(devices_, indexes[0], queries))
+        return get_split(devices_, indexes[0], queries, out);
+      if (!devices_.is_on_one(queries.data) && !has_parts(indexes))
+        return get_shares(indexes, queries, out);
+    }
     return at_home(indexes, devices_.home_of(queries),
                    [&](TreeIndex& on, std::span<const IndexView> here) {
                      return on.get_on_device(here, queries, out, stream);
@@ -158,6 +165,17 @@ class SeveralTrees final : public TreeIndex {
     return search(std::span<const IndexView>(&index, 1), queries, out,
                   [&](TreeIndex& on, std::span<const IndexView> here, const KeyColumn& part,
                       std::span<T> room) { return (on.*op)(here[0], part, room); });
+  }
+
+  // Values of one width, to queries that are spread over the devices.
+  Status get_shares(std::span<const IndexView> indexes, const KeyColumn& queries,
+                    const DeviceValues& out) {
+    const ReplicatedViews views(indexes);
+    return devices_.run(batch_of(views, queries, out.values), [&](size_t device, Share share) {
+      const std::vector<IndexView> here = views.for_device(device);
+      return trees(device).get_on_device(here, queries.slice(share.first, share.count),
+                                         out.from(share.first), nullptr);
+    });
   }
 
   Status search_in_parts(const IndexView& index, RankSearch op, const KeyColumn& queries,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/several/range_split.h"
+#include "gpu/several/split_rooms.h"
 #include "storage/first_failure.h"
 #include "storage/work_watch.h"
 
@@ -16,22 +17,6 @@ namespace {
 
 constexpr uint64_t max_chunk = uint64_t{1} << 23;  // queries
 constexpr uint64_t chunks_under_way = 3;           // of a device
-
-// Memory of a device for what comes from elsewhere, or goes there.
-class ChunkRoom {
- public:
-  // What was there before is lost.
-  Status make(Backend& device, uint64_t bytes) {
-    if (memory_ && memory_->size() >= bytes) return {};
-    auto made = device.allocate(bytes);
-    if (made.ok()) memory_ = std::move(*made);
-    return made.status();
-  }
-  std::byte* data() const { return memory_->data(); }
-
- private:
-  std::unique_ptr<BackendMemory> memory_;
-};
 
 // What the chunks of a lane use, one after the other.
 struct LaneRooms {

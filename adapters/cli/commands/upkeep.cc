@@ -63,6 +63,7 @@ json describe(const SegmentReport& segment) {
                  {"filter_bytes", segment.filter_bytes},
                  {"resident_bytes", segment.resident_bytes},
                  {"device_bytes", segment.device_bytes},
+                 {"device_placement", segment.device_placement},
                  {"tree",
                   {{"levels", levels},
                    {"prefix_bits", segment.prefix_bits},
@@ -145,7 +146,8 @@ std::string explain_text(const SegmentReport& s) {
   }
   text += "  memory    " +
           (s.resident_bytes ? byte_text(s.resident_bytes) + " resident" : "mapped from the file") +
-          "; on a device: " + (s.device_bytes ? byte_text(s.device_bytes) : "nothing") + "\n";
+          "; on a device: " + (s.device_bytes ? byte_text(s.device_bytes) : "nothing") +
+          (s.device_placement.empty() ? "" : ", " + s.device_placement) + "\n";
   return text;
 }
 

@@ -60,9 +60,12 @@ class GpusRun {
   Result<Batch> place(const Search& search, Place place, GpusMachine& machine) const;
   Status measure_search(const Search& search, Place place, const char* place_name);
   Status measure_get();
+  // Values that go to the memory of the devices.
+  Status measure_get_there(Place where, const char* place_name);
   Status measure_scatter(Place where, const char* place_name);
   Status get(size_t machine, const KeyColumn& queries);
   Status check_values(const KeyColumn& queries) const;
+  Status check_value_places(const std::string& phase, uint64_t queries) const;
   // Times call(machine) on each machine in turn, round by round.
   Status measure(const std::string& phase, uint64_t records,
                  const std::function<Status(size_t machine)>& call);
@@ -94,6 +97,8 @@ Status GpusRun::run(std::vector<ResultRow>* rows) {
   for (const Search& search : searches())
     for (const auto& [where, name] : all_places) STRIDE_TRY(measure_search(search, where, name));
   STRIDE_TRY(measure_get());
+  STRIDE_TRY(measure_get_there(Place::devices, "devices"));
+  STRIDE_TRY(measure_get_there(Place::first, "first"));
   STRIDE_TRY(measure_scatter(Place::devices, "devices"));
   STRIDE_TRY(measure_scatter(Place::pinned, "pinned"));
   set_limits();
@@ -221,6 +226,56 @@ Status GpusRun::measure_get() {
   return {};
 }
 
+Status GpusRun::measure_get_there(Place where, const char* place_name) {
+  const uint64_t n = std::min(options_.value_queries, options_.queries);
+  const uint32_t width = options_.value_bytes;
+  struct Columns {
+    std::unique_ptr<BackendMemory> queries, values;
+  };
+  std::vector<Columns> columns(machines_.size());
+  const KeyColumn queries = data_->queries.view().slice(0, n);
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    for (auto [memory, bytes] : {std::pair{&columns[i].queries, queries.bytes()},
+                                 std::pair{&columns[i].values, n * width}}) {
+      auto made = allocate(where, *machines_[i], bytes);
+      if (!made.ok()) return explain(machines_[i]->name(), made.status());
+      *memory = std::move(*made);
+    }
+    STRIDE_TRY(machines_[i]->backend().copy(columns[i].queries->data(), queries.data,
+                                            queries.bytes()));
+  }
+  auto get = [&](size_t machine) {
+    const IndexView index = resident_[machine].index->view();
+    return machines_[machine]->backend().tree_index().get_on_device(
+        {&index, 1}, KeyColumn::fixed(columns[machine].queries->data(), queries.width, n),
+        {.values = columns[machine].values->data(), .width = width}, nullptr);
+  };
+  const std::string phase = std::string("get_") + place_name;
+  STRIDE_TRY(measure(phase, n, get));
+  values_.resize(n * width);
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    STRIDE_TRY(machines_[i]->backend().copy(values_.data(), columns[i].values->data(),
+                                            values_.size()));
+    STRIDE_TRY(explain(machines_[i]->name(), check_value_places(phase, n)));
+  }
+  return {};
+}
+
+// Each value at the place of its query, and zeros where there is none.
+Status GpusRun::check_value_places(const std::string& phase, uint64_t queries) const {
+  const uint32_t width = options_.value_bytes;
+  const std::vector<std::byte> none(width);
+  for (uint64_t i = 0; i < queries; ++i) {
+    const uint32_t rank = data_->found[i];
+    const std::byte* expected =
+        rank == Location::absent ? none.data() : data_->values.data() + uint64_t{rank} * width;
+    if (std::memcmp(values_.data() + i * width, expected, width) != 0)
+      return Status(StatusCode::corruption,
+                    "wrong answer: " + phase + " of query " + std::to_string(i));
+  }
+  return {};
+}
+
 Status GpusRun::get(size_t machine, const KeyColumn& queries) {
   std::fill(found_.begin(), found_.end(), 0);
   const IndexView index = resident_[machine].index->view();
@@ -339,14 +394,15 @@ double GpusRun::limit_of(const ResultRow& row, const GpusMachine& machine) const
   const GpusLimits& limits = machine.limits();
   const size_t cut = row.phase.rfind('_');
   const std::string name = row.phase.substr(0, cut), where = row.phase.substr(cut + 1);
-  if (name == "get")
+  if (name == "get" && where == "host")
     return std::min(gpus * one_device_rate("find_devices"),
                     limits.bus_out_bytes_per_second / (options_.value_bytes + sizeof(uint64_t)));
   double searched = gpus * one_device_rate(name + "_devices");
   // Of the queries that a device has, those of the other parts go there and their ranks come back.
+  const uint64_t answer_bytes = name == "get" ? options_.value_bytes : sizeof(uint32_t);
   if (options_.cut.in_parts && gpus > 1 && name != "scatter")
     searched = std::min(searched, gpus * gpus / (gpus - 1) * limits.link_bytes_per_second /
-                                      (sizeof(uint64_t) + sizeof(uint32_t)));
+                                      (sizeof(uint64_t) + answer_bytes));
   const double query_bytes = name == "match" ? 4 : 8;  // of a source, its target and number
   if (where == "devices") return searched;
   if (where == "pinned" || where == "host")

@@ -76,6 +76,15 @@ TEST_CASE_METHOD(SeveralDatabaseTest, "SeveralDatabaseTest.AnswersAsTheHost",
       expect_lookups(db->snapshot(), table, model, random_queries(random, width));
     }
     for (const auto& fake : devices_.fakes()) CHECK(fake->searches() > 0u);
+    for (const SegmentReport& segment : *db->segments(table)) {
+      if (segment.device_bytes == 0) continue;
+      const std::string& placement = segment.device_placement;
+      const std::string of_all = " on each of " + std::to_string(devices_.size()) + " devices";
+      if (devices_.size() == 1)
+        CHECK(placement == "");
+      else
+        CHECK((placement == "a copy" + of_all || (in_parts && placement == "a part" + of_all)));
+    }
     REQUIRE_OK(db->close());
     CHECK(losses_->statuses().empty());
   }

@@ -1,0 +1,28 @@
+// Memory of devices for the chunks of a batch that is split by range.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "gpu/backend.h"
+#include "storage/status.h"
+
+namespace stride {
+
+// Memory of a device for what comes from elsewhere, or goes there.
+class ChunkRoom {
+ public:
+  // What was there before is lost.
+  Status make(Backend& device, uint64_t bytes) {
+    if (memory_ && memory_->size() >= bytes) return {};
+    auto made = device.allocate(bytes);
+    if (made.ok()) memory_ = std::move(*made);
+    return made.status();
+  }
+  std::byte* data() const { return memory_->data(); }
+
+ private:
+  std::unique_ptr<BackendMemory> memory_;
+};
+
+}  // namespace stride
