@@ -25,12 +25,13 @@ struct DeviceValues {
   // 1 where query i was found.
   uint32_t width = 0;
   uint8_t* there = nullptr;
+  // Not null, with a width: in place of i it is places[i], for values and `there`.
+  const uint32_t* places = nullptr;
 
-  // Where values of one width lie from that of a query on.
+  // Where values of one width lie from that of a query on; without places.
   DeviceValues from(uint64_t query) const {
-    return {.values = values + query * width,
-            .width = width,
-            .there = there ? there + query : nullptr};
+    return {
+        .values = values + query * width, .width = width, .there = there ? there + query : nullptr};
   }
 };
 
@@ -43,6 +44,7 @@ struct GatheredRows {
   std::byte* values = nullptr;
   uint32_t value_width = 0;
   uint8_t* there = nullptr;  // n bytes, of which byte i is 1 where there is a row; null: unasked
+  const uint32_t* places = nullptr;  // not null: in place of i it is places[i]
 };
 
 // A column of numbers or bytes in the memory of a device that keys are made of: cell i lies at

@@ -1,7 +1,11 @@
 #include "adapters/cli/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "adapters/cli/bench_program.h"
@@ -21,12 +25,19 @@ ExitStatus run(const std::vector<std::string>& arguments, Context* context) {
 }  // namespace
 
 int run(int argc, const char* const* argv, const Environment& environment) {
-  Context context(environment);
-  const ExitStatus outcome = guarded([&] {
-    return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), &context);
-  });
-  context.complain(outcome);
-  return static_cast<int>(outcome.code());
+  ExitCode code = ExitCode::no_room;
+  try {
+    Context context(environment);
+    const ExitStatus outcome = guarded([&] {
+      return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), &context);
+    });
+    code = outcome.code();
+    context.complain(outcome);
+  } catch (const std::bad_alloc&) {  // even of the memory to say something else
+    constexpr std::string_view text = "stride: out of memory\n";
+    [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
+  }
+  return static_cast<int>(code);
 }
 
 }  // namespace stride::cli

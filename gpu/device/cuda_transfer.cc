@@ -106,6 +106,12 @@ void copy_stretches(CudaTransfer& transfer, const std::vector<Stretch>& stretche
       });
 }
 
+// Memory that the device reads and writes itself needs no staging.
+void copy_directly(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+  cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copy");
+  cuda_check(cudaStreamSynchronize(stream), "copy");
+}
+
 }  // namespace
 
 MemorySide memory_side(const CudaDevice& device, const void* p) {
@@ -138,8 +144,7 @@ Status CudaTransfer::copy(void* to, const void* from, uint64_t bytes) {
     CudaStream stream(device_);
     if ((to_device_memory && is_of_device(from_side)) || to_side == MemorySide::peer ||
         from_side == MemorySide::peer) {
-      cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copy");
-      stream.wait();
+      copy_directly(to, from, bytes, stream);
     } else if (to_device_memory) {
       to_device(to, from, bytes, stream);
     } else {
@@ -168,6 +173,13 @@ void CudaTransfer::each_worker(uint64_t workers, const std::function<void()>& wo
   failure.rethrow();
 }
 
+void CudaTransfer::to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+  if (memory_side(device_, from) != MemorySide::pageable)
+    return copy_directly(to, from, bytes, stream);
+  const Bytes part{static_cast<const std::byte*>(from), bytes};
+  to_device(to, {&part, 1}, stream);
+}
+
 void CudaTransfer::to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream) {
   cuda_check(cudaStreamSynchronize(stream), "copy to the device");
   copy_stretches(*this, in_stretches(to, parts),
@@ -175,6 +187,8 @@ void CudaTransfer::to_device(void* to, std::span<const Bytes> parts, cudaStream_
 }
 
 void CudaTransfer::to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+  if (memory_side(device_, to) != MemorySide::pageable)
+    return copy_directly(to, from, bytes, stream);
   cuda_check(cudaStreamSynchronize(stream), "copy from the device");
   Bytes part{static_cast<const std::byte*>(from), bytes};
   copy_stretches(*this, in_stretches(to, {&part, 1}),

@@ -100,12 +100,9 @@ class CudaTransfer {
   // piece back when nothing that uses it is under way on any stream.
   DevicePool& on_device() { return on_device_; }
 
-  // Between pageable host memory and the device; done when they return. The work on the stream
-  // before them is done first.
-  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
-    Bytes part{static_cast<const std::byte*>(from), bytes};
-    to_device(to, {&part, 1}, stream);
-  }
+  // Between host memory and the device; done when they return. The work on the stream before them
+  // is done first.
+  void to_device(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
   // Parts, one after the other.
   void to_device(void* to, std::span<const Bytes> parts, cudaStream_t stream);
   void to_host(void* to, const void* from, uint64_t bytes, cudaStream_t stream);

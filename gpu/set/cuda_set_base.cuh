@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/device/cuda_pipeline.h"
 #include "gpu/device/cuda_space.cuh"
 #include "gpu/device/cuda_transfer.h"
+#include "gpu/host/ordered_stages.h"
 #include "gpu/set/cuda_slots.cuh"
 #include "gpu/set/vector_set_plan.h"
 #include "gpu/vector_set.h"
@@ -35,47 +37,98 @@ class FirstBad {
   cudaStream_t stream_;
 };
 
-// Arrays of a call that lie in host memory, as arrays of the device.
-class DeviceArguments {
+// A call whose rows are worked on in their order, chunk by chunk. Arrays that lie elsewhere have
+// rooms on the device: the next chunk comes in, and the one before goes out meanwhile.
+class ChunkedCall {
  public:
-  DeviceArguments(const CudaContext& context, cudaStream_t stream)
-      : context_(context), stream_(stream) {}
+  // chunk: rows, a multiple of 64.
+  ChunkedCall(const CudaContext& context, uint64_t count, uint64_t chunk)
+      : context_(context), count_(count), chunk_(chunk) {}
 
-  // In: what is to be read.
+  // Arrays with so many bits of each row; null: not wanted.
   template <class T>
-  const T* in(const T* data, uint64_t n) {
-    if (n == 0 || context_.device.owns(data)) return data;
-    T* there = room<T>(n);
-    context_.transfer.to_device(there, data, n * sizeof(T), stream_);
-    return there;
-  }
-  // Out: what is to be written, or null. Called in any order; copy_back() copies.
-  template <class T>
-  T* out(T* data, uint64_t n) {
-    if (!data || n == 0 || context_.device.owns(data)) return data;
-    T* there = room<T>(n);
-    outs_.push_back({data, there, n * sizeof(T)});
-    return there;
-  }
-  void copy_back() {
-    for (const Out& out : outs_) context_.transfer.to_host(out.to, out.from, out.bytes, stream_);
+  void in(const T* data, uint32_t row_bits) {
+    add(const_cast<T*>(data), row_bits, /*comes_in=*/true);
   }
   template <class T>
-  T* room(uint64_t n) {
-    arrays_.emplace_back(context_.device, stream_, n * sizeof(T));
-    return reinterpret_cast<T*>(arrays_.back().data());
+  void out(T* data, uint32_t row_bits) {
+    add(data, row_bits, /*comes_in=*/false);
+  }
+
+  // Calls work(first, rows, arrays, stream) for each chunk, with the arrays on the device.
+  template <class Work>
+  void run(const Work& work) {
+    const uint64_t chunks = (count_ + chunk_ - 1) / chunk_;
+    make_rooms(std::min(chunks, chunk_rooms));
+    auto work_on = [&](uint64_t chunk) {
+      std::vector<std::byte*> places;
+      for (Array& array : arrays_) places.push_back(place(array, chunk));
+      work(chunk * chunk_, rows_of(chunk), places, static_cast<cudaStream_t>(working_));
+      working_.wait();
+    };
+    if (chunks == 1 || std::all_of(arrays_.begin(), arrays_.end(),
+                                   [](const Array& array) { return array.rooms.empty(); })) {
+      for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+        copy_in(chunk);
+        work_on(chunk);
+        copy_out(chunk);
+      }
+      return;
+    }
+    run_in_order(
+        chunks, [&](uint64_t chunk) { copy_in(chunk); }, work_on,
+        [&](uint64_t chunk) { copy_out(chunk); });
   }
 
  private:
-  struct Out {
-    void* to;
-    const void* from;
-    uint64_t bytes;
+  struct Array {
+    std::byte* data;
+    uint32_t row_bits;
+    bool comes_in;
+    bool lies_elsewhere;
+    std::vector<CudaArray<std::byte>> rooms;
+
+    // Bits are in words of 64.
+    uint64_t bytes(uint64_t rows) const {
+      return row_bits == 1 ? (rows + 63) / 64 * 8 : rows * (row_bits / 8);
+    }
+    std::byte* from(uint64_t row) const { return data + row * row_bits / 8; }
   };
+
+  void add(void* data, uint32_t row_bits, bool comes_in) {
+    const bool elsewhere = data && !context_.device.owns(data);
+    arrays_.push_back({static_cast<std::byte*>(data), row_bits, comes_in, elsewhere, {}});
+  }
+  void make_rooms(uint64_t n) {
+    for (Array& array : arrays_)
+      for (uint64_t i = 0; array.lies_elsewhere && i < n; ++i)
+        array.rooms.emplace_back(context_.device, working_, array.bytes(std::min(chunk_, count_)));
+    working_.wait();
+  }
+  uint64_t rows_of(uint64_t chunk) const { return std::min(chunk_, count_ - chunk * chunk_); }
+  std::byte* place(Array& array, uint64_t chunk) {
+    if (!array.lies_elsewhere) return array.data ? array.from(chunk * chunk_) : nullptr;
+    return array.rooms[chunk % chunk_rooms].data();
+  }
+  void copy_in(uint64_t chunk) {
+    OnDevice on(context_.device);
+    for (Array& array : arrays_)
+      if (array.comes_in && array.lies_elsewhere)
+        context_.transfer.to_device(place(array, chunk), array.from(chunk * chunk_),
+                                    array.bytes(rows_of(chunk)), incoming_);
+  }
+  void copy_out(uint64_t chunk) {
+    OnDevice on(context_.device);
+    for (Array& array : arrays_)
+      if (!array.comes_in && array.lies_elsewhere)
+        context_.transfer.to_host(array.from(chunk * chunk_), place(array, chunk),
+                                  array.bytes(rows_of(chunk)), outgoing_);
+  }
+
   CudaContext context_;
-  cudaStream_t stream_;
-  std::vector<CudaArray<std::byte>> arrays_;
-  std::vector<Out> outs_;
+  const uint64_t count_, chunk_;
+  CudaStream incoming_{context_.device}, working_{context_.device}, outgoing_{context_.device};
+  std::vector<Array> arrays_;  // go first
 };
 
 // Sets of a device: calls come in chunks whose arrays are on the device.
@@ -98,17 +151,16 @@ class CudaVectorSet : public VectorSet {
   CudaContext context_;
 
  private:
-  // At most so many bytes of host memory are taken at once: a copy of them is on the device
-  // meanwhile.
-  static constexpr uint64_t most_bytes_copied = 256 << 20;
+  // Vectors of host memory that come in at once: a copy of them is on the device meanwhile.
+  static constexpr uint64_t bytes_of_chunk = 32 << 20;
 
   const uint32_t* words_of(const KeyColumn& vectors) const {
     return reinterpret_cast<const uint32_t*>(vectors.data);
   }
-  uint64_t rows_at_once(bool on_device) const {
-    uint64_t rows = rows_of_chunk();
-    if (!on_device) rows = std::min(rows, most_bytes_copied / (words_ * 4));
-    return std::max<uint64_t>(rows / 64 * 64, 64);
+  // here: all arrays lie in the memory of the device.
+  uint64_t rows_of_call(bool here) const {
+    const uint64_t most = here ? UINT64_MAX : bytes_of_chunk / (words_ * 4);
+    return std::max<uint64_t>(std::min(rows_of_chunk(), most) / 64 * 64, 64);
   }
   // Calls chunk(first, rows) for one after the other.
   template <class Chunk>
@@ -128,38 +180,39 @@ class CudaVectorSet : public VectorSet {
     STRIDE_TRY(check_alignment(vectors.data, 4));
     STRIDE_TRY(check_alignment(ids, 8));
     STRIDE_TRY(check_alignment(was_new, 8));
+    const bool here = is_here(vectors.data) && is_here(ids) && is_here(was_new);
     return cuda_guarded([&]() -> Result<uint64_t> {
-      CudaStream stream(context_.device);
       uint64_t failed = 0;
-      bool here = context_.device.owns(vectors.data);
-      in_chunks(vectors.size, rows_at_once(here), [&](uint64_t at, uint64_t rows) {
-        DeviceArguments arguments(context_, stream);
-        const uint32_t* in = arguments.in(words_of(vectors) + at * words_, rows * words_);
-        uint64_t* out = arguments.out(ids ? ids + at : nullptr, rows);
-        uint64_t* bits = arguments.out(was_new ? was_new + at / 64 : nullptr, bitmap_words(rows));
-        // Warps write 32 bits each.
-        if (bits)
-          cuda_check(cudaMemsetAsync(bits + bitmap_words(rows) - 1, 0, 8, stream), "clear bits");
-        failed += put_chunk(in, rows, out, reinterpret_cast<uint32_t*>(bits), stream);
-        arguments.copy_back();
-        stream.wait();
-      });
+      ChunkedCall call(context_, vectors.size, rows_of_call(here));
+      call.in(words_of(vectors), 32 * words_);
+      call.out(ids, 64);
+      call.out(was_new, 1);
+      call.run(
+          [&](uint64_t, uint64_t rows, std::span<std::byte* const> arrays, cudaStream_t stream) {
+            auto* bits = reinterpret_cast<uint32_t*>(arrays[2]);
+            // Warps write 32 bits each.
+            if (bits)
+              cuda_check(cudaMemsetAsync(bits + 2 * (bitmap_words(rows) - 1), 0, 8, stream),
+                         "clear bits");
+            failed += put_chunk(reinterpret_cast<const uint32_t*>(arrays[0]), rows,
+                                reinterpret_cast<uint64_t*>(arrays[1]), bits, stream);
+          });
       return failed;
     });
   }
+  bool is_here(const void* p) const { return !p || context_.device.owns(p); }
   Status find_vectors(const KeyColumn& vectors, uint64_t* ids) override {
     STRIDE_TRY(check_alignment(vectors.data, 4));
     STRIDE_TRY(check_alignment(ids, 8));
     return cuda_guarded([&] {
-      CudaStream stream(context_.device);
-      bool here = context_.device.owns(vectors.data) && context_.device.owns(ids);
-      in_chunks(vectors.size, rows_at_once(here), [&](uint64_t at, uint64_t rows) {
-        DeviceArguments arguments(context_, stream);
-        const uint32_t* in = arguments.in(words_of(vectors) + at * words_, rows * words_);
-        find_chunk(in, rows, arguments.out(ids + at, rows), stream);
-        arguments.copy_back();
-      });
-      stream.wait();
+      const uint64_t most = rows_of_call(/*here=*/true);
+      search_in_chunks(context_.transfer, vectors, ids, sizeof(uint64_t),
+                       [&](uint64_t, const KeyColumn& some, void* found, cudaStream_t stream) {
+                         in_chunks(some.size, most, [&](uint64_t at, uint64_t rows) {
+                           find_chunk(words_of(some) + at * words_, rows,
+                                      static_cast<uint64_t*>(found) + at, stream);
+                         });
+                       });
       return Status();
     });
   }
@@ -167,18 +220,17 @@ class CudaVectorSet : public VectorSet {
     STRIDE_TRY(check_alignment(ids.data(), 8));
     STRIDE_TRY(check_alignment(vectors, 4));
     return cuda_guarded([&]() -> Result<uint64_t> {
-      CudaStream stream(context_.device);
       uint64_t bad = absent;
-      bool here = context_.device.owns(vectors) && context_.device.owns(ids.data());
-      in_chunks(ids.size(), rows_at_once(here), [&](uint64_t at, uint64_t rows) {
-        DeviceArguments arguments(context_, stream);
-        const uint64_t* in = arguments.in(ids.data() + at, rows);
-        auto* to = reinterpret_cast<uint32_t*>(vectors) + at * words_;
-        uint64_t row = get_chunk(in, rows, arguments.out(to, rows * words_), stream);
-        arguments.copy_back();
-        if (row != absent) bad = std::min(bad, at + row);
-      });
-      stream.wait();
+      const bool here = is_here(vectors) && is_here(ids.data());
+      ChunkedCall call(context_, ids.size(), rows_of_call(here));
+      call.in(ids.data(), 64);
+      call.out(vectors, 32 * words_);
+      call.run(
+          [&](uint64_t at, uint64_t rows, std::span<std::byte* const> arrays, cudaStream_t stream) {
+            const uint64_t row = get_chunk(reinterpret_cast<const uint64_t*>(arrays[0]), rows,
+                                           reinterpret_cast<uint32_t*>(arrays[1]), stream);
+            if (row != absent) bad = std::min(bad, at + row);
+          });
       return bad;
     });
   }

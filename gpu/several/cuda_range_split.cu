@@ -1,7 +1,5 @@
 #include <thrust/scan.h>
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "gpu/device/cuda_device.h"
@@ -105,10 +103,11 @@ __global__ void count_ranges(Keys keys, uint32_t n, uint32_t ranges, uint32_t* c
   counts[threadIdx.x * gridDim.x + blockIdx.x] = sum;
 }
 
-// starts: the sums of all counts before. slots[i]: where key i has gone.
+// starts: the sums of all counts before. slots[i]: where key i has gone; places: the reverse,
+// or null.
 template <class Keys>
 __global__ void move_to_ranges(Keys keys, uint32_t n, uint32_t ranges, const uint32_t* starts,
-                               std::byte* moved, uint32_t* slots) {
+                               std::byte* moved, uint32_t* slots, uint32_t* places) {
   __shared__ uint32_t next[warps][max_ranges];  // slots of a warp's keys
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t lanes_before = (uint32_t{1} << lane) - 1;
@@ -140,6 +139,7 @@ __global__ void move_to_ranges(Keys keys, uint32_t n, uint32_t ranges, const uin
     const uint32_t slot = next[warp][mine.ranges[j]] + before[j];
     keys.store(mine.keys[j], moved, slot);
     slots[mine.first + j * 32] = slot;
+    if (places) places[slot] = static_cast<uint32_t>(mine.first + j * 32);
   }
 }
 
@@ -168,29 +168,16 @@ __global__ void put_back(const uint32_t* ranks, const uint32_t* slots, uint32_t 
   }
 }
 
-// `lanes` threads a row, a power of two, by units of which a row has some.
-template <class Unit>
-__global__ void put_rows_back(const Unit* rows, const uint8_t* there, const uint32_t* slots,
-                              uint32_t n, uint32_t units, uint32_t lanes, Unit* out,
-                              uint8_t* out_there) {
-  const uint64_t i = (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
-  if (i >= n) return;
-  const uint32_t lane = threadIdx.x % lanes;
-  const uint64_t slot = slots[i];
-  if (lane == 0 && out_there) out_there[i] = there[slot];
-  for (uint32_t unit = lane; unit < units; unit += lanes)
-    out[i * units + unit] = rows[slot * units + unit];
-}
-
 class CudaRangeSplit final : public RangeSplit {
  public:
-  CudaRangeSplit(CudaDevice& device, const KeyColumn& keys, size_t ranges)
+  CudaRangeSplit(CudaDevice& device, const KeyColumn& keys, size_t ranges, SplitFor purpose)
       : stream_(device),
         n_(static_cast<uint32_t>(keys.size)),
         width_(keys.width),
         moved_(device, stream_, keys.bytes()),
         slots_(device, stream_, keys.size),
-        ranks_(device, stream_, keys.size),
+        places_(device, stream_, purpose == SplitFor::rows ? keys.size : 0),
+        ranks_(device, stream_, purpose == SplitFor::ranks ? keys.size : 0),
         starts_(ranges + 1, n_) {}
 
   void split(const KeyColumn& keys, const std::vector<std::string>& first_keys) {
@@ -232,32 +219,7 @@ class CudaRangeSplit final : public RangeSplit {
       return Status();
     });
   }
-  Status put_rows(const std::byte* rows, const uint8_t* there, uint32_t width, std::byte* out,
-                  uint8_t* out_there) override {
-    return cuda_guarded([&] {
-      auto start = [&](auto unit) {
-        using Unit = decltype(unit);
-        const auto units = static_cast<uint32_t>(width / sizeof(Unit));
-        const uint32_t lanes = std::min(32u, std::bit_ceil(units));
-        put_rows_back<<<blocks_for(uint64_t{n_} * lanes), block_threads, 0, stream_>>>(
-            reinterpret_cast<const Unit*>(rows), there, slots_.data(), n_, units, lanes,
-            reinterpret_cast<Unit*>(out), there ? out_there : nullptr);
-        cuda_check(cudaGetLastError(), "put rows back");
-      };
-      const uint64_t lies =
-          reinterpret_cast<uintptr_t>(rows) | reinterpret_cast<uintptr_t>(out) | width;
-      if (n_ > 0) {
-        if (lies % 16 == 0)
-          start(uint4{});
-        else if (lies % 4 == 0)
-          start(uint32_t{});
-        else
-          start(uint8_t{});
-      }
-      stream_.wait();
-      return Status();
-    });
-  }
+  const uint32_t* places(size_t range) const override { return places_.data() + starts_[range]; }
 
  private:
   uint32_t tiles() const { return (n_ + tile_keys - 1) / tile_keys; }
@@ -273,8 +235,9 @@ class CudaRangeSplit final : public RangeSplit {
     cuda_check(cudaGetLastError(), "count the keys of ranges");
     thrust::exclusive_scan(space.policy(), counts.data(), counts.data() + counts.size(),
                            counts.data());
-    move_to_ranges<<<tiles(), block_threads, 0, stream_>>>(keys, n_, ranges, counts.data(),
-                                                           moved_.data(), slots_.data());
+    move_to_ranges<<<tiles(), block_threads, 0, stream_>>>(
+        keys, n_, ranges, counts.data(), moved_.data(), slots_.data(),
+        places_.size() > 0 ? places_.data() : nullptr);
     cuda_check(cudaGetLastError(), "put keys together by range");
     cuda_check(cudaMemcpy2DAsync(starts_.data(), sizeof(uint32_t), counts.data(),
                                  tiles() * sizeof(uint32_t), sizeof(uint32_t), ranges,
@@ -288,6 +251,7 @@ class CudaRangeSplit final : public RangeSplit {
   uint64_t width_;
   CudaArray<std::byte> moved_;    // keys, range by range
   CudaArray<uint32_t> slots_;     // of each key in moved_
+  CudaArray<uint32_t> places_;    // of each key in moved_ among those that were given
   CudaArray<uint32_t> ranks_;     // as moved_
   std::vector<uint32_t> starts_;  // of each range in moved_, and the end
 };
@@ -295,9 +259,10 @@ class CudaRangeSplit final : public RangeSplit {
 }  // namespace
 
 Result<std::unique_ptr<RangeSplit>> split_by_range(CudaDevice& device, const KeyColumn& keys,
-                                                   const std::vector<std::string>& first_keys) {
+                                                   const std::vector<std::string>& first_keys,
+                                                   SplitFor purpose) {
   return cuda_guarded([&]() -> Result<std::unique_ptr<RangeSplit>> {
-    auto split = std::make_unique<CudaRangeSplit>(device, keys, first_keys.size() + 1);
+    auto split = std::make_unique<CudaRangeSplit>(device, keys, first_keys.size() + 1, purpose);
     split->split(keys, first_keys);
     return std::unique_ptr<RangeSplit>(std::move(split));
   });

@@ -52,8 +52,7 @@ Status ReplicatedIndex::copy_keys(std::vector<std::byte>* keys,
 std::string ReplicatedIndex::placement() const {
   const auto copies = std::count_if(replicas_.begin(), replicas_.end(),
                                     [](const auto& replica) { return replica != nullptr; });
-  return copies < 2 ? std::string()
-                    : "a copy on each of " + std::to_string(copies) + " devices";
+  return copies < 2 ? std::string() : "a copy on each of " + std::to_string(copies) + " devices";
 }
 
 uint64_t ReplicatedIndex::memory_bytes() const {

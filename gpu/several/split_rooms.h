@@ -1,6 +1,7 @@
 // Memory of devices for the chunks of a batch that is split by range.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -8,6 +9,8 @@
 #include "storage/status.h"
 
 namespace stride {
+
+inline constexpr uint64_t chunks_under_way = 3;  // of a device's share
 
 // Memory of a device for what comes from elsewhere, or goes there.
 class ChunkRoom {

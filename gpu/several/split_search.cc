@@ -16,7 +16,6 @@ namespace stride {
 namespace {
 
 constexpr uint64_t max_chunk = uint64_t{1} << 23;  // queries
-constexpr uint64_t chunks_under_way = 3;           // of a device
 
 // What the chunks of a lane use, one after the other.
 struct LaneRooms {
@@ -63,7 +62,7 @@ class ShareSearch {
       STRIDE_TRY(home.copy(rooms->keys.data(), queries.data, queries.bytes()));
       queries.data = rooms->keys.data();
     }
-    auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys());
+    auto split = split_by_range(*home.cuda_device(), queries, parts_.first_keys(), SplitFor::ranks);
     if (!split.ok()) return split.status();
     std::vector<uint32_t> first_ranks(parts_.parts().size());
     STRIDE_TRY(devices_.run_each(first_ranks.size(), [&](uint64_t i) {

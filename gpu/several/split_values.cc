@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/device/cuda_device.h"
 #include "gpu/several/range_split.h"
 #include "gpu/several/split_rooms.h"
 #include "storage/first_failure.h"
@@ -16,35 +17,29 @@ namespace stride {
 namespace {
 
 constexpr uint64_t max_chunk_bytes = uint64_t{1} << 28;  // of values
-constexpr uint64_t chunks_under_way = 3;                 // of a device
 
 // What the chunks of a lane use, one after the other.
 struct ValueRooms {
-  explicit ValueRooms(size_t parts) : part_keys(parts), part_rows(parts) {}
+  explicit ValueRooms(size_t parts) : part_keys(parts), part_places(parts) {}
 
-  ChunkRoom rows;                               // of the chunk, part by part
-  std::vector<ChunkRoom> part_keys, part_rows;  // of each part, on its device
+  ChunkRoom rows;                                 // of the chunk
+  std::vector<ChunkRoom> part_keys, part_places;  // of each part, on its device
 };
-
-uint64_t bytes_of_rows(uint64_t rows, uint32_t width) { return rows * (uint64_t{width} + 1); }
-DeviceValues rows_in(const ChunkRoom& room, uint64_t rows, uint32_t width) {
-  return {.values = room.data(),
-          .width = width,
-          .there = reinterpret_cast<uint8_t*>(room.data() + rows * width)};
-}
 
 // A device's share of a batch.
 class ShareOfValues {
  public:
-  ShareOfValues(DeviceSet& devices, const PartitionedIndex& index, uint32_t width, size_t device)
-      : devices_(devices), parts_(index.parts()), index_(index), width_(width), device_(device) {}
+  // all_reach: memory of the results is such that all devices write to it.
+  ShareOfValues(DeviceSet& devices, const PartitionedIndex& index, uint32_t width, bool all_reach,
+                size_t device)
+      : devices_(devices), index_(index), width_(width), all_reach_(all_reach), device_(device) {}
 
   Status run(const KeyColumn& queries, const DeviceValues& out) {
     const uint64_t chunk = chunk_size(queries.size);
     const uint64_t chunks = (queries.size + chunk - 1) / chunk;
     std::atomic<uint64_t> next{0};
     return devices_.run_each(std::min(chunks_under_way, chunks), [&](uint64_t) -> Status {
-      ValueRooms rooms(parts_.size());
+      ValueRooms rooms(index_.parts().size());
       for (uint64_t i; (i = next++) < chunks;) {
         const uint64_t first = i * chunk, count = std::min(chunk, queries.size - first);
         STRIDE_TRY(run_chunk(queries.slice(first, count), out.from(first), &rooms));
@@ -63,81 +58,100 @@ class ShareOfValues {
                                 std::max<uint64_t>(max_chunk_bytes / width_, uint64_t{1} << 16));
   }
 
+  // Values go to memory of this device in the order of the queries, and then to the results.
   Status run_chunk(const KeyColumn& queries, const DeviceValues& out, ValueRooms* rooms) {
     Backend& home = devices_[device_];
-    auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys());
+    auto split = split_by_range(*home.cuda_device(), queries, index_.first_keys(), SplitFor::rows);
     if (!split.ok()) return split.status();
-    STRIDE_TRY(rooms->rows.make(home, bytes_of_rows(queries.size, width_)));
-    const DeviceValues rows = rows_in(rooms->rows, queries.size, width_);
-    std::vector<uint64_t> begins(parts_.size());
-    for (size_t i = 1; i < begins.size(); ++i)
-      begins[i] = begins[i - 1] + (*split)->keys(i - 1).size;
-    STRIDE_TRY(devices_.run_each(parts_.size(), [&](uint64_t i) {
-      return get_range(i, (*split)->keys(i), rows.from(begins[i]), rooms);
+    DeviceValues rows = out;
+    const uint64_t value_bytes = queries.size * width_;
+    if (!all_reach_) {
+      STRIDE_TRY(rooms->rows.make(home, value_bytes + queries.size));
+      rows.values = rooms->rows.data();
+      if (out.there) rows.there = reinterpret_cast<uint8_t*>(rows.values + value_bytes);
+    }
+    STRIDE_TRY(devices_.run_each(index_.parts().size(), [&](uint64_t i) {
+      return get_range(i, (*split)->keys(i), (*split)->places(i), rows, rooms);
     }));
-    return (*split)->put_rows(rows.values, rows.there, width_, out.values, out.there);
+    if (all_reach_) return {};
+    STRIDE_TRY(home.copy(out.values, rows.values, value_bytes));
+    return out.there ? home.copy(out.there, rows.there, queries.size) : Status();
   }
 
-  Status get_range(size_t number, const KeyColumn& queries, const DeviceValues& rows,
-                   ValueRooms* rooms) {
+  Status get_range(size_t number, const KeyColumn& queries, const uint32_t* places,
+                   const DeviceValues& out, ValueRooms* rooms) {
     if (queries.size == 0) return {};
-    const PartitionedIndex::Part& part = parts_[number];
-    if (!devices_.works(part.device)) {
-      of_parts_.report(Status(StatusCode::unavailable, "values lie on a device that has failed")
-                           .with_remedy("use get(), which reads them from the host"));
-      return WorkWatch::cancelled();
+    const PartitionedIndex::Part& part = index_.parts()[number];
+    Status status(StatusCode::unavailable, "values lie on a device that has failed");
+    if (devices_.works(part.device)) {
+      status =
+          get(part, queries, places, out, &rooms->part_keys[number], &rooms->part_places[number]);
+      if (!is_loss(status)) return status;
+      devices_.lose(part.device, status);
     }
-    Status status =
-        part.device == device_
-            ? get(part, queries, rows)
-            : get_elsewhere(part, queries, rows, &rooms->part_keys[number], &rooms->part_rows[number]);
-    if (!is_loss(status)) return status;
     // It is not the failure of the device that has the share.
-    devices_.lose(part.device, status);
-    of_parts_.report(std::move(status));
+    of_parts_.report(std::move(status).with_remedy("use get(), which reads them from the host"));
     return WorkWatch::cancelled();
   }
 
-  // All of it lies on the device of the part.
-  Status get(const PartitionedIndex::Part& part, const KeyColumn& queries, const DeviceValues& rows) {
+  // The device of the part searches in memory of its own, and writes values where they belong.
+  Status get(const PartitionedIndex::Part& part, KeyColumn queries, const uint32_t* places,
+             DeviceValues out, ChunkRoom* keys_there, ChunkRoom* places_there) {
+    Backend& there = devices_[part.device];
+    out.places = places;
+    if (part.device != device_) {
+      const uint64_t place_bytes = queries.size * sizeof *places;
+      STRIDE_TRY(keys_there->make(there, queries.bytes()));
+      STRIDE_TRY(places_there->make(there, place_bytes));
+      STRIDE_TRY(there.copy(keys_there->data(), queries.data, queries.bytes()));
+      STRIDE_TRY(there.copy(places_there->data(), places, place_bytes));
+      queries = KeyColumn::fixed(keys_there->data(), queries.width, queries.size);
+      out.places = reinterpret_cast<const uint32_t*>(places_there->data());
+    }
     IndexView index = part.index->view();
     index.resident = part.index.get();
-    return devices_[part.device].tree_index().get_on_device({&index, 1}, queries,
-                                                            rows, nullptr);
-  }
-
-  // Copies the queries to the device of the part as a whole, and the values back: the link is at its
-  // fastest then.
-  Status get_elsewhere(const PartitionedIndex::Part& part, const KeyColumn& queries,
-                       const DeviceValues& rows, ChunkRoom* keys, ChunkRoom* found) {
-    Backend& there = devices_[part.device];
-    STRIDE_TRY(keys->make(there, queries.bytes()));
-    STRIDE_TRY(found->make(there, bytes_of_rows(queries.size, width_)));
-    STRIDE_TRY(there.copy(keys->data(), queries.data, queries.bytes()));
-    const DeviceValues gathered = rows_in(*found, queries.size, width_);
-    STRIDE_TRY(get(part, KeyColumn::fixed(keys->data(), queries.width, queries.size), gathered));
-    STRIDE_TRY(there.copy(rows.values, gathered.values, queries.size * width_));
-    return there.copy(rows.there, gathered.there, queries.size);
+    return there.tree_index().get_on_device({&index, 1}, queries, out, nullptr);
   }
 
   DeviceSet& devices_;
-  const std::vector<PartitionedIndex::Part>& parts_;
   const PartitionedIndex& index_;
   const uint32_t width_;
+  const bool all_reach_;
   const size_t device_;
   FirstFailure of_parts_;
 };
+
+// Whether each device that has a part writes to the memory of all others.
+bool all_reach_each_other(const DeviceSet& devices, const PartitionedIndex& index) {
+  for (const PartitionedIndex::Part& from : index.parts())
+    for (const PartitionedIndex::Part& to : index.parts()) {
+      const CudaDevice& there = *devices[to.device].cuda_device();
+      const CudaDevice& here = *devices[from.device].cuda_device();
+      if (here.number() != there.number() && !here.can_reach(there.number())) return false;
+    }
+  return true;
+}
 
 }  // namespace
 
 Status get_split(DeviceSet& devices, const IndexView& index, const KeyColumn& queries,
                  const DeviceValues& out) {
+  const PartitionedIndex& parts = parts_of(index);
+  const auto reach =
+      cuda_guarded([&]() -> Result<bool> { return all_reach_each_other(devices, parts); });
+  if (!reach.ok()) return reach.status();
+  if (!*reach)
+    return Status(StatusCode::unavailable, "there is no way between the memories of two devices")
+        .with_remedy("use get(), whose results lie in host memory");
+  // Memory that is spread over the devices is one that all of them write to.
+  const bool is_spread =
+      !devices.is_on_one(out.values) && (!out.there || !devices.is_on_one(out.there));
   const SharedBatch batch{.size = queries.size,
                           .home = devices.home_of(queries),
                           .has = [&](size_t device) { return devices[device].cuda_device(); }};
   FirstFailure of_parts;
   Status status = devices.run(batch, [&](size_t device, Share share) {
-    ShareOfValues here(devices, parts_of(index), out.width, device);
+    ShareOfValues here(devices, parts, out.width, is_spread, device);
     Status done = here.run(queries.slice(share.first, share.count), out.from(share.first));
     if (here.of_parts().failed()) of_parts.report(here.of_parts().status());
     return done;

@@ -168,7 +168,11 @@ class CudaTreeIndex final : public TreeIndex {
       if (out.width) {
         list.find(queries, locations.data(), to);
         gather_rows_cuda(list, locations.data(), queries.size,
-                         {.values = out.values, .value_width = out.width, .there = out.there}, to);
+                         {.values = out.values,
+                          .value_width = out.width,
+                          .there = out.there,
+                          .places = out.places},
+                         to);
         return;
       }
       CudaArray<ValueEnd> ends(context_.device, to, queries.size);

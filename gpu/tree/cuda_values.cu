@@ -63,7 +63,7 @@ __global__ void gather(const DeviceIndex* const* indexes, const Location* locati
 template <class Unit, bool of_keys>
 __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
                             uint64_t count, Unit* out, uint32_t width, uint32_t lanes,
-                            uint8_t* there) {
+                            uint8_t* there, const uint32_t* places) {
   const uint64_t i = this_thread() / lanes;
   if (i >= count) return;
   const uint32_t lane = threadIdx.x % lanes;
@@ -76,9 +76,10 @@ __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* l
     const Bytes bytes = (of_keys ? index.keys : index.values)[at.rank];
     if (is_there && bytes.size() == width) value = bytes.data();
   }
-  if (lane == 0 && there) there[i] = is_there;
+  const uint64_t place = places ? places[i] : i;
+  if (lane == 0 && there) there[place] = is_there;
   const uint32_t units = width / sizeof(Unit);
-  Unit* to = out + i * units;
+  Unit* to = out + place * units;
   if (value && reinterpret_cast<uintptr_t>(value) % sizeof(Unit) != 0) {
     auto* bytes = reinterpret_cast<std::byte*>(to);
     for (uint32_t b = lane; b < width; b += lanes) bytes[b] = value[b];
@@ -190,7 +191,9 @@ namespace {
 // Precondition: width is not 0.
 template <bool of_keys>
 void start_gather_rows(const CudaIndexList& indexes, const Location* locations, uint64_t count,
-                       std::byte* out, uint32_t width, uint8_t* there, cudaStream_t stream) {
+                       const GatheredRows& rows, cudaStream_t stream) {
+  std::byte* out = of_keys ? rows.keys : rows.values;
+  const uint32_t width = of_keys ? rows.key_width : rows.value_width;
   if (count == 0) return;
   const uint64_t lies = reinterpret_cast<uintptr_t>(out) | width;
   auto start = [&](auto unit) {
@@ -198,7 +201,8 @@ void start_gather_rows(const CudaIndexList& indexes, const Location* locations, 
     const auto units = static_cast<uint32_t>(width / sizeof(Unit));
     const uint32_t lanes = std::min(8u, std::bit_ceil(units));
     gather_rows<Unit, of_keys><<<blocks_for(count * lanes), block_threads, 0, stream>>>(
-        indexes.data(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, there);
+        indexes.data(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, rows.there,
+        rows.places);
   };
   if (lies % 16 == 0)
     start(uint4{});
@@ -213,11 +217,8 @@ void start_gather_rows(const CudaIndexList& indexes, const Location* locations, 
 
 void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
                       const GatheredRows& out, cudaStream_t stream) {
-  if (out.key_width)
-    start_gather_rows<true>(indexes, locations, count, out.keys, out.key_width, out.there, stream);
-  if (out.value_width)
-    start_gather_rows<false>(indexes, locations, count, out.values, out.value_width, out.there,
-                             stream);
+  if (out.key_width) start_gather_rows<true>(indexes, locations, count, out, stream);
+  if (out.value_width) start_gather_rows<false>(indexes, locations, count, out, stream);
 }
 
 void make_keys_cuda(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,

@@ -241,8 +241,8 @@ Status GpusRun::measure_get_there(Place where, const char* place_name) {
       if (!made.ok()) return explain(machines_[i]->name(), made.status());
       *memory = std::move(*made);
     }
-    STRIDE_TRY(machines_[i]->backend().copy(columns[i].queries->data(), queries.data,
-                                            queries.bytes()));
+    STRIDE_TRY(
+        machines_[i]->backend().copy(columns[i].queries->data(), queries.data, queries.bytes()));
   }
   auto get = [&](size_t machine) {
     const IndexView index = resident_[machine].index->view();
@@ -254,8 +254,8 @@ Status GpusRun::measure_get_there(Place where, const char* place_name) {
   STRIDE_TRY(measure(phase, n, get));
   values_.resize(n * width);
   for (size_t i = 0; i < machines_.size(); ++i) {
-    STRIDE_TRY(machines_[i]->backend().copy(values_.data(), columns[i].values->data(),
-                                            values_.size()));
+    STRIDE_TRY(
+        machines_[i]->backend().copy(values_.data(), columns[i].values->data(), values_.size()));
     STRIDE_TRY(explain(machines_[i]->name(), check_value_places(phase, n)));
   }
   return {};

@@ -119,9 +119,11 @@ class MemoryGroup {
   }
   MemoryGroup(const MemoryGroup&) = delete;
   bool is_there() const { return is_there_; }
-  // For the shell: goes into the group, as the one to be killed, beside others that fill most of it.
+  // For the shell: goes into the group, as the one to be killed, beside others that fill most of
+  // it.
   std::string enter() const {
-    return "echo $$ > " + path_ + "/cgroup.procs; for i in 1 2 3; do (head -c 10M /dev/zero; "
+    return "echo $$ > " + path_ +
+           "/cgroup.procs; for i in 1 2 3; do (head -c 10M /dev/zero; "
            "sleep 2) | tail -c 10M & done; echo 1000 > /proc/self/oom_score_adj; sleep 0.3";
   }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,19 +19,41 @@ class OldDatabasesTest : public CliFixture {
  protected:
   static std::vector<fs::path> databases() {
     std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(STRIDE_SOURCE_DIR
-                                                    "/tests/adapters/cli/old_databases"))
+    for (const auto& entry :
+         fs::directory_iterator(STRIDE_SOURCE_DIR "/tests/adapters/cli/old_databases"))
       if (entry.is_directory()) found.push_back(entry.path());
     std::sort(found.begin(), found.end());
     return found;
   }
-  void expect_rows(const fs::path& of) {
+  // A file as it was before it was packed.
+  static std::string unpacked(const fs::path& path) {
+    const std::string bytes = read(path);
+    if (path.extension() != ".zst") return bytes;
+    std::string content(ZSTD_getFrameContentSize(bytes.data(), bytes.size()), '\0');
+    REQUIRE(ZSTD_decompress(content.data(), content.size(), bytes.data(), bytes.size()) ==
+            content.size());
+    return content;
+  }
+  static std::string unpacked_name(const fs::path& path) {
+    return path.extension() == ".zst" ? path.stem() : path.filename();
+  }
+  // Returns the names of its files.
+  std::vector<std::string> make_database(const fs::path& old) {
+    fs::remove_all(database_);
+    fs::create_directory(database_);
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(old / "db")) {
+      names.push_back(unpacked_name(entry.path()));
+      std::ofstream(database_ + "/" + names.back(), std::ios::binary) << unpacked(entry.path());
+    }
+    return names;
+  }
+  void expect_rows(const fs::path& old) {
     uint64_t tables = 0;
-    for (const auto& entry : fs::directory_iterator(of)) {
-      if (entry.path().extension() != ".tsv") continue;
-      std::ifstream in(entry.path());
-      const std::string expected{std::istreambuf_iterator<char>(in), {}};
-      CHECK(scan({}, entry.path().stem()) == expected);
+    for (const auto& entry : fs::directory_iterator(old)) {
+      const std::string name = unpacked_name(entry.path());
+      if (!name.ends_with(".tsv")) continue;
+      CHECK(scan({}, name.substr(0, name.size() - 4)) == unpacked(entry.path()));
       ++tables;
     }
     CHECK(tables > 0u);
@@ -45,8 +66,7 @@ TEST_CASE_METHOD(OldDatabasesTest, "OldDatabasesTest.AreReadAndWritten", "[OldDa
   CHECK(all.size() >= 4u);
   for (const fs::path& old : all) {
     INFO(old.filename().string());
-    fs::remove_all(database_);
-    fs::copy(old / "db", database_, fs::copy_options::recursive);
+    make_database(old);
     expect_rows(old);
     REQUIRE_MESSAGE(load(file("new.tsv", "key\tvalue\n"), {}, "new") == 0, error_);
     expect_rows(old);
@@ -61,13 +81,11 @@ TEST_CASE_METHOD(OldDatabasesTest, "OldDatabasesTest.LaterOnesAreRefused", "[Old
   constexpr uint64_t version_at = 8;  // in the header of each kind of file
   uint64_t refused = 0;
   for (const fs::path& old : databases())
-    for (const auto& entry : fs::directory_iterator(old / "db")) {
-      const std::string name = entry.path().filename();
+    for (const std::string& name : make_database(old)) {
       if (!name.starts_with("MANIFEST-") && !name.ends_with(".seg") && !name.ends_with(".wal"))
         continue;
       INFO(old.filename().string() << " " << name);
-      fs::remove_all(database_);
-      fs::copy(old / "db", database_, fs::copy_options::recursive);
+      make_database(old);
       test::forge(database_ + "/" + name,
                   [](std::string* bytes) { test::put<uint32_t>(bytes, version_at, 1000); });
       const auto before = state();

@@ -73,8 +73,8 @@ class ResidentRun {
   ResidentRun(Backend& backend, const OneRun& run)
       : backend_(backend), keys_(run.keys), values_(run.values) {
     REQUIRE_OK(backend.tree_index().build_tree(keys_.column, {}, &image_));
-    auto made = backend.tree_index().make_resident(
-        {keys_.column, {image_.data(), image_.size()}}, {&values_.column, run.hidden.data()});
+    auto made = backend.tree_index().make_resident({keys_.column, {image_.data(), image_.size()}},
+                                                   {&values_.column, run.hidden.data()});
     REQUIRE_OK(made);
     resident_ = std::move(*made);
   }
@@ -105,6 +105,7 @@ TEST_CASE_METHOD(SeveralTest, "SeveralValuesTest.OfOneWidthStayOnTheDevices",
     }
     if (devices_.size() < 2) continue;
     const std::unique_ptr<Backend> in_parts = devices_.backend_in_parts();
+    for (const auto& fake : devices_.fakes()) fake->set_max_keys(2000);  // about half of them
     const ResidentRun parts(*in_parts, run);
     for (Backend* place : {in_parts.get(), devices_.devices().back().get()}) {
       PlacedQueries placed(*place, run, width);
@@ -127,24 +128,29 @@ TEST_CASE_METHOD(SeveralTest, "SeveralValuesTest.EachCallFails", "[SeveralValues
   const OneRun run(random, 24);
   for (StatusCode code : {StatusCode::io_error, StatusCode::resource_exhausted})
     for (size_t device = 0; device < devices_.size(); ++device) {
-      uint64_t calls = 1;
-      for (uint64_t n = 1; n <= calls; n += 1 + n / 6) {
+      uint64_t failed = 0;
+      for (uint64_t n = 1;; n += 1 + n / 6) {
         INFO("call " << n << " of device " << device);
         const std::unique_ptr<Backend> in_parts = devices_.backend_in_parts();
         const ResidentRun parts(*in_parts, run);
         PlacedQueries placed(*in_parts, run, 24);
         devices_.fail_call(device, n, code);
         const Status status = parts.get(placed);
-        calls = devices_.calls(device);
+        const bool all_worked = devices_.calls(device) < n;
         devices_.work_again();
         if (status.ok()) {
           REQUIRE(placed.bring() == run.expected(24));
         } else {
           REQUIRE_MESSAGE((status.code() == code || status.code() == StatusCode::unavailable),
                           status.to_string());
+          ++failed;
+        }
+        if (all_worked) {
+          REQUIRE_OK(status);
+          break;
         }
       }
-      CHECK(calls > 10u);
+      CHECK(failed > 2u);
     }
 }
 
