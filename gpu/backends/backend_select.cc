@@ -18,9 +18,10 @@ Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDev
   return no_device();
 }
 Result<std::unique_ptr<RangeSplit>> split_by_range(CudaDevice&, const KeyColumn&,
-                                                   const std::vector<std::string>&) {
+                                                   const std::vector<std::string>&, SplitFor) {
   return no_device();
 }
+Result<bool> all_reach_each_other(const std::vector<CudaDevice*>&) { return false; }
 uint64_t bytes_to_border(const void*) { return UINT64_MAX; }
 
 void DeviceFaults::fail_call(uint64_t, DeviceFault, uint32_t) {}

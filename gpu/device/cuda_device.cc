@@ -222,6 +222,11 @@ bool CudaDevice::owns(const void* p) const {
   return attributes.type == cudaMemoryTypeDevice && attributes.device == number_;
 }
 
+bool CudaDevice::has(const void* p) const {
+  const std::optional<int> part = device_of_part(p);
+  return part ? *part == number_ : owns(p);
+}
+
 cudaStream_t CudaDevice::take_stream() {
   {
     std::lock_guard lock(mutex_);

@@ -87,6 +87,8 @@ class CudaDevice {
   // Whether a pointer is to memory of this device, or to memory of which it has a part
   // (gpu/device/spread_memory.h).
   bool owns(const void* p) const;
+  // Whether a byte lies here, as far as memory that is spread over devices goes.
+  bool has(const void* p) const;
   // Makes this the calling thread's device.
   void enter() const;
   // Lets this device use the memory of another one, and that one the memory of this, as far as the

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -66,6 +67,7 @@ class Spreads {
  public:
   struct Spread {
     std::vector<uint64_t> ends;  // of the parts, in bytes
+    std::vector<int> homes;      // the device of each part
     std::set<int> devices;
   };
 
@@ -159,8 +161,11 @@ class SpreadMemory final : public BackendMemory {
     std::set<int> numbers = share();
     data_ = reinterpret_cast<std::byte*>(address_);
     size_ = bytes;
-    Spreads::Spread spread{.ends = {}, .devices = std::move(numbers)};
-    for (const Part& part : parts_) spread.ends.push_back(part.begin + part.bytes);
+    Spreads::Spread spread{.ends = {}, .homes = {}, .devices = std::move(numbers)};
+    for (const Part& part : parts_) {
+      spread.ends.push_back(part.begin + part.bytes);
+      spread.homes.push_back(part.device->number());
+    }
     Spreads::all().add(data_, std::move(spread));
   }
 
@@ -222,11 +227,20 @@ Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDev
     const OnDevice on(*devices[0]);
     const uint64_t granularity = granularity_of(devices);
     if (bytes < min_pages * granularity * devices.size()) return not_worth;
-    for (const CudaDevice* a : devices)
-      for (const CudaDevice* b : devices)
-        if (a->number() != b->number() && !a->can_reach(b->number())) return not_worth;
+    const Result<bool> reach = all_reach_each_other(devices);
+    if (!reach.ok()) return reach.status();
+    if (!*reach) return not_worth;
     return std::unique_ptr<BackendMemory>(
         std::make_unique<SpreadMemory>(devices, bytes, granularity));
+  });
+}
+
+Result<bool> all_reach_each_other(const std::vector<CudaDevice*>& devices) {
+  return cuda_guarded([&]() -> Result<bool> {
+    for (const CudaDevice* a : devices)
+      for (const CudaDevice* b : devices)
+        if (a->number() != b->number() && !a->can_reach(b->number())) return false;
+    return true;
   });
 }
 
@@ -234,6 +248,14 @@ bool is_spread_over(const void* p, int device) {
   return Spreads::all().find(p, false, [&](const Spreads::Spread& spread, uint64_t) {
     return spread.devices.contains(device);
   });
+}
+
+std::optional<int> device_of_part(const void* p) {
+  return Spreads::all().find(
+      p, std::optional<int>(), [](const Spreads::Spread& spread, uint64_t offset) {
+        const auto part = std::upper_bound(spread.ends.begin(), spread.ends.end(), offset);
+        return std::optional<int>(spread.homes[static_cast<size_t>(part - spread.ends.begin())]);
+      });
 }
 
 uint64_t bytes_to_border(const void* p) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gpu/execution_context.h"
@@ -20,8 +21,12 @@ namespace stride {
 // of them, or the memory would be only some pages. resource_exhausted: no room within a budget.
 Result<std::unique_ptr<BackendMemory>> allocate_spread(const std::vector<CudaDevice*>& devices,
                                                        uint64_t bytes);
+// Whether each of some devices uses the memory of all others.
+Result<bool> all_reach_each_other(const std::vector<CudaDevice*>& devices);
 // Whether a pointer is to such memory, and a device has a part of it.
 bool is_spread_over(const void* p, int device);
+// The device of the part where a byte lies; nothing: it is no such memory.
+std::optional<int> device_of_part(const void* p);
 // How many bytes from `p` on lie in one part. UINT64_MAX: it is no such memory.
 uint64_t bytes_to_border(const void* p);
 

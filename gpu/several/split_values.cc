@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/device/cuda_device.h"
+#include "gpu/device/spread_memory.h"
 #include "gpu/several/range_split.h"
 #include "gpu/several/split_rooms.h"
 #include "storage/first_failure.h"
@@ -121,24 +121,15 @@ class ShareOfValues {
   FirstFailure of_parts_;
 };
 
-// Whether each device that has a part writes to the memory of all others.
-bool all_reach_each_other(const DeviceSet& devices, const PartitionedIndex& index) {
-  for (const PartitionedIndex::Part& from : index.parts())
-    for (const PartitionedIndex::Part& to : index.parts()) {
-      const CudaDevice& there = *devices[to.device].cuda_device();
-      const CudaDevice& here = *devices[from.device].cuda_device();
-      if (here.number() != there.number() && !here.can_reach(there.number())) return false;
-    }
-  return true;
-}
-
 }  // namespace
 
 Status get_split(DeviceSet& devices, const IndexView& index, const KeyColumn& queries,
                  const DeviceValues& out) {
   const PartitionedIndex& parts = parts_of(index);
-  const auto reach =
-      cuda_guarded([&]() -> Result<bool> { return all_reach_each_other(devices, parts); });
+  std::vector<CudaDevice*> with_parts;
+  for (const PartitionedIndex::Part& part : parts.parts())
+    with_parts.push_back(devices[part.device].cuda_device());
+  const Result<bool> reach = all_reach_each_other(with_parts);
   if (!reach.ok()) return reach.status();
   if (!*reach)
     return Status(StatusCode::unavailable, "there is no way between the memories of two devices")

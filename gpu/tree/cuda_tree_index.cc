@@ -167,7 +167,7 @@ class CudaTreeIndex final : public TreeIndex {
       CudaArray<Location> locations(context_.device, to, queries.size);
       if (out.width) {
         list.find(queries, locations.data(), to);
-        gather_rows_cuda(list, locations.data(), queries.size,
+        gather_rows_cuda(context_.device, list, locations.data(), queries.size,
                          {.values = out.values,
                           .value_width = out.width,
                           .there = out.there,
@@ -188,7 +188,7 @@ class CudaTreeIndex final : public TreeIndex {
     STRIDE_TRY(check_resident(indexes, /*values=*/out.value_width != 0));
     return on_stream(context_.device, stream, marking(indexes), [&](cudaStream_t to) {
       CudaIndexList list(context_.device, indexes, to);
-      gather_rows_cuda(list, locations, count, out, to);
+      gather_rows_cuda(context_.device, list, locations, count, out, to);
     });
   }
   Status make_keys_on_device(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,

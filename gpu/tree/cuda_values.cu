@@ -64,29 +64,30 @@ template <class Unit, bool of_keys>
 __global__ void gather_rows(const DeviceIndex* const* indexes, const Location* locations,
                             uint64_t count, Unit* out, uint32_t width, uint32_t lanes,
                             uint8_t* there, const uint32_t* places) {
-  const uint64_t i = this_thread() / lanes;
-  if (i >= count) return;
   const uint32_t lane = threadIdx.x % lanes;
-  const Location at = locations[i];
-  bool is_there = at.found();
-  const std::byte* value = nullptr;
-  if (is_there) {
-    const DeviceIndex& index = *indexes[at.index];
-    is_there = !(index.hidden && index.hidden[at.rank]);
-    const Bytes bytes = (of_keys ? index.keys : index.values)[at.rank];
-    if (is_there && bytes.size() == width) value = bytes.data();
-  }
-  const uint64_t place = places ? places[i] : i;
-  if (lane == 0 && there) there[place] = is_there;
   const uint32_t units = width / sizeof(Unit);
-  Unit* to = out + place * units;
-  if (value && reinterpret_cast<uintptr_t>(value) % sizeof(Unit) != 0) {
-    auto* bytes = reinterpret_cast<std::byte*>(to);
-    for (uint32_t b = lane; b < width; b += lanes) bytes[b] = value[b];
-    return;
+  const uint64_t step = uint64_t{gridDim.x} * blockDim.x / lanes;
+  for (uint64_t i = this_thread() / lanes; i < count; i += step) {
+    const Location at = locations[i];
+    bool is_there = at.found();
+    const std::byte* value = nullptr;
+    if (is_there) {
+      const DeviceIndex& index = *indexes[at.index];
+      is_there = !(index.hidden && index.hidden[at.rank]);
+      const Bytes bytes = (of_keys ? index.keys : index.values)[at.rank];
+      if (is_there && bytes.size() == width) value = bytes.data();
+    }
+    const uint64_t place = places ? places[i] : i;
+    if (lane == 0 && there) there[place] = is_there;
+    Unit* to = out + place * units;
+    if (value && reinterpret_cast<uintptr_t>(value) % sizeof(Unit) != 0) {
+      auto* bytes = reinterpret_cast<std::byte*>(to);
+      for (uint32_t b = lane; b < width; b += lanes) bytes[b] = value[b];
+      continue;
+    }
+    const Unit* from = reinterpret_cast<const Unit*>(value);
+    for (uint32_t u = lane; u < units; u += lanes) to[u] = from ? __ldg(from + u) : Unit{};
   }
-  const Unit* from = reinterpret_cast<const Unit*>(value);
-  for (uint32_t u = lane; u < units; u += lanes) to[u] = from ? __ldg(from + u) : Unit{};
 }
 
 // A thread a cell.
@@ -191,7 +192,7 @@ namespace {
 // Precondition: width is not 0.
 template <bool of_keys>
 void start_gather_rows(const CudaIndexList& indexes, const Location* locations, uint64_t count,
-                       const GatheredRows& rows, cudaStream_t stream) {
+                       const GatheredRows& rows, uint32_t most_blocks, cudaStream_t stream) {
   std::byte* out = of_keys ? rows.keys : rows.values;
   const uint32_t width = of_keys ? rows.key_width : rows.value_width;
   if (count == 0) return;
@@ -200,7 +201,8 @@ void start_gather_rows(const CudaIndexList& indexes, const Location* locations, 
     using Unit = decltype(unit);
     const auto units = static_cast<uint32_t>(width / sizeof(Unit));
     const uint32_t lanes = std::min(8u, std::bit_ceil(units));
-    gather_rows<Unit, of_keys><<<blocks_for(count * lanes), block_threads, 0, stream>>>(
+    const uint32_t blocks = std::min(blocks_for(count * lanes), most_blocks);
+    gather_rows<Unit, of_keys><<<blocks, block_threads, 0, stream>>>(
         indexes.data(), locations, count, reinterpret_cast<Unit*>(out), width, lanes, rows.there,
         rows.places);
   };
@@ -215,10 +217,16 @@ void start_gather_rows(const CudaIndexList& indexes, const Location* locations, 
 
 }  // namespace
 
-void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
-                      const GatheredRows& out, cudaStream_t stream) {
-  if (out.key_width) start_gather_rows<true>(indexes, locations, count, out, stream);
-  if (out.value_width) start_gather_rows<false>(indexes, locations, count, out, stream);
+void gather_rows_cuda(CudaDevice& device, const CudaIndexList& indexes, const Location* locations,
+                      uint64_t count, const GatheredRows& out, cudaStream_t stream) {
+  // What is written over a link is as slow as that: few blocks are enough for it, and leave room
+  // for other work.
+  constexpr uint32_t blocks_of_link = 264;
+  auto most_blocks = [&](const void* p) { return device.has(p) ? UINT32_MAX : blocks_of_link; };
+  if (out.key_width)
+    start_gather_rows<true>(indexes, locations, count, out, most_blocks(out.keys), stream);
+  if (out.value_width)
+    start_gather_rows<false>(indexes, locations, count, out, most_blocks(out.values), stream);
 }
 
 void make_keys_cuda(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,

@@ -48,8 +48,8 @@ void gather_values_cuda(const CudaIndexList& indexes, const Location* locations,
                         const ValueEnd* ends, uint64_t begin, uint64_t count, std::byte* out,
                         uint64_t capacity, cudaStream_t stream);
 // Copies keys and values to places of one width, a place for each location. Hidden rows are none.
-void gather_rows_cuda(const CudaIndexList& indexes, const Location* locations, uint64_t count,
-                      const GatheredRows& out, cudaStream_t stream);
+void gather_rows_cuda(CudaDevice& device, const CudaIndexList& indexes, const Location* locations,
+                      uint64_t count, const GatheredRows& out, cudaStream_t stream);
 // Keys that are made of columns (TreeIndex::make_keys_on_device()).
 void make_keys_cuda(std::span<const DeviceKeyPart> parts, uint64_t rows, std::byte* keys,
                     cudaStream_t stream);

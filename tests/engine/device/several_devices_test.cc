@@ -76,7 +76,8 @@ TEST_CASE_METHOD(SeveralDatabaseTest, "SeveralDatabaseTest.AnswersAsTheHost",
       expect_lookups(db->snapshot(), table, model, random_queries(random, width));
     }
     for (const auto& fake : devices_.fakes()) CHECK(fake->searches() > 0u);
-    for (const SegmentReport& segment : *db->segments(table)) {
+    const std::vector<SegmentReport> segments = *db->segments(table);
+    for (const SegmentReport& segment : segments) {
       if (segment.device_bytes == 0) continue;
       const std::string& placement = segment.device_placement;
       const std::string of_all = " on each of " + std::to_string(devices_.size()) + " devices";
