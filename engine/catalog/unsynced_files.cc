@@ -112,6 +112,8 @@ Status UnsyncedFiles::finish_writes(bool wait, bool logs) {
 }
 
 Status UnsyncedFiles::sync(bool new_names, bool logs) {
+  std::lock_guard syncing(syncing_);
+  STRIDE_TRY(poison_.status());
   std::lock_guard lock(mutex_);
   if (logs) STRIDE_TRY(bring_logs(LogWriter::Reach::disk));
   STRIDE_TRY(sync_files(paths_, found_));
@@ -123,6 +125,8 @@ Status UnsyncedFiles::sync(bool new_names, bool logs) {
 
 // Files are dropped from the list only once their names are synced, too.
 Status UnsyncedFiles::sync_ahead() {
+  std::lock_guard syncing(syncing_);
+  STRIDE_TRY(poison_.status());
   std::unordered_set<std::string> ahead;
   {
     std::lock_guard lock(mutex_);

@@ -54,8 +54,8 @@ class UnsyncedFiles {
   // synced then stays here, and the next call syncs it; cancelled: so does that. Whatever else
   // fails poisons the handle.
   Status sync(bool new_names, bool logs);
-  // Syncs what sync() would, as far as it is written, while others use this: so that sync() has
-  // less to do, which is called under a lock. Fails as it does.
+  // Syncs what sync() would, as far as it is written, while others use this, but for syncs: so that
+  // sync() has less to do, which is called under a lock. Fails as it does.
   Status sync_ahead();
   // A log that is written out and synced with the files, after those that were added before it.
   // May throw std::bad_alloc.
@@ -75,6 +75,9 @@ class UnsyncedFiles {
   FileSystem& fs_;
   const std::string directory_;
   Poison& poison_;
+  // Held while files are synced: after a sync that has failed the next one of the same file says
+  // that all is well, so that none may come before the handle is poisoned. Locked before mutex_.
+  std::mutex syncing_;
   mutable std::mutex mutex_;  // guards the lists
   std::vector<std::string> paths_;
   std::unordered_set<std::string> found_;                // some of these

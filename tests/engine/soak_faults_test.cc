@@ -118,7 +118,7 @@ TEST_CASE("SoakFaultsTest.PowerLossLeavesAPrefixWithAllSyncedCommits", "[SoakFau
       auto db = Database::open("/db", options_for(*fs, random));
       REQUIRE_OK(db);
       auto read = read_all(**db);
-      REQUIRE(read.has_value());
+      REQUIRE_MESSAGE(read.has_value(), "power loss " << losses << life.history());
       REQUIRE_MESSAGE(life.allows(*read), "power loss " << losses << life.history());
       REQUIRE_OK((*db)->verify());
       found = *read;

@@ -1,6 +1,7 @@
 // Random changes of a database of a few small tables, and what it holds afterwards.
 #pragma once
 
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <random>
@@ -126,9 +127,13 @@ inline std::optional<Tables> read_all(Database& db) {
     auto table = db.open_table(t.name);
     Model& model = result[t.name];
     auto it = snapshot.iterate(*table);
-    if (!it.ok()) return std::nullopt;
-    for (; it->valid(); it->next()) model[text(it->key())] = text(it->value());
-    if (!it->status().ok()) return std::nullopt;
+    if (it.ok())
+      for (; it->valid(); it->next()) model[text(it->key())] = text(it->value());
+    const Status status = it.ok() ? it->status() : it.status();
+    if (!status.ok()) {
+      std::fprintf(stderr, "table %s: %s\n", t.name.c_str(), status.to_string().c_str());
+      return std::nullopt;
+    }
   }
   return result;
 }

@@ -13,6 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/cli_fixture.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/soak.h"
 
 namespace stride::cli {
@@ -115,7 +116,7 @@ class CliAllocationTest : public CliFixture {
   // Every allocation where the tests are to run for long, else some of them, others in each run.
   int64_t next_after(int64_t n) {
     if (test::soak_seconds(0) > 0) return n + 1;
-    return n + 1 + static_cast<int64_t>(random_() % 500);
+    return n + 1 + static_cast<int64_t>(random_() % (test::under_sanitizer ? 3000 : 500));
   }
 
   const std::string original_ = directory_ + "/original";

@@ -3,10 +3,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
+#include "tests/support/forwarding_file_system.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -140,6 +149,72 @@ TEST_CASE_METHOD(DurabilityTest, "DurabilityTest.AFileWhoseSyncRunsOutOfMemoryPo
   fs_.fail_sync(1, StatusCode::resource_exhausted);
   CHECK(db_->sync().code() == StatusCode::resource_exhausted);
   CHECK(db_->sync().code() == StatusCode::poisoned);
+}
+
+// A sync that fails takes a while to say so.
+class LateFailures final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  void wait_for_failure() { failed_.wait(); }
+
+ private:
+  class LateFile final : public ForwardingFile {
+   public:
+    LateFile(LateFailures& all, std::unique_ptr<File> below)
+        : ForwardingFile(std::move(below)), all_(all) {}
+    Status sync() override {
+      Status s = ForwardingFile::sync();
+      if (s.ok()) return s;
+      all_.failed_.count_down();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      return s;
+    }
+
+   private:
+    LateFailures& all_;
+  };
+  std::unique_ptr<File> wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<LateFile>(*this, std::move(file));
+  }
+
+  std::latch failed_{1};
+};
+
+// Once a file's sync has failed, the next one says that all is well: it must come too late.
+TEST_CASE("DurabilityTest.NoCommitIsSyncedBesideASyncThatFails", "[DurabilityTest]") {
+  MemoryFileSystem fs;
+  LateFailures late(fs);
+  Options options;
+  options.memtable_bytes = 0;  // each commit makes a segment
+  options.background_work = false;
+  options.file_system = &late;
+  auto db = Database::open("/db", options);
+  REQUIRE_OK(db);
+  auto table = (*db)->create_table("t");
+  REQUIRE_OK(table);
+  auto put = [&](const std::string& key, Durability durability) {
+    WriteTransaction t = (*db)->begin();
+    REQUIRE_OK(t.put(*table, key, "value"));
+    return t.commit(durability);
+  };
+  REQUIRE_OK(put("flushed", Durability::flush));
+  fs.fail_sync(1, StatusCode::io_error);
+  Status copied;
+  TestThreads threads;
+  threads.start([&] { copied = (*db)->checkpoint("/copy"); });
+  late.wait_for_failure();
+  const Status synced = put("synced", Durability::sync);
+  threads.join();
+  CHECK_MESSAGE(synced.code() == StatusCode::poisoned, synced.to_string());
+  CHECK_FALSE(copied.ok());
+  db->reset();
+  auto after = fs.crash(seed(), CrashPolicy::lose_unsynced);
+  options.file_system = after.get();
+  db = Database::open("/db", options);
+  REQUIRE_OK(db);
+  auto read = read_all(**db);
+  REQUIRE(read.has_value());
+  CHECK(*read == Tables{{"t", {}}});
 }
 
 TEST_CASE("DescriptorTest.ASyncWithoutDescriptorsCanBeTriedAgain", "[DescriptorTest]") {
