@@ -22,10 +22,11 @@ class FrozenLogs {
   // run: that the rows will be; 0: they are newer than all segments.
   Status write(const Memtable& memtable, uint32_t commit, uint64_t run) {
     log_.reset();
-    for (const auto& tail : memtable.tails()) {
-      // Rows of a table that was dropped meanwhile went with it.
-      if (frozen_.version->find(tail->table()->id)) STRIDE_TRY(write_table(*tail, commit));
-    }
+    // Commits go on, and may add tails: only find() may be called beside them. Rows of a table that
+    // was dropped meanwhile went with it.
+    for (const auto& table : frozen_.version->tables.all())
+      if (const TableTail* tail = memtable.find(table->table->id))
+        STRIDE_TRY(write_table(*tail, commit));
     if (!log_) return {};
     STRIDE_TRY(log_->reach(LogWriter::Reach::disk));
     position_ = log_->position();
