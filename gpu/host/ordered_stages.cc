@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace stride {
@@ -59,17 +60,24 @@ class OrderedStages {
 void run_in_order(uint64_t chunks, const ChunkStage& in, const ChunkStage& work,
                   const ChunkStage& out) {
   OrderedStages stages(chunks);
+  bool has_threads = true;
   {
     std::jthread first, last;
     try {
       first = std::jthread([&] { stages.run(0, in); });
       last = std::jthread([&] { stages.run(2, out); });
-    } catch (...) {  // the system has no more threads
+    } catch (const std::system_error&) {
       stages.fail(std::current_exception());
+      has_threads = false;
     }
     stages.run(1, work);
   }
-  stages.rethrow();
+  if (has_threads) return stages.rethrow();
+  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    in(chunk);
+    work(chunk);
+    out(chunk);
+  }
 }
 
 }  // namespace stride

@@ -1,6 +1,10 @@
 // Chunks that come in, are worked on and go out, each stage on a thread of its own.
 #include "gpu/host/ordered_stages.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -10,6 +14,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -48,6 +53,30 @@ TEST_CASE("OrderedStagesTest.EachChunkPassesAllStagesInOrder", "[OrderedStagesTe
       for (uint64_t i = 0; i < of_stage.size(); ++i) CHECK(of_stage[i] == i);
     }
   }
+}
+
+// In a process of its own that has no room for the stack of another thread.
+TEST_CASE("OrderedStagesTest.WithoutThreadsTheCallerDoesAll", "[OrderedStagesTest]") {
+  if (under_sanitizer) SKIP("sanitizers need the addresses");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit none{1 << 20, 1 << 20};
+    uint64_t sum = 0, rooms[chunk_rooms] = {};
+    try {
+      if (setrlimit(RLIMIT_AS, &none) != 0) _exit(2);
+      run_in_order(
+          20, [&](uint64_t chunk) { rooms[chunk % chunk_rooms] = chunk + 1; },
+          [&](uint64_t chunk) { rooms[chunk % chunk_rooms] *= 2; },
+          [&](uint64_t chunk) { sum += rooms[chunk % chunk_rooms]; });
+    } catch (...) {
+      _exit(3);
+    }
+    _exit(sum == 420 ? 0 : 1);
+  }
+  int ended = 0;
+  REQUIRE(waitpid(child, &ended, 0) == child);
+  CHECK(ended == 0);
 }
 
 TEST_CASE("OrderedStagesTest.AStageThatThrowsEndsAll", "[OrderedStagesTest]") {
