@@ -1,7 +1,6 @@
 #include "gpu/several/split_search.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,17 +31,11 @@ class ShareSearch {
       : devices_(devices), index_(index), parts_(parts_of(index)), op_(op), device_(device) {}
 
   Status run(const KeyColumn& queries, std::span<uint32_t> out) {
-    const uint64_t chunk = chunk_size(queries.size);
-    const uint64_t chunks = (queries.size + chunk - 1) / chunk;
-    std::atomic<uint64_t> next{0};
-    return devices_.run_each(std::min(chunks_under_way, chunks), [&](uint64_t) -> Status {
-      LaneRooms rooms(parts_.parts().size());
-      for (uint64_t i; (i = next++) < chunks;) {
-        const uint64_t first = i * chunk, count = std::min(chunk, queries.size - first);
-        STRIDE_TRY(run_chunk(queries.slice(first, count), out.subspan(first, count), &rooms));
-      }
-      return {};
-    });
+    return run_chunks<LaneRooms>(devices_, queries.size, chunk_size(queries.size),
+                                 parts_.parts().size(), [&](Share chunk, LaneRooms* rooms) {
+                                   return run_chunk(queries.slice(chunk.first, chunk.count),
+                                                    out.subspan(chunk.first, chunk.count), rooms);
+                                 });
   }
 
   // What a device of a part has failed with.

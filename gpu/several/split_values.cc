@@ -1,7 +1,6 @@
 #include "gpu/several/split_values.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -35,17 +34,11 @@ class ShareOfValues {
       : devices_(devices), index_(index), width_(width), all_reach_(all_reach), device_(device) {}
 
   Status run(const KeyColumn& queries, const DeviceValues& out) {
-    const uint64_t chunk = chunk_size(queries.size);
-    const uint64_t chunks = (queries.size + chunk - 1) / chunk;
-    std::atomic<uint64_t> next{0};
-    return devices_.run_each(std::min(chunks_under_way, chunks), [&](uint64_t) -> Status {
-      ValueRooms rooms(index_.parts().size());
-      for (uint64_t i; (i = next++) < chunks;) {
-        const uint64_t first = i * chunk, count = std::min(chunk, queries.size - first);
-        STRIDE_TRY(run_chunk(queries.slice(first, count), out.from(first), &rooms));
-      }
-      return {};
-    });
+    return run_chunks<ValueRooms>(devices_, queries.size, chunk_size(queries.size),
+                                  index_.parts().size(), [&](Share chunk, ValueRooms* rooms) {
+                                    return run_chunk(queries.slice(chunk.first, chunk.count),
+                                                     out.from(chunk.first), rooms);
+                                  });
   }
 
   // What a device of a part has failed with.

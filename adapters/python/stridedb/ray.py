@@ -170,13 +170,13 @@ def lookup(
     given = {"path": path, "table": table, "entry": entry, "on": on, "is_inner": how == "inner", "suffix": suffix,
              "columns": wanted, "options": options, "batch_rows": batch_rows}
     map_batches = functools.partial(ds.map_batches, batch_format="pyarrow", batch_size=None, **room)
-    # What lies on a GPU stays there: an actor has it.
-    most = max(1, int(cpus / num_cpus)) if concurrency is None else concurrency
-    pool = ActorPoolStrategy(min_size=1, max_size=most) if concurrency is None else ActorPoolStrategy(size=most)
     with warnings.catch_warnings():
         # Ray Data 2.60 to 2.63 takes numbers of retries, has no other name for them, and says that 2.64 won't.
         warnings.simplefilter("ignore", RayDeprecationWarning)
-        if num_gpus and not actors:
+        if num_gpus and not actors:  # what lies on a GPU stays there: an actor has it
+            most = max(1, int(cpus / num_cpus))
+            pool = (ActorPoolStrategy(min_size=1, max_size=most) if concurrency is None
+                    else ActorPoolStrategy(size=concurrency))
             return map_batches(_Lookup, fn_constructor_kwargs=given, compute=pool, max_restarts=RETRIES,
                                max_task_retries=RETRIES)
         return map_batches(_look_up, fn_kwargs={"given": pickle.dumps(given), "actors": actors}, max_retries=RETRIES,
