@@ -180,6 +180,7 @@ Status DatabaseImpl::drop_table(const std::string& name) {
   if (!found)
     return Status(StatusCode::not_found, "no table '" + name + "'").with_file(context_.path);
   PendingEdit pending(unsynced_);
+  versions_.new_id();  // of no use but that frames of logs tell by it which edits they follow
   pending.edit.dropped.push_back(found->table->id);
   pending.obsolete.assign(found->segments.begin(), found->segments.end());
   return versions_.apply(*version, &pending, Durability::sync);

@@ -27,6 +27,7 @@ VersionEdit snapshot_of(const ManifestState& state) {
   edit.created_logs = state.logs;
   for (const LogRecord& log : state.logs)
     if (log.run != 0) edit.sealed_logs.push_back({log.number, log.run});
+  if (state.synced_logs != 0) edit.synced_logs = state.synced_logs;
   edit.next_id = state.next_id;
   return edit;
 }

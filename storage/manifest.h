@@ -75,7 +75,7 @@ struct SealedLog {
 };
 
 // Applied in this order: removed, dropped, renamed, created, added, rows erased, logs removed,
-// created and sealed.
+// created, sealed and synced.
 struct VersionEdit {
   std::vector<TableRecord> created;
   // Tables that are there, each once. All of them give up their names before one gets its new one.
@@ -87,14 +87,20 @@ struct VersionEdit {
   std::vector<LogRecord> created_logs;  // write-ahead logs, ascending and above all that are there
   std::vector<uint64_t> removed_logs;   // segments have what they held
   std::vector<SealedLog> sealed_logs;   // ascending; no log before them stays unsealed
-  uint64_t next_id = 0;                 // file, run and table ids below are used up; 0: as it was
+  // ManifestState::synced_logs from now on; nothing: as it was.
+  std::optional<uint64_t> synced_logs;
+  uint64_t next_id = 0;  // file, run and table ids below are used up; 0: as it was
 };
 
 struct ManifestState {
   std::vector<TableRecord> tables;      // ascending id
   std::vector<SegmentRecord> segments;  // ascending run
   std::vector<LogRecord> logs;          // ascending, with ascending runs; then those without one
-  uint64_t next_id = 1;                 // above every id in use, whatever the edits said
+  // What the logs have before this position (LogHeader::position) was on stable storage when the
+  // edit that says so was written. It tells a log whose end is damaged from one whose end a power
+  // loss has taken. 0: nothing is known, or there are no logs.
+  uint64_t synced_logs = 0;
+  uint64_t next_id = 1;  // above every id in use, whatever the edits said
   // Whole or not at all. corruption where it does not fit (unknown table, ...). Costs as much as
   // all of the state: ManifestReplay (storage/manifest_replay.h) is for many edits.
   Status apply(const VersionEdit& edit);

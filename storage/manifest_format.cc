@@ -156,6 +156,8 @@ Status EditDecoder::decode_field(EditTag tag, Bytes body, VersionEdit* edit) con
       return decode_table_that_expires(body, edit);
     case EditTag::added_segment_that_expires:
       return decode_segment_that_expires(body, edit);
+    case EditTag::synced_logs:
+      return whole(body, &edit->synced_logs.emplace());
   }
   return newer("unknown tag " + std::to_string(static_cast<uint32_t>(tag)));
 }
@@ -361,6 +363,7 @@ Result<std::vector<std::byte>> encode_record(const VersionEdit& edit, uint64_t s
     encoder.field(EditTag::created_log, CreatedLog{log.number, log.id});
   for (const SealedLog& log : edit.sealed_logs)
     encoder.field(EditTag::sealed_log, SealedLogField{log.number, log.run});
+  if (edit.synced_logs) encoder.field(EditTag::synced_logs, *edit.synced_logs);
   std::vector<std::byte>& out = encoder.out();
   uint64_t payload_bytes = out.size() - sizeof header;
   if (payload_bytes > std::numeric_limits<uint32_t>::max() - 8) {
@@ -398,6 +401,10 @@ Result<VersionEdit> decode_edit(const ManifestRecord& record, const std::string&
         .with_offset(offset)
         .with_remedy("open the database with a newer StrideDB");
   }
+  // No record knows what comes after it: this one was written behind others that are not there.
+  if (record.header.synced_bytes > offset)
+    return Status::corruption(file, offset, "records before this one are missing in the manifest")
+        .with_remedy("restore the database from a backup");
   VersionEdit edit;
   STRIDE_TRY(EditDecoder(record.payload, file, offset).run(&edit));
   return edit;

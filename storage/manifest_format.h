@@ -66,6 +66,7 @@ enum class EditTag : uint32_t {
   renamed_table = 11,               // uint32_t, then the name
   created_table_that_expires = 12,  // CreatedTableThatExpires, then the name
   added_segment_that_expires = 13,  // AddedSegmentThatExpires
+  synced_logs = 14,                 // uint64_t
 };
 struct EditField {
   uint32_t tag;

@@ -26,6 +26,7 @@ class ManifestReplay {
   Status apply(const VersionEdit& edit);
   const TableRecord* find_table(uint32_t id) const;  // null: it is not there
   uint64_t next_id() const { return next_id_; }
+  uint64_t synced_logs() const { return synced_logs_; }
   ManifestState state() const;
 
  private:
@@ -49,6 +50,7 @@ class ManifestReplay {
   std::unordered_map<std::string, uint32_t> ids_by_name_;  // of tables
   std::unordered_map<uint64_t, ReplayedSegment> segments_;
   std::map<uint64_t, LogRecord> logs_;  // by number
+  uint64_t synced_logs_ = 0;
   uint64_t next_id_ = 1;
   uint64_t ever_added_ = 0;
 };

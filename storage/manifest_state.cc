@@ -198,7 +198,8 @@ Status ManifestReplay::Check::seal_logs(const VersionEdit& edit) const {
   return {};
 }
 
-ManifestReplay::ManifestReplay(const ManifestState& start) : next_id_(start.next_id) {
+ManifestReplay::ManifestReplay(const ManifestState& start)
+    : synced_logs_(start.synced_logs), next_id_(start.next_id) {
   for (const TableRecord& table : start.tables) create_table(table);
   for (const SegmentRecord& segment : start.segments) add_segment(segment);
   for (const LogRecord& log : start.logs) logs_[log.number] = log;
@@ -255,6 +256,7 @@ Status ManifestReplay::apply(const VersionEdit& edit) {
     logs_[log.number].run = log.run;
     next_id_ = std::max(next_id_, log.run + 1);
   }
+  synced_logs_ = logs_.empty() ? 0 : edit.synced_logs.value_or(synced_logs_);
   next_id_ = std::max(next_id_, edit.next_id);
   return {};
 }
@@ -267,6 +269,7 @@ const TableRecord* ManifestReplay::find_table(uint32_t id) const {
 ManifestState ManifestReplay::state() const {
   ManifestState state;
   state.next_id = next_id_;
+  state.synced_logs = synced_logs_;
   for (const auto& [number, log] : logs_) state.logs.push_back(log);
   for (const auto& [id, table] : tables_) state.tables.push_back(table.record);
   std::vector<ReplayedSegment> segments;

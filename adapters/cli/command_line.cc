@@ -26,16 +26,20 @@ ExitStatus run(const std::vector<std::string>& arguments, Context* context) {
 
 int run(int argc, const char* const* argv, const Environment& environment) {
   ExitCode code = ExitCode::no_room;
+  const char* done = nullptr;
   try {
     Context context(environment);
-    const ExitStatus outcome = guarded([&] {
+    const ExitStatus outcome = guarded(&context, [&] {
       return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), &context);
     });
     code = outcome.code();
+    done = context.done;
     context.complain(outcome);
   } catch (const std::bad_alloc&) {  // even of the memory to say something else
-    constexpr std::string_view text = "stride: out of memory\n";
-    [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
+    const std::string_view texts[] = {"stride: out of memory", done ? ": " : "", done ? done : "",
+                                      "\n"};
+    for (std::string_view text : texts)
+      [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
   }
   return static_cast<int>(code);
 }

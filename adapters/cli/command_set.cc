@@ -89,11 +89,14 @@ std::string shell_examples(const std::string& footer) {
 
 }  // namespace
 
-ExitStatus guarded(const std::function<ExitStatus()>& work) {
+ExitStatus guarded(Context* context, const std::function<ExitStatus()>& work) {
+  context->done = nullptr;
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return ExitStatus(ExitCode::no_room, "out of memory");
+    std::string text = "out of memory";
+    if (context->done) text.append(": ").append(context->done);
+    return ExitStatus(ExitCode::no_room, std::move(text));
   } catch (const std::exception& error) {
     return ExitStatus(ExitCode::failure, error.what());
   }

@@ -15,7 +15,7 @@
 namespace stride::cli {
 
 // What it returns, or the outcome that fits what it throws.
-ExitStatus guarded(const std::function<ExitStatus()>& work);
+ExitStatus guarded(Context* context, const std::function<ExitStatus()>& work);
 
 // For one command: its arguments stay as they were parsed.
 class CommandSet {

@@ -12,6 +12,8 @@
 
 namespace stride::cli {
 
+inline constexpr const char* all_done = "all that was asked for is done";
+
 struct Context {
   explicit Context(const Environment& surroundings)
       : environment(surroundings), out(surroundings.out, "standard output") {}
@@ -19,6 +21,9 @@ struct Context {
   Environment environment;
   Output out;         // data, and nothing else
   bool json = false;  // --json: data as JSON
+  // What the command has done for good, such as all_done: to be told where memory is too short for
+  // its report. Null: nothing.
+  const char* done = nullptr;
 
   // A line to the standard error.
   void note(std::string_view line) const;

@@ -36,6 +36,7 @@ class FrozenLogs {
     return {};
   }
   std::vector<LogRecord> take_records() { return std::move(records_); }
+  uint64_t end() const { return position_; }  // of the last log
   uint64_t next_id() const { return next_number_; }
 
  private:
@@ -104,8 +105,8 @@ Result<ManifestState> write_frozen_logs(const FrozenDatabase& frozen,
     STRIDE_TRY(logs.write(*sealed.rows, last, sealed.run));
   }
   if (version.memtable) STRIDE_TRY(logs.write(*version.memtable, frozen.commit, 0));
-  const uint64_t next_id = logs.next_id();
-  return manifest_state(version, logs.take_records(), next_id);
+  const uint64_t end = logs.end(), next_id = logs.next_id();
+  return manifest_state(version, logs.take_records(), end, next_id);
 }
 
 }  // namespace stride

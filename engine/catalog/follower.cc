@@ -110,6 +110,14 @@ std::vector<Follower::Log> Follower::logs_of(const std::vector<LogRecord>& recor
   return made;
 }
 
+uint64_t Follower::end_of(const Log& log) {
+  return log.new_frames > 0 ? log.file->position_behind(log.new_frames - 1) : log.file->position();
+}
+
+uint64_t Follower::offset_behind(const Log& log) {
+  return log.new_frames > 0 ? log.file->offset_behind(log.new_frames - 1) : log.file->offset();
+}
+
 Status Follower::open_log(Log* log) const {
   if (log->file) return {};
   const std::string path = context_.log_path(log->record.number);
@@ -125,24 +133,25 @@ Status Follower::open_log(Log* log) const {
 // to the system is not all of the one before, or a power loss has taken the rest.
 Status Follower::read_logs() {
   bool is_lost = false;
+  const Log* last = nullptr;  // that counts
   for (size_t i = 0; i < next_logs_.size(); ++i) {
     Log& log = next_logs_[i];
     log.new_frames = 0;
     STRIDE_TRY(open_log(&log));
-    uint64_t end = log.file->begin();  // of the logs before it
-    if (i > 0) {
-      const Log& last = next_logs_[i - 1];
-      end = last.new_frames > 0 ? last.file->position_behind(last.new_frames - 1)
-                                : last.file->position();
-      if (!is_lost && log.file->begin() < end)
-        return damaged_log(log.file->path(), 0, "begins before the log before it ends");
-      is_lost = is_lost || log.file->begin() != end;
-    }
+    const uint64_t end = last ? end_of(*last) : log.file->begin();  // of the logs before it
+    if (!is_lost && log.file->begin() < end)
+      return damaged_log(log.file->path(), 0, "begins before the log before it ends");
+    is_lost = is_lost || log.file->begin() != end;
     STRIDE_TRY(log.file->read());
     if (is_lost && log.file->frames() > 0 && log.file->frame(0).header.synced > end)
       return damaged_log(log.file->path(), 0, "is damaged, and later ones say that it was whole");
-    if (!is_lost) STRIDE_TRY(read_log(&log));
+    if (is_lost) continue;
+    STRIDE_TRY(read_log(&log));
+    last = &log;
   }
+  if (last && end_of(*last) < manifest_->replay().synced_logs())
+    return damaged_log(last->file->path(), offset_behind(*last),
+                       "is damaged, and the manifest says that it was whole");
   return {};
 }
 
@@ -167,8 +176,7 @@ Status Follower::read_log(Log* log) {
 // What follows the frames is looked at once it has been there for two readings.
 Status Follower::look_at_rest(Log* log) const {
   const LogFollower& file = *log->file;
-  const uint64_t offset =
-      log->new_frames > 0 ? file.offset_behind(log->new_frames - 1) : file.offset();
+  const uint64_t offset = offset_behind(*log);
   if (log->rest_seen_at != offset) {
     log->rest_seen_at = offset;
     log->rest_is_fine = false;
@@ -232,8 +240,7 @@ void Follower::put_logs_into(Version* version, const Step& step) const {
     if (is_new) version->sealed.insert(version->sealed.begin(), {log.record.run, log.rows, 0, 0});
     SealedMemtable& sealed = version->sealed.front();
     sealed.memory_bytes = log.rows->bytes();
-    sealed.log_bytes +=
-        log.new_frames > 0 ? log.file->offset_behind(log.new_frames - 1) : log.file->offset();
+    sealed.log_bytes += offset_behind(log);
     sealed.last_commit = log.rows->visible();
     for (const Step::Rows& rows : step.rows)
       if (rows.memtable == log.rows) sealed.last_commit = rows.commit;

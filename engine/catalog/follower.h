@@ -74,6 +74,9 @@ class Follower {
   Status read_log(Log* log);
   Status open_log(Log* log) const;
   Status look_at_rest(Log* log) const;
+  // Where what counts of a log ends: the position, and the offset in the file.
+  static uint64_t end_of(const Log& log);
+  static uint64_t offset_behind(const Log& log);
   Result<Step> insert(const std::shared_ptr<const Version>& before);
   Status insert_frames(const Log& log, const Version& version, Step* step) const;
   void put_logs_into(Version* version, const Step& step) const;

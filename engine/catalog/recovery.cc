@@ -56,6 +56,7 @@ Status Recovery::run(const Version& blank) {
   STRIDE_TRY(read_manifest(&unsynced));
   STRIDE_TRY(apply_unsynced(unsynced));
   found_.next_id = found_.logged_next_id = state_.next_id;
+  found_.synced_logs = state_.synced_logs;
   if (context_.options.read_only) {
     found_.follower = std::make_unique<ManifestFollower>(
         fs_, context_.path, found_.position, ManifestReplay(state_), std::move(counted_));

@@ -27,6 +27,7 @@ struct RecoveredDatabase {
   // back.
   std::vector<uint64_t> removed_logs;
   uint64_t logged_next_id = 1;              // as far as the manifest knows
+  uint64_t synced_logs = 0;                 // ManifestState
   std::vector<std::string> unsynced_files;  // that they name
   ManifestPosition position;                // behind the last edit that counts
   // Files that no edit names; of a writer. Readers of earlier edits may still need them.

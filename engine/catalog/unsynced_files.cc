@@ -93,6 +93,12 @@ bool UnsyncedFiles::has_unsynced_log() const {
                      [](const auto& log) { return log->has_unsynced(); });
 }
 
+std::optional<uint64_t> UnsyncedFiles::logs_end() const {
+  std::lock_guard lock(mutex_);
+  if (logs_.empty()) return std::nullopt;
+  return logs_.back()->position();
+}
+
 Status UnsyncedFiles::sync_logs() {
   std::lock_guard lock(mutex_);
   return bring_logs(LogWriter::Reach::disk);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -62,6 +63,8 @@ class UnsyncedFiles {
   void add_log(std::shared_ptr<LogWriter> log);
   void drop_log(uint64_t number) noexcept;
   bool has_unsynced_log() const;
+  // The position at which the last log ends; nothing: there is none.
+  std::optional<uint64_t> logs_end() const;
   Status sync_logs();
 
  private:

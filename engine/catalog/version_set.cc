@@ -25,8 +25,8 @@ std::shared_ptr<const Version> blank_version(const DatabaseContext& context) {
 }  // namespace
 
 ManifestState manifest_state(const Version& version, std::vector<LogRecord> logs,
-                             uint64_t next_id) {
-  ManifestState state{.logs = std::move(logs), .next_id = next_id};
+                             uint64_t synced_logs, uint64_t next_id) {
+  ManifestState state{.logs = std::move(logs), .synced_logs = synced_logs, .next_id = next_id};
   for (size_t i = 0; i < version.tables.size(); ++i) {
     const TableVersion& table = *version.tables[i];
     state.tables.push_back(*table.table);
@@ -68,6 +68,7 @@ Status VersionSet::open() {
   log_bytes_ = recovered_logs_.unsealed_bytes;
   removed_logs_ = std::move(recovered->removed_logs);
   logged_next_id_ = recovered->logged_next_id;
+  synced_logs_ = recovered->synced_logs;
   next_id_ = recovered->next_id;
   count_bytes(*recovered->version);
   if (follower_) return open_reader(&*recovered);
@@ -177,7 +178,7 @@ Status VersionSet::apply(const Version& before, PendingEdit* pending, Durability
   for (auto& [segment, path] : pending->unsynced)
     unsynced_.add(std::move(segment), std::move(path));
   pending->unsynced.clear();
-  Status s = no_throw([&] { return log(*pending, new_files, durability); });
+  Status s = no_throw([&] { return log(pending, new_files, durability); });
   if (!s.ok()) {
     // Where nobody knows whether the edit is in the log, its files stay.
     if (poison_.is_set()) pending->segments.clear();
@@ -223,13 +224,15 @@ void VersionSet::change_logs(const VersionEdit& edit) noexcept {
   for (const SealedLog& sealed : edit.sealed_logs)
     for (LogRecord& log : logs_)
       if (log.number == sealed.number) log.run = sealed.run;
+  synced_logs_ = logs_.empty() ? 0 : edit.synced_logs.value_or(synced_logs_);
 }
 
 // What fails is tried again after more edits. Whichever manifest is in charge has all edits so far.
 void VersionSet::rewrite_grown_manifest(const Version& version) noexcept {
   if (!manifest_->may_have_grown()) return;
-  Status s =
-      no_throw([&] { return manifest_->rewrite_grown(manifest_state(version, logs_, next_id_)); });
+  Status s = no_throw([&] {
+    return manifest_->rewrite_grown(manifest_state(version, logs_, synced_logs_, next_id_));
+  });
   if (manifest_->poisoned()) Status ignored = poison_.set(std::move(s));
 }
 
@@ -253,15 +256,20 @@ void VersionSet::remove_log_files() noexcept {
 
 // A synced edit makes every edit before it durable too, and so must their files be. A flushed one
 // makes them survive the process.
-Status VersionSet::log(const PendingEdit& pending, bool new_files, Durability durability) {
-  const VersionEdit& edit = pending.edit;
+Status VersionSet::log(PendingEdit* pending, bool new_files, Durability durability) {
+  VersionEdit& edit = pending->edit;
   const bool sync = durability == Durability::sync;
   // Where this is kept, what was committed before must not be lost: segments are looked at when the
   // database is opened, and logs are synced first.
-  if (!sync && !pending.only_moves_rows) STRIDE_TRY(unsynced_.sync_logs());
+  const bool brings_logs = !pending->only_moves_rows;
+  if (!sync && brings_logs) STRIDE_TRY(unsynced_.sync_logs());
   if (durability != Durability::none)
-    STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/!pending.only_moves_rows));
-  if (sync) STRIDE_TRY(unsynced_.sync(new_files, /*logs=*/!pending.only_moves_rows));
+    STRIDE_TRY(unsynced_.finish_writes(/*wait=*/true, /*logs=*/brings_logs));
+  if (sync) STRIDE_TRY(unsynced_.sync(new_files, /*logs=*/brings_logs));
+  if (brings_logs && !logs_.empty()) {
+    const uint64_t end = unsynced_.logs_end().value_or(recovered_logs_.end);
+    if (end != synced_logs_) edit.synced_logs = end;
+  }
   STRIDE_TRY(WorkWatch::check());  // from here on it is committed
   Status s = no_throw([&] { return manifest_->append(edit, sync); });
   if (s.ok()) has_unsynced_edits_ = !sync;
@@ -280,7 +288,8 @@ Status VersionSet::sync() {
   }
   PendingEdit nothing(unsynced_);
   nothing.edit.next_id = next_id_;
-  STRIDE_TRY(log(nothing, /*new_files=*/false, Durability::sync));
+  STRIDE_TRY(log(&nothing, /*new_files=*/false, Durability::sync));
+  change_logs(nothing.edit);
   look_at_readers(nothing, Durability::sync);
   remove_log_files();
   return {};

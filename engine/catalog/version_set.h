@@ -74,6 +74,8 @@ class VersionSet {
   }
   // As the last edit of the manifest has it: a frame of the log that is written now comes after it.
   uint64_t logged_next_id() const { return logged_next_id_; }
+  // How far the manifest knows the logs as synced: a position.
+  uint64_t synced_logs() const { return synced_logs_; }
   // Whether the manifest ends with edits that were not synced.
   bool has_unsynced_edits() const { return has_unsynced_edits_; }
 
@@ -92,7 +94,7 @@ class VersionSet {
 
  private:
   void give_up_lost_logs(VersionEdit* edit) const;
-  Status log(const PendingEdit& pending, bool new_files, Durability durability);
+  Status log(PendingEdit* pending, bool new_files, Durability durability);
   void change_logs(const VersionEdit& edit) noexcept;
   // Puts the state into a new manifest where the old one has grown far past it. Precondition: all
   // edits are synced.
@@ -116,6 +118,7 @@ class VersionSet {
   bool has_unsynced_edits_ = false;  // the manifest ends with some
   std::vector<LogRecord> logs_;
   ReplayedLogs recovered_logs_;
+  uint64_t synced_logs_ = 0;  // ManifestState::synced_logs
   uint64_t logged_next_id_ = 1;
   std::vector<uint64_t> removed_logs_;  // by edits that may not be synced: their files stay so long
   const std::shared_ptr<ObsoleteFiles> obsolete_;
@@ -138,6 +141,7 @@ class VersionSet {
 };
 
 // What the manifest's edits say together that make such a version.
-ManifestState manifest_state(const Version& version, std::vector<LogRecord> logs, uint64_t next_id);
+ManifestState manifest_state(const Version& version, std::vector<LogRecord> logs,
+                             uint64_t synced_logs, uint64_t next_id);
 
 }  // namespace stride

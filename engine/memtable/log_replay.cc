@@ -67,12 +67,19 @@ class Replay {
       offset = log->offset();
     }
     replayed_.end = log->position();
+    last_ = {log->path(), offset};
     if (!ends_with_manifest && log->knows_synced_beyond(replayed_.end))
       return damaged(*log, offset);
     if (record.run != 0) replayed_.sealed_end = replayed_.end;
     replayed_.logs.push_back({record, log->offset(), rows});
     count(record, log->offset(), memtable);
     return context_.options.read_only ? Status() : log->make_durable(*context_.fs);
+  }
+
+  // Precondition: all logs have been run. synced: ManifestState::synced_logs.
+  Status check_end(uint64_t synced) const {
+    if (!any_ || replayed_.end >= synced) return {};
+    return misfit(last_.path, last_.offset, "is damaged, and the manifest says that it was whole");
   }
 
  private:
@@ -115,6 +122,10 @@ class Replay {
   Version& version_;
   ReplayedLogs& replayed_;
   bool any_ = false;  // a log has been read
+  struct {
+    std::string path;
+    uint64_t offset = 0;
+  } last_;  // where the last log that counts ends
 };
 
 Result<LogReader> open_log(const DatabaseContext& context, const LogRecord& record) {
@@ -184,6 +195,7 @@ Status replay_logs(const DatabaseContext& context, const ManifestState& manifest
     Replay replay(context, manifest.next_id, version, replayed);
     Status s;
     for (size_t i = 0; s.ok() && i < manifest.logs.size(); ++i) s = replay.run(manifest.logs[i]);
+    if (s.ok()) s = replay.check_end(manifest.synced_logs);
     const bool again = context.options.read_only && s.code() == StatusCode::corruption;
     if (!again || attempt == read_only_attempts) return s;
   }

@@ -189,6 +189,8 @@ Status SmallCommits::open_log(Durability durability) {
   PendingEdit pending(unsynced_);
   pending.only_moves_rows = true;
   pending.edit.created_logs.push_back(log->record());
+  // Logs that an earlier process left unsealed have gone further.
+  if (versions_.synced_logs() > position) pending.edit.synced_logs = position;
   Status s = no_throw([&] {
     for (const LogRecord& old : versions_.logs())
       if (old.run == 0) pending.edit.removed_logs.push_back(old.number);

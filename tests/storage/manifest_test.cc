@@ -121,6 +121,22 @@ TEST_CASE_METHOD(ManifestTest, "ManifestTest.DamageBeforeASyncedRecordIsCorrupti
   CHECK_FALSE(status.remedy().empty());
 }
 
+// As where a file system puts a later block in the place of an earlier one.
+TEST_CASE_METHOD(ManifestTest, "ManifestTest.AMissingRecordIsCorruption", "[ManifestTest]") {
+  auto manifest = create(fs_);
+  uint64_t second = manifest->bytes();
+  REQUIRE_OK(manifest->append(table_edit(1, "one"), true));
+  uint64_t third = manifest->bytes();
+  REQUIRE_OK(manifest->append(table_edit(2, "two"), true));
+  std::string bytes = *read_file(fs_, manifest->path());
+  put_file(fs_, manifest->path(), bytes.erase(second, third - second));
+  Status status = Manifest::recover(fs_, "db", true).status();
+  CHECK(status.code() == StatusCode::corruption);
+  CHECK(status.offset() == second);
+  CHECK(status.file() == "db/MANIFEST-000001");
+  CHECK_FALSE(status.remedy().empty());
+}
+
 TEST_CASE_METHOD(ManifestTest, "ManifestTest.DamageBeforeUnsyncedRecordsIsATornTail",
                  "[ManifestTest]") {
   auto manifest = create(fs_);

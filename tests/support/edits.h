@@ -30,6 +30,7 @@ inline std::string describe(const ManifestState& state) {
   }
   for (const LogRecord& log : state.logs)
     out << "; log " << log.number << " " << log.id << " " << log.run;
+  if (state.synced_logs != 0) out << "; synced " << state.synced_logs;
   return out.str();
 }
 
@@ -89,6 +90,7 @@ class EditMaker {
         edit.sealed_logs.push_back({log.number, next++});
       break;
     }
+    if (random_() % 4 == 0) edit.synced_logs = random_() % 1000;
     edit.next_id = next;
     return edit;
   }

@@ -43,6 +43,7 @@ ExitStatus run_copy(Context* context, const char* what, const char* done, const 
   progress.clear();
   if (s.code() == StatusCode::cancelled && interrupted()) return ExitStatus::interrupted();
   STRIDE_CLI_TRY(s);
+  context->done = all_done;
   const double seconds = progress.seconds();
   context->note(report_text(done, report, seconds));
   if (!context->json) return {};

@@ -109,6 +109,7 @@ ExitStatus check_key_columns(const Table& table, const std::string& key, const s
 
 ExitStatus report(Context* context, const char* member, const char* verb, uint64_t count,
                   const char* what) {
+  context->done = all_done;
   if (context->json) return context->out.write(text_of(nlohmann::json{{member, count}}) + "\n");
   context->note(std::string(verb) + " " + std::to_string(count) + " " + what +
                 (count == 1 ? "" : "s"));
@@ -250,6 +251,7 @@ ExitStatus run_drop(Context* context, const DropArguments& arguments) {
   const std::set<std::string> names(arguments.tables.begin(), arguments.tables.end());
   for (const std::string& name : names) {
     STRIDE_CLI_TRY(database->drop_table(name));
+    context->done = "a table is dropped, but what is remembered of its rows' types may stay";
     if (const ExitStatus kept = forget_notes(database.get(), name); !kept.ok())
       return ExitStatus(kept.code(), "table '" + name +
                                          "' is dropped, but what is remembered of its rows' types "

@@ -264,6 +264,7 @@ ExitStatus run_load(Context* context, const LoadArguments& given) {
                                           with_commas(loader.committed_rows()) +
                                           " rows are committed; --resume goes on after them");
   }
+  if (!arguments.dry_run) context->done = all_done;
   double seconds = progress.seconds();
   report(context, arguments, loader, seconds, reader.stored_bytes_read());
   if (!context->json) return {};

@@ -50,6 +50,7 @@ ExitStatus run_rename(Context* context, const RenameArguments& arguments) {
   if (renamed.code() == StatusCode::already_exists)
     renamed = std::move(renamed).with_remedy("give another name, or stride drop that table first");
   STRIDE_CLI_TRY(renamed);
+  context->done = all_done;
   if (context->json)
     return context->out.write(
         text_of(nlohmann::json{{"table", arguments.table}, {"renamed_to", arguments.new_name}}) +

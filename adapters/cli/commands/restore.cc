@@ -56,6 +56,7 @@ class Restore {
       return outcome;
     }
     progress.clear();
+    context_.done = all_done;
     context_.note("restored " + with_commas(rows_) + " rows of " + std::to_string(tables_.size()) +
                   (tables_.size() == 1 ? " table" : " tables") + " in " +
                   seconds_text(progress.seconds()));

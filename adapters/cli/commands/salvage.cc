@@ -184,6 +184,7 @@ ExitStatus run_salvage(Context* context, const SalvageArguments& arguments) {
   progress.clear();
   if (s.code() == StatusCode::cancelled && interrupted()) return ExitStatus::interrupted();
   STRIDE_CLI_TRY(s);
+  context->done = all_done;
   const double seconds = progress.seconds();
   STRIDE_CLI_TRY(context->out.write(
       context->json ? stride::cli::text_of(describe(report, seconds)) + "\n" : text_of(report)));

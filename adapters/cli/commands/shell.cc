@@ -108,8 +108,8 @@ class Shell {
                                parted.open);
     std::vector<std::string> arguments;
     for (const Word& word : parted.words) arguments.push_back(word.text);
-    return guarded([&] {
-      Context context(context_.environment);
+    Context context(context_.environment);
+    return guarded(&context, [&] {
       CommandSet commands(&context, database_, has_input);
       ExitStatus outcome = commands.run(std::move(arguments));
       left_ = commands.left();
@@ -128,8 +128,8 @@ class Shell {
   // Where the names cannot be had, there are none to offer.
   Completion completion(std::string_view line) const {
     Completion found;
-    const ExitStatus outcome = guarded([&] {
-      Context context(context_.environment);
+    Context context(context_.environment);
+    const ExitStatus outcome = guarded(&context, [&] {
       CommandSet commands(&context, database_, true);
       found = complete(commands.app(), line, [this] {
         std::vector<std::string> names;

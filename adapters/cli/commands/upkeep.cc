@@ -312,6 +312,7 @@ ExitStatus run_compact(Context* context, const UpkeepArguments& arguments) {
   Progress clock(context->environment.err, "compact", 0);
   uint64_t before = database->size_bytes();
   STRIDE_CLI_TRY(database->compact());
+  context->done = all_done;
   uint64_t after = database->size_bytes();
   STRIDE_CLI_TRY(database->close());
   context->note("compacted " + byte_text(before) + " to " + byte_text(after) + " (" +

@@ -172,11 +172,12 @@ class Disk {
 };
 
 TEST_CASE_METHOD(LimitsTest, "LimitsTest.AFullDisk", "[LimitsTest]") {
-  const Disk disk(directory_ + "/disk", "3m");
+  const Disk disk(directory_ + "/disk", "4m");
   if (!disk.is_there()) SKIP("this user may mount nothing");
   const std::string database = directory_ + "/disk/db";
   const std::string other = directory_ + "/disk/other";
-  std::ofstream(other) << std::string(64 << 10, 'x');
+  const auto take_room = [&] { std::ofstream(other) << std::string(1 << 20, 'x'); };
+  take_room();
   load_some(database, 1000);
   int full = 0;
   for (int i = 0; i < 30; ++i) {
@@ -184,15 +185,20 @@ TEST_CASE_METHOD(LimitsTest, "LimitsTest.AFullDisk", "[LimitsTest]") {
     CHECK_MESSAGE((code == 0 || code == 7), code << " " << error_);
     full += code == 7;
     if (code != 7) continue;
-    // Erasing rows that are in a log takes room in it; dropping the table gives room back at once.
+    // Erasing rows that are in a log takes room in it. Dropping the table gives back what its
+    // segments took, and may take a block of the manifest.
     const int erased = run_after("true", "delete " + database + " t --from 2");
     CHECK_MESSAGE((erased == 0 || erased == 7), erased << " " << error_);
     if (erased == 7) {
-      REQUIRE_MESSAGE(run_after("true", "drop " + database + " t") == 0, error_);
-      // Once there is some room, as the message asks for.
+      const int dropped = run_after("true", "drop " + database + " t");
+      CHECK_MESSAGE((dropped == 0 || dropped == 7), dropped << " " << error_);
+      // Once there is some room, as the message asks for, all works.
       std::filesystem::remove(other);
       load_some(database, 100);
-      std::ofstream(other) << std::string(64 << 10, 'x');
+      REQUIRE_MESSAGE(run_after("true", "drop " + database + " t") == 0, error_);
+      load_some(database, 100);
+      REQUIRE_MESSAGE(run_after("true", "compact " + database) == 0, error_);
+      take_room();
     }
     const int compacted = run_after("true", "compact " + database);
     CHECK_MESSAGE((compacted == 0 || compacted == 7), error_);
