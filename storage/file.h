@@ -46,6 +46,8 @@ class Mapping {
   // False where reading the byte at `offset` would wait. True where the system does not say: for
   // files that this user may not write, and in some sandboxes. Costs a system call.
   virtual bool in_memory(uint64_t) const { return true; }
+  // The same of all of a range; false where the system does not say.
+  virtual bool all_in_memory(FileRange) const { return true; }
   // Asks for the range to be read in the background. A hint: nothing is certain, nothing waits.
   virtual void will_need(FileRange) const {}
   // Brings the ranges into memory, many reads in flight at once, and returns when they are there;

@@ -33,6 +33,7 @@ class PosixMapping final : public Mapping {
   PosixMapping& operator=(const PosixMapping&) = delete;
 
   bool in_memory(uint64_t offset) const override;
+  bool all_in_memory(FileRange range) const override;
   void will_need(FileRange range) const override;
   Status fetch(std::span<const FileRange> ranges) const override;
   void begin_random() const override { advise(1); }
@@ -74,6 +75,18 @@ bool PosixMapping::in_memory(uint64_t offset) const {
   auto* page = static_cast<char*>(address_) + offset / memory_page_bytes() * memory_page_bytes();
   unsigned char resident = 0;
   return ::mincore(page, 1, &resident) != 0 || (resident & 1) != 0;
+}
+
+bool PosixMapping::all_in_memory(FileRange range) const {
+  range = clipped(range);
+  if (range.bytes == 0) return true;
+  if (::access(path_.c_str(), W_OK) != 0) return false;
+  const uint64_t page = memory_page_bytes();
+  const uint64_t first = range.offset / page * page;
+  std::vector<unsigned char> resident((range.offset + range.bytes - first + page - 1) / page);
+  return ::mincore(static_cast<char*>(address_) + first, resident.size() * page, resident.data()) ==
+             0 &&
+         std::ranges::all_of(resident, [](unsigned char r) { return r & 1; });
 }
 
 void PosixMapping::will_need(FileRange range) const {

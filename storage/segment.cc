@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,11 @@ struct Segment::State {
   bool matches_checksums(Bytes bytes);
   bool check_block(uint64_t block);
   bool check_block_ends(uint64_t first, uint64_t last);
+  // What owns bytes that are not resident is a mapping: see open() and SegmentWriter::finish().
+  const Mapping* mapping() const {
+    return resident_bytes ? nullptr : static_cast<const Mapping*>(owner.get());
+  }
+  Status fetch(std::initializer_list<FileRange> ranges) const;
   void fail(uint64_t offset, std::string message);
 };
 
@@ -225,10 +231,7 @@ uint64_t Segment::saved_bytes() const {
 }
 uint64_t Segment::resident_bytes() const { return state_->resident_bytes; }
 
-const Mapping* Segment::mapping() const {
-  // What owns bytes that are not resident is a mapping: see open() and SegmentWriter::finish().
-  return state_->resident_bytes ? nullptr : static_cast<const Mapping*>(state_->owner.get());
-}
+const Mapping* Segment::mapping() const { return state_->mapping(); }
 
 PackedColumn Segment::keys() const { return state_->layout.keys; }
 ValueRows Segment::values() const { return state_->layout.values; }
@@ -297,14 +300,39 @@ Status Segment::finish_write() const {
       .with_remedy("close the database, see to the disk, and open it again");
 }
 
+// What the disk can't read, or the file has lost, is an error here; through the mapping it would
+// end the process.
+Status Segment::State::fetch(std::initializer_list<FileRange> ranges) const {
+  if (!mapping()) return {};
+  Status s = mapping()->fetch({ranges.begin(), ranges.end()});
+  return s.code() == StatusCode::resource_exhausted ? Status() : s;
+}
+
 Status Segment::verify() {
   STRIDE_TRY(open_failure());
   STRIDE_TRY(finish_write());  // it makes the checksums
   // All of it again, also what a read has checked already: memory and disks decay.
   const SegmentLayout& layout = state_->layout;
+  const auto range_of = [&](SectionType type) {
+    const SectionEntry& section = layout.sections[static_cast<uint32_t>(type)];
+    return FileRange{section.offset, section.bytes};
+  };
+  const uint64_t tables = layout.footer.tables_offset;
+  STRIDE_TRY(state_->fetch({{0, segment_page_bytes},
+                            range_of(SectionType::key_bases),
+                            range_of(SectionType::value_bases),
+                            {tables, layout.file.size() - tables}}));
   STRIDE_TRY(SegmentLayout::parse(state_->path, state_->id, layout.file).status());
+  constexpr uint64_t window_blocks = 256;
+  const auto window_at = [](uint64_t block) {
+    return FileRange{block * segment_block_bytes, window_blocks * segment_block_bytes};
+  };
   for (uint64_t block = 0; block < layout.footer.blocks; ++block) {
     STRIDE_TRY(WorkWatch::check());
+    if (block % window_blocks == 0 && mapping() && !mapping()->all_in_memory(window_at(block))) {
+      STRIDE_TRY(state_->fetch({window_at(block)}));
+      mapping()->will_need(window_at(block + window_blocks));
+    }
     if (!state_->check_block(block)) return failure();
   }
   STRIDE_TRY(verify_rows(state_->path, layout, state_->first_key, state_->last_key));

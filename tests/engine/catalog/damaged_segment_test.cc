@@ -279,5 +279,38 @@ TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.VerifyReadsTheDiskInThe
   }
 }
 
+// What is gone from the file can't be read through a mapping: that would end the process.
+TEST_CASE_METHOD(DamagedSegmentTest, "DamagedSegmentTest.VerifySurvivesAFileThatBecomesShorter",
+                 "[DamagedSegmentTest]") {
+  {
+    auto db = open();
+    Rows keys, values;
+    for (int i = 0; i < 30'000; ++i) {
+      keys.add(key(i));
+      values.add(std::string(100, 'v'));
+    }
+    WriteTransaction t = (*db)->begin();
+    REQUIRE_OK(t.put(*(*db)->open_table("first"), keys.column(), values.column()));
+    REQUIRE_OK(t.commit());
+  }
+  const bool read_only = GENERATE(true, false);
+  const uint64_t bytes = fs::file_size(file(6));
+  CHECK(bytes > 3'000'000u);
+  for (uint64_t left : {bytes - 4096, bytes - 100'000, bytes / 2, uint64_t{4096}, uint64_t{0}}) {
+    INFO(left);
+    auto db = open({.read_only = read_only});
+    REQUIRE_OK(db);
+    REQUIRE_OK((*db)->verify());
+    fs::copy_file(file(6), path() + "/kept");
+    fs::resize_file(file(6), left);
+    expect_damage((*db)->verify(), file(6));
+    VerifyReport report;
+    expect_damage((*db)->verify(&report), file(6));
+    CHECK_FALSE(report.damage.empty());
+    db->reset();
+    fs::rename(path() + "/kept", file(6));
+  }
+}
+
 }  // namespace
 }  // namespace stride::test
