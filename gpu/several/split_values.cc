@@ -16,6 +16,8 @@ namespace stride {
 namespace {
 
 constexpr uint64_t max_chunk_bytes = uint64_t{1} << 28;  // of values
+constexpr uint64_t min_chunk_rows = 1 << 16;
+constexpr uint64_t max_chunk_rows = 1 << 23;  // whose keys and places take some 20 bytes a row
 
 // What the chunks of a lane use, one after the other.
 struct ValueRooms {
@@ -47,8 +49,8 @@ class ShareOfValues {
  private:
   uint64_t chunk_size(uint64_t queries) const {
     const uint64_t even = (queries + chunks_under_way - 1) / chunks_under_way;
-    return std::clamp<uint64_t>(even, uint64_t{1} << 16,
-                                std::max<uint64_t>(max_chunk_bytes / width_, uint64_t{1} << 16));
+    return std::clamp(even, min_chunk_rows,
+                      std::clamp(max_chunk_bytes / width_, min_chunk_rows, max_chunk_rows));
   }
 
   // Values go to memory of this device in the order of the queries, and then to the results.
