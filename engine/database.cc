@@ -109,15 +109,20 @@ Result<Table> Database::open_or_create_table(const std::string& name, const Tabl
 Status Database::drop_table(const std::string& name) {
   return no_throw([&]() -> Status {
     STRIDE_TRY(check_open());
+    if (name == notes_table_name)
+      return Status::invalid("table '" + name + "' has what is known of the other tables")
+          .with_remedy("leave it: what it has of a table goes with that");
     auto table = impl_->open_table(name);
     STRIDE_TRY(impl_->drop_table(name));
     if (!table.ok() || table->schema().empty()) return {};
     // Nobody reads the schema of an id that is gone: what fails here leaves a few bytes.
-    auto notes = impl_->open_table(std::string(notes_table_name));
-    if (!notes.ok()) return {};
-    WriteTransaction transaction = begin();
-    Status erased = transaction.erase(*notes, schema_key(table->id()));
-    if (erased.ok()) erased = transaction.commit(Durability::flush);
+    Status ignored = no_throw([&]() -> Status {
+      auto notes = impl_->open_table(std::string(notes_table_name));
+      if (!notes.ok()) return notes.status();
+      WriteTransaction transaction = begin();
+      STRIDE_TRY(transaction.erase(*notes, schema_key(table->id())));
+      return transaction.commit(Durability::flush);
+    });
     return {};
   });
 }

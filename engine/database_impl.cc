@@ -159,15 +159,8 @@ Result<Table> DatabaseImpl::create_table(const std::string& name, const TableOpt
 Result<Table> DatabaseImpl::open_table(const std::string& name) const {
   STRIDE_TRY(check_process());
   uint32_t commit = 0;
-  auto version = current(&commit);
-  if (const TableVersion* found = version->find_name(name)) {
-    auto schema = read_schema(version, commit, found->table->id);
-    if (!schema.ok()) return schema.status();
-    return handle(found->table, std::move(*schema));
-  }
-  return Status(StatusCode::not_found, "no table '" + name + "'")
-      .with_file(context_.path)
-      .with_remedy("create it, or list the tables there are");
+  const auto version = current(&commit);
+  return table_named(version, commit, name);
 }
 
 // Synced whatever the options say, as a compaction is.

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
 
+#include "engine/catalog/version.h"
 #include "engine/dedup_blocks.h"
 #include "engine/result_buffer.h"
 #include "gpu/backend.h"
@@ -20,6 +24,28 @@ static_assert(max_block_words == max_vector_words);
 struct DedupTable::State {
   State(Database& db, Table t, const DedupOptions& o, std::shared_ptr<Backend> b)
       : database(db), table(std::move(t)), options(o), backend(std::move(b)), blocks(o.words) {}
+  ~State();
+
+  // Those that are open, by database and table's id: two of one table would give ids twice.
+  using Key = std::pair<const DatabaseIdentity*, uint32_t>;
+  static Key key_of(const Table& table) { return {TableParts::database(table).get(), table.id()}; }
+  static inline std::mutex open_mutex;
+  static inline std::map<Key, std::weak_ptr<State>> open;
+  // The one that is open, and not broken; null: none is.
+  static std::shared_ptr<State> find_open(const Key& key);
+  // Of two that were made at once the first one stays.
+  static std::shared_ptr<State> enter(std::shared_ptr<State> state);
+
+  bool is_broken() const {
+    const auto lock = shared_lock();
+    return !broken.ok();
+  }
+  // In a forked child another thread of the parent may have it for ever.
+  std::shared_lock<std::shared_mutex> shared_lock() const {
+    return made_in.is_here() ? std::shared_lock(mutex) : std::shared_lock<std::shared_mutex>();
+  }
+
+  mutable std::shared_mutex mutex;  // shared by those that read
 
   Database& database;
   Table table;
@@ -80,6 +106,27 @@ Result<Table> open_rows(Database& database, const std::string& name, const Dedup
 }
 
 }  // namespace
+
+DedupTable::State::~State() {
+  std::lock_guard lock(open_mutex);
+  auto found = open.find(key_of(table));
+  if (found != open.end() && found->second.expired()) open.erase(found);
+}
+
+std::shared_ptr<DedupTable::State> DedupTable::State::find_open(const Key& key) {
+  std::lock_guard lock(open_mutex);
+  auto found = open.find(key);
+  auto state = found == open.end() ? nullptr : found->second.lock();
+  return state && !state->is_broken() ? state : nullptr;
+}
+
+std::shared_ptr<DedupTable::State> DedupTable::State::enter(std::shared_ptr<State> state) {
+  std::lock_guard lock(open_mutex);
+  std::weak_ptr<State>& there = open[key_of(state->table)];
+  if (auto other = there.lock(); other && !other->is_broken()) return other;
+  there = state;
+  return state;
+}
 
 Status DedupTable::State::usable() const {
   return made_in.is_here() ? broken : left_in_parent(table.name());
@@ -228,6 +275,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
                            std::to_string(max_vector_words));
   auto table = no_throw([&] { return open_rows(database, name, options); });
   if (!table.ok()) return table.status();
+  if (auto there = State::find_open(State::key_of(*table))) return DedupTable(std::move(there));
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());
   std::shared_ptr<State> state;
@@ -236,29 +284,41 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     auto backend = options.backend ? options.backend
                                    : std::shared_ptr<Backend>(Backend::host(options.threads));
     state = make_shared_here<State>(database, *table, options, std::move(backend));
-    Status made = state->make_set();
-    return made.ok() ? state->fill() : made;
+    Status filled = state->make_set();
+    if (filled.ok()) filled = state->fill();
+    if (filled.ok()) state = State::enter(std::move(state));
+    return filled;
   }));
   return DedupTable(std::move(state));
 }
 
 Status DedupTable::find_or_put(const KeyColumn& vectors, std::span<uint64_t> ids,
                                std::span<uint64_t> was_new) {
+  if (!state_->made_in.is_here()) return left_in_parent(state_->table.name());
+  std::lock_guard lock(state_->mutex);
   return no_throw([&] { return state_->put(vectors, ids, was_new); });
 }
 
 Status DedupTable::find(const KeyColumn& vectors, std::span<uint64_t> ids) const {
+  const auto lock = state_->shared_lock();
   STRIDE_TRY(state_->usable());
   return state_->set->find(vectors, ids);
 }
 
 Status DedupTable::get(std::span<const uint64_t> ids, std::span<std::byte> vectors) const {
+  const auto lock = state_->shared_lock();
   STRIDE_TRY(state_->usable());
   return state_->set->get(ids, vectors);
 }
 
-uint64_t DedupTable::size() const { return state_->set->size(); }
-uint64_t DedupTable::memory_bytes() const { return state_->set->memory_bytes(); }
+uint64_t DedupTable::size() const {
+  const auto lock = state_->shared_lock();
+  return state_->set->size();
+}
+uint64_t DedupTable::memory_bytes() const {
+  const auto lock = state_->shared_lock();
+  return state_->set->memory_bytes();
+}
 uint32_t DedupTable::words() const { return state_->options.words; }
 bool DedupTable::compressed() const { return state_->options.compressed; }
 

@@ -40,15 +40,16 @@ struct DedupOptions {
   std::shared_ptr<Backend> backend;
 };
 
-// Must not outlive its database. Only one may be open for a table, and nothing else may write it.
-// find, get and size may be called from several threads at once; find_or_put alone. All memory is
+// Must not outlive its database. Those of one table share what is in memory, and nothing else may
+// write it. Thread-safe: find, get and size run at the same time, find_or_put alone. All memory is
 // the host's. In a forked child calls that return a Status are `closed`.
 class STRIDE_API DedupTable {
  public:
   // The id of what is not there.
   static constexpr uint64_t absent = UINT64_MAX;
 
-  // Makes the table where it is missing. invalid_argument: a number of words that is not possible,
+  // Makes the table where it is missing. Where the table is open in this process already, this is
+  // the same one: its durability, threads and backend stay. invalid_argument: a number of words that is not possible,
   // a table with other rows than these, or one that is compressed, or is not, where `options` say
   // the other. corruption: a compressed one whose blocks are damaged. resource_exhausted: its
   // vectors do not fit in memory.

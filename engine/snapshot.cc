@@ -13,6 +13,7 @@
 #include "engine/read/range_count.h"
 #include "engine/read/scan_impl.h"
 #include "engine/read/snapshot_reads.h"
+#include "engine/table_schema.h"
 #include "storage/no_throw.h"
 #include "storage/work_watch.h"
 
@@ -108,6 +109,13 @@ auto Snapshot::read_prefixes(const Table& table, const Read& read) const {
 }
 
 OperationCounters& Snapshot::counters() const { return version()->database->monitor->operations(); }
+
+Result<Table> Snapshot::open_table(const std::string& name) const {
+  return no_throw([&]() -> Result<Table> {
+    if (lacks_memory_) return Status::out_of_memory();
+    return table_named(version(), state_ ? state_->commit() : 0, name);
+  });
+}
 
 Result<std::optional<Bytes>> Snapshot::get(const Table& table, Bytes key) const {
   CountedGet counted(counters());

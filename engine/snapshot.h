@@ -38,6 +38,8 @@ struct Version;
 // a table can hold are just not found.
 class STRIDE_API Snapshot {
  public:
+  // The table that had the name then, also where it has another one now or is dropped. not_found.
+  Result<Table> open_table(const std::string& name) const;
   Result<std::optional<Bytes>> get(const Table& table, Bytes key) const;
   Result<std::optional<Bytes>> get(const Table& table, std::string_view key) const {
     return get(table, as_bytes(key));

@@ -25,6 +25,18 @@ Result<std::shared_ptr<const Schema>> read_schema(const std::shared_ptr<const Ve
       .with_remedy("put the table's schema there again, or erase the key: then values are bytes");
 }
 
+Result<Table> table_named(const std::shared_ptr<const Version>& version, uint32_t commit,
+                          const std::string& name) {
+  const TableVersion* found = version->find_name(name);
+  if (!found)
+    return Status(StatusCode::not_found, "no table '" + name + "'")
+        .with_file(version->database->path)
+        .with_remedy("create it, or list the tables there are");
+  auto schema = read_schema(version, commit, found->table->id);
+  if (!schema.ok()) return schema.status();
+  return TableParts::make(found->table, version->database, std::move(*schema));
+}
+
 Status check_row_width(const Table& table, const ValueColumn& values) {
   const Schema& schema = table.schema();
   if (!schema.has_values() || !schema.is_fixed()) return {};

@@ -23,6 +23,9 @@ std::string schema_key(uint32_t table_id);
 // VersionSet::current()). corruption: the table of notes is damaged, or has another text there.
 Result<std::shared_ptr<const Schema>> read_schema(const std::shared_ptr<const Version>& version,
                                                   uint32_t commit, uint32_t table_id);
+// The table of a name, with its schema. The same. not_found.
+Result<Table> table_named(const std::shared_ptr<const Version>& version, uint32_t commit,
+                          const std::string& name);
 // invalid_argument: a table whose rows have one width, and values of another.
 Status check_row_width(const Table& table, const ValueColumn& values);
 

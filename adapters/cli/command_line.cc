@@ -26,18 +26,16 @@ ExitStatus run(const std::vector<std::string>& arguments, Context* context) {
 
 int run(int argc, const char* const* argv, const Environment& environment) {
   ExitCode code = ExitCode::no_room;
-  const char* done = nullptr;
+  Context context(environment);
   try {
-    Context context(environment);
     const ExitStatus outcome = guarded(&context, [&] {
       return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), &context);
     });
     code = outcome.code();
-    done = context.done;
     context.complain(outcome);
   } catch (const std::bad_alloc&) {  // even of the memory to say something else
-    const std::string_view texts[] = {"stride: out of memory", done ? ": " : "", done ? done : "",
-                                      "\n"};
+    const std::string_view done = context.done ? context.done : "";
+    const std::string_view texts[] = {"stride: out of memory", done.empty() ? "" : ": ", done, "\n"};
     for (std::string_view text : texts)
       [[maybe_unused]] ssize_t ignored = ::write(environment.err, text.data(), text.size());
   }

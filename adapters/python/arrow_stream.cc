@@ -66,8 +66,23 @@ void check_frame(const ArrowSchema& schema, const ArrowArray& array) {
 
 }  // namespace
 
+// Polars' type Object: as Arrow data its cells would be the addresses of Python's objects.
+bool has_polars_objects(nb::handle given) {
+  if (!nb::cast<std::string>(nb::str(given.type().attr("__module__"))).starts_with("polars"))
+    return false;
+  nb::list types;
+  if (nb::hasattr(given, "dtype"))
+    types.append(given.attr("dtype"));
+  else if (nb::hasattr(given, "dtypes"))
+    types = nb::list(given.attr("dtypes"));
+  return std::ranges::any_of(types, [](nb::handle type) {
+    return nb::cast<std::string>(nb::str(type)) == "Object";
+  });
+}
+
 bool is_arrow(nb::handle given) {
-  return nb::hasattr(given, "__arrow_c_stream__") || nb::hasattr(given, "__arrow_c_array__");
+  return nb::hasattr(given, "__arrow_c_array__") ||
+         (nb::hasattr(given, "__arrow_c_stream__") && !has_polars_objects(given));
 }
 
 ArrowStream::ArrowStream(nb::handle given) {

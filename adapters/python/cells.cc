@@ -72,6 +72,10 @@ Cells cells_of(nb::handle given, const Field& field) {
       if (!is_failed_export(error, given)) throw;
     }
   }
+  // An array of pandas, whose missing cells NumPy does not know.
+  if (nb::hasattr(given, "__arrow_array__") && !is_arrow(given) &&
+      nb::cast<std::string>(nb::str(given.type().attr("__module__"))).starts_with("pandas"))
+    return cells_of(nb::module_::import_("pandas").attr("Series")(given), field);
   if (nb::hasattr(given, "__cuda_array_interface__"))
     raise_type(field, "the memory of a device is given",
                "copy it to the host first; only keys of get() and match() may lie on a device");
@@ -79,7 +83,7 @@ Cells cells_of(nb::handle given, const Field& field) {
   if (!is_sequence_of_cells(given))
     raise_type(field, "one " + python_type(given) + " is given in place of a column",
                "give an array, a list, or Arrow data");
-  return cells_of_list(nb::steal<nb::list>(PySequence_List(given.ptr())), field);
+  return cells_of_list(nb::borrow<nb::list>(made(PySequence_List(given.ptr()))), field);
 }
 
 Cells joined(std::vector<Cells> chunks, const std::string& name) {

@@ -59,6 +59,8 @@ nb::list list_of_array(nb::handle array, const std::string& name);
 Cells cells_of_list(const nb::list& list, const Field& field);
 // Whether the object has Arrow's PyCapsule interface.
 bool is_arrow(nb::handle given);
+// A Series or DataFrame of Polars that has columns of its type Object: is_arrow() is false.
+bool has_polars_objects(nb::handle given);
 // Arrow data of one column, or of all its chunks.
 Cells cells_of_arrow(nb::handle given, const std::string& name);
 Cells joined(std::vector<Cells> chunks, const std::string& name);

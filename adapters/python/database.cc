@@ -175,10 +175,11 @@ NumberType number_type_of_field(const Field& field) {
         "use i32, i64, f32 or f64");
 }
 
-bool is_plain_bytes(const std::vector<Field>& fields) {
+// name: that such a column has where nothing is said.
+bool is_plain_bytes(const std::vector<Field>& fields, const char* name) {
   return fields.empty() ||
          (fields.size() == 1 && fields[0].type == FieldType::bytes && !fields[0].count &&
-          !fields[0].nullable && (fields[0].name == "key" || fields[0].name == "value"));
+          !fields[0].nullable && fields[0].name == name);
 }
 
 struct TableArguments {
@@ -205,11 +206,19 @@ TableOptions table_options(const TableArguments& given) {
     options.overflow = given.wrap ? Overflow::wrap : Overflow::error;
     values.clear();
   }
-  if (is_plain_bytes(key)) key.clear();
-  if (is_plain_bytes(values)) values.clear();
+  if (is_plain_bytes(key, "key")) key.clear();
+  if (is_plain_bytes(values, "value")) values.clear();
   options.schema = take(Schema::make(std::move(values), std::move(key)));
   return options;
 }
+
+}  // namespace
+
+TableOptions options_of_columns(nb::object key, nb::object values) {
+  return table_options({.key = std::move(key), .values = std::move(values), .bits = {}});
+}
+
+namespace {
 
 // Whether the caller has said what the table is like.
 bool says_nothing(const TableArguments& given) {
@@ -239,7 +248,8 @@ PyTable open_table(const PyDatabase& db, const std::string& name, const TableArg
           "table '" + name + "' is there with other columns: " + form->schema.to_string() +
               (ends.empty() ? "" : ", of which '" + ends + "' says when rows end"),
           "open it without `key` and `values`, or use another name");
-  } else if (given.time_to_live != 0) {  // which has to be the table's, too
+  } else if (given.time_to_live != 0 || given.wrap || given.share_values) {
+    // Which have to be the table's, too.
     run([&] { return handle->database->open_or_create_table(name, options).status(); });
   }
   return {handle, form_of(*there), std::nullopt};
@@ -264,9 +274,8 @@ nb::dict statistics_of(const TableStatistics& s) {
 }
 
 PyTable table_of_snapshot(const PySnapshot& snapshot, nb::handle name) {
-  PyTable table = table_named(snapshot.handle, name_of(name));
-  table.at = snapshot.snapshot;
-  return table;
+  return {snapshot.handle, form_of(take(snapshot.snapshot.open_table(name_of(name)))),
+          snapshot.snapshot};
 }
 
 void bind_snapshot(nb::module_& module) {

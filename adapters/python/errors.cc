@@ -124,7 +124,8 @@ bool is_failed_export(const nb::python_error& error, nb::handle given) {
   if (error.matches(PyExc_ImportError)) return true;
   const bool is_pandas = nb::hasattr(given, "iloc");
   return is_pandas && !error.matches(error_class("StrideError")) &&
-         (error.matches(PyExc_ValueError) || error.matches(PyExc_TypeError));
+         (error.matches(PyExc_ValueError) || error.matches(PyExc_TypeError) ||
+          error.matches(PyExc_OverflowError));
 }
 
 void check_signals() {

@@ -43,6 +43,12 @@ void run(const Work& work) {
   check(status);
 }
 
+// A new reference that a call of Python's has returned. Throws the error where it has failed.
+inline nb::object made(PyObject* object) {
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
 // What repr() says of an object, for messages: not longer than a line, and whatever the object
 // does.
 std::string shown(nb::handle value);

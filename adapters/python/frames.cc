@@ -162,10 +162,13 @@ void use_frame(nb::handle given, const std::vector<Field>& fields, bool others_t
       if (!is_pandas_frame(given) || !is_failed_export(error, given)) throw;
     }
   }
-  if (!is_pandas_frame(given))
+  if (is_pandas_frame(given)) return use_dict(dict_of_pandas(given), fields, others_too, use);
+  if (!has_polars_objects(given))
     raise("InvalidType", "rows are expected",
           "give a DataFrame, Arrow data, or a dict with a column for each name");
-  use_dict(dict_of_pandas(given), fields, others_too, use);
+  nb::dict columns;
+  for (nb::handle name : given.attr("columns")) columns[name] = given[name];
+  use_dict(columns, fields, others_too, use);
 }
 
 }  // namespace
@@ -173,6 +176,7 @@ void use_frame(nb::handle given, const std::vector<Field>& fields, bool others_t
 bool is_frame(nb::handle given) {
   if (nb::isinstance<PyRows>(given) || nb::isinstance<nb::dict>(given) || is_pandas_frame(given))
     return true;
+  if (has_polars_objects(given)) return nb::hasattr(given, "columns");
   if (!is_arrow(given) || nb::isinstance<PyColumn>(given)) return false;
   // Frames of polars and pyarrow have columns with names, and so do Arrow's readers.
   return nb::hasattr(given, "columns") || nb::hasattr(given, "read_next_batch") ||

@@ -78,6 +78,8 @@ struct PySnapshot {
 // As Python has paths: what is no text in the file system's encoding, as surrogates.
 nb::object path_object(const Handle& handle);
 Durability durability_named(const std::string& name);
+// Of a table with these columns, and nothing else that is said of it.
+TableOptions options_of_columns(nb::object key, nb::object values);
 PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& name);
 
 void bind_database(nb::module_& module);

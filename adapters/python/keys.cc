@@ -188,7 +188,7 @@ nb::object key_object(const TableForm& form, Bytes key) {
   if (form.bare_key) return object_of(fields[0], reader[0]);
   nb::list parts;
   for (size_t i = 0; i < fields.size(); ++i) parts.append(object_of(fields[i], reader[i]));
-  return nb::steal(PySequence_Tuple(parts.ptr()));
+  return made(PySequence_Tuple(parts.ptr()));
 }
 
 void check(const TableForm& form, const Status& status) {

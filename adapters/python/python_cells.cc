@@ -41,7 +41,15 @@ void clear_type_error() {
 template <class T>
 T float_of(const Field& field, nb::handle value) {
   if (PyBool_Check(value.ptr())) raise_no_cell(field, value);
-  const double number = PyFloat_AsDouble(value.ptr());
+  if (!PyFloat_Check(value.ptr()) && !PyLong_Check(value.ptr())) {
+    const std::string type = python_type(value);
+    if (type == "bool" || type == "bool_") raise_no_cell(field, value);  // NumPy's
+  }
+  // Integers of NumPy, too; its arrays of one float say no before they are asked.
+  nb::object integer;
+  if (PyIndex_Check(value.ptr())) integer = nb::steal(PyNumber_Index(value.ptr()));
+  PyErr_Clear();
+  const double number = PyFloat_AsDouble(integer.is_valid() ? integer.ptr() : value.ptr());
   if (number == -1 && PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
       PyErr_Clear();
@@ -52,9 +60,9 @@ T float_of(const Field& field, nb::handle value) {
   }
   const T result = static_cast<T>(number);
   if (std::isfinite(number) && !std::isfinite(result)) raise_range(field, value);
-  if (PyLong_Check(value.ptr())) {
-    const nb::object back = nb::steal(PyLong_FromDouble(static_cast<double>(result)));
-    if (PyObject_RichCompareBool(back.ptr(), value.ptr(), Py_EQ) != 1) raise_range(field, value);
+  if (integer.is_valid()) {
+    const nb::object back = made(PyLong_FromDouble(static_cast<double>(result)));
+    if (PyObject_RichCompareBool(back.ptr(), integer.ptr(), Py_EQ) != 1) raise_range(field, value);
   }
   return result;
 }
@@ -160,7 +168,7 @@ Bytes text_of(const Field& field, nb::handle value, std::string* memory) {
   }
   if (!PyByteArray_Check(value.ptr()) && !PyMemoryView_Check(value.ptr()))
     raise_no_cell(field, value);
-  const auto bytes = nb::steal<nb::bytes>(PyBytes_FromObject(value.ptr()));
+  const auto bytes = nb::borrow<nb::bytes>(made(PyBytes_FromObject(value.ptr())));
   memory->assign(static_cast<const char*>(bytes.data()), bytes.size());
   return as_bytes(*memory);
 }
@@ -282,7 +290,7 @@ nb::object object_of(const Field& field, Bytes cell) {
     case FieldType::boolean:
       return nb::bool_(cell[0] != std::byte{0});
     case FieldType::string:
-      return nb::steal(
+      return made(
           PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(cell.size()), "surrogateescape"));
     case FieldType::bytes:
       return nb::bytes(data, cell.size());

@@ -26,6 +26,7 @@ auto change(PyTransaction& transaction, const PyTable& table, const Stage& stage
   try {
     return stage(&staged);
   } catch (...) {
+    transaction.failed = transaction.failed_inside = true;
     transaction.staged.reset();
     throw;
   }
@@ -65,11 +66,17 @@ std::unique_ptr<PyTransaction> begin(const PyDatabase& db, bool reads) {
 }
 
 void bind_ends(nb::class_<PyTransaction>& transaction) {
-  transaction.def("__enter__", [](nb::object self) { return self; })
+  transaction
+      .def("__enter__",
+           [](nb::object self) {
+             nb::cast<PyTransaction&>(self).failed_inside = false;
+             return self;
+           })
       .def(
           "__exit__",
           [](PyTransaction& t, nb::handle type, nb::handle, nb::handle) {
-            if (!t.staged) return;
+            // Where an exception was caught inside, nothing is there of what came before it.
+            if (!t.staged && !(t.failed_inside && type.is_none())) return;
             if (type.is_none())
               commit_all(t, std::nullopt, nb::none());
             else
@@ -101,6 +108,22 @@ void bind_transaction(nb::module_& module) {
       "Changes that are committed together at the end of a `with` block, and dropped "
       "where it ends with an exception.");
   transaction
+      .def(
+          "_create_table",
+          [](PyTransaction& t, nb::handle name, nb::object key, nb::object values) {
+            const TransactionUse use(t);
+            const TableOptions options = options_of_columns(std::move(key), std::move(values));
+            return PyTable{t.handle,
+                           form_of(take(t.ongoing().create_table(name_of(name), options))),
+                           std::nullopt};
+          },
+          nb::arg("name"), nb::arg("key").none(), nb::arg("values").none())
+      .def("_rename_table",
+           [](PyTransaction& t, const PyTable& table, nb::handle new_name) {
+             change(t, table, [&](StagedChanges* w) {
+               check(w->rename_table(table.table(), name_of(new_name)));
+             });
+           })
       .def(
           "put",
           [](PyTransaction& t, const PyTable& table, nb::handle data, nb::handle values) {

@@ -20,6 +20,8 @@ struct PyTransaction {
   std::vector<uint64_t> sizes;
   std::vector<std::shared_ptr<const TableForm>> forms;  // of the tables that it has to do with
   bool committed = false;
+  bool failed = false;         // it has ended with a change that failed
+  bool failed_inside = false;  // within its `with` block
 
   // Throws InvalidArgument: the table is of another database. Closed.
   StagedChanges& use(const PyTable& table) {
@@ -29,6 +31,9 @@ struct PyTransaction {
     return ongoing();
   }
   StagedChanges& ongoing() {
+    if (!staged && failed)
+      raise("Closed", "the transaction has ended with a change that failed: nothing of it is kept",
+            "begin another one, and let what a change raises leave the `with` block");
     if (!staged) raise("Closed", "the transaction has ended", "begin another one");
     return *staged;
   }

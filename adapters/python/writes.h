@@ -27,6 +27,13 @@ class StagedChanges {
 
   // Null: it only writes.
   Transaction* reading() { return std::get_if<Transaction>(&transaction_); }
+  Result<Table> create_table(const std::string& name, const TableOptions& options) {
+    if (reading()) return refused("_create_table()");
+    return writing().create_table(name, options);
+  }
+  Status rename_table(const Table& table, const std::string& new_name) {
+    return reading() ? refused("_rename_table()") : writing().rename_table(table, new_name);
+  }
   Status put(const Table& table, const KeyColumn& keys, const ValueColumn& values) {
     return std::visit([&](auto& t) { return t.put(table, keys, values); }, transaction_);
   }

@@ -37,6 +37,7 @@ class SnapshotState {
     return version.sealed.empty() || table.segments.empty() ||
            table.segments[0]->record().run < version.sealed.back().run;
   }
+  uint32_t commit() const { return commit_; }
   int64_t now() const { return now_; }
   // The table with all that the snapshot has of it, the memtables' rows as segments, and rows that
   // have ended as tombstones. Lives as long as this. Fails as Version::find() does;

@@ -80,6 +80,9 @@ ExitStatus DuplicatesInTable::open(const std::string& asked, RowOptions* options
   if (table_ && table_->schema().has_values())
     return ExitStatus::usage("table '" + place_.table +
                              "' has columns, and dedup keeps keys alone: give another table");
+  if (table_ && table_->numbers() != NumberType::none)
+    return ExitStatus::usage("table '" + place_.table +
+                             "' has numbers, and dedup keeps keys alone: give another table");
   if (table_) key_width_ = table_->key_width();
   options->key_form = key_form_;
   options->key_width = key_width_;

@@ -155,6 +155,7 @@ ExitStatus run_put(Context* context, const PutArguments& arguments) {
     STRIDE_CLI_TRY(value_of(edited.table, &texts[i + 1], &value));
     STRIDE_CLI_TRY(write.put(edited.table, key, value));
   }
+  STRIDE_CLI_TRY(end_restoring(*edited.database, edited.table, &write));
   STRIDE_CLI_TRY(write.commit(Durability::sync));
   return report(context, "put", "put", keys.size(), "row");
 }
@@ -229,6 +230,7 @@ ExitStatus run_delete(Context* context, const DeleteArguments& arguments) {
   uint64_t there = 0;
   STRIDE_CLI_TRY(of_range ? delete_range(edited, bounds, &write, &there)
                           : delete_keys(edited, arguments.keys, &write, &there));
+  STRIDE_CLI_TRY(end_restoring(*edited.database, edited.table, &write));
   if (there > 0) STRIDE_CLI_TRY(write.commit(Durability::sync));
   return report(context, "deleted", "deleted", there, "key");
 }

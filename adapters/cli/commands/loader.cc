@@ -83,8 +83,12 @@ ExitStatus Loader::prepare(ReadFrom* from) {
 
 ExitStatus Loader::find_position(ReadFrom* from) {
   std::optional<LoadPosition> position;
-  if (arguments_.resume && table_is_there_)
-    STRIDE_CLI_TRY(read_position(*database_, arguments_.table, &position));
+  if (arguments_.resume && table_is_there_) {
+    auto table = database_->open_table(arguments_.table);
+    if (!table.ok()) return table.status();
+    STRIDE_CLI_TRY(read_position(*database_, *table, &position));
+  }
+  if (position && position->is_last && position->job != job()) position.reset();
   if (position && (position->job != job() || position->file >= arguments_.files.size())) {
     return ExitStatus::usage("the interrupted load of table '" + arguments_.table +
                              "' was of other files or with other options, or a file has changed");
@@ -92,6 +96,9 @@ ExitStatus Loader::find_position(ReadFrom* from) {
   if (arguments_.resume && !position)
     context_.note("stride: no interrupted load of table '" + arguments_.table +
                   "': starting at the beginning");
+  if (position && position->is_last)
+    context_.note("stride: this load of table '" + arguments_.table +
+                  "' had come to its end: nothing of it is loaded again");
   if (position) {
     position_ = *position;
     rows_before_ = position_.rows;
@@ -103,7 +110,8 @@ ExitStatus Loader::find_position(ReadFrom* from) {
   position_.job = job();
   *from = reached_ = {position_.file, position_.offset};
   return rejects_.open(context_.environment, arguments_.files,
-                       {position.has_value(), position_.file, position_.line, position_.rejected});
+                       {position.has_value(), position_.file, position_.line, position_.rejected,
+                        position_.rejects_bytes});
 }
 
 std::string Loader::job() const {
@@ -276,9 +284,13 @@ ExitStatus Loader::write(bool last) {
   position.line = rejects_.next_line();
   position.rows = position_.rows + waiting_rows_;
   position.rejected = rejects_.count();
-  if (arguments_.commit_every) {
-    STRIDE_CLI_TRY(write_position(&transaction, arguments_.table, last ? nullptr : &position));
-  }
+  position.rejects_bytes = rejects_.bytes();
+  position.is_last = last;
+  // That of a load whose rows are replaced leads nowhere.
+  if (arguments_.commit_every || replaces_table())
+    STRIDE_CLI_TRY(
+        write_position(&transaction, *table, arguments_.commit_every ? &position : nullptr));
+  STRIDE_CLI_TRY(end_restoring(*database_, *table, &transaction));
   STRIDE_CLI_TRY(commit(&transaction));
   notes_ = notes;
   return {};

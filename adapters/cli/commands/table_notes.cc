@@ -46,7 +46,7 @@ std::optional<KeyForm> form_of_schema(const Table& table) {
   if (key.size() == 1 && key[0].count == 0) {
     if (key[0].type == FieldType::u64) return KeyType::u64;
     if (key[0].type == FieldType::i64) return KeyType::i64;
-    if (width_of(key[0].type) == 0) return KeyType::bytes;
+    if (key[0].type == FieldType::bytes) return KeyType::bytes;
   }
   KeyForm form = KeyType::columns;
   form.columns = std::make_shared<const Schema>(table.schema());
@@ -79,17 +79,20 @@ ExitStatus read_notes(const Database& database, const Table& table,
   return {};
 }
 
-ExitStatus read_position(const Database& database, const std::string& table,
+ExitStatus read_position(const Database& database, const Table& table,
                          std::optional<LoadPosition>* position) {
   position->reset();
   std::optional<json> record;
-  STRIDE_CLI_TRY(read_record(database, "load:" + table, &record));
-  if (!record) return {};
+  STRIDE_CLI_TRY(read_record(database, "load:" + table.name(), &record));
+  if (!record || record->value("table", json(table.id())) != json(table.id())) return {};
   LoadPosition read;
   if (read_field(*record, "job", &read.job) && read_field(*record, "file", &read.file) &&
       read_field(*record, "offset", &read.offset) && read_field(*record, "line", &read.line) &&
       read_field(*record, "rows", &read.rows) && read_field(*record, "rejected", &read.rejected)) {
     read.refuses_duplicates = record->value("refuses_duplicates", json()) == json(true);
+    read.is_last = record->value("is_last", json()) == json(true);
+    // Versions before this one did not write it.
+    if (!read_field(*record, "rejects_bytes", &read.rejects_bytes)) read.rejects_bytes = UINT64_MAX;
     *position = std::move(read);
   }
   return {};
@@ -103,19 +106,22 @@ ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
   return write_record(transaction, "table:" + table, record);
 }
 
-ExitStatus write_position(WriteTransaction* transaction, const std::string& table,
+ExitStatus write_position(WriteTransaction* transaction, const Table& table,
                           const LoadPosition* position) {
   json record;
   if (position) {
-    record = {{"job", position->job},
+    record = {{"table", table.id()},
+              {"job", position->job},
+              {"is_last", position->is_last},
               {"file", position->file},
               {"offset", position->offset},
               {"line", position->line},
               {"rows", position->rows},
               {"rejected", position->rejected},
+              {"rejects_bytes", position->rejects_bytes},
               {"refuses_duplicates", position->refuses_duplicates}};
   }
-  return write_record(transaction, "load:" + table, record);
+  return write_record(transaction, "load:" + table.name(), record);
 }
 
 ExitStatus read_restoring(const Database& database, const Table& table, bool* restoring) {
@@ -130,6 +136,13 @@ ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bo
   json record;
   if (restoring) record = {{"id", table.id()}};
   return write_record(transaction, "restore:" + table.name(), record);
+}
+
+ExitStatus end_restoring(const Database& database, const Table& table,
+                         WriteTransaction* transaction) {
+  bool restoring = false;
+  STRIDE_CLI_TRY(read_restoring(database, table, &restoring));
+  return restoring ? write_restoring(transaction, table, false) : ExitStatus();
 }
 
 ExitStatus forget_notes(Database* database, const std::string& table) {

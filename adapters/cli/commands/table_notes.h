@@ -4,7 +4,7 @@
 //
 //   key              value (JSON)
 //   table:NAME       {"key_type":"u64","key":"id","values":["name","city"]}
-//   load:NAME        {"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,"rejected":0}
+//   load:NAME        {"table":7,"job":"...","file":0,"offset":4194304,"line":65537,"rows":65536,...}
 //   restore:NAME     {"id":7}   that table, while a restore that commits from time to time has not
 //   come to its end
 #pragma once
@@ -31,11 +31,13 @@ struct TableNotes {
 };
 
 struct LoadPosition {
-  std::string job;  // files and options: another job does not go on here
+  std::string job;       // files and options: another job does not go on here
+  bool is_last = false;  // all is loaded
   uint32_t file = 0;
   uint64_t offset = 0;  // in the unpacked file
   uint64_t line = 0;    // 0: the first of the file
   uint64_t rows = 0, rejected = 0;
+  uint64_t rejects_bytes = 0;  // of the file that these are written to
   bool refuses_duplicates = false;
 };
 
@@ -45,7 +47,8 @@ ExitStatus read_notes(const Database& database, const Table& table,
                       std::optional<TableNotes>* notes);
 // As the table's schema has the keys, which a program may have made; nothing where it has none.
 std::optional<KeyForm> form_of_schema(const Table& table);
-ExitStatus read_position(const Database& database, const std::string& table,
+// Nothing, too, where it is of another table of that name, which was there before.
+ExitStatus read_position(const Database& database, const Table& table,
                          std::optional<LoadPosition>* position);
 
 // Whether the table is what a restore has left that was killed.
@@ -54,9 +57,12 @@ ExitStatus read_restoring(const Database& database, const Table& table, bool* re
 // Into the transaction. Makes the table of notes where it is missing.
 ExitStatus write_notes(WriteTransaction* transaction, const std::string& table,
                        const TableNotes& notes);
-// Null: the load is complete.
-ExitStatus write_position(WriteTransaction* transaction, const std::string& table,
+// Null: no load of the table goes on any more.
+ExitStatus write_position(WriteTransaction* transaction, const Table& table,
                           const LoadPosition* position);
+// What is put into a table that a killed restore has left makes it the user's.
+ExitStatus end_restoring(const Database& database, const Table& table,
+                         WriteTransaction* transaction);
 ExitStatus write_restoring(WriteTransaction* transaction, const Table& table, bool restoring);
 // Of a table that has been dropped.
 ExitStatus forget_notes(Database* database, const std::string& table);

@@ -183,9 +183,12 @@ ExitStatus BlockReader::skip_to(uint64_t offset, const std::string& name) {
   left -= have.size();
   while (left != 0) {
     carry_.clear();
-    size_t before = carry_.size();
     STRIDE_CLI_TRY(read_more(&carry_, std::min<uint64_t>(left, options_.block_bytes)));
-    left -= carry_.size() - before;
+    if (carry_.size() > left) {  // an array's lines come as they are read
+      drop_carried(left);
+      return {};
+    }
+    left -= carry_.size();
     if (ended_ && left != 0)
       return ExitStatus(ExitCode::bad_input,
                         name + ": is shorter than when the job was interrupted");

@@ -13,6 +13,8 @@
 namespace stride::cli {
 
 RejectedRows::~RejectedRows() {
+  if (output_) [[maybe_unused]]
+    const ExitStatus ignored = output_->flush();
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -21,11 +23,12 @@ ExitStatus RejectedRows::open(const Environment& environment,
   resumed_file_ = from.file;
   resumed_line_ = from.line;
   count_ = from.count;
-  return path_.empty() ? ExitStatus() : open_file(environment, inputs, from.resumed);
+  return path_.empty() ? ExitStatus() : open_file(environment, inputs, from);
 }
 
 ExitStatus RejectedRows::open_file(const Environment& environment,
-                                   const std::vector<std::string>& inputs, bool append) {
+                                   const std::vector<std::string>& inputs,
+                                   const ResumedAt& from) {
   std::error_code ignored;
   std::filesystem::path folder = std::filesystem::weakly_canonical(path_, ignored).parent_path();
   if (std::filesystem::exists(folder / "CURRENT", ignored))
@@ -33,7 +36,7 @@ ExitStatus RejectedRows::open_file(const Environment& environment,
                              " is in the directory of a database: give it another one");
   do {  // a named pipe waits for somebody who reads from it
     if (interrupted()) return ExitStatus::interrupted();
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0), 0666);
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (from.resumed ? O_APPEND : 0), 0666);
   } while (fd_ < 0 && errno == EINTR);
   if (fd_ < 0) return ExitStatus::from_errno(errno, path_, "open");
   // Emptied only when it is known to be nobody else's.
@@ -43,8 +46,12 @@ ExitStatus RejectedRows::open_file(const Environment& environment,
       return ExitStatus::usage("--rejects " + path_ +
                                " is the file that the output goes to: give it another file");
   struct stat info {};
-  if (!append && fstat(fd_, &info) == 0 && S_ISREG(info.st_mode) && ftruncate(fd_, 0) != 0)
-    return ExitStatus::from_errno(errno, path_, "truncate");
+  if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) {
+    // Another file than that of the interrupted job is shorter, or goes on where it ends.
+    begin_ = from.resumed ? std::min(from.bytes, static_cast<uint64_t>(info.st_size)) : 0;
+    if (ftruncate(fd_, static_cast<off_t>(begin_)) != 0)
+      return ExitStatus::from_errno(errno, path_, "truncate");
+  }
   output_ = std::make_unique<Output>(fd_, path_);
   return {};
 }

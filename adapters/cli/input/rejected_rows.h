@@ -19,6 +19,7 @@ struct ResumedAt {
   uint32_t file = 0;
   uint64_t line = 0;
   uint64_t count = 0;
+  uint64_t bytes = 0;  // RejectedRows::bytes()
 };
 
 // Knows in which line a block begins, and so takes all blocks, in order. Not thread-safe.
@@ -38,6 +39,8 @@ class RejectedRows {
   ExitStatus flush();
 
   uint64_t count() const { return count_; }
+  // Of the file, once it is flushed: what a resumed job has behind them was not committed.
+  uint64_t bytes() const { return begin_ + (output_ ? output_->written_bytes() : 0); }
   // Tells the first line of the block that was taken last.
   uint64_t block_line() const { return block_line_; }
   // Past the last line of that block.
@@ -45,7 +48,7 @@ class RejectedRows {
 
  private:
   ExitStatus open_file(const Environment& environment, const std::vector<std::string>& inputs,
-                       bool append);
+                       const ResumedAt& from);
 
   std::string what_to_do(const BadRow& bad) const;
 
@@ -55,6 +58,7 @@ class RejectedRows {
   uint64_t count_ = 0;
   int fd_ = -1;
   std::unique_ptr<Output> output_;
+  uint64_t begin_ = 0;  // bytes of the file before it
   const FileRows* file_ = nullptr;
   uint64_t resumed_file_ = 0, resumed_line_ = 0;
   uint64_t block_line_ = 1, next_line_ = 1;

@@ -174,7 +174,9 @@ void append_json_member(std::string_view name, std::string_view text, TextBuffer
 
 void append_csv_field(std::string_view text, char delimiter, TextBuffer* out) {
   const char special[] = {delimiter, '"', '\n', '\r'};
-  if (text.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos)
+  // A byte order mark is one where a file begins.
+  if (!text.starts_with("\xEF\xBB\xBF") &&
+      text.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos)
     return out->append(text);
   out->append('"');
   for (char c : text) {

@@ -459,7 +459,8 @@ class Database:
 
         compressed: fewer bytes on the disk where words are small, alike, or of few values; for large batches.
         It is chosen when the table is made. durability: of each call that puts something: ``"sync"``,
-        ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core.
+        ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core. Those of one table
+        share what they know, and the durability and threads of the first one.
 
         InvalidArgument: the table has other rows than these. ResourceExhausted: they do not fit in memory."""
 
@@ -469,8 +470,8 @@ class Database:
         source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
         frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
         name of the key's column, or a list of names; None: the first column. replace: rows that are there go
-        with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
-        bar of tqdm where that is installed, or a function that is called with a share from 0 to 1."""
+        with the same commit, and so does a table with other columns, for which a new one is made. progress:
+        True: a bar of tqdm where that is installed, or a function that is called with a share from 0 to 1."""
 
     def map_weights(self, mapping: Union[str, Table], sources: Any, weights: Any, into: Optional[np.ndarray]=None, *, names: bool=False, targets: int=0, unmapped: str='count', reproducible: bool=False) -> np.ndarray:
         """The sums of the weights of sources by target: plan() and its map() at once.

@@ -159,7 +159,13 @@ def prefixes(self: Database, name: str, bits: Optional[int] = None, values: Any 
 
     values: as of table(). text: prefixes are strings of any length, and so is what match() looks up.
     """
-    return self._table(name, None, values, bits=bits, text_prefixes=text)
+    is_there = name in tables(self)
+    if not text and (bits == 0 or (bits is None and not is_there)):
+        raise InvalidArgument("addresses have 1 to 65535 bits", remedy="give bits, or text=True")
+    table = self._table(name, None, values, bits=bits, text_prefixes=text)
+    if not table.address_bits:
+        raise InvalidArgument(f"table {name!r} is there, and is none of prefixes", remedy="use another name")
+    return table
 
 
 def counters(self: Database, name: str, type: Any = None, *, key: Any = None, wrap: bool = False) -> Table:
@@ -184,7 +190,8 @@ def dedup(
 
     compressed: fewer bytes on the disk where words are small, alike, or of few values; for large batches.
     It is chosen when the table is made. durability: of each call that puts something: ``"sync"``,
-    ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core.
+    ``"flush"`` or ``"none"``; None: that of the database. threads: 0: one for each core. Those of one table
+    share what they know, and the durability and threads of the first one.
 
     InvalidArgument: the table has other rows than these. ResourceExhausted: they do not fit in memory.
     """

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ._core import Column
-from .errors import InvalidType
+from .errors import InvalidArgument, InvalidType
 
 
 class _Polars:
@@ -40,7 +40,10 @@ class _Pandas:
     def beside(frame: Any, added: Dict[str, Column], kept: Optional[np.ndarray]) -> Any:
         joined = frame.copy(deep=False)
         for name, column in added.items():
-            joined[name] = pandas_column(column)
+            cells = pandas_column(column)
+            if hasattr(cells, "index"):  # a Series, which goes beside the rows of the same index
+                cells.index = joined.index
+            joined[name] = cells
         return joined if kept is None else joined[kept]
 
 
@@ -77,12 +80,18 @@ class _Dict:
         joined = {**frame, **added}
         if kept is None:
             return joined
-        return {name: np.asarray(_as_array(column))[kept] for name, column in joined.items()}
+        return {name: _kept_cells(name, column, kept) for name, column in joined.items()}
 
 
-def _as_array(column: Any) -> Any:
-    has_nulls = isinstance(column, Column) and not column.valid().all()
-    return np.array(column.to_list(), dtype=object) if has_nulls else column
+def _kept_cells(name: str, column: Any, kept: np.ndarray) -> Any:
+    """Those of a column of a dict: of a list as they are, for an array would give them one type."""
+    if len(column) != len(kept):
+        raise InvalidArgument(f"column {name!r} has {len(column)} cells beside {len(kept)} rows")
+    if isinstance(column, Column):
+        column = column.numpy() if column.valid().all() else np.array(column.to_list(), dtype=object)
+    if isinstance(column, (list, tuple)):
+        return [cell for cell, is_kept in zip(column, kept) if is_kept]
+    return np.asarray(column)[kept]
 
 
 def frame_kind(frame: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _types
-from ._core import Database, Table
-from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
+from ._core import Database, Table, Transaction
+from .errors import InvalidArgument, InvalidType, Unavailable
 
 
 def _pyarrow(what: str, otherwise: str) -> Any:
@@ -101,28 +101,23 @@ def load(
     source: the path of a Parquet, Arrow, CSV or JSON file, which pyarrow reads, a frame, or an iterable of
     frames. table: its name; it is made where it is missing, with the types of the first frame. key: the
     name of the key's column, or a list of names; None: the first column. replace: rows that are there go
-    with the same commit; a table with other columns is dropped, once all frames are read. progress: True: a
-    bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
+    with the same commit, and so does a table with other columns, for which a new one is made. progress:
+    True: a bar of tqdm where that is installed, or a function that is called with a share from 0 to 1.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
         raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
     frames = _batches(os.fspath(source)) if is_path else _frames(source)
-    was_there = table in self
-    try:
-        with _Progress(progress, table) as report, self.transaction() as transaction:
-            into, frames = _target(self, frames, table, key, replace)
-            if was_there and replace:
-                transaction.delete_range(into)
-            for frame in frames:
-                transaction.put(into, *_rows_to_put(into, frame, is_new=not was_there))
-                report.rows(_rows_of(frame))
-            transaction.commit(progress=report.committing)
-    except BaseException:
-        if not was_there:
-            _drop_if_there(self, table)
-        raise
-    return into
+    with _Progress(progress, table) as report, self.transaction() as transaction:
+        into, replaced, frames = _target(self, transaction, frames, table, key, replace)
+        is_new = replace or table not in self
+        for frame in frames:
+            transaction.put(into, *_rows_to_put(into, frame, is_new))
+            report.rows(_rows_of(frame))
+        transaction.commit(progress=report.committing)
+    if replaced is not None:
+        self.drop(replaced)
+    return self.table(table, create=False)
 
 
 def _rows_to_put(into: Table, frame: Any, is_new: bool) -> Tuple[Any, ...]:
@@ -139,33 +134,42 @@ def keys_and_nothing(frame: Any, keys: Sequence[str]) -> Tuple[Any, Any]:
     return rows, pa.repeat(pa.scalar(b"", pa.binary()), len(rows))
 
 
-def _drop_if_there(database: Database, name: str) -> None:
-    try:
-        database.drop(name)
-    except StrideError:  # it was never made, or the database is closed
-        pass
-
-
 def _target(
-    self: Database, frames: Iterator[Any], name: str, key: Any, replace: bool
-) -> Tuple[Table, Iterable[Any]]:
-    """The table that frames go to, and the frames, of which the first one tells its columns."""
-    if name in self:
-        there = self.table(name, create=False)
-        if not replace or there.address_bits:
-            return there, frames
+    self: Database, transaction: Transaction, frames: Iterator[Any], name: str, key: Any, replace: bool
+) -> Tuple[Table, Optional[str], Iterable[Any]]:
+    """The table that frames go to, the name that the one before gets where it is another one, and the frames.
+
+    The first frame tells the columns of a table that is made.
+    """
+    there = self.table(name, create=False) if name in self else None
+    if there is not None and (not replace or there.address_bits):
+        if replace:
+            transaction.delete_range(there)
+        return there, None, frames
     first = next(frames, None)
     if first is None:
         raise InvalidArgument("there is nothing to load: no frame is given")
     columns = _columns(first, key)
-    all_frames: Iterable[Any] = chain([first], frames)
-    if name in self:
-        try:
-            return self.table(name, **columns), all_frames
-        except InvalidArgument:  # it has others
-            all_frames = list(all_frames)
-            self.drop(name)
-    return self.table(name, **columns), all_frames
+    frames = chain([first], frames)
+    if there is None:
+        return transaction._create_table(name, columns["key"], columns["values"]), None, frames
+    if _has_columns(there, columns):
+        transaction.delete_range(there)
+        return there, None, frames
+    replaced = next(n for i in count() if (n := f"{name} (replaced {i})") not in self)
+    transaction._rename_table(there, replaced)
+    return transaction._create_table(name, columns["key"], columns["values"]), replaced, frames
+
+
+def _has_columns(table: Table, columns: Dict[str, Any]) -> bool:
+    """Whether these are the table's; cells that may be missing fit in columns without, as long as none is."""
+
+    def plain(given: Iterable[Tuple[str, Any]]) -> List[Tuple[str, str]]:
+        return [(name, str(type).rstrip("?")) for name, type in given]
+
+    values = plain((columns["values"] or {}).items())
+    there = plain(table.value_columns.items())
+    return plain(table.key_columns.items()) == plain(columns["key"]) and there == (values or [("value", "bytes")])
 
 
 def _frames(source: Any) -> Iterator[Any]:

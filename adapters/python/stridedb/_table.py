@@ -104,7 +104,7 @@ def join(
     if how not in ("left", "inner"):
         raise InvalidArgument(f"how is {how!r}", remedy="it may be 'left', 'inner'")
     kind = frame_kind(frame)
-    on = list(self.key_columns) if on is None else [on] if isinstance(on, str) else list(on)
+    on = _column_names(self)[0] if on is None else [on] if isinstance(on, str) else list(on)
     if len(on) != len(self.key_columns) and not self.address_bits:
         raise InvalidArgument(
             f"on has {len(on)} columns, and keys of the table have {len(self.key_columns)}"
@@ -112,7 +112,13 @@ def join(
     given = [kind.column(frame, name) for name in on]
     rows = self.get(given[0] if len(given) == 1 else given, columns=None if columns is None else list(columns))
     taken = set(kind.names(frame))
-    added = {name + suffix if name in taken else name: rows[name] for name in rows.columns}
+    names = [name + suffix if name in taken else name for name in rows.columns]
+    for name in names:
+        if name in taken or names.count(name) > 1:
+            raise InvalidArgument(
+                f"the result would have two columns {name!r}", remedy="give another suffix, or the columns wanted"
+            )
+    added = dict(zip(names, (rows[name] for name in rows.columns)))
     return kind.beside(frame, added, rows.found if how == "inner" else None)
 
 

@@ -255,9 +255,15 @@ TEST_CASE_METHOD(LoadTest, "LoadTest.CommitEveryAndResume", "[LoadTest]") {
       options.push_back("--resume");
     }
     CHECK(scan({}, table) == all);
-    // Done: there is nothing to resume.
+    // Done: nothing is loaded again, as counters must not be; but for another file all is new.
+    REQUIRE_MESSAGE(load(directory_ + "/a.tsv", options, table) == 0, error_);
+    CHECK_MESSAGE(error_.find("had come to its end") != std::string::npos, error_);
+    CHECK_MESSAGE(error_.find("loaded 0 rows") != std::string::npos, error_);
+    CHECK(scan({}, table) == all);
+    put(good + "9\tw\n");
     REQUIRE_MESSAGE(load(directory_ + "/a.tsv", options, table) == 0, error_);
     CHECK_MESSAGE(error_.find("starting at the beginning") != std::string::npos, error_);
+    CHECK(scan({}, table) == "9\tw\n" + all);
   }
 }
 
