@@ -33,8 +33,9 @@ struct DedupTable::State {
   static inline std::map<Key, std::weak_ptr<State>> open;
   // The one that is open, and not broken; null: none is.
   static std::shared_ptr<State> find_open(const Key& key);
-  // Of two that were made at once the first one stays.
-  static std::shared_ptr<State> enter(std::shared_ptr<State> state);
+  static void enter(const std::shared_ptr<State>& state);
+  // Held while one is made: what it reads nobody else may change.
+  static inline std::mutex making_mutex;
 
   bool is_broken() const {
     const auto lock = shared_lock();
@@ -79,6 +80,13 @@ Status other_rows(const Table& table, uint64_t row, const std::string& what) {
       .with_remedy("open it with the number of words that it has, or under another name");
 }
 
+Status check_words(const std::string& table, uint32_t there, uint32_t asked) {
+  if (there == asked) return {};
+  return Status::invalid("table " + in_quotes(table) + " has vectors of " + std::to_string(there) +
+                         " words, not of " + std::to_string(asked))
+      .with_remedy("open it with the number of words that it has, or under another name");
+}
+
 // The table, which is made where it is missing, with rows as the options say.
 Result<Table> open_rows(Database& database, const std::string& name, const DedupOptions& options) {
   if (options.compressed) {
@@ -97,11 +105,7 @@ Result<Table> open_rows(Database& database, const std::string& name, const Dedup
   if (*head && !options.compressed)
     return Status::invalid("table " + in_quotes(name) + " is a compressed dedup table")
         .with_remedy("open it with `compressed`, or under another name");
-  if (*head && (*head)->words != options.words)
-    return Status::invalid("table " + in_quotes(name) + " has vectors of " +
-                           std::to_string((*head)->words) + " words, not of " +
-                           std::to_string(options.words))
-        .with_remedy("open it with the number of words that it has, or under another name");
+  if (*head) STRIDE_TRY(check_words(name, (*head)->words, options.words));
   return table;
 }
 
@@ -120,12 +124,9 @@ std::shared_ptr<DedupTable::State> DedupTable::State::find_open(const Key& key) 
   return state && !state->is_broken() ? state : nullptr;
 }
 
-std::shared_ptr<DedupTable::State> DedupTable::State::enter(std::shared_ptr<State> state) {
+void DedupTable::State::enter(const std::shared_ptr<State>& state) {
   std::lock_guard lock(open_mutex);
-  std::weak_ptr<State>& there = open[key_of(state->table)];
-  if (auto other = there.lock(); other && !other->is_broken()) return other;
-  there = state;
-  return state;
+  open[key_of(state->table)] = state;
 }
 
 Status DedupTable::State::usable() const {
@@ -275,7 +276,15 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
                            std::to_string(max_vector_words));
   auto table = no_throw([&] { return open_rows(database, name, options); });
   if (!table.ok()) return table.status();
-  if (auto there = State::find_open(State::key_of(*table))) return DedupTable(std::move(there));
+  std::lock_guard making(State::making_mutex);
+  if (auto there = State::find_open(State::key_of(*table))) {
+    if (&there->database != &database)
+      return Status::invalid("table " + in_quotes(name) +
+                             " is open as a dedup table of another handle of this database")
+          .with_remedy("use that one, or let it go first");
+    STRIDE_TRY(check_words(name, there->options.words, options.words));
+    return DedupTable(std::move(there));
+  }
   // How many rows it has nobody knows where a segment cannot be read.
   STRIDE_TRY(database.snapshot().scan(*table).status());
   std::shared_ptr<State> state;
@@ -286,7 +295,7 @@ Result<DedupTable> DedupTable::open(Database& database, const std::string& name,
     state = make_shared_here<State>(database, *table, options, std::move(backend));
     Status filled = state->make_set();
     if (filled.ok()) filled = state->fill();
-    if (filled.ok()) state = State::enter(std::move(state));
+    if (filled.ok()) State::enter(state);
     return filled;
   }));
   return DedupTable(std::move(state));

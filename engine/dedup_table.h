@@ -48,11 +48,11 @@ class STRIDE_API DedupTable {
   // The id of what is not there.
   static constexpr uint64_t absent = UINT64_MAX;
 
-  // Makes the table where it is missing. Where the table is open in this process already, this is
-  // the same one: its durability, threads and backend stay. invalid_argument: a number of words that is not possible,
-  // a table with other rows than these, or one that is compressed, or is not, where `options` say
-  // the other. corruption: a compressed one whose blocks are damaged. resource_exhausted: its
-  // vectors do not fit in memory.
+  // Makes the table where it is missing. Where it is open already this is the same one: its
+  // durability, threads and backend stay. invalid_argument: a number of words that is not possible,
+  // a table with other rows than these, one that is compressed, or is not, where `options` say the
+  // other, or one that is open through another Database of the same path. corruption: a compressed
+  // one whose blocks are damaged. resource_exhausted: its vectors do not fit in memory.
   static Result<DedupTable> open(Database& database, const std::string& name,
                                  const DedupOptions& options = {});
   DedupTable(DedupTable&&) noexcept;

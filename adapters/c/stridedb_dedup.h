@@ -106,10 +106,12 @@ typedef struct stride_dedup_options {
 /* Sets the defaults. As stride_options_init(). */
 STRIDE_C_API int stride_dedup_options_init(stride_dedup_options* options, size_t size);
 
-/* Opens the table of vectors `name`, or makes it, and reads it into a hash table in memory. Only
- * one may be open for a table, and nothing else may write it. The caller releases *table. options:
- * NULL for the defaults. STRIDE_INVALID_ARGUMENT also for a table with other rows than vectors of
- * so many words, and for one that is compressed, or is not, where the options say the other;
+/* Opens the table of vectors `name`, or makes it, and reads it into a hash table in memory. Handles
+ * of one table share that, with the durability and threads of the first one; nothing else may write
+ * the table. The caller releases *table. options: NULL for the defaults. STRIDE_INVALID_ARGUMENT
+ * also for a table with other rows than vectors of so many words, for one that is compressed, or is
+ * not, where the options say the other, and for one that is open through another handle of the same
+ * database;
  * STRIDE_CORRUPTION: a compressed one whose blocks are damaged; STRIDE_RESOURCE_EXHAUSTED: they do
  * not fit in memory; and as stride_table_create() and scans. */
 STRIDE_C_API int stride_dedup_open(stride_database* database, const char* name,

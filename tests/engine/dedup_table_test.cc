@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/test_threads.h"
 
 namespace stride::test {
 namespace {
@@ -136,6 +137,8 @@ TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatIsRefused", "[DedupTableTes
   std::vector<uint64_t> never = {1};
   Vector back(3);
   refused(table->get(never, std::as_writable_bytes(std::span(back))), StatusCode::not_found, "");
+  refused(open(2).status(), StatusCode::invalid_argument, "has vectors of 3 words, not of 2");
+  table = Result<DedupTable>(Status::invalid("let go"));
   refused(open(2).status(), StatusCode::invalid_argument, "row 0: has 12 bytes");
   REQUIRE_OK(db_->create_table("wide", {.key_width = 4}).status());
   refused(open(2, "wide").status(), StatusCode::invalid_argument, "width 4");
@@ -204,6 +207,58 @@ TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.WhatCannotBeReadAgainIsRefused"
     CHECK(s.remedy() == "open it again");
   }
   CHECK(open(2)->size() == 0u);
+}
+
+// Two that had sets of their own would give ids twice.
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.OpenedTwiceItIsOne", "[DedupTableTest]") {
+  compressed_ = GENERATE(false, true);
+  auto one = open(1), other = open(1);
+  REQUIRE_OK(one);
+  REQUIRE_OK(other);
+  CHECK(open(2).status().code() == StatusCode::invalid_argument);
+  {
+    auto same = Database::open("/db", {.file_system = &files_});
+    REQUIRE_OK(same);
+    const Status s =
+        DedupTable::open(**same, "t", {.words = 1, .compressed = compressed_}).status();
+    CHECK_MESSAGE(s.code() == StatusCode::invalid_argument, s.to_string());
+  }
+  for (int i = 0; i < 50; ++i) expect_put(i % 2 ? &*one : &*other, random_vectors(40, 1, 500));
+  expect_all(*one, 1);
+  expect_all(*other, 1);
+  one = Result<DedupTable>(Status::invalid("let go"));
+  expect_put(&*other, random_vectors(40, 1, 500));
+  {
+    auto third = open(1);
+    REQUIRE_OK(third);
+    expect_all(*third, 1);
+  }
+  other = Result<DedupTable>(Status::invalid("let go"));
+  reopen();
+  auto again = open(1);
+  REQUIRE_OK(again);
+  expect_all(*again, 1);
+}
+
+TEST_CASE_METHOD(DedupTableTest, "DedupTableTest.ThreadsWithTablesOfTheirOwnShareIt",
+                 "[DedupTableTest]") {
+  constexpr uint32_t vectors = 3000;
+  TestThreads threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.start([&, thread] {
+      auto table = open(1);
+      if (!table.ok()) return;
+      for (uint32_t i = 0; i < vectors; i += 100) {
+        std::vector<uint32_t> words(100);
+        for (uint32_t k = 0; k < 100; ++k) words[k] = (i + k + 700 * thread) % vectors;
+        std::vector<uint64_t> ids(100), was_new(2);
+        if (!table->find_or_put(Column::fixed(words.data(), 4, 100), ids, was_new).ok()) return;
+      }
+    });
+  threads.join();
+  auto table = open(1);
+  REQUIRE_OK(table);
+  CHECK(table->size() == vectors);
 }
 
 }  // namespace

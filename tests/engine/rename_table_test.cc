@@ -82,6 +82,46 @@ TEST_CASE_METHOD(RenameTableTest, "RenameTableTest.LeavesSnapshotsAsTheyAre", "[
   CHECK(all() == Tables{{"t", {{"b", "2"}}}, {"u", {{"a", "1"}, {"c", "3"}}}});
 }
 
+TEST_CASE_METHOD(RenameTableTest, "RenameTableTest.SnapshotsFindTablesByTheNamesOfTheirTime",
+                 "[RenameTableTest]") {
+  const Schema schema = *Schema::parse("id u64 key, name string");
+  put(*db_->create_table("t", {.schema = schema}), "12345678", "old");
+  const bool in_segment = GENERATE(false, true);
+  if (in_segment) REQUIRE_OK(db_->compact());
+  Snapshot before = db_->snapshot();
+  REQUIRE_OK(db_->rename_table("t", "u"));
+  Snapshot between = db_->snapshot();
+  put(*db_->create_table("t"), "b", "new");
+  REQUIRE_OK(db_->drop_table("u"));
+  const auto expect_old = [&](const Snapshot& snapshot, const char* name) {
+    auto found = snapshot.open_table(name);
+    REQUIRE_OK(found);
+    CHECK(found->schema() == schema);
+    CHECK(text(**snapshot.get(*found, "12345678")) == "old");
+  };
+  expect_old(before, "t");
+  expect_old(between, "u");
+  CHECK(before.open_table("u").status().code() == StatusCode::not_found);
+  CHECK(between.open_table("t").status().code() == StatusCode::not_found);
+  Snapshot now = db_->snapshot();
+  CHECK(text(**now.get(*now.open_table("t"), "b")) == "new");
+  CHECK(now.open_table("u").status().code() == StatusCode::not_found);
+  // What the snapshot knows needs no database that is open.
+  REQUIRE_OK(db_->close());
+  expect_old(before, "t");
+}
+
+TEST_CASE_METHOD(RenameTableTest, "RenameTableTest.TheTableOfSchemasIsNotDropped",
+                 "[RenameTableTest]") {
+  const Schema schema = *Schema::parse("id u64 key, name string");
+  REQUIRE_OK(db_->create_table("t", {.schema = schema}));
+  const Status s = db_->drop_table(".stride");
+  CHECK(s.code() == StatusCode::invalid_argument);
+  CHECK_FALSE(s.remedy().empty());
+  open();
+  CHECK(table("t").schema() == schema);
+}
+
 TEST_CASE_METHOD(RenameTableTest, "RenameTableTest.AnotherTableTakesThePlaceInOneCommit",
                  "[RenameTableTest]") {
   Table t = *db_->create_table("t"), next = *db_->create_table("next");
