@@ -204,6 +204,11 @@ def _table_repr(self: Table) -> str:
 
 
 def _reduce(self: Table) -> Tuple[Any, ...]:
+    if self._is_of_snapshot:
+        raise InvalidArgument(
+            f"table {self.name!r} is that of a snapshot, which ends with its process",
+            remedy="pickle the database's table, or the rows",
+        )
     if not self._read_only:
         raise InvalidArgument(
             f"table {self.name!r} is of a database that is open for writing, which one process does at a time",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -270,3 +271,12 @@ def test_what_a_table_was_made_with_is_compared(db):
     db.table("t", key=int, values=str)
     with pytest.raises(sd.InvalidArgument):
         db.table("t", key=int, values=str, share_values=True)
+
+
+def test_a_table_of_a_snapshot_is_not_pickled_as_the_one_of_now(tmp_path):
+    with sd.open(tmp_path / "p.db") as db:
+        db.table("t", key=int, values=int).put([1], [1])
+    with sd.open(tmp_path / "p.db", mode="r") as db:
+        assert pickle.loads(pickle.dumps(db["t"]))[1] == 1
+        with pytest.raises(sd.InvalidArgument, match="snapshot"):
+            pickle.dumps(db.snapshot()["t"])
