@@ -112,15 +112,19 @@ Result<Table> open_rows(Database& database, const std::string& name, const Dedup
 }  // namespace
 
 DedupTable::State::~State() {
+  if (!made_in.is_here()) return;  // another thread of the parent may have the lock for ever
   std::lock_guard lock(open_mutex);
   auto found = open.find(key_of(table));
   if (found != open.end() && found->second.expired()) open.erase(found);
 }
 
 std::shared_ptr<DedupTable::State> DedupTable::State::find_open(const Key& key) {
-  std::lock_guard lock(open_mutex);
-  auto found = open.find(key);
-  auto state = found == open.end() ? nullptr : found->second.lock();
+  std::shared_ptr<State> state;  // outlives the lock, which ~State() takes
+  {
+    std::lock_guard lock(open_mutex);
+    auto found = open.find(key);
+    if (found != open.end()) state = found->second.lock();
+  }
   return state && !state->is_broken() ? state : nullptr;
 }
 

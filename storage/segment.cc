@@ -49,7 +49,7 @@ struct Segment::State {
   const Mapping* mapping() const {
     return resident_bytes ? nullptr : static_cast<const Mapping*>(owner.get());
   }
-  Status fetch(std::initializer_list<FileRange> ranges) const;
+  Status bring(std::initializer_list<FileRange> ranges, FileRange next) const;
   void fail(uint64_t offset, std::string message);
 };
 
@@ -300,11 +300,14 @@ Status Segment::finish_write() const {
       .with_remedy("close the database, see to the disk, and open it again");
 }
 
-// What the disk can't read, or the file has lost, is an error here; through the mapping it would
-// end the process.
-Status Segment::State::fetch(std::initializer_list<FileRange> ranges) const {
-  if (!mapping()) return {};
+// Reads what is not in memory, and begins to read what comes next: what the disk can't read, or the
+// file has lost, is an error here; through the mapping it would end the process.
+Status Segment::State::bring(std::initializer_list<FileRange> ranges, FileRange next) const {
+  if (!mapping() ||
+      std::ranges::all_of(ranges, [&](FileRange r) { return mapping()->all_in_memory(r); }))
+    return {};
   Status s = mapping()->fetch({ranges.begin(), ranges.end()});
+  mapping()->will_need(next);
   return s.code() == StatusCode::resource_exhausted ? Status() : s;
 }
 
@@ -318,10 +321,11 @@ Status Segment::verify() {
     return FileRange{section.offset, section.bytes};
   };
   const uint64_t tables = layout.footer.tables_offset;
-  STRIDE_TRY(state_->fetch({{0, segment_page_bytes},
+  STRIDE_TRY(state_->bring({{0, segment_page_bytes},
                             range_of(SectionType::key_bases),
                             range_of(SectionType::value_bases),
-                            {tables, layout.file.size() - tables}}));
+                            {tables, layout.file.size() - tables}},
+                           /*next=*/{}));
   STRIDE_TRY(SegmentLayout::parse(state_->path, state_->id, layout.file).status());
   constexpr uint64_t window_blocks = 256;
   const auto window_at = [](uint64_t block) {
@@ -329,10 +333,8 @@ Status Segment::verify() {
   };
   for (uint64_t block = 0; block < layout.footer.blocks; ++block) {
     STRIDE_TRY(WorkWatch::check());
-    if (block % window_blocks == 0 && mapping() && !mapping()->all_in_memory(window_at(block))) {
-      STRIDE_TRY(state_->fetch({window_at(block)}));
-      mapping()->will_need(window_at(block + window_blocks));
-    }
+    if (block % window_blocks == 0)
+      STRIDE_TRY(state_->bring({window_at(block)}, /*next=*/window_at(block + window_blocks)));
     if (!state_->check_block(block)) return failure();
   }
   STRIDE_TRY(verify_rows(state_->path, layout, state_->first_key, state_->last_key));

@@ -78,7 +78,7 @@ struct PySnapshot {
 // As Python has paths: what is no text in the file system's encoding, as surrogates.
 nb::object path_object(const Handle& handle);
 Durability durability_named(const std::string& name);
-// Of a table with these columns, and nothing else that is said of it.
+// The options of a table that has these columns, and of which nothing else is said.
 TableOptions options_of_columns(nb::object key, nb::object values);
 PyTable table_named(const std::shared_ptr<Handle>& handle, const std::string& name);
 

@@ -47,8 +47,10 @@ T float_of(const Field& field, nb::handle value) {
   }
   // Integers of NumPy, too; its arrays of one float say no before they are asked.
   nb::object integer;
-  if (PyIndex_Check(value.ptr())) integer = nb::steal(PyNumber_Index(value.ptr()));
-  PyErr_Clear();
+  if (PyIndex_Check(value.ptr())) {
+    integer = nb::steal(PyNumber_Index(value.ptr()));
+    if (!integer.is_valid()) clear_type_error();
+  }
   const double number = PyFloat_AsDouble(integer.is_valid() ? integer.ptr() : value.ptr());
   if (number == -1 && PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {

@@ -290,7 +290,7 @@ ExitStatus Loader::write(bool last) {
   if (arguments_.commit_every || replaces_table())
     STRIDE_CLI_TRY(
         write_position(&transaction, *table, arguments_.commit_every ? &position : nullptr));
-  STRIDE_CLI_TRY(end_restoring(*database_, *table, &transaction));
+  if (commits_ == 0) STRIDE_CLI_TRY(end_restoring(*database_, *table, &transaction));
   STRIDE_CLI_TRY(commit(&transaction));
   notes_ = notes;
   return {};

@@ -39,7 +39,8 @@ class RejectedRows {
   ExitStatus flush();
 
   uint64_t count() const { return count_; }
-  // Of the file, once it is flushed: what a resumed job has behind them was not committed.
+  // The file has so many, once it is flushed: what a resumed job finds behind them was not
+  // committed.
   uint64_t bytes() const { return begin_ + (output_ ? output_->written_bytes() : 0); }
   // Tells the first line of the block that was taken last.
   uint64_t block_line() const { return block_line_; }

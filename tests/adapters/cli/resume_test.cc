@@ -80,7 +80,7 @@ TEST_CASE_METHOD(ResumeTest, "ResumeTest.AReplacedTableBeginsAnew", "[ResumeTest
   CHECK(load_in_parts(path, {"--key-type", "u64"}) == 3);
   CHECK(count() > 0u);
   if (dropped) {
-    // By a program, which knows nothing of what the command line remembers.
+    // A program drops it, which knows nothing of what the command line remembers.
     auto db = Database::open(database_);
     REQUIRE_OK(db);
     REQUIRE_OK((*db)->drop_table("t"));

@@ -29,7 +29,7 @@ class DamagedLogsTest {
     REQUIRE_OK(t.put(table, key, "value"));
     REQUIRE_OK(t.commit(durability));
   }
-  // So many that they become a segment at once.
+  // The rows are so many that they become a segment at once.
   static void put_many(Database& db, const Table& table, Durability durability) {
     Rows keys, values;
     for (int i = 0; i < 30'000; ++i) {
@@ -75,7 +75,7 @@ class DamagedLogsTest {
 TEST_CASE_METHOD(DamagedLogsTest, "DamagedLogsTest.AShorterLogUnderANewerSegmentIsCorruption",
                  "[DamagedLogsTest]") {
   const auto durability = GENERATE(Durability::none, Durability::flush, Durability::sync);
-  // Of the same table: the log is sealed, and it may become a segment before the copy is made.
+  // Where the table is the same, the log is sealed, and may become a segment before the copy is made.
   const bool same_table = GENERATE(false, true);
   MemoryFileSystem files;
   auto db = open(files);
