@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _types
 from ._core import Database, Table, Transaction
-from .errors import InvalidArgument, InvalidType, Unavailable
+from .errors import InvalidArgument, InvalidType, StrideError, Unavailable
 
 
 def _pyarrow(what: str, otherwise: str) -> Any:
@@ -116,7 +117,10 @@ def load(
             report.rows(_rows_of(frame))
         transaction.commit(progress=report.committing)
     if replaced is not None:
-        self.drop(replaced)
+        try:
+            self.drop(replaced)
+        except StrideError as error:  # what was loaded is there all the same
+            warnings.warn(f"what table {table!r} had is in table {replaced!r}, which could not be dropped: {error}")
     return self.table(table, create=False)
 
 

@@ -280,3 +280,28 @@ def test_a_table_of_a_snapshot_is_not_pickled_as_the_one_of_now(tmp_path):
         assert pickle.loads(pickle.dumps(db["t"]))[1] == 1
         with pytest.raises(sd.InvalidArgument, match="snapshot"):
             pickle.dumps(db.snapshot()["t"])
+
+
+def test_a_load_whose_old_table_stays_says_so(db, monkeypatch):
+    pytest.importorskip("pyarrow")
+    db.load({"k": [1], "v": [1]}, table="t", key="k")
+
+    def full(self, name):
+        raise sd.NoSpace("the disk is full")
+
+    monkeypatch.setattr(sd.Database, "drop", full)
+    with pytest.warns(UserWarning, match=r"'t \(replaced 0\)', which could not be dropped: the disk is full"):
+        table = db.load({"k": [1], "w": ["a"]}, table="t", key="k", replace=True)
+    assert list(table.items()) == [(1, {"w": "a"})]
+    assert list(db["t (replaced 0)"].items()) == [(1, {"v": 1})]
+
+
+def test_what_an_index_raises_is_not_swallowed(db):
+    class Number:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    table = db.table("f", key=int, values=float)
+    with pytest.raises(KeyboardInterrupt):
+        table.put([1], [Number()])
+    assert len(table) == 0

@@ -7,6 +7,7 @@
 
 #include "engine/database.h"
 #include "storage/log_format.h"
+#include "storage/manifest.h"
 #include "storage/memory_file_system.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
@@ -75,7 +76,8 @@ class DamagedLogsTest {
 TEST_CASE_METHOD(DamagedLogsTest, "DamagedLogsTest.AShorterLogUnderANewerSegmentIsCorruption",
                  "[DamagedLogsTest]") {
   const auto durability = GENERATE(Durability::none, Durability::flush, Durability::sync);
-  // Where the table is the same, the log is sealed, and may become a segment before the copy is made.
+  // Where the table is the same, the log is sealed, and may become a segment before the copy is
+  // made.
   const bool same_table = GENERATE(false, true);
   MemoryFileSystem files;
   auto db = open(files);
@@ -181,6 +183,46 @@ TEST_CASE_METHOD(DamagedLogsTest, "DamagedLogsTest.FramesAfterALostEditDoNotCoun
   db = open(*damaged);
   CHECK(count(*db, "t") == 1);
   if (edit != 0) CHECK(count(*db, "other") == 30'000);  // the files of a dropped table are gone
+}
+
+// A manifest with right checksums that says more, or less, than there is.
+TEST_CASE_METHOD(DamagedLogsTest, "DamagedLogsTest.AnyPositionInAManifestIsRefusedOrHarmless",
+                 "[DamagedLogsTest]") {
+  MemoryFileSystem files;
+  {
+    auto db = open(files);
+    Table small = *db->create_table("small");
+    for (int i = 0; i < 20; ++i) put(*db, small, "key" + std::to_string(i));
+    put_many(*db, *db->create_table("large"), Durability::sync);
+  }
+  for (uint64_t position :
+       {uint64_t{0}, uint64_t{1}, uint64_t{1} << 40, UINT64_MAX - 8, UINT64_MAX}) {
+    INFO(position);
+    const auto forged = copy_of(files);
+    {
+      auto recovered = Manifest::recover(*forged, "/db", /*read_only=*/false);
+      REQUIRE_OK(recovered);
+      REQUIRE(recovered->state.synced_logs > 0);
+      VersionEdit edit;
+      edit.synced_logs = position;
+      REQUIRE_OK(recovered->manifest->append(edit, /*sync=*/true));
+    }
+    for (bool read_only : {true, false}) {
+      auto db = Database::open("/db", {.read_only = read_only, .file_system = forged.get()});
+      if (position > 1) {
+        CHECK(db.status().code() == StatusCode::corruption);
+        CHECK(db.status().file() == logs_in(*forged).at(0));
+        continue;
+      }
+      REQUIRE_OK(db);
+      CHECK(count(**db, "small") == 20);
+      if (read_only) continue;
+      put(**db, *(*db)->open_table("small"), "more", Durability::sync);
+      put_many(**db, *(*db)->open_table("large"), Durability::none);
+      REQUIRE_OK((*db)->close());
+      CHECK(count(*open(*forged), "small") == 21);
+    }
+  }
 }
 
 }  // namespace
