@@ -96,6 +96,8 @@ class RandomLines {
   }
   std::string line() {
     std::string text;
+    // All others have to end as the first one does.
+    const bool is_first = next_key_ == 1;
     size_t columns = 16;
     if (one_in(100)) columns = one_in(2) ? below(17) : 17;
     for (size_t i = 0; i < columns; ++i) {
@@ -110,7 +112,7 @@ class RandomLines {
       if (one_in(1000)) one += '"';
       text += one;
     }
-    return text + (one_in(200) ? "\n" : end_);
+    return text + (!is_first && one_in(200) ? "\n" : end_);
   }
 
   static constexpr size_t bits[] = {0, 63, 0, 0, 8, 15, 0, 0, 0, 0, 64, 0, 31, 7, 16, 32, 8};
