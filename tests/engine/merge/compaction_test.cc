@@ -1,46 +1,14 @@
 // Choosing, merging and installing a compaction, each by itself.
 #include "engine/merge/compaction.h"
 
-#include "engine/catalog/next_version.h"
-#include "engine/device/executor.h"
 #include "engine/read/lookup.h"
-#include "engine/write/committer.h"
 #include "storage/memory_file_system.h"
+#include "tests/engine/merge/database_parts.h"
 #include "tests/support/catch.h"
 #include "tests/support/model.h"
 
 namespace stride::test {
 namespace {
-
-DatabaseContext make_context(FileSystem& fs, uint64_t memory_limit_bytes) {
-  DatabaseContext context;
-  context.path = "db";
-  context.identity = std::make_shared<const DatabaseIdentity>("db");
-  context.options.memory_limit_bytes = memory_limit_bytes;
-  context.options.memtable_bytes = 0;  // each commit makes a segment
-  context.options.max_range_tombstones = 0;
-  context.fs = &fs;
-  context.executor = *Executor::make({.threads = 1, .backend = BackendKind::host});
-  context.backend = context.executor->host();
-  context.io = std::make_shared<IoThreads>();
-  return context;
-}
-
-// The parts of an open database, without the lock: there is one thread.
-struct Parts {
-  explicit Parts(FileSystem& fs, uint64_t memory_limit_bytes = 1 << 30)
-      : context(make_context(fs, memory_limit_bytes)) {}
-
-  const DatabaseContext context;
-  Poison poison;
-  UnsyncedFiles unsynced{*context.fs, context.path, poison};
-  VersionSet versions{context, unsynced, poison};
-  RunBuilder builder{context, versions, poison};
-  std::mutex commit_mutex;
-  Compactor compactor{context, versions, unsynced, builder};
-  SmallCommits small_commits{context, versions, unsynced, poison, [] { return Status(); }};
-  Committer committer{context, versions, unsynced, builder, small_commits, [](uint32_t) {}};
-};
 
 class CompactionTest {
  protected:
