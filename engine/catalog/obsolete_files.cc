@@ -11,6 +11,10 @@ namespace stride {
 namespace {
 
 constexpr uint64_t max_lease_bytes = 4096;
+// A directory of so many names is read in less time than an edit takes.
+constexpr uint64_t few_names = 1024;
+constexpr uint64_t names_per_file = 64;  // that are read for each file that is given up
+constexpr uint64_t due_bytes = 16 << 20;
 
 // What has the name of a lease and is none, or none that this user may read, is left alone.
 bool is_no_lease(const Status& s) {
@@ -40,6 +44,7 @@ Status ObsoleteFiles::look_at_leases(ManifestPosition now, ManifestPosition* lea
   *least = now;
   auto names = fs_.list(directory_);
   if (!names.ok()) return names.status();
+  names_.store(names->size(), relaxed);
   for (const std::string& name : *names)
     if (is_lease_name(name)) STRIDE_TRY(look_at_lease(directory_ + "/" + name, least));
   return {};
@@ -48,6 +53,10 @@ Status ObsoleteFiles::look_at_leases(ManifestPosition now, ManifestPosition* lea
 // Where it cannot be told which leases there are, all files are kept for a while.
 void ObsoleteFiles::look(ManifestPosition now) noexcept {
   std::lock_guard lock(mutex_);
+  looked_ = now;
+  expected_files_.store(0, relaxed);
+  expected_bytes_.store(0, relaxed);
+  waiting_count_.store(waiting_.size(), relaxed);
   ManifestPosition least;
   if (!no_throw([&] { return look_at_leases(now, &least); }).ok()) return;
   passed_ = std::max(passed_, least);
@@ -56,7 +65,18 @@ void ObsoleteFiles::look(ManifestPosition now) noexcept {
     Status ignored = no_throw([&] { return fs_.remove(file.path); });
     return true;
   });
-  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+  waiting_count_.store(waiting_.size(), relaxed);
+}
+
+void ObsoleteFiles::expect(uint64_t files, uint64_t bytes) noexcept {
+  expected_files_.fetch_add(files, relaxed);
+  expected_bytes_.fetch_add(bytes, relaxed);
+}
+
+bool ObsoleteFiles::is_look_due() const noexcept {
+  const uint64_t files = expected_files_.load(relaxed), names = names_.load(relaxed);
+  return files > 0 && (names < few_names || files >= names / names_per_file ||
+                       expected_bytes_.load(relaxed) >= due_bytes);
 }
 
 void ObsoleteFiles::remove(std::string path, ManifestPosition since) noexcept {
@@ -64,7 +84,7 @@ void ObsoleteFiles::remove(std::string path, ManifestPosition since) noexcept {
     std::lock_guard lock(mutex_);
     if (since <= passed_) return fs_.remove(path);
     waiting_.push_back({std::move(path), since});
-    waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+    if (since <= looked_) waiting_count_.fetch_add(1, relaxed);
     return Status();
   });
 }

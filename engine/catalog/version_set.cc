@@ -236,11 +236,15 @@ void VersionSet::rewrite_grown_manifest(const Version& version) noexcept {
   if (manifest_->poisoned()) Status ignored = poison_.set(std::move(s));
 }
 
-// Once for all files of an edit. Files that are kept go when a later edit looks again.
+// Once for all files of an edit, or of several. Files that are kept go when a later edit looks
+// again.
 void VersionSet::look_at_readers(const PendingEdit& pending, Durability durability) noexcept {
-  const bool removes_others =
-      durability == Durability::sync && (!removed_logs_.empty() || obsolete_->has_waiting());
-  if (removes_others || !pending.obsolete.empty()) obsolete_->look(manifest_->position());
+  constexpr uint64_t log_bytes = 4 << 20;  // that one has that is sealed for its size
+  const bool syncs = durability == Durability::sync;
+  for (const auto& segment : pending.obsolete) obsolete_->expect(1, segment->record().bytes);
+  if (syncs) obsolete_->expect(removed_logs_.size(), removed_logs_.size() * log_bytes);
+  if (obsolete_->is_look_due() || (syncs && obsolete_->has_waiting()))
+    obsolete_->look(manifest_->position());
 }
 
 // A file that can't be removed goes when the database is next opened.
@@ -283,16 +287,21 @@ Status VersionSet::log(PendingEdit* pending, bool new_files, Durability durabili
 Status VersionSet::sync() {
   if (!has_unsynced_edits_) {
     STRIDE_TRY(unsynced_.sync(/*new_names=*/false, /*logs=*/true));
-    if (obsolete_->has_waiting()) obsolete_->look(manifest_->position());
+    look_behind();
     return {};
   }
   PendingEdit nothing(unsynced_);
   nothing.edit.next_id = next_id_;
   STRIDE_TRY(log(&nothing, /*new_files=*/false, Durability::sync));
   change_logs(nothing.edit);
-  look_at_readers(nothing, Durability::sync);
+  look_behind();
   remove_log_files();
   return {};
+}
+
+void VersionSet::look_behind() noexcept {
+  if (obsolete_->has_expected() || obsolete_->has_waiting() || !removed_logs_.empty())
+    obsolete_->look(manifest_->position());
 }
 
 }  // namespace stride

@@ -102,8 +102,10 @@ class VersionSet {
   // Removes the logs that synced edits have given up.
   void remove_log_files() noexcept;
   // Sees which of the files that edits have given up, with the segments that this one does, readers
-  // still need.
+  // still need; where the directory has many files, only once enough of them may go.
   void look_at_readers(const PendingEdit& pending, Durability durability) noexcept;
+  // The same, however few they are.
+  void look_behind() noexcept;
   Status open_reader(RecoveredDatabase* recovered);
   void close_reader();
   // Lets files go that no snapshot of the handle needs any more.
