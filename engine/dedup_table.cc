@@ -139,13 +139,14 @@ Status DedupTable::State::usable() const {
 
 // An empty one, with room for what the table has.
 Status DedupTable::State::make_set() {
-  uint64_t vectors = 0;
-  for (const TableStatistics& t : database.tables())
-    if (t.name == table.name()) vectors = t.rows;
+  const Snapshot snapshot = database.snapshot();
+  auto rows = snapshot.count(table);
+  if (!rows.ok()) return rows.status();
+  uint64_t vectors = *rows;
   if (options.compressed) {
-    auto counted = BlockRowReader(table.name(), options.words).count(database.snapshot(), table);
+    auto counted = BlockRowReader(table.name(), options.words).count(snapshot, table);
     if (!counted.ok()) return counted.status();
-    // Rows that are replaced count too; and a damaged id is more than what all rows may have.
+    // A damaged id is more than what all rows may have.
     vectors = std::min(vectors * vectors_of_block(options.words), *counted);
   }
   VectorSetOptions set_options;
