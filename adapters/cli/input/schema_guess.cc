@@ -102,7 +102,7 @@ class JsonFields {
     const auto found = places_.find(std::string(name));
     if (found != places_.end()) return found->second;
     const bool is_key = std::find(keys_.begin(), keys_.end(), name) != keys_.end();
-    if (only_these_ || is_key || names_.size() == max_fields) return names_.size();
+    if (only_these_ || is_key) return names_.size();
     places_.emplace(name, names_.size());
     names_.emplace_back(name);
     guesses_.emplace_back();

@@ -202,6 +202,33 @@ TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.AGuessChangesNoText",
   expect_load_refused(file("m.csv", "k,v\ra,x\r"), {"--header"}, 3, "lines end with CR alone");
 }
 
+// Of either format, and not of the first row that has a field too many.
+TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.ColumnsAreCountedBeforeARowIsRead",
+                 "[ColumnsFaultsTest]") {
+  auto rows = [&](int columns, const std::string& name) {
+    std::string header = "key", row = "k", object = R"({"key":"k")";
+    for (int i = 0; i < columns; ++i) {
+      const std::string number = std::to_string(i);
+      header += ",c" + number;
+      row += "," + number;
+      object += ",\"c" + number + "\":" + number;
+    }
+    return file(name, name.ends_with(".csv") ? header + "\n" + row + "\n" : object + "}\n");
+  };
+  for (const std::string end : {".csv", ".jsonl"}) {
+    expect_load_refused(rows(4097, "many" + end), {}, 3,
+                        "many" + end +
+                            ": a schema of 4097 columns; at most 4096 are possible: "
+                            "choose columns with --value, or give --schema none");
+    with_database([](Database* db) { CHECK_FALSE(db->open_table("t").ok()); });
+    REQUIRE(load(rows(4096, "most" + end), {}) == 0);
+    with_database([](Database* db) {
+      CHECK(db->open_table("t")->schema().values().size() == 4096u);
+      REQUIRE(db->drop_table("t").ok());
+    });
+  }
+}
+
 TEST_CASE_METHOD(ColumnsFaultsTest, "ColumnsFaultsTest.CellsAtTheEdges", "[ColumnsFaultsTest]") {
   REQUIRE(
       load(file("t.tsv", "a\t1677-09-21 00:12:43.145224192\nb\t2262-04-11 23:47:16.854775807\n"),
