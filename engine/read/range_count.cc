@@ -7,6 +7,7 @@
 
 #include "engine/read/gap_merger.h"
 #include "storage/first_failure.h"
+#include "storage/work_watch.h"
 
 namespace stride {
 namespace {
@@ -158,9 +159,10 @@ Status count_range(Backend& host, std::span<const SortedRows> sources, std::opti
 
 namespace {
 
-// A block of ranges.
+// A block of ranges, each of which may be as long as the table: `watch` may end it after each.
 Status count_block(TreeIndex& trees, std::span<const SortedRows> sources, const KeyColumn& from,
-                   const KeyColumn& to, RangeCounter* counter, std::span<uint64_t> rows) {
+                   const KeyColumn& to, const WorkWatch* watch, RangeCounter* counter,
+                   std::span<uint64_t> rows) {
   const uint64_t n = from.size;
   std::vector<uint64_t> first(sources.size() * n), end(sources.size() * n);
   SortedRows::Scratch scratch;
@@ -170,6 +172,7 @@ Status count_block(TreeIndex& trees, std::span<const SortedRows> sources, const 
   }
   RangeGaps range(sources.size());
   for (uint64_t i = 0; i < n; ++i) {
+    if (watch && watch->is_stopped()) return WorkWatch::cancelled();
     for (size_t s = 0; s < sources.size(); ++s) {
       range.first[s] = first[s * n + i];
       range.end[s] = end[s * n + i];
@@ -187,6 +190,7 @@ Status count_ranges(Backend& host, std::span<const SortedRows> sources, const Ke
     return Status::invalid(std::to_string(from.size) + " ranges end at " + std::to_string(to.size) +
                            " keys, with room for " + std::to_string(rows.size()) + " counts");
   FirstFailure failure;
+  const WorkWatch* watch = WorkWatch::current();
   const uint64_t blocks = (from.size + ranges_per_block - 1) / ranges_per_block;
   host.parallel_for(blocks, 1, [&](uint64_t begin, uint64_t end) {
     RangeCounter counter(sources);
@@ -194,7 +198,7 @@ Status count_ranges(Backend& host, std::span<const SortedRows> sources, const Ke
       const uint64_t first = block * ranges_per_block;
       const uint64_t n = std::min(ranges_per_block, from.size - first);
       failure.report(count_block(host.tree_index(), sources, from.slice(first, n),
-                                 to.slice(first, n), &counter, rows.subspan(first, n)));
+                                 to.slice(first, n), watch, &counter, rows.subspan(first, n)));
     }
   });
   return failure.status();
