@@ -14,7 +14,7 @@ static_assert(sizeof(stride_commit_progress) == 48);
 namespace {
 
 // The size of the first version has no member past these.
-constexpr size_t min_options_bytes = 16;
+constexpr size_t min_commit_bytes = 16;
 
 Status read_durability(int given, std::optional<Durability>* durability) {
   if (given < STRIDE_DURABILITY_DEFAULT || given > STRIDE_DURABILITY_NONE)
@@ -27,7 +27,7 @@ Status read_durability(int given, std::optional<Durability>* durability) {
 Status read_options(const stride_commit_options* given, CommitOptions* options) {
   if (!given) return {};
   stride_commit_options o{};
-  STRIDE_TRY(read_struct(given, "stride_commit_options", min_options_bytes, sizeof o, &o));
+  STRIDE_TRY(read_struct(given, "stride_commit_options", min_commit_bytes, sizeof o, &o));
   STRIDE_TRY(read_durability(o.durability, &options->durability));
   options->refuse_equal_keys = o.refuse_equal_keys != 0;
   if (!o.progress) return {};
@@ -68,7 +68,7 @@ int stride_commit_options_init(stride_commit_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
     stride_commit_options o{sizeof o, STRIDE_DURABILITY_DEFAULT, 0, nullptr, nullptr};
-    return write_struct(&o, "stride_commit_options", sizeof o, min_options_bytes, size, options);
+    return write_struct(&o, "stride_commit_options", sizeof o, min_commit_bytes, size, options);
   });
 }
 

@@ -25,7 +25,7 @@ static_assert(sizeof(stride_column) == 32 && sizeof(stride_bytes) == 16);
 namespace {
 
 // What it was before it had more members.
-constexpr size_t min_options_bytes = offsetof(stride_options, memtable_bytes);
+constexpr size_t min_database_bytes = offsetof(stride_options, memtable_bytes);
 
 stride_options default_options() {
   Options defaults;
@@ -42,7 +42,7 @@ stride_options default_options() {
 
 Status read_options(const stride_options* given, Options* options) {
   stride_options o = default_options();
-  if (given) STRIDE_TRY(read_struct(given, "stride_options", min_options_bytes, sizeof o, &o));
+  if (given) STRIDE_TRY(read_struct(given, "stride_options", min_database_bytes, sizeof o, &o));
   if (o.reserved || o.reserved_too)
     return Status::invalid("a reserved member of stride_options is not 0");
   STRIDE_TRY(check_choice(o.durability, STRIDE_DURABILITY_NONE, "durability"));
@@ -76,7 +76,7 @@ int stride_options_init(stride_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
     stride_options o = default_options();
-    return write_struct(&o, "stride_options", sizeof o, min_options_bytes, size, options);
+    return write_struct(&o, "stride_options", sizeof o, min_database_bytes, size, options);
   });
 }
 

@@ -18,12 +18,12 @@ static_assert(static_cast<int>(Overflow::error) == STRIDE_OVERFLOW_ERROR &&
 namespace {
 
 // Before tables had numbers.
-constexpr size_t min_options_bytes = offsetof(stride_table_options, numbers);
+constexpr size_t min_table_bytes = offsetof(stride_table_options, numbers);
 
 Status read_options(const stride_table_options* given, TableOptions* options) {
   if (!given) return {};
   stride_table_options o{};
-  STRIDE_TRY(read_struct(given, "stride_table_options", min_options_bytes, sizeof o, &o));
+  STRIDE_TRY(read_struct(given, "stride_table_options", min_table_bytes, sizeof o, &o));
   STRIDE_TRY(check_choice(o.numbers, STRIDE_NUMBERS_F64, "numbers"));
   STRIDE_TRY(check_choice(o.overflow, STRIDE_OVERFLOW_WRAP, "overflow"));
   if (o.reserved) return Status::invalid("reserved of stride_table_options is not 0");
@@ -89,7 +89,7 @@ int stride_table_options_init(stride_table_options* options, size_t size) {
   return run([&] {
     STRIDE_TRY(check_pointer(options, "options"));
     stride_table_options o{};
-    return write_struct(&o, "stride_table_options", sizeof o, min_options_bytes, size, options);
+    return write_struct(&o, "stride_table_options", sizeof o, min_table_bytes, size, options);
   });
 }
 
