@@ -154,7 +154,8 @@ TEST_CASE("ManifestCrashTest.RewritingIsAtomic", "[ManifestCrashTest]") {
     history.states = {describe(state)};
   }
   std::mt19937_64 random(test::seed());
-  constexpr int crashes = 10;  // which names are kept is a matter of luck
+  // Which names are kept is a matter of luck.
+  constexpr int crashes = test::smaller_under_sanitizers(10, 2);
   bool failed = true;
   for (uint64_t n = 1; failed; ++n) {
     auto fs = full.crash(1, CrashPolicy::keep_unsynced);

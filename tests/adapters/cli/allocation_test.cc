@@ -119,7 +119,7 @@ class CliAllocationTest : public CliFixture {
   // Every allocation where the tests are to run for long, else some of them, others in each run.
   int64_t next_after(int64_t n) {
     if (test::soak_seconds(0) > 0) return n + 1;
-    return n + 1 + static_cast<int64_t>(random_() % (test::under_sanitizer ? 3000 : 500));
+    return n + 1 + static_cast<int64_t>(random_() % (test::under_sanitizer ? 8000 : 500));
   }
 
   const std::string original_ = directory_ + "/original";

@@ -19,6 +19,7 @@
 #include "tests/support/gated_file_system.h"
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/test_threads.h"
 
 namespace stride::test::maintenance_tests {
@@ -258,7 +259,7 @@ TEST_CASE_METHOD(MaintenanceTest, "MaintenanceTest.CommitsGoOnOnceThereIsSpace",
                std::string(random_() % 100, static_cast<char>('a' + random_() % 26)),
                static_cast<Durability>(random_() % 3));
   };
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(30, 10); ++round) {
     open({.memtable_bytes = 1 << 14, .background_work = background});
     for (int i = 0; i < 200; ++i) REQUIRE_OK(put_any());
     // A merge that ends meanwhile gives space back, so what is left is made small again and again.

@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -32,7 +33,7 @@ class CrashTest {
 };
 
 TEST_CASE_METHOD(CrashTest, "CrashTest.PowerLossLeavesAPrefixWithAllSyncedCommits", "[CrashTest]") {
-  for (int round = 0; round < 250; ++round) {
+  for (int round = 0; round < smaller_under_sanitizers(250, 100); ++round) {
     draw_memtable();
     MemoryFileSystem fs;
     std::vector<Tables> states(1);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/engine/transaction/transaction_fixture.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -319,7 +320,7 @@ class TransactionModelTest : protected TransactionFixture {
 
 TEST_CASE_METHOD(TransactionModelTest, "TransactionModelTest.DoesWhatAMapDoes",
                  "[TransactionModelTest]") {
-  for (int round = 0; round < 1500; ++round) run_one();
+  for (int round = 0; round < smaller_under_sanitizers(1500, 800); ++round) run_one();
   CHECK(commits_ > 300u);
   CHECK(conflicts_ > 30u);
 }

@@ -18,6 +18,7 @@
 #include "tests/support/model.h"
 #include "tests/support/printed_seed.h"
 #include "tests/support/random_tables.h"
+#include "tests/support/sanitizers.h"
 
 namespace stride::test {
 namespace {
@@ -114,7 +115,9 @@ class AllocationTest {
   }
 
   // Every allocation where the tests are to run for long, else some of them, others in each run.
-  int64_t next_after(int64_t n) { return n + 1 + (soak_seconds(0) > 0 ? 0 : random_() % 4); }
+  int64_t next_after(int64_t n) {
+    return n + 1 + (soak_seconds(0) > 0 ? 0 : random_() % (under_sanitizer ? 10 : 4));
+  }
 
   TemporaryDirectory directory_;
   std::unique_ptr<Database> db_;

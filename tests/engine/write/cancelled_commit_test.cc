@@ -14,6 +14,7 @@
 #include "tests/engine/write/write_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/printed_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/stopping_point.h"
 
 namespace stride::test {
@@ -375,7 +376,7 @@ TEST_CASE("WatchedCommitTest.OthersGoOn", "[WatchedCommitTest]") {
   const uint64_t seed_of_all = seed();
   auto run = [&](int thread) {
     std::mt19937_64 random(seed_of_all + static_cast<uint64_t>(thread));
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < smaller_under_sanitizers(40, 15); ++round) {
       WriteTransaction t = db->begin();
       Model after = models[thread];
       const uint64_t rows = random() % 2 == 0 ? 10 : 20'000;
